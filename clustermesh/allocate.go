@@ -1,0 +1,100 @@
+package clustermesh
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// maxProbes bounds the walk from a taken address to a free one.
+const maxProbes = 1024
+
+// Allocate gives each ClusterSetIP import an address from cidr. Imports must come oldest first: that is
+// the order in which they choose. An address that the import already has in have is kept for its life;
+// a new one is a hash of the service's name, and the next free one after it if that is taken. Clusters
+// that see the same imports in the same order thus choose the same addresses without talking.
+//
+// Collisions are warnings; an import for which no address is free gets a Problem and none.
+func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocation, []Problem) {
+	owner := map[netip.Addr]ServiceName{}
+	kept := map[ServiceName]netip.Addr{}
+	want := map[ServiceName]bool{}
+	for _, i := range imports {
+		want[i.Service] = i.Type == ClusterSetIP
+	}
+	for _, a := range have {
+		if _, taken := owner[a.IP]; !taken && want[a.Service] && cidr.Contains(a.IP) && !kept[a.Service].IsValid() {
+			owner[a.IP], kept[a.Service] = a.Service, a.IP
+		}
+	}
+	var out []Allocation
+	var problems []Problem
+	for _, i := range imports {
+		if !want[i.Service] {
+			continue
+		}
+		first := hashAddr(cidr, i.Service)
+		ip := kept[i.Service]
+		if !ip.IsValid() {
+			ip = probe(cidr, first, owner)
+		}
+		if !ip.IsValid() {
+			problems = append(problems, Problem{
+				Object:  "ServiceImport " + i.Service.String(),
+				Message: fmt.Sprintf("no ClusterSetIP is free near %s in %s: not programmed", first, cidr),
+				Try:     "configure a larger clustersetCIDR in every cluster",
+			})
+			continue
+		}
+		owner[ip] = i.Service
+		out = append(out, Allocation{i.Service, ip})
+		if other, taken := owner[first]; taken && ip != first {
+			problems = append(problems, collision(i.Service, other, first, ip))
+		}
+	}
+	slices.SortFunc(out, func(a, b Allocation) int { return a.Service.Compare(b.Service) })
+	return out, problems
+}
+
+func collision(service, other ServiceName, first, ip netip.Addr) Problem {
+	return Problem{
+		Object:  "ServiceImport " + service.String(),
+		Message: fmt.Sprintf("hashes to the same ClusterSetIP as %s (%s); uses %s instead", other, first, ip),
+		Try:     "nothing if every cluster shows this address; else rename one of the two",
+		Warning: true,
+	}
+}
+
+// probe walks from first to the next address that nobody owns; invalid if there is none nearby.
+func probe(cidr netip.Prefix, first netip.Addr, owner map[netip.Addr]ServiceName) netip.Addr {
+	ip := first
+	for range maxProbes {
+		if _, taken := owner[ip]; !taken {
+			return ip
+		}
+		if ip = ip.Next(); !cidr.Contains(ip) || !cidr.Contains(ip.Next()) {
+			ip = cidr.Masked().Addr().Next()
+		}
+	}
+	return netip.Addr{}
+}
+
+// hashAddr maps a name to an address of cidr, never its first or last (network and broadcast).
+func hashAddr(cidr netip.Prefix, s ServiceName) netip.Addr {
+	sum := sha256.Sum256([]byte(s.String()))
+	host := min(cidr.Addr().BitLen()-cidr.Bits(), 63)
+	offset := uint64(1)
+	if size := uint64(1) << host; size > 2 {
+		offset += binary.BigEndian.Uint64(sum[:8]) % (size - 2)
+	}
+	b := cidr.Masked().Addr().As16()
+	low := binary.BigEndian.Uint64(b[8:]) + offset
+	binary.BigEndian.PutUint64(b[8:], low)
+	ip := netip.AddrFrom16(b)
+	if cidr.Addr().Is4() {
+		return ip.Unmap()
+	}
+	return ip
+}

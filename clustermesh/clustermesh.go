@@ -1,0 +1,199 @@
+// Package clustermesh holds the vocabulary of a clusterset and the rules that need nothing else:
+// who has what, which service records merge into which import, which node is dead.
+//
+// Inputs are records, each written by one origin; outputs are imports and problems.
+// Pure: no clock, no randomness, no logger, no I/O. It must not know the kernel (package datapath)
+// nor where records come from (packages kube, manifest, gossip).
+package clustermesh
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+// ClusterName is a cluster's id in the clusterset: one DNS label (KEP-2149, KEP-1645).
+type ClusterName string
+
+// NodeName is the name of a Kubernetes Node within its cluster.
+type NodeName string
+
+// ServiceName names a Service, its export and its import alike (KEP-1645 "namespace sameness").
+type ServiceName struct {
+	Namespace string `cbor:"1,keyasint" json:"namespace"`
+	Name      string `cbor:"2,keyasint" json:"name"`
+}
+
+func (s ServiceName) String() string { return s.Namespace + "/" + s.Name }
+
+// Compare orders by namespace, then name.
+func (s ServiceName) Compare(o ServiceName) int {
+	return cmp.Or(strings.Compare(s.Namespace, o.Namespace), strings.Compare(s.Name, o.Name))
+}
+
+// ParseServiceName reads "namespace/name".
+func ParseServiceName(s string) (ServiceName, error) {
+	ns, name, ok := strings.Cut(s, "/")
+	if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
+		return ServiceName{}, fmt.Errorf("service %q: want NAMESPACE/NAME", s)
+	}
+	return ServiceName{ns, name}, nil
+}
+
+// Origin is the one writer of a record: a node, or with an empty Node the cluster itself, for which
+// its leader writes.
+type Origin struct {
+	Cluster ClusterName `cbor:"1,keyasint" json:"cluster"`
+	Node    NodeName    `cbor:"2,keyasint,omitempty" json:"node,omitempty"`
+}
+
+func (o Origin) String() string {
+	if o.Node == "" {
+		return string(o.Cluster)
+	}
+	return string(o.Cluster) + "/" + string(o.Node)
+}
+
+// Compare orders by cluster, then node; a cluster's own record comes before its nodes'.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.Cluster, p.Cluster), cmp.Compare(o.Node, p.Node))
+}
+
+// Stamp orders the records of one origin. A new epoch (a new life of the writer) replaces all of the
+// old; stamps of different origins are never compared.
+type Stamp struct {
+	Epoch   uint64 `cbor:"1,keyasint" json:"epoch"`
+	Version uint64 `cbor:"2,keyasint" json:"version"`
+}
+
+// Compare orders by epoch, then version.
+func (s Stamp) Compare(o Stamp) int {
+	return cmp.Or(cmp.Compare(s.Epoch, o.Epoch), cmp.Compare(s.Version, o.Version))
+}
+
+func (s Stamp) String() string { return fmt.Sprintf("%d/%d", s.Epoch, s.Version) }
+
+// Locality is where a node stands, from the labels topology.kubernetes.io/region and /zone.
+type Locality struct {
+	Region string `cbor:"1,keyasint,omitempty" json:"region,omitempty"`
+	Zone   string `cbor:"2,keyasint,omitempty" json:"zone,omitempty"`
+}
+
+// Node is what a node says of itself.
+type Node struct {
+	Name     NodeName `cbor:"1,keyasint" json:"name"`
+	Locality Locality `cbor:"2,keyasint" json:"locality"`
+	// Addresses are the node's own, reachable on the underlay; the first is the one to use.
+	Addresses []netip.Addr `cbor:"3,keyasint,omitempty" json:"addresses,omitempty"`
+	// Prefixes hold the addresses of the node's pods.
+	Prefixes []netip.Prefix `cbor:"4,keyasint,omitempty" json:"prefixes,omitempty"`
+	// Inside is an address of the node itself that lies in Prefixes, so that peers accept packets
+	// from it; it answers inside the tunnel. Invalid if the node has none.
+	Inside netip.Addr `cbor:"5,keyasint" json:"inside"`
+	// PublicKey is zero where the mesh is off.
+	PublicKey     key.Public `cbor:"6,keyasint" json:"publicKey"`
+	WireGuardPort uint16     `cbor:"7,keyasint,omitempty" json:"wireguardPort,omitempty"`
+	GossipPort    uint16     `cbor:"8,keyasint,omitempty" json:"gossipPort,omitempty"`
+}
+
+// Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
+type Endpoint struct {
+	Service ServiceName `cbor:"1,keyasint" json:"service"`
+	Addr    netip.Addr  `cbor:"2,keyasint" json:"addr"`
+	// Ports are what the pod listens on; a Service's port finds them by name and protocol.
+	Ports []EndpointPort `cbor:"3,keyasint,omitempty" json:"ports,omitempty"`
+	// Node runs the pod; empty for endpoints that name none (selectorless Services).
+	Node     NodeName `cbor:"4,keyasint,omitempty" json:"node,omitempty"`
+	Zone     string   `cbor:"5,keyasint,omitempty" json:"zone,omitempty"`
+	Hostname string   `cbor:"6,keyasint,omitempty" json:"hostname,omitempty"`
+	// Pod is the name of the pod, for people; it decides nothing.
+	Pod         string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
+	Ready       bool   `cbor:"8,keyasint,omitempty" json:"ready"`
+	Serving     bool   `cbor:"9,keyasint,omitempty" json:"serving"`
+	Terminating bool   `cbor:"10,keyasint,omitempty" json:"terminating"`
+}
+
+// EndpointPort is a named port of a pod.
+type EndpointPort struct {
+	Name  string   `cbor:"1,keyasint,omitempty" json:"name,omitempty"`
+	Proto l4.Proto `cbor:"2,keyasint" json:"protocol"`
+	Port  uint16   `cbor:"3,keyasint" json:"port"`
+}
+
+// ServiceType is the type of an import (mcs-api ServiceImportType).
+type ServiceType string
+
+// The two types of the MCS API.
+const (
+	ClusterSetIP ServiceType = "ClusterSetIP"
+	Headless     ServiceType = "Headless"
+)
+
+// ServicePort is a port of a Service, without its target: that is the endpoint's business.
+type ServicePort struct {
+	Name        string   `cbor:"1,keyasint,omitempty" json:"name,omitempty"`
+	Proto       l4.Proto `cbor:"2,keyasint" json:"protocol"`
+	Port        uint16   `cbor:"3,keyasint" json:"port"`
+	AppProtocol string   `cbor:"4,keyasint,omitempty" json:"appProtocol,omitempty"`
+}
+
+func (p ServicePort) String() string {
+	s := fmt.Sprintf("%d/%s", p.Port, p.Proto)
+	if p.Name != "" {
+		s = p.Name + ":" + s
+	}
+	return s
+}
+
+// Export is one cluster's Service for which a ServiceExport exists.
+type Export struct {
+	Service ServiceName   `cbor:"1,keyasint" json:"service"`
+	Type    ServiceType   `cbor:"2,keyasint" json:"type"`
+	Ports   []ServicePort `cbor:"3,keyasint" json:"ports"`
+	// Created is the ServiceExport's creation time in Unix seconds: the oldest export wins a conflict.
+	Created int64 `cbor:"4,keyasint" json:"created"`
+	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
+	AffinitySeconds uint32 `cbor:"5,keyasint,omitempty" json:"affinitySeconds,omitempty"`
+}
+
+// Allocation is the ClusterSetIP that a cluster gave to an import.
+type Allocation struct {
+	Service ServiceName `cbor:"1,keyasint" json:"service"`
+	IP      netip.Addr  `cbor:"2,keyasint" json:"ip"`
+}
+
+// Silence is a witness' claim: gossip has lost this node and its machine does not answer.
+type Silence struct {
+	Origin Origin `cbor:"1,keyasint" json:"origin"`
+	// Epoch is the life of the node that went silent; a later life is not claimed dead.
+	Epoch uint64 `cbor:"2,keyasint" json:"epoch"`
+}
+
+// Content is everything that one origin says. Node, Endpoints and Silent come from nodes; Exports,
+// Allocations and the Endpoints that name no node come from the cluster's leader.
+type Content struct {
+	Node        *Node        `cbor:"1,keyasint,omitempty" json:"node,omitempty"`
+	Endpoints   []Endpoint   `cbor:"2,keyasint,omitempty" json:"endpoints,omitempty"`
+	Exports     []Export     `cbor:"3,keyasint,omitempty" json:"exports,omitempty"`
+	Allocations []Allocation `cbor:"4,keyasint,omitempty" json:"allocations,omitempty"`
+	Silent      []Silence    `cbor:"5,keyasint,omitempty" json:"silent,omitempty"`
+}
+
+// Record is an origin's whole snapshot. What is absent from it is gone. Immutable once published.
+type Record struct {
+	Origin  Origin  `cbor:"1,keyasint" json:"origin"`
+	Stamp   Stamp   `cbor:"2,keyasint" json:"stamp"`
+	Content Content `cbor:"3,keyasint" json:"content"`
+}
+
+// Local is what a cluster's own source (a directory of YAML, or an API server) says about the cluster.
+type Local struct {
+	Nodes     []Node
+	Exports   []Export
+	Endpoints []Endpoint
+	Problems  []Problem
+}

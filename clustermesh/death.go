@@ -1,0 +1,53 @@
+package clustermesh
+
+import "slices"
+
+// Witnesses returns who says that the node has gone silent in its present life: first those of its own
+// cluster, then those of others. A claim about an earlier life does not count.
+func (s State) Witnesses(node Origin) (home, away []Origin) {
+	epoch := s.Records[node].Stamp.Epoch
+	for o, r := range s.Records {
+		if o == node || !slices.ContainsFunc(r.Content.Silent, func(c Silence) bool {
+			return c.Origin == node && c.Epoch >= epoch
+		}) {
+			continue
+		}
+		if o.Cluster == node.Cluster {
+			home = append(home, o)
+		} else {
+			away = append(away, o)
+		}
+	}
+	slices.SortFunc(home, Origin.Compare)
+	slices.SortFunc(away, Origin.Compare)
+	return home, away
+}
+
+// Dead decides whether a machine is dead, the same way on every node, from signed-off claims alone.
+// A machine is dead when its own cluster says so:
+//
+//   - in a cluster of three nodes or more, when more than half of its other nodes call it silent, so
+//     that the smaller side of a split cluster withdraws nothing;
+//   - in a cluster of two, when the other node does and a node of another cluster agrees;
+//   - a node without neighbours is never dead: a cluster that cannot be reached is held.
+//
+// A node that this one hears itself is not dead, whatever others say.
+func (s State) Dead(node Origin) bool {
+	if s.Contacts[node] >= Quiet {
+		return false
+	}
+	others := 0
+	for o, r := range s.Records {
+		if o.Cluster == node.Cluster && o.Node != "" && o != node && r.Content.Node != nil {
+			others++
+		}
+	}
+	home, away := s.Witnesses(node)
+	switch {
+	case others >= 2:
+		return 2*len(home) > others
+	case others == 1:
+		return len(home) == 1 && len(away) >= 1
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package clustermesh
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Contact is what this node's gossip observes of another node. It is an observation, not a fact that
+// is shared.
+type Contact uint8
+
+// Contacts, from worst known to best known.
+const (
+	// Held: not heard in this life of the daemon, or not any more. Kept, since unknown is not empty.
+	Held Contact = iota
+	// Silent: held, and its machine answers neither on the underlay nor inside the tunnel.
+	Silent
+	// Quiet: gossip lost it but its machine answers: the daemon is down, the pods are not.
+	Quiet
+	// Alive: a live member of the gossip pool.
+	Alive
+)
+
+func (c Contact) String() string {
+	return [...]string{"held", "silent", "quiet", "alive"}[c]
+}
+
+// MarshalText makes a Contact read as its name.
+func (c Contact) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (c *Contact) UnmarshalText(b []byte) error {
+	for _, k := range []Contact{Held, Silent, Quiet, Alive} {
+		if k.String() == string(b) {
+			*c = k
+		}
+	}
+	return nil
+}
+
+// State is who has what in the clusterset, as one node knows it. A value: never changed once made.
+type State struct {
+	// Records holds each origin's latest record.
+	Records map[Origin]Record
+	// Contacts holds what gossip observes of each node; a missing node is Held.
+	Contacts map[Origin]Contact
+}
+
+// Origins returns the origins of all records, sorted.
+func (s State) Origins() []Origin {
+	return slices.SortedFunc(maps.Keys(s.Records), Origin.Compare)
+}
+
+// Nodes yields the records of nodes in the order of their origins.
+func (s State) Nodes() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for _, o := range s.Origins() {
+			if r := s.Records[o]; o.Node != "" && r.Content.Node != nil && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Clusters returns the names of all clusters known, sorted.
+func (s State) Clusters() []ClusterName {
+	seen := map[ClusterName]bool{}
+	for o := range s.Records {
+		seen[o.Cluster] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Reachable reports whether any node of the cluster is heard or answers.
+func (s State) Reachable(c ClusterName) bool {
+	for o, contact := range s.Contacts {
+		if o.Cluster == c && o.Node != "" && contact >= Quiet {
+			return true
+		}
+	}
+	return false
+}
