@@ -1,0 +1,176 @@
+// Package locality decides which endpoints of a service one node uses, with what weight, and says for
+// each endpoint why.
+//
+// Inputs are the candidates of one frontend and where the node stands; output is a Choice. Pure. It must
+// not know services, ports or the kernel; the kernel in turn knows weights and nothing of tiers.
+package locality
+
+import (
+	"fmt"
+	"net/netip"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Tier is how far an endpoint is from the node, nearest first.
+type Tier uint8
+
+// The tiers. Zones and regions reach across clusters: a pod of another cluster in the same zone is nearer
+// than one of the own cluster in another region.
+const (
+	Node Tier = iota
+	Zone
+	Region
+	Cluster
+	ClusterSet
+	// Unreachable endpoints are on machines that do not answer this node. They are used last of all,
+	// never withdrawn by silence.
+	Unreachable
+	// None is the tier of a Choice with nothing in use.
+	None
+)
+
+func (t Tier) String() string {
+	return [...]string{"node", "zone", "region", "cluster", "clusterset", "unreachable", ""}[t]
+}
+
+// Self is where the deciding node stands.
+type Self struct {
+	Cluster  clustermesh.ClusterName
+	Node     clustermesh.NodeName
+	Locality clustermesh.Locality
+}
+
+// Candidate is an endpoint that could serve a frontend.
+type Candidate struct {
+	Addr     netip.AddrPort
+	Cluster  clustermesh.ClusterName
+	Node     clustermesh.NodeName
+	Locality clustermesh.Locality
+	Pod      string
+
+	Ready       bool
+	Serving     bool
+	Terminating bool
+
+	// Contact is what this node's gossip observes of the endpoint's node.
+	Contact clustermesh.Contact
+	// Dead is set when the endpoint's own cluster says that its node is dead.
+	Dead bool
+	// Barred, if not empty, says why the endpoint may not be used at all.
+	Barred string
+}
+
+// Verdict is a candidate with what was decided about it.
+type Verdict struct {
+	Candidate
+	Tier Tier
+	// Weight is 0 for an endpoint that gets no new connections.
+	Weight uint32
+	// Reason is a short phrase for people.
+	Reason string
+}
+
+// Choice is the decision for one frontend: a verdict per candidate, in the order given.
+type Choice struct {
+	// Tier is the nearest tier that carries traffic; None if no endpoint is in use.
+	Tier     Tier
+	Verdicts []Verdict
+}
+
+// Select picks the endpoints for new connections:
+//
+//   - barred endpoints and those of dead nodes are never used;
+//   - the nearest tier with a ready endpoint carries all traffic, equally per endpoint;
+//   - when nothing is ready anywhere, endpoints that still serve while they terminate are used in the
+//     same way (KEP-1669).
+//
+// There is no fallback inside a tier: falling back is choosing a farther tier.
+func Select(self Self, candidates []Candidate) Choice {
+	usable := Candidate.ready
+	if !anyOf(candidates, usable) {
+		usable = Candidate.serving
+	}
+	c := Choice{Tier: None, Verdicts: make([]Verdict, len(candidates))}
+	for i, cand := range candidates {
+		t := self.tier(cand)
+		c.Verdicts[i] = Verdict{Candidate: cand, Tier: t}
+		if usable(cand) {
+			c.Tier = min(c.Tier, t)
+		}
+	}
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		if usable(v.Candidate) && v.Tier == c.Tier {
+			v.Weight = 1
+		}
+		v.Reason = reason(*v, c.Tier)
+	}
+	return c
+}
+
+func (c Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
+func (c Candidate) ready() bool   { return c.allowed() && c.Ready && !c.Terminating }
+func (c Candidate) serving() bool { return c.allowed() && c.Serving && c.Terminating }
+
+func anyOf(cs []Candidate, f func(Candidate) bool) bool {
+	for _, c := range cs {
+		if f(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// tier measures the distance to a candidate. Empty labels match nothing: two unlabelled nodes are not in
+// one zone.
+func (s Self) tier(c Candidate) Tier {
+	sameRegion := c.Locality.Region != "" && c.Locality.Region == s.Locality.Region
+	switch {
+	case c.Cluster == s.Cluster && c.Node != "" && c.Node == s.Node:
+		return Node
+	case c.Contact == clustermesh.Silent:
+		return Unreachable
+	case c.Locality.Zone != "" && c.Locality.Zone == s.Locality.Zone &&
+		c.Locality.Region == s.Locality.Region:
+		return Zone
+	case sameRegion:
+		return Region
+	case c.Cluster == s.Cluster:
+		return Cluster
+	}
+	return ClusterSet
+}
+
+func reason(v Verdict, used Tier) string {
+	switch {
+	case v.Barred != "":
+		return v.Barred
+	case v.Dead:
+		return "node is dead: its cluster says so"
+	case v.Weight > 0 && v.Terminating:
+		return "terminating, but nothing is ready anywhere"
+	case v.Weight > 0 && v.Tier == Unreachable:
+		return "node does not answer, but nothing else is ready"
+	case v.Weight > 0:
+		return "ready, in the nearest tier" + stale(v)
+	case v.Terminating:
+		return "terminating: no new connections"
+	case !v.Ready:
+		return "pod is not ready"
+	case v.Tier == Unreachable:
+		return "standby: its node does not answer, ranked last"
+	}
+	return fmt.Sprintf("standby: tier %s carries everything%s", used, stale(v))
+}
+
+// stale marks an endpoint whose record may be old.
+func stale(v Verdict) string {
+	switch v.Contact {
+	case clustermesh.Held:
+		return " (held: its node is not heard)"
+	case clustermesh.Quiet:
+		return " (its node's daemon is down, its machine answers)"
+	}
+	return ""
+}
