@@ -1,0 +1,80 @@
+// Package datapath says what the kernel of one node should hold: frontends, peers, routes; and how to
+// get from what it holds to that.
+//
+// Input is Desired, made by daemon/plan; the shells socklb, wireguard and route apply it. Pure: it must
+// not know clusters, services' rules or Kubernetes (package clustermesh), nor do any I/O.
+package datapath
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+// MaxWeight bounds a backend's weight.
+const MaxWeight = 1 << 16
+
+// Backend is where traffic is sent: a pod's address and port, by the frontend's protocol.
+type Backend struct {
+	IP   netip.Addr `json:"ip"`
+	Port uint16     `json:"port"`
+	// Weight is the share of new connections relative to the frontend's other backends, 1…MaxWeight.
+	Weight uint32 `json:"weight"`
+}
+
+// Compare orders by IP, then port.
+func (b Backend) Compare(c Backend) int {
+	return cmp.Or(b.IP.Compare(c.IP), cmp.Compare(b.Port, c.Port))
+}
+
+// AddrPort is the backend's address without its weight.
+func (b Backend) AddrPort() netip.AddrPort { return netip.AddrPortFrom(b.IP, b.Port) }
+
+// Frontend is what clients connect to. Without backends it refuses connections.
+type Frontend struct {
+	Addr l4.Addr `json:"addr"`
+	// Service names the frontend to people: "namespace/name". The kernel does not hold it.
+	Service string `json:"service,omitempty"`
+	// Backends are sorted, each address once, all of the frontend's IP family.
+	Backends []Backend `json:"backends"`
+}
+
+// Equal reports that the kernel would hold the same for both.
+func (f Frontend) Equal(g Frontend) bool {
+	return f.Addr == g.Addr && slices.Equal(f.Backends, g.Backends)
+}
+
+// Peer is a WireGuard neighbour: a node of another cluster.
+type Peer struct {
+	// Name is the node's, "cluster/node", for people.
+	Name string     `json:"name"`
+	Key  key.Public `json:"key"`
+	// Underlay is the peer's outer UDP address.
+	Underlay netip.AddrPort `json:"underlay"`
+	// AllowedIPs are sorted and belong to no other peer.
+	AllowedIPs []netip.Prefix `json:"allowedIPs"`
+}
+
+// Equal reports that the device would be configured the same for both.
+func (p Peer) Equal(q Peer) bool {
+	return p.Key == q.Key && p.Underlay == q.Underlay && slices.Equal(p.AllowedIPs, q.AllowedIPs)
+}
+
+// Route is an entry of strait's own routing table: into the tunnel, or unreachable.
+type Route struct {
+	Dst netip.Prefix `json:"dst"`
+	// Src is the source address for the node's own packets, one that the peer accepts; may be invalid.
+	Src netip.Addr `json:"src"`
+	// Unreachable makes a connection to Dst fail at once instead of leaving the node.
+	Unreachable bool `json:"unreachable,omitempty"`
+}
+
+// Desired is all that the kernel of one node should hold. A value: never changed once made.
+type Desired struct {
+	Frontends []Frontend `json:"frontends"`
+	Peers     []Peer     `json:"peers"`
+	Routes    []Route    `json:"routes"`
+}
