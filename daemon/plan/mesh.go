@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/datapath"
+)
+
+// peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster pods
+// reach each other by the cluster's own network.
+func (p *planner) peers() ([]datapath.Peer, []clustermesh.Problem) {
+	owned, problems := p.ownedPrefixes()
+	if !p.config.Mesh {
+		return nil, problems
+	}
+	var peers []datapath.Peer
+	for r := range p.state.Nodes() {
+		n := r.Content.Node
+		if r.Origin.Cluster == p.self.Cluster || n.PublicKey.IsZero() || len(n.Addresses) == 0 || len(owned[r.Origin]) == 0 {
+			continue
+		}
+		peers = append(peers, datapath.Peer{
+			Name:       r.Origin.String(),
+			Key:        n.PublicKey,
+			Underlay:   netip.AddrPortFrom(n.Addresses[0], n.WireGuardPort),
+			AllowedIPs: owned[r.Origin],
+		})
+	}
+	return peers, problems
+}
+
+// routes sends each peer's prefixes into the tunnel, and makes what is left of the ClusterSetIP ranges
+// unreachable: a port that nobody serves must fail at once, not leave the node.
+func (p *planner) routes(peers []datapath.Peer) []datapath.Route {
+	var inside netip.Addr
+	if n := p.state.Records[p.self.Origin()].Content.Node; n != nil {
+		inside = n.Inside
+	}
+	var out []datapath.Route
+	for _, peer := range peers {
+		for _, dst := range peer.AllowedIPs {
+			r := datapath.Route{Dst: dst}
+			if inside.IsValid() && inside.Is4() == dst.Addr().Is4() {
+				r.Src = inside
+			}
+			out = append(out, r)
+		}
+	}
+	for _, c := range p.config.CIDRs {
+		out = append(out, datapath.Route{Dst: c.Masked(), Unreachable: true})
+	}
+	slices.SortFunc(out, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
+	return out
+}
+
+// claim is a node's word that its pods live in a prefix.
+type claim struct {
+	prefix netip.Prefix
+	node   clustermesh.Origin
+	rank   int
+}
+
+// ownedPrefixes gives each prefix one owner. Of claims that overlap the winner is: the own cluster, whose
+// pods this node must go on reaching; then the lower cluster and node name. A losing claim is a Problem,
+// never a silent steal.
+func (p *planner) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
+	var claims []claim
+	for r := range p.state.Nodes() {
+		rank := 1
+		if r.Origin.Cluster == p.self.Cluster {
+			rank = 0
+		}
+		for _, pre := range r.Content.Node.Prefixes {
+			claims = append(claims, claim{pre.Masked(), r.Origin, rank})
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(comparePrefix(a.prefix, b.prefix), cmp.Compare(a.rank, b.rank), a.node.Compare(b.node))
+	})
+	owned := map[clustermesh.Origin][]netip.Prefix{}
+	var problems []clustermesh.Problem
+	for group := range overlapping(claims) {
+		slices.SortStableFunc(group, func(a, b claim) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.node.Compare(b.node)) })
+		var won []claim
+		for _, c := range group {
+			i := slices.IndexFunc(won, func(w claim) bool { return w.node != c.node && w.prefix.Overlaps(c.prefix) })
+			if i < 0 {
+				won = append(won, c)
+				owned[c.node] = append(owned[c.node], c.prefix)
+				continue
+			}
+			problems = append(problems, overlap(c, won[i]))
+		}
+	}
+	for o := range owned {
+		slices.SortFunc(owned[o], comparePrefix)
+		owned[o] = slices.Compact(owned[o])
+	}
+	return owned, problems
+}
+
+// overlapping splits claims, sorted by prefix, into the runs in which one prefix contains the rest.
+// Prefixes either nest or are disjoint, and a containing prefix sorts before what it contains.
+func overlapping(claims []claim) func(func([]claim) bool) {
+	return func(yield func([]claim) bool) {
+		for start := 0; start < len(claims); {
+			end := start + 1
+			for end < len(claims) && claims[start].prefix.Overlaps(claims[end].prefix) {
+				end++
+			}
+			if !yield(claims[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
+}
+
+func overlap(lost, won claim) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object: "node " + lost.node.String(), Field: "prefixes",
+		Message: fmt.Sprintf("%s overlaps %s of node %s, which keeps it: pods of %s there cannot be reached from here",
+			lost.prefix, won.prefix, won.node, lost.node),
+		Try: "give every cluster pod CIDRs of its own",
+	}
+}
+
+// comparePrefix orders by address, then the shorter prefix first.
+func comparePrefix(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}

@@ -1,0 +1,249 @@
+package plan_test
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+var (
+	serve = clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	http  = clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
+	cidr  = netip.MustParsePrefix("241.0.0.0/8")
+	vip   = netip.MustParseAddr("241.1.2.3")
+)
+
+// clusterset is a fixture: clusters named a, b, c in regions of their own, two nodes each, one pod of
+// serve on each node, exported everywhere. Mutate before use.
+func clusterset() clustermesh.State {
+	s := clustermesh.State{
+		Records:  map[clustermesh.Origin]clustermesh.Record{},
+		Contacts: map[clustermesh.Origin]clustermesh.Contact{},
+	}
+	for c, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
+		s.Records[clustermesh.Origin{Cluster: cluster}] = clustermesh.Record{
+			Origin: clustermesh.Origin{Cluster: cluster},
+			Content: clustermesh.Content{
+				Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP,
+					Ports: []clustermesh.ServicePort{http}, Created: int64(c)}},
+				Allocations: []clustermesh.Allocation{{Service: serve, IP: vip}},
+			},
+		}
+		for n := 1; n <= 2; n++ {
+			o := clustermesh.Origin{Cluster: cluster, Node: clustermesh.NodeName(fmt.Sprintf("n%d", n))}
+			inside := netip.AddrFrom4([4]byte{10, byte(c + 1), byte(n), 1})
+			s.Contacts[o] = clustermesh.Alive
+			s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: clustermesh.Content{
+				Node: &clustermesh.Node{
+					Name: o.Node, Locality: clustermesh.Locality{Region: string(cluster), Zone: fmt.Sprint(cluster, n)},
+					Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, byte(c + 1), byte(n)})},
+					Prefixes:  []netip.Prefix{netip.PrefixFrom(inside, 24).Masked()}, Inside: inside,
+					PublicKey: key.Public{byte(c + 1), byte(n)}, WireGuardPort: 51820,
+				},
+				Endpoints: []clustermesh.Endpoint{{Service: serve, Addr: netip.AddrFrom4([4]byte{10, byte(c + 1), byte(n), 10}),
+					Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}},
+					Node:  o.Node, Ready: true, Serving: true}},
+			}}
+		}
+	}
+	return s
+}
+
+// edit replaces a record's content by what f makes of it.
+func edit(s clustermesh.State, cluster, node string, f func(*clustermesh.Content)) {
+	o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
+	r := s.Records[o]
+	r.Content.Endpoints = slices.Clone(r.Content.Endpoints)
+	r.Content.Exports = slices.Clone(r.Content.Exports)
+	if r.Content.Node != nil {
+		n := *r.Content.Node
+		r.Content.Node = &n
+	}
+	f(&r.Content)
+	s.Records[o] = r
+}
+
+func unready(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Serving = false, false }
+
+func planFor(s clustermesh.State) plan.Result {
+	return plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+}
+
+func backends(r plan.Result) string {
+	var out []string
+	for _, f := range r.Desired.Frontends {
+		for _, b := range f.Backends {
+			out = append(out, b.AddrPort().String())
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestPlanBackends(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(clustermesh.State)
+		want   string
+	}{
+		{"own node", func(clustermesh.State) {}, "10.1.1.10:8080"},
+		{"own cluster", func(s clustermesh.State) { edit(s, "a", "n1", unready) }, "10.1.2.10:8080"},
+		{"other clusters", func(s clustermesh.State) { edit(s, "a", "n1", unready); edit(s, "a", "n2", unready) },
+			"10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{"own cluster does not export", func(s clustermesh.State) {
+			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
+		}, "10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{"a held cluster keeps its backends", func(s clustermesh.State) {
+			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
+			for _, n := range []clustermesh.NodeName{"n1", "n2"} {
+				s.Contacts[clustermesh.Origin{Cluster: "b", Node: n}] = clustermesh.Held
+				s.Contacts[clustermesh.Origin{Cluster: "c", Node: n}] = clustermesh.Silent
+			}
+		}, "10.2.1.10:8080 10.2.2.10:8080"},
+		{"a dead node is withdrawn", func(s clustermesh.State) {
+			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
+			b1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
+			s.Contacts[b1] = clustermesh.Silent
+			claim := func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: b1, Epoch: 1}} }
+			edit(s, "b", "n2", claim)
+			edit(s, "c", "n1", claim)
+		}, "10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{"another port number is another port", func(s clustermesh.State) {
+			edit(s, "a", "", func(c *clustermesh.Content) {
+				c.Exports[0].Ports = []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 8888}}
+			})
+			edit(s, "b", "", func(c *clustermesh.Content) { c.Exports[0].Ports = c.Exports[0].Ports[:0] })
+			edit(s, "c", "", func(c *clustermesh.Content) { c.Exports[0].Ports = c.Exports[0].Ports[:0] })
+		}, "10.1.1.10:8080"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := clusterset()
+			tc.change(s)
+			if got := backends(planFor(s)); got != tc.want {
+				t.Errorf("backends\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPlanEmptyFrontendStays(t *testing.T) {
+	s := clusterset()
+	for o, r := range s.Records {
+		if o.Node != "" {
+			edit(s, string(r.Origin.Cluster), string(o.Node), unready)
+		}
+	}
+	r := planFor(s)
+	if len(r.Desired.Frontends) != 1 || len(r.Desired.Frontends[0].Backends) != 0 {
+		t.Fatalf("frontends %+v: want one that refuses", r.Desired.Frontends)
+	}
+	if got := r.Imports[0].Frontends[0].Choice.Tier; got != locality.None {
+		t.Errorf("tier %v", got)
+	}
+}
+
+func TestPlanMesh(t *testing.T) {
+	r := planFor(clusterset())
+	var peers []string
+	for _, p := range r.Desired.Peers {
+		peers = append(peers, fmt.Sprint(p.Name, " ", p.Underlay, " ", p.AllowedIPs))
+	}
+	want := []string{
+		"b/n1 172.31.2.1:51820 [10.2.1.0/24]", "b/n2 172.31.2.2:51820 [10.2.2.0/24]",
+		"c/n1 172.31.3.1:51820 [10.3.1.0/24]", "c/n2 172.31.3.2:51820 [10.3.2.0/24]",
+	}
+	if !slices.Equal(peers, want) {
+		t.Errorf("peers %q", peers)
+	}
+	var routes []string
+	for _, x := range r.Desired.Routes {
+		routes = append(routes, fmt.Sprint(x.Dst, " ", x.Src, " ", x.Unreachable))
+	}
+	if want := []string{"10.2.1.0/24 10.1.1.1 false", "10.2.2.0/24 10.1.1.1 false", "10.3.1.0/24 10.1.1.1 false",
+		"10.3.2.0/24 10.1.1.1 false", "241.0.0.0/8 invalid IP true"}; !slices.Equal(routes, want) {
+		t.Errorf("routes %q", routes)
+	}
+}
+
+func TestPlanOverlappingPrefixes(t *testing.T) {
+	s := clusterset()
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")} })
+	edit(s, "c", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.2.128/25")} })
+	r := planFor(s)
+	for _, p := range r.Desired.Peers {
+		if p.Name == "b/n1" || p.Name == "c/n2" {
+			t.Errorf("peer %s keeps %v", p.Name, p.AllowedIPs)
+		}
+	}
+	if len(r.Problems) != 2 {
+		t.Fatalf("problems %v", r.Problems)
+	}
+	for i, want := range []string{"node b/n1: prefixes: 10.1.0.0/16 overlaps 10.1.1.0/24 of node a/n1",
+		"node c/n2: prefixes: 10.2.2.128/25 overlaps 10.2.2.0/24 of node b/n2"} {
+		if !strings.HasPrefix(r.Problems[i].String(), want) {
+			t.Errorf("problem %q", r.Problems[i])
+		}
+	}
+}
+
+func TestPlanFamilies(t *testing.T) {
+	s := clusterset()
+	v6 := netip.MustParsePrefix("fd00:5::/112")
+	edit(s, "a", "", func(c *clustermesh.Content) {
+		c.Allocations = append(c.Allocations, clustermesh.Allocation{Service: serve, IP: netip.MustParseAddr("fd00:5::9")})
+	})
+	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr, v6}})
+	if len(r.Desired.Frontends) != 2 || len(r.Desired.Frontends[1].Backends) != 0 {
+		t.Fatalf("frontends %+v", r.Desired.Frontends)
+	}
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), "all 6 endpoints are of the other family") {
+		t.Errorf("problems %v", r.Problems)
+	}
+}
+
+func TestPlanIsDeterministic(t *testing.T) {
+	first := planFor(clusterset())
+	for range 20 {
+		if got := planFor(clusterset()); !reflect.DeepEqual(got, first) {
+			t.Fatalf("plans differ:\n%+v\n%+v", first, got)
+		}
+	}
+}
+
+// BenchmarkPlan is the target of DESIGN §11: 10,000 services × 10 endpoints.
+func BenchmarkPlan(b *testing.B) {
+	s := clusterset()
+	var cluster clustermesh.Content
+	endpoints := map[string][]clustermesh.Endpoint{}
+	for i := range 10_000 {
+		name := clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("s%d", i)}
+		cluster.Exports = append(cluster.Exports, clustermesh.Export{Service: name, Type: clustermesh.ClusterSetIP,
+			Ports: []clustermesh.ServicePort{http}})
+		cluster.Allocations = append(cluster.Allocations, clustermesh.Allocation{Service: name,
+			IP: netip.AddrFrom4([4]byte{241, 9, byte(i >> 8), byte(i)})})
+		for e := range 10 {
+			node := fmt.Sprintf("n%d", 1+e%2)
+			endpoints[node] = append(endpoints[node], clustermesh.Endpoint{Service: name, Ready: true, Serving: true,
+				Addr:  netip.AddrFrom4([4]byte{10, byte(e), byte(i >> 8), byte(i)}),
+				Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}},
+				Node:  clustermesh.NodeName(node)})
+		}
+	}
+	edit(s, "a", "", func(c *clustermesh.Content) { *c = cluster })
+	for node, eps := range endpoints {
+		edit(s, "a", node, func(c *clustermesh.Content) { c.Endpoints = eps })
+	}
+	b.ResetTimer()
+	b.ReportAllocs()
+	for range b.N {
+		planFor(s)
+	}
+}

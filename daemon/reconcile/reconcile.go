@@ -1,0 +1,106 @@
+// Package reconcile is the loop that makes one thing equal another: coalesce triggers, apply, retry with
+// back-off, resync.
+//
+// Input is a trigger channel and an idempotent apply function; output is calls of that function, one at
+// a time. It knows nothing of strait.
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Config tunes a loop. Zero fields take the defaults named beside them.
+type Config struct {
+	// Quiet is how long triggers must pause before apply is called; default 5 ms.
+	Quiet time.Duration
+	// MaxWait bounds that wait in a storm of triggers; default 50 ms.
+	MaxWait time.Duration
+	// Resync calls apply when nothing else has; default 30 s.
+	Resync time.Duration
+	// RetryMin and RetryMax bound the back-off after an error; defaults 100 ms and 10 s.
+	RetryMin, RetryMax time.Duration
+	// Jitter returns a number in [0,1) to spread retries; default rand.Float64.
+	Jitter func() float64
+}
+
+func (c Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&c.Quiet, 5*time.Millisecond)
+	def(&c.MaxWait, 50*time.Millisecond)
+	def(&c.Resync, 30*time.Second)
+	def(&c.RetryMin, 100*time.Millisecond)
+	def(&c.RetryMax, 10*time.Second)
+	if c.Jitter == nil {
+		c.Jitter = rand.Float64
+	}
+	return c
+}
+
+// Run calls apply once at once, then after every trigger, after an error, and every Resync, until ctx is
+// done. Apply must be idempotent and is never called twice at a time; its error is a reason to call it
+// again, nothing more: whoever applies logs.
+func Run(ctx context.Context, c Config, trigger <-chan struct{}, apply func(context.Context) error) {
+	c = c.withDefaults()
+	failures := 0
+	for {
+		next := c.Resync
+		if err := apply(ctx); err != nil {
+			next = c.backoff(failures)
+			failures++
+		} else {
+			failures = 0
+		}
+		if !c.wait(ctx, trigger, next) {
+			return
+		}
+	}
+}
+
+// backoff doubles from RetryMin to RetryMax, less up to a quarter of jitter.
+func (c Config) backoff(failures int) time.Duration {
+	d := c.RetryMin << min(failures, 20)
+	if d <= 0 || d > c.RetryMax {
+		d = c.RetryMax
+	}
+	return d - time.Duration(c.Jitter()*float64(d)/4)
+}
+
+// wait returns true when it is time to apply again, false when ctx is done.
+func (c Config) wait(ctx context.Context, trigger <-chan struct{}, next time.Duration) bool {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-trigger:
+	}
+	return c.settle(ctx, trigger)
+}
+
+// settle lets a burst of triggers end.
+func (c Config) settle(ctx context.Context, trigger <-chan struct{}) bool {
+	quiet := time.NewTimer(c.Quiet)
+	defer quiet.Stop()
+	limit := time.NewTimer(c.MaxWait)
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-limit.C:
+			return true
+		case <-quiet.C:
+			return true
+		case <-trigger:
+			quiet.Reset(c.Quiet)
+		}
+	}
+}
