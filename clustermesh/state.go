@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -34,9 +35,10 @@ func (c *Contact) UnmarshalText(b []byte) error {
 	for _, k := range []Contact{Held, Silent, Quiet, Alive} {
 		if k.String() == string(b) {
 			*c = k
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("contact %q is none of held, silent, quiet, alive", b)
 }
 
 // State is who has what in the clusterset, as one node knows it. A value: never changed once made.

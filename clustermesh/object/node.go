@@ -1,0 +1,124 @@
+package object
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh"
+)
+
+// readNodes returns the nodes sorted by name. Of two objects with one name the first counts.
+func readNodes(objs []*corev1.Node, r *report) []clustermesh.Node {
+	seen := map[string]bool{}
+	var out []clustermesh.Node
+	for _, obj := range objs {
+		o := r.on("Node", "", obj.Name)
+		if msgs := validation.IsDNS1123Subdomain(obj.Name); len(msgs) > 0 {
+			o.problem("metadata.name", fmt.Sprintf("%q is not a node name: not used", obj.Name), msgs[0])
+			continue
+		}
+		if seen[obj.Name] {
+			o.problem("metadata.name", "another Node has this name: only the first is used", "give every Node its own name")
+			continue
+		}
+		seen[obj.Name] = true
+		out = append(out, readNode(obj, o))
+	}
+	slices.SortFunc(out, func(a, b clustermesh.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func readNode(obj *corev1.Node, o *objectReport) clustermesh.Node {
+	label := func(keys ...string) string {
+		for _, k := range keys {
+			if v := obj.Labels[k]; v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	n := clustermesh.Node{
+		Name: clustermesh.NodeName(obj.Name),
+		Locality: clustermesh.Locality{
+			Region: label(corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion),
+			Zone:   label(corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone),
+		},
+		Addresses: nodeAddresses(obj, o),
+		Prefixes:  nodePrefixes(obj, o),
+	}
+	if len(n.Addresses) == 0 {
+		o.warning("status.addresses", "no InternalIP or ExternalIP: other clusters cannot reach the node by this object",
+			"add an address of type InternalIP")
+	}
+	return n
+}
+
+// nodeAddresses returns internal addresses before external ones, each once.
+func nodeAddresses(obj *corev1.Node, o *objectReport) (out []netip.Addr) {
+	for _, want := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for i, a := range obj.Status.Addresses {
+			if a.Type != want {
+				continue
+			}
+			ip, err := parseHost(a.Address)
+			if err != nil {
+				o.problem(at("status.addresses[%d].address", i), err.Error(), "write an address such as 192.0.2.1")
+				continue
+			}
+			if !slices.Contains(out, ip) {
+				out = append(out, ip)
+			}
+		}
+	}
+	return out
+}
+
+func nodePrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
+	add := func(field, text string) {
+		p, err := parsePrefix(text)
+		if err != nil {
+			o.problem(field, err.Error(), "write the pods' prefix such as 10.1.2.0/24")
+			return
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	for i, text := range obj.Spec.PodCIDRs {
+		add(at("spec.podCIDRs[%d]", i), text)
+	}
+	if len(obj.Spec.PodCIDRs) == 0 && obj.Spec.PodCIDR != "" {
+		add("spec.podCIDR", obj.Spec.PodCIDR)
+	}
+	return out
+}
+
+// parsePrefix reads a CIDR and clears its host bits, as Kubernetes does. A prefix of everything would
+// claim the whole clusterset's addresses, so it is refused.
+func parsePrefix(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || p.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR: not used", text)
+	case p.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("%q holds every address: not used", text)
+	}
+	return p.Masked(), nil
+}
+
+// parseHost reads an address that a packet can be sent to from another machine.
+func parseHost(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil || ip.Is4In6() || ip.Zone() != "":
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address: not used", text)
+	case ip.IsUnspecified(), ip.IsLoopback(), ip.IsMulticast(), ip.IsLinkLocalUnicast():
+		return netip.Addr{}, fmt.Errorf("%s cannot be reached from other machines: not used", ip)
+	}
+	return ip, nil
+}

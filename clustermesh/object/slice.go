@@ -1,0 +1,189 @@
+package object
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
+)
+
+// readSlices returns the endpoints of exported services, sorted by service and address, each address of a
+// service once.
+func readSlices(objs []*discoveryv1.EndpointSlice, exports []clustermesh.Export, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
+	exported := map[clustermesh.ServiceName]bool{}
+	for _, e := range exports {
+		exported[e.Service] = true
+	}
+	known := map[clustermesh.NodeName]bool{}
+	for _, n := range nodes {
+		known[n.Name] = true
+	}
+	// Merging takes the first word for what may differ, so the order must not be the caller's.
+	objs = slices.Clone(objs)
+	slices.SortStableFunc(objs, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var all []clustermesh.Endpoint
+	for _, obj := range objs {
+		o := r.on("EndpointSlice", obj.Namespace, obj.Name)
+		if service, ok := serviceOf(obj, o); ok && exported[service] {
+			s := slice{obj, service, o}
+			all = append(all, s.endpoints(known)...)
+		}
+	}
+	return mergeEndpoints(all)
+}
+
+// serviceOf returns the Service that a slice belongs to. Slices imported from other clusters are not this
+// cluster's to announce.
+func serviceOf(obj *discoveryv1.EndpointSlice, o *objectReport) (clustermesh.ServiceName, bool) {
+	if _, imported := obj.Labels[mcsv1beta1.LabelServiceName]; imported {
+		return clustermesh.ServiceName{}, false
+	}
+	name := obj.Labels[discoveryv1.LabelServiceName]
+	if name == "" {
+		o.warning("metadata.labels", "no label "+discoveryv1.LabelServiceName+": the slice belongs to no Service",
+			"add the label with the name of the Service")
+		return clustermesh.ServiceName{}, false
+	}
+	return clustermesh.ServiceName{Namespace: obj.Namespace, Name: name}, true
+}
+
+// slice is one EndpointSlice being read.
+type slice struct {
+	obj     *discoveryv1.EndpointSlice
+	service clustermesh.ServiceName
+	*objectReport
+}
+
+// endpoints returns an endpoint per address.
+func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh.Endpoint) {
+	switch s.obj.AddressType {
+	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
+	case discoveryv1.AddressTypeFQDN:
+		s.problem("addressType", "endpoints that are host names (FQDN) cannot be balanced: slice not used", "list IP addresses")
+		return nil
+	default:
+		s.problem("addressType", fmt.Sprintf("%q is no address type: slice not used", s.obj.AddressType), "write IPv4 or IPv6")
+		return nil
+	}
+	ports := s.ports()
+	for i, e := range s.obj.Endpoints {
+		base := s.endpoint(i, e, known)
+		base.Ports = ports
+		for j, text := range e.Addresses {
+			ip, err := s.address(text)
+			if err != nil {
+				s.problem(at("endpoints[%d].addresses[%d]", i, j), err.Error(), "correct the address; the slice's other endpoints are used")
+				continue
+			}
+			base.Addr = ip
+			out = append(out, base)
+		}
+	}
+	return out
+}
+
+func (s slice) address(text string) (netip.Addr, error) {
+	ip, err := parseHost(text)
+	if err != nil {
+		return ip, err
+	}
+	if ip.Is4() != (s.obj.AddressType == discoveryv1.AddressTypeIPv4) {
+		return ip, fmt.Errorf("%s is not of the slice's addressType %s: not used", ip, s.obj.AddressType)
+	}
+	return ip, nil
+}
+
+// endpoint returns everything but address and ports. Nil conditions read as the API's documentation
+// says: ready unless denied, serving as ready, not terminating.
+func (s slice) endpoint(i int, e discoveryv1.Endpoint, known map[clustermesh.NodeName]bool) clustermesh.Endpoint {
+	ready := deref(e.Conditions.Ready, true)
+	out := clustermesh.Endpoint{
+		Service:     s.service,
+		Node:        clustermesh.NodeName(deref(e.NodeName, "")),
+		Zone:        deref(e.Zone, ""),
+		Hostname:    deref(e.Hostname, ""),
+		Ready:       ready,
+		Serving:     deref(e.Conditions.Serving, ready),
+		Terminating: deref(e.Conditions.Terminating, false),
+	}
+	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+		out.Pod = e.TargetRef.Name
+	}
+	if len(e.Addresses) == 0 {
+		s.problem(at("endpoints[%d].addresses", i), "the endpoint has no address", "add one, or remove the endpoint")
+	}
+	if out.Node != "" && !known[out.Node] {
+		s.warning(at("endpoints[%d].nodeName", i), fmt.Sprintf("there is no Node %q: no node announces this endpoint", out.Node),
+			"correct the name, add the Node, or leave nodeName out")
+	}
+	if out.Hostname != "" && len(validation.IsDNS1123Label(out.Hostname)) > 0 {
+		s.problem(at("endpoints[%d].hostname", i), fmt.Sprintf("%q cannot be part of a DNS name: not used", out.Hostname),
+			"use lower case letters, digits and -")
+		out.Hostname = ""
+	}
+	return out
+}
+
+// ports returns the usable ports, sorted, each once.
+func (s slice) ports() (out []clustermesh.EndpointPort) {
+	for i, p := range s.obj.Ports {
+		proto := l4.TCP
+		if p.Protocol != nil {
+			var err error
+			if proto, err = l4.ParseProto(string(*p.Protocol)); err != nil {
+				s.problem(at("ports[%d].protocol", i), err.Error()+": port not used", "write TCP or UDP")
+				continue
+			}
+		}
+		number := deref(p.Port, 0)
+		if number < 1 || number > 65535 {
+			s.problem(at("ports[%d].port", i), fmt.Sprintf("%d or no number is not a port: not used", number), "write 1 to 65535")
+			continue
+		}
+		out = append(out, clustermesh.EndpointPort{Name: deref(p.Name, ""), Proto: proto, Port: uint16(number)})
+	}
+	return sortPorts(out)
+}
+
+func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
+	slices.SortFunc(ports, func(a, b clustermesh.EndpointPort) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
+	})
+	return slices.Compact(ports)
+}
+
+// mergeEndpoints makes one of all endpoints of a service with one address. Kubernetes lets an address
+// appear in several slices: while it moves from one to another, and where pods resolve a named target
+// port differently. The hopeful word wins, as in kube-proxy.
+func mergeEndpoints(all []clustermesh.Endpoint) []clustermesh.Endpoint {
+	slices.SortStableFunc(all, func(a, b clustermesh.Endpoint) int {
+		return cmp.Or(a.Service.Compare(b.Service), a.Addr.Compare(b.Addr))
+	})
+	var out []clustermesh.Endpoint
+	for _, e := range all {
+		n := len(out) - 1
+		if n < 0 || out[n].Service != e.Service || out[n].Addr != e.Addr {
+			out = append(out, e)
+			continue
+		}
+		m := &out[n]
+		m.Ports = sortPorts(slices.Concat(m.Ports, e.Ports))
+		m.Node = cmp.Or(m.Node, e.Node)
+		m.Zone = cmp.Or(m.Zone, e.Zone)
+		m.Hostname = cmp.Or(m.Hostname, e.Hostname)
+		m.Pod = cmp.Or(m.Pod, e.Pod)
+		m.Ready = m.Ready || e.Ready
+		m.Serving = m.Serving || e.Serving
+		m.Terminating = m.Terminating && e.Terminating
+	}
+	return out
+}
