@@ -1,0 +1,138 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"strait.io/strait/clustermesh"
+)
+
+const (
+	// upstreamTimeout bounds one question to one upstream: two fit into the five seconds after which
+	// resolvers give up.
+	upstreamTimeout = 2 * time.Second
+	// maxForwards bounds the questions under way, so that a dead upstream does not eat the daemon.
+	maxForwards = 1000
+)
+
+// forwarder passes questions on to upstream servers.
+type forwarder struct {
+	upstreams []string // "address:port"
+	refused   []clustermesh.Problem
+	// first is the upstream that answered last: it is asked first.
+	first    atomic.Int32
+	underWay chan struct{}
+
+	mu   sync.Mutex
+	down map[string]string // upstream → why it did not answer last
+}
+
+func newForwarder(upstreams []string, own []netip.AddrPort) *forwarder {
+	f := &forwarder{underWay: make(chan struct{}, maxForwards), down: map[string]string{}}
+	for i, text := range upstreams {
+		addr, err := parseUpstream(text)
+		if err == nil && slices.Contains(own, addr) {
+			err = fmt.Errorf("%s is this server: it would ask itself", addr)
+		}
+		if err != nil {
+			f.refused = append(f.refused, clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("upstreams[%d]", i),
+				Message: err.Error() + ": not used", Try: "write ADDRESS or ADDRESS:PORT of another DNS server"})
+			continue
+		}
+		f.upstreams = append(f.upstreams, addr.String())
+	}
+	return f
+}
+
+func parseUpstream(text string) (netip.AddrPort, error) {
+	text = strings.TrimSpace(text)
+	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return netip.AddrPortFrom(ip, 53), nil
+	}
+	addr, err := netip.ParseAddrPort(text)
+	if err != nil || addr.Port() == 0 {
+		return addr, fmt.Errorf("%q is no address", text)
+	}
+	return addr, nil
+}
+
+// able reports whether there is anybody to ask.
+func (f *forwarder) able() bool { return len(f.upstreams) > 0 }
+
+// ask asks the upstreams in turn, over the protocol that the client used: a truncated answer is the
+// client's to repeat over TCP. With no answer it returns SERVFAIL.
+func (f *forwarder) ask(ctx context.Context, network string, q *dns.Msg) *dns.Msg {
+	fail := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
+	fail.RecursionAvailable = true
+	select {
+	case f.underWay <- struct{}{}:
+		defer func() { <-f.underWay }()
+	default:
+		return fail
+	}
+	first := int(f.first.Load())
+	for i := range f.upstreams {
+		n := (first + i) % len(f.upstreams)
+		r, err := exchange(ctx, network, f.upstreams[n], q)
+		if ctx.Err() != nil {
+			return fail
+		}
+		f.note(f.upstreams[n], err)
+		if err == nil {
+			f.first.Store(int32(n))
+			return r
+		}
+	}
+	return fail
+}
+
+func exchange(ctx context.Context, network, upstream string, q *dns.Msg) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
+	defer cancel()
+	c := &dns.Client{Net: network, Timeout: upstreamTimeout, UDPSize: dns.MaxMsgSize}
+	ask := q.Copy()
+	ask.Id = dns.Id() // the client's id is easy to guess for others on its machine
+	r, _, err := c.ExchangeContext(ctx, ask, upstream)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Question) != 1 || !strings.EqualFold(r.Question[0].Name, q.Question[0].Name) {
+		return nil, fmt.Errorf("answered another question")
+	}
+	r.Id = q.Id
+	return r, nil
+}
+
+// note remembers which upstreams are down, for Problems.
+func (f *forwarder) note(upstream string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		delete(f.down, upstream)
+		return
+	}
+	f.down[upstream] = err.Error()
+	if n, ok := err.(net.Error); ok && n.Timeout() {
+		f.down[upstream] = fmt.Sprintf("no answer within %s", upstreamTimeout)
+	}
+}
+
+func (f *forwarder) problems() []clustermesh.Problem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.Clone(f.refused)
+	for upstream, why := range f.down {
+		out = append(out, clustermesh.Problem{Object: "dns", Field: "upstream " + upstream, Message: why,
+			Try: "check the server; names outside the clusterset may not resolve", Warning: true})
+	}
+	return out
+}

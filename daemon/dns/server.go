@@ -1,0 +1,217 @@
+// Package dns answers for the clusterset's zone, clusterset.local, from a table of services, and passes
+// other names on.
+//
+// Inputs are an immutable Table, made by the caller from plain values, and packets; outputs are answers and
+// Problems. Answer is pure; Server is the shell. It must not know State, the plan or the kernel.
+package dns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"strait.io/strait/clustermesh"
+)
+
+const (
+	// DefaultZone is the zone of the MCS API.
+	DefaultZone = "clusterset.local"
+	// retry is how long to wait before listening again where an address was absent or in use.
+	retry = time.Second
+	// grace is how long answers under way may take when the server stops.
+	grace = 2 * time.Second
+)
+
+// Config says where to listen and for what.
+type Config struct {
+	// Listen are the addresses to serve, each over UDP and TCP.
+	Listen []netip.AddrPort
+	// Upstreams answer names outside Zone, asked in turn: "address", "address:port" (53 if absent).
+	// With none such names are refused.
+	Upstreams []string
+	// Zone is DefaultZone if empty.
+	Zone string
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Server answers DNS queries. Make one with New, then Run it.
+type Server struct {
+	cfg     Config
+	table   func() *Table
+	forward *forwarder
+
+	mu       sync.Mutex
+	problems map[string]clustermesh.Problem // by listener
+	serving  map[string]net.Addr            // by listener
+}
+
+// New makes a server that answers from what table returns at each query; nil is "not known yet".
+func New(cfg Config, table func() *Table) *Server {
+	cfg.Zone = dns.CanonicalName(cmp.Or(cfg.Zone, DefaultZone))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{
+		cfg: cfg, table: table, forward: newForwarder(cfg.Upstreams, cfg.Listen),
+		problems: map[string]clustermesh.Problem{}, serving: map[string]net.Addr{},
+	}
+}
+
+// Problems returns what keeps the server from answering somewhere, now.
+func (s *Server) Problems() []clustermesh.Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return clustermesh.SortProblems(append(slices.Collect(maps.Values(s.problems)), s.forward.problems()...))
+}
+
+// Run serves every address until ctx is done, then returns nil. An address that is in use or absent is a
+// Problem and tried again each second; the others are served meanwhile.
+func (s *Server) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, addr := range s.cfg.Listen {
+		for _, network := range []string{"udp", "tcp"} {
+			wg.Go(func() { s.keep(ctx, network, addr) })
+		}
+	}
+	wg.Wait()
+	<-ctx.Done() // with nothing to listen on as well
+	return nil
+}
+
+// keep serves one address over one protocol, again and again.
+func (s *Server) keep(ctx context.Context, network string, addr netip.AddrPort) {
+	key := network + " " + addr.String()
+	defer s.report(key, nil, nil)
+	for {
+		err := s.serve(ctx, network, addr)
+		if ctx.Err() != nil {
+			return
+		}
+		s.report(key, nil, listenProblem(network, addr, err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry):
+		}
+	}
+}
+
+// report records that a listener serves at bound, or its problem, or neither.
+func (s *Server) report(key string, bound net.Addr, p *clustermesh.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.problems[key]
+	delete(s.problems, key)
+	delete(s.serving, key)
+	switch {
+	case bound != nil:
+		s.serving[key] = bound
+		s.cfg.Log.Info("dns listens", "network", bound.Network(), "address", bound.String())
+	case p != nil:
+		s.problems[key] = *p
+		if !had || old != *p {
+			s.cfg.Log.Warn("dns problem", "problem", p.String())
+		}
+	}
+}
+
+func listenProblem(network string, addr netip.AddrPort, err error) *clustermesh.Problem {
+	p := &clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("listen %s/%s", addr, network), Message: fmt.Sprint(err),
+		Try: "correct the address; it is tried again each second"}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		p.Message, p.Try = "the address is in use by another program",
+			"stop that program or choose another address; it is tried again each second"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		p.Message, p.Try = "this machine does not have the address",
+			"add the address to an interface or choose another; it is tried again each second"
+	case errors.Is(err, syscall.EACCES):
+		p.Message, p.Try = "not allowed", "run as root, or choose a port above 1023"
+	}
+	return p
+}
+
+// serve listens and answers until ctx is done or the socket fails.
+func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort) error {
+	srv := &dns.Server{Net: network, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		s.handle(ctx, network, w, q)
+	})}
+	var bound net.Addr
+	var err error
+	if network == "udp" {
+		if srv.PacketConn, err = new(net.ListenConfig).ListenPacket(ctx, network, addr.String()); err == nil {
+			bound = srv.PacketConn.LocalAddr()
+		}
+	} else {
+		if srv.Listener, err = new(net.ListenConfig).Listen(ctx, network, addr.String()); err == nil {
+			bound = srv.Listener.Addr()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	started, done := make(chan struct{}), make(chan error, 1)
+	srv.NotifyStartedFunc = func() { close(started) }
+	go func() { done <- srv.ActivateAndServe() }()
+	select {
+	case <-started:
+	case err := <-done:
+		return err
+	}
+	s.report(network+" "+addr.String(), bound, nil)
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err = srv.ShutdownContext(stop)
+	return errors.Join(err, <-done)
+}
+
+// handle answers one query.
+func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWriter, q *dns.Msg) {
+	var r *dns.Msg
+	if q.Opcode == dns.OpcodeQuery && len(q.Question) == 1 && !InZone(s.cfg.Zone, q) && s.forward.able() {
+		r = s.forward.ask(ctx, network, q)
+	} else {
+		r = Answer(s.table(), s.cfg.Zone, q)
+		r.RecursionAvailable = s.forward.able()
+	}
+	size := dns.MaxMsgSize
+	if network == "udp" {
+		size = limit(q)
+	}
+	r.Truncate(size)
+	err := w.WriteMsg(r)
+	if err != nil {
+		// A record that cannot be packed must not look like a lost packet.
+		err = errors.Join(err, w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)))
+	}
+	if err != nil {
+		s.cfg.Log.Debug("dns answer", "to", w.RemoteAddr().String(), "error", err)
+	}
+}
+
+// limit is the largest UDP answer for a query: what the client takes, but never fragments. A truncated
+// answer makes it ask again over TCP.
+func limit(q *dns.Msg) int {
+	opt := q.IsEdns0()
+	if opt == nil {
+		return dns.MinMsgSize
+	}
+	return int(min(max(opt.UDPSize(), dns.MinMsgSize), udpSize))
+}
