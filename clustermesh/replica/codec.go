@@ -1,0 +1,108 @@
+package replica
+
+import (
+	"fmt"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// wireVersion is that of the envelope. Additions are new fields and new kinds, which older builds skip;
+// it only changes when older builds must not read a message at all.
+const wireVersion = 1
+
+type envelope struct {
+	Version uint64          `cbor:"1,keyasint"`
+	Kind    Kind            `cbor:"2,keyasint"`
+	Body    cbor.RawMessage `cbor:"3,keyasint"`
+}
+
+type snapshotBody struct {
+	Records []cbor.RawMessage `cbor:"1,keyasint"`
+}
+
+var encMode = must(cbor.CoreDetEncOptions().EncMode())
+
+// decMode refuses what no build of strait sends and what could cost much memory. Unknown fields pass.
+var decMode = must(cbor.DecOptions{
+	DupMapKey:        cbor.DupMapKeyEnforcedAPF,
+	MaxNestedLevels:  16,
+	MaxArrayElements: 1 << 18,
+	MaxMapPairs:      256,
+	IndefLength:      cbor.IndefLengthForbidden,
+	TagsMd:           cbor.TagsForbidden,
+}.DecMode())
+
+// must is for options that are constants of this file.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Encode writes a message as CBOR in an envelope with a version.
+func Encode(m Message) ([]byte, error) {
+	var body any = m
+	if s, ok := m.(*Snapshot); ok {
+		records := make([]cbor.RawMessage, len(s.Entries))
+		for i, e := range s.Entries {
+			records[i] = e.raw
+		}
+		body = snapshotBody{records}
+	}
+	raw, err := encMode.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode message of kind %d: %w", m.Kind(), err)
+	}
+	return encMode.Marshal(envelope{Version: wireVersion, Kind: m.Kind(), Body: raw})
+}
+
+// Decode reads what Encode wrote, here or in another build. The bytes are not kept. Of a Snapshot each
+// record is validated by itself: an invalid one is in Rejected and does not stop the others.
+func Decode(b []byte) (Message, error) {
+	var env envelope
+	if err := decMode.Unmarshal(b, &env); err != nil {
+		return nil, fmt.Errorf("decode envelope: %w", err)
+	}
+	if env.Version != wireVersion {
+		return nil, fmt.Errorf("decode envelope: version %d is not %d: upgrade the older daemon", env.Version, wireVersion)
+	}
+	var m Message
+	switch env.Kind {
+	case KindSnapshot:
+		return decodeSnapshot(env.Body)
+	case KindAnnounce:
+		m = &Announce{}
+	case KindWant:
+		m = &Want{}
+	case KindDigest:
+		m = &Digest{}
+	case KindVector:
+		m = &Vector{}
+	case KindAgree:
+		m = &Agree{}
+	default:
+		return &Unknown{env.Kind}, nil
+	}
+	if err := decMode.Unmarshal(env.Body, m); err != nil {
+		return nil, fmt.Errorf("decode message of kind %d: %w", env.Kind, err)
+	}
+	return m, nil
+}
+
+func decodeSnapshot(body []byte) (*Snapshot, error) {
+	var raw snapshotBody
+	if err := decMode.Unmarshal(body, &raw); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
+	}
+	s := &Snapshot{}
+	for _, b := range raw.Records {
+		e, err := decodeEntry(b)
+		if err != nil {
+			s.Rejected = append(s.Rejected, Rejected{Origin: e.Record.Origin, Version: e.version, Err: err})
+			continue
+		}
+		s.Entries = append(s.Entries, e)
+	}
+	return s, nil
+}

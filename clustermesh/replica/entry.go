@@ -1,0 +1,96 @@
+package replica
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"strait.io/strait/clustermesh"
+)
+
+// MaxRecord bounds one record on the wire, in bytes.
+const MaxRecord = 4 << 20
+
+// Version orders the records of one origin: by stamp, then by a checksum of the record. The checksum
+// decides only between two writers who took the same stamp (two leaders, a cloned machine): without it,
+// replicas that hold the one or the other would believe that they agree.
+type Version struct {
+	_     struct{} `cbor:",toarray"`
+	Epoch uint64
+	Count uint64
+	Sum   uint64
+}
+
+// Compare orders by epoch, then version, then checksum.
+func (v Version) Compare(w Version) int {
+	return cmp.Or(cmp.Compare(v.Epoch, w.Epoch), cmp.Compare(v.Count, w.Count), cmp.Compare(v.Sum, w.Sum))
+}
+
+// Stamp is the version without its checksum.
+func (v Version) Stamp() clustermesh.Stamp {
+	return clustermesh.Stamp{Epoch: v.Epoch, Version: v.Count}
+}
+
+// Entry is a record as it travels. It keeps the bytes that the writer sent, so that fields which this
+// build does not know are passed on and kept.
+type Entry struct {
+	Record  clustermesh.Record
+	raw     []byte
+	version Version
+}
+
+// NewEntry encodes a record of one's own. The record must not be changed afterwards.
+func NewEntry(rec clustermesh.Record) (Entry, error) {
+	if err := validate(rec); err != nil {
+		return Entry{}, err
+	}
+	raw, err := encMode.Marshal(rec)
+	if err != nil {
+		return Entry{}, fmt.Errorf("encode record of %s: %w", rec.Origin, err)
+	}
+	if len(raw) > MaxRecord {
+		return Entry{}, fmt.Errorf("record of %s has %d bytes: at most %d are possible", rec.Origin, len(raw), MaxRecord)
+	}
+	return entry(rec, raw), nil
+}
+
+func entry(rec clustermesh.Record, raw []byte) Entry {
+	hash := sha256.Sum256(raw)
+	return Entry{Record: rec, raw: raw, version: Version{
+		Epoch: rec.Stamp.Epoch, Count: rec.Stamp.Version, Sum: binary.BigEndian.Uint64(hash[:]),
+	}}
+}
+
+// decodeEntry reads and validates one record. The entry of a record that cannot be read is empty; one
+// that is only invalid has its origin and version, so that it is not asked for again.
+func decodeEntry(raw []byte) (Entry, error) {
+	if len(raw) > MaxRecord {
+		return Entry{}, fmt.Errorf("record of %d bytes: at most %d are possible", len(raw), MaxRecord)
+	}
+	var rec clustermesh.Record
+	if err := decMode.Unmarshal(raw, &rec); err != nil {
+		return Entry{}, fmt.Errorf("decode record: %w", err)
+	}
+	return entry(rec, raw), validate(rec)
+}
+
+// sum is the XOR of the hashes of versions: it can be kept up to date record by record.
+type sum [16]byte
+
+// toggle adds an entry's version, or takes it away again.
+func (s *sum) toggle(e Entry) {
+	var b []byte
+	b = append(b, e.Record.Origin.String()...)
+	b = append(b, 0)
+	b = binary.BigEndian.AppendUint64(b, e.version.Epoch)
+	b = binary.BigEndian.AppendUint64(b, e.version.Count)
+	b = binary.BigEndian.AppendUint64(b, e.version.Sum)
+	hash := sha256.Sum256(b)
+	for i := range s {
+		s[i] ^= hash[i]
+	}
+}
+
+// Size is how many bytes the record takes on the wire.
+func (e Entry) Size() int { return len(e.raw) }

@@ -1,0 +1,80 @@
+package replica
+
+import (
+	"testing"
+
+	"strait.io/strait/clustermesh"
+)
+
+// pair is two replicas that know each other, each with a record of its own.
+func pair(t *testing.T) *sim {
+	s := newSim(t, []clustermesh.Origin{simOrigin(0), simOrigin(3)}, 1) // of one cluster
+	s.settle(1)
+	for i := range s.nodes {
+		s.do(i, s.nodes[i].Publish(content(s.peers[i], i+1)))
+	}
+	s.flying = nil // lost, all of it
+	return s
+}
+
+// TestOneExchangeRepairsBothWays: whoever asks, both hold the same afterwards.
+func TestOneExchangeRepairsBothWays(t *testing.T) {
+	s := pair(t)
+	s.do(0, s.nodes[0].Exchange(s.peers[1]))
+	for len(s.flying) > 0 {
+		s.deliver(0, false, false)
+	}
+	s.sameEverywhere(map[clustermesh.Origin]clustermesh.Content{
+		s.peers[0]: content(s.peers[0], 1), s.peers[1]: content(s.peers[1], 2),
+	})
+}
+
+// TestAskedOnce: an announcement that comes by two ways is asked for once, and again after a tick if
+// the answer was lost.
+func TestAskedOnce(t *testing.T) {
+	s := pair(t)
+	announce := &Announce{offersOf([]Entry{s.nodes[0].entries[s.peers[0]]})}
+	wants := func() (n int) {
+		for _, e := range s.nodes[1].Receive(s.peers[0], announce).Send {
+			if e.Message.Kind() == KindWant {
+				n++
+			}
+		}
+		return n
+	}
+	if n := wants(); n != 1 {
+		t.Fatalf("asked %d times for what is new", n)
+	}
+	if n := wants(); n != 0 {
+		t.Errorf("asked again %d times while the answer is on its way", n)
+	}
+	s.nodes[1].Tick(s.rng)
+	if n := wants(); n != 1 {
+		t.Errorf("asked %d times after a tick", n)
+	}
+}
+
+// TestPushAfterRepair: what was asked for is announced further, since most have it; what is pushed later
+// is pushed on again.
+func TestPushAfterRepair(t *testing.T) {
+	writer, middle, last := simOrigin(0), simOrigin(1), simOrigin(2)
+	r := New(Config{Self: middle, Epoch: 1}, nil)
+	r.SetPeers([]Peer{writer, last})
+	kinds := func(version uint64) (out []Kind) {
+		e := mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}, Content: content(writer, int(version))})
+		for _, env := range r.Receive(writer, &Snapshot{Entries: []Entry{e}}).Send {
+			if env.To != last {
+				t.Errorf("sent %T back to %s", env.Message, env.To)
+			}
+			out = append(out, env.Message.Kind())
+		}
+		return out
+	}
+	r.Receive(writer, &Announce{[]Offer{{Origin: writer, Version: Version{Epoch: 1, Count: 1, Sum: 1}}}})
+	if got := kinds(1); len(got) != 1 || got[0] != KindAnnounce {
+		t.Errorf("repaired news was passed on as %v", got)
+	}
+	if got := kinds(2); len(got) != 1 || got[0] != KindSnapshot {
+		t.Errorf("pushed news was passed on as %v", got)
+	}
+}

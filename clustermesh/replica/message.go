@@ -1,0 +1,103 @@
+package replica
+
+import "strait.io/strait/clustermesh"
+
+// Kind is a message's type on the wire. Numbers are never reused; 7 is kept for deltas between two
+// versions of one record.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	KindSnapshot Kind = 1
+	KindAnnounce Kind = 2
+	KindWant     Kind = 3
+	KindDigest   Kind = 4
+	KindVector   Kind = 5
+	KindAgree    Kind = 6
+)
+
+// Message is what replicas say to each other. Values are never changed once made.
+type Message interface{ Kind() Kind }
+
+// Snapshot carries whole records.
+type Snapshot struct {
+	Entries []Entry
+	// Rejected are records that came but are invalid. Not sent.
+	Rejected []Rejected
+}
+
+// Rejected is a record that was not let in.
+type Rejected struct {
+	Origin  clustermesh.Origin
+	Version Version
+	Err     error
+}
+
+// Offer is the version of an origin's record that the sender holds.
+type Offer struct {
+	_       struct{} `cbor:",toarray"`
+	Origin  clustermesh.Origin
+	Version Version
+}
+
+// Announce says what is new with its sender.
+type Announce struct {
+	Offers []Offer `cbor:"1,keyasint"`
+}
+
+// Want asks for the records of origins.
+type Want struct {
+	Origins []clustermesh.Origin `cbor:"1,keyasint"`
+}
+
+// ClusterSum is the digest of all versions that the sender holds of a cluster's origins.
+type ClusterSum struct {
+	_       struct{} `cbor:",toarray"`
+	Cluster clustermesh.ClusterName
+	Sum     [16]byte
+}
+
+// Digest opens an exchange. The answer is Agree, or the Vector of the clusters that differ.
+type Digest struct {
+	Clusters []ClusterSum `cbor:"1,keyasint"`
+}
+
+// ClusterVector is all versions that the sender holds of a cluster's origins.
+type ClusterVector struct {
+	_       struct{} `cbor:",toarray"`
+	Cluster clustermesh.ClusterName
+	Offers  []Offer
+}
+
+// Vector is the answer to a Digest that differs; it names every cluster that does. The receiver sends
+// what is newer with it and asks for what is newer here.
+type Vector struct {
+	Clusters []ClusterVector `cbor:"1,keyasint"`
+}
+
+// Agree is the answer to a Digest that does not differ.
+type Agree struct{}
+
+// Unknown is a message of a kind that this build does not know. It is ignored.
+type Unknown struct{ Type Kind }
+
+// Kind returns KindSnapshot.
+func (*Snapshot) Kind() Kind { return KindSnapshot }
+
+// Kind returns KindAnnounce.
+func (*Announce) Kind() Kind { return KindAnnounce }
+
+// Kind returns KindWant.
+func (*Want) Kind() Kind { return KindWant }
+
+// Kind returns KindDigest.
+func (*Digest) Kind() Kind { return KindDigest }
+
+// Kind returns KindVector.
+func (*Vector) Kind() Kind { return KindVector }
+
+// Kind returns KindAgree.
+func (*Agree) Kind() Kind { return KindAgree }
+
+// Kind returns the type that came.
+func (u *Unknown) Kind() Kind { return u.Type }

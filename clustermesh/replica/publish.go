@@ -1,0 +1,147 @@
+package replica
+
+import (
+	"bytes"
+	"fmt"
+
+	"strait.io/strait/clustermesh"
+)
+
+// rivalQuiet is after how many ticks without a rival the hold-off starts small again.
+const rivalQuiet = 64
+
+// writer is the state of this node as the writer of its own record.
+type writer struct {
+	epoch, count uint64
+	// content is what was published last in this life; nil before the first time.
+	content []byte
+	last    clustermesh.Content
+	// cluster is the stamp of the cluster's record if this replica wrote the one in force.
+	cluster clustermesh.Stamp
+
+	// rival is true while somebody else's record stands above ours; takeovers counts our answers.
+	rival     bool
+	takeovers int
+	holdOff   int
+	quiet     int
+}
+
+// above makes the next stamp of this writer larger than any of an epoch.
+func (w *writer) above(epoch uint64) {
+	if w.epoch <= epoch {
+		w.epoch, w.count = epoch+1, 0
+	}
+}
+
+// Publish writes this node's own record. Content identical to the last is no new version, except that
+// the first of a life always is one: a claim about the earlier life must not hold for this.
+// The content must not be changed afterwards.
+func (r *Replica) Publish(content clustermesh.Content) Output {
+	encoded, err := encMode.Marshal(content)
+	if err == nil && r.writer.content != nil && bytes.Equal(encoded, r.writer.content) {
+		return Output{}
+	}
+	if err == nil {
+		err = validContent(r.self, content)
+	}
+	if err != nil {
+		return problem(unpublishable(r.self, err))
+	}
+	r.writer.content, r.writer.last = encoded, content
+	return r.write()
+}
+
+// write makes the next version of the own record from what was published last, and spreads it.
+func (r *Replica) write() Output {
+	next := clustermesh.Stamp{Epoch: r.writer.epoch, Version: r.writer.count + 1}
+	e, err := NewEntry(clustermesh.Record{Origin: r.self, Stamp: next, Content: r.writer.last})
+	if err != nil {
+		return problem(unpublishable(r.self, err))
+	}
+	r.writer.count++
+	r.put(e)
+	return r.spread(e)
+}
+
+// PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical to
+// what is in force, whoever wrote it, is no new version.
+func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
+	o := clustermesh.Origin{Cluster: r.self.Cluster}
+	held, ok := r.entries[o]
+	if ok && sameContent(held.Record.Content, content) {
+		return Output{}
+	}
+	next := clustermesh.Stamp{Epoch: max(electionEpoch, 1), Version: 1}
+	switch {
+	case ok && held.Record.Stamp == r.writer.cluster && held.Record.Stamp.Epoch >= electionEpoch:
+		next = clustermesh.Stamp{Epoch: held.Record.Stamp.Epoch, Version: held.Record.Stamp.Version + 1}
+	case ok:
+		// Another leader wrote it, whose clock may run ahead of ours.
+		next.Epoch = max(next.Epoch, held.Record.Stamp.Epoch+1)
+	}
+	e, err := NewEntry(clustermesh.Record{Origin: o, Stamp: next, Content: content})
+	if err != nil {
+		return problem(unpublishable(o, err))
+	}
+	r.writer.cluster = next
+	r.put(e)
+	return r.spread(e)
+}
+
+// usurped is called when a version of our own record, not written by us in this life, is above ours.
+func (r *Replica) usurped(v Version) Output {
+	r.writer.above(v.Epoch)
+	r.writer.rival, r.writer.quiet = true, 0
+	if r.writer.holdOff > 0 {
+		return Output{}
+	}
+	return r.takeOver()
+}
+
+// takeOver writes the own record above the rival's. The pause until the next time doubles, so that two
+// daemons of one name do not fight at wire speed.
+func (r *Replica) takeOver() Output {
+	r.writer.rival = false
+	r.writer.takeovers++
+	r.writer.holdOff = 1 << min(r.writer.takeovers, 5)
+	out := r.write()
+	// Once can be our own forgotten life. A second time somebody is writing now.
+	if r.writer.takeovers >= 2 {
+		out.Problems = append(out.Problems, clustermesh.Problem{
+			Object:  "node " + r.self.String(),
+			Message: "another daemon writes as this node: two nodes with the same name?",
+			Try:     "give every node of the cluster a name of its own, or stop one of the two daemons",
+		})
+	}
+	return out
+}
+
+// tickRival lets the hold-off pass.
+func (r *Replica) tickRival() Output {
+	if r.writer.quiet++; r.writer.quiet > rivalQuiet {
+		r.writer.takeovers = 0
+	}
+	if r.writer.holdOff > 0 {
+		r.writer.holdOff--
+	}
+	if r.writer.rival && r.writer.holdOff == 0 {
+		return r.takeOver()
+	}
+	return Output{}
+}
+
+func sameContent(a, b clustermesh.Content) bool {
+	x, errX := encMode.Marshal(a)
+	y, errY := encMode.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func problem(p clustermesh.Problem) Output { return Output{Problems: []clustermesh.Problem{p}} }
+
+func unpublishable(o clustermesh.Origin, err error) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "record " + o.String(),
+		Message: fmt.Sprintf("not published, the last one stays in force: %v", err),
+		Try:     "correct the object named, or report a bug if there is none",
+	}
+}

@@ -1,0 +1,243 @@
+package replica
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// chunkBytes bounds the records of one Snapshot, roughly: a large answer is cut into several.
+const chunkBytes = 1 << 20
+
+// maxRejected bounds what is remembered of invalid records.
+const maxRejected = 1024
+
+// maxProblems bounds the Problems of one message.
+const maxProblems = 8
+
+// Receive takes a message of a peer, as Decode returned it.
+func (r *Replica) Receive(from Peer, m Message) Output {
+	switch m := m.(type) {
+	case *Snapshot:
+		return r.receiveSnapshot(from, m)
+	case *Announce:
+		return r.receiveOffers(from, m.Offers)
+	case *Want:
+		return r.receiveWant(from, m)
+	case *Digest:
+		return r.receiveDigest(from, m)
+	case *Vector:
+		return r.receiveVector(from, m)
+	case *Agree:
+		r.synced = true
+	}
+	return Output{}
+}
+
+// receiveSnapshot lets in what is newer and passes it on: pushed news is pushed, repaired news is
+// announced, since most peers will have it.
+func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
+	out := r.reject(from, s.Rejected)
+	var pushed, repaired []Entry
+	for _, e := range s.Entries {
+		o := e.Record.Origin
+		_, wanted := r.asked[o]
+		delete(r.asked, o)
+		delete(r.missing, o)
+		if !r.newer(e) {
+			continue
+		}
+		if o == r.self && r.writer.content != nil {
+			out.add(r.usurped(e.version))
+			continue
+		}
+		if o == r.self {
+			// Of an earlier life, later than what we held of it. It is in force until we publish.
+			r.writer.above(e.version.Epoch)
+		}
+		r.put(e)
+		out.Changed = append(out.Changed, o)
+		if wanted {
+			repaired = append(repaired, e)
+		} else {
+			pushed = append(pushed, e)
+		}
+	}
+	r.settle()
+	r.push(&out, from, pushed)
+	r.announce(&out, from, repaired)
+	return out
+}
+
+// settle ends the first exchange when nothing is missing any more.
+func (r *Replica) settle() {
+	if len(r.missing) == 0 && r.exchanging {
+		r.synced, r.exchanging = true, false
+	}
+}
+
+func (r *Replica) reject(from Peer, rejected []Rejected) Output {
+	var out Output
+	for _, x := range rejected {
+		delete(r.missing, x.Origin)
+		if _, known := r.rejected[x.Origin]; known || len(r.rejected) < maxRejected {
+			r.rejected[x.Origin] = x.Version
+		}
+		if len(out.Problems) >= maxProblems {
+			continue
+		}
+		out.Problems = append(out.Problems, clustermesh.Problem{
+			Object:  "record " + x.Origin.String(),
+			Message: fmt.Sprintf("ignored, its last valid one stays in force: %v (came by %s)", x.Err, from),
+			Try:     "upgrade the older daemon if the versions differ; else report a bug",
+		})
+	}
+	return out
+}
+
+// receiveOffers asks for what is newer with the peer.
+func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
+	var out Output
+	var want []clustermesh.Origin
+	for _, offer := range offers {
+		if r.lacks(offer, &out) && r.asked[offer.Origin].Compare(offer.Version) < 0 {
+			r.asked[offer.Origin] = offer.Version
+			want = append(want, offer.Origin)
+		}
+	}
+	if len(want) > 0 {
+		out.send(from, &Want{want})
+	}
+	return out
+}
+
+// lacks reports whether an offered record should be asked for. If it is our own we answer instead.
+func (r *Replica) lacks(offer Offer, out *Output) bool {
+	have, ok := r.entries[offer.Origin]
+	if ok && offer.Version.Compare(have.version) <= 0 || validOrigin(offer.Origin) != nil ||
+		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp {
+		return false
+	}
+	if offer.Origin == r.self && r.writer.content != nil {
+		out.add(r.usurped(offer.Version))
+		return false
+	}
+	return offer.Version.Compare(r.rejected[offer.Origin]) > 0
+}
+
+func (r *Replica) receiveWant(from Peer, w *Want) Output {
+	var out Output
+	seen := map[clustermesh.Origin]bool{}
+	var entries []Entry
+	for _, o := range w.Origins {
+		if e, ok := r.entries[o]; ok && !seen[o] {
+			seen[o] = true
+			entries = append(entries, e)
+		}
+	}
+	sendSnapshots(&out, from, entries)
+	return out
+}
+
+// sendSnapshots sends records in chunks, the smallest first: one large record must not hold up the rest.
+func sendSnapshots(out *Output, to Peer, entries []Entry) {
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(a, b Entry) int { return len(a.raw) - len(b.raw) })
+	for len(entries) > 0 {
+		n, size := 0, 0
+		for n < len(entries) && (n == 0 || size+len(entries[n].raw) <= chunkBytes) {
+			size += len(entries[n].raw)
+			n++
+		}
+		out.send(to, &Snapshot{Entries: entries[:n:n]})
+		entries = entries[n:]
+	}
+}
+
+// digest is what is held of each cluster, in short.
+func (r *Replica) digest() *Digest {
+	d := &Digest{}
+	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
+		d.Clusters = append(d.Clusters, ClusterSum{Cluster: c, Sum: r.digests[c]})
+	}
+	return d
+}
+
+func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
+	var out Output
+	theirs := map[clustermesh.ClusterName]sum{}
+	for _, c := range d.Clusters {
+		theirs[c.Cluster] = c.Sum
+	}
+	differ := map[clustermesh.ClusterName]bool{}
+	for c, s := range theirs {
+		if r.digests[c] != s && validName(string(c)) {
+			differ[c] = true
+		}
+	}
+	for c, s := range r.digests {
+		if theirs[c] != s {
+			differ[c] = true
+		}
+	}
+	if len(differ) == 0 {
+		r.synced = true
+		out.send(from, &Agree{})
+		return out
+	}
+	out.send(from, r.vector(differ))
+	return out
+}
+
+func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
+	offers := map[clustermesh.ClusterName][]Offer{}
+	for _, e := range r.Entries() {
+		if c := e.Record.Origin.Cluster; clusters[c] {
+			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
+		}
+	}
+	v := &Vector{}
+	for _, c := range slices.Sorted(maps.Keys(clusters)) {
+		v.Clusters = append(v.Clusters, ClusterVector{Cluster: c, Offers: offers[c]})
+	}
+	return v
+}
+
+// receiveVector ends an exchange: it sends what is newer here and asks for what is newer there.
+func (r *Replica) receiveVector(from Peer, v *Vector) Output {
+	var out Output
+	var want []clustermesh.Origin
+	var give []Entry
+	theirs := map[clustermesh.Origin]Version{}
+	clusters := map[clustermesh.ClusterName]bool{}
+	for _, c := range v.Clusters {
+		clusters[c.Cluster] = true
+		for _, offer := range c.Offers {
+			theirs[offer.Origin] = offer.Version
+			if r.lacks(offer, &out) {
+				r.asked[offer.Origin] = offer.Version
+				want = append(want, offer.Origin)
+			}
+		}
+	}
+	for _, e := range r.Entries() {
+		if o := e.Record.Origin; clusters[o.Cluster] && e.version.Compare(theirs[o]) > 0 {
+			give = append(give, e)
+		}
+	}
+	sendSnapshots(&out, from, give)
+	if len(want) > 0 {
+		out.send(from, &Want{want})
+	}
+	if !r.synced {
+		r.exchanging = true
+		clear(r.missing)
+		for _, o := range want {
+			r.missing[o] = true
+		}
+		r.settle()
+	}
+	return out
+}

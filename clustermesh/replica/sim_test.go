@@ -1,0 +1,146 @@
+package replica
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+)
+
+// flight is an encoded message on its way between two nodes of a sim.
+type flight struct {
+	from, to int
+	bytes    []byte
+}
+
+// sim is some replicas and a network that does what it is told: lose, repeat, reorder, part.
+type sim struct {
+	t        testing.TB
+	rng      *rand.Rand
+	nodes    []*Replica
+	saved    [][]Entry
+	peers    []Peer
+	side     []int // nodes reach each other if they are on one side
+	flying   []flight
+	problems []clustermesh.Problem
+	sent     int
+	clock    uint64
+	seen     []map[clustermesh.Origin]Version // the largest version that a node ever held, per life
+}
+
+func simOrigin(i int) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: clustermesh.ClusterName(fmt.Sprintf("c%d", i%3)), Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
+}
+
+func newSim(t testing.TB, origins []clustermesh.Origin, seed uint64) *sim {
+	s := &sim{t: t, rng: rand.New(rand.NewPCG(seed, 1)), peers: origins, clock: 1000}
+	s.side = make([]int, len(origins))
+	s.saved = make([][]Entry, len(origins))
+	s.nodes = make([]*Replica, len(origins))
+	s.seen = make([]map[clustermesh.Origin]Version, len(origins))
+	for i := range origins {
+		s.start(i, nil, s.clock)
+	}
+	return s
+}
+
+func (s *sim) start(i int, held []Entry, epoch uint64) {
+	s.nodes[i] = New(Config{Self: s.peers[i], Epoch: epoch}, held)
+	s.seen[i] = map[clustermesh.Origin]Version{}
+	s.flying = slices.DeleteFunc(s.flying, func(f flight) bool { return f.to == i || f.from == i })
+	s.do(i, s.nodes[i].SetPeers(s.peers))
+}
+
+// do takes an Output of node i: encodes what it sends, and checks that nothing was lost or went back.
+func (s *sim) do(i int, out Output) {
+	s.problems = append(s.problems, out.Problems...)
+	for _, e := range out.Send {
+		b, err := Encode(e.Message)
+		if err != nil {
+			s.t.Fatalf("encode %T: %v", e.Message, err)
+		}
+		for to, p := range s.peers {
+			if p == e.To && to != i {
+				s.flying = append(s.flying, flight{i, to, b})
+				s.sent++
+			}
+		}
+	}
+	have := s.nodes[i].entries
+	for o, v := range s.seen[i] {
+		if e, ok := have[o]; !ok || e.version.Compare(v) < 0 {
+			s.t.Fatalf("node %d: record of %s went from %v back to %v (held: %v)", i, o, v, e.version, ok)
+		}
+	}
+	for o, e := range have {
+		s.seen[i][o] = e.version
+	}
+}
+
+func (s *sim) deliver(n int, drop, repeat bool) {
+	f := s.flying[n]
+	if !repeat {
+		s.flying = slices.Delete(s.flying, n, n+1)
+	}
+	if drop || s.side[f.from] != s.side[f.to] {
+		return
+	}
+	m, err := Decode(f.bytes)
+	if err != nil {
+		s.t.Fatalf("decode: %v", err)
+	}
+	s.do(f.to, s.nodes[f.to].Receive(s.peers[f.from], m))
+}
+
+// settle heals the network and lets ticks and messages go on until all is quiet.
+func (s *sim) settle(ticks int) {
+	clear(s.side)
+	for range ticks {
+		for i := range s.nodes {
+			s.do(i, s.nodes[i].Tick(s.rng))
+		}
+		for len(s.flying) > 0 {
+			s.deliver(s.rng.IntN(len(s.flying)), false, false)
+		}
+	}
+}
+
+// content is a small valid content that tells its number.
+func content(o clustermesh.Origin, n int) clustermesh.Content {
+	e := clustermesh.Endpoint{
+		Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
+		Addr:    netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Pod: fmt.Sprint(n),
+		Node: o.Node, Ready: true,
+	}
+	c := clustermesh.Content{Endpoints: []clustermesh.Endpoint{e}}
+	if o.Node != "" {
+		c.Node = &clustermesh.Node{Name: o.Node, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	}
+	return c
+}
+
+// sameEverywhere checks that all replicas hold the same, and what the writers said last.
+func (s *sim) sameEverywhere(truth map[clustermesh.Origin]clustermesh.Content) {
+	s.t.Helper()
+	for i, r := range s.nodes {
+		if len(r.Records()) != len(truth) {
+			s.t.Fatalf("node %d holds %d records, not %d", i, len(r.Records()), len(truth))
+		}
+		for o, want := range truth {
+			if got := r.Records()[o]; !sameContent(got.Content, want) {
+				s.t.Fatalf("node %d holds of %s: %+v, want %+v", i, o, got, want)
+			}
+			if r.entries[o].version != s.nodes[0].entries[o].version {
+				s.t.Fatalf("nodes 0 and %d hold different versions of %s", i, o)
+			}
+		}
+		for c, d := range r.digests {
+			if d != s.nodes[0].digests[c] {
+				s.t.Fatalf("digests of %s differ", c)
+			}
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package replica
+
+import (
+	"math"
+
+	"strait.io/strait/clustermesh"
+)
+
+// fanOut is to how many of n peers news is pushed (Corrosion's rule, with a larger floor than chance needs).
+func fanOut(n int) int {
+	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
+}
+
+// spread sends a record that was written here: whole to a few peers, its version to all others.
+func (r *Replica) spread(e Entry) Output {
+	out := Output{Changed: []clustermesh.Origin{e.Record.Origin}}
+	n := min(fanOut(len(r.peers)), len(r.peers))
+	snapshot := &Snapshot{Entries: []Entry{e}}
+	for _, p := range r.peers[:n] {
+		out.send(p, snapshot)
+	}
+	offer := &Announce{offersOf([]Entry{e})}
+	for _, p := range r.peers[n:] {
+		out.send(p, offer)
+	}
+	return out
+}
+
+// push passes news on to a few peers. The writer alone announces to everybody else.
+func (r *Replica) push(out *Output, from Peer, entries []Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	snapshot := &Snapshot{Entries: entries}
+	for _, p := range r.few(from) {
+		out.send(p, snapshot)
+	}
+}
+
+// announce tells a few peers of news that they may have.
+func (r *Replica) announce(out *Output, from Peer, entries []Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	a := &Announce{offersOf(entries)}
+	for _, p := range r.few(from) {
+		out.send(p, a)
+	}
+}
+
+// few are the peers that get news, without the one it came from.
+func (r *Replica) few(not Peer) []Peer {
+	n := fanOut(len(r.peers))
+	out := make([]Peer, 0, n)
+	for _, p := range r.peers {
+		if p != not && len(out) < n {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func offersOf(entries []Entry) []Offer {
+	offers := make([]Offer, len(entries))
+	for i, e := range entries {
+		offers[i] = Offer{Origin: e.Record.Origin, Version: e.version}
+	}
+	return offers
+}
