@@ -1,0 +1,51 @@
+package gossip
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// maxFrame bounds one message on a stream, in bytes.
+const maxFrame = 16 << 20
+
+// writeFrame writes a message after its length. An empty message is a heartbeat.
+func writeFrame(w *bufio.Writer, message []byte) error {
+	if len(message) > maxFrame {
+		return fmt.Errorf("write frame: %d bytes are more than %d", len(message), maxFrame)
+	}
+	if _, err := w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(message)))); err != nil {
+		return err
+	}
+	_, err := w.Write(message)
+	return err
+}
+
+// readFrame reads what writeFrame wrote, into buf if that is large enough. It takes memory only for bytes
+// that came.
+func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint32(head[:]))
+	if size > maxFrame {
+		return nil, fmt.Errorf("read frame: %d bytes are more than %d", size, maxFrame)
+	}
+	buf = buf[:0]
+	for len(buf) < size {
+		n := min(size-len(buf), 64<<10)
+		start := len(buf)
+		buf = append(buf, make([]byte, n)...)
+		if _, err := io.ReadFull(r, buf[start:]); err != nil {
+			return nil, err
+		}
+	}
+	return buf, nil
+}
+
+func readFull(r io.Reader, b []byte) error {
+	_, err := io.ReadFull(r, b)
+	return err
+}

@@ -1,0 +1,316 @@
+// Package gossip keeps this node's replica of the clusterset in touch with those of other nodes: it runs
+// memberlist for membership and death, and its own encrypted streams for records, on one port.
+//
+// Inputs are what this node publishes, the gossip key, seeds and a directory that keeps the state;
+// outputs are State, Leader and Problems. Which record wins is decided in package replica, what a silent
+// node means in package clustermesh. It must not know Kubernetes, the datapath or where records' content
+// comes from. No other package imports memberlist.
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// Config is what a Gossip is told of itself.
+type Config struct {
+	// Self is this node.
+	Self clustermesh.Origin
+	// Bind is the one address and port of memberlist (UDP, TCP) and of record streams (TCP).
+	Bind netip.AddrPort
+	// Advertise is what others dial; zero means Bind, which then must be a specific address.
+	Advertise netip.AddrPort
+	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them.
+	Seeds []string
+	// Key is the 32-byte gossip key that all daemons of the clusterset share.
+	Key []byte
+	// StateDir keeps replica.cbor between lives; empty keeps nothing.
+	StateDir string
+	// Log gets what happens; nil is silence.
+	Log *slog.Logger
+
+	// probe replaces the TCP probe of machines, for tests.
+	probe probeFunc
+}
+
+// Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
+type Gossip struct {
+	cfg      Config
+	boot     uint64 // the epoch of this life, part of its member name
+	loaded   bool   // state was read from disk
+	identity identity
+	log      *slog.Logger
+	probe    probeFunc
+	changed  chan struct{}
+	dirty    chan struct{}
+	inbox    inbox
+
+	mu        sync.Mutex
+	replica   *replica.Replica
+	contacts  *contacts
+	witness   witness
+	own       *clustermesh.Content // as published, without claims; nil before the first Publish
+	cluster   *clustermesh.Content // as published by this leader
+	leader    leader
+	problems  problemBook
+	senders   map[clustermesh.Origin]*sender
+	seedsAway bool                    // some seed is another daemon, or may be
+	selfAddrs map[netip.AddrPort]bool // addresses at which this daemon answers
+	running   bool
+	dropped   uint64 // messages that found a peer's queue full; the digest repairs them
+	view      clustermesh.State
+	stale     bool // view must be made anew
+}
+
+// New checks the configuration and loads the state of the last life. It opens no sockets and starts
+// nothing. A corrupt state file is set aside and becomes a Problem.
+func New(cfg Config) (*Gossip, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if !cfg.Advertise.IsValid() {
+		cfg.Advertise = cfg.Bind
+	}
+	g := &Gossip{
+		cfg:       cfg,
+		log:       cfg.Log,
+		probe:     cfg.probe,
+		changed:   make(chan struct{}, 1),
+		dirty:     make(chan struct{}, 1),
+		inbox:     inbox{ready: make(chan struct{}, 1)},
+		senders:   map[clustermesh.Origin]*sender{},
+		problems:  problemBook{},
+		contacts:  newContacts(cfg.Self),
+		seedsAway: len(cfg.Seeds) > 0,
+		selfAddrs: map[netip.AddrPort]bool{cfg.Bind: true, cfg.Advertise: true},
+		stale:     true,
+	}
+	if g.probe == nil {
+		g.probe = tcpProbe
+	}
+	held, err := loadState(cfg.StateDir)
+	if err != nil {
+		g.problems.set("state", stateProblem(err), 0, time.Now())
+	}
+	g.loaded = len(held) > 0
+	g.boot = uint64(time.Now().UnixMilli())
+	for _, e := range held {
+		if e.Record.Origin == cfg.Self {
+			g.boot = max(g.boot, e.Record.Stamp.Epoch+1)
+			g.witness.restore(e.Record.Content.Silent)
+		}
+	}
+	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot}, held)
+	g.contacts.restore(g.witness.claims)
+	g.identity, err = newIdentity(cfg.Key, member{cfg.Self, g.boot})
+	return g, err
+}
+
+func (c Config) check() error {
+	var errs []error
+	if _, err := parseMember(member{c.Self, 1}.String()); err != nil || c.Self.Node == "" {
+		errs = append(errs, fmt.Errorf("gossip: %q is no usable CLUSTER/NODE name", c.Self))
+	}
+	if !c.Bind.IsValid() || c.Bind.Port() == 0 {
+		errs = append(errs, fmt.Errorf("gossip: bind address %s needs an address and a port", c.Bind))
+	} else if c.Bind.Addr().IsUnspecified() && !c.Advertise.IsValid() {
+		errs = append(errs, fmt.Errorf("gossip: bind address %s is none that others can dial: set an advertise address", c.Bind))
+	}
+	if c.Advertise.IsValid() && (c.Advertise.Addr().IsUnspecified() || c.Advertise.Port() == 0) {
+		errs = append(errs, fmt.Errorf("gossip: advertise address %s needs an address and a port that others can dial", c.Advertise))
+	}
+	if len(c.Key) != keySize {
+		errs = append(errs, fmt.Errorf("gossip: the key has %d bytes, not %d", len(c.Key), keySize))
+	}
+	for _, s := range c.Seeds {
+		if err := checkSeed(s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Publish says what this node says of itself: Node and Endpoints. Claims about silent nodes are added
+// here. The content must not be changed afterwards.
+func (g *Gossip) Publish(c clustermesh.Content) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.own = &c
+	g.publish()
+}
+
+// publish writes the own record from what was published and what is claimed. The lock is held.
+func (g *Gossip) publish() {
+	if g.own == nil {
+		return // the record of the last life, claims and all, stays in force until there is another
+	}
+	c := *g.own
+	c.Silent = g.witness.silences()
+	g.apply(g.replica.Publish(c))
+}
+
+// PublishCluster says what the cluster says: Exports, Allocations, Endpoints that name no node. It does
+// nothing unless this node is the leader; a new leader must publish anew. The content must not be
+// changed afterwards.
+func (g *Gossip) PublishCluster(c clustermesh.Content) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.leader.is {
+		return
+	}
+	g.cluster = &c
+	g.publishCluster()
+}
+
+// publishCluster writes the cluster's record unless it says this already. The lock is held.
+func (g *Gossip) publishCluster() {
+	if g.leader.is && g.cluster != nil {
+		g.apply(g.replica.PublishCluster(*g.cluster, g.leader.since))
+	}
+}
+
+// State returns the records held and what is observed of each node. It is never changed afterwards.
+func (g *Gossip) State() clustermesh.State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stale {
+		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.all()}
+		g.stale = false
+	}
+	return g.view
+}
+
+// Changed receives a value after State, Leader, Synced or Problems changed. Several changes may be one
+// value.
+func (g *Gossip) Changed() <-chan struct{} { return g.changed }
+
+// Leader reports whether this node writes the cluster's record: it has the lowest name of the live
+// members of its cluster.
+func (g *Gossip) Leader() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leader.is
+}
+
+// Synced reports whether what is held can be taken for the whole: it was loaded from disk, or an
+// exchange with a peer has completed, or there is nobody to ask. Else waiting says for what.
+func (g *Gossip) Synced() (ok bool, waiting string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loaded || !g.seedsAway || g.replica.Synced() {
+		return true, ""
+	}
+	return false, fmt.Sprintf("a first exchange with any other daemon (seeds %s)", list(g.cfg.Seeds))
+}
+
+// Heard returns when each other node was last heard in this life of the daemon.
+func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contacts.heard()
+}
+
+// Problems returns what is wrong now, each with what to do about it.
+func (g *Gossip) Problems() []clustermesh.Problem {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.problems.list(time.Now())
+}
+
+// Dropped counts messages that were dropped since a peer took none; the digest exchange repairs them.
+func (g *Gossip) Dropped() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dropped
+}
+
+// apply carries out what the replica decided. The lock is held; nothing here blocks.
+func (g *Gossip) apply(out replica.Output) {
+	var last replica.Message
+	var frame []byte
+	for _, e := range out.Send {
+		s := g.senders[e.To]
+		if s == nil {
+			continue
+		}
+		if e.Message != last {
+			var err error
+			if frame, err = replica.Encode(e.Message); err != nil {
+				g.log.Error("encode message", "to", e.To, "error", err)
+				continue
+			}
+			last = e.Message
+		}
+		if !s.offer(frame) {
+			g.dropped++
+		}
+	}
+	for _, p := range out.Problems {
+		g.problem("replica "+p.Object, p, problemLife)
+	}
+	if len(out.Changed) > 0 {
+		g.touch()
+		poke(g.dirty)
+	}
+}
+
+// touch makes the next State a new one and tells whoever waits for it. The lock is held.
+func (g *Gossip) touch() {
+	g.stale = true
+	poke(g.changed)
+}
+
+// problem records a Problem for a while; 0 is for ever. The lock is held.
+func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
+	if g.problems.set(key, p, life, time.Now()) {
+		g.log.Warn("problem", "problem", p.String())
+		poke(g.changed)
+	}
+}
+
+func (g *Gossip) solved(key string) {
+	if g.problems.clear(key) {
+		poke(g.changed)
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits, unless ctx ends first: then it returns false.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return texts
+}
+
+func sortedOrigins[V any](m map[clustermesh.Origin]V) []clustermesh.Origin {
+	return slices.SortedFunc(maps.Keys(m), clustermesh.Origin.Compare)
+}

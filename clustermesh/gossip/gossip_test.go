@@ -1,0 +1,418 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// patience is how long a test waits for what should take less: machines are noisy.
+const patience = 30 * time.Second
+
+// testPort is the same for all daemons of a test: each has a loopback address of its own.
+const testPort = 27946
+
+// testNet is a random part of 127.0.0.0/8, so that test binaries do not meet.
+var testNet = [3]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(250))}
+
+var nextAddr byte
+
+func testAddr() netip.AddrPort {
+	nextAddr++
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], nextAddr}), testPort)
+}
+
+var testKey = bytes.Repeat([]byte{7}, keySize)
+
+// daemon is a running Gossip that a test can stop.
+type daemon struct {
+	*Gossip
+	t      *testing.T
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func node(cluster, name string) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
+}
+
+func config(self clustermesh.Origin, seeds ...netip.AddrPort) Config {
+	c := Config{Self: self, Bind: testAddr(), Key: testKey}
+	for _, s := range seeds {
+		c.Seeds = append(c.Seeds, s.String())
+	}
+	return c
+}
+
+func start(t *testing.T, c Config) *daemon {
+	t.Helper()
+	g, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &daemon{Gossip: g, t: t, cancel: cancel, ended: make(chan error, 1)}
+	go func() { d.ended <- g.Run(ctx) }()
+	t.Cleanup(d.stop)
+	return d
+}
+
+func (d *daemon) stop() {
+	if d.cancel == nil {
+		return
+	}
+	d.cancel()
+	d.cancel = nil
+	select {
+	case err := <-d.ended:
+		if err != nil {
+			d.t.Errorf("%s: %v", d.cfg.Self, err)
+		}
+	case <-time.After(patience):
+		d.t.Errorf("%s does not stop", d.cfg.Self)
+	}
+}
+
+// say publishes a node with one endpoint that tells its number.
+func (d *daemon) say(n int) {
+	d.Publish(clustermesh.Content{
+		Node: &clustermesh.Node{Name: d.cfg.Self.Node, Addresses: []netip.Addr{d.cfg.Bind.Addr()}, GossipPort: d.cfg.Bind.Port()},
+		Endpoints: []clustermesh.Endpoint{{
+			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
+			Addr:    netip.MustParseAddr("10.0.0.1"), Pod: fmt.Sprint(n), Node: d.cfg.Self.Node, Ready: true,
+		}},
+	})
+}
+
+// said is the number that the daemon believes a node said last; -1 if it knows nothing of it.
+func (d *daemon) said(o clustermesh.Origin) int {
+	n := -1
+	for _, e := range d.State().Records[o].Content.Endpoints {
+		fmt.Sscan(e.Pod, &n)
+	}
+	return n
+}
+
+func (d *daemon) contact(o clustermesh.Origin) clustermesh.Contact { return d.State().Contacts[o] }
+
+func (d *daemon) hasProblem(parts ...string) bool {
+	for _, p := range d.Problems() {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(p.String(), part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, cond func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !cond() {
+		if time.Since(began) > patience {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+func TestFiveNodesConverge(t *testing.T) {
+	first := config(node("a", "n1"))
+	ds := []*daemon{start(t, first)}
+	for _, o := range []clustermesh.Origin{node("a", "n2"), node("b", "n1"), node("b", "n2"), node("c", "n1")} {
+		ds = append(ds, start(t, config(o, first.Bind)))
+	}
+	for i, d := range ds {
+		d.say(i)
+	}
+	all := func() bool {
+		for _, d := range ds {
+			for i, e := range ds {
+				if d.said(e.cfg.Self) != i || d.contact(e.cfg.Self) != clustermesh.Alive {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	t.Logf("converged after %s", eventually(t, "all hold what all say", all))
+	for _, d := range ds {
+		if ok, waiting := d.Synced(); !ok {
+			t.Errorf("%s waits for %s", d.cfg.Self, waiting)
+		}
+	}
+
+	ds[3].say(33)
+	took := eventually(t, "a change is everywhere", func() bool {
+		for _, d := range ds {
+			if d.said(ds[3].cfg.Self) != 33 {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("a change was everywhere after %s", took)
+
+	// One leader in each cluster: the lowest name. What it writes arrives; what others write does not.
+	leads := map[int]bool{0: true, 2: true, 4: true}
+	eventually(t, "the lowest names lead", func() bool {
+		for i, d := range ds {
+			if d.Leader() != leads[i] {
+				return false
+			}
+		}
+		return true
+	})
+	alloc := func(ip string) clustermesh.Content {
+		return clustermesh.Content{Allocations: []clustermesh.Allocation{{
+			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"}, IP: netip.MustParseAddr(ip)}}}
+	}
+	ds[1].PublishCluster(alloc("241.0.0.9"))
+	ds[0].PublishCluster(alloc("241.0.0.1"))
+	eventually(t, "the leader's record is everywhere", func() bool {
+		for _, d := range ds {
+			a := d.State().Records[clustermesh.Origin{Cluster: "a"}].Content.Allocations
+			if len(a) != 1 || a[0].IP != netip.MustParseAddr("241.0.0.1") {
+				return false
+			}
+		}
+		return true
+	})
+	for _, d := range ds {
+		if p := d.Problems(); len(p) != 0 {
+			t.Errorf("%s: %v", d.cfg.Self, p)
+		}
+	}
+}
+
+// TestStoppedDaemonIsQuiet: the machine answers, so nobody claims anything; the next name leads; and the
+// daemon that comes back takes up where it was.
+func TestStoppedDaemonIsQuiet(t *testing.T) {
+	c1 := config(node("a", "n1"))
+	c1.StateDir = t.TempDir()
+	c2, c3 := config(node("a", "n2"), c1.Bind), config(node("b", "n1"), c1.Bind)
+	d1, d2, d3 := start(t, c1), start(t, c2), start(t, c3)
+	d1.say(1)
+	d2.say(2)
+	d3.say(3)
+	eventually(t, "all are heard", func() bool { return d2.said(c1.Self) == 1 && d3.said(c2.Self) == 2 && d1.said(c3.Self) == 3 })
+	eventually(t, "n1 leads", func() bool { return d1.Leader() && !d2.Leader() })
+
+	d1.stop()
+	for _, d := range []*daemon{d2, d3} {
+		took := eventually(t, "the stopped daemon is quiet", func() bool {
+			if d.contact(c1.Self) == clustermesh.Silent {
+				t.Fatal("a machine that answers is called silent")
+			}
+			return d.contact(c1.Self) == clustermesh.Quiet
+		})
+		t.Logf("%s: quiet after %s", d.cfg.Self, took)
+		if d.said(c1.Self) != 1 || len(d.State().Records[d.cfg.Self].Content.Silent) != 0 {
+			t.Errorf("%s withdrew or claimed: %+v", d.cfg.Self, d.State().Records[d.cfg.Self])
+		}
+	}
+	eventually(t, "n2 leads", d2.Leader)
+
+	again := start(t, c1)
+	if ok, waiting := again.Synced(); !ok {
+		t.Errorf("state was loaded, but the daemon waits for %s", waiting)
+	}
+	if again.said(c1.Self) != 1 || again.said(c2.Self) != 2 || again.said(c3.Self) != 3 {
+		t.Error("the state of the last life is not held")
+	}
+	again.say(10)
+	eventually(t, "the new life is heard", func() bool {
+		return d2.said(c1.Self) == 10 && d3.said(c1.Self) == 10 && d3.contact(c1.Self) == clustermesh.Alive
+	})
+	eventually(t, "n1 leads again", func() bool { return again.Leader() && !d2.Leader() })
+	// The first life is declared dead meanwhile; that says nothing of the second.
+	for range 50 {
+		time.Sleep(100 * time.Millisecond)
+		if d2.contact(c1.Self) != clustermesh.Alive {
+			t.Fatalf("contact with the restarted daemon: %s", d2.contact(c1.Self))
+		}
+	}
+}
+
+func TestWrongKey(t *testing.T) {
+	good := config(node("a", "n1"))
+	bad := config(node("a", "n2"), good.Bind)
+	bad.Key = bytes.Repeat([]byte{8}, keySize)
+	d1, d2 := start(t, good), start(t, bad)
+	d1.say(1)
+	d2.say(2)
+	eventually(t, "the newcomer says that the key differs", func() bool {
+		return d2.hasProblem("gossip key differs", good.Bind.String(), "same key file")
+	})
+	eventually(t, "the other side says so too", func() bool { return d1.hasProblem("gossip key differs") })
+	if d1.said(bad.Self) != -1 || d2.said(good.Self) != -1 || d1.contact(bad.Self) != clustermesh.Held {
+		t.Error("records crossed in spite of the key")
+	}
+	if ok, waiting := d2.Synced(); ok || !strings.Contains(waiting, good.Bind.String()) {
+		t.Errorf("synced: %v, waiting for %q", ok, waiting)
+	}
+}
+
+func TestTwoNodesOfOneName(t *testing.T) {
+	seed := config(node("a", "n1"))
+	one, two := config(node("a", "twin"), seed.Bind), config(node("a", "twin"), seed.Bind)
+	d0, d1, d2 := start(t, seed), start(t, one), start(t, two)
+	d1.say(1)
+	d2.say(2)
+	for _, d := range []*daemon{d0, d1, d2} {
+		took := eventually(t, "everyone says so, with both addresses", func() bool {
+			return d.hasProblem("node a/twin", one.Bind.String(), two.Bind.String(), "a name of its own")
+		})
+		t.Logf("%s: after %s", d.cfg.Bind, took)
+	}
+}
+
+// TestTwinOfSeed: a daemon whose seed has its own name finds out at once.
+func TestTwinOfSeed(t *testing.T) {
+	one := config(node("a", "twin"))
+	two := config(node("a", "twin"), one.Bind)
+	d1, d2 := start(t, one), start(t, two)
+	eventually(t, "both twins say so", func() bool { return d1.hasProblem("node a/twin") && d2.hasProblem("node a/twin") })
+}
+
+func TestPortInUse(t *testing.T) {
+	c := config(node("a", "n1"))
+	l, err := net.Listen("tcp", c.Bind.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	g, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), c.Bind.String()+" is in use") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCorruptState(t *testing.T) {
+	c := config(node("a", "n1"))
+	c.StateDir = t.TempDir()
+	d := start(t, c)
+	d.say(1)
+	d.stop()
+	path := filepath.Join(c.StateDir, stateFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"cut": whole[:len(whole)-3], "empty": {}, "flipped": flip(whole, len(whole)-5), "other": []byte("hello\nworld"),
+	} {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g, err := New(c)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if p := g.Problems(); len(p) != 1 || !strings.Contains(p[0].String(), path) || !p[0].Warning {
+			t.Errorf("%s: problems %v", name, p)
+		}
+		if kept, err := os.ReadFile(path + ".corrupt"); err != nil || !bytes.Equal(kept, b) {
+			t.Errorf("%s: not set aside: %v", name, err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: still in place", name)
+		}
+	}
+}
+
+func flip(b []byte, i int) []byte {
+	b = bytes.Clone(b)
+	b[i] ^= 1
+	return b
+}
+
+func TestUnreachableSeed(t *testing.T) {
+	away := testAddr()
+	c := config(node("a", "n1"), away)
+	d := start(t, c)
+	eventually(t, "the seed is reported", func() bool { return d.hasProblem("gossip seed "+away.String(), "does not answer", "open") })
+	if ok, _ := d.Synced(); ok {
+		t.Error("synced though the only seed does not answer")
+	}
+	// Alone, it leads after a while: local changes must still apply.
+	eventually(t, "it leads", d.Leader)
+	// The seed comes up: the report goes.
+	late := config(node("a", "n2"))
+	late.Bind = away
+	start(t, late)
+	eventually(t, "the report goes", func() bool { ok, _ := d.Synced(); return ok && len(d.Problems()) == 0 })
+}
+
+func TestSeedThatIsSelf(t *testing.T) {
+	c := config(node("a", "n1"))
+	c.Seeds = []string{c.Bind.String()}
+	d := start(t, c)
+	eventually(t, "there is nobody to wait for", func() bool { ok, _ := d.Synced(); return ok })
+}
+
+func TestConfigErrors(t *testing.T) {
+	for what, change := range map[string]func(*Config){
+		"32":          func(c *Config) { c.Key = []byte("short") },
+		"advertise":   func(c *Config) { c.Bind = netip.MustParseAddrPort("0.0.0.0:7946") },
+		"port":        func(c *Config) { c.Bind = netip.MustParseAddrPort("127.0.0.1:0") },
+		"HOST:PORT":   func(c *Config) { c.Seeds = []string{"nowhere"} },
+		"CLUSTER/NOD": func(c *Config) { c.Self.Node = "" },
+	} {
+		c := config(node("a", "n1"))
+		change(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+}
+
+func TestLoadKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	write := func(text string, mode os.FileMode) {
+		t.Helper()
+		os.Remove(path)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const good = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n"
+	write(good, 0o600)
+	if k, err := LoadKey(path); err != nil || !bytes.Equal(k, testKey) {
+		t.Errorf("key %v, error %v", k, err)
+	}
+	write(good, 0o644)
+	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a readable key: error %v", err)
+	}
+	write("c2hvcnQ=", 0o600)
+	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "32 bytes") || strings.Contains(err.Error(), "c2hvcnQ") {
+		t.Errorf("a short key: error %v", err)
+	}
+	write("", 0o600)
+	if _, err := LoadKey(path); err == nil {
+		t.Error("an empty key was read")
+	}
+}

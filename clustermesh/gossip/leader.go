@@ -1,0 +1,51 @@
+package gossip
+
+import "time"
+
+// leader is whether this node writes its cluster's record. Pure.
+type leader struct {
+	is bool
+	// since is the time of election in Unix milliseconds, the epoch of what the leader writes.
+	since uint64
+}
+
+// update elects the lowest name of the live members. It reports whether anything changed.
+func (l *leader) update(lowest bool, now time.Time) bool {
+	if l.is == lowest {
+		return false
+	}
+	l.is = lowest
+	if lowest {
+		l.since = max(l.since+1, uint64(now.UnixMilli()))
+	}
+	return true
+}
+
+// elect updates the leader. A node that has just started waits until it has heard somebody, or for as
+// long as that takes if there is anybody: else each start of a node would be an election. The lock is held.
+func (g *Gossip) elect(started, now time.Time) {
+	alive := g.contacts.alive()
+	lowest := g.running
+	for _, o := range alive {
+		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node {
+			lowest = false
+		}
+	}
+	if len(alive) == 0 && now.Sub(started) < startGrace && (g.seedsAway || g.knowsOthers()) {
+		lowest = false
+	}
+	if g.leader.update(lowest, now) {
+		g.cluster = nil
+		g.log.Info("leader", "cluster", g.cfg.Self.Cluster, "leading", lowest)
+		g.touch()
+	}
+}
+
+func (g *Gossip) knowsOthers() bool {
+	for o := range g.replica.Records() {
+		if o.Node != "" && o != g.cfg.Self {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// problemLife is how long a Problem is shown after it was last met: longer than the longest pause
+// between two attempts that would meet it again.
+const problemLife = 30 * time.Second
+
+// problemBook holds Problems until they are solved or not met any more.
+type problemBook map[string]noted
+
+type noted struct {
+	problem clustermesh.Problem
+	until   time.Time // zero: until solved
+}
+
+// set notes a problem; it reports whether that is news.
+func (b problemBook) set(key string, p clustermesh.Problem, life time.Duration, now time.Time) bool {
+	n := noted{problem: p}
+	if life > 0 {
+		n.until = now.Add(life)
+	}
+	old, known := b[key]
+	b[key] = n
+	return !known || old.problem != p
+}
+
+func (b problemBook) clear(key string) bool {
+	_, known := b[key]
+	delete(b, key)
+	return known
+}
+
+// expire forgets what was not met for long; it reports whether there was any.
+func (b problemBook) expire(now time.Time) (any bool) {
+	for k, n := range b {
+		if !n.until.IsZero() && now.After(n.until) {
+			delete(b, k)
+			any = true
+		}
+	}
+	return any
+}
+
+func (b problemBook) list(now time.Time) []clustermesh.Problem {
+	b.expire(now)
+	var out []clustermesh.Problem
+	for _, n := range b {
+		out = append(out, n.problem)
+	}
+	return clustermesh.SortProblems(out)
+}
+
+func wrongKeyProblem(addr string) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "gossip with " + addr,
+		Message: "the gossip key differs from that of " + addr,
+		Try:     "put the same key file on every node of the clusterset and restart the daemon that has the wrong one",
+	}
+}
+
+func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "node " + o.String(),
+		Message: "two daemons use this node name, at " + strings.Join(addrs, " and "),
+		Try:     "give every node of the cluster a name of its own, or stop one of the two daemons",
+	}
+}
+
+func seedProblem(seed string, err error, alone bool) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "gossip seed " + seed,
+		Message: fmt.Sprintf("does not answer: %v", err),
+		Try:     "check the address, that straitd runs there, and that its gossip port is open for TCP and UDP",
+		Warning: !alone,
+	}
+}
+
+func udpProblem(peer string) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "gossip with " + peer,
+		Message: "answers over TCP but not over UDP",
+		Try:     "open the gossip port for UDP too, in both directions",
+		Warning: true,
+	}
+}
+
+func stateProblem(err error) clustermesh.Problem {
+	p := clustermesh.Problem{Object: "gossip state", Message: err.Error(), Warning: true}
+	var c *corruptError
+	if errors.As(err, &c) {
+		p.File = c.path
+		p.Message = fmt.Sprintf("the state of the last life cannot be read: %v", c.cause)
+		p.Try = "nothing if other daemons answer, since they hold the same; the file was kept as " + c.aside
+	} else {
+		p.Try = "check the state directory: disk full, read-only or wrong owner?"
+	}
+	return p
+}

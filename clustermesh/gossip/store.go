@@ -1,0 +1,176 @@
+package gossip
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"strait.io/strait/clustermesh/replica"
+)
+
+const (
+	stateFile  = "replica.cbor"
+	stateMagic = "strait replica 1 "
+	// savePause is the least time between two writes of the state.
+	savePause = time.Second
+	// saveChunk bounds the records of one frame in the file, roughly.
+	saveChunk = 256
+)
+
+// corruptError says that the state file was there and unusable, and where it is now.
+type corruptError struct {
+	path, aside string
+	cause       error
+}
+
+func (e *corruptError) Error() string { return fmt.Sprintf("read state %s: %v", e.path, e.cause) }
+func (e *corruptError) Unwrap() error { return e.cause }
+
+// loadState reads what saveState wrote; nothing if there is none. A file that cannot be used is renamed
+// and reported as a corruptError.
+func loadState(dir string) ([]replica.Entry, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	path := filepath.Join(dir, stateFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	entries, err := decodeState(b)
+	if err == nil {
+		return entries, nil
+	}
+	aside := path + ".corrupt"
+	return nil, &corruptError{path: path, aside: aside, cause: errors.Join(err, os.Rename(path, aside))}
+}
+
+// decodeState reads the bytes of a state file: a line with the checksum of the rest, which is frames of
+// snapshots.
+func decodeState(b []byte) ([]replica.Entry, error) {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	hash, magic := bytes.CutPrefix(line, []byte(stateMagic))
+	if !ok || !magic {
+		return nil, errors.New("it is not a state file of this version")
+	}
+	if sum := sha256.Sum256(rest); string(hash) != hex.EncodeToString(sum[:]) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	var entries []replica.Entry
+	for r := bytes.NewReader(rest); r.Len() > 0; {
+		frame, err := readFrame(r, nil)
+		if err != nil {
+			return nil, err
+		}
+		m, err := replica.Decode(frame)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := m.(*replica.Snapshot); ok {
+			entries = append(entries, s.Entries...)
+		}
+	}
+	return entries, nil
+}
+
+func encodeState(entries []replica.Entry) ([]byte, error) {
+	var body bytes.Buffer
+	w := bufio.NewWriter(&body)
+	for len(entries) > 0 {
+		n, size := 0, 0
+		for n < len(entries) && n < saveChunk && (n == 0 || size+entries[n].Size() < maxFrame/4) {
+			size += entries[n].Size()
+			n++
+		}
+		frame, err := replica.Encode(&replica.Snapshot{Entries: entries[:n]})
+		if err != nil {
+			return nil, err
+		}
+		if err := writeFrame(w, frame); err != nil {
+			return nil, err
+		}
+		entries = entries[n:]
+	}
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body.Bytes())
+	return append([]byte(stateMagic+hex.EncodeToString(sum[:])+"\n"), body.Bytes()...), nil
+}
+
+// saveState replaces the state file: it is the old or the new one whole, whatever happens meanwhile.
+func saveState(dir string, entries []replica.Entry) error {
+	b, err := encodeState(entries)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	path := filepath.Join(dir, stateFile)
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the rename last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// keep saves the state after changes, at most once per savePause, and once more at the end.
+func (g *Gossip) keep(ctx context.Context) {
+	if g.cfg.StateDir == "" {
+		return
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-g.dirty:
+			g.save()
+			sleep(ctx, savePause)
+		}
+	}
+}
+
+func (g *Gossip) save() {
+	if g.cfg.StateDir == "" {
+		return
+	}
+	g.mu.Lock()
+	entries := g.replica.Entries()
+	g.mu.Unlock()
+	err := saveState(g.cfg.StateDir, entries)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		g.problem("save", stateProblem(err), 0)
+		poke(g.dirty)
+		return
+	}
+	g.solved("save")
+}
