@@ -1,0 +1,63 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// CleanUp removes strait's rules, its routes and the device, in this order. It is content where there
+// is nothing. A device of another kind than WireGuard or TUN is not strait's: it stays, and is an error.
+func CleanUp(cfg Config) error {
+	cfg = cfg.withDefaults()
+	h, err := open()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return errors.Join(cfg.removeRules(h), cfg.removeRoutes(h), cfg.removeDevice())
+}
+
+func (c Config) removeRules(h *netlink.Handle) error {
+	var errs []error
+	for _, family := range families {
+		rules, err := c.rules(h, family)
+		errs = append(errs, err, deleteRules(h, rules))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) removeRoutes(h *netlink.Handle) error {
+	have, err := c.held()
+	if err != nil {
+		return err
+	}
+	r := New(c)
+	var errs []error
+	for _, e := range have {
+		errs = append(errs, r.remove(h, e))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) removeDevice() error {
+	if c.Device == "" {
+		return nil
+	}
+	l, err := netlink.LinkByName(c.Device)
+	var missing netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return nil
+	case err != nil:
+		return fmt.Errorf("find device %s: %w", c.Device, err)
+	case l.Type() != kindWireGuard && l.Type() != kindTUN:
+		return fmt.Errorf("device %s is of kind %q, not strait's: it stays", c.Device, l.Type())
+	}
+	if err := netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("delete device %s: %w", c.Device, err)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package route
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+)
+
+// toIPNet and its three companions are the library's edge: net.IP lives here and nowhere else.
+func toIPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func toAddr(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip) // a nil IP becomes the zero Addr
+	return a.Unmap()
+}
+
+// toPrefix reads a destination. The library may leave a default route nil, so family says which.
+func toPrefix(n *net.IPNet, family int) netip.Prefix {
+	if n == nil {
+		zero := netip.IPv4Unspecified()
+		if family == unix.AF_INET6 {
+			zero = netip.IPv6Unspecified()
+		}
+		return netip.PrefixFrom(zero, 0)
+	}
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(toAddr(n.IP), ones)
+}
+
+func toEntry(r netlink.Route, family int) entry {
+	e := entry{
+		Route:  datapath.Route{Dst: toPrefix(r.Dst, family), Src: toAddr(r.Src)},
+		link:   r.LinkIndex,
+		metric: r.Priority,
+	}
+	if r.Type == unix.RTN_UNREACHABLE {
+		// IPv6 shows the loopback device here; it means nothing.
+		e.Unreachable, e.link, e.Src = true, 0, netip.Addr{}
+	}
+	return e
+}
+
+func (c Config) toNetlink(e entry) *netlink.Route {
+	r := &netlink.Route{
+		Dst:      toIPNet(e.Dst),
+		Table:    c.Table,
+		Protocol: Protocol,
+		Priority: e.metric,
+	}
+	switch {
+	case e.Unreachable:
+		r.Type = unix.RTN_UNREACHABLE
+	default:
+		r.Type = unix.RTN_UNICAST
+		r.LinkIndex = e.link
+		r.Scope = netlink.SCOPE_LINK
+	}
+	if e.Src.IsValid() {
+		r.Src = e.Src.AsSlice()
+	}
+	return r
+}

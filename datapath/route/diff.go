@@ -1,0 +1,68 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"strait.io/strait/datapath"
+)
+
+// entry is a route as the kernel holds it.
+type entry struct {
+	datapath.Route
+	// link is the index of the device; 0 for an unreachable route.
+	link int
+	// metric differs from strait's only where another version of strait made the route.
+	metric int
+}
+
+type entryKey struct {
+	dst    netip.Prefix
+	metric int
+}
+
+func (e entry) key() entryKey { return entryKey{e.Dst, e.metric} }
+
+func (e entry) String() string {
+	s := "route " + e.Dst.String()
+	if e.Unreachable {
+		s = "unreachable " + s
+	}
+	if e.Src.IsValid() {
+		s += " src " + e.Src.String()
+	}
+	return s
+}
+
+// diff says how to get from what the kernel holds to what is wanted through the device with index
+// link. Wanted routes that make no sense are left out and named in the error.
+func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry], error) {
+	var errs []error
+	entries := make([]entry, 0, len(want))
+	for _, r := range want {
+		e, err := wantEntry(r, link)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		entries = append(entries, e)
+	}
+	same := func(a, b entry) bool { return a == b }
+	return datapath.Diff(have, entries, entry.key, same), errors.Join(errs...)
+}
+
+func wantEntry(r datapath.Route, link int) (entry, error) {
+	if !r.Dst.IsValid() || r.Dst.Addr().Is4In6() {
+		return entry{}, fmt.Errorf("put route %s: the destination is not an IPv4 or IPv6 prefix", r.Dst)
+	}
+	r.Dst = r.Dst.Masked()
+	if r.Unreachable {
+		// The kernel keeps no source for these, and would differ for ever.
+		return entry{Route: datapath.Route{Dst: r.Dst, Unreachable: true}, metric: metric}, nil
+	}
+	if r.Src.IsValid() && r.Src.Is4() != r.Dst.Addr().Is4() {
+		return entry{}, fmt.Errorf("put route %s: source %s is of the other IP family", r.Dst, r.Src)
+	}
+	return entry{Route: r, link: link, metric: metric}, nil
+}

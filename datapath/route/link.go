@@ -1,0 +1,170 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kindWireGuard and kindTUN are the link types, as the netlink library names them, of tunnels.
+const (
+	kindWireGuard = "wireguard"
+	kindTUN       = "tuntap"
+)
+
+// AddWireGuard makes a kernel WireGuard device, down and without address. It is content with one that
+// exists. The error satisfies errors.Is(err, errors.ErrUnsupported) where the kernel has no WireGuard.
+func (r *Router) AddWireGuard(name string) error {
+	if name == "" || len(name) >= unix.IFNAMSIZ {
+		return fmt.Errorf("add device %q: the name must have 1 to %d characters", name, unix.IFNAMSIZ-1)
+	}
+	if exists, err := isWireGuard(name); exists || err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	err := netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs})
+	switch {
+	case errors.Is(err, unix.EEXIST): // made by somebody else since we looked
+		_, err := isWireGuard(name)
+		return err
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("add WireGuard device %s: %w: run as root or with CAP_NET_ADMIN", name, err)
+	case err != nil:
+		return fmt.Errorf("add WireGuard device %s: %w", name, err)
+	}
+	r.log.Info("added WireGuard device", "device", name)
+	return nil
+}
+
+// isWireGuard reports that the device exists; another kind of device is an error.
+func isWireGuard(name string) (bool, error) {
+	l, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("find device %s: %w", name, err)
+	case l.Type() != kindWireGuard:
+		return false, fmt.Errorf("device %s exists and is of kind %q, not %q: choose another name or delete it (ip link delete %s)",
+			name, l.Type(), kindWireGuard, name)
+	}
+	return true, nil
+}
+
+// SetUp gives the device its MTU (bytes; 0 leaves it) and address, and sets it up. The address brings
+// no route of its own: routes live in strait's table. An invalid addr leaves the addresses as they are;
+// with a valid one, other addresses of the device go after it is there, link-local ones excepted.
+func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find device %s: %w", name, err)
+	}
+	if mtu != 0 && l.Attrs().MTU != mtu {
+		if err := netlink.LinkSetMTU(l, mtu); err != nil {
+			return fmt.Errorf("set MTU %d of device %s: %w", mtu, name, err)
+		}
+	}
+	if addr.IsValid() {
+		if err := setAddress(l, addr); err != nil {
+			return err
+		}
+	}
+	if l.Attrs().RawFlags&unix.IFF_UP == 0 {
+		if err := netlink.LinkSetUp(l); err != nil {
+			return fmt.Errorf("set device %s up: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func setAddress(l netlink.Link, want netip.Prefix) error {
+	name := l.Attrs().Name
+	have, err := retryInterrupted(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	if err != nil {
+		return fmt.Errorf("list addresses of device %s: %w", name, err)
+	}
+	found := false
+	var others []netlink.Addr
+	for _, a := range have {
+		switch p := toPrefix(a.IPNet, 0); {
+		case p == want:
+			found = true
+		case !p.Addr().IsLinkLocalUnicast():
+			others = append(others, a)
+		}
+	}
+	if !found {
+		flags := unix.IFA_F_NOPREFIXROUTE
+		if want.Addr().Is6() {
+			flags |= unix.IFA_F_NODAD // nobody else is on a tunnel, and a tentative address cannot be a source
+		}
+		if err := netlink.AddrReplace(l, &netlink.Addr{IPNet: toIPNet(want), Flags: flags}); err != nil {
+			return fmt.Errorf("add address %s to device %s: %w", want, name, err)
+		}
+	}
+	for _, a := range others {
+		if err := netlink.AddrDel(l, &a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("remove address %s from device %s: %w", a.IPNet, name, err)
+		}
+	}
+	return nil
+}
+
+// Inside finds an address of this node, on any of its devices, inside one of the prefixes: its own
+// address in the pod network, such as that of the CNI's bridge. Of several it returns the one in the
+// earliest prefix, and there the lowest. It returns the zero Addr if there is none.
+func (r *Router) Inside(prefixes []netip.Prefix) (netip.Addr, error) {
+	addrs, err := retryInterrupted(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("list addresses: %w", err)
+	}
+	var own []netip.Addr
+	for _, a := range addrs {
+		// The kernel takes neither as a source: not (yet) proved unique on its link.
+		if a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) == 0 {
+			own = append(own, toAddr(a.IP))
+		}
+	}
+	return firstInside(own, prefixes), nil
+}
+
+func firstInside(addrs []netip.Addr, prefixes []netip.Prefix) netip.Addr {
+	for _, p := range prefixes {
+		var best netip.Addr
+		for _, a := range addrs {
+			if p.Contains(a) && (!best.IsValid() || a.Less(best)) {
+				best = a
+			}
+		}
+		if best.IsValid() {
+			return best
+		}
+	}
+	return netip.Addr{}
+}
+
+// UnderlayMTU is the largest packet in bytes that can leave for dst: the MTU of the link it leaves by,
+// or that of the route where it has one.
+func (r *Router) UnderlayMTU(dst netip.Addr) (int, error) {
+	routes, err := netlink.RouteGet(dst.AsSlice())
+	if err != nil {
+		return 0, fmt.Errorf("find the route to %s: %w", dst, err)
+	}
+	if len(routes) == 0 {
+		return 0, fmt.Errorf("find the route to %s: the kernel names none", dst)
+	}
+	l, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return 0, fmt.Errorf("find the device towards %s: %w", dst, err)
+	}
+	mtu := l.Attrs().MTU
+	if m := routes[0].MTU; m > 0 {
+		mtu = min(mtu, m)
+	}
+	return mtu, nil
+}

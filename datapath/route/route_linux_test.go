@@ -1,0 +1,425 @@
+package route_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/route"
+	"strait.io/strait/internal/testutil"
+)
+
+const device = "strait0"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addTUN stands for the tunnel: a TUN that nobody reads.
+func addTUN(t *testing.T, name string) {
+	t.Helper()
+	must(t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: name}, Mode: netlink.TUNTAP_MODE_TUN}))
+}
+
+func router(t *testing.T) *route.Router {
+	t.Helper()
+	addTUN(t, device)
+	r := route.New(route.Config{Device: device})
+	must(t, r.SetUp(device, 1380, netip.MustParsePrefix("10.1.0.1/32")))
+	link, err := netlink.LinkByName(device)
+	must(t, err)
+	must(t, netlink.AddrAdd(link, mustAddr("fd00:1::1/128", unix.IFA_F_NODAD)))
+	return r
+}
+
+func mustAddr(s string, flags int) *netlink.Addr {
+	a, err := netlink.ParseAddr(s)
+	if err != nil {
+		panic(err)
+	}
+	a.Flags = flags
+	return a
+}
+
+func tunnelTo(dst, src string) datapath.Route {
+	return datapath.Route{Dst: netip.MustParsePrefix(dst), Src: netip.MustParseAddr(src)}
+}
+
+func unreachable(dst string) datapath.Route {
+	return datapath.Route{Dst: netip.MustParsePrefix(dst), Unreachable: true}
+}
+
+func holds(t *testing.T, r *route.Router, want ...datapath.Route) {
+	t.Helper()
+	got, err := r.Routes()
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Errorf("the kernel holds\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	v4, v6 := tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1")
+	vip4, vip6 := unreachable("10.99.0.0/16"), unreachable("fd00:99::/64")
+	noSrc := datapath.Route{Dst: netip.MustParsePrefix("10.3.0.0/16")}
+
+	must(t, r.Reconcile([]datapath.Route{vip4, v4, v6, vip6, noSrc}, true))
+	holds(t, r, v4, noSrc, vip4, v6, vip6)
+
+	// A route that becomes unreachable, one that loses it, one that loses its source.
+	changed := []datapath.Route{unreachable("10.2.0.0/16"), {Dst: vip4.Dst}, unreachable("fd00:2::/64"), {Dst: vip6.Dst}}
+	must(t, r.Reconcile(changed, false))
+	holds(t, r, changed[0], noSrc, changed[1], changed[2], changed[3])
+	must(t, r.Reconcile([]datapath.Route{v4, v6}, false))
+	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
+
+	must(t, r.Reconcile(nil, false))
+	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
+	must(t, r.Reconcile([]datapath.Route{v4}, true))
+	holds(t, r, v4)
+	must(t, r.Reconcile(nil, true))
+	holds(t, r)
+}
+
+// TestDefaultRoutes: a prefix of length 0 has no destination attribute in netlink.
+func TestDefaultRoutes(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	all := []datapath.Route{unreachable("0.0.0.0/0"), unreachable("::/0")}
+	for range 2 {
+		must(t, r.Reconcile(all, true))
+		holds(t, r, all...)
+	}
+	must(t, r.Reconcile(nil, true))
+	holds(t, r)
+}
+
+func TestUnreachableFailsAtOnce(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	must(t, r.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), unreachable("fd00:99::/64"), tunnelTo("10.2.0.0/16", "10.1.0.1")}, true))
+	for _, addr := range []string{"10.99.0.1:80", "[fd00:99::1]:80"} {
+		begin := time.Now()
+		err := dial(addr, time.Second)
+		if !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.ENETUNREACH) {
+			t.Errorf("connect to %s: %v, want EHOSTUNREACH or ENETUNREACH", addr, err)
+		}
+		if d := time.Since(begin); d > 200*time.Millisecond {
+			t.Errorf("connect to %s took %v", addr, d)
+		}
+	}
+	// The same connect through the tunnel, which nobody serves, waits.
+	var netErr net.Error
+	if err := dial("10.2.0.1:80", 300*time.Millisecond); !errors.As(err, &netErr) || !netErr.Timeout() {
+		t.Errorf("connect through the tunnel: %v, want a time-out", err)
+	}
+}
+
+// dial connects on this thread, and so in its namespace, as net.Dial on a literal address does.
+func dial(addr string, timeout time.Duration) error {
+	c, err := (&net.Dialer{Timeout: timeout}).Dial("tcp", addr)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+func rules(t *testing.T, family int) (ours []netlink.Rule) {
+	t.Helper()
+	all, err := netlink.RuleList(family)
+	must(t, err)
+	for _, r := range all {
+		if r.Table == route.DefaultTable {
+			ours = append(ours, r)
+		}
+	}
+	return ours
+}
+
+func TestRule(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	foreign := netlink.NewRule()
+	foreign.Table, foreign.Priority, foreign.Family = route.DefaultTable, 700, netlink.FAMILY_V4
+	must(t, netlink.RuleAdd(foreign))
+	for range 3 {
+		must(t, r.Reconcile(nil, true))
+	}
+	if v4, v6 := rules(t, netlink.FAMILY_V4), rules(t, netlink.FAMILY_V6); len(v4) != 2 || len(v6) != 1 {
+		t.Errorf("rules after three times: %v and %v, want ours once each, and the foreign one", v4, v6)
+	}
+
+	// Another priority: the new rule comes, the old one goes only with prune.
+	moved := route.New(route.Config{Device: device, Priority: 600})
+	must(t, moved.Reconcile(nil, false))
+	if v4 := rules(t, netlink.FAMILY_V4); len(v4) != 3 {
+		t.Errorf("rules without prune: %v", v4)
+	}
+	must(t, moved.Reconcile(nil, true))
+	v4 := rules(t, netlink.FAMILY_V4)
+	if len(v4) != 2 || v4[0].Priority != 600 || v4[1].Priority != 700 {
+		t.Errorf("rules with prune: %v", v4)
+	}
+}
+
+func TestForeignRouteIsUntouched(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	link, err := netlink.LinkByName(device)
+	must(t, err)
+	foreign := func(dst string) netlink.Route {
+		_, n, err := net.ParseCIDR(dst)
+		must(t, err)
+		return netlink.Route{Dst: n, LinkIndex: link.Attrs().Index, Table: route.DefaultTable, Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK}
+	}
+	// One beside ours, and one to the very destination that strait wants.
+	for _, dst := range []string{"10.7.0.0/16", "10.2.0.0/16", "fd00:2::/64"} {
+		f := foreign(dst)
+		must(t, netlink.RouteAdd(&f))
+	}
+	ours := []datapath.Route{tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1")}
+	must(t, r.Reconcile(ours, true))
+	holds(t, r, ours...)
+	must(t, r.Reconcile(nil, true))
+	must(t, route.CleanUp(route.Config{})) // without a device: the routes would go with it
+	left, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: route.DefaultTable}, netlink.RT_FILTER_TABLE)
+	must(t, err)
+	if len(left) != 3 {
+		t.Errorf("foreign routes left: %v, want 3", left)
+	}
+}
+
+func TestErrorsNameTheRoute(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	err := r.Reconcile([]datapath.Route{
+		tunnelTo("10.2.0.0/16", "10.77.0.1"), // no address of this node
+		tunnelTo("10.3.0.0/16", "fd00:1::1"), // the other family
+		{},
+		tunnelTo("10.4.0.0/16", "10.1.0.1"),
+	}, true)
+	for _, want := range []string{"10.2.0.0/16", "is 10.77.0.1 an address of this node?", "10.3.0.0/16", "invalid Prefix"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %q", err, want)
+		}
+	}
+	holds(t, r, tunnelTo("10.4.0.0/16", "10.1.0.1"))
+
+	// Without a device, unreachable routes still work.
+	gone := route.New(route.Config{Device: "strait-none"})
+	err = gone.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), tunnelTo("10.4.0.0/16", "10.1.0.1")}, false)
+	if err == nil || !strings.Contains(err.Error(), "strait-none") {
+		t.Errorf("error %v does not name the missing device", err)
+	}
+	holds(t, r, tunnelTo("10.4.0.0/16", "10.1.0.1"), unreachable("10.99.0.0/16"))
+}
+
+func TestSetUp(t *testing.T) {
+	testutil.NetNS(t)
+	addTUN(t, device)
+	r := route.New(route.Config{Device: device})
+	for _, addr := range []string{"10.1.0.1/32", "10.1.0.1/32", "fd00:1::1/128", "10.1.0.2/16"} {
+		want := netip.MustParsePrefix(addr)
+		must(t, r.SetUp(device, 1380, want))
+		must(t, r.SetUp(device, 0, netip.Prefix{})) // changes nothing
+		l, err := netlink.LinkByName(device)
+		must(t, err)
+		if l.Attrs().MTU != 1380 || l.Attrs().RawFlags&unix.IFF_UP == 0 {
+			t.Errorf("MTU %d, flags %v", l.Attrs().MTU, l.Attrs().Flags)
+		}
+		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+		must(t, err)
+		addrs = slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return a.IP.IsLinkLocalUnicast() })
+		if len(addrs) != 1 || addrs[0].IPNet.String() != addr {
+			t.Errorf("addresses %v, want %s", addrs, addr)
+		}
+	}
+	main, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	must(t, err)
+	if len(main) != 0 {
+		t.Errorf("the address brought routes: %v", main)
+	}
+}
+
+func TestAddWireGuard(t *testing.T) {
+	testutil.NetNS(t)
+	r := route.New(route.Config{Device: device})
+	err := r.AddWireGuard("wg-real")
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		t.Log("this kernel has no WireGuard:", err)
+	default:
+		must(t, err)
+		must(t, r.AddWireGuard("wg-real"))
+		must(t, route.CleanUp(route.Config{Device: "wg-real"}))
+	}
+	addTUN(t, device)
+	err = r.AddWireGuard(device)
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "tuntap") {
+		t.Errorf("on a TUN: %v", err)
+	}
+	if err := r.AddWireGuard("a-name-that-is-too-long"); err == nil {
+		t.Error("too long a name is accepted")
+	}
+}
+
+func TestInsideAndUnderlayMTU(t *testing.T) {
+	testutil.NetNS(t)
+	r := router(t)
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "cni0", MTU: 1450}}))
+	cni, err := netlink.LinkByName("cni0")
+	must(t, err)
+	must(t, netlink.AddrAdd(cni, mustAddr("10.8.3.1/24", 0)))
+	must(t, netlink.AddrAdd(cni, mustAddr("fd00:8::1/64", unix.IFA_F_NODAD)))
+	must(t, netlink.LinkSetUp(cni))
+	for prefix, want := range map[string]string{"10.8.0.0/16": "10.8.3.1", "fd00:8::/32": "fd00:8::1"} {
+		got, err := r.Inside([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix(prefix)})
+		must(t, err)
+		if got != netip.MustParseAddr(want) {
+			t.Errorf("inside %s: %v, want %s", prefix, got, want)
+		}
+	}
+	none, err := r.Inside([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})
+	if err != nil || none.IsValid() {
+		t.Errorf("inside nothing: %v, %v", none, err)
+	}
+
+	for _, dst := range []string{"10.8.3.9", "fd00:8::9"} {
+		if mtu, err := r.UnderlayMTU(netip.MustParseAddr(dst)); err != nil || mtu != 1450 {
+			t.Errorf("MTU towards %s: %d, %v", dst, mtu, err)
+		}
+	}
+	_, lower, _ := net.ParseCIDR("10.8.3.9/32")
+	must(t, netlink.RouteAdd(&netlink.Route{Dst: lower, LinkIndex: cni.Attrs().Index, MTU: 1300, Scope: netlink.SCOPE_LINK}))
+	if mtu, err := r.UnderlayMTU(netip.MustParseAddr("10.8.3.9")); err != nil || mtu != 1300 {
+		t.Errorf("MTU of the route: %d, %v", mtu, err)
+	}
+	if _, err := r.UnderlayMTU(netip.MustParseAddr("203.0.113.1")); err == nil {
+		t.Error("no error where no route leads")
+	}
+}
+
+// watch starts Watch in the namespace and returns its signals.
+func watch(t *testing.T, ns *testutil.Namespace, r *route.Router) chan struct{} {
+	t.Helper()
+	changed := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- ns.Do(func() error { return r.Watch(ctx, changed) }) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			must(t, err)
+		case <-time.After(5 * time.Second):
+			t.Error("Watch does not end")
+		}
+	})
+	if !signalled(changed, 5*time.Second) {
+		t.Fatal("no signal at the start")
+	}
+	return changed
+}
+
+func signalled(changed chan struct{}, wait time.Duration) bool {
+	select {
+	case <-changed:
+		return true
+	case <-time.After(wait):
+		return false
+	}
+}
+
+func TestWatch(t *testing.T) {
+	ns := testutil.NetNS(t)
+	r := router(t)
+	v4, v6, vip := tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1"), unreachable("10.99.0.0/16")
+	all := []datapath.Route{v4, vip, v6}
+	must(t, r.Reconcile(all, true))
+	changed := watch(t, ns, r)
+	link, err := netlink.LinkByName(device)
+	must(t, err)
+
+	del := func(dst string) func() {
+		return func() {
+			rs, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: route.DefaultTable}, netlink.RT_FILTER_TABLE)
+			must(t, err)
+			for _, nr := range rs {
+				if nr.Dst.String() == dst {
+					must(t, netlink.RouteDel(&nr))
+					return
+				}
+			}
+			t.Fatalf("no route %s to delete", dst)
+		}
+	}
+	for name, breakIt := range map[string]func(){
+		"route":             del("10.2.0.0/16"),
+		"IPv6 route":        del("fd00:2::/64"),
+		"unreachable route": del("10.99.0.0/16"),
+		"rule":              func() { must(t, netlink.RuleDel(&rules(t, netlink.FAMILY_V4)[0])) },
+		"IPv6 rule":         func() { must(t, netlink.RuleDel(&rules(t, netlink.FAMILY_V6)[0])) },
+		"device down":       func() { must(t, netlink.LinkSetDown(link)) },
+		"source address":    func() { must(t, netlink.AddrDel(link, mustAddr("10.1.0.1/32", 0))) },
+	} {
+		t.Log(name)
+		breakIt()
+		if !signalled(changed, 5*time.Second) {
+			t.Errorf("%s: no signal", name)
+		}
+		must(t, r.SetUp(device, 1380, netip.MustParsePrefix("10.1.0.1/32")))
+		if err := netlink.AddrReplace(link, mustAddr("fd00:1::1/128", unix.IFA_F_NODAD)); err != nil {
+			t.Fatal(err)
+		}
+		must(t, r.Reconcile(all, true))
+		holds(t, r, v4, vip, v6)
+		for signalled(changed, 100*time.Millisecond) { // of the repair itself
+		}
+	}
+
+	// Strait's own pruning and foreign routes are no news.
+	must(t, r.Reconcile([]datapath.Route{v4}, true))
+	_, n, _ := net.ParseCIDR("10.55.0.0/16")
+	f := netlink.Route{Dst: n, LinkIndex: link.Attrs().Index, Scope: netlink.SCOPE_LINK}
+	must(t, netlink.RouteAdd(&f))
+	must(t, netlink.RouteDel(&f))
+	if signalled(changed, 300*time.Millisecond) {
+		t.Error("a signal although nothing of ours was lost")
+	}
+}
+
+func TestCleanUp(t *testing.T) {
+	testutil.NetNS(t)
+	cfg := route.Config{Device: device}
+	must(t, route.CleanUp(cfg)) // nothing there
+	r := router(t)
+	must(t, r.Reconcile([]datapath.Route{tunnelTo("10.2.0.0/16", "10.1.0.1"), unreachable("fd00:99::/64")}, true))
+	for range 2 {
+		must(t, route.CleanUp(cfg))
+		holds(t, r)
+		if n := len(rules(t, netlink.FAMILY_V4)) + len(rules(t, netlink.FAMILY_V6)); n != 0 {
+			t.Errorf("%d rules left", n)
+		}
+		if _, err := netlink.LinkByName(device); err == nil {
+			t.Error("the device is left")
+		}
+	}
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: device}}))
+	if err := route.CleanUp(cfg); err == nil {
+		t.Error("a foreign device was deleted")
+	}
+}

@@ -1,0 +1,79 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// reconcileRule makes sure that exactly one rule of strait's leads to the table. The right one is made
+// before wrong ones (another priority, from an earlier configuration) go; those stay if prune is false.
+func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error {
+	rules, err := r.cfg.rules(h, family)
+	if err != nil {
+		return err
+	}
+	found := false
+	var wrong []netlink.Rule
+	for _, rule := range rules {
+		if !found && rule.Priority == r.cfg.Priority {
+			found = true
+			continue
+		}
+		wrong = append(wrong, rule)
+	}
+	if !found {
+		err := h.RuleAdd(r.cfg.rule(family))
+		switch {
+		case errors.Is(err, unix.EEXIST): // somebody put it back at the same moment
+		case family == unix.AF_INET6 && noFamily(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("add %s rule %d to table %d: %w", familyName(family), r.cfg.Priority, r.cfg.Table, err)
+		}
+		r.log.Debug("added rule", "family", familyName(family), "priority", r.cfg.Priority, "table", r.cfg.Table)
+	}
+	if !prune {
+		return nil
+	}
+	return deleteRules(h, wrong)
+}
+
+// rules of strait's protocol that lead to strait's table.
+func (c Config) rules(h *netlink.Handle, family int) ([]netlink.Rule, error) {
+	all, err := retryInterrupted(func() ([]netlink.Rule, error) { return h.RuleList(family) })
+	if family == unix.AF_INET6 && noFamily(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s rules: %w", familyName(family), err)
+	}
+	var ours []netlink.Rule
+	for _, rule := range all {
+		if rule.Protocol == Protocol && rule.Table == c.Table {
+			ours = append(ours, rule)
+		}
+	}
+	return ours, nil
+}
+
+func (c Config) rule(family int) *netlink.Rule {
+	rule := netlink.NewRule()
+	rule.Family = family
+	rule.Table = c.Table
+	rule.Priority = c.Priority
+	rule.Protocol = Protocol
+	return rule
+}
+
+func deleteRules(h *netlink.Handle, rules []netlink.Rule) error {
+	var errs []error
+	for _, rule := range rules {
+		if err := h.RuleDel(&rule); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove %s rule %d: %w", familyName(rule.Family), rule.Priority, err))
+		}
+	}
+	return errors.Join(errs...)
+}

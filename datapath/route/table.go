@@ -1,0 +1,168 @@
+package route
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+)
+
+// Reconcile makes strait's table hold want and makes one rule per IP family lead to it. New and changed
+// routes are put before old ones are removed; with prune false nothing is removed. What the kernel
+// refuses does not stop the rest: the error joins one error per route.
+//
+// Routes of another protocol number are neither read nor changed, even in strait's own table.
+func (r *Router) Reconcile(want []datapath.Route, prune bool) error {
+	h, err := open()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+
+	r.remember(want)
+	have, err := r.cfg.held()
+	if err != nil {
+		return err
+	}
+	link, linkErr := r.deviceIndex(h)
+	change, err := diff(have, want, link)
+	errs := []error{err}
+	for _, e := range change.Put {
+		errs = append(errs, r.put(h, e, linkErr))
+	}
+	// The rule comes after the routes, so that no packet sees a half-filled table.
+	for _, family := range families {
+		errs = append(errs, r.reconcileRule(h, family, prune))
+	}
+	if prune {
+		for _, e := range change.Remove {
+			errs = append(errs, r.remove(h, e))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Routes are what the kernel holds of strait's routes, sorted by destination. An entry that leads into
+// another device than strait's is included.
+func (r *Router) Routes() ([]datapath.Route, error) {
+	have, err := r.cfg.held()
+	if err != nil {
+		return nil, err
+	}
+	routes := make([]datapath.Route, len(have))
+	for i, e := range have {
+		routes[i] = e.Route
+	}
+	return routes, nil
+}
+
+// open makes a netlink handle in the network namespace of this thread.
+func open() (*netlink.Handle, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink socket: %w", err)
+	}
+	return h, nil
+}
+
+// held reads the routes of strait's protocol in strait's table, both families, sorted.
+func (c Config) held() ([]entry, error) {
+	h, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	// With strict checking the kernel itself filters by table, so that a node with a full BGP feed does
+	// not send it all. Of its own socket, since the library's question for rules does not pass the check.
+	if err := h.SetStrictCheck(true); err != nil {
+		return nil, fmt.Errorf("set strict checking on netlink socket: %w", err)
+	}
+	var have []entry
+	for _, family := range families {
+		filter := &netlink.Route{Table: c.Table, Protocol: Protocol}
+		rs, err := retryInterrupted(func() ([]netlink.Route, error) {
+			return h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+		})
+		switch {
+		case errors.Is(err, unix.ENOENT): // the table does not exist yet
+		case family == unix.AF_INET6 && noFamily(err): // a kernel without IPv6
+		case err != nil:
+			return nil, fmt.Errorf("list %s routes of table %d: %w", familyName(family), c.Table, err)
+		}
+		for _, nr := range rs {
+			have = append(have, toEntry(nr, family))
+		}
+	}
+	slices.SortFunc(have, func(a, b entry) int {
+		return cmp.Or(a.Dst.Addr().Compare(b.Dst.Addr()), cmp.Compare(a.Dst.Bits(), b.Dst.Bits()),
+			cmp.Compare(a.metric, b.metric))
+	})
+	return have, nil
+}
+
+func (r *Router) put(h *netlink.Handle, e entry, linkErr error) error {
+	if !e.Unreachable && linkErr != nil {
+		return fmt.Errorf("put %s: %w", e, linkErr)
+	}
+	if err := h.RouteReplace(r.cfg.toNetlink(e)); err != nil {
+		if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
+			err = fmt.Errorf("%w (is %s an address of this node?)", err, e.Src)
+		}
+		return fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err)
+	}
+	r.log.Debug("put route", "route", e.String(), "table", r.cfg.Table)
+	return nil
+}
+
+func (r *Router) remove(h *netlink.Handle, e entry) error {
+	err := h.RouteDel(r.cfg.toNetlink(e))
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err)
+	}
+	r.log.Debug("removed route", "route", e.String(), "table", r.cfg.Table)
+	return nil
+}
+
+func (r *Router) deviceIndex(h *netlink.Handle) (int, error) {
+	l, err := h.LinkByName(r.cfg.Device)
+	if err != nil {
+		return 0, fmt.Errorf("find device %s: %w", r.cfg.Device, err)
+	}
+	return l.Attrs().Index, nil
+}
+
+func (r *Router) remember(want []datapath.Route) {
+	wanted := make(map[netip.Prefix]bool, len(want))
+	for _, w := range want {
+		wanted[w.Dst.Masked()] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = wanted
+}
+
+// retryInterrupted repeats a dump that the kernel says is inconsistent, because the table changed
+// meanwhile. After some tries the last answer has to do: the next Reconcile repairs it.
+func retryInterrupted[T any](dump func() (T, error)) (T, error) {
+	for range 5 {
+		if v, err := dump(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return v, err
+		}
+	}
+	v, err := dump()
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		err = nil
+	}
+	return v, err
+}
+
+// noFamily reports that the kernel was built or booted without the IP family.
+func noFamily(err error) bool {
+	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
+}

@@ -1,0 +1,162 @@
+package route
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// watchGroups are the kernel's multicast groups that tell of lost routes. Links and addresses belong to
+// them: the kernel drops IPv4 routes of a downed device or of a removed source address without a word.
+var watchGroups = []uint{
+	unix.RTNLGRP_LINK,
+	unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+	unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+	unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
+}
+
+// Watch signals on changed when what the last Reconcile put may be gone: a wanted route or the rule was
+// removed or taken over, the device went down, lost its carrier (a userspace tunnel whose process died)
+// or was deleted, or an address of the node came or went. It signals once when it starts to listen, so
+// that nothing is missed before. Signals never block and are merged: give changed a buffer of one. It
+// blocks until ctx is done, and then returns nil.
+func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watchGroups...)
+	if err != nil {
+		return fmt.Errorf("subscribe to netlink route messages: %w", err)
+	}
+	stop := context.AfterFunc(ctx, s.Close) // ends a blocked Receive
+	defer func() {
+		if stop() {
+			s.Close()
+		}
+	}()
+	signal(changed)
+	for {
+		msgs, from, err := s.Receive()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, unix.ENOBUFS): // messages were lost, so anything may have happened
+			signal(changed)
+			continue
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("receive netlink route messages: %w", err)
+		case from.Pid != nl.PidKernel:
+			continue
+		}
+		w := r.watched()
+		for _, m := range msgs {
+			if w.concerns(m.Header.Type, m.Data) {
+				r.log.Debug("the kernel's routes changed", "message", m.Header.Type)
+				signal(changed)
+			}
+		}
+	}
+}
+
+func signal(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
+// watched is what a message is compared with.
+type watched struct {
+	device string
+	table  uint32
+	wanted map[netip.Prefix]bool // replaced as a whole, never changed
+}
+
+func (r *Router) watched() watched {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return watched{device: r.cfg.Device, table: uint32(r.cfg.Table), wanted: r.wanted}
+}
+
+// concerns decodes one rtnetlink message. What it cannot read concerns nobody.
+func (w watched) concerns(typ uint16, data []byte) bool {
+	switch typ {
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return w.concernsRoute(typ, data)
+	case unix.RTM_DELRULE:
+		attrs, ok := attributes(data, unix.SizeofRtMsg)
+		return ok && w.wanted != nil && tableOf(data, attrs) == w.table
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return w.concernsLink(typ, data)
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		attrs, ok := attributes(data, unix.SizeofIfAddrmsg)
+		if !ok {
+			return false
+		}
+		a, ok := netip.AddrFromSlice(attrs[unix.IFA_ADDRESS])
+		return ok && !a.IsLinkLocalUnicast()
+	}
+	return false
+}
+
+// concernsRoute: ours was removed, or a foreign one took its place.
+func (w watched) concernsRoute(typ uint16, data []byte) bool {
+	attrs, ok := attributes(data, unix.SizeofRtMsg)
+	if !ok || tableOf(data, attrs) != w.table {
+		return false
+	}
+	const dstLen, protocol = 1, 5 // offsets in struct rtmsg
+	dst, ok := netip.AddrFromSlice(attrs[unix.RTA_DST])
+	if !ok { // a default route has no destination attribute
+		dst = netip.IPv4Unspecified()
+		if data[0] == unix.AF_INET6 {
+			dst = netip.IPv6Unspecified()
+		}
+	}
+	ours := data[protocol] == Protocol
+	return w.wanted[netip.PrefixFrom(dst, int(data[dstLen]))] && ours == (typ == unix.RTM_DELROUTE)
+}
+
+// concernsLink: the device is gone, down, or nobody serves it.
+func (w watched) concernsLink(typ uint16, data []byte) bool {
+	attrs, ok := attributes(data, unix.SizeofIfInfomsg)
+	if !ok || unix.ByteSliceToString(attrs[unix.IFLA_IFNAME]) != w.device {
+		return false
+	}
+	const flagsOffset, alive = 8, unix.IFF_UP | unix.IFF_LOWER_UP
+	flags := binary.NativeEndian.Uint32(data[flagsOffset:])
+	return typ == unix.RTM_DELLINK || flags&alive != alive
+}
+
+// attributes of a message by type; a repeated type keeps the last. False if data is cut short.
+func attributes(data []byte, header int) (map[uint16][]byte, bool) {
+	if len(data) < header {
+		return nil, false
+	}
+	attrs := map[uint16][]byte{}
+	for data = data[header:]; len(data) >= unix.SizeofRtAttr; {
+		size := int(binary.NativeEndian.Uint16(data))
+		typ := binary.NativeEndian.Uint16(data[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+		if size < unix.SizeofRtAttr || size > len(data) {
+			return nil, false
+		}
+		attrs[typ] = data[unix.SizeofRtAttr:size]
+		aligned := (size + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1)
+		data = data[min(aligned, len(data)):]
+	}
+	return attrs, true
+}
+
+// tableOf a route or rule message: the attribute (FRA_TABLE has RTA_TABLE's number), or for tables below
+// 256 the header's byte.
+func tableOf(data []byte, attrs map[uint16][]byte) uint32 {
+	if t := attrs[unix.RTA_TABLE]; len(t) == 4 {
+		return binary.NativeEndian.Uint32(t)
+	}
+	const table = 4 // offset in struct rtmsg
+	return uint32(data[table])
+}

@@ -1,0 +1,217 @@
+package wireguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"strait.io/strait/internal/key"
+)
+
+// startTimeout bounds Open and Restart when their context does not.
+const startTimeout = 20 * time.Second
+
+// Device is the node's WireGuard device. Its methods may be called from several goroutines.
+type Device struct {
+	cfg    Config
+	links  Links
+	client *client
+	key    key.Private
+
+	// kind is Kernel or Userspace. It and the client are used without mu, so that a status page does not
+	// wait for a Reconcile that waits for a hanging device.
+	kind atomic.Value
+
+	mu sync.Mutex
+	// set is the underlay that this process last set, or found as wanted, per peer.
+	set map[key.Public]netip.AddrPort
+	// child is the userspace process if this Device started it, to be reaped when it ends; else 0.
+	child int
+}
+
+// Open makes sure that the device exists, has the node's key and port, and is up. A device that runs is
+// not disturbed: its sessions, and connections through it, stay. For a userspace device the process that
+// serves it is adopted, or started if there is none; a TUN that a killed process left is attached again,
+// with its address and routes.
+func Open(ctx context.Context, cfg Config, links Links) (*Device, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	private, err := LoadKey(cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(cfg.Device)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{cfg: cfg, links: links, client: c, key: private, set: map[key.Public]netip.AddrPort{}}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := d.ensure(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Kind is Kernel or Userspace.
+func (d *Device) Kind() string {
+	kind, _ := d.kind.Load().(string)
+	return kind
+}
+
+// Alive asks the device whether it answers. A userspace device whose process died does not.
+func (d *Device) Alive() bool {
+	_, err := d.client.read()
+	if d.mu.TryLock() {
+		defer d.mu.Unlock()
+		d.reap()
+	}
+	return err == nil
+}
+
+// Restart brings back what is missing of the device, as Open does: the link, the userspace process, key,
+// port, address. It changes nothing of a device that has them all, and keeps the MTU of a link that exists. A restarted device has no peers;
+// Reconcile puts them back. A userspace process that accepts questions but does not answer is killed.
+//
+// Reconcile calls Restart by itself, so a caller that reconciles now and then need not.
+func (d *Device) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.keepMTU()
+	return d.ensure(ctx)
+}
+
+// keepMTU makes a restart keep the MTU that the link has now: it may have been changed since Open.
+func (d *Device) keepMTU() {
+	if l, err := net.InterfaceByName(d.cfg.Device); err == nil {
+		d.cfg.MTU = l.MTU
+	}
+}
+
+// Close closes the client. The device stays, and so does a userspace process.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reap()
+	return d.client.close()
+}
+
+func (d *Device) ensure(ctx context.Context) error {
+	d.reap()
+	if err := d.create(ctx); err != nil {
+		return err
+	}
+	if err := d.identify(ctx); err != nil {
+		return err
+	}
+	return d.links.SetUp(d.cfg.Device, d.cfg.MTU, d.cfg.Addr)
+}
+
+// create makes the link, of the kind that mode and kernel allow.
+func (d *Device) create(ctx context.Context) error {
+	tun, err := isTUN(d.cfg.Device)
+	if err != nil {
+		return err
+	}
+	if d.cfg.Mode == Kernel || (d.cfg.Mode == Auto && !tun) {
+		err := d.links.AddWireGuard(d.cfg.Device)
+		if err == nil {
+			d.kind.Store(Kernel)
+			return nil
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if d.cfg.Mode == Kernel {
+			return fmt.Errorf("%w: the kernel has no WireGuard: load its module (modprobe wireguard) or set the mode to %s", err, Userspace)
+		}
+	}
+	d.kind.Store(Userspace)
+	return d.adoptOrStart(ctx)
+}
+
+// identify sets key and port where they differ: a key that is set anew ends all sessions.
+func (d *Device) identify(ctx context.Context) error {
+	have, err := d.client.read()
+	if err != nil {
+		return err
+	}
+	var cfg wgtypes.Config
+	if have.key != d.key {
+		k := wgtypes.Key(d.key)
+		cfg.PrivateKey = &k
+	}
+	if d.cfg.Port != 0 && have.port != d.cfg.Port {
+		if err := portFree(ctx, d.cfg.Port); err != nil {
+			return err
+		}
+		port := int(d.cfg.Port)
+		cfg.ListenPort = &port
+	}
+	if cfg.PrivateKey == nil && cfg.ListenPort == nil {
+		return nil
+	}
+	if err := d.client.configure(cfg); err != nil {
+		return fmt.Errorf("set key and port of WireGuard device %s: %w", d.cfg.Device, err)
+	}
+	return nil
+}
+
+// portFree finds out before the device does, which tells nobody why it does not come up. It waits a
+// little for a dying predecessor to let go.
+func portFree(ctx context.Context, port uint16) error {
+	deadline := time.Now().Add(2 * time.Second)
+	for {
+		// Both families at once, as WireGuard will.
+		l, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(port)})
+		if err == nil {
+			return l.Close()
+		}
+		if !errors.Is(err, unix.EADDRINUSE) || time.Now().After(deadline) {
+			return fmt.Errorf("use UDP port %d for WireGuard: %w: stop the program that has it (ss -ulpn) or choose another port", port, err)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// isTUN reports that a device of the name exists and is a TUN.
+func isTUN(name string) (bool, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false, fmt.Errorf("open socket: %w", err)
+	}
+	defer unix.Close(fd)
+	info, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
+	switch {
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
+		return false, nil // no device, or one without a driver's name
+	case err != nil:
+		return false, fmt.Errorf("find the kind of device %s: %w", name, err)
+	}
+	return unix.ByteSliceToString(info.Driver[:]) == "tun" && unix.ByteSliceToString(info.Bus_info[:]) == "tun", nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

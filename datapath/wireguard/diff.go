@@ -1,0 +1,138 @@
+package wireguard
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
+)
+
+// sessionLife is WireGuard's Reject-After-Time: without a handshake for this long no session is alive.
+const sessionLife = 180 * time.Second
+
+// put makes a peer, or adds to one.
+type put struct {
+	datapath.Peer // Underlay is invalid where it stays; AllowedIPs are only those to add
+	create        bool
+}
+
+// change is how to get from the device's peers to the wanted ones. Its parts are applied in the order of
+// the fields: an allowed IP that moves goes from the old owner to the new one in one step of put, and
+// belongs to one of them at every moment.
+type change struct {
+	put []put
+	// shed are allowed IPs that a wanted peer must lose.
+	shed []netip.Prefix
+	// remove are peers that nobody wants.
+	remove []key.Public
+}
+
+// diff compares the device's peers with the wanted ones. set holds the underlay that this process last
+// set for a peer. The error names wanted peers that cannot be; the change leaves them out.
+func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, self key.Public, now time.Time) (change, error) {
+	want, err := valid(want, self)
+	held := make(map[key.Public]PeerStatus, len(have))
+	for _, h := range have {
+		held[h.Key] = h
+	}
+	var c change
+	owner := map[netip.Prefix]key.Public{}
+	wanted := map[key.Public]bool{}
+	for _, w := range want {
+		wanted[w.Key] = true
+		for _, p := range w.AllowedIPs {
+			owner[p] = w.Key
+		}
+		h, ok := held[w.Key]
+		if p, differs := difference(h, ok, w, set, now); differs {
+			c.put = append(c.put, p)
+		}
+	}
+	for _, h := range have {
+		if !wanted[h.Key] {
+			c.remove = append(c.remove, h.Key)
+			continue
+		}
+		for _, p := range h.AllowedIPs {
+			if _, moves := owner[p]; !moves {
+				c.shed = append(c.shed, p)
+			}
+		}
+	}
+	return c, err
+}
+
+func difference(h PeerStatus, exists bool, w datapath.Peer, set map[key.Public]netip.AddrPort, now time.Time) (put, bool) {
+	if !exists {
+		return put{Peer: w, create: true}, true
+	}
+	p := put{Peer: datapath.Peer{Name: w.Name, Key: w.Key}}
+	if last, known := set[w.Key]; rewrite(h, w.Underlay, last, known, now) {
+		p.Underlay = w.Underlay
+	}
+	for _, ip := range w.AllowedIPs {
+		if !slices.Contains(h.AllowedIPs, ip) {
+			p.AllowedIPs = append(p.AllowedIPs, ip)
+		}
+	}
+	return p, p.Underlay.IsValid() || len(p.AllowedIPs) > 0
+}
+
+// rewrite decides whether to set a peer's underlay. A device that differs from what was set has seen
+// the peer roam, and knows better; only a change of what is wanted overrules it. After a restart it is
+// not known what was set: then an address that carries a live session is taken for a better one.
+func rewrite(h PeerStatus, want, last netip.AddrPort, known bool, now time.Time) bool {
+	switch {
+	case !want.IsValid() || h.Underlay == want:
+		return false
+	case !h.Underlay.IsValid():
+		return true
+	case known:
+		return last != want
+	}
+	return now.Sub(h.Handshake) > sessionLife
+}
+
+// valid drops what the device would silently ignore, or take from another peer for ever.
+func valid(want []datapath.Peer, self key.Public) ([]datapath.Peer, error) {
+	var errs []error
+	keys := map[key.Public]string{}
+	owner := map[netip.Prefix]key.Public{}
+	out := make([]datapath.Peer, 0, len(want))
+	for _, w := range want {
+		other, twice := keys[w.Key]
+		switch {
+		case w.Key.IsZero():
+			errs = append(errs, fmt.Errorf("put peer %s: it has no public key", w.Name))
+			continue
+		case w.Key == self:
+			errs = append(errs, fmt.Errorf("put peer %s: it has this node's own key: give each node its own key file", w.Name))
+			continue
+		case twice:
+			errs = append(errs, fmt.Errorf("put peer %s: it has the same key as peer %s: give each node its own key file", w.Name, other))
+			continue
+		}
+		keys[w.Key] = w.Name
+		ips := make([]netip.Prefix, 0, len(w.AllowedIPs))
+		for _, p := range w.AllowedIPs {
+			p = p.Masked()
+			first, taken := owner[p]
+			switch {
+			case !p.IsValid():
+				errs = append(errs, fmt.Errorf("put peer %s: allowed IPs hold an invalid prefix", w.Name))
+			case taken && first != w.Key:
+				errs = append(errs, fmt.Errorf("put peer %s: allowed IP %s belongs to peer %s", w.Name, p, keys[first]))
+			case !taken:
+				owner[p] = w.Key
+				ips = append(ips, p)
+			}
+		}
+		w.AllowedIPs = ips
+		out = append(out, w)
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,246 @@
+package wireguard
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
+)
+
+var (
+	now   = time.Unix(1_700_000_000, 0)
+	addrA = netip.MustParseAddrPort("192.0.2.1:51820")
+	addrB = netip.MustParseAddrPort("192.0.2.2:51820")
+	addrC = netip.MustParseAddrPort("192.0.2.3:51820")
+	self  = key.Public{99}
+)
+
+func prefixes(text string) (ps []netip.Prefix) {
+	for _, f := range strings.Fields(text) {
+		ps = append(ps, netip.MustParsePrefix(f))
+	}
+	return ps
+}
+
+func peer(k byte, underlay netip.AddrPort, ips string) datapath.Peer {
+	return datapath.Peer{Name: "n" + string('0'+k), Key: key.Public{k}, Underlay: underlay, AllowedIPs: prefixes(ips)}
+}
+
+func held(k byte, underlay netip.AddrPort, ips string) PeerStatus {
+	return PeerStatus{Key: key.Public{k}, Underlay: underlay, AllowedIPs: prefixes(ips)}
+}
+
+func TestRewrite(t *testing.T) {
+	none := netip.AddrPort{}
+	for name, c := range map[string]struct {
+		have, want, last netip.AddrPort
+		handshake        time.Duration // ago
+		rewrite          bool
+	}{
+		"the same":                                {have: addrA, want: addrA, last: addrA},
+		"roamed":                                  {have: addrB, want: addrA, last: addrA},
+		"roamed, long silent":                     {have: addrB, want: addrA, last: addrA, handshake: time.Hour},
+		"wanted anew":                             {have: addrA, want: addrB, last: addrA, rewrite: true},
+		"roamed, then wanted anew":                {have: addrC, want: addrB, last: addrA, rewrite: true},
+		"roamed to what is then wanted":           {have: addrB, want: addrB, last: addrA},
+		"nothing wanted":                          {have: addrB, want: none, last: addrA},
+		"nothing set in the device":               {have: none, want: addrA, last: addrA, rewrite: true},
+		"after a restart, live session":           {have: addrB, want: addrA, handshake: 179 * time.Second},
+		"after a restart, no live session":        {have: addrB, want: addrA, handshake: 181 * time.Second, rewrite: true},
+		"after a restart, the device has nothing": {have: none, want: addrA, rewrite: true},
+	} {
+		h := PeerStatus{Underlay: c.have, Handshake: now.Add(-c.handshake)}
+		if got := rewrite(h, c.want, c.last, c.last.IsValid(), now); got != c.rewrite {
+			t.Errorf("%s: rewrite = %v", name, got)
+		}
+	}
+	if !rewrite(PeerStatus{Underlay: addrB}, addrA, none, false, now) {
+		t.Error("after a restart, never a handshake: no rewrite")
+	}
+}
+
+func TestDiff(t *testing.T) {
+	have := []PeerStatus{held(1, addrA, "10.1.0.0/16"), held(2, addrB, "10.2.0.0/16 10.9.0.0/16"), held(3, addrC, "10.3.0.0/16")}
+	set := map[key.Public]netip.AddrPort{{1}: addrA, {2}: addrB, {3}: addrC}
+	for name, c := range map[string]struct {
+		want   []datapath.Peer
+		puts   string
+		shed   string
+		remove []key.Public
+	}{
+		"nothing to do": {want: []datapath.Peer{peer(1, addrA, "10.1.0.0/16"), peer(2, addrB, "10.2.0.0/16 10.9.0.0/16"), peer(3, addrC, "10.3.0.0/16")}},
+		"move, shed and remove": {
+			want:   []datapath.Peer{peer(1, addrA, "10.1.0.0/16 10.3.0.0/16"), peer(2, addrB, "10.2.0.0/16")},
+			puts:   "n1 +10.3.0.0/16",
+			shed:   "10.9.0.0/16",
+			remove: []key.Public{{3}},
+		},
+		"a moved prefix is not shed": {
+			want: []datapath.Peer{peer(1, addrA, "10.1.0.0/16"), peer(2, addrB, "10.2.0.0/16"), peer(3, addrC, "10.3.0.0/16 10.9.0.0/16")},
+			puts: "n3 +10.9.0.0/16",
+		},
+		"create": {
+			want:   []datapath.Peer{peer(1, addrA, "10.1.0.0/16"), peer(2, addrB, "10.2.0.0/16 10.9.0.0/16"), peer(4, addrC, "10.3.0.0/16")},
+			puts:   "create n4 192.0.2.3:51820 +10.3.0.0/16",
+			remove: []key.Public{{3}},
+		},
+		"new underlay only": {
+			want:   []datapath.Peer{peer(1, addrB, "10.1.0.0/16"), peer(2, addrB, "10.2.0.0/16 10.9.0.0/16")},
+			puts:   "n1 192.0.2.2:51820",
+			remove: []key.Public{{3}},
+		},
+		"host bits do not matter": {
+			want:   []datapath.Peer{peer(1, addrA, "10.1.2.3/16"), peer(2, addrB, "10.2.0.0/16 10.9.0.0/16")},
+			remove: []key.Public{{3}},
+		},
+	} {
+		got, err := diff(have, c.want, set, self, now)
+		if err != nil || show(got.put) != c.puts || !slices.Equal(got.shed, prefixes(c.shed)) || !slices.Equal(got.remove, c.remove) {
+			t.Errorf("%s: put %q shed %v remove %v, %v", name, show(got.put), got.shed, got.remove, err)
+		}
+	}
+}
+
+func show(puts []put) string {
+	var parts []string
+	for _, p := range puts {
+		if p.create {
+			parts = append(parts, "create")
+		}
+		parts = append(parts, p.Name)
+		if p.Underlay.IsValid() {
+			parts = append(parts, p.Underlay.String())
+		}
+		for _, ip := range p.AllowedIPs {
+			parts = append(parts, "+"+ip.String())
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestDiffRefuses(t *testing.T) {
+	good := peer(1, addrA, "10.1.0.0/16")
+	for name, c := range map[string]struct {
+		bad  datapath.Peer
+		says string
+		puts string // of bad
+	}{
+		"own key":       {datapath.Peer{Name: "twin", Key: self}, "peer twin: it has this node's own key", ""},
+		"no key":        {datapath.Peer{Name: "bare"}, "peer bare: it has no public key", ""},
+		"the same key":  {datapath.Peer{Name: "copy", Key: good.Key}, "peer copy: it has the same key as peer n1", ""},
+		"taken prefix":  {peer(2, addrB, "10.1.0.0/16 10.2.0.0/16"), "peer n2: allowed IP 10.1.0.0/16 belongs to peer n1", " create n2 192.0.2.2:51820 +10.2.0.0/16"},
+		"invalid":       {datapath.Peer{Name: "n2", Key: key.Public{2}, AllowedIPs: []netip.Prefix{{}}}, "peer n2: allowed IPs hold an invalid prefix", " create n2"},
+		"twice by self": {peer(2, addrB, "10.2.0.0/16 10.2.0.0/16"), "", " create n2 192.0.2.2:51820 +10.2.0.0/16"},
+	} {
+		got, err := diff(nil, []datapath.Peer{good, c.bad}, nil, self, now)
+		if (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want %q", name, err, c.says)
+		}
+		if want := "create n1 192.0.2.1:51820 +10.1.0.0/16" + c.puts; show(got.put) != want {
+			t.Errorf("%s: put %q, want %q", name, show(got.put), want)
+		}
+	}
+}
+
+// model is a WireGuard device: each prefix has one owner, and a peer that takes it takes it at once.
+type model struct {
+	underlay map[key.Public]netip.AddrPort
+	owner    map[netip.Prefix]key.Public
+}
+
+func (m model) status() (have []PeerStatus) {
+	for k, u := range m.underlay {
+		st := PeerStatus{Key: k, Underlay: u}
+		for p, o := range m.owner {
+			if o == k {
+				st.AllowedIPs = append(st.AllowedIPs, p)
+			}
+		}
+		slices.SortFunc(st.AllowedIPs, netip.Prefix.Compare)
+		have = append(have, st)
+	}
+	return have
+}
+
+// apply does what Device.Reconcile does, and calls check after every step.
+func (m model) apply(c change, check func()) {
+	for _, p := range c.put {
+		if p.create {
+			m.underlay[p.Key] = netip.AddrPort{}
+		}
+		if p.Underlay.IsValid() {
+			m.underlay[p.Key] = p.Underlay
+		}
+		for _, ip := range p.AllowedIPs {
+			m.owner[ip] = p.Key
+			check()
+		}
+	}
+	for _, ip := range c.shed {
+		delete(m.owner, ip)
+		check()
+	}
+	for _, k := range c.remove {
+		delete(m.underlay, k)
+		maps.DeleteFunc(m.owner, func(_ netip.Prefix, o key.Public) bool { return o == k })
+		check()
+	}
+}
+
+// TestDiffProperty: the device ends as wanted; meanwhile no prefix that has an owner before and after is
+// without one; and a second diff is empty.
+func TestDiffProperty(t *testing.T) {
+	pool := prefixes("10.1.0.0/16 10.2.0.0/16 10.3.0.0/16 fd00:1::/64 fd00:2::/64")
+	underlays := []netip.AddrPort{addrA, addrB, addrC}
+	draw := func(t *rapid.T, label string) (ps []datapath.Peer) {
+		owners := map[byte][]netip.Prefix{}
+		for _, p := range pool {
+			k := rapid.ByteRange(0, 4).Draw(t, label) // 0: nobody's
+			owners[k] = append(owners[k], p)
+		}
+		for k := byte(1); k <= 4; k++ {
+			if rapid.Bool().Draw(t, label+" exists") {
+				ps = append(ps, datapath.Peer{Key: key.Public{k}, Underlay: rapid.SampledFrom(underlays).Draw(t, label), AllowedIPs: owners[k]})
+			}
+		}
+		return ps
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		before, want := draw(t, "have"), draw(t, "want")
+		m := model{map[key.Public]netip.AddrPort{}, map[netip.Prefix]key.Public{}}
+		first, err := diff(nil, before, nil, self, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.apply(first, func() {})
+		set := maps.Clone(m.underlay)
+		lasting := map[netip.Prefix]bool{}
+		for _, w := range want {
+			for _, p := range w.AllowedIPs {
+				_, lasting[p] = m.owner[p]
+			}
+		}
+		c, err := diff(m.status(), want, set, self, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.apply(c, func() {
+			for p, lasts := range lasting {
+				if _, ok := m.owner[p]; lasts && !ok {
+					t.Fatalf("%s has no owner meanwhile", p)
+				}
+			}
+		})
+		again, err := diff(m.status(), want, m.underlay, self, now)
+		if err != nil || len(again.put)+len(again.shed)+len(again.remove) != 0 {
+			t.Fatalf("the device is not as wanted: %+v, %v", again, err)
+		}
+	})
+}

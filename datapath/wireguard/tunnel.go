@@ -1,0 +1,196 @@
+package wireguard
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/ipc"
+)
+
+// DefaultMemoryLimit bounds the tunnel process's Go heap in bytes, softly. Without one, an active device
+// grows to about 200 MB of packet buffers.
+const DefaultMemoryLimit = 96 << 20
+
+// TunnelArgs are the arguments of a tunnel process.
+type TunnelArgs struct {
+	// Device is the TUN's name and that of the socket.
+	Device string
+	// MTU in bytes; 0 keeps that of an existing TUN, and is 1420 for a new one.
+	MTU int
+	// MemoryLimit in bytes, see DefaultMemoryLimit; 0 is the default, negative is none.
+	MemoryLimit int64
+	// ReadyFD is a descriptor to write "ok", or the error, to and close; 0 is none.
+	ReadyFD int
+	// Log hears of errors, and at debug level what WireGuard does. Nil discards.
+	Log *slog.Logger
+}
+
+// Flags are the arguments as ParseTunnelArgs reads them, without Log.
+func (a TunnelArgs) Flags() []string {
+	flags := []string{"--device=" + a.Device}
+	add := func(name string, v int64) {
+		if v != 0 {
+			flags = append(flags, "--"+name+"="+strconv.FormatInt(v, 10))
+		}
+	}
+	add("mtu", int64(a.MTU))
+	add("memory-limit", a.MemoryLimit)
+	add("ready-fd", int64(a.ReadyFD))
+	return flags
+}
+
+// ParseTunnelArgs reads the arguments that Open appends to Config.TunnelCommand.
+func ParseTunnelArgs(args []string) (TunnelArgs, error) {
+	var a TunnelArgs
+	fs := flag.NewFlagSet("tunnel", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&a.Device, "device", "", "name of the TUN device")
+	fs.IntVar(&a.MTU, "mtu", 0, "MTU in bytes")
+	fs.Int64Var(&a.MemoryLimit, "memory-limit", 0, "soft limit of the heap in bytes")
+	fs.IntVar(&a.ReadyFD, "ready-fd", 0, "descriptor to report readiness on")
+	if err := fs.Parse(args); err != nil {
+		return a, err
+	}
+	if fs.NArg() > 0 {
+		return a, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return a, checkName(a.Device)
+}
+
+// RunTunnel serves a userspace WireGuard device: a TUN in the network namespace of this process, and
+// wireguard-go behind it, configured by others through /var/run/wireguard/DEVICE.sock. It makes the TUN,
+// or attaches the one that a killed predecessor left. It blocks until ctx is done, which leaves the TUN
+// with its address and routes, or until the TUN is deleted.
+func RunTunnel(ctx context.Context, args TunnelArgs) error {
+	if args.Log == nil {
+		args.Log = slog.New(slog.DiscardHandler)
+	}
+	announce := announcer(args.ReadyFD)
+	err := runTunnel(ctx, args, announce)
+	if err != nil {
+		announce(err.Error())
+	}
+	return err
+}
+
+// announcer reports once on the descriptor and closes it.
+func announcer(fd int) func(string) {
+	var once sync.Once
+	return func(text string) {
+		once.Do(func() {
+			if fd == 0 {
+				return
+			}
+			f := os.NewFile(uintptr(fd), "ready")
+			_, _ = io.WriteString(f, text+"\n")
+			_ = f.Close()
+		})
+	}
+}
+
+func runTunnel(ctx context.Context, args TunnelArgs, announce func(string)) error {
+	if err := checkName(args.Device); err != nil {
+		return err
+	}
+	switch {
+	case args.MemoryLimit == 0:
+		debug.SetMemoryLimit(DefaultMemoryLimit)
+	case args.MemoryLimit > 0:
+		debug.SetMemoryLimit(args.MemoryLimit)
+	}
+	tun, err := attachTUN(ctx, args.Device, args.MTU)
+	if err != nil {
+		return err
+	}
+	dev := device.NewDevice(tun, conn.NewDefaultBind(), logger(args.Log, args.Device))
+	defer dev.Close()
+	listener, err := listen(args.Device)
+	if err != nil {
+		return err
+	}
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	wg.Go(func() { served <- serve(ctx, args, listener, dev) })
+	announce(answerOK)
+	select {
+	case <-ctx.Done():
+		args.Log.Info("stopping, the device stays", "device", args.Device)
+	case <-dev.Wait():
+		args.Log.Info("the device was deleted", "device", args.Device)
+	case err = <-served:
+	}
+	return err
+}
+
+func listen(name string) (net.Listener, error) {
+	f, err := ipc.UAPIOpen(name)
+	if err != nil {
+		return nil, fmt.Errorf("open socket %s: %w", socketPath(name), err)
+	}
+	defer f.Close() // UAPIListen duplicates it
+	l, err := ipc.UAPIListen(name, f)
+	if err != nil {
+		return nil, fmt.Errorf("listen on socket %s: %w", socketPath(name), err)
+	}
+	return l, nil
+}
+
+// serve answers questions until ctx is done. If somebody deletes the socket it makes a new one: packets
+// keep flowing, and a daemon that could not find us would try in vain to attach our TUN.
+func serve(ctx context.Context, args TunnelArgs, l net.Listener, dev *device.Device) error {
+	for {
+		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+		err := accept(l, dev)
+		if !stop() {
+			return nil
+		}
+		_ = l.Close()
+		args.Log.Warn("the control socket was closed, opening it again", "device", args.Device, "err", err)
+		for {
+			if l, err = listen(args.Device); err == nil {
+				break
+			}
+			args.Log.Error("cannot open the control socket", "device", args.Device, "err", err)
+			if sleep(ctx, time.Second) != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func accept(l net.Listener, dev *device.Device) error {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go dev.IpcHandle(c) // ends with the client's connection
+	}
+}
+
+func logger(log *slog.Logger, name string) *device.Logger {
+	log = log.With("device", name)
+	l := &device.Logger{
+		Verbosef: device.DiscardLogf,
+		Errorf:   func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) },
+	}
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		l.Verbosef = func(format string, args ...any) { log.Debug(fmt.Sprintf(format, args...)) }
+	}
+	return l
+}
