@@ -33,6 +33,7 @@ func (p *planner) plan(i clustermesh.Import, ips []netip.Addr) (Import, []cluste
 				Object: "ServiceImport " + i.Service.String(), Field: "ports[" + port.String() + "]",
 				Message: port.Proto.String() + " has no socket load balancing: this port is not served",
 				Try:     "use TCP or UDP, or reach the pods by a headless service",
+				Warning: true,
 			})
 			continue
 		}

@@ -1,0 +1,141 @@
+// Command straitd is strait's node daemon. It reads flags and a config file and hands them to package
+// daemon; it decides nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "straitd: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// options are the flags that straitd itself takes; those that a config file also has override it.
+type options struct {
+	config, cluster, node, manifest, logLevel, logFormat string
+	check                                                bool
+}
+
+func command() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "straitd",
+		Short: "strait's node daemon: services of many clusters, answered by the nearest pod",
+		Long: `straitd runs on every node of a clusterset. It gossips this node's endpoints, keeps a WireGuard
+mesh to the nodes of other clusters, and loads ClusterSetIP → backend mappings into eBPF maps.
+
+What the kernel holds outlives the daemon: traffic goes on while straitd is stopped, killed or
+upgraded. "straitd cleanup" removes every trace.`,
+		Example: `  straitd --config /etc/strait/strait.yaml
+  straitd --config /etc/strait/strait.yaml --check-config`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := o.read()
+			if err != nil {
+				return err
+			}
+			if o.check {
+				return daemon.Check(cmd.OutOrStdout(), o.config, cfg)
+			}
+			d, err := daemon.New(cfg, version, newLogger(cfg.Log))
+			if err != nil {
+				return err
+			}
+			return d.Run(cmd.Context())
+		},
+	}
+	f := c.PersistentFlags()
+	f.StringVar(&o.config, "config", "/etc/strait/strait.yaml", "the config file")
+	f.StringVar(&o.cluster, "cluster", "", "override cluster")
+	f.StringVar(&o.node, "node", "", "override node")
+	f.StringVar(&o.manifest, "manifest", "", "override source.manifest")
+	f.StringVar(&o.logLevel, "log-level", "", "override log.level: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "", "override log.format: text or json")
+	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and the manifests, and exit")
+	c.AddCommand(cleanupCommand(&o), tunnelCommand(), versionCommand())
+	return c
+}
+
+// read returns the config of the file with the flags' overrides, validated.
+func (o options) read() (daemon.Config, error) {
+	cfg, err := daemon.ReadConfig(o.config)
+	if err != nil {
+		return cfg, err
+	}
+	for _, x := range []struct {
+		flag string
+		to   *string
+	}{
+		{o.cluster, &cfg.Cluster}, {o.node, &cfg.Node}, {o.manifest, &cfg.Source.Manifest},
+		{o.logLevel, &cfg.Log.Level}, {o.logFormat, &cfg.Log.Format},
+	} {
+		if x.flag != "" {
+			*x.to = x.flag
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, fmt.Errorf("%s:\n  %s", o.config, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	return cfg, nil
+}
+
+func newLogger(c daemon.LogConfig) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // Validate has refused anything else
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}
+
+func cleanupCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove hooks, pins, tunnel and routes of this node; keys and state on disk stay",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := o.read()
+			if err != nil {
+				return err
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("cleanup must run as root; try sudo")
+			}
+			return daemon.CleanUp(cfg)
+		},
+	}
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "straitd", version) },
+	}
+}

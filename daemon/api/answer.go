@@ -1,0 +1,113 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Kinds of answers, as in the "kind" field of the JSON.
+const (
+	KindStatus      = "Status"
+	KindServices    = "ServiceList"
+	KindBackends    = "BackendList"
+	KindNodes       = "NodeList"
+	KindExplanation = "Explanation"
+	KindError       = "Error"
+)
+
+// Meta opens every JSON answer and says how to read the rest.
+type Meta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// Viewpoint says whose view an answer is, and how old.
+type Viewpoint struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+	// Clusters counts the clusters of the set, this one included.
+	Clusters int `json:"clusters"`
+	// Time is when the answer was computed.
+	Time time.Time `json:"time"`
+}
+
+// StatusAnswer is the answer of GET /v1/status.
+type StatusAnswer struct {
+	Meta
+	Status
+}
+
+// ServiceList is the answer of GET /v1/services, by name.
+type ServiceList struct {
+	Meta
+	SeenFrom Viewpoint `json:"seenFrom"`
+	Items    []Service `json:"items"`
+}
+
+// NodeList is the answer of GET /v1/nodes, by cluster and name.
+type NodeList struct {
+	Meta
+	SeenFrom Viewpoint `json:"seenFrom"`
+	Items    []Node    `json:"items"`
+}
+
+// Explanation is the answer of GET /v1/explain: one service with every endpoint considered.
+type Explanation struct {
+	Meta
+	SeenFrom Viewpoint `json:"seenFrom"`
+	Service  Service   `json:"service"`
+}
+
+// ErrorAnswer is the body of every answer that is not 200.
+type ErrorAnswer struct {
+	Meta
+	Message string `json:"message"`
+	// Try says what to do about it.
+	Try string `json:"try,omitempty"`
+}
+
+// Viewpoint tells whose status it is.
+func (s Status) Viewpoint() Viewpoint {
+	return Viewpoint{Cluster: s.Cluster, Node: s.Node, Clusters: len(s.Clusters), Time: s.Time}
+}
+
+// NewStatusAnswer wraps a status; lists that are nil become empty, so that JSON readers see [] and not null.
+func NewStatusAnswer(s Status) StatusAnswer {
+	s.Clusters = orEmpty(s.Clusters)
+	s.Problems = orEmpty(s.Problems)
+	s.Datapath.Features = orEmpty(s.Datapath.Features)
+	return StatusAnswer{Meta{APIVersion, KindStatus}, s}
+}
+
+// NewServiceList answers with all services of the view.
+func NewServiceList(v *View) ServiceList {
+	items := slices.Clone(v.Services)
+	slices.SortStableFunc(items, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
+	return ServiceList{Meta{APIVersion, KindServices}, v.Status.Viewpoint(), orEmpty(items)}
+}
+
+// NewNodeList answers with all nodes of the view.
+func NewNodeList(v *View) NodeList {
+	items := slices.Clone(v.Nodes)
+	slices.SortStableFunc(items, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
+	})
+	return NodeList{Meta{APIVersion, KindNodes}, v.Status.Viewpoint(), orEmpty(items)}
+}
+
+// NewExplanation answers for one service by "namespace/name"; false if the view has none of that name.
+func NewExplanation(v *View, name string) (Explanation, bool) {
+	i := slices.IndexFunc(v.Services, func(s Service) bool { return s.Name == name })
+	if i < 0 {
+		return Explanation{}, false
+	}
+	return Explanation{Meta{APIVersion, KindExplanation}, v.Status.Viewpoint(), v.Services[i]}, true
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

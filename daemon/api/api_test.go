@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/l4"
+)
+
+// source is a View that tests may change while a server answers from it.
+type source struct{ view atomic.Pointer[View] }
+
+func (s *source) View() *View { return s.view.Load() }
+
+func newSource(v *View) *source {
+	s := &source{}
+	s.view.Store(v)
+	return s
+}
+
+// sample is a small view of two clusters.
+func sample() *View {
+	at := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+	addr := l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP)
+	return &View{
+		Status: Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5,
+			Clusters: []Cluster{{Name: "a", State: "here", Nodes: 1, Alive: 1},
+				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Heard: at}, {Name: "c", State: "held", Nodes: 1}},
+			Datapath: Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel"},
+			Problems: []Problem{{Object: "x", Message: "bad"}, {Object: "y", Message: "meh", Warning: true}}},
+		Services: []Service{{Name: "default/serve", Type: "ClusterSetIP", Exporters: []string{"a"},
+			Frontends: []Frontend{{Addr: addr, Port: "http", Tier: "node", InKernel: true, Endpoints: []Endpoint{
+				{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Cluster: "a", Node: "n1", Tier: "node", Ready: true, Weight: 1,
+					Share: 1, Reason: "nearest"},
+				{Addr: netip.MustParseAddrPort("10.0.1.1:80"), Cluster: "b", Tier: "clusterset", Ready: true, Reason: "standby"},
+			}}}}, {Name: "default/cart", Type: "ClusterSetIP"}},
+		Nodes: []Node{{Cluster: "b", Name: "n2", Contact: "held", Dead: true}, {Cluster: "a", Name: "n1", Contact: "self"},
+			{Cluster: "b", Name: "n1", Contact: "alive"}, {Cluster: "c", Name: "n1", Contact: "held"}},
+	}
+}
+
+// shortDir is a new directory whose path leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "strait-t-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// start runs the server until stop is called, at the latest when the test ends, and waits for its socket.
+func start(t *testing.T, s *Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	waitFor(t, "the socket", func() bool {
+		var f *Failure
+		_, err := NewClient(s.cfg.Socket).Status(ctx)
+		return !errors.As(err, &f) || f.Reason == Starting
+	})
+	return stop
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 1000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("waited in vain for %s", what)
+}
+
+func socketIn(dir string) string { return filepath.Join(dir, "run", "strait.sock") }

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func TestMetricsLint(t *testing.T) {
+	m := NewMetrics()
+	m.observe(newSource(sample()))
+	m.Observe("socklb", time.Millisecond, nil)
+	m.Observe("socklb", time.Millisecond, errors.New("x"))
+	findings, err := testutil.GatherAndLint(m.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Errorf("%s: %s", f.Metric, f.Text)
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "strait_") {
+			own++
+		}
+		for _, series := range f.Metric {
+			for _, l := range series.Label {
+				if l.GetName() == "cluster" {
+					t.Errorf("%s has a label cluster, which federation owns", f.GetName())
+				}
+			}
+		}
+	}
+	if own != 12 {
+		t.Errorf("%d metrics of strait, want 12", own)
+	}
+}
+
+func TestMetricsFollowTheView(t *testing.T) {
+	m := NewMetrics()
+	src := newSource(sample())
+	m.observe(src)
+	check := func(want string, names ...string) {
+		t.Helper()
+		if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
+			t.Error(err)
+		}
+	}
+	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows of them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
+# TYPE strait_gossip_members gauge
+strait_gossip_members{state="alive"} 2
+strait_gossip_members{state="dead"} 1
+strait_gossip_members{state="held"} 1
+strait_gossip_members{state="quiet"} 0
+strait_gossip_members{state="silent"} 0
+# HELP strait_remote_cluster_state 1 for the state that the cluster is in: joined, or held (not heard; kept as last known).
+# TYPE strait_remote_cluster_state gauge
+strait_remote_cluster_state{remote_cluster="b",state="held"} 0
+strait_remote_cluster_state{remote_cluster="b",state="joined"} 1
+strait_remote_cluster_state{remote_cluster="c",state="held"} 1
+strait_remote_cluster_state{remote_cluster="c",state="joined"} 0
+# HELP strait_remote_cluster_last_heard_timestamp_seconds When a node of the cluster was last heard by gossip, in Unix time; absent if never in this life of the daemon.
+# TYPE strait_remote_cluster_last_heard_timestamp_seconds gauge
+strait_remote_cluster_last_heard_timestamp_seconds{remote_cluster="b"} 1.7951832e+09
+# HELP strait_problems Problems that strait status shows.
+# TYPE strait_problems gauge
+strait_problems{severity="error"} 1
+strait_problems{severity="warning"} 1
+# HELP strait_origins Writers whose records this node holds.
+# TYPE strait_origins gauge
+strait_origins 5
+# HELP strait_frontends Frontends in the kernel's map.
+# TYPE strait_frontends gauge
+strait_frontends 2
+# HELP strait_backends Backends in the kernel's map.
+# TYPE strait_backends gauge
+strait_backends 3
+# HELP strait_hooks_attached 1 if the socket hooks are attached; 0 means that connections bypass strait.
+# TYPE strait_hooks_attached gauge
+strait_hooks_attached 1
+`, "strait_gossip_members", "strait_remote_cluster_state", "strait_remote_cluster_last_heard_timestamp_seconds",
+		"strait_problems", "strait_origins", "strait_frontends", "strait_backends", "strait_hooks_attached")
+
+	detached := sample()
+	detached.Status.Datapath.Attached = false
+	src.view.Store(detached)
+	check(`# HELP strait_hooks_attached 1 if the socket hooks are attached; 0 means that connections bypass strait.
+# TYPE strait_hooks_attached gauge
+strait_hooks_attached 0
+`, "strait_hooks_attached")
+
+	src.view.Store(nil)
+	check("", "strait_hooks_attached", "strait_problems", "strait_gossip_members")
+}
+
+func TestObserve(t *testing.T) {
+	m := NewMetrics()
+	clock := time.Unix(1000, 500_000_000)
+	m.now = func() time.Time { return clock }
+	m.Observe("route", 2*time.Millisecond, nil)
+	clock = clock.Add(time.Hour)
+	m.Observe("route", 3*time.Millisecond, errors.New("no"))
+	m.Observe("socklb", time.Second, nil)
+	for _, c := range []struct {
+		name string
+		got  float64
+		want float64
+	}{
+		{"route errors", testutil.ToFloat64(m.errors.WithLabelValues("route")), 1},
+		{"socklb errors", testutil.ToFloat64(m.errors.WithLabelValues("socklb")), 0},
+		{"route success, before the error", testutil.ToFloat64(m.lastSuccess.WithLabelValues("route")), 1000.5},
+		{"targets timed", float64(testutil.CollectAndCount(m.duration)), 2},
+		{"targets counted", float64(testutil.CollectAndCount(m.errors)), 2},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// TestHostileNames: a name of another cluster cannot spoil the scrape.
+func TestHostileNames(t *testing.T) {
+	m := NewMetrics()
+	v := sample()
+	v.Status.Clusters[1].Name = "b\xff\n\""
+	m.observe(newSource(v))
+	if _, err := m.registry.Gather(); err != nil {
+		t.Error(err)
+	}
+}

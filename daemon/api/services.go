@@ -1,0 +1,158 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tierOrder is from near to far, as in Frontend.Tier. A tier that is not in it sorts last.
+var tierOrder = []string{"node", "zone", "region", "cluster", "clusterset", "unreachable"}
+
+// Tier is the endpoints of one tier of a frontend.
+type Tier struct {
+	Name string
+	// Ready of len(Endpoints) are ready.
+	Ready     int
+	Share     float64
+	Endpoints []Endpoint
+}
+
+// Tiers groups a frontend's endpoints by tier, near to far; within one the used first, then by address.
+func (f Frontend) Tiers() []Tier {
+	byName := map[string]*Tier{}
+	for _, e := range f.Endpoints {
+		t := byName[e.Tier]
+		if t == nil {
+			t = &Tier{Name: e.Tier}
+			byName[e.Tier] = t
+		}
+		if e.Ready {
+			t.Ready++
+		}
+		t.Share += e.Share
+		t.Endpoints = append(t.Endpoints, e)
+	}
+	out := make([]Tier, 0, len(byName))
+	for _, t := range byName {
+		slices.SortStableFunc(t.Endpoints, func(a, b Endpoint) int {
+			return cmp.Or(cmp.Compare(b.Share, a.Share), a.Addr.Compare(b.Addr))
+		})
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Tier) int {
+		return cmp.Or(cmp.Compare(tierRank(a.Name), tierRank(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func tierRank(name string) int {
+	if i := slices.Index(tierOrder, name); i >= 0 {
+		return i
+	}
+	return len(tierOrder)
+}
+
+// Destination says where new connections to the frontend go: tiers with their share, and the clusters.
+func (f Frontend) Destination() string {
+	var parts, clusters []string
+	for _, t := range f.Tiers() {
+		if t.Share <= 0 {
+			continue
+		}
+		parts = append(parts, t.Name+" "+Percent(t.Share))
+		for _, e := range t.Endpoints {
+			if e.Share > 0 && !slices.Contains(clusters, e.Cluster) {
+				clusters = append(clusters, e.Cluster)
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return Bad + " nowhere"
+	}
+	return strings.Join(parts, " · ") + " (" + strings.Join(clusters, " ") + ")"
+}
+
+// Why says in a few words why connections go there.
+func (f Frontend) Why() string {
+	if !f.InKernel {
+		return Bad + " the kernel's map differs from the plan"
+	}
+	var passed []string
+	for _, t := range f.Tiers() {
+		switch {
+		case t.Share > 0 && len(passed) > 0:
+			return strings.Join(passed, ", ")
+		case t.Share > 0:
+			return "nearest tier with endpoints"
+		}
+		passed = append(passed, t.passedOver())
+	}
+	if len(passed) == 0 {
+		return "no endpoint anywhere: connections are refused"
+	}
+	return strings.Join(passed, ", ") + ": connections are refused"
+}
+
+// passedOver says why a tier carries nothing: nothing ready, or else what its first ready endpoint lacks.
+func (t Tier) passedOver() string {
+	name := cmp.Or(t.Name, "no tier")
+	if i := slices.IndexFunc(t.Endpoints, func(e Endpoint) bool { return e.Ready }); i >= 0 {
+		return name + ": " + t.Endpoints[i].Reason
+	}
+	return fmt.Sprintf("%s 0/%d ready", name, len(t.Endpoints))
+}
+
+// Ready counts the service's endpoints, each pod once however many ports and IP families it has.
+func (s Service) Ready() (ready, total int) {
+	type identity struct{ cluster, pod string }
+	seen := map[identity]bool{}
+	for _, f := range s.Frontends {
+		for _, e := range f.Endpoints {
+			id := identity{e.Cluster, cmp.Or(e.Pod, e.Addr.Addr().String())}
+			was, again := seen[id]
+			seen[id] = e.Ready && (was || !again)
+		}
+	}
+	for _, ok := range seen {
+		if ok {
+			ready++
+		}
+	}
+	return ready, len(seen)
+}
+
+// TableHeader names the columns of a service.
+func (Service) TableHeader() []string {
+	return []string{"SERVICE", "TYPE", "IP", "EXPORTED BY", "READY", "NEW CONNECTIONS GO TO", "WHY"}
+}
+
+// TableRow shows the service as a whole; ports that differ are left to strait explain.
+func (s Service) TableRow(time.Time) []string {
+	count := None
+	if ready, total := s.Ready(); len(s.Frontends) > 0 {
+		count = fmt.Sprintf("%d/%d", ready, total)
+	}
+	to, why := s.destination()
+	return []string{s.Name, orNone(s.Type), join(s.IPs, " ", netip.Addr.String),
+		join(s.Exporters, " ", func(c string) string { return c }), count, to, why}
+}
+
+func (s Service) destination() (to, why string) {
+	if len(s.Frontends) == 0 {
+		if s.Type == "Headless" {
+			return None, "names resolve to the pods"
+		}
+		return Bad + " nowhere", "no frontend is programmed: see strait status"
+	}
+	to, why = s.Frontends[0].Destination(), s.Frontends[0].Why()
+	for _, f := range s.Frontends[1:] {
+		if f.Destination() != to || f.Why() != why {
+			return Warn + " differs by port", "strait explain " + s.Name
+		}
+	}
+	return to, why
+}

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxSocketPath is the size of sockaddr_un.sun_path less its final zero byte (unix(7)).
+	maxSocketPath = 107
+	newSuffix     = ".new"
+)
+
+// listenUnix makes the socket at path, mode 0600, in place of one that a dead daemon left. It is made
+// beside the path and renamed over it, so that nobody can connect before the mode is set, and so that
+// the path always names a socket. Its directory is made 0700 if there is none.
+func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
+	if len(path)+len(newSuffix) > maxSocketPath {
+		return nil, fmt.Errorf("socket %s: the path is longer than %d bytes; choose a shorter runDir",
+			path, maxSocketPath-len(newSuffix))
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	unlock, err := lockDir(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := checkFree(ctx, path); err != nil {
+		return nil, err
+	}
+	return bindAt(path)
+}
+
+func bindAt(path string) (*net.UnixListener, error) {
+	fresh := path + newSuffix
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("clear the way for the socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on socket %s: %w", path, err)
+	}
+	l.SetUnlinkOnClose(false) // it would unlink the name that the rename takes away
+	err = os.Chmod(fresh, 0o600)
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		l.Close()
+		return nil, errors.Join(fmt.Errorf("put socket %s in place: %w", path, err), os.Remove(fresh))
+	}
+	return l, nil
+}
+
+// checkFree returns nil if nothing, or only a dead daemon's socket, is at path.
+func checkFree(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for an old socket: %w", err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s exists and is not a socket; remove it, or choose another runDir", path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	who := "a process that does not answer"
+	if err == nil {
+		defer conn.Close()
+		if pid := listenerPID(conn.(*net.UnixConn)); pid > 0 {
+			who = fmt.Sprintf("pid %d", pid)
+		}
+	}
+	return fmt.Errorf("another straitd runs (%s) and listens on %s; stop it, or choose another runDir", who, path)
+}
+
+// listenerPID is the process that listens at the other end, by SO_PEERCRED; 0 if it is in a PID
+// namespace that this process cannot see.
+func listenerPID(conn *net.UnixConn) (pid int32) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			pid = cred.Pid
+		}
+	})
+	return pid
+}
+
+// lockDir keeps two daemons that start at once from each taking the other's socket for a dead one. The
+// lock is on the directory itself, so no lock file is left; it is held only while the socket changes.
+func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the run directory: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for {
+		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { d.Close() }, nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			d.Close()
+			return nil, fmt.Errorf("lock %s, which another process holds: %w", dir, err)
+		}
+	}
+}
+
+// removeOwn removes the socket at path if it is still mine, and not a later daemon's.
+func removeOwn(path string, mine fs.FileInfo) error {
+	unlock, err := lockDir(context.Background(), filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	there, err := os.Lstat(path)
+	if err != nil || !os.SameFile(mine, there) {
+		return nil // gone, or no longer ours
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove the socket: %w", err)
+	}
+	return nil
+}

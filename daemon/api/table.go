@@ -1,0 +1,145 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Row is a value that prints as one row of a table. A cell with a verdict starts with a glyph and a space.
+type Row interface {
+	// TableHeader names the columns.
+	TableHeader() []string
+	// TableRow has one cell per column; ages are relative to now.
+	TableRow(now time.Time) []string
+}
+
+// Table turns values into a header and rows.
+func Table[T Row](items []T, now time.Time) (header []string, rows [][]string) {
+	var zero T
+	for _, item := range items {
+		rows = append(rows, item.TableRow(now))
+	}
+	return zero.TableHeader(), rows
+}
+
+// TableHeader names the columns of a cluster.
+func (Cluster) TableHeader() []string {
+	return []string{"CLUSTER", "STATE", "NODES", "DEAD", "EXPORTS", "ENDPOINTS", "HEARD"}
+}
+
+// TableRow shows nodes as alive/known.
+func (c Cluster) TableRow(now time.Time) []string {
+	state, heard := Warn+" "+c.State, since(now, c.Heard)
+	switch c.State {
+	case "here":
+		state, heard = OK+" here", None
+	case "joined":
+		state = OK + " joined"
+	}
+	dead := None
+	if c.Dead > 0 {
+		dead = fmt.Sprintf("%s %d", Bad, c.Dead)
+	}
+	return []string{c.Name, state, fmt.Sprintf("%d/%d", c.Alive, c.Nodes), dead,
+		fmt.Sprint(c.Exports), fmt.Sprint(c.Endpoints), heard}
+}
+
+// TableHeader names the columns of a backend.
+func (Backend) TableHeader() []string {
+	return []string{"SERVICE", "FRONTEND", "PORT", "BACKEND", "WHERE", "POD", "TIER", "SHARE", "WEIGHT"}
+}
+
+// TableRow shows where connections to the frontend go.
+func (b Backend) TableRow(time.Time) []string {
+	return []string{b.Service, b.Frontend.String(), orNone(b.Port), b.Addr.String(), b.Where(), orNone(b.Pod),
+		orNone(b.Tier), Percent(b.Share), fmt.Sprint(b.Weight)}
+}
+
+// Where is "cluster/node", or the cluster alone for an endpoint that names no node.
+func (e Endpoint) Where() string {
+	if e.Node == "" {
+		return e.Cluster
+	}
+	return e.Cluster + "/" + e.Node
+}
+
+// TableHeader names the columns of an endpoint.
+func (Endpoint) TableHeader() []string {
+	return []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
+}
+
+// TableRow shows why the endpoint is in use or not.
+func (e Endpoint) TableRow(time.Time) []string {
+	ready := Bad + " no"
+	if e.Ready {
+		ready = OK + " yes"
+	}
+	return []string{orNone(e.Tier), ready, Percent(e.Share), e.Addr.String(), e.Where(), orNone(e.Pod), e.Reason}
+}
+
+// TableHeader names the columns of a node.
+func (Node) TableHeader() []string {
+	return []string{"NODE", "CONTACT", "ZONE", "ADDRESS", "PODS", "ENDPOINTS", "STAMP", "HEARD",
+		"TUNNEL TO", "HANDSHAKE", "SENT/RECEIVED"}
+}
+
+// TableRow shows what gossip, records and the mesh know of the node.
+func (n Node) TableRow(now time.Time) []string {
+	heard, tunnel := since(now, n.Heard), []string{None, None, None}
+	if n.Contact == "self" {
+		heard = None
+	}
+	if t := n.Tunnel; t != nil {
+		handshake := Warn + " never"
+		if !t.Handshake.IsZero() {
+			handshake = since(now, t.Handshake)
+		}
+		tunnel = []string{t.Underlay.String(), handshake, Bytes(t.Sent) + " / " + Bytes(t.Received)}
+	}
+	return append([]string{n.Cluster + "/" + n.Name, n.contact(), orNone(n.Zone),
+		join(n.Addresses, " ", netip.Addr.String), join(n.Prefixes, " ", netip.Prefix.String),
+		fmt.Sprint(n.Endpoints), orNone(n.Stamp), heard}, tunnel...)
+}
+
+// contact is the node's verdict in a few words.
+func (n Node) contact() string {
+	switch {
+	case n.Dead:
+		return fmt.Sprintf("%s dead, said by %d", Bad, len(n.Witnesses))
+	case n.Contact == "self", n.Contact == "alive":
+		return OK + " " + n.Contact
+	}
+	return Warn + " " + n.Contact
+}
+
+// TableHeader names the columns of a problem.
+func (Problem) TableHeader() []string {
+	return []string{"SEVERITY", "OBJECT", "FIELD", "FILE", "PROBLEM", "TRY"}
+}
+
+// TableRow shows what is wrong, where, and what to do.
+func (p Problem) TableRow(time.Time) []string {
+	return []string{p.Glyph() + " " + p.Severity(), orNone(p.Object), orNone(p.Field), orNone(p.File),
+		p.Message, orNone(p.Try)}
+}
+
+// Severity is "error" or "warning", as in the metric strait_problems.
+func (p Problem) Severity() string {
+	if p.Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// TableHeader names the columns of a kernel feature.
+func (Feature) TableHeader() []string { return []string{"FEATURE", "HERE", "SINCE", "WITHOUT"} }
+
+// TableRow shows the answer of the probe.
+func (f Feature) TableRow(time.Time) []string {
+	here := Warn + " no"
+	if f.OK {
+		here = OK + " yes"
+	}
+	return []string{f.Name, here, orNone(f.Since), orNone(f.Without)}
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0.0s", 0: "0.0s", 390 * time.Millisecond: "0.3s", 9999 * time.Millisecond: "9.9s", 41 * time.Second: "41s",
+		372 * time.Second: "6m12s", time.Hour: "1h00m", 3*time.Hour + 5*time.Minute: "3h05m", 98 * time.Hour: "4d2h",
+	} {
+		if got := Age(d); got != want {
+			t.Errorf("Age(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "–", 1e-9: "<1 %", 0.01: "1 %", 1.0 / 3: "33 %", 0.995: "99 %", 1: "100 %",
+		0.99999: "100 %"} {
+		if got := Percent(share); got != want {
+			t.Errorf("Percent(%v) = %q, want %q", share, got, want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1288490189: "1.2 GiB", math.MaxInt64: "8192.0 PiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestRowsFitTheirHeaders: one cell per column, none empty, for every value that prints as a row.
+func TestRowsFitTheirHeaders(t *testing.T) {
+	for _, r := range []Row{Cluster{Name: "a"}, Service{Name: "a/b"}, Backend{Service: "a/b", Endpoint: Endpoint{Cluster: "a"}}, Endpoint{Cluster: "a", Reason: "x"},
+		Node{Cluster: "a", Tunnel: &Tunnel{}}, Node{}, Problem{Message: "m"}, Feature{Name: "f"}} {
+		header, row := r.TableHeader(), r.TableRow(time.Time{})
+		if len(header) != len(row) {
+			t.Errorf("%T: %d columns, %d cells", r, len(header), len(row))
+		}
+		for i, cell := range row {
+			if cell == "" {
+				t.Errorf("%T: column %s is empty", r, header[i])
+			}
+		}
+	}
+}
+
+func TestServiceRowSaysWhereAndWhy(t *testing.T) {
+	end := func(tier, cluster string, ready bool, share float64) Endpoint {
+		return Endpoint{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Pod: fmt.Sprint(tier, cluster, ready, share), Tier: tier,
+			Cluster: cluster, Ready: ready, Share: share, Reason: "node is dead"}
+	}
+	one := func(ends ...Endpoint) []Frontend { return []Frontend{{InKernel: true, Endpoints: ends}} }
+	for _, c := range []struct {
+		name           string
+		service        Service
+		ready, to, why string
+	}{
+		{"nearest", Service{Frontends: one(end("clusterset", "b", true, 0), end("node", "a", true, 1))}, "2/2",
+			"node 100 % (a)", "nearest tier with endpoints"},
+		{"passed over", Service{Frontends: one(end("clusterset", "b", true, .5), end("clusterset", "c", true, .5),
+			end("zone", "a", false, 0), end("node", "a", false, 0))}, "2/4", "clusterset 100 % (b c)", "node 0/1 ready, zone 0/1 ready"},
+		{"spill", Service{Frontends: one(end("zone", "a", true, .93), end("cluster", "a", true, .07))}, "2/2",
+			"zone 93 % · cluster 7 % (a)", "nearest tier with endpoints"},
+		{"cluster without a share", Service{Frontends: one(end("clusterset", "b", true, 1), end("clusterset", "c", false, 0))}, "1/2",
+			"clusterset 100 % (b)", "nearest tier with endpoints"},
+		{"ready and barred", Service{Frontends: one(end("zone", "a", true, 0), end("cluster", "a", true, 1))}, "2/2",
+			"cluster 100 % (a)", "zone: node is dead"},
+		{"none ready", Service{Frontends: one(end("node", "a", false, 0))}, "0/1", "✗ nowhere", "node 0/1 ready: connections are refused"},
+		{"nobody", Service{Frontends: one()}, "0/0", "✗ nowhere", "no endpoint anywhere: connections are refused"},
+		{"kernel", Service{Frontends: []Frontend{{Endpoints: []Endpoint{end("node", "a", true, 1)}}}}, "1/1", "node 100 % (a)",
+			"✗ the kernel's map differs from the plan"},
+		{"ports differ", Service{Name: "x/y", Frontends: append(one(end("node", "a", true, 1)), one()...)}, "1/1",
+			"! differs by port", "strait explain x/y"},
+		{"headless", Service{Type: "Headless"}, "–", "–", "names resolve to the pods"},
+		{"not programmed", Service{Type: "ClusterSetIP"}, "–", "✗ nowhere", "no frontend is programmed: see strait status"},
+	} {
+		row := c.service.TableRow(time.Time{})
+		if got := row[4:]; !reflect.DeepEqual(got, []string{c.ready, c.to, c.why}) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+func TestReadyCountsPodsOnce(t *testing.T) {
+	end := func(addr, pod string, ready bool) Endpoint {
+		return Endpoint{Cluster: "a", Pod: pod, Addr: netip.MustParseAddrPort(addr), Ready: ready}
+	}
+	s := Service{Frontends: []Frontend{
+		{Endpoints: []Endpoint{end("10.0.0.1:80", "p", true), end("10.0.0.2:80", "q", true), end("10.0.0.3:80", "", true),
+			end("10.0.0.4:80", "r", false)}},
+		{Endpoints: []Endpoint{end("[fd00::1]:80", "p", true), end("[fd00::2]:80", "q", false), end("10.0.0.3:81", "", true),
+			end("[fd00::4]:80", "r", true)}},
+	}}
+	if ready, total := s.Ready(); ready != 2 || total != 4 {
+		t.Errorf("%d/%d, want 2/4: q and r are each not ready on one port", ready, total)
+	}
+}
+
+func TestSimilarServices(t *testing.T) {
+	v := &View{Services: []Service{{Name: "default/serve"}, {Name: "prod/serve"}, {Name: "default/cart"}}}
+	for name, want := range map[string][]string{"default/srve": {"default/serve"}, "x/serve": {"default/serve", "prod/serve"},
+		"default/crat": {"default/cart"}, "other/thing": nil} {
+		if got := SimilarServices(v, name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestTiersKeepEverything: grouping loses no endpoint and no share, and orders near to far.
+func TestTiersKeepEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f Frontend
+		var total float64
+		ready := 0
+		for i := range rapid.IntRange(0, 20).Draw(t, "n") {
+			e := Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80),
+				Tier:  rapid.SampledFrom(append([]string{"", "odd"}, tierOrder...)).Draw(t, "tier"),
+				Ready: rapid.Bool().Draw(t, "ready"), Share: rapid.Float64Range(0, 1).Draw(t, "share")}
+			total += e.Share
+			if e.Ready {
+				ready++
+			}
+			f.Endpoints = append(f.Endpoints, e)
+		}
+		var n, gotReady int
+		var share float64
+		last := -1
+		for _, tier := range f.Tiers() {
+			n, gotReady, share = n+len(tier.Endpoints), gotReady+tier.Ready, share+tier.Share
+			if rank := tierRank(tier.Name); rank < last {
+				t.Fatalf("%q is out of order", tier.Name)
+			} else {
+				last = rank
+			}
+		}
+		if n != len(f.Endpoints) || gotReady != ready || math.Abs(share-total) > 1e-9 {
+			t.Fatalf("%d endpoints, %d ready, share %v; want %d, %d, %v", n, gotReady, share, len(f.Endpoints), ready, total)
+		}
+	})
+}
+
+// TestSpellingDistance: Levenshtein's is a metric and bounded by the longer word.
+func TestSpellingDistance(t *testing.T) {
+	word := rapid.StringMatching(`[abc]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
+		ab := spellingDistance(a, b)
+		if ab != spellingDistance(b, a) || (ab == 0) != (a == b) || ab > max(len(a), len(b)) ||
+			ab > spellingDistance(a, c)+spellingDistance(c, b) {
+			t.Fatalf("distance of %q and %q is %d", a, b, ab)
+		}
+	})
+}
+
+func TestProblemString(t *testing.T) {
+	p := Problem{File: "f.yaml", Object: "Service a/b", Field: "spec.ports", Message: "is empty"}
+	if got := p.String(); got != "f.yaml: Service a/b: spec.ports: is empty" || strings.Contains(Problem{Message: "m"}.String(), ":") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Glyphs open a cell or a line that has a verdict. A colour may repeat what they say, never replace it.
+const (
+	OK      = "✓"
+	Warn    = "!"
+	Bad     = "✗"
+	Unknown = "?"
+	// None stands for a value that does not apply.
+	None = "–"
+)
+
+// Age writes a duration as people say it: "0.4s", "41s", "6m12s", "3h05m", "4d2h". A negative one, which
+// only a clock that was set back can give, reads as "0.0s".
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// since is the age of t, or None if t never happened.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return None
+	}
+	return Age(now.Sub(t))
+}
+
+// Percent writes a share 0…1. A share that is not zero never reads as "0 %", nor one below 1 as "100 %".
+func Percent(share float64) string {
+	switch {
+	case share <= 0:
+		return None
+	case share < 0.01:
+		return "<1 %"
+	case share > 0.99 && share < 0.9999:
+		return "99 %"
+	}
+	return fmt.Sprintf("%.0f %%", share*100)
+}
+
+// Bytes writes a size in binary units.
+func Bytes(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/1024, 0
+	for value >= 1024 && unit < 4 {
+		value, unit = value/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[unit])
+}
+
+// Count writes a number with its noun: "1 frontend", "2 frontends".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// String is the place and text of the problem in one line, without what to try.
+func (p Problem) String() string {
+	var parts []string
+	for _, s := range []string{p.File, p.Object, p.Field, p.Message} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Glyph is Warn for a warning and Bad for the rest.
+func (p Problem) Glyph() string {
+	if p.Warning {
+		return Warn
+	}
+	return Bad
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return None
+	}
+	return s
+}
+
+func join[T any](items []T, separator string, text func(T) string) string {
+	parts := make([]string, len(items))
+	for i, item := range items {
+		parts[i] = text(item)
+	}
+	return orNone(strings.Join(parts, separator))
+}

@@ -1,0 +1,159 @@
+// Package api is the daemon's local HTTP API: the answers (types.go), the server on a unix socket, the
+// client that the CLI uses, and the Prometheus metrics.
+//
+// Inputs are answers computed by package daemon; outputs are JSON and metrics. It must not know how
+// answers come about: no State, no kernel.
+package api
+
+import (
+	"net/netip"
+	"time"
+
+	"strait.io/strait/internal/l4"
+)
+
+// APIVersion marks every JSON answer. Fields are only ever added within one version.
+const APIVersion = "cli.strait.io/v1"
+
+// View is everything that the API can say at one moment. Immutable once published.
+type View struct {
+	Status   Status
+	Services []Service
+	Nodes    []Node
+}
+
+// Status is the one-screen summary of a node's daemon.
+type Status struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+	Version string `json:"version"`
+	// Time is when the answer was computed; Applied when the kernel last matched the plan.
+	Time    time.Time `json:"time"`
+	Applied time.Time `json:"applied"`
+	// Ready is true once maps are restored, hooks attached and the first plan applied.
+	Ready bool `json:"ready"`
+	// Waiting says what the daemon waits for while it is not ready or must not prune.
+	Waiting []string `json:"waiting,omitempty"`
+	Leader  bool     `json:"leader"`
+	// Origins counts the writers whose records this node holds: nodes, and one per cluster for its leader.
+	Origins  int       `json:"origins"`
+	Clusters []Cluster `json:"clusters"`
+	Datapath Datapath  `json:"datapath"`
+	Problems []Problem `json:"problems"`
+}
+
+// Cluster is one cluster of the set, as this node sees it.
+type Cluster struct {
+	Name string `json:"name"`
+	// State is "here", "joined" or "held" (kept as last heard, since unknown is not empty).
+	State string `json:"state"`
+	// Alive of Nodes are heard by gossip; Dead are withdrawn.
+	Nodes int `json:"nodes"`
+	Alive int `json:"alive"`
+	Dead  int `json:"dead"`
+	// Exports counts exported services, Endpoints their endpoints.
+	Exports   int `json:"exports"`
+	Endpoints int `json:"endpoints"`
+	// Heard is when a node of the cluster was last heard by gossip; zero if never in this life.
+	Heard time.Time `json:"heard,omitzero"`
+}
+
+// Datapath is what the kernel of the node holds and can do.
+type Datapath struct {
+	Attached  bool   `json:"attached"`
+	Cgroup    string `json:"cgroup"`
+	Pins      string `json:"pins"`
+	Frontends int    `json:"frontends"`
+	Backends  int    `json:"backends"`
+	// Mesh is "kernel", "userspace" or "off".
+	Mesh     string    `json:"mesh"`
+	Features []Feature `json:"features"`
+}
+
+// Feature is the answer of one kernel probe.
+type Feature struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Since is the kernel version that has it; Without says what strait does where it is absent, and is
+	// empty if strait cannot run there.
+	Since   string `json:"since,omitempty"`
+	Without string `json:"without,omitempty"`
+}
+
+// Problem is one thing wrong: what, where, what to do.
+type Problem struct {
+	Object  string `json:"object"`
+	Field   string `json:"field,omitempty"`
+	File    string `json:"file,omitempty"`
+	Message string `json:"message"`
+	Try     string `json:"try,omitempty"`
+	Warning bool   `json:"warning,omitempty"`
+}
+
+// Service is one import, with where its new connections go from this node and why.
+type Service struct {
+	// Name is "namespace/name".
+	Name string `json:"name"`
+	// Type is "ClusterSetIP" or "Headless".
+	Type      string       `json:"type"`
+	IPs       []netip.Addr `json:"ips,omitempty"`
+	Exporters []string     `json:"exporters"`
+	Frontends []Frontend   `json:"frontends"`
+}
+
+// Frontend is one address and port of a service, with every endpoint considered for it.
+type Frontend struct {
+	Addr l4.Addr `json:"addr"`
+	// Port is the Service port's name, if it has one.
+	Port string `json:"port,omitempty"`
+	// Tier is the one in use: "node", "zone", "region", "cluster", "clusterset", "unreachable" (clusters
+	// that are not heard, as the last resort), or "" if none is.
+	Tier      string     `json:"tier"`
+	Endpoints []Endpoint `json:"endpoints"`
+	// InKernel is false when the kernel's map differs from the plan.
+	InKernel bool `json:"inKernel"`
+}
+
+// Endpoint is one candidate: in use if its Share is above 0, and Reason says why or why not.
+type Endpoint struct {
+	Addr    netip.AddrPort `json:"addr"`
+	Cluster string         `json:"cluster"`
+	Node    string         `json:"node,omitempty"`
+	Pod     string         `json:"pod,omitempty"`
+	Zone    string         `json:"zone,omitempty"`
+	Region  string         `json:"region,omitempty"`
+	Tier    string         `json:"tier"`
+	Ready   bool           `json:"ready"`
+	// Weight is what the kernel holds; Share of new connections is 0…1.
+	Weight uint32  `json:"weight"`
+	Share  float64 `json:"share"`
+	Reason string  `json:"reason"`
+}
+
+// Node is one machine of the clusterset.
+type Node struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	// Contact is "self", "alive", "quiet" (daemon down, machine answers), "silent" or "held".
+	Contact string `json:"contact"`
+	// Dead is true when its own cluster says so; its endpoints are withdrawn.
+	Dead bool `json:"dead"`
+	// Witnesses say that it is silent.
+	Witnesses []string       `json:"witnesses,omitempty"`
+	Region    string         `json:"region,omitempty"`
+	Zone      string         `json:"zone,omitempty"`
+	Addresses []netip.Addr   `json:"addresses"`
+	Prefixes  []netip.Prefix `json:"prefixes"`
+	Endpoints int            `json:"endpoints"`
+	Stamp     string         `json:"stamp"`
+	Heard     time.Time      `json:"heard,omitzero"`
+	Tunnel    *Tunnel        `json:"tunnel,omitempty"`
+}
+
+// Tunnel is the WireGuard peer of a node in another cluster.
+type Tunnel struct {
+	Underlay  netip.AddrPort `json:"underlay"`
+	Handshake time.Time      `json:"handshake,omitzero"`
+	Sent      int64          `json:"sentBytes"`
+	Received  int64          `json:"receivedBytes"`
+}

@@ -1,0 +1,159 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Config is everything that straitd can be told. It is read from YAML with unknown fields refused; the
+// zero value of every optional field means its default.
+type Config struct {
+	// Cluster is this cluster's name in the clusterset, Node the name of its Node object that is this
+	// machine (default: the host name).
+	Cluster string       `json:"cluster"`
+	Node    string       `json:"node,omitempty"`
+	Source  SourceConfig `json:"source"`
+	// StateDir keeps what must survive a reboot: keys, the last known state of the clusterset.
+	StateDir string `json:"stateDir,omitempty"`
+	// RunDir holds the API socket.
+	RunDir string `json:"runDir,omitempty"`
+	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same in
+	// every cluster.
+	ClusterSetCIDRs []string      `json:"clustersetCIDRs,omitempty"`
+	BPF             BPFConfig     `json:"bpf,omitempty"`
+	Gossip          GossipConfig  `json:"gossip"`
+	Mesh            MeshConfig    `json:"mesh,omitempty"`
+	DNS             DNSConfig     `json:"dns,omitempty"`
+	Metrics         MetricsConfig `json:"metrics,omitempty"`
+	Log             LogConfig     `json:"log,omitempty"`
+}
+
+// SourceConfig says where the cluster's objects come from.
+type SourceConfig struct {
+	// Manifest is a directory of Kubernetes YAML.
+	Manifest string `json:"manifest"`
+}
+
+// BPFConfig is about the socket load balancer.
+type BPFConfig struct {
+	// Pins is a directory on a bpffs.
+	Pins string `json:"pins,omitempty"`
+	// Cgroup is the cgroup v2 directory whose sockets are served; empty means the root.
+	Cgroup           string `json:"cgroup,omitempty"`
+	AllowVirtualRoot bool   `json:"allowVirtualRoot,omitempty"`
+	MaxFrontends     uint32 `json:"maxFrontends,omitempty"`
+	MaxBackends      uint32 `json:"maxBackends,omitempty"`
+	MaxSockets       uint32 `json:"maxSockets,omitempty"`
+}
+
+// GossipConfig is about membership and records.
+type GossipConfig struct {
+	Bind string `json:"bind,omitempty"`
+	// Advertise is what others dial; default: Bind, or for a wildcard the Node object's first address.
+	Advertise string   `json:"advertise,omitempty"`
+	Seeds     []string `json:"seeds,omitempty"`
+	KeyFile   string   `json:"keyFile"`
+}
+
+// MeshConfig is about WireGuard.
+type MeshConfig struct {
+	// Mode is "wireguard" or "off" (pods of other clusters are routable without strait).
+	Mode   string `json:"mode,omitempty"`
+	Device string `json:"device,omitempty"`
+	Port   uint16 `json:"port,omitempty"`
+	// MTU is that of the tunnel; 0 derives it from the underlay.
+	MTU int `json:"mtu,omitempty"`
+	// Implementation is "auto" (kernel, else userspace), "kernel" or "userspace".
+	Implementation string `json:"implementation,omitempty"`
+	// Table is the number of strait's own routing table.
+	Table int `json:"table,omitempty"`
+}
+
+// DNSConfig is about strait's own answers for clusterset.local; no Listen means none.
+type DNSConfig struct {
+	Listen []string `json:"listen,omitempty"`
+	// Upstreams answer for every other zone.
+	Upstreams []string `json:"upstreams,omitempty"`
+}
+
+// MetricsConfig is about /metrics, /healthz and /readyz.
+type MetricsConfig struct {
+	// Listen is an address and port, or "off".
+	Listen string `json:"listen,omitempty"`
+}
+
+// LogConfig is about the log on standard error.
+type LogConfig struct {
+	// Level is debug, info, warn or error; Format is text or json.
+	Level  string `json:"level,omitempty"`
+	Format string `json:"format,omitempty"`
+}
+
+// ReadConfig reads a file and fills in defaults. Its error holds every mistake that it found, one a line.
+func ReadConfig(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read config: %w", err)
+	}
+	c, err := ParseConfig(data)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ParseConfig decodes strictly and fills in defaults. It does not validate.
+func ParseConfig(data []byte) (Config, error) {
+	var c Config
+	js, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return Config{}, err
+	}
+	strict, err := json.UnmarshalStrict(js, &c, json.DisallowUnknownFields)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return Config{}, err
+	}
+	c.setDefaults()
+	return c, nil
+}
+
+// The defaults, in one place. 241.0.0.0/8 is part of 240.0.0.0/4, which no network routes and no cluster
+// uses: a ClusterSetIP never leaves the node.
+func (c *Config) setDefaults() {
+	def := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	if c.Node == "" {
+		c.Node, _ = os.Hostname()
+	}
+	def(&c.StateDir, "/var/lib/strait")
+	def(&c.RunDir, "/run/strait")
+	if len(c.ClusterSetCIDRs) == 0 {
+		c.ClusterSetCIDRs = []string{"241.0.0.0/8"}
+	}
+	def(&c.BPF.Pins, "/sys/fs/bpf/strait")
+	def(&c.Gossip.Bind, "0.0.0.0:7946")
+	def(&c.Gossip.KeyFile, "/etc/strait/gossip.key")
+	def(&c.Mesh.Mode, "wireguard")
+	def(&c.Mesh.Device, "strait0")
+	def(&c.Mesh.Implementation, "auto")
+	if c.Mesh.Port == 0 {
+		c.Mesh.Port = 51820
+	}
+	if c.Mesh.Table == 0 {
+		c.Mesh.Table = 5354
+	}
+	def(&c.Metrics.Listen, "127.0.0.1:9964")
+	def(&c.Log.Level, "info")
+	def(&c.Log.Format, "text")
+}
+
+// Socket is the path of the API socket.
+func (c Config) Socket() string { return filepath.Join(c.RunDir, "strait.sock") }

@@ -1,0 +1,113 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strait.io/strait/daemon"
+)
+
+const minimal = `
+cluster: us-east
+node: us-east-1
+source: {manifest: /etc/strait/manifests}
+gossip: {keyFile: /etc/strait/gossip.key}
+`
+
+func TestConfigDefaults(t *testing.T) {
+	c, err := daemon.ParseConfig([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatalf("the minimal config is not valid: %v", err)
+	}
+	if got := c.ClusterSetCIDRs; len(got) != 1 || got[0] != "241.0.0.0/8" {
+		t.Errorf("clustersetCIDRs %v", got)
+	}
+	if c.Mesh.Port != 51820 || c.Mesh.Mode != "wireguard" || c.Gossip.Bind != "0.0.0.0:7946" || c.Socket() != "/run/strait/strait.sock" {
+		t.Errorf("defaults %+v", c)
+	}
+}
+
+// Every mistake is named at once, each by the path of its field.
+func TestConfigMistakes(t *testing.T) {
+	for _, tc := range []struct {
+		name, yaml string
+		parse      []string // wanted in ParseConfig's error
+		validate   []string // wanted in Validate's error
+	}{
+		{"unknown fields, at any depth", minimal + "mehs: {}\nmesh: {modee: off}\n", []string{`"mehs"`, `"mesh.modee"`}, nil},
+		{"wrong type", minimal + "mesh: {port: many}\n", []string{"mesh.port"}, nil},
+		{"no YAML", "cluster: [", []string{"line 1"}, nil},
+		{"several at once", `
+cluster: Not_A_Label
+node: us-east-1
+source: {}
+stateDir: state
+clustersetCIDRs: [241.0.0.1/8, 10.0.0.0/8, nonsense, fd00::/127]
+gossip: {bind: "7946", seeds: [host], keyFile: k}
+mesh: {mode: maybe, device: a-name-that-is-too-long, mtu: 100, implementation: fast, table: 254}
+dns: {listen: ["53"], upstreams: [nowhere]}
+metrics: {listen: here}
+bpf: {maxSockets: 1000}
+log: {level: loud, format: xml}
+`, nil, []string{"cluster:", "source.manifest:", "stateDir:", "clustersetCIDRs[0]:", "clustersetCIDRs[1]:", "clustersetCIDRs[2]:",
+			"clustersetCIDRs[3]:", "gossip.bind:", "gossip.seeds[0]:", "mesh.mode:", "mesh.device:", "mesh.mtu:", "mesh.implementation:",
+			"mesh.table:", "dns.listen[0]:", "dns.upstreams[0]:", "metrics.listen:", "bpf.maxSockets:", "log.level:", "log.format:"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := daemon.ParseConfig([]byte(tc.yaml))
+			wantAll(t, err, tc.parse)
+			if tc.parse == nil {
+				wantAll(t, c.Validate(), tc.validate)
+			}
+		})
+	}
+}
+
+func wantAll(t *testing.T, err error, want []string) {
+	t.Helper()
+	if (err != nil) != (len(want) > 0) {
+		t.Fatalf("error %v, want %q in it", err, want)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("no %q in:\n%v", w, err)
+		}
+	}
+}
+
+func TestCheckReportsManifests(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {prots: []}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := daemon.ParseConfig([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Source.Manifest = dir
+	var out strings.Builder
+	if err := daemon.Check(&out, "strait.yaml", c); err == nil {
+		t.Error("a bad manifest passes the check")
+	}
+	for _, w := range []string{"bad.yaml", "default/x", "spec.prots"} {
+		if !strings.Contains(out.String(), w) {
+			t.Errorf("no %q in %q", w, out.String())
+		}
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte("clustersetCIDRs: [fd00::/64]\ngossip: {bind: '[::]:1'}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := daemon.ParseConfig(data)
+		if err == nil {
+			_ = c.Validate() // must not panic
+		}
+	})
+}

@@ -1,0 +1,247 @@
+// Package daemon is the composition root: it joins the sources, the gossip, the plan and the kernel, and
+// nothing else does.
+//
+// Input is a Config; outputs are the kernel's state, DNS answers, the local API and metrics. It decides
+// nothing itself: what to do is decided by the pure packages, how to do it by the shells.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/dns"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/reconcile"
+)
+
+// Daemon is one node's strait. Make it with New, then call Run once.
+type Daemon struct {
+	config  Config
+	version string
+	log     *slog.Logger
+	// advertise is where other nodes dial this one.
+	advertise netip.AddrPort
+
+	source  *manifest.Source
+	gossip  *gossip.Gossip
+	kernel  *kernel
+	dns     *dns.Server
+	api     *api.Server
+	metrics *api.Metrics
+
+	mu      sync.Mutex
+	current *moment
+}
+
+// moment is all that was known and decided at one time. Immutable once stored.
+type moment struct {
+	at       time.Time
+	applied  time.Time // zero until a plan was applied without error
+	state    clustermesh.State
+	local    clustermesh.Local
+	result   plan.Result
+	table    *dns.Table
+	waiting  []string
+	problems []clustermesh.Problem // of source, plan and kernel; the servers' are asked for when needed
+}
+
+// New checks the config, reads the keys and the last known state, and opens nothing.
+func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	gossipKey, err := gossip.LoadKey(c.Gossip.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("gossip.keyFile: %w", err)
+	}
+	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("stateDir: %w", err)
+	}
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics()}
+	d.source = manifest.New(manifest.Config{Dir: c.Source.Manifest, Log: log.With("part", "source")})
+	if d.advertise, err = advertised(c); err != nil {
+		return nil, err
+	}
+	d.gossip, err = gossip.New(gossip.Config{
+		Self:      d.self().Origin(),
+		Bind:      addrPort(c.Gossip.Bind),
+		Advertise: d.advertise,
+		Seeds:     c.Gossip.Seeds,
+		Key:       gossipKey,
+		StateDir:  c.StateDir,
+		Log:       log.With("part", "gossip"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.kernel, err = newKernel(c, log, d.metrics)
+	if err != nil {
+		return nil, err
+	}
+	d.dns = dns.New(dnsConfig(c, log), d.table)
+	d.api = api.New(api.Config{Socket: c.Socket(), Metrics: addrPort(c.Metrics.Listen), Log: log.With("part", "api")}, d, d.metrics)
+	return d, nil
+}
+
+// Run works until ctx is done, then stops everything that it started. What the kernel holds stays: traffic
+// goes on without the daemon.
+func (d *Daemon) Run(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("straitd must run as root: it attaches eBPF programs and configures the network; try sudo")
+	}
+	// The socket first: it is what refuses a second daemon on this node, before that one changes anything.
+	if err := d.api.Listen(ctx); err != nil {
+		return err
+	}
+	d.log.Info("starting", "version", d.version, "cluster", d.config.Cluster, "node", d.config.Node)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.source.Run(ctx) })
+	g.Go(func() error { return d.gossip.Run(ctx) })
+	g.Go(func() error { return d.api.Run(ctx) })
+	if len(d.config.DNS.Listen) > 0 {
+		g.Go(func() error { return d.dns.Run(ctx) })
+	}
+	disturbed := make(chan struct{}, 1)
+	g.Go(func() error { return d.kernel.watch(ctx, disturbed) })
+	g.Go(func() error {
+		trigger := merge(ctx, d.source.Changed(), d.gossip.Changed(), disturbed)
+		reconcile.Run(ctx, reconcile.Config{}, trigger, d.apply)
+		return nil
+	})
+	err := g.Wait()
+	d.kernel.close()
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		d.log.Info("stopped; the kernel goes on with what it holds")
+		return nil
+	}
+	return err
+}
+
+// apply is one turn of the loop: publish what is ours, plan from what everybody published, make it so.
+func (d *Daemon) apply(ctx context.Context) error {
+	start := time.Now()
+	local, sourced := d.source.Local()
+	var problems []clustermesh.Problem
+	if sourced {
+		node, p := d.nodeContent(local)
+		problems = append(problems, p...)
+		d.gossip.Publish(node)
+	}
+	synced, reason := d.gossip.Synced()
+	state := d.gossip.State()
+	result := plan.Plan(state, d.self(), d.planConfig())
+	if sourced && synced && d.gossip.Leader() {
+		// A new allocation comes back as a change of state, and so as another turn.
+		d.gossip.PublishCluster(local.ClusterContent(result.Allocations))
+	}
+	m := &moment{at: start, state: state, local: local, result: result, waiting: waiting(sourced, synced, reason)}
+	if sourced && synced {
+		m.table = dnsTable(result)
+	}
+	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(sourced, synced))
+	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)
+	if err == nil {
+		m.applied = time.Now()
+	}
+	d.store(m)
+	d.metrics.Observe("plan", time.Since(start), err)
+	return err
+}
+
+func cautionOf(sourced, synced bool) caution {
+	switch {
+	case !synced:
+		return growOnly
+	case !sourced:
+		return noPrune
+	}
+	return exact
+}
+
+// waiting says which sources have not spoken yet. Until all have, nothing is pruned.
+func waiting(sourced, synced bool, reason string) (out []string) {
+	if !sourced {
+		out = append(out, "source: the cluster's objects have not been read yet")
+	}
+	if !synced {
+		out = append(out, "gossip: "+reason)
+	}
+	return out
+}
+
+// store publishes a moment and logs what problems came and went.
+func (d *Daemon) store(m *moment) {
+	m.problems = clustermesh.SortProblems(m.problems)
+	d.mu.Lock()
+	old := d.current
+	if m.applied.IsZero() && old != nil {
+		m.applied = old.applied
+	}
+	d.current = m
+	d.mu.Unlock()
+	var before []clustermesh.Problem
+	if old != nil {
+		before = old.problems
+	}
+	for _, p := range m.problems {
+		if !slices.Contains(before, p) {
+			d.log.Warn("problem", "what", p.String())
+		}
+	}
+	for _, p := range before {
+		if !slices.Contains(m.problems, p) {
+			d.log.Info("problem solved", "what", p.String())
+		}
+	}
+	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
+		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
+	}
+}
+
+func (d *Daemon) now() *moment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.current
+}
+
+func (d *Daemon) self() plan.Self {
+	return plan.Self{Cluster: clustermesh.ClusterName(d.config.Cluster), Node: clustermesh.NodeName(d.config.Node)}
+}
+
+func (d *Daemon) planConfig() plan.Config {
+	return plan.Config{CIDRs: d.config.cidrs(), Mesh: d.config.Mesh.Mode == "wireguard"}
+}
+
+// merge makes one trigger of several.
+func merge(ctx context.Context, ins ...<-chan struct{}) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	for _, in := range ins {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-in:
+				}
+				select {
+				case out <- struct{}{}:
+				default: // a trigger is waiting already
+				}
+			}
+		}()
+	}
+	return out
+}

@@ -1,0 +1,245 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/route"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+)
+
+// overhead is what WireGuard adds to a packet: outer IPv6 (40) and UDP (8) headers, and its own (32).
+const overhead = 80
+
+// caution says how much of what is held may be lost by a turn.
+type caution uint8
+
+const (
+	// growOnly: gossip has not spoken. What is wanted is added; nothing that is held is lost.
+	growOnly caution = iota
+	// noPrune: the source has not spoken. What is wanted is in force; what is not wanted stays.
+	noPrune
+	// exact: all have spoken.
+	exact
+)
+
+// kernel applies a datapath.Desired, part by part, and opens each part when it is first needed: a part
+// that cannot be opened is a Problem and is tried again, while the others work.
+type kernel struct {
+	config    Config
+	log       *slog.Logger
+	metrics   *api.Metrics
+	publicKey key.Public
+	router    *route.Router
+
+	mu     sync.Mutex // guards what follows against the API, which reads it
+	lb     *socklb.LB
+	device *wireguard.Device
+	mtu    int
+}
+
+// newKernel reads or makes the WireGuard key; it opens nothing.
+func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
+	k := &kernel{config: c, log: log, metrics: m}
+	k.router = route.New(route.Config{
+		Device: c.Mesh.Device, Table: c.Mesh.Table, Log: log.With("part", "route"),
+	})
+	if c.Mesh.Mode == "wireguard" {
+		private, err := wireguard.LoadKey(k.keyFile())
+		if err != nil {
+			return nil, fmt.Errorf("WireGuard key: %w", err)
+		}
+		k.publicKey = private.Public()
+	}
+	return k, nil
+}
+
+func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
+
+// describe adds to the node's record what only this machine knows.
+func (k *kernel) describe(n *clustermesh.Node) []clustermesh.Problem {
+	if k.config.Mesh.Mode != "wireguard" {
+		return nil
+	}
+	n.PublicKey, n.WireGuardPort = k.publicKey, k.config.Mesh.Port
+	inside, err := k.router.Inside(n.Prefixes)
+	if err != nil {
+		return []clustermesh.Problem{{Object: "node " + string(n.Name), Message: "read own addresses: " + err.Error()}}
+	}
+	n.Inside = inside
+	if !inside.IsValid() && len(n.Prefixes) > 0 {
+		return []clustermesh.Problem{insideProblem(*n)}
+	}
+	return nil
+}
+
+// apply makes the kernel hold what is wanted, from the bottom up: device, peers, routes, frontends; and
+// only then, if it may prune, removes from the top down. A part that fails does not stop the next.
+func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([]clustermesh.Problem, error) {
+	var problems []clustermesh.Problem
+	var errs []error
+	step := func(target string, f func() error) {
+		start := time.Now()
+		err := f()
+		k.metrics.Observe(target, time.Since(start), err)
+		if err != nil {
+			errs = append(errs, err)
+			for _, e := range flatten(err) {
+				problems = append(problems, clustermesh.Problem{Object: target, Message: e.Error()})
+			}
+		}
+	}
+	mesh := k.config.Mesh.Mode == "wireguard"
+	if mesh {
+		step("wireguard", func() error { return k.peers(ctx, want.Peers, false) })
+	}
+	step("route", func() error { return k.routes(want.Routes, false) })
+	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
+	if c == exact && len(errs) == 0 {
+		step("route", func() error { return k.routes(want.Routes, true) })
+		if mesh {
+			step("wireguard", func() error { return k.peers(ctx, want.Peers, true) })
+		}
+	}
+	return problems, errors.Join(errs...)
+}
+
+func (k *kernel) peers(ctx context.Context, want []datapath.Peer, prune bool) error {
+	k.mu.Lock()
+	device := k.device
+	k.mu.Unlock()
+	if device == nil {
+		opened, err := wireguard.Open(ctx, k.wireguardConfig(want), k.router)
+		if err != nil {
+			return err
+		}
+		k.log.Info("WireGuard device is up", "device", k.config.Mesh.Device, "kind", opened.Kind())
+		device = opened
+		k.mu.Lock()
+		k.device = device
+		k.mu.Unlock()
+	}
+	if mtu := k.tunnelMTU(want); mtu != k.mtu {
+		if err := k.router.SetUp(k.config.Mesh.Device, mtu, netip.Prefix{}); err != nil {
+			return err
+		}
+		k.mtu = mtu
+	}
+	return device.Reconcile(want, prune)
+}
+
+func (k *kernel) wireguardConfig(peers []datapath.Peer) wireguard.Config {
+	c := k.config
+	return wireguard.Config{
+		Device: c.Mesh.Device, Port: c.Mesh.Port, MTU: k.tunnelMTU(peers), Mode: c.Mesh.Implementation,
+		KeyFile: k.keyFile(), TunnelCommand: []string{"/proc/self/exe", "tunnel"},
+		TunnelLog: filepath.Join(c.StateDir, "tunnel.log"), Log: k.log.With("part", "wireguard"),
+	}
+}
+
+// tunnelMTU is the configured one, or what the narrowest underlay to a peer leaves.
+func (k *kernel) tunnelMTU(peers []datapath.Peer) int {
+	if k.config.Mesh.MTU != 0 {
+		return k.config.Mesh.MTU
+	}
+	mtu := 1500
+	for _, p := range peers {
+		if m, err := k.router.UnderlayMTU(p.Underlay.Addr()); err == nil {
+			mtu = min(mtu, m)
+		}
+	}
+	return max(mtu-overhead, 1280)
+}
+
+func (k *kernel) routes(want []datapath.Route, prune bool) error {
+	return k.router.Reconcile(want, prune)
+}
+
+func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caution) error {
+	k.mu.Lock()
+	lb := k.lb
+	k.mu.Unlock()
+	if lb == nil {
+		opened, err := socklb.Open(k.socklbConfig())
+		if err != nil {
+			return err
+		}
+		if err := opened.SelfTest(ctx); errors.Is(err, socklb.ErrOutside) {
+			k.log.Warn("hooks are attached, but this process is outside their cgroup and cannot test them", "cgroup", opened.Cgroup())
+		} else if err != nil {
+			return errors.Join(fmt.Errorf("self-test: %w", err), opened.Close())
+		}
+		k.log.Info("hooks are attached", "cgroup", opened.Cgroup(), "pins", opened.Pins())
+		lb = opened
+		k.mu.Lock()
+		k.lb = lb
+		k.mu.Unlock()
+	}
+	if c == growOnly {
+		have, err := lb.Frontends()
+		if err != nil {
+			return err
+		}
+		want = datapath.Grow(have, want)
+	}
+	return lb.Reconcile(want, c == exact)
+}
+
+func (k *kernel) socklbConfig() socklb.Config {
+	b := k.config.BPF
+	return socklb.Config{
+		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot,
+		MaxFrontends: b.MaxFrontends, MaxBackends: b.MaxBackends, MaxSockets: b.MaxSockets,
+		Log: k.log.With("part", "socklb"),
+	}
+}
+
+// watch signals when somebody else changed links or routes.
+func (k *kernel) watch(ctx context.Context, disturbed chan<- struct{}) error {
+	return k.router.Watch(ctx, disturbed)
+}
+
+// close lets go of handles. Pins, device and routes stay.
+func (k *kernel) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lb != nil {
+		k.lb.Close()
+	}
+	if k.device != nil {
+		k.device.Close()
+	}
+}
+
+// flatten splits joined errors, so that each becomes a Problem of its own.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, flatten(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// CleanUp removes every trace of strait from the kernel of this node: hooks, pins, device, routes. It
+// leaves keys and state on disk.
+func CleanUp(c Config) error {
+	return errors.Join(
+		socklb.CleanUp(socklb.Config{Pins: c.BPF.Pins, Cgroup: c.BPF.Cgroup}),
+		wireguard.CleanUp(wireguard.Config{Device: c.Mesh.Device}),
+		route.CleanUp(route.Config{Device: c.Mesh.Device, Table: c.Mesh.Table}),
+	)
+}

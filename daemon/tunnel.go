@@ -1,0 +1,20 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"strait.io/strait/datapath/wireguard"
+)
+
+// RunTunnel serves a userspace WireGuard device until ctx is done or the device is deleted. Args are those
+// that package wireguard gave to the process it started.
+func RunTunnel(ctx context.Context, args []string, log *slog.Logger) error {
+	a, err := wireguard.ParseTunnelArgs(args)
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	a.Log = log
+	return wireguard.RunTunnel(ctx, a)
+}

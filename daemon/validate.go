@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// mistakes collects what is wrong with a Config, each with the path of its field.
+type mistakes []error
+
+func (m *mistakes) add(field, format string, args ...any) {
+	*m = append(*m, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+}
+
+func (m *mistakes) oneOf(field, got string, allowed ...string) {
+	if !slices.Contains(allowed, got) {
+		m.add(field, "%q is none of %s", got, strings.Join(allowed, ", "))
+	}
+}
+
+func (m *mistakes) addrPort(field, s string) {
+	if _, err := netip.ParseAddrPort(s); err != nil {
+		m.add(field, "%q is not an address and port, as in 10.0.0.1:7946 or [fd00::1]:7946", s)
+	}
+}
+
+// Validate returns every mistake at once, each with the path of its field.
+func (c Config) Validate() error {
+	var m mistakes
+	if msgs := validation.IsDNS1123Label(c.Cluster); len(msgs) > 0 {
+		m.add("cluster", "%q: %s", c.Cluster, msgs[0])
+	}
+	if msgs := validation.IsDNS1123Subdomain(c.Node); len(msgs) > 0 {
+		m.add("node", "%q: %s", c.Node, msgs[0])
+	}
+	if c.Source.Manifest == "" {
+		m.add("source.manifest", "is required: the directory that holds the cluster's YAML")
+	}
+	c.validatePaths(&m)
+	c.validateCIDRs(&m)
+	c.validateAddresses(&m)
+	c.validateMesh(&m)
+	if n := c.BPF.MaxSockets; n&(n-1) != 0 {
+		m.add("bpf.maxSockets", "%d is not a power of two", n)
+	}
+	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	m.oneOf("log.format", c.Log.Format, "text", "json")
+	return errors.Join(m...)
+}
+
+func (c Config) validatePaths(m *mistakes) {
+	for _, x := range []struct{ field, path string }{
+		{"stateDir", c.StateDir}, {"runDir", c.RunDir}, {"bpf.pins", c.BPF.Pins},
+	} {
+		if !filepath.IsAbs(x.path) {
+			m.add(x.field, "%q is not an absolute path", x.path)
+		}
+	}
+}
+
+func (c Config) validateCIDRs(m *mistakes) {
+	families := map[bool]bool{}
+	for i, s := range c.ClusterSetCIDRs {
+		field := fmt.Sprintf("clustersetCIDRs[%d]", i)
+		p, err := netip.ParsePrefix(s)
+		switch {
+		case err != nil:
+			m.add(field, "%q is not a CIDR, as in 241.0.0.0/8 or fd00:5354::/64", s)
+			continue
+		case p != p.Masked():
+			m.add(field, "%s has bits set behind the prefix: did you mean %s?", p, p.Masked())
+		case p.Addr().BitLen()-p.Bits() < 2:
+			m.add(field, "%s is too small: the first and the last address of a range are never given out", p)
+		case p.Addr().IsLoopback() || p.Addr().IsMulticast() || p.Addr().IsLinkLocalUnicast():
+			m.add(field, "%s is loopback, multicast or link-local", p)
+		}
+		if families[p.Addr().Is4()] {
+			m.add(field, "%s is the second range of its IP family: give at most one IPv4 and one IPv6 range", p)
+		}
+		families[p.Addr().Is4()] = true
+	}
+}
+
+func (c Config) validateAddresses(m *mistakes) {
+	m.addrPort("gossip.bind", c.Gossip.Bind)
+	if c.Gossip.Advertise != "" {
+		m.addrPort("gossip.advertise", c.Gossip.Advertise)
+	}
+	for i, s := range c.Gossip.Seeds {
+		if !strings.Contains(s, ":") {
+			m.add(fmt.Sprintf("gossip.seeds[%d]", i), "%q: want HOST:PORT", s)
+		}
+	}
+	for i, s := range c.DNS.Listen {
+		m.addrPort(fmt.Sprintf("dns.listen[%d]", i), s)
+	}
+	for i, s := range c.DNS.Upstreams {
+		m.addrPort(fmt.Sprintf("dns.upstreams[%d]", i), s)
+	}
+	if c.Metrics.Listen != "off" {
+		m.addrPort("metrics.listen", c.Metrics.Listen)
+	}
+}
+
+func (c Config) validateMesh(m *mistakes) {
+	m.oneOf("mesh.mode", c.Mesh.Mode, "wireguard", "off")
+	m.oneOf("mesh.implementation", c.Mesh.Implementation, "auto", "kernel", "userspace")
+	if d := c.Mesh.Device; len(d) > 15 || strings.ContainsAny(d, "/ ") {
+		m.add("mesh.device", "%q is no interface name: at most 15 characters, no slash, no space", d)
+	}
+	if mtu := c.Mesh.MTU; mtu != 0 && (mtu < 1280 || mtu > 65455) {
+		m.add("mesh.mtu", "%d is not between 1280 (the least that IPv6 needs) and 65455", mtu)
+	}
+	if t := c.Mesh.Table; t < 1 || t > 1<<31-1 || t >= 253 && t <= 255 {
+		m.add("mesh.table", "%d is not a routing table of its own: 1 to 2147483647, but 253 to 255 are the system's", t)
+	}
+}
+
+// cidrs returns the valid ranges.
+func (c Config) cidrs() (out []netip.Prefix) {
+	for _, s := range c.ClusterSetCIDRs {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// addrPort parses what Validate has accepted; the empty string and "off" are the zero AddrPort.
+func addrPort(s string) netip.AddrPort {
+	a, _ := netip.ParseAddrPort(s)
+	return a
+}

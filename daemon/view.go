@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+// View answers the API from the latest moment and from what the kernel holds now; nil before the first.
+func (d *Daemon) View() *api.View {
+	m := d.now()
+	if m == nil {
+		return nil
+	}
+	held := d.kernel.inspect()
+	v := viewer{moment: m, self: d.self(), held: held, heard: d.gossip.Heard()}
+	status := api.Status{
+		Cluster: d.config.Cluster, Node: d.config.Node, Version: d.version,
+		Time: time.Now(), Applied: m.applied,
+		Ready:   !m.applied.IsZero() && held.datapath.Attached,
+		Waiting: m.waiting, Leader: d.gossip.Leader(),
+		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: held.datapath,
+	}
+	problems := slices.Concat(m.problems, d.gossip.Problems(), held.problems)
+	if len(d.config.DNS.Listen) > 0 {
+		problems = append(problems, d.dns.Problems()...)
+	}
+	for _, p := range clustermesh.SortProblems(problems) {
+		status.Problems = append(status.Problems, api.Problem(p))
+	}
+	status.Problems = append(status.Problems, d.api.Problems()...)
+	return &api.View{Status: status, Services: v.services(), Nodes: v.nodes()}
+}
+
+// viewer turns a moment into answers. Pure.
+type viewer struct {
+	*moment
+	self  plan.Self
+	held  held
+	heard map[clustermesh.Origin]time.Time
+}
+
+func (v viewer) clusters() (out []api.Cluster) {
+	for _, name := range v.state.Clusters() {
+		c := api.Cluster{Name: string(name), State: "held"}
+		for o, r := range v.state.Records {
+			if o.Cluster != name {
+				continue
+			}
+			c.Exports += len(r.Content.Exports)
+			c.Endpoints += len(r.Content.Endpoints)
+			if o.Node == "" {
+				continue
+			}
+			c.Nodes++
+			if o == v.self.Origin() || v.state.Contacts[o] == clustermesh.Alive {
+				c.Alive++
+			} else if v.state.Dead(o) {
+				c.Dead++
+			}
+			if t := v.heard[o]; t.After(c.Heard) {
+				c.Heard = t
+			}
+		}
+		switch {
+		case name == v.self.Cluster:
+			c.State = "here"
+		case v.state.Reachable(name):
+			c.State = "joined"
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (v viewer) services() (out []api.Service) {
+	kernel := map[l4.Addr]datapath.Frontend{}
+	for _, f := range v.held.frontends {
+		kernel[f.Addr] = f
+	}
+	want := map[l4.Addr]datapath.Frontend{}
+	for _, f := range v.result.Desired.Frontends {
+		want[f.Addr] = f
+	}
+	for _, i := range v.result.Imports {
+		s := api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}
+		for _, c := range i.Exporters {
+			s.Exporters = append(s.Exporters, string(c))
+		}
+		for _, f := range i.Frontends {
+			in, ok := kernel[f.Addr]
+			s.Frontends = append(s.Frontends, frontend(f, ok && in.Equal(want[f.Addr])))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func frontend(f plan.Frontend, inKernel bool) api.Frontend {
+	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel}
+	total := uint32(0)
+	for _, x := range f.Choice.Verdicts {
+		total += x.Weight
+	}
+	verdicts := slices.Clone(f.Choice.Verdicts)
+	slices.SortStableFunc(verdicts, func(a, b locality.Verdict) int { return int(a.Tier) - int(b.Tier) })
+	for _, x := range verdicts {
+		e := api.Endpoint{
+			Addr: x.Addr, Cluster: string(x.Cluster), Node: string(x.Node), Pod: x.Pod,
+			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
+			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason,
+		}
+		if total > 0 {
+			e.Share = float64(x.Weight) / float64(total)
+		}
+		out.Endpoints = append(out.Endpoints, e)
+	}
+	return out
+}
+
+func (v viewer) nodes() (out []api.Node) {
+	for r := range v.state.Nodes() {
+		n := r.Content.Node
+		a := api.Node{
+			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts[r.Origin].String(),
+			Dead: v.state.Dead(r.Origin), Region: n.Locality.Region, Zone: n.Locality.Zone,
+			Addresses: n.Addresses, Prefixes: n.Prefixes, Endpoints: len(r.Content.Endpoints),
+			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin],
+		}
+		if r.Origin == v.self.Origin() {
+			a.Contact, a.Dead = "self", false
+		} else {
+			home, away := v.state.Witnesses(r.Origin)
+			for _, w := range append(home, away...) {
+				a.Witnesses = append(a.Witnesses, w.String())
+			}
+		}
+		a.Tunnel = v.tunnel(n.PublicKey)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (v viewer) tunnel(k key.Public) *api.Tunnel {
+	for _, p := range v.held.peers {
+		if p.Key == k && !k.IsZero() {
+			return &api.Tunnel{Underlay: p.Underlay, Handshake: p.Handshake, Sent: p.Sent, Received: p.Received}
+		}
+	}
+	return nil
+}
+
+// held is what the kernel holds, read back.
+type held struct {
+	datapath  api.Datapath
+	frontends []datapath.Frontend
+	peers     []wireguard.PeerStatus
+	problems  []clustermesh.Problem
+}
+
+// inspect reads the kernel. A part that is not open yet is simply absent: apply reports why.
+func (k *kernel) inspect() (h held) {
+	k.mu.Lock()
+	lb, device := k.lb, k.device
+	k.mu.Unlock()
+	h.datapath = api.Datapath{Mesh: "off", Pins: k.config.BPF.Pins, Cgroup: k.config.BPF.Cgroup}
+	unreadable := func(target string, err error) {
+		h.problems = append(h.problems, clustermesh.Problem{Object: target, Message: "read back: " + err.Error()})
+	}
+	if lb != nil {
+		var err error
+		if h.frontends, err = lb.Frontends(); err != nil {
+			unreadable("socklb", err)
+		}
+		h.datapath.Attached, h.datapath.Cgroup = true, lb.Cgroup()
+		h.datapath.Frontends = len(h.frontends)
+		distinct := map[netip.AddrPort]bool{}
+		for _, f := range h.frontends {
+			for _, b := range f.Backends {
+				distinct[b.AddrPort()] = true
+			}
+		}
+		h.datapath.Backends = len(distinct)
+		for _, f := range lb.Features() {
+			h.datapath.Features = append(h.datapath.Features, api.Feature(f))
+		}
+	}
+	if device != nil {
+		var err error
+		if h.peers, err = device.Peers(); err != nil {
+			unreadable("wireguard", err)
+		}
+		h.datapath.Mesh = device.Kind()
+	}
+	return h
+}

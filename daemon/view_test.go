@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+// twoClusters is a moment on a/n1: b has one node, which is held, and one pod.
+func twoClusters() viewer {
+	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	port := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
+	ip := netip.MustParseAddr("241.1.2.3")
+	record := func(cluster, node string, c clustermesh.Content) (clustermesh.Origin, clustermesh.Record) {
+		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
+		return o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 7, Version: 1}, Content: c}
+	}
+	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	add := func(cluster, node string, c clustermesh.Content) {
+		o, r := record(cluster, node, c)
+		s.Records[o] = r
+	}
+	add("a", "", clustermesh.Content{Allocations: []clustermesh.Allocation{{Service: serve, IP: ip}}})
+	add("a", "n1", clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}})
+	add("b", "", clustermesh.Content{Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{port}}}})
+	add("b", "n1", clustermesh.Content{
+		Node: &clustermesh.Node{Name: "n1", PublicKey: key.Public{9}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")},
+			Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24")}},
+		Endpoints: []clustermesh.Endpoint{{Service: serve, Addr: netip.MustParseAddr("10.2.1.10"), Node: "n1", Ready: true,
+			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}},
+	})
+	self := plan.Self{Cluster: "a", Node: "n1"}
+	result := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}, Mesh: true})
+	return viewer{moment: &moment{state: s, result: result}, self: self,
+		heard: map[clustermesh.Origin]time.Time{{Cluster: "b", Node: "n1"}: time.Unix(100, 0)},
+		held: held{frontends: slices.Clone(result.Desired.Frontends),
+			peers: []wireguard.PeerStatus{{Key: key.Public{9}, Handshake: time.Unix(90, 0), Sent: 1, Received: 2}}}}
+}
+
+func TestViewClusters(t *testing.T) {
+	v := twoClusters()
+	got := v.clusters()
+	if len(got) != 2 || got[0].State != "here" || got[0].Alive != 1 || got[1].State != "held" || got[1].Alive != 0 ||
+		got[1].Exports != 1 || got[1].Endpoints != 1 || !got[1].Heard.Equal(time.Unix(100, 0)) {
+		t.Errorf("clusters %+v", got)
+	}
+	v.state.Contacts[clustermesh.Origin{Cluster: "b", Node: "n1"}] = clustermesh.Quiet
+	if got := v.clusters(); got[1].State != "joined" {
+		t.Errorf("a cluster whose machine answers is %q", got[1].State)
+	}
+}
+
+func TestViewServices(t *testing.T) {
+	v := twoClusters()
+	got := v.services()
+	if len(got) != 1 || got[0].Name != "default/serve" || len(got[0].Frontends) != 1 {
+		t.Fatalf("services %+v", got)
+	}
+	f := got[0].Frontends[0]
+	if !f.InKernel || f.Tier != "clusterset" || len(f.Endpoints) != 1 || f.Endpoints[0].Share != 1 || f.Endpoints[0].Reason == "" {
+		t.Errorf("frontend %+v", f)
+	}
+	v.held.frontends = []datapath.Frontend{{Addr: f.Addr}}
+	if v.services()[0].Frontends[0].InKernel {
+		t.Error("a map without the backend counts as equal to the plan")
+	}
+}
+
+func TestViewNodes(t *testing.T) {
+	got := twoClusters().nodes()
+	if len(got) != 2 || got[0].Contact != "self" || got[0].Tunnel != nil || got[1].Contact != "held" || got[1].Tunnel == nil {
+		t.Fatalf("nodes %+v", got)
+	}
+	if tun := got[1].Tunnel; !tun.Handshake.Equal(time.Unix(90, 0)) || tun.Received != 2 {
+		t.Errorf("tunnel %+v", tun)
+	}
+}

@@ -1,0 +1,30 @@
+package datapath
+
+import "strait.io/strait/internal/l4"
+
+// Grow returns want such that nothing of have is lost by it: a frontend that is held keeps the backends
+// that it holds besides those that are wanted. For the time in which not every source has spoken, when
+// what is absent from want may only be unknown.
+func Grow(have, want []Frontend) []Frontend {
+	held := make(map[l4.Addr][]Backend, len(have))
+	for _, f := range have {
+		held[f.Addr] = f.Backends
+	}
+	out := make([]Frontend, len(want))
+	for i, f := range want {
+		known := map[Backend]bool{}
+		bs := append([]Backend(nil), f.Backends...)
+		for _, b := range f.Backends {
+			b.Weight = 0
+			known[b] = true
+		}
+		for _, b := range held[f.Addr] {
+			if !known[Backend{IP: b.IP, Port: b.Port}] {
+				bs = append(bs, b)
+			}
+		}
+		f.Backends = SortBackends(bs)
+		out[i] = f
+	}
+	return out
+}
