@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Sizes and load-time constants: one object serves all kernels, there is no #ifdef. */
+#ifndef STRAIT_CONFIG_H
+#define STRAIT_CONFIG_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+/* Sizes in the object are placeholders; the loader sets the real ones (socklb.Config). */
+#define PLACEHOLDER_ENTRIES 1024
+
+/*
+ * Records that one socket may have beside its home in `sockets`. More than one is needed only by a
+ * socket that sends to several frontends without connect(). Beyond the bound datagrams are still
+ * sent, by hash; only the replies show the backend's address.
+ */
+#define MAX_MORE 32
+
+/* Steps of a binary search over one set: bounds a set to 2^24 - 1 backends. */
+#define SEARCH_STEPS 24
+
+#define ECONNREFUSED 111
+
+/* Number of entries of `sockets` - 1; the number is a power of two. */
+volatile const __u32 sockets_mask = PLACEHOLDER_ENTRIES - 1;
+
+/* The kernel has bpf_set_retval for these hooks (6.1); else refuse by loopback port 0. */
+volatile const __u8 has_set_retval = 0;
+
+#endif

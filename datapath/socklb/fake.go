@@ -1,0 +1,107 @@
+package socklb
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
+)
+
+// Fake is a load balancer in memory: the same decisions as LB, on maps that no program reads. The zero
+// value is ready for use, and safe for concurrent use.
+type Fake struct {
+	// MaxFrontends and MaxBackends are as in Config.
+	MaxFrontends, MaxBackends uint32
+	// Fault, if set, is asked before a frontend's service is inserted or deleted; what it returns is
+	// the kernel's error.
+	Fault func(l4.Addr) error
+
+	mu       sync.Mutex
+	table    *table
+	services map[l4.Addr]uint32
+	sets     map[uint32]extent
+	slots    map[uint32]socklbBackend
+	graces   int
+}
+
+// Reconcile is as LB.Reconcile.
+func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.table == nil {
+		if err := f.init(); err != nil {
+			return err
+		}
+	}
+	return f.table.reconcile(want, prune)
+}
+
+// Frontends is as LB.Frontends.
+func (f *Fake) Frontends() ([]datapath.Frontend, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return listed(f.read()), nil
+}
+
+func (f *Fake) init() (err error) {
+	c := Config{MaxFrontends: f.MaxFrontends, MaxBackends: f.MaxBackends}.withDefaults()
+	f.services = map[l4.Addr]uint32{}
+	f.sets = map[uint32]extent{}
+	f.slots = map[uint32]socklbBackend{}
+	f.table, err = newTable(fakeKernel{f}, nil, c.MaxFrontends, c.MaxBackends)
+	return err
+}
+
+// read decodes the maps, as LB does.
+func (f *Fake) read() (have []held) {
+	for _, a := range slices.SortedFunc(maps.Keys(f.services), l4.Addr.Compare) {
+		e := f.sets[f.services[a]]
+		slots := make([]socklbBackend, e.count)
+		for i := range slots {
+			slots[i] = f.slots[e.base+uint32(i)]
+		}
+		have = append(have, held{frontend: datapath.Frontend{Addr: a, Backends: backendsOf(slots)}, index: f.services[a], block: e})
+	}
+	return have
+}
+
+// fakeKernel keeps the writing side out of Fake's methods.
+type fakeKernel struct{ f *Fake }
+
+func (k fakeKernel) fault(a l4.Addr) error {
+	if k.f.Fault == nil {
+		return nil
+	}
+	return k.f.Fault(a)
+}
+
+func (k fakeKernel) insertService(a l4.Addr, index uint32) error {
+	if err := k.fault(a); err != nil {
+		return err
+	}
+	k.f.services[a] = index
+	return nil
+}
+
+func (k fakeKernel) deleteService(a l4.Addr) error {
+	if err := k.fault(a); err != nil {
+		return err
+	}
+	delete(k.f.services, a)
+	return nil
+}
+
+func (k fakeKernel) storeSet(index uint32, e extent) { k.f.sets[index] = e }
+
+func (k fakeKernel) writeSlots(base uint32, slots []socklbBackend) {
+	for i, s := range slots {
+		k.f.slots[base+uint32(i)] = s
+	}
+}
+
+func (k fakeKernel) grace() error {
+	k.f.graces++
+	return nil
+}

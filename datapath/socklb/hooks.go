@@ -1,0 +1,113 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// hook is where a program is attached. Its name is the program's and the pin's.
+type hook struct {
+	name   string
+	attach ebpf.AttachType
+}
+
+var hooks = []hook{
+	// Reverse before forward, so that no socket is ever translated one way only.
+	{"sock_release", ebpf.AttachCgroupInetSockRelease},
+	{"getpeername4", ebpf.AttachCgroupInet4GetPeername},
+	{"getpeername6", ebpf.AttachCgroupInet6GetPeername},
+	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg},
+	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg},
+	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg},
+	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg},
+	{"connect4", ebpf.AttachCGroupInet4Connect},
+	{"connect6", ebpf.AttachCGroupInet6Connect},
+}
+
+// attachAll puts the programs on the cgroup and pins their links in dir. A link that is pinned already
+// gets the new program in place, so that no connect() in between is missed.
+func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup) error {
+	for _, h := range hooks {
+		if err := h.attachOne(programs[h.name], filepath.Join(dir, h.name), cg); err != nil {
+			return fmt.Errorf("attach %s to cgroup %s: %w", h.name, cg.path, err)
+		}
+	}
+	return nil
+}
+
+func (h hook) attachOne(p *ebpf.Program, pin string, cg cgroup) error {
+	old, err := link.LoadPinnedLink(pin, nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return h.attachNew(p, pin, cg)
+	}
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	if on, err := linkCgroup(old); err == nil && on == cg.id {
+		return old.Update(p)
+	}
+	// The cgroup is another, or was removed and made again, which killed the link.
+	next := pin + "_new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := h.attachNew(p, next, cg); err != nil {
+		return err
+	}
+	return os.Rename(next, pin)
+}
+
+func (h hook) attachNew(p *ebpf.Program, pin string, cg cgroup) error {
+	// Links are always attached as BPF_F_ALLOW_MULTI.
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.path, Attach: h.attach, Program: p})
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("%w: another program is attached there, or above, for itself alone; "+
+			"see `bpftool cgroup tree` and have its owner attach with BPF_F_ALLOW_MULTI", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return l.Pin(pin)
+}
+
+// linkCgroup is the id of the cgroup that a link is attached to; 0 if that is gone.
+func linkCgroup(l link.Link) (uint64, error) {
+	info, err := l.Info()
+	if err != nil {
+		return 0, err
+	}
+	c := info.Cgroup()
+	if c == nil {
+		return 0, errors.New("pinned link is not a cgroup link")
+	}
+	return c.CgroupId, nil
+}
+
+// detachAll removes the links that are pinned in dir; they need not all be there.
+func detachAll(dir string) error {
+	var errs []error
+	for _, h := range hooks {
+		for _, pin := range []string{filepath.Join(dir, h.name), filepath.Join(dir, h.name+"_new")} {
+			l, err := link.LoadPinnedLink(pin, nil)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("detach %s: %w", pin, err))
+				continue
+			}
+			// Now, not when the kernel gets round to it. A dead link has nothing to detach.
+			_ = l.Detach()
+			errs = append(errs, l.Unpin(), l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,190 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// The directory of pins:
+//
+//	services sets backends sockets sockets_more   maps
+//	links/<hook>                                  links, which hold the programs
+//	layout-1/                                     says which layout the maps have
+//
+// It is made elsewhere and renamed into place, so that it is whole or not there.
+const (
+	layoutPrefix = "layout-"
+	layout       = layoutPrefix + "1"
+	linksDir     = "links"
+	newInfix     = "-unfinished-" // then digits
+)
+
+// pins is the directory, locked against other processes.
+type pins struct {
+	dir  string
+	lock *os.File
+}
+
+func (p *pins) close() error {
+	if p.lock == nil {
+		return nil
+	}
+	return p.lock.Close()
+}
+
+// checkBPFFS checks that dir lies on a bpffs, and makes its parents there.
+func checkBPFFS(dir string) error {
+	parent := filepath.Dir(dir)
+	at := parent
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(at, &st)
+		if errors.Is(err, unix.ENOENT) && at != "/" {
+			at = filepath.Dir(at)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("pins %s: %w", dir, err)
+		}
+		if int64(st.Type) != unix.BPF_FS_MAGIC {
+			return fmt.Errorf("pins %s: %s is not on a bpffs: mount -t bpf bpf /sys/fs/bpf", dir, at)
+		}
+		break
+	}
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return fmt.Errorf("pins %s: %w", dir, err)
+	}
+	return nil
+}
+
+// lockDir takes the lock of a directory; it is released when the file is closed, or the process dies.
+func lockDir(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockOwn locks the directory of pins for as long as this process uses it.
+func lockOwn(dir string) (*pins, error) {
+	f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("pins %s are in use by another process: stop it first", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pins %s: %w", dir, err)
+	}
+	return &pins{dir, f}, nil
+}
+
+// layoutOf returns the layout of the pins in dir, "" if it is missing or empty. It is an error if there
+// is anything but pins of strait.
+func layoutOf(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("pins %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), layoutPrefix) {
+			return e.Name(), nil
+		}
+	}
+	return "", fmt.Errorf("pins %s: the directory holds something else than pins of strait: name another", dir)
+}
+
+// create makes the whole directory by fill, beside its place, and renames it.
+func create(dir string, fill func(tmp string) error) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+newInfix+"*")
+	if err != nil {
+		return fmt.Errorf("make pins: %w", err)
+	}
+	err = errors.Join(os.Mkdir(filepath.Join(tmp, layout), 0o700), os.Mkdir(filepath.Join(tmp, linksDir), 0o700))
+	if err == nil {
+		err = fill(tmp)
+	}
+	if err == nil {
+		err = os.Rename(tmp, dir)
+	}
+	if err != nil {
+		return errors.Join(err, removeAll(tmp))
+	}
+	return nil
+}
+
+// sweepHalfMade removes what a process that died in create has left. The caller holds the parent's lock.
+func sweepHalfMade(dir string) error {
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(dir)+newInfix)
+		if ok && strings.Trim(digits, "0123456789") == "" {
+			errs = append(errs, removeAll(filepath.Join(filepath.Dir(dir), e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll removes a directory of pins: links first, so that no program runs on maps that go away.
+func removeAll(dir string) error {
+	err := detachAll(filepath.Join(dir, linksDir))
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// pinMaps pins every map of the collection in dir under its own name.
+func pinMaps(dir string, maps map[string]*ebpf.Map) error {
+	for name, m := range maps {
+		if err := m.Pin(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("pin map %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// loadMaps opens the pinned maps. They win over the configured sizes, since what they hold is in use.
+func loadMaps(dir string, want map[string]*ebpf.MapSpec) (map[string]*ebpf.Map, error) {
+	maps := map[string]*ebpf.Map{}
+	for name, spec := range want {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if err != nil {
+			closeMaps(maps)
+			return nil, fmt.Errorf("open pinned map %s: %w; run `straitd cleanup`, then start again", filepath.Join(dir, name), err)
+		}
+		maps[name] = m
+		spec.MaxEntries = m.MaxEntries()
+		if err := spec.Compatible(m); err != nil {
+			closeMaps(maps)
+			return nil, fmt.Errorf("pinned map %s: %w; run `straitd cleanup`, then start again", filepath.Join(dir, name), err)
+		}
+	}
+	return maps, nil
+}
+
+func closeMaps(maps map[string]*ebpf.Map) {
+	for _, m := range maps {
+		m.Close()
+	}
+}

@@ -1,0 +1,137 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
+)
+
+// MinKernel is the oldest kernel that has everything that is needed.
+const MinKernel = "5.10"
+
+// Feature is something that the kernel has or has not.
+type Feature struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Since is the first kernel that has it.
+	Since string `json:"since"`
+	// Without says what happens where it is missing; empty if strait cannot run without.
+	Without string `json:"without,omitempty"`
+}
+
+// probe asks the running kernel. The error says that it could not be asked, not that something is missing.
+func probe() ([]Feature, error) {
+	probes := []struct {
+		Feature
+		ask func() error
+	}{
+		{Feature{Name: "socket address hooks", Since: "4.17"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)},
+		{Feature{Name: "recvmsg hooks", Since: "5.2"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Recvmsg)},
+		{Feature{Name: "mmapable maps", Since: "5.5"}, func() error { return features.HaveMapFlag(features.BPF_F_MMAPABLE) }},
+		{Feature{Name: "getpeername hooks", Since: "5.8"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCgroupInet4GetPeername)},
+		{Feature{Name: "socket release hook", Since: "5.9"}, haveHook(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease)},
+		{Feature{Name: featureSetRetval, Since: "6.1",
+			Without: "a frontend without backends refuses by loopback port 0, and a datagram to it fails with EINVAL"},
+			func() error { return features.HaveProgramHelper(ebpf.CGroupSockAddr, asm.FnSetRetval) }},
+		{Feature{Name: featureMembarrier, Since: "4.3",
+			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
+	}
+	var out []Feature
+	for _, p := range probes {
+		err := p.ask()
+		if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
+			return nil, fmt.Errorf("probe %s: %w", p.Name, permission(err))
+		}
+		p.OK = err == nil
+		out = append(out, p.Feature)
+	}
+	return out, nil
+}
+
+const (
+	featureSetRetval  = "bpf_set_retval in socket hooks"
+	featureMembarrier = "global membarrier"
+)
+
+// required is an error if the kernel lacks what cannot be done without.
+func required(fs []Feature) error {
+	var lacks []string
+	for _, f := range fs {
+		if !f.OK && f.Without == "" {
+			lacks = append(lacks, fmt.Sprintf("%s (since Linux %s)", f.Name, f.Since))
+		}
+	}
+	if lacks == nil {
+		return nil
+	}
+	return fmt.Errorf("kernel %s lacks %s: strait needs Linux %s or newer", release(), strings.Join(lacks, ", "), MinKernel)
+}
+
+func has(fs []Feature, name string) bool {
+	for _, f := range fs {
+		if f.Name == name {
+			return f.OK
+		}
+	}
+	return false
+}
+
+// haveHook loads the smallest program for a hook.
+func haveHook(t ebpf.ProgramType, at ebpf.AttachType) func() error {
+	return func() error {
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
+			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
+		})
+		if errors.Is(err, unix.EINVAL) {
+			return ebpf.ErrNotSupported
+		}
+		if err != nil {
+			return err
+		}
+		return p.Close()
+	}
+}
+
+func haveMembarrier() error {
+	if membarrier() != nil {
+		return ebpf.ErrNotSupported
+	}
+	return nil
+}
+
+// permitted is an error if the process may not use BPF: said first, since without that everything else
+// fails too, and less clearly.
+func permitted() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	has := func(c int) bool { return data[c/32].Effective&(1<<(c%32)) != 0 }
+	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_NET_ADMIN) {
+		return nil
+	}
+	return permission(unix.EPERM)
+}
+
+// permission says what to do about an EPERM of the bpf system call.
+func permission(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w: run as root, or with the capabilities BPF, NET_ADMIN and (before Linux 5.11) SYS_RESOURCE", err)
+	}
+	return err
+}
+
+func release() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}

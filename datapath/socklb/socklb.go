@@ -1,0 +1,320 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+)
+
+// LB is a loaded and attached load balancer. Its methods are safe for concurrent use.
+type LB struct {
+	cgroup   cgroup
+	features []Feature
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	pins   *pins
+	maps   *socklbMaps
+	kernel *bpfKernel
+	table  *table
+}
+
+// Open loads the programs and attaches them. Where pins are, their maps are used on, with all that they
+// hold, and the programs are replaced in place; else a new set of pins is made, whole or not at all.
+func Open(cfg Config) (*LB, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("socket load balancer: %w", err)
+	}
+	l, err := open(cfg.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("open socket load balancer: %w", err)
+	}
+	return l, nil
+}
+
+func open(cfg Config) (*LB, error) {
+	if err := permitted(); err != nil {
+		return nil, err
+	}
+	cg, err := openCgroup(cfg.Cgroup, cfg.AllowVirtualRoot)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBPFFS(cfg.Pins); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, permission(err)
+	}
+	fs, err := probe()
+	if err == nil {
+		err = required(fs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	parent, err := lockDir(filepath.Dir(cfg.Pins), unix.LOCK_EX)
+	if err != nil {
+		return nil, fmt.Errorf("pins %s: %w", cfg.Pins, err)
+	}
+	defer parent.Close()
+	l := &LB{cgroup: cg, features: fs, log: cfg.Log}
+	if err := l.load(cfg); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// load makes or reuses the pins, then restores what the maps hold.
+func (l *LB) load(cfg Config) error {
+	if err := sweepHalfMade(cfg.Pins); err != nil {
+		return fmt.Errorf("remove half-made pins: %w", err)
+	}
+	found, err := layoutOf(cfg.Pins)
+	if err != nil {
+		return err
+	}
+	if found != "" && found != layout {
+		return fmt.Errorf("pins %s have %s, this program knows %s: run `straitd cleanup`, then start again", cfg.Pins, found, layout)
+	}
+	if found != "" {
+		if l.pins, err = lockOwn(cfg.Pins); err != nil {
+			return err
+		}
+		err = l.reuse(cfg)
+	} else if err = l.create(cfg); err == nil {
+		l.pins, err = lockOwn(cfg.Pins)
+	}
+	if err != nil {
+		return err
+	}
+	if l.kernel, err = newBPFKernel(l.maps); err != nil {
+		return err
+	}
+	return l.restore()
+}
+
+// create starts with empty maps.
+func (l *LB) create(cfg Config) error {
+	spec, err := l.spec(cfg)
+	if err != nil {
+		return err
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return loadError(err)
+	}
+	defer c.Close()
+	return create(cfg.Pins, func(tmp string) error {
+		if err := pinMaps(tmp, pinned(c.Maps)); err != nil {
+			return err
+		}
+		if err := attachAll(c.Programs, filepath.Join(tmp, linksDir), l.cgroup); err != nil {
+			return err
+		}
+		return l.take(c)
+	})
+}
+
+// reuse goes on with pinned maps and puts this program's code on the hooks.
+func (l *LB) reuse(cfg Config) error {
+	spec, err := l.spec(cfg)
+	if err != nil {
+		return err
+	}
+	configured := map[string]uint32{}
+	for name, m := range pinned(spec.Maps) {
+		configured[name] = m.MaxEntries
+	}
+	old, err := loadMaps(cfg.Pins, pinned(spec.Maps))
+	if err != nil {
+		return err
+	}
+	defer closeMaps(old)
+	for name, m := range old {
+		if m.MaxEntries() != configured[name] {
+			l.log.Warn("pinned map keeps its size; clean up and start again for the configured one",
+				"map", name, "size", m.MaxEntries(), "configured", configured[name])
+		}
+	}
+	if err := l.constants(spec, old[socklbMapSockets].MaxEntries()); err != nil {
+		return err
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: old})
+	if err != nil {
+		return loadError(err)
+	}
+	defer c.Close()
+	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), l.cgroup); err != nil {
+		return err
+	}
+	return l.take(c)
+}
+
+// take keeps the maps of the collection; its programs live on in their links.
+func (l *LB) take(c *ebpf.Collection) error {
+	l.maps = &socklbMaps{}
+	return c.Assign(l.maps)
+}
+
+// spec is the object with the sizes and constants of this machine.
+func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
+	spec, err := loadSocklb()
+	if err != nil {
+		return nil, err
+	}
+	for name, size := range map[string]uint32{
+		socklbMapServices:    cfg.MaxFrontends,
+		socklbMapSets:        cfg.MaxFrontends,
+		socklbMapBackends:    cfg.MaxBackends,
+		socklbMapSockets:     cfg.MaxSockets,
+		socklbMapSocketsMore: cfg.MaxSockets,
+	} {
+		spec.Maps[name].MaxEntries = size
+	}
+	return spec, l.constants(spec, cfg.MaxSockets)
+}
+
+func (l *LB) constants(spec *ebpf.CollectionSpec, sockets uint32) error {
+	retval := uint8(0)
+	if has(l.features, featureSetRetval) {
+		retval = 1
+	}
+	return errors.Join(spec.Variables[socklbVarSocketsMask].Set(sockets-1), spec.Variables[socklbVarHasSetRetval].Set(retval))
+}
+
+// pinned leaves out the maps of constants, which belong to one load of the programs.
+func pinned[M any](all map[string]M) map[string]M {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(name string, _ M) bool { return strings.HasPrefix(name, ".") })
+	return out
+}
+
+// loadError shortens a verifier's log to its last line.
+func loadError(err error) error {
+	if ve := (*ebpf.VerifierError)(nil); errors.As(err, &ve) {
+		return fmt.Errorf("kernel %s refuses the programs (please report this): %w", release(), err)
+	}
+	return fmt.Errorf("load maps and programs: %w", permission(err))
+}
+
+// restore takes over indexes and slots from the maps. What no frontend refers to is free, after a grace
+// period: the daemon before us may have died between two steps.
+func (l *LB) restore() error {
+	have, err := l.kernel.read()
+	if err == nil {
+		l.table, err = newTable(l.kernel, have, l.maps.Services.MaxEntries(), l.maps.Backends.MaxEntries())
+	}
+	if err != nil {
+		return fmt.Errorf("pins %s: %w; run `straitd cleanup`, then start again", l.pins.dir, err)
+	}
+	if err := l.kernel.grace(); err != nil {
+		return err
+	}
+	l.kernel.sweep(have)
+	return nil
+}
+
+// Reconcile makes the maps hold want: new and changed frontends first, then, if prune, the removal of
+// all others. A frontend flips to its new backends as one. Errors are joined; each names its frontend,
+// which stays as it was, and does not hold up the others.
+func (l *LB) Reconcile(want []datapath.Frontend, prune bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.table == nil {
+		return errClosed
+	}
+	return l.table.reconcile(want, prune)
+}
+
+// Frontends reads from the kernel's maps what is in force, sorted by address. Service is empty: the
+// kernel does not hold it.
+func (l *LB) Frontends() ([]datapath.Frontend, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.table == nil {
+		return nil, errClosed
+	}
+	have, err := l.kernel.read()
+	if err != nil {
+		return nil, err
+	}
+	return listed(have), nil
+}
+
+var errClosed = errors.New("socket load balancer is closed")
+
+// Features are what the kernel was asked for at Open.
+func (l *LB) Features() []Feature { return l.features }
+
+// Pins is the directory that holds the maps.
+func (l *LB) Pins() string { return l.pins.dir }
+
+// Cgroup is the directory of the cgroup whose sockets are served.
+func (l *LB) Cgroup() string { return l.cgroup.path }
+
+// Close lets go of the maps. Pins stay, and traffic goes on as it is.
+func (l *LB) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	if l.kernel != nil {
+		errs = append(errs, l.kernel.close())
+	}
+	if l.maps != nil {
+		errs = append(errs, l.maps.Close())
+	}
+	if l.pins != nil {
+		errs = append(errs, l.pins.close())
+		l.pins.lock = nil
+	}
+	l.kernel, l.maps, l.table = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// CleanUp detaches the programs and removes every pin. It is no error if there are none. Connections that
+// exist go on; getpeername() and unconnected UDP see their backends from now on.
+func CleanUp(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("clean up socket load balancer: %w", err)
+	}
+	if err := cleanUp(filepath.Clean(cfg.Pins)); err != nil {
+		return fmt.Errorf("clean up socket load balancer: %w", err)
+	}
+	return nil
+}
+
+func cleanUp(dir string) error {
+	parent, err := lockDir(filepath.Dir(dir), unix.LOCK_EX)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if err := sweepHalfMade(dir); err != nil {
+		return err
+	}
+	if _, err := layoutOf(dir); err != nil {
+		return err
+	}
+	p, err := lockOwn(dir)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(removeAll(dir), p.close())
+}

@@ -1,0 +1,284 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
+)
+
+// kernel is what the table needs of the maps. Each call is one step that a running program may see at
+// once.
+type kernel interface {
+	insertService(a l4.Addr, index uint32) error
+	// deleteService is no error if there is none.
+	deleteService(a l4.Addr) error
+	// storeSet is one atomic store.
+	storeSet(index uint32, e extent)
+	writeSlots(base uint32, slots []socklbBackend)
+	// grace returns when no program runs that could have read the maps before the call.
+	grace() error
+}
+
+// held is a frontend in the maps.
+type held struct {
+	frontend datapath.Frontend
+	index    uint32
+	block    extent
+	// round is the last diff that wanted it.
+	round uint64
+}
+
+// table decides what to write where, and in which order. It is the in-memory copy of what the maps hold,
+// so that the work in the kernel is proportional to the change. Not safe for concurrent use.
+//
+//	new frontend:  slots → set → service
+//	other set:     slots → set (the flip) → old slots retired
+//	removal:       service deleted → index and slots retired
+//
+// What is retired is used again only after a grace period, which is awaited only when room is needed.
+// A deleted service likewise: its element may be handed to the next insert while a program reads it,
+// so an insert after a delete awaits one.
+type table struct {
+	kernel  kernel
+	held    map[l4.Addr]*held
+	indexes *pool
+	slots   *pool
+	// retired are indexes in limbo, whose sets are still to be zeroed.
+	retired []uint32
+	// deleted: a service was deleted since the last grace period.
+	deleted bool
+	// round numbers the diffs.
+	round uint64
+	// limits are for error messages.
+	maxFrontends, maxBackends uint32
+}
+
+// newTable starts from what the maps hold. It is an error if two frontends share slots or an index.
+func newTable(k kernel, have []held, maxFrontends, maxBackends uint32) (*table, error) {
+	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), maxFrontends: maxFrontends, maxBackends: maxBackends}
+	var indexes, blocks []extent
+	for _, h := range have {
+		t.held[h.frontend.Addr] = &h
+		indexes = append(indexes, extent{h.index, 1})
+		blocks = append(blocks, h.block)
+	}
+	var err1, err2 error
+	if t.indexes, err1 = newPool(maxFrontends, indexes); err1 != nil {
+		err1 = fmt.Errorf("map services: index %w", err1)
+	}
+	if t.slots, err2 = newPool(maxBackends, blocks); err2 != nil {
+		err2 = fmt.Errorf("map sets: slots %w", err2)
+	}
+	return t, errors.Join(err1, err2)
+}
+
+// errFull is what put returns when there is no room now.
+var errFull = errors.New("no room")
+
+// reconcile makes the maps hold want, and nothing else if prune. New and changed frontends first; those
+// for which there is no room are tried again after the removals, and for as long as what others leave
+// makes room. Each error names its frontend, which stays as it was; the others are not held up.
+func (t *table) reconcile(want []datapath.Frontend, prune bool) error {
+	c := t.diff(want, prune)
+	full, errs := t.putAll(c.put)
+	errs = append(c.errs, errs...)
+	for _, f := range c.remove {
+		if err := t.remove(f.Addr); err != nil {
+			errs = append(errs, fmt.Errorf("remove frontend %s: %w; it still answers, and is removed on the next try", name(f), err))
+		}
+	}
+	for len(full) > 0 && t.waiting() {
+		if err := t.settle(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		var more []error
+		full, more = t.putAll(full)
+		errs = append(errs, more...)
+	}
+	for _, f := range full {
+		errs = append(errs, t.explain(f, t.noRoom(f)))
+	}
+	return errors.Join(errs...)
+}
+
+// putAll puts what there is room for and returns the rest.
+func (t *table) putAll(fs []datapath.Frontend) (full []datapath.Frontend, errs []error) {
+	for _, f := range fs {
+		switch err := t.put(f); {
+		case errors.Is(err, errFull):
+			full = append(full, f)
+		case err != nil:
+			errs = append(errs, t.explain(f, err))
+		}
+	}
+	return full, errs
+}
+
+// waiting reports that a grace period would free something.
+func (t *table) waiting() bool { return len(t.slots.limbo) > 0 || len(t.indexes.limbo) > 0 }
+
+// noRoom says which map is full.
+func (t *table) noRoom(f datapath.Frontend) error {
+	if n := uint32(len(f.Backends)); t.slots.largest() < n {
+		return fmt.Errorf("%w: map backends has no %d free slots in a row (%d in all, longest run %d); raise maxBackends",
+			errFull, n, t.maxBackends, t.slots.largest())
+	}
+	return fmt.Errorf("%w: map services holds %d frontends and takes no more; raise maxFrontends", errFull, t.maxFrontends)
+}
+
+// explain adds the frontend, and what is in force for it.
+func (t *table) explain(f datapath.Frontend, err error) error {
+	if h := t.held[f.Addr]; h != nil {
+		return fmt.Errorf("update frontend %s: %w; its %d old backends stay in force", name(f), err, len(h.frontend.Backends))
+	}
+	return fmt.Errorf("add frontend %s: %w; it does not answer", name(f), err)
+}
+
+func name(f datapath.Frontend) string {
+	if f.Service == "" {
+		return f.Addr.String()
+	}
+	return fmt.Sprintf("%s (%s)", f.Addr, f.Service)
+}
+
+type change struct {
+	put, remove []datapath.Frontend
+	errs        []error
+}
+
+// diff compares want with what is held. Of two with one address the last counts. One that is invalid is
+// an error and neither changed nor removed. Most frontends are as they were: for these it looks, compares
+// and allocates nothing.
+func (t *table) diff(want []datapath.Frontend, prune bool) change {
+	var c change
+	t.round++
+	seen := 0
+	fresh := map[l4.Addr]bool{}
+	for _, f := range slices.Backward(want) {
+		h := t.held[f.Addr]
+		if h == nil && fresh[f.Addr] || h != nil && h.round == t.round {
+			continue
+		}
+		if h == nil {
+			fresh[f.Addr] = true
+		} else {
+			seen++
+			h.round = t.round
+			if slices.Equal(h.frontend.Backends, f.Backends) {
+				h.frontend.Service = f.Service
+				continue
+			}
+		}
+		f, err := normal(f)
+		switch {
+		case err != nil:
+			c.errs = append(c.errs, t.explain(f, err))
+		case h == nil || !h.frontend.Equal(f):
+			c.put = append(c.put, f)
+		}
+	}
+	slices.Reverse(c.put)
+	slices.Reverse(c.errs)
+	if prune && seen < len(t.held) {
+		for _, h := range t.held {
+			if h.round != t.round {
+				c.remove = append(c.remove, h.frontend)
+			}
+		}
+		slices.SortFunc(c.remove, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	}
+	return c
+}
+
+// put adds a frontend or flips it to its new set.
+func (t *table) put(f datapath.Frontend) error {
+	block, ok := t.slots.take(uint32(len(f.Backends)))
+	if !ok {
+		return errFull
+	}
+	f.Backends = slices.Clone(f.Backends)
+	t.kernel.writeSlots(block.base, slotsOf(f.Backends))
+	if h := t.held[f.Addr]; h != nil {
+		t.kernel.storeSet(h.index, block)
+		t.slots.retire(h.block)
+		h.frontend, h.block = f, block
+		return nil
+	}
+	h, err := t.add(f, block)
+	if err != nil {
+		t.slots.insert(block) // was never in a set that a program could reach
+		return err
+	}
+	t.held[f.Addr] = h
+	return nil
+}
+
+// add makes a set and only then the service that leads to it.
+func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
+	if t.deleted {
+		if err := t.settle(); err != nil {
+			return nil, err
+		}
+	}
+	e, ok := t.indexes.take(1)
+	if !ok {
+		return nil, errFull
+	}
+	t.kernel.storeSet(e.base, block)
+	if err := t.kernel.insertService(f.Addr, e.base); err != nil {
+		t.kernel.storeSet(e.base, extent{})
+		t.indexes.insert(e) // no service led to it
+		return nil, err
+	}
+	return &held{frontend: f, index: e.base, block: block}, nil
+}
+
+// remove takes a frontend away. A program that has just found it may still use its slots.
+func (t *table) remove(a l4.Addr) error {
+	h := t.held[a]
+	if h == nil {
+		return nil
+	}
+	if err := t.kernel.deleteService(a); err != nil {
+		return err
+	}
+	t.deleted = true
+	delete(t.held, a)
+	t.slots.retire(h.block)
+	t.retireIndex(h.index)
+	return nil
+}
+
+func (t *table) retireIndex(index uint32) {
+	t.indexes.retire(extent{index, 1})
+	t.retired = append(t.retired, index)
+}
+
+// settle waits until nothing that was retired is in a running program's hand, then frees it.
+func (t *table) settle() error {
+	if err := t.kernel.grace(); err != nil {
+		return err
+	}
+	for _, i := range t.retired {
+		t.kernel.storeSet(i, extent{})
+	}
+	t.retired, t.deleted = nil, false
+	t.indexes.settle()
+	t.slots.settle()
+	return nil
+}
+
+// listed is what is held, sorted by address, without the names of services.
+func listed(have []held) []datapath.Frontend {
+	out := make([]datapath.Frontend, 0, len(have))
+	for _, h := range have {
+		h.frontend.Service = ""
+		out = append(out, h.frontend)
+	}
+	slices.SortFunc(out, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	return out
+}
