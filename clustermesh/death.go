@@ -31,9 +31,10 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 //   - in a cluster of two, when the other node does and a node of another cluster agrees;
 //   - a node without neighbours is never dead: a cluster that cannot be reached is held.
 //
-// A node that this one hears itself is not dead, whatever others say.
+// A node whose daemon this one hears is not dead, whatever others say. That its machine answers is not
+// enough: a machine that boots refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
-	if s.Contacts[node] >= Quiet {
+	if s.Contacts[node] == Alive {
 		return false
 	}
 	others := 0

@@ -42,6 +42,8 @@ type Daemon struct {
 	api     *api.Server
 	metrics *api.Metrics
 
+	greeted bool // of the loop alone: the first turn is over
+
 	mu      sync.Mutex
 	current *moment
 }
@@ -131,19 +133,19 @@ func (d *Daemon) Run(ctx context.Context) error {
 }
 
 // apply is one turn of the loop: publish what is ours, plan from what everybody published, make it so.
+// Only in the first turn is it the other way round: nothing is published before the tunnels to the peers
+// known from disk stand, since what is published draws traffic.
 func (d *Daemon) apply(ctx context.Context) error {
 	start := time.Now()
 	local, sourced := d.source.Local()
 	var problems []clustermesh.Problem
-	if sourced {
-		node, p := d.nodeContent(local)
-		problems = append(problems, p...)
-		d.gossip.Publish(node)
+	if d.greeted {
+		problems = d.publish(local, sourced)
 	}
 	synced, reason := d.gossip.Synced()
 	state := d.gossip.State()
 	result := plan.Plan(state, d.self(), d.planConfig())
-	if sourced && synced && d.gossip.Leader() {
+	if sourced && synced && d.greeted && d.gossip.Leader() {
 		// A new allocation comes back as a change of state, and so as another turn.
 		d.gossip.PublishCluster(local.ClusterContent(result.Allocations))
 	}
@@ -152,6 +154,11 @@ func (d *Daemon) apply(ctx context.Context) error {
 		m.table = dnsTable(result)
 	}
 	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(sourced, synced))
+	if !d.greeted {
+		d.kernel.greet(ctx)
+		d.greeted = true
+		problems = d.publish(local, sourced)
+	}
 	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)
 	if err == nil {
 		m.applied = time.Now()
@@ -159,6 +166,16 @@ func (d *Daemon) apply(ctx context.Context) error {
 	d.store(m)
 	d.metrics.Observe("plan", time.Since(start), err)
 	return err
+}
+
+// publish says what this node has, if that is known.
+func (d *Daemon) publish(local clustermesh.Local, sourced bool) []clustermesh.Problem {
+	if !sourced {
+		return nil
+	}
+	node, problems := d.nodeContent(local)
+	d.gossip.Publish(node)
+	return problems
 }
 
 func cautionOf(sourced, synced bool) caution {

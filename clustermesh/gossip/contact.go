@@ -14,8 +14,14 @@ const (
 	// machine is probed.
 	heartbeat = 500 * time.Millisecond
 	stalled   = 1300 * time.Millisecond
-	// silentRounds is how many probes in a row must be silent.
+	// silentRounds is how many probes in a row must be silent; quietRounds how many of a machine that
+	// answered after its daemon was gone. Nobody waits for such a machine as for a dead one, and what is
+	// said of it in error stands longer.
 	silentRounds = 2
+	quietRounds  = 4
+	// holdDown is how long a machine that was silent must answer before it counts, unless its daemon is
+	// heard. A machine that boots answers long before its pods do.
+	holdDown = 20 * time.Second
 	// reprobe is the pause between probes of a node that is lost, before jitter.
 	reprobe = time.Second
 	// startGrace is how long nodes known from disk have to be heard before they are probed, and lower
@@ -44,6 +50,7 @@ type contact struct {
 	framed   time.Time       // last word on a stream
 	heard    time.Time       // last sign of life of its daemon
 	answered bool            // the last probe said so
+	since    time.Time       // it has answered without a break since then
 	rounds   int             // silent probes in a row
 	probing  bool
 	due      time.Time // not probed again before
@@ -76,15 +83,39 @@ func (c *contacts) node(o clustermesh.Origin) *contact {
 }
 
 func (n *contact) state() clustermesh.Contact {
+	limit := silentRounds
+	if !n.since.IsZero() {
+		limit = quietRounds
+	}
 	switch {
 	case len(n.lives) > 0:
 		return clustermesh.Alive
-	case n.rounds >= silentRounds:
+	case n.rounds >= limit:
 		return clustermesh.Silent
 	case n.answered:
 		return clustermesh.Quiet
 	}
 	return clustermesh.Held
+}
+
+// of returns the contact with the life that wrote a record of the given epoch. A daemon that is heard but
+// has not published in its new life says nothing for what an earlier life wrote: of that only the machine
+// is there.
+func (n *contact) of(epoch uint64) clustermesh.Contact {
+	if n.state() != clustermesh.Alive {
+		return n.state()
+	}
+	for boot := range n.lives {
+		if boot <= epoch {
+			return clustermesh.Alive
+		}
+	}
+	return clustermesh.Quiet
+}
+
+// back reports whether a machine that was silent has answered for long enough.
+func (n *contact) back(now time.Time) bool {
+	return n.answered && now.Sub(n.since) >= holdDown
 }
 
 // join notes a live member.
@@ -107,7 +138,7 @@ func (c *contacts) leave(m member, now time.Time) {
 
 // revive forgets what probes said, on a sign of life.
 func (n *contact) revive(now time.Time) {
-	n.framed, n.answered, n.rounds = now, false, 0
+	n.framed, n.answered, n.since, n.rounds = now, false, time.Time{}, 0
 }
 
 // frame notes a word on a stream from the node.
@@ -165,11 +196,17 @@ func (c *contacts) probed(o clustermesh.Origin, v verdict, began, now time.Time,
 	case n.heard.After(began):
 		// Heard meanwhile: the probe is old news.
 	case v == answered:
+		if !n.answered {
+			n.since = now
+		}
 		n.answered, n.rounds = true, 0
 	case v == silent:
 		n.answered = false
-		if n.rounds++; n.rounds < silentRounds {
+		n.rounds++
+		if n.state() != clustermesh.Silent {
 			n.due = now
+		} else {
+			n.since = time.Time{}
 		}
 	}
 }
@@ -222,11 +259,14 @@ func (c *contacts) duplicates(now time.Time) map[clustermesh.Origin][]netip.Addr
 	return out
 }
 
-func (c *contacts) all() map[clustermesh.Origin]clustermesh.Contact {
+func (c *contacts) all(records map[clustermesh.Origin]clustermesh.Record) map[clustermesh.Origin]clustermesh.Contact {
 	out := map[clustermesh.Origin]clustermesh.Contact{c.self: clustermesh.Alive}
 	for o, n := range c.nodes {
-		if o != c.self && n.state() != clustermesh.Held {
-			out[o] = n.state()
+		if o == c.self {
+			continue
+		}
+		if s := n.of(records[o].Stamp.Epoch); s != clustermesh.Held {
+			out[o] = s
 		}
 	}
 	return out

@@ -80,13 +80,39 @@ func TestThreeDeaths(t *testing.T) {
 	w.probe(n2, blind)
 	w.want(n2, clustermesh.Held, false) // and this is no evidence
 	w.probe(n2, silent)
+	w.probe(n2, silent)
+	w.want(n2, clustermesh.Held, false) // it had answered: no hurry
+	w.probe(n2, silent)
 	w.want(n2, clustermesh.Silent, true)
 	w.probe(n2, answered)
-	w.want(n2, clustermesh.Quiet, false) // the claim is lifted at once
-
-	w.join(member{n2, 6}, testAddr(), w.now)
-	w.leave(member{n2, 5}, w.now) // late news of the earlier life
+	w.want(n2, clustermesh.Quiet, true) // it may be booting
+	w.now = w.now.Add(holdDown)
+	w.probe(n2, answered)
+	w.want(n2, clustermesh.Quiet, false)
+	w.join(member{n2, 5}, testAddr(), w.now)
+	w.leave(member{n2, 4}, w.now) // late news of an earlier life
 	w.want(n2, clustermesh.Alive, false)
+}
+
+// TestReturn: a machine that boots is back when its new life has published, not when it is heard: what
+// its old life published has no pods behind it yet.
+func TestReturn(t *testing.T) {
+	n2, n3 := node("a", "n2"), node("a", "n3")
+	w := newWatch(t, n2, n3)
+	w.join(member{n3, 5}, testAddr(), w.now)
+	w.probe(n2, silent)
+	w.probe(n2, silent)
+	w.want(n2, clustermesh.Silent, true)
+	w.join(member{n2, 6}, testAddr(), w.now)
+	w.want(n2, clustermesh.Alive, true)
+	if got := w.all(w.records)[n2]; got != clustermesh.Quiet {
+		t.Errorf("contact with the life that wrote the record is %s", got)
+	}
+	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}}
+	w.want(n2, clustermesh.Alive, false)
+	if got := w.all(w.records)[n2]; got != clustermesh.Alive {
+		t.Errorf("contact after the new life has published is %s", got)
+	}
 }
 
 // TestAloneMakesNoClaims: a node that hears nobody may be the one that is cut off.
@@ -143,6 +169,7 @@ func TestStalledStreamIsProbedEarly(t *testing.T) {
 	w.want(n2, clustermesh.Silent, true)
 
 	w.join(member{n2, 5}, testAddr(), w.now)
+	w.want(n2, clustermesh.Alive, false)
 	w.stream(n2, -1, w.now) // a daemon that stops closes its stream
 	w.probe(n2, answered)
 	w.leave(member{n2, 5}, w.now)

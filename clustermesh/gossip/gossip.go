@@ -187,7 +187,7 @@ func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stale {
-		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.all()}
+		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.all(g.replica.Records())}
 		g.stale = false
 	}
 	return g.view

@@ -17,6 +17,10 @@ const maxProbing = 64
 // A claim alone withdraws nothing (clustermesh.State.Dead wants most of the node's own cluster to agree,
 // or a survivor and a remote). Still a node that hears nobody makes no new claims: it cannot tell the
 // deaths of others from its own cut. What it claimed before, it keeps, until there is a sign of life.
+// The sign of life that lifts a claim is the daemon's: its record of a later life, or its voice in the life
+// that was claimed. That the machine answers again is not enough at once: one that boots refuses
+// connections long before its pods serve.
+//
 // A cut node that has not noticed yet may claim for a moment; nobody can read that claim before the cut
 // is healed, and whoever then hears the node does not believe it.
 type witness struct {
@@ -43,9 +47,9 @@ func (w *witness) update(c *contacts, records map[clustermesh.Origin]clustermesh
 		rec, known := records[o]
 		claimed, isClaimed := w.claims[o]
 		epoch := rec.Stamp.Epoch
-		switch state := n.state(); {
+		switch state := n.of(epoch); {
 		case !known || o == c.self:
-		case isClaimed && (state == clustermesh.Alive || state == clustermesh.Quiet):
+		case isClaimed && (state == clustermesh.Alive || n.back(now)):
 			delete(w.claims, o)
 			changed = true
 		case isClaimed && epoch > claimed:

@@ -1,0 +1,223 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"strait.io/strait/clustermesh"
+)
+
+type worldKey struct{}
+
+// commands are what a script can say, besides testscript's own (cp, rm, cmp, stdout, …). NODE is
+// cluster/node; each command that shows something prints a line per item, to be compared with
+// "cmp stdout FILE".
+//
+//	sync                      read all YAML, gossip and plan until nothing changes
+//	contact NODE OTHER WHAT   NODE observes OTHER as alive, quiet, silent or held
+//	silent NODE OTHER         NODE claims that OTHER has gone silent (silent NODE: claims nothing)
+//	cut CLUSTER / heal        cut a cluster off from all others / undo
+//	frontends NODE            what the load balancer of NODE holds
+//	peers NODE, routes NODE   what WireGuard and the routing table should hold
+//	imports NODE              the imports with their ClusterSetIPs
+//	explain NODE SERVICE      each endpoint with tier and reason
+//	problems NODE             one line each, those of the source and of the plan
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"sync":      command(0, cmdSync),
+	"contact":   command(3, cmdContact),
+	"silent":    command(-1, cmdSilent),
+	"cut":       command(1, cmdCut),
+	"heal":      command(0, cmdHeal),
+	"frontends": command(1, cmdFrontends),
+	"peers":     command(1, cmdPeers),
+	"routes":    command(1, cmdRoutes),
+	"imports":   command(1, cmdImports),
+	"explain":   command(2, cmdExplain),
+	"problems":  command(1, cmdProblems),
+}
+
+// command checks the number of arguments (-1: any) and turns errors into failures.
+func command(n int, f func(w *world, args []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if n >= 0 && len(args) != n {
+			ts.Fatalf("want %d arguments, got %q", n, args)
+		}
+		w := ts.Value(worldKey{}).(*world)
+		w.out.Reset()
+		err := f(w, args)
+		if err == nil && w.out.Len() == 0 {
+			// testscript keeps the last command's output if there is none.
+			w.out.WriteString("(nothing)\n")
+		}
+		ts.Stdout().Write([]byte(w.out.String()))
+		switch {
+		case err != nil && !neg:
+			ts.Fatalf("%v", err)
+		case err == nil && neg:
+			ts.Fatalf("succeeded, but should not")
+		case err != nil:
+			fmt.Fprintln(ts.Stderr(), err)
+		}
+	}
+}
+
+func (w *world) node(name string) (*node, error) {
+	cluster, n, _ := strings.Cut(name, "/")
+	o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(n)}
+	if w.nodes[o] == nil {
+		return nil, fmt.Errorf("no node %q: nodes are %v (did you sync?)", name, w.origins())
+	}
+	return w.nodes[o], nil
+}
+
+func cmdSync(w *world, _ []string) error {
+	w.read(w.clusters())
+	return w.sync()
+}
+
+func cmdContact(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	other, err := w.node(args[1])
+	if err != nil {
+		return err
+	}
+	var c clustermesh.Contact
+	if err := c.UnmarshalText([]byte(args[2])); err != nil {
+		return err
+	}
+	n.contacts[other.origin] = c
+	return w.sync()
+}
+
+func cmdSilent(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	n.silent = nil
+	for _, a := range args[1:] {
+		other, err := w.node(a)
+		if err != nil {
+			return err
+		}
+		epoch := n.replica.Records()[other.origin].Stamp.Epoch
+		n.silent = append(n.silent, clustermesh.Silence{Origin: other.origin, Epoch: epoch})
+	}
+	return w.sync()
+}
+
+func cmdCut(w *world, args []string) error {
+	for o, n := range w.nodes {
+		n.cut = string(o.Cluster) == args[0]
+		for p := range w.nodes {
+			if (string(p.Cluster) == args[0]) != n.cut {
+				n.contacts[p] = clustermesh.Silent
+			}
+		}
+	}
+	return nil
+}
+
+func cmdHeal(w *world, _ []string) error {
+	for _, n := range w.nodes {
+		n.cut = false
+		clear(n.contacts)
+	}
+	return w.sync()
+}
+
+func cmdFrontends(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	fs, err := w.frontends(n)
+	if err != nil {
+		return err
+	}
+	for _, f := range fs {
+		fmt.Fprint(&w.out, f.Addr, " ->")
+		for _, b := range f.Backends {
+			fmt.Fprintf(&w.out, " %s*%d", b.AddrPort(), b.Weight)
+		}
+		fmt.Fprintln(&w.out)
+	}
+	return nil
+}
+
+func cmdPeers(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, p := range n.result.Desired.Peers {
+		fmt.Fprintln(&w.out, p.Name, p.Underlay, p.AllowedIPs)
+	}
+	return nil
+}
+
+func cmdRoutes(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, r := range n.result.Desired.Routes {
+		switch {
+		case r.Unreachable:
+			fmt.Fprintln(&w.out, "unreachable", r.Dst)
+		case r.Src.IsValid():
+			fmt.Fprintln(&w.out, r.Dst, "src", r.Src)
+		default:
+			fmt.Fprintln(&w.out, r.Dst)
+		}
+	}
+	return nil
+}
+
+func cmdImports(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, i := range n.result.Imports {
+		fmt.Fprintln(&w.out, i.Service, i.Type, i.IPs, i.Ports, "by", i.Exporters)
+	}
+	return nil
+}
+
+func cmdExplain(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, i := range n.result.Imports {
+		for _, f := range i.Frontends {
+			if i.Service.String() != args[1] {
+				continue
+			}
+			fmt.Fprintf(&w.out, "%s tier %s\n", f.Port, f.Choice.Tier)
+			for _, v := range f.Choice.Verdicts {
+				fmt.Fprintf(&w.out, "  %s %s/%s %s weight %d: %s\n", v.Addr, v.Cluster, v.Node, v.Tier, v.Weight, v.Reason)
+			}
+		}
+	}
+	return nil
+}
+
+func cmdProblems(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	all := append(n.result.Problems, w.local[n.origin.Cluster].Problems...)
+	for _, p := range clustermesh.SortProblems(all) {
+		p.File = strings.TrimPrefix(p.File, w.dir+"/")
+		fmt.Fprintln(&w.out, p)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+// Package script runs scripts of the form "YAML in, tables out" through strait's own code: the manifest
+// decoder, the replication protocol, the plan and the socket load balancer, without gossip's sockets.
+//
+// Each testdata/*.txtar holds directories of YAML, one a cluster, and commands; see commands_test.go. The same
+// script runs on the fake load balancer and, as root, on the kernel's maps.
+package script
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/testutil"
+)
+
+// balancer is what a script needs of a load balancer.
+type balancer interface {
+	Reconcile(want []datapath.Frontend, prune bool) error
+	Frontends() ([]datapath.Frontend, error)
+}
+
+func TestFake(t *testing.T) {
+	run(t, func(*testing.T) balancer { return &socklb.Fake{} })
+}
+
+func TestKernel(t *testing.T) {
+	testutil.NeedRoot(t)
+	run(t, func(t *testing.T) balancer {
+		lb, err := socklb.Open(socklb.Config{
+			Pins: filepath.Join(testutil.BPFFS(t), "strait"), Cgroup: testutil.Cgroup(t), AllowVirtualRoot: true,
+			MaxFrontends: 1024, MaxBackends: 4096, MaxSockets: 1024, Log: testutil.Logger(t),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lb.Close() })
+		return lb
+	})
+}
+
+// run runs every script in a world of its own.
+func run(t *testing.T, open func(*testing.T) balancer) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Files:               []string{file},
+				RequireExplicitExec: true,
+				Setup: func(env *testscript.Env) error {
+					env.Values[worldKey{}] = newWorld(env.WorkDir, func() balancer { return open(t) })
+					return nil
+				},
+				Cmds: commands,
+			})
+		})
+	}
+}
