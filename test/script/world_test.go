@@ -22,7 +22,6 @@ type world struct {
 	dir   string
 	open  func() balancer
 	nodes map[clustermesh.Origin]*node
-	clock uint64
 	local map[clustermesh.ClusterName]clustermesh.Local
 	cidrs []netip.Prefix
 	out   strings.Builder // of the present command
