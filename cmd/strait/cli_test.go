@@ -1,0 +1,373 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/daemon/api"
+)
+
+var exitCases = []struct {
+	name string
+	// daemon is one of those that TestExitCodes starts.
+	daemon, args string
+	code         int
+	says         string // in stdout or stderr
+}{
+	{"all well", "well", "status", 0, "no problems"},
+	{"warnings do not count", "warning", "status", 0, "0 errors, 1 warning"},
+	{"problems", "ill", "status", 1, "1 error, 1 warning"},
+	{"problems as JSON", "ill", "status -o json", 1, `"problems"`},
+	{"not ready", "notReady", "status", 1, "✗ not ready, waiting for gossip"},
+	{"hooks off", "detached", "status", 1, "connections bypass strait"},
+	{"no daemon", "none", "status", 3, "try  start straitd"},
+	{"no plan yet", "starting", "status", 3, "strait status --wait"},
+	{"no daemon, other command", "none", "nodes", 3, "there is no socket"},
+	{"unknown command", "well", "frobnicate", 2, "strait --help"},
+	{"misspelt command", "well", "stats", 2, "try  strait status\n"},
+	{"not a socket", "file", "nodes", 3, "is not a socket"},
+	{"unknown flag", "well", "status --wat", 2, "strait status --help"},
+	{"unknown format", "well", "status -o xml", 2, `--output "xml" is none of table, json, yaml`},
+	{"too many arguments", "well", "nodes a", 2, "strait nodes --help"},
+	{"no service", "well", "explain", 2, "accepts 1 arg"},
+	{"no namespace", "well", "explain serve", 2, "write NAMESPACE/NAME, such as default/serve"},
+	{"no name", "well", "explain default/", 2, "want NAMESPACE/NAME"},
+	{"port without number", "well", "explain default/serve:", 2, "no port behind the colon"},
+	{"port on backends", "well", "backends default/serve:80", 2, "only understood by strait explain"},
+	{"service misspelt", "well", "explain default/serv", 1, "did you mean default/serve?"},
+	{"service in another namespace", "well", "backends prod/far", 1, "did you mean default/far?"},
+	{"service of no cluster", "well", "explain default/nothing-like-it", 1, "strait services"},
+	{"no such port", "well", "explain default/serve:81", 1, "53/UDP (dns), 80/TCP (http)"},
+	{"wait written with a blank", "well", "status --wait 30s", 2, "write --wait=30s"},
+	{"wait for a negative time", "well", "status --wait=-1s", 2, "above 0"},
+	{"wrong help topic", "well", "help stats", 2, "unknown command"},
+	{"no shell", "well", "completion tcsh", 2, "unknown command"},
+	{"version without daemon", "none", "version", 0, "there is no socket"},
+	{"version with daemon", "well", "version", 0, "straitd  0.1.0"},
+	{"completion", "well", "completion bash", 0, "__start_strait"},
+	{"no command", "well", "", 0, "Examples:"},
+}
+
+func TestExitCodes(t *testing.T) {
+	warning, unready, detached := wellView(), wellView(), wellView()
+	warning.Status.Problems = []api.Problem{{Object: "node a", Message: "slow", Warning: true}}
+	unready.Status.Ready, unready.Status.Waiting = false, []string{"gossip"}
+	detached.Status.Datapath.Attached = false
+	sockets := map[string]string{"none": filepath.Join(t.TempDir(), "none.sock"), "file": "golden_test.go"}
+	for name, view := range map[string]*api.View{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
+		"notReady": unready, "detached": detached} {
+		sockets[name], _ = startServer(t, view)
+	}
+	for _, c := range exitCases {
+		t.Run(c.name, func(t *testing.T) {
+			got := world(strings.Fields(c.args)...).on(sockets[c.daemon]).run(t)
+			if got.code != c.code {
+				t.Errorf("exit code %d, want %d", got.code, c.code)
+			}
+			if !strings.Contains(got.stdout+got.stderr, c.says) {
+				t.Errorf("says nothing of %q:\n%s%s", c.says, got.stdout, got.stderr)
+			}
+			if (c.code == exitUsage || c.code == exitUnknown) && got.stdout != "" {
+				t.Errorf("stdout must hold results only: %s", got.stdout)
+			}
+		})
+	}
+}
+
+func TestSocketFlagBeatsEnvironment(t *testing.T) {
+	well, _ := startServer(t, wellView())
+	if got := world("status", "--socket", well).on("/nonexistent").run(t); got.code != 0 {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// TestExamples parses every example line of every command's help as a command line.
+func TestExamples(t *testing.T) {
+	var commands []*cobra.Command
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		commands = append(commands, c)
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot(world()))
+	tried := 0
+	for _, c := range commands {
+		shownAbove := c.HasParent() && strings.Contains(c.Parent().Example, c.CommandPath())
+		if c.Example == "" && !c.Hidden && !shownAbove {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			line, _, _ = strings.Cut(line, "#")
+			line, _, _ = strings.Cut(line, ">") // the shell's part
+			words := strings.Fields(line)
+			if len(words) == 0 {
+				continue
+			}
+			tried++
+			if err := parses(words); err != nil {
+				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
+			}
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d example lines were found", tried)
+	}
+}
+
+// parses says whether the words are a command that would run.
+func parses(words []string) error {
+	if words[0] != "strait" {
+		return fmt.Errorf("does not start with strait")
+	}
+	cmd, rest, err := newRoot(world()).Find(words[1:])
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return err
+	}
+	if !cmd.Runnable() {
+		return fmt.Errorf("%s does nothing by itself", cmd.CommandPath())
+	}
+	return nil
+}
+
+func TestParsesRefusesNonsense(t *testing.T) {
+	for _, line := range []string{"strait frobnicate", "strait status --nope", "strait explain", "kubectl get pods"} {
+		if parses(strings.Fields(line)) == nil {
+			t.Errorf("%q parses", line)
+		}
+	}
+}
+
+// TestJSONRoundTrip: what -o json and -o yaml print decodes into exactly what the daemon answered.
+func TestJSONRoundTrip(t *testing.T) {
+	view := illView()
+	socket, _ := startServer(t, view)
+	backends, _ := api.NewBackendList(view, "")
+	explanation, _ := api.NewExplanation(view, "default/serve")
+	for args, want := range map[string]any{
+		"status":                api.NewStatusAnswer(view.Status),
+		"services":              api.NewServiceList(view),
+		"backends":              backends,
+		"nodes":                 api.NewNodeList(view),
+		"explain default/serve": explanation,
+	} {
+		for _, format := range []string{"json", "yaml"} {
+			out := world(append(strings.Fields(args), "-o", format)...).on(socket).run(t)
+			got := reflect.New(reflect.TypeOf(want))
+			decode := json.Unmarshal
+			if format == "yaml" {
+				decode = func(b []byte, into any) error { return yaml.UnmarshalStrict(b, into) }
+			}
+			if err := decode([]byte(out.stdout), got.Interface()); err != nil {
+				t.Fatalf("%s -o %s: %v", args, format, err)
+			}
+			// Compared as JSON, since an empty list and none are the same to a reader.
+			wantText, _ := json.Marshal(want)
+			gotText, _ := json.Marshal(got.Interface())
+			if string(gotText) != string(wantText) {
+				t.Errorf("%s -o %s:\n got %s\nwant %s", args, format, gotText, wantText)
+			}
+			if !strings.Contains(out.stdout, "cli.strait.io/v1") {
+				t.Errorf("%s -o %s has no apiVersion", args, format)
+			}
+		}
+	}
+}
+
+func TestColour(t *testing.T) {
+	socket, _ := startServer(t, illView())
+	terminal := world("status").on(socket)
+	terminal.isTerminal = true
+	withFlag := world("status", "--no-color").on(socket)
+	withFlag.isTerminal = true
+	asJSON := world("status", "-o", "json").on(socket)
+	asJSON.isTerminal = true
+	for _, c := range []struct {
+		name    string
+		env     env
+		colours bool
+	}{
+		{"terminal", terminal, true},
+		{"no terminal", world("status").on(socket), false},
+		{"NO_COLOR", terminal.with("NO_COLOR", "1"), false},
+		{"dumb terminal", terminal.with("TERM", "dumb"), false},
+		{"--no-color", withFlag, false},
+		{"JSON", asJSON, false},
+	} {
+		got := c.env.run(t).stdout
+		if strings.Contains(got, "\x1b[33m!\x1b[0m held") != c.colours || strings.ContainsRune(got, '\x1b') != c.colours {
+			t.Errorf("%s: want colours %v, got %q", c.name, c.colours, got)
+		}
+		if strings.Contains(got, "ports\x1b") {
+			t.Errorf("%s: an escape sequence came through from a message", c.name)
+		}
+	}
+}
+
+func TestASCIIHasNothingElse(t *testing.T) {
+	socket, _ := startServer(t, illView())
+	for _, args := range []string{"status", "services", "backends", "nodes", "explain default/serve"} {
+		for i, r := range world(append(strings.Fields(args), "--ascii")...).on(socket).run(t).stdout {
+			if r > 127 {
+				t.Errorf("%s --ascii: %q at byte %d", args, r, i)
+			}
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Run("until well", func(t *testing.T) {
+		socket, src := startServer(t, nil)
+		time.AfterFunc(300*time.Millisecond, func() { src.view.Store(wellView()) })
+		got := world("status", "--wait=20s").on(socket).run(t)
+		if got.code != 0 || !strings.Contains(got.stdout, "no problems") || !strings.Contains(got.stderr, "no plan yet") {
+			t.Errorf("%+v", got)
+		}
+		if n := strings.Count(got.stderr, "waiting"); n != 1 {
+			t.Errorf("said %d times what it waits for: %s", n, got.stderr)
+		}
+	})
+	t.Run("until there is a daemon", func(t *testing.T) {
+		none := filepath.Join(t.TempDir(), "none.sock")
+		started := time.Now()
+		got := world("status", "--wait=300ms").on(none).run(t)
+		if got.code != exitWaitOver || !strings.Contains(got.stderr, "there is no socket") || time.Since(started) < 300*time.Millisecond {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("runs out", func(t *testing.T) {
+		socket, _ := startServer(t, illView())
+		got := world("status", "--wait=300ms", "-o", "json").on(socket).run(t)
+		if got.code != exitWaitOver || !strings.Contains(got.stderr, "ran out") || !json.Valid([]byte(got.stdout)) {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("well at once", func(t *testing.T) {
+		socket, _ := startServer(t, wellView())
+		if got := world("status", "--wait").on(socket).run(t); got.code != 0 || got.stderr != "" {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("cannot heal", func(t *testing.T) {
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = http.Serve(l, http.NotFoundHandler()) }()
+		defer l.Close()
+		started := time.Now()
+		got := world("status", "--wait=20s").on(socket).run(t)
+		if got.code != exitUnknown || !strings.Contains(got.stderr, "not one of this strait's") || time.Since(started) > 5*time.Second {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		if code := run(ctx, world("status", "--wait=20s").on("/nonexistent/s")); code != exitInterrupted {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}
+
+func TestCompletion(t *testing.T) {
+	socket, _ := startServer(t, illView())
+	for prefix, want := range map[string][]string{
+		"default/": {"default/far", "default/peers", "default/serve"},
+		"shop/re":  {"shop/refused"},
+		"nothing":  nil,
+	} {
+		got := world("__complete", "explain", prefix).on(socket).run(t)
+		var names []string
+		for line := range strings.Lines(got.stdout) {
+			if !strings.HasPrefix(line, ":") {
+				names = append(names, strings.TrimSpace(line))
+			}
+		}
+		if !reflect.DeepEqual(names, want) || !strings.Contains(got.stdout, ":4") {
+			t.Errorf("%s: %q", prefix, got.stdout)
+		}
+	}
+	if got := world("__complete", "explain", "").on("/nonexistent/s").run(t); got.code != 0 || !strings.HasPrefix(got.stdout, ":4") {
+		t.Errorf("without a daemon: %+v", got)
+	}
+}
+
+func TestTableAligns(t *testing.T) {
+	var b strings.Builder
+	printer{w: &b}.table([]string{"A", "B", "C"}, [][]string{{"–", "✓ yes", "x"}, {"long cell", "", "y"}, {"z", "", ""}})
+	want := "A          B      C\n–          ✓ yes  x\nlong cell         y\nz\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+func TestSpellReplacesWhatASCIIHasNot(t *testing.T) {
+	for text, want := range map[string]string{"✓ zoné – a · b": "ok zon? - a - b", "! x": "warn x", "what!": "what!", "✗ y": "FAIL y"} {
+		if got := (printer{ascii: true}).spell(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestExplainMarksTheLastResort(t *testing.T) {
+	rows := explainRows(api.Frontend{Endpoints: []api.Endpoint{
+		{Tier: "node", Ready: false, Share: 1, Reason: "terminating"}, {Tier: "node", Ready: false, Reason: "not ready"}}})
+	if got := rows[0][6] + ", " + rows[1][6]; got != "! terminating, ✗ not ready" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzParseService(f *testing.F) {
+	for _, s := range []string{"default/serve", "default/serve:80", "serve", "/", "a/b/c", ":", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, arg string) {
+		service, port, err := parseService(arg)
+		if err != nil {
+			return
+		}
+		again := service
+		if port != "" {
+			again += ":" + port
+		}
+		if again != arg || strings.Count(service, "/") != 1 {
+			t.Errorf("%q became %q and %q", arg, service, port)
+		}
+	})
+}
+
+func TestOnlyPortKeepsBothFamilies(t *testing.T) {
+	s := serve()
+	v6 := s.Frontends[0]
+	v6.Addr.IP = netip.MustParseAddr("fd00::9")
+	s.Frontends = append(s.Frontends, v6)
+	for _, port := range []string{"http", "80"} {
+		if got, err := onlyPort(s, port); err != nil || len(got.Frontends) != 2 {
+			t.Errorf("%s: %d frontends, %v", port, len(got.Frontends), err)
+		}
+	}
+	if len(s.Frontends) != 3 {
+		t.Error("the service given was changed")
+	}
+}

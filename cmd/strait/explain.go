@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+const explainLong = `Explain where new connections from this node to a service go, and why: every endpoint that any
+cluster exports, by tier from near to far, with its share and the reason it is in use or left out.
+
+PORT is a port's name or number; without it every port is shown. It is the same choice as the
+kernel's map holds; where they differ, the line of the frontend says so.`
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "explain NAMESPACE/NAME[:PORT]",
+		Short:             "Say why connections to a service go where they go",
+		Long:              explainLong,
+		Example:           "  strait explain default/serve\n  strait explain default/serve:http\n  strait explain default/serve:80 -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeService,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			service, port, err := parseService(args[0])
+			if err != nil {
+				return err
+			}
+			answer, err := ask(cmd.Context(), a, func(c *api.Client, ctx context.Context) (*api.Explanation, error) {
+				return c.Explain(ctx, service)
+			})
+			if err != nil {
+				return err
+			}
+			if answer.Service, err = onlyPort(answer.Service, port); err != nil {
+				return err
+			}
+			if done, err := a.data(answer); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, answer.SeenFrom, "")
+			a.explain(p, answer.Service)
+			return nil
+		},
+	}
+}
+
+func (a *app) explain(p printer, s api.Service) {
+	addresses := make([]string, len(s.IPs))
+	for i, ip := range s.IPs {
+		addresses[i] = " " + ip.String()
+	}
+	p.line("%s · %s%s · exported by %s", s.Name, s.Type, strings.Join(addresses, ""), strings.Join(s.Exporters, ", "))
+	if len(s.Frontends) == 0 {
+		row := s.TableRow(a.now())
+		p.line("no frontend: %s", row[len(row)-1])
+	}
+	for _, f := range s.Frontends {
+		p.line("")
+		p.line("%s", frontendLine(f))
+		if len(f.Endpoints) == 0 {
+			p.line("no endpoint: no exporting cluster has a pod behind this port")
+			continue
+		}
+		p.table(explainHeader, explainRows(f))
+	}
+}
+
+// frontendLine is the verdict on one frontend: address, where connections go, and whether the kernel agrees.
+func frontendLine(f api.Frontend) string {
+	name := f.Addr.String()
+	if f.Port != "" {
+		name += " (" + f.Port + ")"
+	}
+	kernel := "kernel map agrees"
+	if !f.InKernel {
+		kernel = api.Bad + " the kernel's map differs from the plan"
+	}
+	destination := "new connections go to " + f.Destination()
+	if f.Tier == "" {
+		destination = api.Bad + " no backend, connections are refused"
+	}
+	return fmt.Sprintf("%s · %s · %s", name, destination, kernel)
+}
+
+var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
+
+// explainRows groups the endpoints by tier; a tier's name and count stand at its first endpoint only.
+func explainRows(f api.Frontend) (rows [][]string) {
+	for _, t := range f.Tiers() {
+		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, len(t.Endpoints))
+		if tier == "" {
+			tier = api.None
+		}
+		for _, e := range t.Endpoints {
+			pod, reason := e.Pod, e.Reason
+			if pod == "" {
+				pod = api.None
+			}
+			switch {
+			case !e.Ready && e.Share > 0: // terminating, as the last resort
+				reason = api.Warn + " " + reason
+			case !e.Ready:
+				reason = api.Bad + " " + reason
+			}
+			rows = append(rows, []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), pod, reason})
+			tier, ready = "", ""
+		}
+	}
+	return rows
+}

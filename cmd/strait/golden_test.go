@@ -1,0 +1,64 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+func TestGolden(t *testing.T) {
+	well, _ := startServer(t, wellView())
+	ill, _ := startServer(t, illView())
+	for _, c := range []struct {
+		name, socket string
+		args         []string
+	}{
+		{"status-well", well, []string{"status"}},
+		{"status-ill", ill, []string{"status"}},
+		{"status-ascii", ill, []string{"status", "--ascii"}},
+		{"status-json", ill, []string{"status", "-o", "json"}},
+		{"status-yaml", well, []string{"status", "-o", "yaml"}},
+		{"services", ill, []string{"services"}},
+		{"backends", ill, []string{"backends"}},
+		{"backends-one", well, []string{"backends", "default/far"}},
+		{"backends-json", ill, []string{"backends", "shop/refused", "-o", "json"}},
+		{"nodes", ill, []string{"nodes"}},
+		{"explain", well, []string{"explain", "default/serve"}},
+		{"explain-port", well, []string{"explain", "default/serve:80"}},
+		{"explain-refused", ill, []string{"explain", "shop/refused"}},
+		{"explain-mixed", ill, []string{"explain", "shop/mixed:dns", "--ascii"}},
+		{"explain-headless", well, []string{"explain", "default/peers"}},
+		{"help", well, nil},
+		{"help-explain", well, []string{"explain", "--help"}},
+		{"help-status", well, []string{"help", "status"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := world(append(c.args, "--socket", c.socket)...).run(t)
+			if strings.ContainsRune(got.stdout+got.stderr, '\x1b') {
+				t.Error("escape byte in output that is no terminal's")
+			}
+			for line := range strings.Lines(got.stdout) {
+				if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
+					t.Errorf("blanks at the end of %q", line)
+				}
+			}
+			file := filepath.Join("testdata", c.name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got.stdout), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v; make it with -update", err)
+			}
+			if got.stdout != string(want) {
+				t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got.stdout)
+			}
+		})
+	}
+}

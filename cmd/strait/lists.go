@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/l4"
+)
+
+const servicesLong = `List every service of the clusterset: its address, who exports it, how many endpoints are ready,
+and where new connections from this node go.
+
+NEW CONNECTIONS GO TO names the tier (node, zone, region, cluster, clusterset) with its share, and
+the clusters. WHY names the nearer tiers that were passed over.`
+
+func (a *app) servicesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "services",
+		Aliases:           []string{"service", "svc"},
+		Short:             "List the shared services and where connections go",
+		Long:              servicesLong,
+		Example:           "  strait services\n  strait services -o json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := ask(cmd.Context(), a, (*api.Client).Services)
+			if err != nil {
+				return err
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, list.SeenFrom, "")
+			p.table(api.Table(list.Items, a.now()))
+			if len(list.Items) == 0 {
+				a.hint("no service is shared yet: create a Service and a ServiceExport of the same name in any cluster")
+			}
+			return nil
+		},
+	}
+}
+
+const backendsLong = `List the endpoints that new connections from this node may go to, one row per frontend and
+endpoint. A frontend that refuses connections, or that the kernel does not hold like this, has a line
+below. Endpoints that get nothing are not listed: see strait explain.`
+
+func (a *app) backendsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "backends [NAMESPACE/NAME]",
+		Aliases:           []string{"backend"},
+		Short:             "List where each frontend sends connections",
+		Long:              backendsLong,
+		Example:           "  strait backends\n  strait backends default/serve\n  strait backends default/serve -o yaml",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeService,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			service, err := optionalService(args)
+			if err != nil {
+				return err
+			}
+			list, err := ask(cmd.Context(), a, func(c *api.Client, ctx context.Context) (*api.BackendList, error) {
+				return c.Backends(ctx, service)
+			})
+			if err != nil {
+				return err
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, list.SeenFrom, "")
+			p.table(api.Table(list.Items, a.now()))
+			p.doubts(list)
+			return nil
+		},
+	}
+}
+
+// doubts prints a line for each frontend that does not work as the table would have it.
+func (p printer) doubts(list *api.BackendList) {
+	var last l4.Addr
+	for _, b := range list.Items {
+		if !b.InKernel && b.Frontend != last {
+			p.line("%s %s %s: the kernel's map differs from the plan (strait status)", api.Bad, b.Service, b.Frontend)
+			last = b.Frontend
+		}
+	}
+	for _, r := range list.Refusing {
+		p.line("%s %s %s has no backend: connections are refused (strait explain %s)", api.Bad, r.Service,
+			r.Frontend, r.Service)
+	}
+}
+
+const nodesLong = `List every node of the clusterset as this node knows it.
+
+CONTACT is what gossip knows: self, alive, quiet (its daemon is down, its machine answers: its pods
+stay in use), silent, held (not heard; kept as last known), dead (its own cluster says so: its
+endpoints are withdrawn). STAMP is the epoch/version of its record. The tunnel columns are for
+nodes of other clusters when the mesh is on.`
+
+func (a *app) nodesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "nodes",
+		Aliases:           []string{"node"},
+		Short:             "List the nodes of all clusters",
+		Long:              nodesLong,
+		Example:           "  strait nodes\n  strait nodes -o json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := ask(cmd.Context(), a, (*api.Client).Nodes)
+			if err != nil {
+				return err
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, list.SeenFrom, "")
+			p.table(api.Table(list.Items, a.now()))
+			for _, n := range list.Items {
+				if len(n.Witnesses) > 0 {
+					p.line("%s %s/%s is silent, says %s", api.Warn, n.Cluster, n.Name, strings.Join(n.Witnesses, ", "))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// hint goes to stderr: stdout holds results only.
+func (a *app) hint(format string, args ...any) {
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}

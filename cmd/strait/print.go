@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/daemon/api"
+)
+
+// printer writes text results: columns aligned, glyphs coloured or spelled out, nothing that could drive
+// a terminal.
+type printer struct {
+	w     io.Writer
+	color bool
+	ascii bool
+}
+
+func (a *app) printer() printer {
+	color := a.isTerminal && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+	return printer{a.stdout, color, a.ascii}
+}
+
+// data prints an answer as JSON or YAML, if that is wanted.
+func (a *app) data(answer any) (done bool, err error) {
+	var text []byte
+	switch a.output {
+	case "json":
+		text, err = json.MarshalIndent(answer, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(answer)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("encode the answer as %s: %w", a.output, err)
+	}
+	if _, err = a.stdout.Write(text); err != nil {
+		return true, fmt.Errorf("write the answer: %w", err)
+	}
+	return true, nil
+}
+
+// line prints one line, of which a leading glyph may be coloured.
+func (p printer) line(format string, args ...any) {
+	fmt.Fprintln(p.w, p.paint(p.spell(fmt.Sprintf(format, args...))))
+}
+
+// table prints a header and rows in columns two blanks apart. The last column is not padded.
+func (p printer) table(header []string, rows [][]string) {
+	cells := [][]string{header}
+	for _, row := range rows {
+		spelled := make([]string, len(row))
+		for i, cell := range row {
+			spelled[i] = p.spell(cell)
+		}
+		cells = append(cells, spelled)
+	}
+	width := make([]int, len(header))
+	for _, row := range cells {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range cells {
+		var b strings.Builder
+		pending := 0 // blanks owed, written only if something follows
+		for i, cell := range row {
+			if cell != "" {
+				b.WriteString(strings.Repeat(" ", pending) + p.paint(cell))
+				pending = 0
+			}
+			pending += width[i] - utf8.RuneCountInString(cell) + 2
+		}
+		fmt.Fprintln(p.w, b.String())
+	}
+}
+
+// verdicts are the glyphs that may open a cell or line, with their spelling and colour (ANSI SGR).
+var verdicts = []struct{ glyph, ascii, color string }{
+	{api.OK, "ok", "32"}, {api.Warn, "warn", "33"}, {api.Bad, "FAIL", "31"}, {api.Unknown, "?", "36"},
+}
+
+var asciiText = strings.NewReplacer("–", "-", "·", "-", "…", "...", "→", "->", "✓", "ok", "✗", "FAIL")
+
+// spell makes text safe to print, and ASCII if that is wanted.
+func (p printer) spell(text string) string {
+	text = clean(text)
+	if !p.ascii {
+		return text
+	}
+	for _, v := range verdicts {
+		if rest, found := strings.CutPrefix(text, v.glyph+" "); found {
+			text = v.ascii + " " + rest
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return '?'
+		}
+		return r
+	}, asciiText.Replace(text))
+}
+
+// paint colours the verdict that opens the text.
+func (p printer) paint(text string) string {
+	if !p.color {
+		return text
+	}
+	for _, v := range verdicts {
+		for _, mark := range []string{v.glyph, v.ascii} {
+			if strings.HasPrefix(text, mark+" ") {
+				return "\x1b[" + v.color + "m" + mark + "\x1b[0m" + text[len(mark):]
+			}
+		}
+	}
+	return text
+}
+
+// clean replaces control characters: names and messages come from files and other clusters, and must not
+// be able to drive the terminal or break a line.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// header is the first line of every answer: whose view it is and how old.
+func (a *app) header(p printer, v api.Viewpoint, note string) {
+	p.line("clusterset of %s · seen from %s/%s%s · state %s old", api.Count(v.Clusters, "cluster"), v.Cluster, v.Node,
+		note, api.Age(a.now().Sub(v.Time)))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+const (
+	defaultSocket = "/run/strait/strait.sock"
+	// answerTimeout bounds one question to the daemon: it answers from memory, in milliseconds.
+	answerTimeout = 5 * time.Second
+)
+
+// env is the world as the commands see it, so that tests run them in process.
+type env struct {
+	args       []string // without the program's name
+	stdout     io.Writer
+	stderr     io.Writer
+	getenv     func(string) string
+	now        func() time.Time
+	isTerminal bool // of stdout
+}
+
+// app is one run of the program: the world and the global flags.
+type app struct {
+	env
+	socket  string
+	output  string
+	noColor bool
+	ascii   bool
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, e env) int {
+	root := newRoot(e)
+	root.SetArgs(e.args)
+	cmd, err := root.ExecuteContextC(ctx)
+	return e.report(ctx, cmd, err)
+}
+
+const rootLong = `strait shows what straitd, the daemon on this node, knows and does: which clusters it hears,
+which services they share, where new connections go, and why.
+
+Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage,
+3 could not find out, 4 --wait ran out, 130 interrupted.`
+
+const rootExample = `  strait status                   # is all well?
+  strait services                 # what is shared, and where do connections go?
+  strait explain default/serve    # why do they go there?
+  strait status --wait -o json    # for scripts: wait, then print JSON`
+
+func newRoot(e env) *cobra.Command {
+	a := &app{env: e}
+	root := &cobra.Command{
+		Use:           "strait",
+		Short:         "See what straitd knows and does on this node",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		// Our report makes the suggestion, in the layout of all errors.
+		DisableSuggestions:         true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.checkOutput() },
+	}
+	root.SetOut(e.stdout)
+	root.SetErr(e.stderr)
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), defaultSocket),
+		"`path` of straitd's unix socket (env STRAIT_SOCKET)")
+	flags.StringVarP(&a.output, "output", "o", "table", "`format` of results: table, json or yaml")
+	flags.BoolVar(&a.noColor, "no-color", false, "no colour, also on a terminal (env NO_COLOR)")
+	flags.BoolVar(&a.ascii, "ascii", false, "only ASCII characters: ok, warn, FAIL for ✓, !, ✗")
+	_ = root.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(a.statusCommand(), a.servicesCommand(), a.backendsCommand(), a.nodesCommand(),
+		a.explainCommand(), a.versionCommand())
+	addDemo(root)
+	finishBuiltins(root)
+	typeErrors(root)
+	return root
+}
+
+func (a *app) checkOutput() error {
+	switch a.output {
+	case "table", "json", "yaml":
+		return nil
+	}
+	return usageError("--output %q is none of table, json, yaml", a.output)
+}
+
+// finishBuiltins brings cobra's own commands into line with ours: an example each.
+func finishBuiltins(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Short = "Help about any command"
+			c.Example = "  strait help explain"
+			c.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args) // cobra's own answer to a wrong topic is exit code 0
+				return err
+			}
+		case "completion":
+			c.Short = "Print a shell's completion script"
+			c.Example = "  strait completion bash > /etc/bash_completion.d/strait\n  strait completion zsh"
+			// Without code of its own, cobra prints help for a wrong shell and calls it a success.
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range c.Commands() {
+				shell.Example = "  strait completion " + shell.Name()
+			}
+		}
+	}
+}
+
+// ask puts one question to the daemon, with a deadline.
+func ask[T any](ctx context.Context, a *app, question func(*api.Client, context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return question(api.NewClient(a.socket), ctx)
+}

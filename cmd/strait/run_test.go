@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.io/strait/daemon/api"
+)
+
+// source is a View that tests may change while a server answers from it.
+type source struct{ view atomic.Pointer[api.View] }
+
+func (s *source) View() *api.View { return s.view.Load() }
+
+// startServer runs a real api.Server on a new socket until the test ends.
+func startServer(t *testing.T, view *api.View) (socket string, src *source) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "strait-t-") // t.TempDir can be longer than a socket's path may be
+	if err != nil {
+		t.Fatal(err)
+	}
+	src = &source{}
+	src.view.Store(view)
+	socket = filepath.Join(dir, "strait.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- api.New(api.Config{Socket: socket}, src, nil).Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("server: %v", err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	client := api.NewClient(socket)
+	for range 500 {
+		var failure *api.Failure
+		if _, err := client.Status(t.Context()); !errors.As(err, &failure) || failure.Reason == api.Starting {
+			return socket, src
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("the server did not come up")
+	return "", nil
+}
+
+// result is what a run left.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// world is an env for tests: no environment, no terminal, a clock that stands still.
+func world(args ...string) env {
+	return env{args: args, stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
+		now: func() time.Time { return now }}
+}
+
+func (e env) with(key, value string) env {
+	before := e.getenv
+	e.getenv = func(k string) string {
+		if k == key {
+			return value
+		}
+		return before(k)
+	}
+	return e
+}
+
+func (e env) on(socket string) env { return e.with("STRAIT_SOCKET", socket) }
+
+func (e env) run(t *testing.T) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	e.stdout, e.stderr = &stdout, &stderr
+	code := run(t.Context(), e)
+	return result{code, stdout.String(), stderr.String()}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+// completionTimeout keeps the shell's Tab key quick when the daemon is not.
+const completionTimeout = time.Second
+
+// parseService reads NAMESPACE/NAME[:PORT]; port is a name or a number, "" for all.
+func parseService(arg string) (service, port string, err error) {
+	service, port, hasPort := strings.Cut(arg, ":")
+	namespace, name, hasName := strings.Cut(service, "/")
+	switch {
+	case !hasName && namespace != "":
+		return "", "", usageError("service %q names no namespace: write NAMESPACE/NAME, such as default/%s", arg, namespace)
+	case namespace == "" || name == "" || strings.Contains(name, "/"):
+		return "", "", usageError("service %q: want NAMESPACE/NAME, such as default/serve", arg)
+	case hasPort && port == "":
+		return "", "", usageError("service %q has no port behind the colon: write a port's name or number", arg)
+	}
+	return service, port, nil
+}
+
+// optionalService reads the one argument that a list may be narrowed by.
+func optionalService(args []string) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	service, port, err := parseService(args[0])
+	if err == nil && port != "" {
+		err = usageError("%q: a port is only understood by strait explain", args[0])
+	}
+	return service, err
+}
+
+// onlyPort keeps the frontends of one port, given by name or number.
+func onlyPort(s api.Service, port string) (api.Service, error) {
+	if port == "" {
+		return s, nil
+	}
+	var have []string
+	for _, f := range s.Frontends {
+		have = append(have, portText(f))
+	}
+	s.Frontends = slices.DeleteFunc(slices.Clone(s.Frontends), func(f api.Frontend) bool {
+		return f.Port != port && strconv.Itoa(int(f.Addr.Port)) != port
+	})
+	if len(s.Frontends) == 0 {
+		slices.Sort(have)
+		return s, &exitError{exitProblem, &api.Failure{
+			Reason:  api.NotFound,
+			Message: "service " + s.Name + " has no port " + port,
+			Try:     "choose one of its ports: " + strings.Join(slices.Compact(have), ", "),
+		}}
+	}
+	return s, nil
+}
+
+// portText is "80/TCP (http)".
+func portText(f api.Frontend) string {
+	text := strconv.Itoa(int(f.Addr.Port)) + "/" + f.Addr.Proto.String()
+	if f.Port != "" {
+		text += " (" + f.Port + ")"
+	}
+	return text
+}
+
+// completeService offers the names of services, as the daemon knows them. Without a daemon it offers none.
+func (a *app) completeService(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	list, err := api.NewClient(a.socket).Services(ctx)
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, s := range list.Items {
+		if strings.HasPrefix(s.Name, prefix) && clean(s.Name) == s.Name {
+			names = append(names, s.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

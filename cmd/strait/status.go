@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+// pollInterval is how often --wait asks again.
+const pollInterval = 250 * time.Millisecond
+
+const statusLong = `Show on one screen whether all is well on this node: the clusters it hears, what the kernel holds,
+and every problem with what to do about it.
+
+Exit code 0: all well (warnings allowed). 1: the daemon is not ready, or there are problems.
+3: could not find out. 4: --wait ran out.`
+
+const statusExample = `  strait status
+  strait status --wait             # wait up to 60 s until all is well
+  strait status --wait=5m
+  strait status -o json`
+
+func (a *app) statusCommand() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:               "status",
+		Short:             "Is all well? Clusters, data path, problems",
+		Long:              statusLong,
+		Example:           statusExample,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if _, err := time.ParseDuration(args[0]); err == nil && wait > 0 {
+				return usageError("status takes no argument %q: write --wait=%s", args[0], args[0])
+			}
+			return usageError("status takes no argument, got %q", args[0])
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wait < 0 {
+				return usageError("--wait=%s: want a duration above 0", wait)
+			}
+			if wait > 0 {
+				return a.waitStatus(cmd.Context(), wait)
+			}
+			status, err := ask(cmd.Context(), a, (*api.Client).Status)
+			if err != nil {
+				return err
+			}
+			return a.showStatus(status)
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until all is well, for at most `duration`")
+	cmd.Flags().Lookup("wait").NoOptDefVal = "60s"
+	return cmd
+}
+
+// showStatus prints a status; its error has the exit code and no text.
+func (a *app) showStatus(s *api.Status) error {
+	if done, err := a.data(api.NewStatusAnswer(*s)); err != nil {
+		return err
+	} else if !done {
+		a.printStatus(*s)
+	}
+	if len(obstacles(*s)) > 0 {
+		return &exitError{exitProblem, nil}
+	}
+	return nil
+}
+
+// obstacles says what keeps a node from being well; empty if nothing does. Warnings do not.
+func obstacles(s api.Status) (out []string) {
+	if !s.Ready {
+		out = append(out, "not ready, waiting for "+waitingFor(s))
+	} else if !s.Datapath.Attached {
+		out = append(out, "the socket hooks are not attached: connections bypass strait")
+	}
+	for _, p := range s.Problems {
+		if !p.Warning {
+			out = append(out, p.String())
+		}
+	}
+	return out
+}
+
+func waitingFor(s api.Status) string {
+	if len(s.Waiting) == 0 {
+		return "the first plan to be applied"
+	}
+	return strings.Join(s.Waiting, ", ")
+}
+
+// waitStatus asks until all is well, says on stderr what it waits for, once per change, and prints the last
+// status. What cannot heal by waiting ends it at once.
+func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
+	started := a.now()
+	timeUp := time.NewTimer(limit)
+	defer timeUp.Stop()
+	said := ""
+	for {
+		status, err := ask(ctx, a, (*api.Client).Status)
+		waiting := ""
+		var failure *api.Failure
+		switch {
+		case err == nil:
+			waiting = strings.Join(obstacles(*status), "; ")
+		case !errors.As(err, &failure) || failure.Reason == api.Denied || failure.Reason == api.NotStrait:
+			return err
+		default:
+			waiting = failure.Message
+		}
+		if waiting == "" {
+			return a.showStatus(status)
+		}
+		if waiting != said {
+			a.hint("waiting (%s): %s", api.Age(a.now().Sub(started)), clean(waiting))
+			said = waiting
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for straitd: %w", ctx.Err())
+		case <-timeUp.C:
+			return a.waitOver(limit, status, err)
+		case <-time.After(min(pollInterval, limit)):
+		}
+	}
+}
+
+// waitOver prints what there is, and turns its outcome into "--wait ran out".
+func (a *app) waitOver(limit time.Duration, status *api.Status, err error) error {
+	if err != nil {
+		return &exitError{exitWaitOver, err}
+	}
+	var exit *exitError
+	if err := a.showStatus(status); !errors.As(err, &exit) {
+		return err
+	}
+	a.hint("--wait=%s ran out", limit)
+	return &exitError{exitWaitOver, nil}
+}
+
+func (a *app) printStatus(s api.Status) {
+	p := a.printer()
+	note := ""
+	if s.Leader {
+		note = " (leader)"
+	}
+	a.header(p, s.Viewpoint(), note)
+	p.table(api.Table(s.Clusters, a.now()))
+	for _, c := range s.Clusters {
+		if c.State == "held" && !slices.ContainsFunc(s.Problems, func(o api.Problem) bool {
+			return o.Object == "cluster "+c.Name
+		}) {
+			p.line("%s %s", api.Warn, heldLine(c, a.now()))
+		}
+	}
+	p.line("data path  %s", datapathLine(s.Datapath))
+	p.line("applied    %s · straitd %s", appliedText(s, a.now()), s.Version)
+	if len(s.Waiting) > 0 || !s.Ready {
+		glyph := api.Warn
+		if !s.Ready {
+			glyph = api.Bad + " not ready,"
+		}
+		p.line("%s waiting for %s", glyph, waitingFor(s))
+	}
+	if s.Ready && !s.Datapath.Attached {
+		p.line("%s the socket hooks are not attached: connections bypass strait", api.Bad)
+	}
+	p.features(s.Datapath.Features)
+	p.problems(s.Problems)
+}
+
+func heldLine(c api.Cluster, now time.Time) string {
+	heard := "not been heard since this straitd started"
+	if !c.Heard.IsZero() {
+		heard = "not been heard for " + api.Age(now.Sub(c.Heard))
+	}
+	return fmt.Sprintf("cluster %s has %s: its %s and %s are kept as last known", c.Name, heard,
+		api.Count(c.Exports, "export"), api.Count(c.Endpoints, "endpoint"))
+}
+
+func datapathLine(d api.Datapath) string {
+	attached := "not attached"
+	if d.Attached {
+		attached = "attached to " + d.Cgroup
+	}
+	return fmt.Sprintf("%s · %s · %s · mesh %s · pins %s", attached, api.Count(d.Frontends, "frontend"),
+		api.Count(d.Backends, "backend"), d.Mesh, d.Pins)
+}
+
+func appliedText(s api.Status, now time.Time) string {
+	if s.Applied.IsZero() {
+		return "never"
+	}
+	return api.Age(now.Sub(s.Applied)) + " ago"
+}
+
+// features prints what the kernel lacks, with what strait does instead.
+func (p printer) features(all []api.Feature) {
+	missing := 0
+	for _, f := range all {
+		if f.OK {
+			continue
+		}
+		missing++
+		since := ""
+		if f.Since != "" {
+			since = " (in Linux " + f.Since + ")"
+		}
+		if f.Without == "" {
+			p.line("%s kernel has no %s%s: strait cannot run without it", api.Bad, f.Name, since)
+			continue
+		}
+		p.line("%s kernel has no %s%s: %s", api.Warn, f.Name, since, f.Without)
+	}
+	if missing == 0 && len(all) > 0 {
+		p.line("kernel     has every feature that strait can use (%d probed)", len(all))
+	}
+}
+
+// problems prints each problem with where it is and what to try, errors first, then their number.
+func (p printer) problems(all []api.Problem) {
+	errorCount := 0
+	for _, warnings := range []bool{false, true} {
+		for _, o := range all {
+			if o.Warning != warnings {
+				continue
+			}
+			if !o.Warning {
+				errorCount++
+			}
+			p.line("%s %s", o.Glyph(), o)
+			if o.Try != "" {
+				p.line("  try  %s", o.Try)
+			}
+		}
+	}
+	if len(all) == 0 {
+		p.line("%s no problems", api.OK)
+		return
+	}
+	p.line("%s, %s", api.Count(errorCount, "error"), api.Count(len(all)-errorCount, "warning"))
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/l4"
+)
+
+// now is the moment of all tests; the sample's times are relative to it.
+var now = time.Date(2026, 11, 20, 14, 2, 11, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+func frontend(s string) l4.Addr {
+	a, err := l4.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// wellView is a clusterset in which all is well.
+func wellView() *api.View {
+	return &api.View{
+		Status: api.Status{
+			Cluster: "us-east", Node: "us-east-n1", Version: "0.1.0", Leader: true, Ready: true, Origins: 9,
+			Time: ago(400 * time.Millisecond), Applied: ago(95 * time.Second),
+			Clusters: []api.Cluster{
+				{Name: "eu-central", State: "joined", Nodes: 2, Alive: 2, Exports: 2, Endpoints: 4, Heard: ago(300 * time.Millisecond)},
+				{Name: "us-east", State: "here", Nodes: 2, Alive: 2, Exports: 2, Endpoints: 3, Heard: now},
+			},
+			Datapath: api.Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Pins: "/sys/fs/bpf/strait", Frontends: 3,
+				Backends: 4, Mesh: "kernel", Features: []api.Feature{{Name: "bpf_set_retval", OK: true, Since: "5.18"}}},
+		},
+		Services: []api.Service{serve(), far(), headless()},
+		Nodes:    nodes(),
+	}
+}
+
+func serve() api.Service {
+	endpoints := []api.Endpoint{
+		{Addr: addrPort("10.1.0.11:8080"), Cluster: "us-east", Node: "us-east-n1", Pod: "serve-a", Zone: "us-east-1a",
+			Region: "us-east", Tier: "node", Ready: false, Reason: "pod is not ready"},
+		{Addr: addrPort("10.1.1.12:8080"), Cluster: "us-east", Node: "us-east-n2", Pod: "serve-b", Zone: "us-east-1a",
+			Region: "us-east", Tier: "zone", Ready: true, Weight: 65536, Share: 0.5, Reason: "nearest tier with a ready endpoint"},
+		{Addr: addrPort("10.1.1.13:8080"), Cluster: "us-east", Node: "us-east-n2", Pod: "serve-c", Zone: "us-east-1a",
+			Region: "us-east", Tier: "zone", Ready: true, Weight: 65536, Share: 0.5, Reason: "nearest tier with a ready endpoint"},
+		{Addr: addrPort("10.3.0.11:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "serve-x",
+			Region: "eu-central", Tier: "clusterset", Ready: true, Reason: "standby: tier zone has ready endpoints"},
+	}
+	return api.Service{Name: "default/serve", Type: "ClusterSetIP", IPs: []netip.Addr{netip.MustParseAddr("241.7.3.9")},
+		Exporters: []string{"us-east", "eu-central"}, Frontends: []api.Frontend{
+			{Addr: frontend("241.7.3.9:80/TCP"), Port: "http", Tier: "zone", InKernel: true, Endpoints: endpoints},
+			{Addr: frontend("241.7.3.9:53/UDP"), Port: "dns", Tier: "zone", InKernel: true, Endpoints: endpoints},
+		}}
+}
+
+func far() api.Service {
+	return api.Service{Name: "default/far", Type: "ClusterSetIP", IPs: []netip.Addr{netip.MustParseAddr("241.200.1.1")},
+		Exporters: []string{"eu-central"}, Frontends: []api.Frontend{{
+			Addr: frontend("241.200.1.1:80/TCP"), Tier: "clusterset", InKernel: true, Endpoints: []api.Endpoint{
+				{Addr: addrPort("10.3.0.21:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "far-x", Tier: "clusterset",
+					Ready: true, Weight: 65536, Share: 2.0 / 3, Reason: "nearest tier with a ready endpoint"},
+				{Addr: addrPort("10.3.0.22:8080"), Cluster: "eu-central", Tier: "clusterset",
+					Ready: true, Weight: 32768, Share: 1.0 / 3, Reason: "nearest tier with a ready endpoint"},
+			}}}}
+}
+
+func headless() api.Service {
+	return api.Service{Name: "default/peers", Type: "Headless", Exporters: []string{"us-east"}}
+}
+
+func nodes() []api.Node {
+	node := func(cluster, name, contact, ip, pods string, heard time.Time) api.Node {
+		return api.Node{Cluster: cluster, Name: name, Contact: contact, Zone: cluster + "-1a", Region: cluster,
+			Addresses: []netip.Addr{netip.MustParseAddr(ip)}, Prefixes: []netip.Prefix{netip.MustParsePrefix(pods)},
+			Endpoints: 2, Stamp: "1763647000/12", Heard: heard}
+	}
+	remote := node("eu-central", "eu-central-n1", "alive", "203.0.113.1", "10.3.0.0/24", ago(300*time.Millisecond))
+	remote.Tunnel = &api.Tunnel{Underlay: addrPort("203.0.113.1:51820"), Handshake: ago(41 * time.Second),
+		Sent: 1288490189, Received: 980}
+	quiet := node("eu-central", "eu-central-n2", "quiet", "203.0.113.2", "10.3.1.0/24", ago(6*time.Minute+12*time.Second))
+	quiet.Tunnel = &api.Tunnel{Underlay: addrPort("203.0.113.2:51820")}
+	return []api.Node{node("us-east", "us-east-n1", "self", "198.51.100.1", "10.1.0.0/24", now),
+		node("us-east", "us-east-n2", "alive", "198.51.100.2", "10.1.1.0/24", ago(200*time.Millisecond)), remote, quiet}
+}
+
+// illView has one of everything that can be wrong, and a name that tries to drive the terminal.
+func illView() *api.View {
+	v := wellView()
+	v.Status.Clusters = append(v.Status.Clusters,
+		api.Cluster{Name: "us-west", State: "held", Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)})
+	v.Status.Waiting = []string{"records of cluster us-west"}
+	v.Status.Datapath.Features = append(v.Status.Datapath.Features,
+		api.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
+		api.Feature{Name: "CO-RE", Since: "5.10"})
+	v.Status.Problems = []api.Problem{
+		{Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
+			"export, of us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
+		{Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
+			Message: "has no ports\x1b[31m", Try: "add a port"},
+	}
+	refused := far()
+	refused.Name = "shop/refused"
+	refused.Frontends[0] = api.Frontend{Addr: frontend("[fd00::9]:80/TCP"), InKernel: false}
+	mixed := serve()
+	mixed.Name = "shop/mixed"
+	mixed.Frontends[0].InKernel = false
+	mixed.Frontends[1].Tier = ""
+	mixed.Frontends[1].Endpoints = mixed.Frontends[1].Endpoints[:1]
+	v.Services = append(v.Services, refused, mixed)
+	dead := v.Nodes[3]
+	dead.Cluster, dead.Name, dead.Contact, dead.Dead, dead.Tunnel = "us-west", "us-west-n1", "silent", true, nil
+	dead.Witnesses, dead.Heard = []string{"us-west/us-west-n2", "us-east/us-east-n2"}, time.Time{}
+	v.Nodes = append(v.Nodes, dead)
+	return v
+}

@@ -1,0 +1,175 @@
+// Package demo is `strait demo`: a whole clusterset on this machine, with real daemons, on which a
+// scenario is played and its expectations are checked.
+//
+// Inputs are flags and the binary straitd next to this one; outputs are tables, JSON and an exit code, and
+// a machine as it was. The lab is made by package lab, the calls by package traffic. It talks to daemons
+// only as a user could: files, the API socket, pinned maps.
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/demo/lab"
+	"strait.io/strait/demo/traffic"
+)
+
+const long = `demo makes a clusterset on this machine: three clusters of two nodes, each node a network namespace
+with its own cgroup, its own BPF pins and its own straitd, joined by a routed network. It then plays eight
+steps on it: pods go and come, a machine dies, a cluster is cut off, daemons are killed; and calls a
+Service from a pod and from the node itself all the while.
+
+One call is one new connection with one second in all and no retry. A call fails the demo unless it was made
+between the change of step 2 or 4 and the moment that the change is in force everywhere.
+
+Everything is made in the directory --dir and in namespaces of its own; all of it is removed at the end, on
+an error and on Ctrl-C. Must run as root.`
+
+const example = `  strait demo
+  strait demo --keep                # leave it up and print commands to try
+  strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
+  strait demo down                  # remove what --keep left
+  strait demo --clusters 5 --nodes 3 --json result.json`
+
+// options are the flags of `strait demo`.
+type options struct {
+	size lab.Size
+	dir  string
+	keep bool
+	json string
+}
+
+// Command returns the command `demo` with all below it.
+func Command() *cobra.Command {
+	o := &options{}
+	c := &cobra.Command{
+		Use:     "demo",
+		Short:   "Make three clusters on this machine and show what strait does, in two minutes",
+		Long:    long,
+		Example: example,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, *o) },
+	}
+	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo; it is made, and removed at the end")
+	f := c.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try")
+	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
+	f.IntVar(&o.size.Clusters, "clusters", 3, fmt.Sprintf("`number` of clusters, 2 to %d", len(lab.ClusterNames)))
+	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d", lab.MaxNodes))
+	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand())
+	return c
+}
+
+func downCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove what `strait demo --keep`, or a demo that was killed, left",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return errors.New("namespaces and cgroups are root's: run `strait demo down` as root")
+			}
+			l, err := lab.Open(o.dir, nil)
+			if errors.Is(err, lab.ErrNone) {
+				n, err := lab.RemoveByName(cmd.Context(), o.dir)
+				if err == nil {
+					fmt.Fprintf(cmd.OutOrStdout(), "no demo in %s; removed %d namespaces of others\n", o.dir, n)
+				}
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			if err := l.TearDown(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "removed the demo in", o.dir)
+			return nil
+		},
+	}
+}
+
+func execCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec NODE[/POD] -- COMMAND…",
+		Short: "Run a command on a node of the demo, or in one of its pods (serve, client, far)",
+		Example: `  strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
+  strait demo exec us-east-1 -- ip route`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := lab.Open(o.dir, nil)
+			if errors.Is(err, lab.ErrNone) {
+				return fmt.Errorf("%w (%s): start one with `strait demo --keep`", err, o.dir)
+			}
+			if err != nil {
+				return err
+			}
+			place, err := l.Find(args[0])
+			if err != nil {
+				return err
+			}
+			return l.Become(place, args[1:])
+		},
+	}
+}
+
+// enterCommand is how lab starts a process that needs the node's resolv.conf.
+func enterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "enter RESOLVCONF COMMAND…", Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return lab.Enter(args[0], args[1:]) },
+	}
+}
+
+func serveCommand() *cobra.Command {
+	var h traffic.Hello
+	var addr string
+	c := &cobra.Command{
+		Use: "serve", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if h.Address, err = netip.ParseAddr(addr); err != nil {
+				return fmt.Errorf("--address: %w", err)
+			}
+			return traffic.Serve(cmd.Context(), h)
+		},
+	}
+	c.Flags().StringVar(&h.Cluster, "cluster", "", "cluster to answer with")
+	c.Flags().StringVar(&h.Node, "node", "", "node to answer with")
+	c.Flags().StringVar(&h.Pod, "pod", "", "pod to answer with")
+	c.Flags().StringVar(&addr, "address", "", "address to listen on and to answer with")
+	return c
+}
+
+func clientCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "client", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGPIPE) // the demo may be gone before the last report
+			return traffic.RunClient(cmd.Context(), os.Stdin, os.Stdout)
+		},
+	}
+}
+
+// binaries are the programs that the demo runs.
+type binaries struct{ strait, straitd string }
+
+// findBinaries finds this program, and straitd next to it.
+func findBinaries() (binaries, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return binaries{}, fmt.Errorf("find own program: %w", err)
+	}
+	b := binaries{self, filepath.Join(filepath.Dir(self), "straitd")}
+	if _, err := os.Stat(b.straitd); err != nil {
+		return b, fmt.Errorf("straitd is not next to %s: build both with `make build`", self)
+	}
+	return b, nil
+}

@@ -1,0 +1,153 @@
+package demo
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/demo/lab"
+	"strait.io/strait/install/examples"
+)
+
+// clustersetCIDR is the range of ClusterSetIPs in the demo.
+const clustersetCIDR = "241.0.0.0/8"
+
+// Ports of straitd on a node, the same on each.
+const (
+	gossipPort    = 7946
+	wireguardPort = 51820
+	metricsPort   = 9964
+	dnsPort       = 53
+)
+
+// exampleCluster describes a cluster of the lab to the writer of YAML.
+func exampleCluster(t lab.Topology, c lab.Cluster) examples.Cluster {
+	out := examples.Cluster{
+		Name:   c.Name,
+		Region: c.Name + "-1",
+		Index:  c.Index,
+		Nodes:  len(c.Nodes),
+		Far:    c.Index == len(t.Clusters),
+	}
+	for _, e := range examples.Serve(len(c.Nodes)) {
+		if e.Name == c.Name {
+			out.Region = e.Region
+		}
+	}
+	return out
+}
+
+// setReady changes the readiness of the endpoint with an address in the YAML of an EndpointSlice, as a
+// person would: the first "ready:" below the address.
+func setReady(text string, addr netip.Addr, ready bool) (string, error) {
+	lines := strings.SplitAfter(text, "\n")
+	found := false
+	for i, line := range lines {
+		word := strings.TrimSpace(line)
+		found = found || word == "- "+addr.String()
+		if found && strings.HasPrefix(word, "ready:") {
+			lines[i] = strings.Replace(line, word, fmt.Sprintf("ready: %t", ready), 1)
+			return strings.Join(lines, ""), nil
+		}
+	}
+	return "", fmt.Errorf("no endpoint %s with a line \"ready:\" in the YAML", addr)
+}
+
+// writeFile replaces a file as a whole: a reader sees the old text or the new.
+func writeFile(path, text string, mode os.FileMode) error {
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	if err := os.WriteFile(tmp, []byte(text), mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func manifestDir(l *lab.Lab, cluster string) string {
+	return filepath.Join(l.Dir, cluster, "manifests")
+}
+
+func configFile(l *lab.Lab, node string) string {
+	return filepath.Join(l.NodeDir(node), "straitd.yaml")
+}
+
+func logFile(l *lab.Lab, node string) string { return filepath.Join(l.NodeDir(node), "straitd.log") }
+
+func socketFile(l *lab.Lab, node string) string {
+	return filepath.Join(l.NodeDir(node), "run", "strait.sock")
+}
+
+// writeInput puts all that the daemons read into the lab's directory: YAML per cluster, a config per
+// node, and the gossip key.
+func writeInput(l *lab.Lab) error {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return fmt.Errorf("make gossip key: %w", err)
+	}
+	if err := writeFile(filepath.Join(l.Dir, "gossip.key"), base64.StdEncoding.EncodeToString(key)+"\n", 0o600); err != nil {
+		return err
+	}
+	for _, c := range l.Clusters {
+		dir := manifestDir(l, c.Name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory of cluster %s: %w", c.Name, err)
+		}
+		for name, text := range examples.Files(exampleCluster(l.Topology, c)) {
+			if err := writeFile(filepath.Join(dir, name), text, 0o644); err != nil {
+				return err
+			}
+		}
+		for _, n := range c.Nodes {
+			text, err := yaml.Marshal(nodeConfig(l, n))
+			if err != nil {
+				return fmt.Errorf("encode config of node %s: %w", n.Name, err)
+			}
+			if err := writeFile(configFile(l, n.Name), string(text), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodeConfig is the straitd configuration of a node. See docs/configuration.md.
+func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
+	at := func(a netip.Addr, port uint16) string { return netip.AddrPortFrom(a, port).String() }
+	var seeds []string
+	for _, c := range l.Clusters {
+		seeds = append(seeds, at(c.Nodes[0].Underlay.Addr(), gossipPort))
+	}
+	return map[string]any{
+		"cluster":         n.Cluster,
+		"node":            n.Name,
+		"source":          map[string]any{"manifest": manifestDir(l, n.Cluster)},
+		"stateDir":        filepath.Join(l.NodeDir(n.Name), "state"),
+		"runDir":          filepath.Dir(socketFile(l, n.Name)),
+		"clustersetCIDRs": []string{clustersetCIDR},
+		"bpf": map[string]any{
+			"pins":             l.Pins(n.Name),
+			"cgroup":           l.Cgroup(n.Name),
+			"allowVirtualRoot": true, // one cgroup per node, on one machine
+			"maxFrontends":     4096,
+			"maxBackends":      16384,
+			"maxSockets":       16384,
+		},
+		"gossip": map[string]any{
+			"bind":    at(n.Underlay.Addr(), gossipPort),
+			"seeds":   seeds,
+			"keyFile": filepath.Join(l.Dir, "gossip.key"),
+		},
+		"mesh":    map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort},
+		"dns":     map[string]any{"listen": []string{at(n.Gateway, dnsPort)}},
+		"metrics": map[string]any{"listen": at(n.Underlay.Addr(), metricsPort)},
+		"log":     map[string]any{"level": "info", "format": "text"},
+	}
+}

@@ -1,0 +1,212 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/demo/lab"
+)
+
+// kernelMaps reads what the kernel of each node holds, past the daemons: they may be dead.
+type kernelMaps struct {
+	lab *lab.Lab
+}
+
+func (m kernelMaps) read(node string) ([]datapath.Frontend, error) {
+	fs, err := socklb.Read(m.lab.Pins(node))
+	if err != nil {
+		return nil, fmt.Errorf("read maps of node %s: %w", node, err)
+	}
+	// For a moment after its start a daemon has a frontend of its own, to test that hooks are hit.
+	return slices.DeleteFunc(fs, func(f datapath.Frontend) bool { return f.Addr.IP.IsLoopback() }), nil
+}
+
+// snapshot is what the maps of each node hold.
+type snapshot map[string][]datapath.Frontend
+
+func (m kernelMaps) snapshot(nodes []lab.Node) (snapshot, error) {
+	s := snapshot{}
+	for _, n := range nodes {
+		fs, err := m.read(n.Name)
+		if err != nil {
+			return nil, err
+		}
+		s[n.Name] = fs
+	}
+	return s, nil
+}
+
+// holds reports that a frontend sends traffic to the address.
+func holds(fs []datapath.Frontend, addr netip.Addr) bool {
+	return slices.ContainsFunc(fs, func(f datapath.Frontend) bool {
+		return slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool { return b.IP == addr })
+	})
+}
+
+// holdsAny reports that a frontend sends traffic to one of the addresses.
+func holdsAny(fs []datapath.Frontend, addrs []netip.Addr) bool {
+	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return holds(fs, a) })
+}
+
+// difference says in a few words how what a node holds differs from what it held; empty if it does not.
+func difference(node string, held, holds []datapath.Frontend) string {
+	c := datapath.DiffFrontends(held, holds)
+	switch {
+	case len(c.Put) > 0:
+		return fmt.Sprintf("%s now sends %s to %s", node, c.Put[0].Addr, backendsText(c.Put[0].Backends))
+	case len(c.Remove) > 0:
+		return fmt.Sprintf("%s lost %s", node, c.Remove[0].Addr)
+	}
+	return ""
+}
+
+func backendsText(bs []datapath.Backend) string {
+	if len(bs) == 0 {
+		return "nobody"
+	}
+	text := ""
+	for i, b := range bs {
+		if i > 0 {
+			text += " "
+		}
+		text += b.AddrPort().String()
+	}
+	return text
+}
+
+// compare says in a few words what is wrong with what a node holds, given what it held; empty if nothing.
+type compare func(node string, held, holds []datapath.Frontend) string
+
+// differences compares the nodes' maps with a snapshot.
+func (m kernelMaps) differences(was snapshot, with compare) []string {
+	var out []string
+	for node, held := range was {
+		fs, err := m.read(node)
+		if err != nil {
+			out = append(out, err.Error())
+		} else if d := with(node, held, fs); d != "" {
+			out = append(out, d)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// withdrawal says whether a node has lost something that still works while a cluster is cut off: a backend
+// on its own side of the cut, or the last one of a frontend. A backend beyond the cut may be ranked behind
+// others beyond it, once it is known not to answer.
+func withdrawal(t lab.Topology, cut string) compare {
+	clusterOf := func(a netip.Addr) string {
+		for _, n := range t.Nodes() {
+			if n.PodCIDR.Contains(a) {
+				return n.Cluster
+			}
+		}
+		return ""
+	}
+	return func(node string, held, now []datapath.Frontend) string {
+		place := slices.IndexFunc(t.Nodes(), func(n lab.Node) bool { return n.Name == node })
+		inCut := t.Nodes()[place].Cluster == cut
+		for _, f := range held {
+			i := slices.IndexFunc(now, func(g datapath.Frontend) bool { return g.Addr == f.Addr })
+			if i < 0 || len(now[i].Backends) == 0 {
+				return fmt.Sprintf("%s lost all of %s", node, f.Addr)
+			}
+			for _, b := range f.Backends {
+				sameSide := (clusterOf(b.IP) == cut) == inCut
+				if sameSide && !holds(now[i:i+1], b.IP) {
+					return fmt.Sprintf("%s withdrew %s of %s", node, b.AddrPort(), f.Addr)
+				}
+			}
+		}
+		return ""
+	}
+}
+
+// equalAgain waits until the maps are as in a snapshot, and returns how they still differ.
+func (m kernelMaps) equalAgain(ctx context.Context, was snapshot, limit time.Duration) []string {
+	var faults []string
+	_ = poll(ctx, limit, 5*time.Millisecond, func() bool { // faults tell how it ended
+		faults = m.differences(was, difference)
+		return len(faults) == 0
+	})
+	return faults
+}
+
+// when waits until a condition on the maps holds on every node, and returns the moment at which the last
+// of them was seen to; errNever after the limit.
+func (m kernelMaps) when(ctx context.Context, nodes []lab.Node, limit time.Duration, cond func(lab.Node, []datapath.Frontend) bool) (time.Time, error) {
+	var mu sync.Mutex
+	var last time.Time
+	var g errgroup.Group
+	for _, n := range nodes {
+		g.Go(func() error {
+			var failure error
+			err := poll(ctx, limit, 2*time.Millisecond, func() bool {
+				fs, err := m.read(n.Name)
+				failure = err
+				return err == nil && cond(n, fs)
+			})
+			if err != nil && failure != nil {
+				return failure
+			}
+			if err != nil {
+				return fmt.Errorf("maps of node %s: %w", n.Name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if now := time.Now(); now.After(last) {
+				last = now
+			}
+			return nil
+		})
+	}
+	return last, g.Wait()
+}
+
+// guard watches that maps stay as they are.
+type guard struct {
+	stop  context.CancelFunc
+	done  chan struct{}
+	fault map[string]bool
+	order []string
+	reads int
+}
+
+// guard starts to compare the maps with a snapshot, over and over, until stopped.
+func (m kernelMaps) guard(ctx context.Context, was snapshot, with compare) *guard {
+	ctx, stop := context.WithCancel(ctx)
+	g := &guard{stop: stop, done: make(chan struct{}), fault: map[string]bool{}}
+	begun := time.Now()
+	go func() {
+		defer close(g.done)
+		for {
+			g.reads++
+			for _, d := range m.differences(was, with) {
+				if !g.fault[d] {
+					g.fault[d] = true
+					g.order = append(g.order, fmt.Sprintf("after %s: %s", time.Since(begun).Round(10*time.Millisecond), d))
+				}
+			}
+			if sleep(ctx, 100*time.Millisecond) != nil {
+				return
+			}
+		}
+	}()
+	return g
+}
+
+// end stops the guard and returns what it saw change.
+func (g *guard) end() []string {
+	g.stop()
+	<-g.done
+	return g.order
+}

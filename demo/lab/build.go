@@ -1,0 +1,191 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+)
+
+// addRouters makes the core and a region router per cluster. The core knows the nodes' networks and no
+// pod's: only a tunnel carries pods' packets between clusters.
+func (l *Lab) addRouters() error {
+	if err := addNS(core); err != nil {
+		return err
+	}
+	if err := makeRouter(core); err != nil {
+		return err
+	}
+	for _, c := range l.Clusters {
+		ns := c.routerNS()
+		if err := addNS(ns); err != nil {
+			return err
+		}
+		if err := makeRouter(ns); err != nil {
+			return err
+		}
+		if err := addCable(end{ns: ns, link: "core"}, end{ns: core, link: c.Name}); err != nil {
+			return err
+		}
+		if err := l.connect(c); err != nil {
+			return err
+		}
+		err := withHandle(ns, func(h *netlink.Handle) error {
+			return addBridge(h, "nodes0", netip.PrefixFrom(c.Gateway, c.Underlay.Bits()))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Cluster) uplink() (coreSide, regionSide netip.Prefix) {
+	first := c.Uplink.Addr().Next()
+	return netip.PrefixFrom(first, c.Uplink.Bits()), netip.PrefixFrom(first.Next(), c.Uplink.Bits())
+}
+
+// connect gives both ends of a cluster's uplink their addresses and routes.
+func (l *Lab) connect(c Cluster) error {
+	coreSide, regionSide := c.uplink()
+	err := withHandle(core, func(h *netlink.Handle) error {
+		if err := addAddr(h, c.Name, coreSide); err != nil {
+			return err
+		}
+		return addRoute(h, c.Underlay, regionSide.Addr())
+	})
+	if err != nil {
+		return err
+	}
+	return withHandle(c.routerNS(), func(h *netlink.Handle) error {
+		if err := addAddr(h, "core", regionSide); err != nil {
+			return err
+		}
+		return addRoute(h, netip.Prefix{}, coreSide.Addr())
+	})
+}
+
+// Cut takes a cluster's uplink down: its nodes still hear one another, and nobody else.
+func (l *Lab) Cut(c Cluster) error {
+	return withHandle(c.routerNS(), func(h *netlink.Handle) error { return setDown(h, "core") })
+}
+
+// Heal is the inverse of Cut. The default route went with the link.
+func (l *Lab) Heal(c Cluster) error {
+	return withHandle(c.routerNS(), func(h *netlink.Handle) error {
+		if err := setUp(h, "core"); err != nil {
+			return err
+		}
+		coreSide, _ := c.uplink()
+		return addRoute(h, netip.Prefix{}, coreSide.Addr())
+	})
+}
+
+// AddNode makes a node with its pods: namespaces, bridge, cables, cgroups, directories.
+func (l *Lab) AddNode(c Cluster, n Node) error {
+	ns := Place{Node: n.Name}.NetNS()
+	children := []string{"straitd", "host"}
+	for _, p := range n.Pods {
+		children = append(children, "pod-"+p.Kind)
+	}
+	if err := makeCgroups(l.Cgroup(n.Name), children...); err != nil {
+		return err
+	}
+	if err := l.makeNodeDir(c, n); err != nil {
+		return err
+	}
+	if err := addNS(ns); err != nil {
+		return err
+	}
+	if err := makeRouter(ns); err != nil {
+		return err
+	}
+	cable := end{ns: ns, link: "eth0", mac: macOf(n.Underlay.Addr())}
+	if err := addCable(cable, end{ns: c.routerNS(), link: n.Name, bridge: "nodes0"}); err != nil {
+		return err
+	}
+	err := withHandle(ns, func(h *netlink.Handle) error {
+		if err := addAddr(h, "eth0", n.Underlay); err != nil {
+			return err
+		}
+		if err := addRoute(h, netip.Prefix{}, n.Router); err != nil {
+			return err
+		}
+		return addBridge(h, "pods0", netip.PrefixFrom(n.Gateway, n.PodCIDR.Bits()))
+	})
+	if err != nil {
+		return err
+	}
+	// Within a cluster the network routes pods, as a CNI would have it.
+	err = withHandle(c.routerNS(), func(h *netlink.Handle) error { return addRoute(h, n.PodCIDR, n.Underlay.Addr()) })
+	if err != nil {
+		return err
+	}
+	for _, p := range n.Pods {
+		if err := addPod(n, p); err != nil {
+			return fmt.Errorf("make pod %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (l *Lab) makeNodeDir(c Cluster, n Node) error {
+	for _, d := range []string{"state", "run"} {
+		if err := os.MkdirAll(filepath.Join(l.NodeDir(n.Name), d), 0o700); err != nil {
+			return fmt.Errorf("make directory of the node: %w", err)
+		}
+	}
+	if err := os.WriteFile(l.resolvFile(n.Name), []byte(resolvText(c.Resolvers(n))), 0o644); err != nil {
+		return fmt.Errorf("write resolv.conf of the node: %w", err)
+	}
+	return nil
+}
+
+func addPod(n Node, p Pod) error {
+	ns := Place{n.Name, p.Kind}.NetNS()
+	if err := addNS(ns); err != nil {
+		return err
+	}
+	node := end{ns: Place{Node: n.Name}.NetNS(), link: "pod-" + p.Kind, bridge: "pods0"}
+	if err := addCable(end{ns: ns, link: "eth0"}, node); err != nil {
+		return err
+	}
+	return withHandle(ns, func(h *netlink.Handle) error {
+		if err := addAddr(h, "eth0", netip.PrefixFrom(p.Addr, n.PodCIDR.Bits())); err != nil {
+			return err
+		}
+		return addRoute(h, netip.Prefix{}, n.Gateway)
+	})
+}
+
+// PowerOff is a node's sudden death: its cable goes dead and everything on it is killed. What it held in
+// memory is still there, as nobody can see, until Remove.
+func (l *Lab) PowerOff(ctx context.Context, n Node) error {
+	err := withHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error { return setDown(h, n.Name) })
+	if err != nil {
+		return err
+	}
+	return killCgroup(ctx, l.Cgroup(n.Name))
+}
+
+// Remove takes a powered-off node away: all but what it has on disk. AddNode brings it back, as a
+// machine that boots.
+func (l *Lab) Remove(n Node) error {
+	errs := []error{os.RemoveAll(l.Pins(n.Name)), os.RemoveAll(filepath.Join(l.NodeDir(n.Name), "run"))}
+	for _, p := range n.Pods {
+		errs = append(errs, removeNS(Place{n.Name, p.Kind}.NetNS()))
+	}
+	err := withHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error {
+		link, err := h.LinkByName(n.Name)
+		if err != nil {
+			return fmt.Errorf("find link %s: %w", n.Name, err)
+		}
+		return h.LinkDel(link)
+	})
+	errs = append(errs, err, removeNS(Place{Node: n.Name}.NetNS()), removeSocket(n.Device), removeCgroup(l.Cgroup(n.Name)))
+	return errors.Join(errs...)
+}

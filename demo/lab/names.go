@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"os"
+	"regexp"
+	"strings"
+)
+
+// core is the namespace of the router that joins the regions.
+const core = "strait-core"
+
+// NetNS is the name of the place's network namespace, as `ip netns` shows it.
+func (p Place) NetNS() string {
+	if p.Pod == "" {
+		return "strait-" + p.Node
+	}
+	return "strait-" + p.Node + "-" + p.Pod
+}
+
+func (c Cluster) routerNS() string { return "strait-" + c.Name + "-router" }
+
+// namespaces lists every network namespace of the topology: pods first, routers last.
+func (t Topology) namespaces() []string {
+	var pods, nodes, routers []string
+	for _, c := range t.Clusters {
+		routers = append(routers, c.routerNS())
+		for _, n := range c.Nodes {
+			nodes = append(nodes, Place{Node: n.Name}.NetNS())
+			for _, p := range n.Pods {
+				pods = append(pods, Place{n.Name, p.Kind}.NetNS())
+			}
+		}
+	}
+	return append(append(append(pods, nodes...), routers...), core)
+}
+
+// ours matches the names that any lab may give to a namespace, and no others that begin with strait-.
+var ours = regexp.MustCompile(`^strait-(core|(` + strings.Join(ClusterNames, "|") + `)-(router|[0-9]+(-(serve|client|far))?))$`)
+
+// netnsDir is where named network namespaces live (iproute2's convention).
+const netnsDir = "/run/netns"
+
+// leftovers lists the lab namespaces that exist on the machine now.
+func leftovers() []string {
+	entries, err := os.ReadDir(netnsDir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if ours.MatchString(e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// inside runs f on a thread that is in the network namespace, and brings the thread home afterwards. A
+// process started by f is born in the namespace. A thread that cannot come home is thrown away.
+func inside(ns netns.NsHandle, f func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("open own network namespace: %w", err)
+	}
+	defer home.Close()
+	if err := netns.Set(ns); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("enter network namespace: %w", err)
+	}
+	err = f()
+	if back := netns.Set(home); back != nil {
+		return errors.Join(err, fmt.Errorf("leave network namespace: %w", back)) // thread stays locked
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+// insideNamed is inside for a namespace given by name.
+func insideNamed(name string, f func() error) error {
+	ns, err := netns.GetFromName(name)
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", name, err)
+	}
+	defer ns.Close()
+	return inside(ns, f)
+}
+
+// addNS makes a named network namespace with its loopback up.
+func addNS(name string) error {
+	home, err := netns.Get()
+	if err != nil {
+		return fmt.Errorf("open own network namespace: %w", err)
+	}
+	defer home.Close()
+	var ns netns.NsHandle
+	// inside brings the thread home from wherever NewNamed leaves it.
+	err = inside(home, func() (err error) {
+		ns, err = netns.NewNamed(name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make network namespace %s: %w", name, err)
+	}
+	defer ns.Close()
+	return withHandle(name, func(h *netlink.Handle) error { return setUp(h, "lo") })
+}
+
+// removeNS unmounts and removes a named network namespace; one that is not there is no error. The
+// kernel frees it, and every device in it, once nothing holds it.
+func removeNS(name string) error {
+	path := filepath.Join(netnsDir, name)
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount network namespace %s: %w", name, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// withHandle gives f a netlink socket in the namespace.
+func withHandle(name string, f func(*netlink.Handle) error) error {
+	ns, err := netns.GetFromName(name)
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", name, err)
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return fmt.Errorf("open netlink in %s: %w", name, err)
+	}
+	defer h.Close()
+	if err := f(h); err != nil {
+		return fmt.Errorf("network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+func setUp(h *netlink.Handle, link string) error {
+	l, err := h.LinkByName(link)
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", link, err)
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set link %s up: %w", link, err)
+	}
+	return nil
+}
+
+func setDown(h *netlink.Handle, link string) error {
+	l, err := h.LinkByName(link)
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", link, err)
+	}
+	if err := h.LinkSetDown(l); err != nil {
+		return fmt.Errorf("set link %s down: %w", link, err)
+	}
+	return nil
+}
+
+// addBridge makes a bridge with an address, up.
+func addBridge(h *netlink.Handle, name string, addr netip.Prefix) error {
+	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}
+	if err := h.LinkAdd(b); err != nil {
+		return fmt.Errorf("add bridge %s: %w", name, err)
+	}
+	return addAddr(h, name, addr)
+}
+
+// addAddr gives a link an address and sets it up.
+func addAddr(h *netlink.Handle, link string, addr netip.Prefix) error {
+	l, err := h.LinkByName(link)
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", link, err)
+	}
+	a, err := netlink.ParseAddr(addr.String())
+	if err != nil {
+		return fmt.Errorf("address %s: %w", addr, err)
+	}
+	if err := h.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", addr, link, err)
+	}
+	return setUp(h, link)
+}
+
+// addRoute routes dst via a gateway; the zero dst is the default route.
+func addRoute(h *netlink.Handle, dst netip.Prefix, via netip.Addr) error {
+	r := &netlink.Route{Gw: via.AsSlice()}
+	if dst.IsValid() {
+		d, err := netlink.ParseIPNet(dst.Masked().String())
+		if err != nil {
+			return fmt.Errorf("route to %s: %w", dst, err)
+		}
+		r.Dst = d
+	}
+	if err := h.RouteReplace(r); err != nil {
+		return fmt.Errorf("add route to %s via %s: %w", dst, via, err)
+	}
+	return nil
+}
+
+// end is one end of a cable: a device in a namespace, as a port of a bridge if one is named.
+type end struct {
+	ns, link, bridge string
+	mac              net.HardwareAddr
+}
+
+// macOf makes a machine's hardware address out of its IP address: a machine that reboots keeps it, and
+// its neighbours need not forget it first.
+func macOf(ip netip.Addr) net.HardwareAddr { return append(net.HardwareAddr{2, 0}, ip.AsSlice()...) }
+
+// addCable joins two namespaces by a veth pair; both ends are up.
+func addCable(a, b end) error {
+	peer, err := netns.GetFromName(b.ns)
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", b.ns, err)
+	}
+	defer peer.Close()
+	err = withHandle(a.ns, func(h *netlink.Handle) error {
+		v := &netlink.Veth{
+			LinkAttrs:     netlink.LinkAttrs{Name: a.link, HardwareAddr: a.mac},
+			PeerName:      b.link,
+			PeerNamespace: netlink.NsFd(peer),
+		}
+		if err := h.LinkAdd(v); err != nil {
+			return fmt.Errorf("add veth %s to %s in %s: %w", a.link, b.link, b.ns, err)
+		}
+		return plug(h, a)
+	})
+	if err != nil {
+		return err
+	}
+	return withHandle(b.ns, func(h *netlink.Handle) error { return plug(h, b) })
+}
+
+func plug(h *netlink.Handle, e end) error {
+	if e.bridge != "" {
+		l, err := h.LinkByName(e.link)
+		if err != nil {
+			return fmt.Errorf("find link %s: %w", e.link, err)
+		}
+		b, err := h.LinkByName(e.bridge)
+		if err != nil {
+			return fmt.Errorf("find bridge %s: %w", e.bridge, err)
+		}
+		if err := h.LinkSetMaster(l, b); err != nil {
+			return fmt.Errorf("plug %s into %s: %w", e.link, e.bridge, err)
+		}
+	}
+	return setUp(h, e.link)
+}
+
+// makeRouter lets the namespace, and only it, forward packets. It sends no redirects: its hosts should
+// keep to their one route.
+func makeRouter(name string) error {
+	return insideNamed(name, func() error {
+		for file, value := range map[string]string{
+			"ip_forward": "1", "conf/all/send_redirects": "0", "conf/default/send_redirects": "0",
+		} {
+			if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0); err != nil {
+				return fmt.Errorf("network namespace %s: set sysctl: %w", name, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,169 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// wireguardDir is where userspace WireGuard devices have their control sockets.
+const wireguardDir = "/var/run/wireguard"
+
+// TearDown removes everything that the lab made: processes, mounts, namespaces, cgroups, sockets, and
+// last the directory. It goes on after an error and reports all of them.
+func (l *Lab) TearDown(ctx context.Context) error { return l.tearDown(ctx, false) }
+
+// TearDownKeepLogs is TearDown that leaves the *.log files in the directory.
+func (l *Lab) TearDownKeepLogs(ctx context.Context) error { return l.tearDown(ctx, true) }
+
+func (l *Lab) tearDown(ctx context.Context, keepLogs bool) error {
+	if !l.state.Down {
+		if err := l.dismantle(ctx); err != nil {
+			return err
+		}
+	}
+	if keepLogs {
+		l.state.Down, l.state.Kept = true, false
+		return errors.Join(keepOnlyLogs(l.Dir), l.state.save(l.Dir))
+	}
+	if err := os.RemoveAll(l.Dir); err != nil {
+		return fmt.Errorf("remove directory of the demo: %w", err)
+	}
+	return nil
+}
+
+// dismantle removes all but the directory.
+func (l *Lab) dismantle(ctx context.Context) error {
+	if l.lock == nil {
+		lock, err := lockDir(l.state.Cgroup)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		l.lock = lock
+	}
+	errs := []error{killCgroup(ctx, l.state.Cgroup)}
+	bury()
+	errs = append(errs, unmount(filepath.Join(l.Dir, "bpf")))
+	for _, ns := range l.namespaces() {
+		errs = append(errs, removeNS(ns))
+	}
+	errs = append(errs, removeCgroup(l.state.Cgroup))
+	if l.lock != nil {
+		errs = append(errs, l.lock.Close())
+		l.lock = nil
+	}
+	errs = append(errs, l.releaseCgroupMount())
+	for _, n := range l.Nodes() {
+		errs = append(errs, removeSocket(n.Device))
+	}
+	for _, d := range l.state.MadeDirs {
+		_ = os.Remove(d) // only if empty: others may use it by now
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("tear down: %w; run `strait demo down` to try again", err)
+	}
+	return nil
+}
+
+// releaseCgroupMount unmounts cgroup v2 if the lab mounted it.
+func (l *Lab) releaseCgroupMount() error {
+	if l.state.CgroupMount == "" {
+		return nil
+	}
+	return unmount(l.state.CgroupMount)
+}
+
+// RemoveByName removes what labs leave on the machine, found by name alone: for when the state file in dir
+// is gone. It returns how many namespaces it removed. What else is in dir stays.
+func RemoveByName(ctx context.Context, dir string) (int, error) {
+	var errs []error
+	info, err := os.ReadFile("/proc/self/mountinfo")
+	errs = append(errs, err)
+	if mount := findCgroup2(string(info)); mount != "" {
+		cgroup := filepath.Join(mount, cgroupName)
+		lock, err := lockDir(cgroup)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return 0, err
+		}
+		errs = append(errs, killCgroup(ctx, cgroup), removeCgroup(cgroup))
+		if lock != nil {
+			errs = append(errs, lock.Close())
+		}
+	}
+	names := leftovers()
+	for _, ns := range names {
+		errs = append(errs, removeNS(ns))
+	}
+	errs = append(errs, unmount(filepath.Join(dir, "bpf")), removeStaleSockets())
+	for _, d := range []string{netnsDir, wireguardDir} {
+		_ = os.Remove(d) // only if empty, and whoever needs it makes it again
+	}
+	return len(names), errors.Join(errs...)
+}
+
+// removeStaleSockets removes the sockets of the lab's WireGuard devices that nobody serves any more.
+func removeStaleSockets() error {
+	paths, err := filepath.Glob(filepath.Join(wireguardDir, "strait[1-9]*.sock"))
+	if err != nil {
+		return fmt.Errorf("find WireGuard sockets: %w", err)
+	}
+	for _, path := range paths {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			conn.Close()
+		} else if errors.Is(err, unix.ECONNREFUSED) {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove WireGuard socket: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func unmount(path string) error {
+	err := unix.Unmount(path, 0)
+	if errors.Is(err, unix.EBUSY) {
+		err = unix.Unmount(path, unix.MNT_DETACH)
+	}
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", path, err)
+	}
+	return nil
+}
+
+func removeSocket(device string) error {
+	err := os.Remove(filepath.Join(wireguardDir, device+".sock"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove WireGuard socket: %w", err)
+	}
+	return nil
+}
+
+// keepOnlyLogs removes every file below dir that is no *.log, and every directory that becomes empty.
+func keepOnlyLogs(dir string) error {
+	var dirs []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			dirs = append(dirs, path)
+			return err
+		}
+		if strings.HasSuffix(path, ".log") {
+			return nil
+		}
+		return os.Remove(path)
+	})
+	if err != nil {
+		return fmt.Errorf("remove all but logs: %w", err)
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		_ = os.Remove(dirs[i]) // those with logs stay
+	}
+	return nil
+}

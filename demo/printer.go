@@ -1,0 +1,188 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// printer shows how the demo goes: on a terminal a line that lives, and colour; else plain lines.
+type printer struct {
+	w io.Writer
+	// live is for terminals that can rewrite a line.
+	live, color, ascii bool
+
+	mu    sync.Mutex
+	doing string
+	since time.Time
+}
+
+// run redraws the line of progress until ctx ends. Only a live printer needs it.
+func (p *printer) run(ctx context.Context) {
+	for sleep(ctx, 250*time.Millisecond) == nil {
+		p.mu.Lock()
+		p.draw()
+		p.mu.Unlock()
+	}
+}
+
+// draw shows what is being done and for how long. The caller holds mu.
+func (p *printer) draw() {
+	if p.live && p.doing != "" {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", p.spell(fmt.Sprintf("… %s (%.0fs)", p.doing, time.Since(p.since).Seconds())))
+	}
+}
+
+// progress says what is being done now.
+func (p *printer) progress(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doing, p.since = text, time.Now()
+	if !p.live {
+		fmt.Fprintln(p.w, p.spell("… "+text))
+	}
+	p.draw()
+}
+
+// print writes lines that stay.
+func (p *printer) print(lines ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	for _, l := range lines {
+		fmt.Fprintln(p.w, p.paint(p.spell(l)))
+	}
+	p.draw()
+}
+
+func (p *printer) note(text string) { p.print("! " + text) }
+
+// quiet ends the line of progress.
+func (p *printer) quiet() {
+	p.mu.Lock()
+	p.doing = ""
+	p.mu.Unlock()
+	if p.live {
+		p.print()
+	}
+}
+
+// step prints a step's table and what became of its expectations.
+func (p *printer) step(st *Step, clusters []string) {
+	lines := []string{"", fmt.Sprintf("STEP %d  %s  (%.1fs)", st.Number, st.Title, st.Seconds)}
+	header := append([]string{"FROM", "TO", "CALLS"}, clusters...)
+	rows := [][]string{append(header, "FAILED", "P50")}
+	for _, r := range st.Rows {
+		row := []string{r.From, r.Target, fmt.Sprint(r.Calls)}
+		for _, c := range clusters {
+			row = append(row, dash(r.Hits[c]))
+		}
+		failed := fmt.Sprint(r.Failures)
+		if r.FailedInWindow > 0 {
+			failed += fmt.Sprintf(" (+%d in window)", r.FailedInWindow)
+		}
+		rows = append(rows, append(row, failed, micros(r.P50)))
+	}
+	for _, l := range align(rows) {
+		lines = append(lines, "  "+l)
+	}
+	if st.FailoverMS != nil {
+		lines = append(lines, fmt.Sprintf("  failover %.1f ms; %d calls failed in that window", *st.FailoverMS, *st.FailedInWindow))
+	}
+	for _, c := range st.Checks {
+		if c.OK {
+			lines = append(lines, fmt.Sprintf("✓ %s: %s", c.Name, c.Got))
+		} else {
+			lines = append(lines, fmt.Sprintf("✗ %s: %s; expected %s", c.Name, c.Got, c.Want))
+		}
+	}
+	p.print(lines...)
+}
+
+// total prints the last line.
+func (p *printer) total(r *Result) {
+	held, all := r.expectations()
+	mark := "✓"
+	if !r.OK {
+		mark = "✗"
+	}
+	lines := []string{""}
+	for _, s := range r.Steps {
+		if s.FailoverMS != nil {
+			lines = append(lines, fmt.Sprintf("  %-12s failover %.1f ms (aim: %s)", s.Name, *s.FailoverMS, aims[s.Number]))
+		}
+	}
+	lines = append(lines, fmt.Sprintf(
+		"%s %d requests, %d failures · %d of %d expectations held · ClusterSetIP %s · %d clusters × %d nodes · WireGuard %s · Linux %s · %.0fs",
+		mark, r.Requests, r.Failures, held, all, r.ClusterSetIP, r.Clusters, r.Nodes, r.WireGuard, r.Kernel, r.Seconds))
+	p.print(lines...)
+}
+
+// aims are the times aimed at on an idle machine, by step.
+var aims = map[int]string{2: "300 ms", 4: "6 s"}
+
+func dash(n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprint(n)
+}
+
+func micros(us int64) string {
+	switch {
+	case us == 0:
+		return "–"
+	case us < 10_000:
+		return fmt.Sprintf("%d µs", us)
+	}
+	return fmt.Sprintf("%.1f ms", float64(us)/1000)
+}
+
+// align pads the cells of each column to one width.
+func align(rows [][]string) []string {
+	width := map[int]int{}
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var out []string
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString(cell + strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+		}
+		out = append(out, strings.TrimRight(b.String(), " "))
+	}
+	return out
+}
+
+var plain = strings.NewReplacer("✓", "ok", "✗", "FAIL", "–", "-", "…", "...", "·", "-", "×", "x", "µ", "u", "→", "->")
+
+func (p *printer) spell(text string) string {
+	if p.ascii {
+		return plain.Replace(text)
+	}
+	return text
+}
+
+// paint colours what opens a line: only what the text says anyway.
+func (p *printer) paint(line string) string {
+	if !p.color {
+		return line
+	}
+	for _, m := range []struct{ mark, color string }{
+		{"✓", "32"}, {"ok", "32"}, {"✗", "31"}, {"FAIL", "31"}, {"!", "33"}, {"STEP", "1"},
+	} {
+		if rest, found := strings.CutPrefix(line, m.mark+" "); found {
+			return "\x1b[" + m.color + "m" + m.mark + "\x1b[0m " + rest
+		}
+	}
+	return line
+}

@@ -1,0 +1,210 @@
+package demo
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"strait.io/strait/demo/traffic"
+)
+
+// Result is what --json writes. Fields are only ever added.
+type Result struct {
+	// OK reports that every expectation held.
+	OK bool `json:"ok"`
+	// Requests counts all calls; Failures those that failed outside the windows of steps 2 and 4.
+	Requests     int        `json:"requests"`
+	Failures     int        `json:"failures"`
+	ClusterSetIP netip.Addr `json:"clusterSetIP"`
+	// Kernel is the kernel's release.
+	Kernel string `json:"kernel"`
+	// WireGuard is "kernel" or "userspace".
+	WireGuard string  `json:"wireguard"`
+	Clusters  int     `json:"clusters"`
+	Nodes     int     `json:"nodes"`
+	Seconds   float64 `json:"seconds"`
+	Steps     []*Step `json:"steps"`
+}
+
+// Step is one thing that the demo shows.
+type Step struct {
+	Number   int    `json:"number"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Requests int    `json:"requests"`
+	// Failures are failed calls outside the step's window; FailedInWindow those inside, in the steps
+	// that have one.
+	Failures       int  `json:"failures"`
+	FailedInWindow *int `json:"failed_in_window,omitempty"`
+	// Hits counts the right answers by the cluster that gave them.
+	Hits map[string]int `json:"hits"`
+	// P50 is the median time of a call that was answered, in microseconds.
+	P50 int64 `json:"p50_us"`
+	// FailoverMS is t1 - t0: from the YAML written or the kill, to the later of (entry gone from the
+	// map of every node, first right answer).
+	FailoverMS *float64 `json:"failover_ms,omitempty"`
+	Seconds    float64  `json:"seconds"`
+	Rows       []Row    `json:"rows"`
+	Checks     []Check  `json:"checks"`
+
+	runs   []*traffic.Run
+	window window
+	begun  time.Time
+}
+
+// Row is who called what, and who answered.
+type Row struct {
+	From           string         `json:"from"`
+	Target         string         `json:"target"`
+	Calls          int            `json:"calls"`
+	Failures       int            `json:"failures"`
+	FailedInWindow int            `json:"failed_in_window"`
+	Hits           map[string]int `json:"hits"`
+	P50            int64          `json:"p50_us"`
+	// FirstError is what the first failed call outside the window said.
+	FirstError string `json:"first_error,omitempty"`
+}
+
+// Check is one expectation and what became of it.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Got  string `json:"got"`
+	Want string `json:"want"`
+}
+
+// window is the declared time in which calls may fail. The zero window is none.
+type window struct{ from, to time.Time }
+
+// touches reports that some part of the call was inside.
+func (w window) touches(c traffic.Call) bool {
+	return !w.from.IsZero() && c.End().After(w.from) && c.At.Before(w.to)
+}
+
+// tally counts a run's calls.
+func tally(from, target string, calls []traffic.Call, w window) Row {
+	r := Row{From: from, Target: target, Calls: len(calls), Hits: map[string]int{}}
+	var took []int64
+	for _, c := range calls {
+		switch {
+		case c.OK():
+			r.Hits[c.Cluster]++
+			took = append(took, c.Micros)
+		case w.touches(c):
+			r.FailedInWindow++
+		default:
+			r.Failures++
+			if r.FirstError == "" {
+				r.FirstError = fmt.Sprintf("%s: %s", c.At.Format("15:04:05.000"), c.Err)
+			}
+		}
+	}
+	r.P50 = median(took)
+	return r
+}
+
+func median(v []int64) int64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	return v[(len(v)-1)/2]
+}
+
+// count fills in all that follows from the step's calls: a row for each kind of caller and target.
+func (s *Step) count() {
+	s.Rows, s.Hits, s.Requests, s.Failures = nil, map[string]int{}, 0, 0
+	type kind struct{ from, target string }
+	var order []kind
+	calls := map[kind][]traffic.Call{}
+	var all []traffic.Call
+	for _, run := range s.runs {
+		k := kind{caller(run.From()), run.Target}
+		if _, known := calls[k]; !known {
+			order = append(order, k)
+		}
+		calls[k] = append(calls[k], run.Calls()...)
+		all = append(all, run.Calls()...)
+	}
+	for _, k := range order {
+		s.Rows = append(s.Rows, tally(k.from, k.target, calls[k], s.window))
+	}
+	sum := tally("", "", all, s.window)
+	s.Requests, s.Failures, s.Hits, s.P50 = sum.Calls, sum.Failures, sum.Hits, sum.P50
+	if !s.window.from.IsZero() {
+		s.FailedInWindow = &sum.FailedInWindow
+	}
+}
+
+// caller says what kind of place a client is in: "us-east-1/client" is one of "us-east pods".
+func caller(place string) string {
+	node, _, inPod := strings.Cut(place, "/")
+	cluster := node
+	if i := strings.LastIndex(node, "-"); i >= 0 {
+		cluster = node[:i]
+	}
+	if inPod {
+		return cluster + " pods"
+	}
+	return cluster + " nodes"
+}
+
+// expect notes an expectation.
+func (s *Step) expect(ok bool, name, got, want string) {
+	s.Checks = append(s.Checks, Check{name, ok, got, want})
+}
+
+// expectNone notes that a list of faults should be empty.
+func (s *Step) expectNone(name string, faults []string) {
+	got := "none"
+	if len(faults) > 0 {
+		got = faults[0]
+	}
+	if len(faults) > 1 {
+		got = fmt.Sprintf("%s; and %d more", got, len(faults)-1)
+	}
+	s.expect(len(faults) == 0, name, got, "none")
+}
+
+// expectSoon notes that something should happen within a limit. A negative time is never.
+func (s *Step) expectSoon(name string, took, limit time.Duration) {
+	got := "not within " + limit.String()
+	if took >= 0 {
+		got = took.Round(time.Millisecond).String()
+	}
+	s.expect(took >= 0 && took <= limit, name, got, "at most "+limit.String())
+}
+
+func (s *Step) failed() (n int) {
+	for _, c := range s.Checks {
+		if !c.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// total fills in what follows from the steps.
+func (r *Result) total() {
+	slices.SortStableFunc(r.Steps, func(a, b *Step) int { return a.Number - b.Number })
+	r.Requests, r.Failures, r.OK = 0, 0, len(r.Steps) > 0
+	for _, s := range r.Steps {
+		r.Requests += s.Requests
+		r.Failures += s.Failures
+		r.OK = r.OK && s.failed() == 0
+	}
+	r.OK = r.OK && r.Failures == 0
+}
+
+func (r *Result) expectations() (held, all int) {
+	for _, s := range r.Steps {
+		all += len(s.Checks)
+		held += len(s.Checks) - s.failed()
+	}
+	return held, all
+}
+
+func millis(d time.Duration) float64 { return math.Round(float64(d.Microseconds())/100) / 10 }

@@ -1,0 +1,172 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"strait.io/strait/demo/lab"
+)
+
+// run is `strait demo`: build, play, report, tear down.
+func run(cmd *cobra.Command, o options) (err error) {
+	if err := o.size.Check(); err != nil {
+		return err
+	}
+	b, err := findBinaries()
+	if err != nil {
+		return err
+	}
+	// A terminal that is closed, or a reader of the output that goes away, ends the demo like Ctrl-C.
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	out := newPrinter(cmd)
+	var drawing sync.WaitGroup
+	drawCtx, stopDrawing := context.WithCancel(context.WithoutCancel(ctx))
+	if out.live {
+		drawing.Go(func() { out.run(drawCtx) })
+	}
+	defer drawing.Wait()
+	defer stopDrawing()
+	defer out.quiet()
+
+	res := &Result{Kernel: kernelRelease(), Clusters: o.size.Clusters, Nodes: o.size.Nodes, Steps: []*Step{}}
+	begun := time.Now()
+	err = playInLab(ctx, o, b, out, res)
+	res.Seconds = millis(time.Since(begun)) / 1000
+	res.total()
+	if o.json != "" {
+		res.OK = res.OK && err == nil
+		err = errors.Join(err, writeJSON(o.json, res))
+	}
+	if err != nil {
+		return err
+	}
+	out.total(res)
+	if !res.OK {
+		held, all := res.expectations()
+		return fmt.Errorf("%d of %d expectations did not hold; the daemons' logs are in %s", all-held, all, o.dir)
+	}
+	return nil
+}
+
+// playInLab builds the lab, plays the scenario in it, and takes it down unless it is to be kept.
+func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Result) (err error) {
+	out.progress(fmt.Sprintf("making %d clusters of %d nodes in %s", o.size.Clusters, o.size.Nodes, o.dir))
+	l, err := lab.Build(ctx, lab.Options{Size: o.size, Dir: o.dir, Enter: []string{b.strait, "demo", "enter"}})
+	if err != nil {
+		return err
+	}
+	cs := newClusterset(l, b)
+	defer func() {
+		if o.keep && ctx.Err() == nil && len(res.Steps) > 0 {
+			cs.close()
+			err = errors.Join(err, l.Keep())
+			out.quiet()
+			out.print(tryThese(l, o.dir, b.strait, res)...)
+			return
+		}
+		out.progress("removing everything")
+		down := l.TearDown
+		if !allHeld(res) || err != nil {
+			down = l.TearDownKeepLogs
+		}
+		if ctx.Err() != nil {
+			down = l.TearDown
+		}
+		err = errors.Join(err, down(context.WithoutCancel(ctx)))
+		cs.close()
+	}()
+	if err := writeInput(l); err != nil {
+		return err
+	}
+	out.progress(fmt.Sprintf("starting %d straitd, with pods", len(l.Nodes())))
+	if err := cs.start(ctx); err != nil {
+		return err
+	}
+	return newScenario(cs, out, res).play(ctx)
+}
+
+func allHeld(res *Result) bool {
+	held, all := res.expectations()
+	return held == all
+}
+
+func newPrinter(cmd *cobra.Command) *printer {
+	p := &printer{w: cmd.OutOrStdout()}
+	set := func(name string) bool {
+		f := cmd.Flag(name) // flags of the whole program
+		return f != nil && f.Value.String() == "true"
+	}
+	f, isFile := p.w.(*os.File)
+	dumb := os.Getenv("TERM") == "dumb"
+	p.live = isFile && term.IsTerminal(int(f.Fd())) && !dumb
+	p.color = p.live && os.Getenv("NO_COLOR") == "" && !set("no-color")
+	p.ascii = set("ascii")
+	return p
+}
+
+func kernelRelease() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func writeJSON(path string, res *Result) error {
+	b, err := json.MarshalIndent(res, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+// tryThese are commands for a demo that is left up.
+func tryThese(l *lab.Lab, dir, strait string, res *Result) []string {
+	first := l.Clusters[0].Nodes[0].Name
+	cwd, err := os.Getwd()
+	relative := func(path string) string {
+		if r, e := filepath.Rel(cwd, path); err == nil && e == nil && !strings.HasPrefix(r, "..") {
+			return r
+		}
+		return path
+	}
+	me, socket := relative(strait), relative(socketFile(l, first))
+	if !strings.Contains(me, "/") {
+		me = "./" + me
+	}
+	at := ""
+	if dir != "./.demo" {
+		at = " --dir " + dir
+	}
+	pins := relative(l.Pins(first))
+	manifest := relative(filepath.Join(manifestDir(l, l.Clusters[0].Name), "serve.yaml"))
+	return []string{
+		"", "The demo is up. Try, as root:",
+		fmt.Sprintf("  %s demo exec%s %s/client -- curl -s http://%s", me, at, first, serveName),
+		fmt.Sprintf("  %s demo exec%s %s -- curl -s http://%s", me, at, first, res.ClusterSetIP),
+		fmt.Sprintf("  %s status --socket %s", me, socket),
+		fmt.Sprintf("  %s nodes --socket %s", me, socket),
+		fmt.Sprintf("  %s explain default/serve --socket %s", me, socket),
+		fmt.Sprintf("  bpftool map dump pinned %s/services", pins),
+		fmt.Sprintf("  bpftool map dump pinned %s/backends | head -40", pins),
+		fmt.Sprintf("  sed -i 's/ready: true/ready: false/' %s      # then call again", manifest),
+		"Remove it:",
+		fmt.Sprintf("  %s demo down%s", me, at),
+	}
+}

@@ -1,0 +1,184 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/demo/lab"
+	"strait.io/strait/demo/traffic"
+)
+
+// nodeDeath is step 4: a machine dies, its backends leave every map; it boots, they return.
+func (s *scenario) nodeDeath(ctx context.Context) error {
+	victim := s.last.Nodes[len(s.last.Nodes)-1]
+	if len(s.last.Nodes) < 2 {
+		s.out.note("step 4 is left out: a cluster of one node has nobody who could say that it is dead; use --nodes 2")
+		return nil
+	}
+	st, end := s.begin(ctx, 4, "node death", fmt.Sprintf("node %s loses power, and boots again; calls by ClusterSetIP to far", victim.Name))
+	return end(s.doNodeDeath(ctx, st, victim))
+}
+
+func (s *scenario) doNodeDeath(ctx context.Context, st *Step, victim lab.Node) error {
+	// Callers for whom the victim's pods are among the nearest, and its neighbour.
+	callers := []lab.Node{s.home.Nodes[0], s.last.Nodes[0]}
+	if s.cut.Name != s.last.Name {
+		callers = append(callers, s.cut.Nodes[0])
+	}
+	for _, n := range callers {
+		if _, err := s.call(st, n, traffic.Order{Target: s.farURL(), EveryMS: 50}); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	t0 := time.Now()
+	if err := s.PowerOff(ctx, victim); err != nil {
+		return err
+	}
+	var lost []netip.Addr
+	for _, p := range victim.Pods {
+		lost = append(lost, p.Addr)
+	}
+	alive := func(c traffic.Call) bool { return c.Node != victim.Name }
+	var others []lab.Node
+	for _, n := range s.Nodes() {
+		if n.Name != victim.Name {
+			others = append(others, n)
+		}
+	}
+	err := s.measure(ctx, st, t0, nodeDeadWithin, alive, others, func(_ lab.Node, fs []datapath.Frontend) bool {
+		return !holdsAny(fs, lost)
+	})
+	if err != nil {
+		return err
+	}
+	gone := time.Now()
+	if err := sleep(ctx, 600*time.Millisecond); err != nil {
+		return err
+	}
+	if err := s.reboot(ctx, s.last, victim); err != nil {
+		return err
+	}
+	st.expectNone("maps that are not as before, with the node back", s.maps.equalAgain(ctx, s.whole, backWithin))
+	_, err = firstRight(ctx, st.runs[:2], gone, backWithin, func(c traffic.Call) bool { return c.Node == victim.Name })
+	if ctx.Err() != nil {
+		return err
+	}
+	st.expect(err == nil, "the node's pods answer again", orYes(err), "yes")
+	return s.settle(ctx)
+}
+
+func orYes(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "yes"
+}
+
+// clientRestart is step 6: the daemon next to the callers is killed and comes back, and nobody notices.
+func (s *scenario) clientRestart(ctx context.Context) error {
+	n := s.home.Nodes[0]
+	st, end := s.begin(ctx, 6, "client's daemon",
+		fmt.Sprintf("straitd on %s is killed -9 and restarted; calls by ClusterSetIP to serve and far", n.Name))
+	return end(s.doClientRestart(ctx, st, n))
+}
+
+func (s *scenario) doClientRestart(ctx context.Context, st *Step, n lab.Node) error {
+	for _, url := range []string{s.serveURL(), s.farURL()} {
+		if _, err := s.call(st, n, traffic.Order{Target: url, EveryMS: 10}); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	down := time.Now()
+	if err := s.killDaemon(n.Name); err != nil {
+		return err
+	}
+	if err := sleep(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	up := time.Now()
+	if err := s.startDaemon(n.Name); err != nil {
+		return err
+	}
+	if err := s.waitReady(ctx, n.Name); err != nil {
+		return err
+	}
+	if err := sleep(ctx, time.Second); err != nil {
+		return err
+	}
+	st.expect(between(st, down, up) > 0, "calls answered while it was down", fmt.Sprint(between(st, down, up)), "more than 0")
+	st.expectNone("maps that are not as before", s.maps.equalAgain(ctx, s.whole, backWithin))
+	return s.settle(ctx)
+}
+
+// between counts the calls that began and were answered between two moments.
+func between(st *Step, from, to time.Time) (n int) {
+	for _, run := range st.runs {
+		for _, c := range run.Calls() {
+			if c.OK() && c.At.After(from) && c.End().Before(to) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// downFor is how long the daemon of a back end's node stays down in step 7: many times what gossip needs
+// to call it dead.
+const downFor = 30 * time.Second
+
+// backendDown is step 7: a dead daemon is not a dead node.
+func (s *scenario) backendDown(ctx context.Context) error {
+	n := s.last.Nodes[0]
+	st, end := s.begin(ctx, 7, "back end's daemon",
+		fmt.Sprintf("straitd on %s is killed -9 and stays down for %s; calls by ClusterSetIP", n.Name, downFor))
+	return end(s.doBackendDown(ctx, st, n))
+}
+
+func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) error {
+	for _, caller := range []lab.Node{s.home.Nodes[0], n} {
+		for _, url := range []string{s.serveURL(), s.farURL()} {
+			if _, err := s.call(st, caller, traffic.Order{Target: url, EveryMS: 50}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := sleep(ctx, 300*time.Millisecond); err != nil {
+		return err
+	}
+	guard := s.maps.guard(ctx, s.whole, difference)
+	defer guard.end()
+	down := time.Now()
+	if err := s.killDaemon(n.Name); err != nil {
+		return err
+	}
+	if err := sleep(ctx, downFor); err != nil {
+		return err
+	}
+	st.expectNone("entries withdrawn from any map", guard.end())
+	hits := 0
+	for _, run := range st.runs {
+		for _, c := range run.Calls() {
+			if c.OK() && c.Node == n.Name && c.At.After(down) {
+				hits++
+			}
+		}
+	}
+	st.expect(hits > 0, "answers of the node while its daemon was down", fmt.Sprint(hits), "more than 0")
+	if err := s.startDaemon(n.Name); err != nil {
+		return err
+	}
+	if err := s.waitReady(ctx, n.Name); err != nil {
+		return err
+	}
+	st.expectNone("maps that are not as before, with the daemon back", s.maps.equalAgain(ctx, s.whole, backWithin))
+	return s.settle(ctx)
+}

@@ -1,0 +1,222 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/demo/lab"
+	"strait.io/strait/demo/traffic"
+)
+
+// cutFor is how long a cluster is cut off before its daemons are restarted: longer than a dead machine
+// needs to be withdrawn, so that a wrong withdrawal would show.
+const cutFor = 10 * time.Second
+
+// partition plays steps 5 and 8, which is part of it: a cluster is cut off, its daemons are restarted
+// while it is, and the cut heals.
+func (s *scenario) partition(ctx context.Context) error {
+	st, end := s.begin(ctx, 5, "partition",
+		fmt.Sprintf("%s is cut off from the others, and healed; calls by ClusterSetIP", s.cut.Name))
+	var restart *Step
+	var endRestart func(error) error
+	err := s.doPartition(ctx, st, func() error {
+		restart, endRestart = s.begin(ctx, 8, "restart in the cut",
+			fmt.Sprintf("all straitd of %s are killed -9 and restarted during the cut; calls by ClusterSetIP", s.cut.Name))
+		return s.doRestartInCut(ctx, restart)
+	})
+	if err != nil && ctx.Err() == nil { // the steps after this one should not suffer
+		_, back := s.writeReady(s.cut.Name, s.cut.Nodes, true)
+		err = errors.Join(err, s.Heal(s.cut), back)
+	}
+	if err := end(err); err != nil {
+		return err
+	}
+	if endRestart == nil {
+		return nil
+	}
+	return endRestart(nil)
+}
+
+// doPartition carries out step 5, with step 8 inside. What fails in step 8 is noted there.
+func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() error) error {
+	if err := s.callBothSides(st); err != nil {
+		return err
+	}
+	if err := sleep(ctx, 300*time.Millisecond); err != nil {
+		return err
+	}
+	guard := s.maps.guard(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
+	defer guard.end()
+	cut := time.Now()
+	if err := s.Cut(s.cut); err != nil {
+		return err
+	}
+	if err := sleep(ctx, cutFor); err != nil {
+		return err
+	}
+	st.expectNone("entries withdrawn from any map that still work, or the last of their kind, in "+cutFor.String()+" of cut", guard.end())
+	st.expectNone("maps that are not as before, late in the cut", s.maps.equalAgain(ctx, s.whole, endpointGoneWithin))
+	st.expect(between(st, cut, time.Now()) > 0, "calls answered during the cut", fmt.Sprint(between(st, cut, time.Now())), "more than 0")
+	if err := restart(); err != nil {
+		return err
+	}
+	if err := s.Heal(s.cut); err != nil {
+		return err
+	}
+	st.expectNone("nodes that do not hear all others after healing", s.healed(ctx))
+	st.expectNone("maps that are not as before", s.maps.equalAgain(ctx, s.whole, backWithin))
+	return s.callAcross(ctx, st)
+}
+
+// callBothSides starts calls that need nothing of the other side.
+func (s *scenario) callBothSides(st *Step) error {
+	for _, n := range append([]lab.Node{s.home.Nodes[0]}, s.cut.Nodes...) {
+		if _, err := s.call(st, n, traffic.Order{Target: s.serveURL(), EveryMS: 50}); err != nil {
+			return err
+		}
+	}
+	if s.cut.Name == s.last.Name {
+		return nil // far is beyond the cut
+	}
+	_, err := s.call(st, s.home.Nodes[0], traffic.Order{Target: s.farURL(), EveryMS: 50})
+	return err
+}
+
+// healed waits until all nodes hear one another again, and says what is missing.
+func (s *scenario) healed(ctx context.Context) []string {
+	var waiting string
+	err := poll(ctx, backWithin, 50*time.Millisecond, func() bool {
+		waiting = s.unsettled(ctx)
+		return waiting == ""
+	})
+	if err != nil {
+		return []string{waiting}
+	}
+	return nil
+}
+
+// callAcross shows that the tunnels over the healed cut work, both ways.
+func (s *scenario) callAcross(ctx context.Context, st *Step) error {
+	caller := s.cut.Nodes[0]
+	if s.cut.Name == s.last.Name {
+		caller = s.home.Nodes[0]
+	}
+	runs, err := s.call(st, caller, traffic.Order{Target: s.farURL(), Calls: 10, EveryMS: 20})
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := run.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	st.expectNone("answers to far over the healed cut from elsewhere", wrong(runs, time.Time{}, from(s.last.Name)))
+	return nil
+}
+
+// doRestartInCut carries out step 8: state that is only on disk now keeps all that was known, and what
+// changes on this side of the cut still applies.
+func (s *scenario) doRestartInCut(ctx context.Context, st *Step) error {
+	for _, n := range s.cut.Nodes {
+		if _, err := s.call(st, n, traffic.Order{Target: s.serveURL(), EveryMS: 50}); err != nil {
+			return err
+		}
+	}
+	guard := s.maps.guard(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
+	defer guard.end()
+	if err := s.restartAll(ctx, s.cut.Nodes); err != nil {
+		st.expect(false, "daemons are ready again", err.Error(), "ready")
+		return ctx.Err()
+	}
+	if err := sleep(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	st.expectNone("entries withdrawn from any map by the restart", guard.end())
+	if len(s.cut.Nodes) < 2 {
+		s.out.note("a local change during the cut is left out: the only pod of a cluster cannot leave it; use --nodes 2")
+		return nil
+	}
+	return s.changeInCut(ctx, st)
+}
+
+func (s *scenario) restartAll(ctx context.Context, nodes []lab.Node) error {
+	for _, n := range nodes {
+		if err := s.killDaemon(n.Name); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	var g errgroup.Group
+	for _, n := range nodes {
+		if err := s.startDaemon(n.Name); err != nil {
+			return errors.Join(err, g.Wait())
+		}
+		g.Go(func() error { return s.waitReady(ctx, n.Name) })
+	}
+	return g.Wait()
+}
+
+// changeInCut takes one pod of the cut cluster away and back: its cluster follows, nobody else can know.
+func (s *scenario) changeInCut(ctx context.Context, st *Step) error {
+	node := s.cut.Nodes[0]
+	pod, _ := node.Pod(lab.Serve)
+	if _, err := s.writeReady(s.cut.Name, []lab.Node{node}, false); err != nil {
+		return err
+	}
+	begun := time.Now()
+	at, err := s.maps.when(ctx, s.cut.Nodes, endpointGoneWithin, func(_ lab.Node, fs []datapath.Frontend) bool {
+		return !holds(fs, pod.Addr)
+	})
+	if err != nil && !errors.Is(err, errNever) {
+		return err
+	}
+	took := at.Sub(begun)
+	if err != nil {
+		took = -1
+	}
+	st.expectSoon("a local change applies during the cut", took, endpointGoneWithin)
+	st.expectNone("entries changed besides", s.changedBesides(pod.Addr))
+	changed := time.Now()
+	if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	gone := func(c traffic.Call) bool { return c.Address != pod.Addr && c.Cluster == s.cut.Name }
+	st.expectNone("answers of the pod that left, or of another cluster", wrong(st.runs, changed, gone))
+	if _, err := s.writeReady(s.cut.Name, []lab.Node{node}, true); err != nil {
+		return err
+	}
+	st.expectNone("maps that are not as before, with the pod back", s.maps.equalAgain(ctx, s.whole, endpointGoneWithin))
+	return nil
+}
+
+// changedBesides lists how maps differ from when all was well, other than by frontends that held addr.
+func (s *scenario) changedBesides(addr netip.Addr) []string {
+	var out []string
+	for node, held := range s.whole {
+		fs, err := s.maps.read(node)
+		if err != nil {
+			out = append(out, err.Error())
+			continue
+		}
+		held = slices.DeleteFunc(slices.Clone(held), func(f datapath.Frontend) bool {
+			if !holds([]datapath.Frontend{f}, addr) {
+				return false
+			}
+			fs = slices.DeleteFunc(fs, func(g datapath.Frontend) bool { return g.Addr == f.Addr && len(g.Backends) > 0 })
+			return true
+		})
+		if d := difference(node, held, fs); d != "" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
