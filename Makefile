@@ -1,0 +1,95 @@
+# strait's targets; `make help` lists them. Everything here works from a tarball too: git is asked for
+# the version and for nothing else.
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell test -e .git && git describe --tags --always --dirty 2>/dev/null || echo dev)
+ARGS    ?=
+FUZZTIME ?= 30s
+
+# -buildvcs=false: the version is given below, and git refuses to answer in a checkout of another user.
+GOBUILD := CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+# Runs one set of test packages; the sets share none and leave none out.
+GOTEST := test/setup/gotest.sh
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Use
+
+.PHONY: build
+build: check-go ## build bin/straitd and bin/strait
+	@mkdir -p bin
+	$(GOBUILD) -o bin/ ./cmd/straitd ./cmd/strait
+
+.PHONY: demo
+demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves them up
+	bin/strait demo $(ARGS)
+
+# Test
+
+.PHONY: test
+test: ## all that CI runs: setup, build, lint, arch, unit, kernel, script, generate-check, e2e
+	@test/setup/test.sh
+
+.PHONY: setup
+setup: check-go ## install what the tests need (Debian or Ubuntu, as root), or say what is missing
+	@test/setup.sh
+
+.PHONY: vet
+vet: check-go ## go vet
+	go vet ./...
+
+.PHONY: lint
+lint: vet ## go vet, staticcheck, gofmt, clang-format
+	@test/setup/lint.sh
+
+.PHONY: arch
+arch: check-go ## who may import whom, package comments, file length
+	@$(GOTEST) arch
+
+.PHONY: unit
+unit: check-go ## tests that need no privilege, with -race
+	@$(GOTEST) unit
+
+.PHONY: kernel
+kernel: check-go ## tests with real maps, sockets and namespaces, with -race; need root
+	@$(GOTEST) kernel
+
+.PHONY: script
+script: check-go ## test/script: YAML in, maps, peers and routes out; on fakes and, as root, on the kernel
+	@$(GOTEST) script
+
+.PHONY: e2e
+e2e: build ## the demo as a test: its JSON, its time, and that it leaves nothing behind; needs root
+	@$(GOTEST) e2e
+
+.PHONY: fuzz
+fuzz: check-go ## each fuzz target for FUZZTIME (30s)
+	@test/setup/fuzz.sh $(FUZZTIME)
+
+.PHONY: test-fresh
+test-fresh: check-go ## make demo and make test in a bare Debian with only Go; needs root and debootstrap
+	@test/fresh.sh demo test
+
+# Change
+
+.PHONY: generate
+generate: check-go ## rebuild the eBPF objects from bpf/ (clang 19)
+	@test/setup/generate.sh
+
+.PHONY: generate-check
+generate-check: check-go ## rebuild the eBPF objects elsewhere and compare
+	@test/setup/generate.sh --check
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf bin .demo
+
+.PHONY: check-go
+check-go: ## say in one line what to do where Go is missing or too old
+	@test/setup/go.sh

@@ -1,0 +1,26 @@
+package testutil
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// BPFFS mounts a bpffs of the test's own on a temporary directory and returns its path. Pins in it go
+// when it is unmounted at the end of the test, so that no test leaves one behind.
+func BPFFS(t testing.TB) string {
+	t.Helper()
+	NeedRoot(t)
+	dir := t.TempDir() // first: removed last, after the unmount
+	if err := unix.Mount("bpffs", dir, "bpf", 0, ""); err != nil {
+		Missing(t, "cannot mount a bpffs: "+err.Error())
+		return ""
+	}
+	t.Cleanup(func() {
+		// Detached, so that a map that the test still holds open does not make it fail with EBUSY.
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount bpffs %s: %v", dir, err)
+		}
+	})
+	return dir
+}

@@ -1,0 +1,74 @@
+package testutil
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Namespace is a network namespace without a name: it goes with its last user.
+type Namespace struct {
+	handle netns.NsHandle
+}
+
+// NetNS enters a fresh network namespace, with lo up, until the test ends. Only the test's own goroutine
+// is in it, on a locked thread; goroutines that it starts are not, and use Do. Sockets stay where they
+// were opened.
+func NetNS(t testing.TB) *Namespace {
+	t.Helper()
+	NeedRoot(t)
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		t.Fatalf("open network namespace: %v", err)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatalf("make network namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		// Where the way back fails the thread stays locked: it ends with this goroutine, not reused.
+		if err := netns.Set(home); err != nil {
+			t.Errorf("leave network namespace: %v", err)
+		} else {
+			runtime.UnlockOSThread()
+		}
+		_ = home.Close() // a descriptor opened for reading: closing it loses nothing
+		_ = ns.Close()
+	})
+	if err := loopbackUp(); err != nil {
+		t.Fatalf("prepare network namespace: %v", err)
+	}
+	return &Namespace{ns}
+}
+
+// FD is the namespace as a file descriptor, for netlink calls that take one.
+func (n *Namespace) FD() int { return int(n.handle) }
+
+// Do runs fn inside the namespace, on a thread of its own, and waits for it.
+func (n *Namespace) Do(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends here, still in the namespace
+		if err := netns.Set(n.handle); err != nil {
+			done <- fmt.Errorf("enter network namespace: %w", err)
+			return
+		}
+		done <- fn()
+	}()
+	return <-done
+}
+
+func loopbackUp() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set lo up: %w", err)
+	}
+	return nil
+}

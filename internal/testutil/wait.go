@@ -1,0 +1,26 @@
+package testutil
+
+import (
+	"testing"
+	"time"
+)
+
+// pollEvery is short enough not to slow a test down and long enough not to starve what it waits for.
+const pollEvery = 10 * time.Millisecond
+
+// Eventually calls check until it returns nil, and fails the test with its last error after timeout.
+func Eventually(t testing.TB, timeout time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %v", timeout, err)
+			return
+		}
+		time.Sleep(pollEvery)
+	}
+}

@@ -1,0 +1,174 @@
+// Package arch checks that the source obeys the architecture: who may import whom, which packages are
+// pure, who owns which dependency, and the house rules that a person would have to look for.
+//
+// Input is the module's source tree; output is a list of violations, each with what to do. The rules
+// that are a matter of choice are data, in this file: changing the architecture is a visible diff.
+package arch
+
+// Module is the path of strait's Go module.
+const Module = "strait.io/strait"
+
+// Package is one row of the import table: a folder of the module and what it may import of the module.
+type Package struct {
+	Path string
+	// Pure packages decide and do not act: no I/O, clock, randomness, goroutine, logger or context.
+	Pure bool
+	// Imports are the packages of the module that it may import, besides the leaves.
+	Imports []string
+	// Tests are further packages that only its tests may import, besides internal/testutil.
+	Tests []string
+}
+
+// leaves are vocabulary without imports of their own, open to every package that is not itself a leaf.
+var leaves = []string{"internal/l4", "internal/key"}
+
+// Table is the architecture: ARCHITECTURE.md draws it, this is its exact form.
+var Table = []Package{
+	{Path: "internal/l4", Pure: true},
+	{Path: "internal/key", Pure: true},
+	{Path: "internal/testutil"},
+
+	// Who knows Kubernetes and gossip. Never the kernel.
+	{Path: "clustermesh", Pure: true},
+	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
+	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
+
+	// Who knows the kernel. Never Kubernetes or gossip.
+	{Path: "datapath", Pure: true},
+	{Path: "datapath/socklb", Imports: []string{"datapath"}},
+	// The tests run it with the real route.Router, which is its Links.
+	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
+	{Path: "datapath/route", Imports: []string{"datapath"}},
+
+	// The bridge, and what runs it.
+	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
+	{Path: "daemon/reconcile"},
+	{Path: "daemon/api"},
+	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
+	{Path: "daemon", Imports: []string{
+		"clustermesh", "clustermesh/locality", "clustermesh/gossip", "clustermesh/manifest",
+		"datapath", "datapath/socklb", "datapath/wireguard", "datapath/route",
+		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
+	}},
+
+	{Path: "cmd/straitd", Imports: []string{"daemon"}},
+	{Path: "cmd/strait", Imports: []string{"daemon/api", "demo"}},
+
+	// Besides the daemons' word the demo reads the maps that they pinned: a daemon may be dead.
+	{Path: "demo", Imports: []string{
+		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb",
+	}},
+	{Path: "demo/lab"},
+	{Path: "demo/traffic"},
+	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
+
+	{Path: "test/arch"},
+	{Path: "test/report"},
+	{Path: "test/e2e"},
+	{Path: "test/script", Tests: []string{
+		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
+	}},
+}
+
+// Dependency is a third-party import path (with what is below it) and the packages that own it.
+type Dependency struct {
+	Path string
+	// Owners may import it. One, or a Why that says what else was not worth it.
+	Owners []string
+	Why    string
+	// Tests are packages whose tests alone may import it as well.
+	Tests []string
+	// Test dependencies are open to every test and to no other file.
+	Test bool
+}
+
+// Dependencies lists every third-party import of the module.
+var Dependencies = []Dependency{
+	{Path: "github.com/cilium/ebpf", Owners: []string{"datapath/socklb"}},
+	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
+	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
+	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
+	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}},
+	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
+	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
+
+	{
+		Path:   "k8s.io/api",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest"},
+		Why:    "manifest decodes Kubernetes objects, object says what they mean: every source shares it",
+	},
+	{
+		Path:   "sigs.k8s.io/mcs-api",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest"},
+		Why:    "as k8s.io/api",
+	},
+	{
+		Path:   "k8s.io/apimachinery",
+		Owners: []string{"clustermesh/manifest"},
+		Tests:  []string{"clustermesh/object"},
+		Why:    "the tests of object write Kubernetes objects, with their metadata",
+	},
+	{
+		Path:   "k8s.io/apimachinery/pkg/util/validation",
+		Owners: []string{"clustermesh/object", "daemon"},
+		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
+	},
+	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
+	{
+		Path:   "github.com/spf13/cobra",
+		Owners: []string{"cmd/straitd", "cmd/strait", "demo"},
+		Why:    "commands are declared where they run",
+	},
+	{
+		Path:   "github.com/vishvananda/netlink",
+		Owners: []string{"datapath/route", "demo/lab", "internal/testutil"},
+		Tests:  []string{"datapath/wireguard"},
+		Why:    "route is the daemon's only user; lab, testutil and tests build networks for it to run in",
+	},
+	{
+		Path:   "github.com/vishvananda/netns",
+		Owners: []string{"demo/lab", "internal/testutil"},
+		Why:    "lab and testutil make network namespaces; the daemon lives in the one it is started in",
+	},
+	{
+		Path: "golang.org/x/sys/unix",
+		Owners: []string{
+			"datapath/socklb", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
+			"demo/lab", "internal/testutil",
+		},
+		Why: "system calls that package syscall lacks: nearly a part of the standard library",
+	},
+	{
+		Path:   "golang.org/x/sync",
+		Owners: []string{"daemon", "demo", "demo/traffic"},
+		Why:    "errgroup, where goroutines are started and waited for: nearly a part of the standard library",
+	},
+	{
+		Path:   "golang.org/x/term",
+		Owners: []string{"cmd/strait", "demo"},
+		Why:    "both ask whether they print to a terminal",
+	},
+	{
+		Path:   "sigs.k8s.io/yaml",
+		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo"},
+		Why:    "an encoding, used wherever YAML is read or written; there is one way to do it",
+	},
+
+	{Path: "pgregory.net/rapid", Test: true},
+	{Path: "github.com/rogpeppe/go-internal/testscript", Test: true},
+}
+
+// MaxLines is the longest hand-written file allowed, and Long the exceptions with their reasons.
+const MaxLines = 500
+
+// Long maps a file above MaxLines to the reason why it is not split.
+var Long = map[string]string{}
+
+// MaxFunction is the longest function allowed outside tests: what fits on a screen.
+const MaxFunction = 60
+
+// badNames are folder and package names that say nothing of what is inside, and so collect everything.
+var badNames = []string{"util", "utils", "common", "helper", "helpers", "types", "manager", "pkg", "misc", "shared"}

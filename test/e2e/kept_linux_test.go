@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strait.io/strait/internal/testutil"
+)
+
+// TestDemoKept looks at a demo that was left up as its user would, with strait and without it.
+func TestDemoKept(t *testing.T) {
+	testutil.NeedRoot(t)
+	testutil.NeedTun(t)
+	bin := binaries(t)
+	wantNoTraces(t, bin)
+	// Runs before the traces are looked for, whatever fails in between; a demo that is down already is fine.
+	t.Cleanup(func() {
+		if err := demo(t, bin, "down").Run(); err != nil {
+			t.Errorf("strait demo down: %v", err)
+		}
+	})
+	if err := demo(t, bin, "--keep", "--clusters", "2", "--nodes", "2").Run(); err != nil {
+		t.Errorf("strait demo --keep: %v", err) // what it left up is still worth a look
+	}
+	t.Run("explain", func(t *testing.T) { explains(t, bin) })
+	t.Run("maps", func(t *testing.T) { mapsReadable(t, bin) })
+}
+
+// explains asks the daemon of a node why traffic goes where it goes.
+func explains(t *testing.T, bin string) {
+	sockets := find(t, bin, "strait.sock")
+	if len(sockets) != 4 {
+		t.Fatalf("API sockets %q, want one of each of 4 nodes", sockets)
+	}
+	for _, s := range sockets {
+		out, err := exec.Command(filepath.Join(bin, "strait"), "--socket", s, "explain", "default/serve", "-o", "json").CombinedOutput()
+		if err != nil {
+			t.Fatalf("strait explain: %v\n%s", err, out)
+		}
+		var answer struct {
+			Service struct {
+				Frontends []struct {
+					Endpoints []struct{ Tier, Reason string }
+				}
+			}
+		}
+		if err := json.Unmarshal(out, &answer); err != nil {
+			t.Fatalf("%v in:\n%s", err, out)
+		}
+		if len(answer.Service.Frontends) == 0 {
+			t.Fatalf("explains no frontend:\n%s", out)
+		}
+		for _, f := range answer.Service.Frontends {
+			for _, e := range f.Endpoints {
+				if e.Tier == "" || e.Reason == "" {
+					t.Errorf("an endpoint without tier or reason: %+v", e)
+				}
+			}
+			if len(f.Endpoints) < 2 {
+				t.Errorf("a frontend with %d endpoints, want those of 2 clusters", len(f.Endpoints))
+			}
+		}
+	}
+}
+
+// mapsReadable dumps pinned maps with bpftool: named fields, thanks to the BTF in the object.
+func mapsReadable(t *testing.T, bin string) {
+	bpftool, err := exec.LookPath("bpftool")
+	if err != nil {
+		testutil.Missing(t, "needs bpftool: run `make setup` as root")
+	}
+	for pin, fields := range map[string][]string{
+		"services": {"addr", "port", "proto", "index"},
+		"backends": {"addr", "port", "threshold", "alias"},
+	} {
+		pins := find(t, bin, pin)
+		if len(pins) == 0 {
+			t.Errorf("no pinned map is called %s", pin)
+			continue
+		}
+		out, err := exec.Command(bpftool, "map", "dump", "pinned", pins[0]).CombinedOutput()
+		if err != nil {
+			t.Errorf("bpftool map dump pinned %s: %v\n%s", pins[0], err, out)
+		}
+		for _, f := range fields {
+			if !strings.Contains(string(out), `"`+f+`":`) {
+				t.Errorf("map %s: no field %q in:\n%.1000s", pin, f, out)
+			}
+		}
+	}
+}
+
+// find lists the files of a name below the demo's folder.
+func find(t *testing.T, bin, name string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(demoFolder(bin), func(path string, d fs.DirEntry, err error) error {
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if d != nil && !d.IsDir() && d.Name() == name {
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

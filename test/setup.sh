@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what the tests need and is missing, as root on Debian or Ubuntu; else says what is missing and
+# what to run, and goes on: the tests that need it skip with a reason. May be run any number of times.
+#
+#   test/setup.sh              all that `make test` needs
+#   test/setup.sh PACKAGE...   only these
+set -eu
+
+# package      a file that shows it is there   why
+wanted() {
+  cat <<'LIST'
+ca-certificates /etc/ssl/certs/ca-certificates.crt  go fetches modules over HTTPS
+gcc             gcc                                 go test -race links by the C compiler
+libc6-dev       /usr/include/stdlib.h               go test -race compiles against libc
+clang-19        clang-19                            make generate compiles bpf/
+llvm-19         llvm-strip-19                       make generate strips the objects
+clang-format-19 clang-format-19                     make lint looks at bpf/
+bpftool         bpftool                             tests read pinned maps as a person would
+LIST
+}
+
+# there FILE-OR-COMMAND
+there() {
+  case $1 in
+    /*) [ -e "$1" ] ;;
+    *) PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null ;;
+  esac
+}
+
+missing() {
+  wanted | while read -r package file why; do
+    if [ $# -gt 0 ]; then
+      case " $* " in *" $package "*) ;; *) continue ;; esac
+    fi
+    there "$file" || echo "$package $why"
+  done
+}
+
+lack=$(missing "$@")
+[ -n "$lack" ] || exit 0
+names=$(cut -d ' ' -f 1 <<<"$lack" | tr '\n' ' ')
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+  echo "Missing; tests that need it will say so and skip:"
+  while read -r package why; do printf '  %-16s %s\n' "$package" "$why"; done <<<"$lack"
+  if command -v apt-get >/dev/null; then
+    echo "To install: sudo apt-get install -y --no-install-recommends $names"
+  else
+    echo "strait's tests install packages on Debian and Ubuntu only: install the like of these here."
+  fi
+  exit 0
+fi
+
+echo "installing: $names"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# One at a time: a release that lacks one of them (clang-19 before Debian 12 and Ubuntu 24.04) still gets
+# the others.
+for package in $names; do
+  if ! log=$(apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "$package" 2>&1); then
+    . /etc/os-release
+    echo "$PRETTY_NAME does not offer $package; tests that need it will say so and skip. apt-get said:"
+    tail -n 3 <<<"$log" | sed 's/^/  /'
+  fi
+done

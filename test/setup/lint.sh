@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Looks for what the compiler lets pass. It changes nothing; each finding says how to mend it.
+set -eu
+cd "$(dirname "$0")/../.."
+
+go tool staticcheck ./...
+
+files() { find . \( -name .git -o -name .demo -o -name testdata -o -path ./bpf/include \) -prune -o -name "$1" -print; }
+
+unformatted=$(files '*.go' | xargs -r gofmt -l)
+if [ -n "$unformatted" ]; then
+  echo "not formatted; run: gofmt -w" $unformatted >&2
+  exit 1
+fi
+
+c=$(find bpf -name include -prune -o \( -name '*.c' -o -name '*.h' \) -print)
+if [ -z "$c" ]; then
+  :
+elif ! command -v clang-format-19 >/dev/null; then
+  # Another version breaks lines elsewhere.
+  test/setup/skip.sh clang-format "no clang-format-19: run 'make setup' as root"
+else
+  # shellcheck disable=SC2086 # a list of files
+  clang-format-19 --dry-run --Werror $c || { echo "not formatted; run: clang-format-19 -i" $c >&2; exit 1; }
+fi
+
+# A script that bash cannot read fails in the middle of somebody's morning.
+for script in $(find test .ci -name '*.sh' -o -path .ci/run); do bash -n "$script"; done
+
+for target in $(awk '$1 == ".PHONY:" { for (i = 2; i <= NF; i++) print $i }' Makefile); do
+  grep -q "^$target:.*## " Makefile || { echo "Makefile: $target has no ## comment, so make help does not list it" >&2; exit 1; }
+done
