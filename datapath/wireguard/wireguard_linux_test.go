@@ -14,6 +14,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/testutil"
 )
 
 // pair are two nodes with open tunnels to each other, both serving echo.
@@ -201,6 +202,56 @@ func testRoaming(t *testing.T, mode string) {
 }
 
 // TestAllowedIPMoves: a prefix moves between peers while a third one keeps its session, and unwanted ones go.
+// datagram sends one from a to b, and so gives a a session with b.
+func datagram(t *testing.T, a, b *node) {
+	t.Helper()
+	var to net.Conn
+	var l *net.UDPConn
+	must(t, b.Do(func() (err error) {
+		l, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(b.pod), 9)))
+		return err
+	}))
+	defer l.Close()
+	must(t, a.Do(func() (err error) { to, err = net.Dial("udp", l.LocalAddr().String()); return err }))
+	defer to.Close()
+	_, err := to.Write([]byte("hello"))
+	must(t, err)
+	must(t, l.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = l.Read(make([]byte, 10))
+	must(t, err)
+}
+
+// TestBootedMachine: a machine that lost its sessions can be reached as soon as its device knows its
+// peers. Its peer does not know of the loss, and would go on in the old session for 15 s.
+func TestBootedMachine(t *testing.T) { eachMode(t, testBootedMachine) }
+
+func testBootedMachine(t *testing.T, mode string) {
+	a, b := pair(t, mode)
+	datagram(t, a, b) // not TCP: its retransmissions would start handshakes too
+	must(t, b.dev.Close())
+	must(t, b.Do(func() error { return wireguard.CleanUp(b.cfg) }))
+	must(t, b.Do(func() error {
+		l, err := netlink.LinkByName(b.cfg.Device)
+		if err != nil {
+			return nil // gone with its process
+		}
+		return netlink.LinkDel(l)
+	}))
+	b.open(t, a)
+	testutil.Eventually(t, 3*time.Second, func() error {
+		peers, err := b.dev.Peers()
+		if err == nil && peers[0].Handshake.IsZero() {
+			err = errors.New("no handshake though nobody had to wait for traffic")
+		}
+		return err
+	})
+	c, err := a.dial(b.pod, 900*time.Millisecond)
+	if err != nil {
+		t.Fatalf("a call of the peer that knew the machine before: %v", err)
+	}
+	must(t, c.echo("welcome back"))
+}
+
 func TestAllowedIPMoves(t *testing.T) { eachMode(t, testAllowedIPMoves) }
 
 func testAllowedIPMoves(t *testing.T, mode string) {
