@@ -40,11 +40,13 @@ type Frontend struct {
 	Service string `json:"service,omitempty"`
 	// Backends are sorted, each address once, all of the frontend's IP family.
 	Backends []Backend `json:"backends"`
+	// AffinitySeconds is how long a client keeps its backend after its last connection; 0 is no affinity.
+	AffinitySeconds uint32 `json:"affinitySeconds,omitempty"`
 }
 
 // Equal reports that the kernel would hold the same for both.
 func (f Frontend) Equal(g Frontend) bool {
-	return f.Addr == g.Addr && slices.Equal(f.Backends, g.Backends)
+	return f.Addr == g.Addr && f.AffinitySeconds == g.AffinitySeconds && slices.Equal(f.Backends, g.Backends)
 }
 
 // Peer is a WireGuard neighbour: a node of another cluster.
@@ -77,4 +79,6 @@ type Desired struct {
 	Frontends []Frontend `json:"frontends"`
 	Peers     []Peer     `json:"peers"`
 	Routes    []Route    `json:"routes"`
+	// Gone are the addresses of pods on dead machines, sorted: connections to them will never be answered.
+	Gone []netip.Addr `json:"gone,omitempty"`
 }

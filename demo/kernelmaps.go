@@ -131,11 +131,11 @@ func withdrawal(t lab.Topology, cut string) compare {
 	}
 }
 
-// equalAgain waits until the maps are as in a snapshot, and returns how they still differ.
-func (m kernelMaps) equalAgain(ctx context.Context, was snapshot, limit time.Duration) []string {
+// again waits until the maps are as in a snapshot, and returns how they still differ.
+func (m kernelMaps) again(ctx context.Context, was snapshot, with compare, limit time.Duration) []string {
 	var faults []string
 	_ = poll(ctx, limit, 5*time.Millisecond, func() bool { // faults tell how it ended
-		faults = m.differences(was, difference)
+		faults = m.differences(was, with)
 		return len(faults) == 0
 	})
 	return faults

@@ -13,8 +13,9 @@ import (
 // printer shows how the demo goes: on a terminal a line that lives, and colour; else plain lines.
 type printer struct {
 	w io.Writer
-	// live is for terminals that can rewrite a line.
+	// live is for terminals that can rewrite a line, of width columns; 0 is not known.
 	live, color, ascii bool
+	width              int
 
 	mu    sync.Mutex
 	doing string
@@ -32,9 +33,14 @@ func (p *printer) run(ctx context.Context) {
 
 // draw shows what is being done and for how long. The caller holds mu.
 func (p *printer) draw() {
-	if p.live && p.doing != "" {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", p.spell(fmt.Sprintf("… %s (%.0fs)", p.doing, time.Since(p.since).Seconds())))
+	if !p.live || p.doing == "" {
+		return
 	}
+	line := []rune(p.spell(fmt.Sprintf("… (%.0fs) %s", time.Since(p.since).Seconds(), p.doing)))
+	if p.width > 0 && len(line) >= p.width {
+		line = line[:p.width-1] // a line that wraps cannot be rewritten
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s", string(line))
 }
 
 // progress says what is being done now.

@@ -27,6 +27,8 @@ type Result struct {
 	Nodes     int     `json:"nodes"`
 	Seconds   float64 `json:"seconds"`
 	Steps     []*Step `json:"steps"`
+
+	try []string // commands for a demo that is left up
 }
 
 // Step is one thing that the demo shows.
@@ -208,3 +210,5 @@ func (r *Result) expectations() (held, all int) {
 }
 
 func millis(d time.Duration) float64 { return math.Round(float64(d.Microseconds())/100) / 10 }
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }

@@ -28,6 +28,11 @@ func run(cmd *cobra.Command, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.json != "" { // better now than after two minutes
+		if err := os.WriteFile(o.json, nil, 0o644); err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
 	// A terminal that is closed, or a reader of the output that goes away, ends the demo like Ctrl-C.
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
@@ -44,19 +49,24 @@ func run(cmd *cobra.Command, o options) (err error) {
 	res := &Result{Kernel: kernelRelease(), Clusters: o.size.Clusters, Nodes: o.size.Nodes, Steps: []*Step{}}
 	begun := time.Now()
 	err = playInLab(ctx, o, b, out, res)
-	res.Seconds = millis(time.Since(begun)) / 1000
+	res.Seconds = seconds(time.Since(begun))
 	res.total()
+	res.OK = res.OK && err == nil
 	if o.json != "" {
-		res.OK = res.OK && err == nil
 		err = errors.Join(err, writeJSON(o.json, res))
 	}
+	out.quiet()
+	if len(res.Steps) > 0 {
+		out.total(res)
+	}
+	out.print(res.try...)
 	if err != nil {
 		return err
 	}
-	out.total(res)
 	if !res.OK {
 		held, all := res.expectations()
-		return fmt.Errorf("%d of %d expectations did not hold; the daemons' logs are in %s", all-held, all, o.dir)
+		return fmt.Errorf("%d of %d expectations did not hold; the daemons' logs are in %s (remove them with `strait demo down`)",
+			all-held, all, o.dir)
 	}
 	return nil
 }
@@ -73,8 +83,7 @@ func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Re
 		if o.keep && ctx.Err() == nil && len(res.Steps) > 0 {
 			cs.close()
 			err = errors.Join(err, l.Keep())
-			out.quiet()
-			out.print(tryThese(l, o.dir, b.strait, res)...)
+			res.try = tryThese(l, o.dir, b.strait, res)
 			return
 		}
 		out.progress("removing everything")
@@ -112,6 +121,9 @@ func newPrinter(cmd *cobra.Command) *printer {
 	f, isFile := p.w.(*os.File)
 	dumb := os.Getenv("TERM") == "dumb"
 	p.live = isFile && term.IsTerminal(int(f.Fd())) && !dumb
+	if p.live {
+		p.width, _, _ = term.GetSize(int(f.Fd())) // 0 where the terminal does not know
+	}
 	p.color = p.live && os.Getenv("NO_COLOR") == "" && !set("no-color")
 	p.ascii = set("ascii")
 	return p

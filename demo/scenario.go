@@ -153,16 +153,17 @@ func (s *scenario) begin(ctx context.Context, number int, name, title string) (*
 				err = e
 			}
 		}
-		st.Seconds = millis(time.Since(st.begun)) / 1000
+		st.Seconds = seconds(time.Since(st.begun))
 		st.count()
+		if ctx.Err() != nil {
+			s.res.Steps = append(s.res.Steps, st)
+			return ctx.Err()
+		}
 		if err != nil {
 			st.expect(false, "the step could be carried out", err.Error(), "no error")
 		}
 		st.expect(st.Failures == 0, "calls that failed", fmt.Sprint(st.Failures)+firstError(st), "0")
 		s.res.Steps = append(s.res.Steps, st)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		s.out.step(st, s.clusterNames())
 		return nil
 	}

@@ -64,7 +64,7 @@ func (s *scenario) doNodeDeath(ctx context.Context, st *Step, victim lab.Node) e
 	if err := s.reboot(ctx, s.last, victim); err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before, with the node back", s.maps.equalAgain(ctx, s.whole, backWithin))
+	st.expectNone("maps that are not as before, with the node back", s.maps.again(ctx, s.whole, difference, backWithin))
 	_, err = firstRight(ctx, st.runs[:2], gone, backWithin, func(c traffic.Call) bool { return c.Node == victim.Name })
 	if ctx.Err() != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *scenario) doClientRestart(ctx context.Context, st *Step, n lab.Node) er
 		return err
 	}
 	st.expect(between(st, down, up) > 0, "calls answered while it was down", fmt.Sprint(between(st, down, up)), "more than 0")
-	st.expectNone("maps that are not as before", s.maps.equalAgain(ctx, s.whole, backWithin))
+	st.expectNone("maps that are not as before", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }
 
@@ -179,6 +179,6 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 	if err := s.waitReady(ctx, n.Name); err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before, with the daemon back", s.maps.equalAgain(ctx, s.whole, backWithin))
+	st.expectNone("maps that are not as before, with the daemon back", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }

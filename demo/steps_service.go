@@ -122,7 +122,7 @@ func (s *scenario) strangers(runs []*traffic.Run) []string {
 
 // failover is step 2: a cluster's own backends go away, and the next calls are answered elsewhere.
 func (s *scenario) failover(ctx context.Context) error {
-	st, end := s.begin(ctx, 2, "failover", fmt.Sprintf("the pods of serve in %s go away; calls by ClusterSetIP", s.home.Name))
+	st, end := s.begin(ctx, 2, "pods gone", fmt.Sprintf("the pods of serve in %s go away; calls by ClusterSetIP", s.home.Name))
 	return end(s.doFailover(ctx, st))
 }
 
@@ -231,7 +231,7 @@ func (s *scenario) doComeHome(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before step 2", s.maps.equalAgain(ctx, s.whole, endpointGoneWithin))
+	st.expectNone("maps that are not as before step 2", s.maps.again(ctx, s.whole, difference, endpointGoneWithin))
 	back, err := firstRight(ctx, st.runs, t0, endpointGoneWithin, from(s.home.Name))
 	if err != nil && !errors.Is(err, errNever) {
 		return err

@@ -83,7 +83,7 @@ func Plan(s clustermesh.State, self Self, c Config) Result {
 		r.Imports = append(r.Imports, pi)
 		r.Problems = append(r.Problems, problems...)
 		for _, f := range pi.Frontends {
-			r.Desired.Frontends = append(r.Desired.Frontends, desired(i.Service, f))
+			r.Desired.Frontends = append(r.Desired.Frontends, desired(i, f))
 		}
 	}
 	slices.SortFunc(r.Imports, func(a, b Import) int { return a.Service.Compare(b.Service) })
@@ -91,6 +91,7 @@ func Plan(s clustermesh.State, self Self, c Config) Result {
 	r.Desired.Peers, problems = p.peers()
 	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
 	r.Desired.Routes = p.routes(r.Desired.Peers)
+	r.Desired.Gone = p.gone()
 	return r
 }
 
@@ -126,8 +127,22 @@ func endpoints(s clustermesh.State) map[clustermesh.ServiceName][]Endpoint {
 	return out
 }
 
-func desired(service clustermesh.ServiceName, f Frontend) datapath.Frontend {
-	d := datapath.Frontend{Addr: f.Addr, Service: service.String()}
+// gone returns the addresses of the pods on dead machines.
+func (p *planner) gone() []netip.Addr {
+	var out []netip.Addr
+	for _, es := range p.endpoints {
+		for _, e := range es {
+			if e.Dead {
+				out = append(out, e.Addr)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+func desired(i clustermesh.Import, f Frontend) datapath.Frontend {
+	d := datapath.Frontend{Addr: f.Addr, Service: i.Service.String(), AffinitySeconds: i.AffinitySeconds}
 	for _, v := range f.Choice.Verdicts {
 		if v.Weight > 0 {
 			d.Backends = append(d.Backends, datapath.Backend{IP: v.Addr.Addr(), Port: v.Addr.Port(), Weight: v.Weight})
