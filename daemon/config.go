@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -94,32 +95,37 @@ type LogConfig struct {
 	Format string `json:"format,omitempty"`
 }
 
-// ReadConfig reads a file and fills in defaults. Its error holds every mistake that it found, one a line.
-func ReadConfig(path string) (Config, error) {
+// ReadConfig reads a file, fills in defaults, lets override change what flags say, and validates. Its error
+// holds every mistake that it found, one a line.
+func ReadConfig(path string, override func(*Config)) (Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("read config: %w", err)
+		return Config{}, fmt.Errorf("read config: %w; docs/configuration.md says what goes into it, --config names another file", err)
 	}
-	c, err := ParseConfig(data)
+	c, unknown, err := ParseConfig(data)
+	if err == nil {
+		override(&c)
+		err = errors.Join(unknown, c.Validate())
+	}
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	return c, nil
 }
 
-// ParseConfig decodes strictly and fills in defaults. It does not validate.
-func ParseConfig(data []byte) (Config, error) {
-	var c Config
+// ParseConfig decodes and fills in defaults; it does not validate. Unknown are the fields that do not
+// exist or that stand there twice, err is why nothing could be decoded.
+func ParseConfig(data []byte) (c Config, unknown, err error) {
 	js, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
 	strict, err := json.UnmarshalStrict(js, &c, json.DisallowUnknownFields)
-	if err := errors.Join(append(strict, err)...); err != nil {
-		return Config{}, err
+	if err != nil {
+		return Config{}, nil, errors.Join(append(strict, err)...)
 	}
 	c.setDefaults()
-	return c, nil
+	return c, errors.Join(strict...), nil
 }
 
 // The defaults, in one place. 241.0.0.0/8 is part of 240.0.0.0/4, which no network routes and no cluster

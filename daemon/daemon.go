@@ -62,12 +62,15 @@ type moment struct {
 
 // New checks the config, reads the keys and the last known state, and opens nothing.
 func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("straitd must run as root: it attaches eBPF programs and configures the network; try sudo")
+	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	gossipKey, err := gossip.LoadKey(c.Gossip.KeyFile)
+	gossipKey, err := loadGossipKey(c)
 	if err != nil {
-		return nil, fmt.Errorf("gossip.keyFile: %w", err)
+		return nil, err
 	}
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
@@ -101,9 +104,6 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 // Run works until ctx is done, then stops everything that it started. What the kernel holds stays: traffic
 // goes on without the daemon.
 func (d *Daemon) Run(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return errors.New("straitd must run as root: it attaches eBPF programs and configures the network; try sudo")
-	}
 	// The socket first: it is what refuses a second daemon on this node, before that one changes anything.
 	if err := d.api.Listen(ctx); err != nil {
 		return err
@@ -149,11 +149,12 @@ func (d *Daemon) apply(ctx context.Context) error {
 		// A new allocation comes back as a change of state, and so as another turn.
 		d.gossip.PublishCluster(local.ClusterContent(result.Allocations))
 	}
-	m := &moment{at: start, state: state, local: local, result: result, waiting: waiting(sourced, synced, reason)}
+	m := &moment{at: start, state: state, local: local, result: result}
+	m.waiting = d.waiting(sourced, synced, reason, m)
 	if sourced && synced {
 		m.table = dnsTable(result)
 	}
-	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(sourced, synced))
+	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))
 	if !d.greeted {
 		d.kernel.greet(ctx)
 		d.greeted = true
@@ -178,23 +179,27 @@ func (d *Daemon) publish(local clustermesh.Local, sourced bool) []clustermesh.Pr
 	return problems
 }
 
-func cautionOf(sourced, synced bool) caution {
+func cautionOf(synced, all bool) caution {
 	switch {
 	case !synced:
 		return growOnly
-	case !sourced:
+	case !all:
 		return noPrune
 	}
 	return exact
 }
 
-// waiting says which sources have not spoken yet. Until all have, nothing is pruned.
-func waiting(sourced, synced bool, reason string) (out []string) {
+// waiting says who has not spoken yet. Until all have, nothing is pruned.
+func (d *Daemon) waiting(sourced, synced bool, reason string, m *moment) (out []string) {
 	if !sourced {
 		out = append(out, "source: the cluster's objects have not been read yet")
 	}
 	if !synced {
 		out = append(out, "gossip: "+reason)
+	}
+	own, led := m.state.Records[clustermesh.Origin{Cluster: d.self().Cluster}]
+	if !led || !slices.Equal(own.Content.Allocations, m.result.Allocations) {
+		out = append(out, "leader: the cluster's leader has not given out all ClusterSetIPs yet")
 	}
 	return out
 }

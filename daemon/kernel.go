@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -143,9 +142,9 @@ func (k *kernel) peers(ctx context.Context, want []datapath.Peer, prune bool) er
 // greetTimeout bounds how long a starting node waits for the peers that it knows.
 const greetTimeout = time.Second
 
-// greet waits until every peer has had a handshake, but not for those that do not answer. A machine that
-// was booted lost its sessions, and its peers do not know; what it publishes before they do draws traffic
-// into the void.
+// greet makes sure that the peers known from disk answer, but does not wait for those that do not. A
+// machine that was booted lost its sessions, and its peers do not know; what it publishes before they do
+// draws traffic into the void.
 func (k *kernel) greet(ctx context.Context) {
 	k.mu.Lock()
 	device := k.device
@@ -155,15 +154,8 @@ func (k *kernel) greet(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
-	for ctx.Err() == nil {
-		peers, err := device.Peers()
-		if err != nil || !slices.ContainsFunc(peers, func(p wireguard.PeerStatus) bool { return p.Handshake.IsZero() }) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := device.Greet(ctx); err != nil {
+		k.log.Warn("cannot greet the peers", "err", err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -80,25 +79,19 @@ upgraded. "straitd cleanup" removes every trace.`,
 
 // read returns the config of the file with the flags' overrides, validated.
 func (o options) read() (daemon.Config, error) {
-	cfg, err := daemon.ReadConfig(o.config)
-	if err != nil {
-		return cfg, err
-	}
-	for _, x := range []struct {
-		flag string
-		to   *string
-	}{
-		{o.cluster, &cfg.Cluster}, {o.node, &cfg.Node}, {o.manifest, &cfg.Source.Manifest},
-		{o.logLevel, &cfg.Log.Level}, {o.logFormat, &cfg.Log.Format},
-	} {
-		if x.flag != "" {
-			*x.to = x.flag
+	return daemon.ReadConfig(o.config, func(c *daemon.Config) {
+		for _, x := range []struct {
+			flag string
+			to   *string
+		}{
+			{o.cluster, &c.Cluster}, {o.node, &c.Node}, {o.manifest, &c.Source.Manifest},
+			{o.logLevel, &c.Log.Level}, {o.logFormat, &c.Log.Format},
+		} {
+			if x.flag != "" {
+				*x.to = x.flag
+			}
 		}
-	}
-	if err := cfg.Validate(); err != nil {
-		return cfg, fmt.Errorf("%s:\n  %s", o.config, strings.ReplaceAll(err.Error(), "\n", "\n  "))
-	}
-	return cfg, nil
+	})
 }
 
 func newLogger(c daemon.LogConfig) *slog.Logger {

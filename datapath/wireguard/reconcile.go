@@ -30,7 +30,7 @@ func (d *Device) Reconcile(want []datapath.Peer, prune bool) error {
 	}
 	c, err := diff(have.peers, want, d.set, d.key.Public(), time.Now())
 	d.remember(have.peers, want)
-	errs := []error{err, d.put(c.put), d.greet(c.put)}
+	errs := []error{err, d.put(c.put)}
 	if prune {
 		errs = append(errs, d.shed(c.shed), d.remove(c.remove))
 	}
@@ -89,36 +89,6 @@ func (d *Device) put(puts []put) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// greet starts a handshake with every new peer. A peer that knows us from before this machine was booted
-// goes on in its old session, which we lost, until it misses our answers for 15 s; a handshake of ours
-// ends that at once. Switching the persistent keepalive on makes WireGuard send something now; it is
-// switched off again.
-func (d *Device) greet(puts []put) error {
-	var on, off []wgtypes.PeerConfig
-	for _, p := range puts {
-		if !p.create || !p.Underlay.IsValid() {
-			continue
-		}
-		every, never := time.Minute, time.Duration(0)
-		c := wgtypes.PeerConfig{PublicKey: wgtypes.Key(p.Key), UpdateOnly: true}
-		c.PersistentKeepaliveInterval = &every
-		on = append(on, c)
-		c.PersistentKeepaliveInterval = &never
-		off = append(off, c)
-	}
-	if len(on) == 0 {
-		return nil
-	}
-	err := d.client.configure(wgtypes.Config{Peers: on})
-	if err == nil {
-		err = d.client.configure(wgtypes.Config{Peers: off})
-	}
-	if err != nil {
-		return fmt.Errorf("start handshakes with %d new peers: %w", len(on), err)
-	}
-	return nil
 }
 
 // shed takes allowed IPs from their peers. The kernels before 6.16 can only replace all allowed IPs of a

@@ -2,6 +2,7 @@ package wireguard_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -14,7 +15,6 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
-	"strait.io/strait/internal/testutil"
 )
 
 // pair are two nodes with open tunnels to each other, both serving echo.
@@ -221,8 +221,7 @@ func datagram(t *testing.T, a, b *node) {
 	must(t, err)
 }
 
-// TestBootedMachine: a machine that lost its sessions can be reached as soon as its device knows its
-// peers. Its peer does not know of the loss, and would go on in the old session for 15 s.
+// TestBootedMachine: a machine that lost its sessions can be reached as soon as it has greeted its peers. Its peer does not know of the loss, and would go on in the old session for 15 s.
 func TestBootedMachine(t *testing.T) { eachMode(t, testBootedMachine) }
 
 func testBootedMachine(t *testing.T, mode string) {
@@ -238,18 +237,43 @@ func testBootedMachine(t *testing.T, mode string) {
 		return netlink.LinkDel(l)
 	}))
 	b.open(t, a)
-	testutil.Eventually(t, 3*time.Second, func() error {
-		peers, err := b.dev.Peers()
-		if err == nil && peers[0].Handshake.IsZero() {
-			err = errors.New("no handshake though nobody had to wait for traffic")
-		}
-		return err
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	must(t, b.dev.Greet(ctx))
+	peers, err := b.dev.Peers()
+	must(t, err)
+	if peers[0].Handshake.IsZero() {
+		t.Fatal("no handshake within 3 s")
+	}
 	c, err := a.dial(b.pod, 900*time.Millisecond)
 	if err != nil {
 		t.Fatalf("a call of the peer that knew the machine before: %v", err)
 	}
 	must(t, c.echo("welcome back"))
+}
+
+// TestBothGreet: two machines that boot at the same time do not undo each other's handshakes.
+func TestBothGreet(t *testing.T) { eachMode(t, testBothGreet) }
+
+func testBothGreet(t *testing.T, mode string) {
+	nodes := newNodes(t, 2, mode)
+	a, b := nodes[0], nodes[1]
+	a.open(t, b)
+	b.open(t, a)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // WireGuard's own next try comes after 5 s
+	defer cancel()
+	done := make(chan error, 2)
+	for _, n := range nodes {
+		go func() { done <- n.Do(func() error { return n.dev.Greet(ctx) }) }()
+	}
+	must(t, errors.Join(<-done, <-done))
+	for _, n := range nodes {
+		peers, err := n.dev.Peers()
+		must(t, err)
+		if peers[0].Handshake.IsZero() {
+			t.Error("no handshake")
+		}
+	}
 }
 
 func TestAllowedIPMoves(t *testing.T) { eachMode(t, testAllowedIPMoves) }

@@ -68,6 +68,7 @@ var Table = []Package{
 	{Path: "test/arch"},
 	{Path: "test/report"},
 	{Path: "test/e2e"},
+	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
 	}},
