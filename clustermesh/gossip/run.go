@@ -118,6 +118,7 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 	for _, e := range events {
 		if e.alive {
 			g.contacts.join(e.member, e.addr, now)
+			g.solved("seed " + e.addr.String())
 		} else {
 			g.contacts.leave(e.member, now)
 		}
