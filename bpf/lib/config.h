@@ -20,6 +20,11 @@
 /* Steps of a binary search over one set: bounds a set to 2^24 - 1 backends. */
 #define SEARCH_STEPS 24
 
+/* Depths of the cgroup tree at which a cgroup may opt out. */
+#define MAX_LEVELS 32
+
+#define NS_PER_SECOND 1000000000LL
+
 #define ECONNREFUSED 111
 
 /* Number of entries of `sockets` - 1; the number is a power of two. */

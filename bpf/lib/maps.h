@@ -20,8 +20,8 @@ struct {
 } services SEC(".maps");
 
 /*
- * Index → the frontend's present set. User space writes, each by one atomic store through mmap:
- * that store is the flip. connect and sendmsg read.
+ * Index → the frontend's present set. User space writes, base and count by one atomic store through
+ * mmap: that store is the flip. connect and sendmsg read.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,5 +66,56 @@ struct {
 	__type(key, struct more_key);
 	__type(value, struct flow);
 } sockets_more SEC(".maps");
+
+/*
+ * Index of a frontend → its counts, per CPU. connect and sendmsg add; user space reads, and zeroes
+ * an index before it is used again.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACEHOLDER_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct frontend_counter);
+} frontend_counters SEC(".maps");
+
+/* Number of a backend of a frontend → its counts, per CPU. Written and read as the above. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACEHOLDER_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct backend_counter);
+} backend_counters SEC(".maps");
+
+/*
+ * (Frontend, client) → the backend that the client keeps. connect and sendmsg write and read; user
+ * space only looks. Bounded: the least recently used go. The kernel may hand an element to another
+ * key while a program reads it, so what is read is only ever searched for in the frontend's own set.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, PLACEHOLDER_ENTRIES);
+	__type(key, struct affinity_key);
+	__type(value, struct affinity);
+} affinities SEC(".maps");
+
+/*
+ * Id of a cgroup whose processes are not served → why. User space writes; connect and sendmsg read,
+ * only after a frontend was found and while `optout_levels` is not 0.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PLACEHOLDER_ENTRIES);
+	__type(key, __u64);
+	__type(value, struct optout);
+} optouts SEC(".maps");
+
+/* [0]: bit n is set if `optouts` holds a cgroup of depth n. Written and read as the above. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} optout_levels SEC(".maps");
 
 #endif

@@ -10,13 +10,20 @@
 struct snapshot {
 	__u32 base;
 	__u32 count;
+	__u32 affinity;
+	__u32 index; /* the frontend's */
 };
 
-static __always_inline struct snapshot set_read(const struct set *s)
+static __always_inline struct snapshot set_read(const struct set *s, __u32 index)
 {
 	__u64 word = *(const volatile __u64 *)s;
 
-	return (struct snapshot){.base = word >> 32, .count = (__u32)word};
+	return (struct snapshot){
+		.base = word >> 32,
+		.count = (__u32)word,
+		.affinity = *(const volatile __u32 *)&s->affinity,
+		.index = index,
+	};
 }
 
 static __always_inline struct backend *slot_at(__u32 slot)
@@ -57,38 +64,44 @@ static __always_inline __u32 mix(__u64 cookie, const struct service_key *fronten
 	return h >> 32;
 }
 
-static __always_inline _Bool in_slot(const struct backend *b, const struct flow *f)
+/* A backend, and the slot in which it was last seen. */
+struct member {
+	__u8 addr[ADDR_BYTES] ALIGNED(8);
+	__be16 port;
+	__u32 slot;
+};
+
+static __always_inline int order(const struct backend *b, const struct member *m)
 {
-	return b && !compare(b->addr, b->port, f->backend, f->backend_port);
+	return compare(b->addr, b->port, m->addr, m->port);
 }
 
 /*
- * The flow's backend if it is still in the set, else none. Usually it is where it was; after a flip
- * the slots of the new set are searched once, which their order makes cheap, and the hint is moved.
+ * The member if it is still in the set, else none. Usually it is where it was; after a flip the
+ * slots of the new set are searched once, which their order makes cheap. Sets m->slot to where it is.
  */
-static __always_inline struct backend *keep(struct snapshot s, const struct flow *f, __u32 *slot)
+static __always_inline struct backend *keep(struct snapshot s, struct member *m)
 {
 	__u32 lo = 0, hi = s.count;
 	struct backend *b;
 
-	*slot = f->slot;
-	if (f->slot - s.base < s.count) {
-		b = slot_at(*slot);
-		if (in_slot(b, f))
+	if (m->slot - s.base < s.count) {
+		b = slot_at(m->slot);
+		if (b && !order(b, m))
 			return b;
 	}
 	for (int i = 0; i < SEARCH_STEPS && lo < hi; i++) {
 		__u32 mid = lo + (hi - lo) / 2;
-		int order;
+		int o;
 
-		*slot = s.base + mid;
-		b = slot_at(*slot);
+		m->slot = s.base + mid;
+		b = slot_at(m->slot);
 		if (!b)
 			return 0;
-		order = compare(b->addr, b->port, f->backend, f->backend_port);
-		if (!order)
+		o = order(b, m);
+		if (!o)
 			return b;
-		if (order < 0)
+		if (o < 0)
 			lo = mid + 1;
 		else
 			hi = mid;

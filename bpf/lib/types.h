@@ -25,13 +25,15 @@ struct service {
 };
 
 /*
- * A frontend's backends: slots base … base+count-1 of `backends`. One u64, base << 32 | count,
- * written by one store and read by one load, so that a set is seen old or new and never mixed.
- * count 0 refuses.
+ * A frontend's backends: slots base … base+count-1 of `backends`. These two are one u64,
+ * base << 32 | count, written by one store and read by one load, so that a set is seen old or new
+ * and never mixed. count 0 refuses. The rest is in the same cache line and is valid beside any set.
  */
 struct set {
 	__u32 count; /* little endian: the low half */
 	__u32 base;
+	__u32 affinity; /* seconds that a client keeps its backend after its last connection, or 0 */
+	__u32 pad;
 } ALIGNED(8);
 
 /*
@@ -44,8 +46,8 @@ struct backend {
 	__be16 port;
 	__u16 weight_minus_1; /* for user space: the weight that the thresholds were made of */
 	__u32 threshold;
-	__u32 alias;	/* relative to the set's base */
-	__u32 reserved; /* zero; for a number that outlives the slot (counters) */
+	__u32 alias;   /* relative to the set's base */
+	__u32 counter; /* number in `backend_counters`; outlives the slot. 0 is not counted */
 };
 
 /* One translation of one socket: what the application dialled and what it got. */
@@ -78,6 +80,42 @@ struct more_key {
 	__u64 cookie;
 	__u32 n;
 	__u32 pad;
+};
+
+/*
+ * Counts of one frontend: connections, and choices for an unconnected socket's datagrams. One CPU's
+ * part, added to without a lock: a preemptible kernel may lose one in a great many.
+ */
+struct frontend_counter {
+	__u64 connects;
+	__u64 refused; /* for want of a backend */
+};
+
+/* Counts of one backend of one frontend. */
+struct backend_counter {
+	__u64 connects;
+};
+
+/* A client of a frontend with session affinity. */
+struct affinity_key {
+	struct service_key frontend;
+	__u32 pad;
+	__u64 client; /* cookie of its network namespace: in Kubernetes that is the pod */
+};
+
+/* What it keeps to. */
+struct affinity {
+	__u8 backend[ADDR_BYTES] ALIGNED(8);
+	__u64 used; /* when it last connected, CLOCK_MONOTONIC in ns */
+	__be16 port;
+	__u16 pad;
+	__u32 slot; /* where the backend was found; a hint */
+};
+
+/* Why a cgroup is not served. */
+struct optout {
+	__u32 level; /* its depth in the tree; the root is 0 */
+	__u32 by;    /* bits: 1 the daemon, 2 an operator; for user space */
 };
 
 #endif

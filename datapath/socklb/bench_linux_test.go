@@ -3,10 +3,13 @@ package socklb
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
@@ -93,4 +96,92 @@ func BenchmarkReconcile(b *testing.B) {
 		reconcile(b, l, want...)
 	}
 	b.ReportMetric(load.Seconds(), "load-100k-s")
+}
+
+// BenchmarkHook is the run time of connect4 on a hot frontend by the kernel's own statistics: with and without
+// session affinity, with an opt-out configured, and, for comparison, of layout 1, which had no counters.
+func BenchmarkHook(b *testing.B) {
+	if !inside(b) {
+		return
+	}
+	f := families[0]
+	vip := l4.New(f.vip, 80, l4.UDP)
+	front := datapath.Frontend{Addr: vip, Backends: manyBackends(10)}
+	for i := range front.Backends {
+		front.Backends[i].IP = f.pod // reachable: nothing is sent to it
+	}
+	sticky := front
+	sticky.AffinitySeconds = 100
+	pod := subtree(b, "pod")
+	balancer := func(b *testing.B, want datapath.Frontend, optOut ...string) Config {
+		cfg := config(b)
+		l := opened(b, cfg)
+		reconcile(b, l, want)
+		if err := l.SetOptOut(optOut); err != nil {
+			b.Fatal(err)
+		}
+		return cfg
+	}
+	for _, side := range []struct {
+		name string
+		open func(*testing.B) Config
+	}{
+		{"layout1", func(b *testing.B) Config {
+			cfg := config(b)
+			openLayout1(b, cfg, []datapath.Frontend{front})
+			b.Cleanup(func() {
+				if err := CleanUp(cfg); err != nil {
+					b.Error(err)
+				}
+			})
+			return cfg
+		}},
+		{"plain", func(b *testing.B) Config { return balancer(b, front) }},
+		{"optout", func(b *testing.B) Config { return balancer(b, front, pod) }},
+		{"affinity", func(b *testing.B) Config { return balancer(b, sticky) }},
+	} {
+		b.Run(side.name, func(b *testing.B) { benchHook(b, side.open(b), f, netip.AddrPortFrom(vip.IP, vip.Port)) })
+	}
+}
+
+func benchHook(b *testing.B, cfg Config, f family, vip netip.AddrPort) {
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stats.Close()
+	l, err := link.LoadPinnedLink(filepath.Join(cfg.Pins, linksDir, "connect4"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := ebpf.NewProgramFromID(info.Program)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	c := newClient(b, f, unix.SOCK_DGRAM)
+	defer c.close()
+	var rounds []time.Duration
+	for b.Loop() { // the median of rounds, against the machine's other work
+		before, err := p.Stats()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 1000 {
+			if err := c.connect(vip); err != nil {
+				b.Fatal(err)
+			}
+		}
+		after, err := p.Stats()
+		if err != nil {
+			b.Fatal(err)
+		}
+		rounds = append(rounds, (after.Runtime-before.Runtime)/time.Duration(after.RunCount-before.RunCount))
+	}
+	b.ReportMetric(float64(median(rounds)), "hook-ns")
 }

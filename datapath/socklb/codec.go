@@ -24,8 +24,9 @@ func (k socklbServiceKey) addr() l4.Addr {
 	return l4.New(netip.AddrFrom16(k.Addr), swap16(k.Port), l4.Proto(k.Proto))
 }
 
-// slotsOf makes the slots of a set. Backends must be valid: sorted and of weight 1…MaxWeight.
-func slotsOf(backends []datapath.Backend) []socklbBackend {
+// slotsOf makes the slots of a set, with the backends' counters. Backends must be valid: sorted and of
+// weight 1…MaxWeight.
+func slotsOf(backends []datapath.Backend, counters []uint32) []socklbBackend {
 	weights := make([]uint32, len(backends))
 	for i, b := range backends {
 		weights[i] = b.Weight
@@ -39,7 +40,7 @@ func slotsOf(backends []datapath.Backend) []socklbBackend {
 			WeightMinus1: uint16(b.Weight - 1),
 			Threshold:    s.threshold,
 			Alias:        s.alias,
-			Reserved:     0,
+			Counter:      counters[i],
 		}
 	}
 	return slots
@@ -56,6 +57,15 @@ func backendsOf(slots []socklbBackend) []datapath.Backend {
 		}
 	}
 	return backends
+}
+
+// countersOf are the slots' counters.
+func countersOf(slots []socklbBackend) []uint32 {
+	counters := make([]uint32, len(slots))
+	for i, s := range slots {
+		counters[i] = s.Counter
+	}
+	return counters
 }
 
 // word is the u64 that flips a frontend to the set e.

@@ -39,7 +39,8 @@ func drawFrontend(maxBackends int) *rapid.Generator[datapath.Frontend] {
 		return datapath.Frontend{
 			Addr: l4.New(drawIP(v4).Draw(t, "vip"), rapid.Uint16Range(1, 2).Draw(t, "port"),
 				rapid.SampledFrom([]l4.Proto{l4.TCP, l4.UDP}).Draw(t, "proto")),
-			Backends: rapid.SliceOfN(backend, 0, maxBackends).Draw(t, "backends"),
+			Backends:        rapid.SliceOfN(backend, 0, maxBackends).Draw(t, "backends"),
+			AffinitySeconds: rapid.SampledFrom([]uint32{0, 0, 1, 10800}).Draw(t, "affinity"),
 		}
 	})
 }
@@ -54,7 +55,7 @@ func TestCodecRoundTrip(t *testing.T) {
 		if got := keyOf(f.Addr).addr(); got != f.Addr {
 			t.Fatalf("key of %s reads back as %s", f.Addr, got)
 		}
-		if got := backendsOf(slotsOf(f.Backends)); !slices.Equal(got, f.Backends) {
+		if got := backendsOf(slotsOf(f.Backends, make([]uint32, len(f.Backends)))); !slices.Equal(got, f.Backends) {
 			t.Fatalf("slots of %v read back as %v", f.Backends, got)
 		}
 	})
@@ -67,7 +68,7 @@ func TestSlotsAreInByteOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slots := slotsOf(f.Backends)
+		slots := slotsOf(f.Backends, make([]uint32, len(f.Backends)))
 		for i := 1; i < len(slots); i++ {
 			a, b := slots[i-1], slots[i]
 			if c := slices.Compare(a.Addr[:], b.Addr[:]); c > 0 || c == 0 && swap16(a.Port) >= swap16(b.Port) {
@@ -82,20 +83,26 @@ func TestLayout(t *testing.T) {
 	for name, s := range map[string][2]uintptr{
 		"service_key": {unsafe.Sizeof(socklbServiceKey{}), 20},
 		"service":     {unsafe.Sizeof(socklbService{}), 4},
-		"set":         {unsafe.Sizeof(socklbSet{}), 8},
+		"set":         {unsafe.Sizeof(socklbSet{}), 16},
 		"backend":     {unsafe.Sizeof(socklbBackend{}), 32},
 		"flow":        {unsafe.Sizeof(socklbFlow{}), 48},
 		"record":      {unsafe.Sizeof(socklbRecord{}), 64},
 		"more_key":    {unsafe.Sizeof(socklbMoreKey{}), 16},
+
+		"frontend_counter": {unsafe.Sizeof(socklbFrontendCounter{}), 16},
+		"backend_counter":  {unsafe.Sizeof(socklbBackendCounter{}), 8},
+		"affinity_key":     {unsafe.Sizeof(socklbAffinityKey{}), 32},
+		"affinity":         {unsafe.Sizeof(socklbAffinity{}), 32},
+		"optout":           {unsafe.Sizeof(socklbOptout{}), 8},
 	} {
 		if s[0] != s[1] {
 			t.Errorf("struct %s: %d bytes, want %d; a changed layout needs a new number in pins.go", name, s[0], s[1])
 		}
 	}
 	e := extent{base: 7, count: 9}
-	word := e.word()
-	if set := *(*socklbSet)(unsafe.Pointer(&word)); set.Base != e.base || set.Count != e.count || extentOf(word) != e {
-		t.Errorf("word %#x is %+v", word, set)
+	set := socklbSet{Base: e.base, Count: e.count}
+	if *word(&set) != e.word() || extentOf(e.word()) != e {
+		t.Errorf("word %#x is %+v", e.word(), set)
 	}
 	if math.MaxUint16 != datapath.MaxWeight-1 {
 		t.Errorf("weight_minus_1 does not hold MaxWeight %d", datapath.MaxWeight)

@@ -22,6 +22,7 @@ type Fake struct {
 	table    *table
 	services map[l4.Addr]uint32
 	sets     map[uint32]extent
+	affinity map[uint32]uint32
 	slots    map[uint32]socklbBackend
 	graces   int
 }
@@ -49,8 +50,9 @@ func (f *Fake) init() (err error) {
 	c := Config{MaxFrontends: f.MaxFrontends, MaxBackends: f.MaxBackends}.withDefaults()
 	f.services = map[l4.Addr]uint32{}
 	f.sets = map[uint32]extent{}
+	f.affinity = map[uint32]uint32{}
 	f.slots = map[uint32]socklbBackend{}
-	f.table, err = newTable(fakeKernel{f}, nil, c.MaxFrontends, c.MaxBackends)
+	f.table, err = newTable(fakeKernel{f}, nil, c, true)
 	return err
 }
 
@@ -62,7 +64,7 @@ func (f *Fake) read() (have []held) {
 		for i := range slots {
 			slots[i] = f.slots[e.base+uint32(i)]
 		}
-		have = append(have, held{frontend: datapath.Frontend{Addr: a, Backends: backendsOf(slots)}, index: f.services[a], block: e})
+		have = append(have, heldOf(a, f.services[a], f.affinity[f.services[a]], e, slots))
 	}
 	return have
 }
@@ -95,11 +97,23 @@ func (k fakeKernel) deleteService(a l4.Addr) error {
 
 func (k fakeKernel) storeSet(index uint32, e extent) { k.f.sets[index] = e }
 
+func (k fakeKernel) storeAffinity(index, seconds uint32) { k.f.affinity[index] = seconds }
+
 func (k fakeKernel) writeSlots(base uint32, slots []socklbBackend) {
 	for i, s := range slots {
 		k.f.slots[base+uint32(i)] = s
 	}
 }
+
+func (k fakeKernel) numberSlot(slot, number uint32) {
+	s := k.f.slots[slot]
+	s.Counter = number
+	k.f.slots[slot] = s
+}
+
+// Nothing is counted in memory.
+func (k fakeKernel) zeroFrontend(uint32) error { return nil }
+func (k fakeKernel) zeroBackend(uint32) error  { return nil }
 
 func (k fakeKernel) grace() error {
 	k.f.graces++

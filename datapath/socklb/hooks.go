@@ -32,11 +32,12 @@ var hooks = []hook{
 
 // attachAll puts the programs on the cgroup and pins their links in dir. A link that is pinned already
 // gets the new program in place, so that no connect() in between is missed.
-func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup) error {
+func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup, step func(string)) error {
 	for _, h := range hooks {
 		if err := h.attachOne(programs[h.name], filepath.Join(dir, h.name), cg); err != nil {
 			return fmt.Errorf("attach %s to cgroup %s: %w", h.name, cg.path, err)
 		}
+		step("attached " + h.name)
 	}
 	return nil
 }
@@ -54,7 +55,7 @@ func (h hook) attachOne(p *ebpf.Program, pin string, cg cgroup) error {
 		return old.Update(p)
 	}
 	// The cgroup is another, or was removed and made again, which killed the link.
-	next := pin + "_new"
+	next := pin + nextSuffix
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -95,7 +96,7 @@ func linkCgroup(l link.Link) (uint64, error) {
 func detachAll(dir string) error {
 	var errs []error
 	for _, h := range hooks {
-		for _, pin := range []string{filepath.Join(dir, h.name), filepath.Join(dir, h.name+"_new")} {
+		for _, pin := range []string{filepath.Join(dir, h.name), filepath.Join(dir, h.name+nextSuffix)} {
 			l, err := link.LoadPinnedLink(pin, nil)
 			if errors.Is(err, os.ErrNotExist) {
 				continue

@@ -25,6 +25,9 @@ const insideEnv = "STRAIT_TEST_CGROUP"
 func inside(t testing.TB) bool {
 	t.Helper()
 	if os.Getenv(insideEnv) != "" {
+		if err := testutil.PrivateMounts(); err != nil {
+			t.Fatal(err)
+		}
 		loopbackUp(t)
 		return true
 	}
@@ -43,7 +46,8 @@ func inside(t testing.TB) bool {
 	cmd.Env = append(os.Environ(), insideEnv+"="+cgroup)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		UseCgroupFD: true, CgroupFD: int(f.Fd()),
-		Cloneflags: unix.CLONE_NEWNET, Unshareflags: unix.CLONE_NEWNS,
+		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS,
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

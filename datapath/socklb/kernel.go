@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -16,11 +15,11 @@ import (
 // bpfKernel is the kernel interface on the real maps. Sets and slots are written through mmap: a store
 // costs no system call, and that of a set is the one 8-byte store that readers rely on.
 type bpfKernel struct {
-	services *ebpf.Map
-	sets     []uint64
-	slots    []socklbBackend
+	maps  *socklbMaps
+	sets  []socklbSet
+	slots []socklbBackend
 	gracePeriod
-	mappings [][]byte
+	views
 }
 
 func newBPFKernel(m *socklbMaps) (*bpfKernel, error) {
@@ -28,9 +27,9 @@ func newBPFKernel(m *socklbMaps) (*bpfKernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &bpfKernel{services: m.Services, gracePeriod: *g}
-	if k.sets, err = mapped[uint64](k, m.Sets); err == nil {
-		k.slots, err = mapped[socklbBackend](k, m.Backends)
+	k := &bpfKernel{maps: m, gracePeriod: *g}
+	if k.sets, err = mapped[socklbSet](&k.views, m.Sets, unix.PROT_READ|unix.PROT_WRITE); err == nil {
+		k.slots, err = mapped[socklbBackend](&k.views, m.Backends, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.close())
@@ -38,32 +37,14 @@ func newBPFKernel(m *socklbMaps) (*bpfKernel, error) {
 	return k, nil
 }
 
-// mapped shows an array map's values as a slice.
-func mapped[T any](k *bpfKernel, m *ebpf.Map) ([]T, error) {
-	size := int(unsafe.Sizeof(*new(T)))
-	if int(m.ValueSize()) != size {
-		return nil, fmt.Errorf("map a view of %s: value is %d bytes, not %d", m, m.ValueSize(), size)
-	}
-	b, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries())*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map a view of %s: %w", m, err)
-	}
-	k.mappings = append(k.mappings, b)
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), m.MaxEntries()), nil
-}
-
 func (k *bpfKernel) close() error {
-	var errs []error
-	for _, b := range k.mappings {
-		errs = append(errs, unix.Munmap(b))
-	}
-	k.mappings, k.sets, k.slots = nil, nil, nil
+	k.sets, k.slots = nil, nil
 	k.gracePeriod.close()
-	return errors.Join(errs...)
+	return k.views.close()
 }
 
 func (k *bpfKernel) insertService(a l4.Addr, index uint32) error {
-	err := k.services.Update(keyOf(a), socklbService{Index: index}, ebpf.UpdateNoExist)
+	err := k.maps.Services.Update(keyOf(a), socklbService{Index: index}, ebpf.UpdateNoExist)
 	if errors.Is(err, unix.E2BIG) {
 		return errFull
 	}
@@ -74,17 +55,45 @@ func (k *bpfKernel) insertService(a l4.Addr, index uint32) error {
 }
 
 func (k *bpfKernel) deleteService(a l4.Addr) error {
-	if err := k.services.Delete(keyOf(a)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := k.maps.Services.Delete(keyOf(a)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete from map services: %w", err)
 	}
 	return nil
 }
 
 func (k *bpfKernel) storeSet(index uint32, e extent) {
-	atomic.StoreUint64(&k.sets[index], e.word())
+	atomic.StoreUint64(word(&k.sets[index]), e.word())
+}
+
+func (k *bpfKernel) storeAffinity(index, seconds uint32) {
+	atomic.StoreUint32(&k.sets[index].Affinity, seconds)
 }
 
 func (k *bpfKernel) writeSlots(base uint32, slots []socklbBackend) { copy(k.slots[base:], slots) }
+
+func (k *bpfKernel) numberSlot(slot, number uint32) {
+	atomic.StoreUint32(&k.slots[slot].Counter, number)
+}
+
+func (k *bpfKernel) zeroFrontend(index uint32) error {
+	return zero[socklbFrontendCounter](k.maps.FrontendCounters, index)
+}
+
+func (k *bpfKernel) zeroBackend(number uint32) error {
+	return zero[socklbBackendCounter](k.maps.BackendCounters, number)
+}
+
+// zero resets every CPU's part of a counter.
+func zero[T any](m *ebpf.Map, i uint32) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err == nil {
+		err = m.Put(i, make([]T, cpus))
+	}
+	if err != nil {
+		return fmt.Errorf("zero counter %d of %s: %w", i, m, err)
+	}
+	return nil
+}
 
 func (k *bpfKernel) grace() error { return k.wait() }
 
@@ -93,23 +102,30 @@ func (k *bpfKernel) read() ([]held, error) {
 	var have []held
 	var key socklbServiceKey
 	var value socklbService
-	it := k.services.Iterate()
+	it := k.maps.Services.Iterate()
 	for it.Next(&key, &value) {
 		a := key.addr()
 		if value.Index >= uint32(len(k.sets)) {
 			return nil, fmt.Errorf("frontend %s has index %d of %d", a, value.Index, len(k.sets))
 		}
-		e := extentOf(atomic.LoadUint64(&k.sets[value.Index]))
+		set := &k.sets[value.Index]
+		e := extentOf(atomic.LoadUint64(word(set)))
 		if uint64(e.base)+uint64(e.count) > uint64(len(k.slots)) {
 			return nil, fmt.Errorf("frontend %s has slots %d+%d of %d", a, e.base, e.count, len(k.slots))
 		}
-		backends := backendsOf(k.slots[e.base:e.end()])
-		have = append(have, held{frontend: datapath.Frontend{Addr: a, Backends: backends}, index: value.Index, block: e})
+		have = append(have, heldOf(a, value.Index, set.Affinity, e, k.slots[e.base:e.end()]))
 	}
 	if err := it.Err(); err != nil {
 		return nil, fmt.Errorf("read map services: %w", err)
 	}
 	return have, nil
+}
+
+func heldOf(a l4.Addr, index, affinity uint32, block extent, slots []socklbBackend) held {
+	return held{
+		frontend: datapath.Frontend{Addr: a, Backends: backendsOf(slots), AffinitySeconds: affinity},
+		index:    index, block: block, numbers: countersOf(slots),
+	}
 }
 
 // sweep zeroes the sets that no frontend has: a daemon may have died between two steps.
@@ -119,8 +135,9 @@ func (k *bpfKernel) sweep(have []held) {
 		used[h.index] = true
 	}
 	for i := range k.sets {
-		if k.sets[i] != 0 && !used[uint32(i)] {
+		if k.sets[i] != (socklbSet{}) && !used[uint32(i)] {
 			k.storeSet(uint32(i), extent{})
+			k.storeAffinity(uint32(i), 0)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -14,17 +16,30 @@ import (
 
 // The directory of pins:
 //
-//	services sets backends sockets sockets_more   maps
-//	links/<hook>                                  links, which hold the programs
-//	layout-1/                                     says which layout the maps have
+//	layout-2/<map>   maps; the number says which layout they have
+//	<map>            a symbolic link to layout-2/<map>, for people
+//	links/<hook>     links, which hold the programs
 //
-// It is made elsewhere and renamed into place, so that it is whole or not there.
+// It is made elsewhere and renamed into place, so that it is whole or not there. In layout 1 the maps were
+// in <map>, and layout-1/ was empty.
 const (
 	layoutPrefix = "layout-"
-	layout       = layoutPrefix + "1"
+	layout       = 2
+	oldestLayout = 1
 	linksDir     = "links"
 	newInfix     = "-unfinished-" // then digits
+	nextSuffix   = "_new"         // of what is about to be renamed
 )
+
+func layoutDir(n int) string { return layoutPrefix + strconv.Itoa(n) }
+
+// mapsDir is where the maps of a layout are pinned.
+func mapsDir(dir string, layout int) string {
+	if layout == 1 {
+		return dir
+	}
+	return filepath.Join(dir, layoutDir(layout))
+}
 
 // pins is the directory, locked against other processes.
 type pins struct {
@@ -95,22 +110,28 @@ func lockOwn(dir string) (*pins, error) {
 	return &pins{dir, f}, nil
 }
 
-// layoutOf returns the layout of the pins in dir, "" if it is missing or empty. It is an error if there
-// is anything but pins of strait.
-func layoutOf(dir string) (string, error) {
+// layoutsOf returns the layouts of the pins in dir, ascending; none if it is missing or empty, two if an
+// upgrade was interrupted. It is an error if there is anything but pins of strait.
+func layoutsOf(dir string) (found []int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("pins %s: %w", dir, err)
+		return nil, fmt.Errorf("pins %s: %w", dir, err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), layoutPrefix) {
-			return e.Name(), nil
+		digits, ok := strings.CutPrefix(e.Name(), layoutPrefix)
+		n, err := strconv.Atoi(digits)
+		if ok && err == nil {
+			found = append(found, n)
 		}
 	}
-	return "", fmt.Errorf("pins %s: the directory holds something else than pins of strait: name another", dir)
+	if found == nil {
+		return nil, fmt.Errorf("pins %s: the directory holds something else than pins of strait: name another", dir)
+	}
+	slices.Sort(found)
+	return found, nil
 }
 
 // create makes the whole directory by fill, beside its place, and renames it.
@@ -119,7 +140,7 @@ func create(dir string, fill func(tmp string) error) error {
 	if err != nil {
 		return fmt.Errorf("make pins: %w", err)
 	}
-	err = errors.Join(os.Mkdir(filepath.Join(tmp, layout), 0o700), os.Mkdir(filepath.Join(tmp, linksDir), 0o700))
+	err = errors.Join(os.Mkdir(filepath.Join(tmp, layoutDir(layout)), 0o700), os.Mkdir(filepath.Join(tmp, linksDir), 0o700))
 	if err == nil {
 		err = fill(tmp)
 	}
@@ -128,6 +149,27 @@ func create(dir string, fill func(tmp string) error) error {
 	}
 	if err != nil {
 		return errors.Join(err, removeAll(tmp))
+	}
+	return nil
+}
+
+// showMaps puts a symbolic link to each map of this layout into dir, in place of what was there.
+func showMaps(dir string, maps map[string]*ebpf.Map) error {
+	for name := range maps {
+		at, target := filepath.Join(dir, name), filepath.Join(layoutDir(layout), name)
+		if has, err := os.Readlink(at); err == nil && has == target {
+			continue
+		}
+		next := at + nextSuffix
+		if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("show map %s: %w", name, err)
+		}
+		if err := os.Symlink(target, next); err != nil {
+			return fmt.Errorf("show map %s: %w", name, err)
+		}
+		if err := os.Rename(next, at); err != nil {
+			return fmt.Errorf("show map %s: %w", name, err)
+		}
 	}
 	return nil
 }

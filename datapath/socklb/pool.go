@@ -72,12 +72,18 @@ func (p *pool) retire(e extent) {
 	}
 }
 
-// settle frees what was retired.
+// settle frees what was retired: all at once, since it can be as much as there are numbers.
 func (p *pool) settle() {
-	for _, e := range p.limbo {
-		p.insert(e)
+	all := append(p.free, p.limbo...)
+	p.free, p.limbo = nil, nil
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.base, b.base) })
+	for _, e := range all {
+		if last := len(p.free) - 1; last >= 0 && p.free[last].end() == e.base {
+			p.free[last].count += e.count
+			continue
+		}
+		p.free = append(p.free, e)
 	}
-	p.limbo = nil
 }
 
 // insert adds a run to the free ones at once and joins it with its neighbours.
@@ -102,6 +108,15 @@ func (p *pool) largest() uint32 {
 	n := uint32(0)
 	for _, f := range p.free {
 		n = max(n, f.count)
+	}
+	return n
+}
+
+// used is how many numbers are not free.
+func (p *pool) used() uint64 {
+	n := uint64(p.size)
+	for _, f := range p.free {
+		n -= uint64(f.count)
 	}
 	return n
 }

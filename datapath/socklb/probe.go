@@ -32,12 +32,14 @@ func probe() ([]Feature, error) {
 	}{
 		{Feature{Name: "socket address hooks", Since: "4.17"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)},
 		{Feature{Name: "recvmsg hooks", Since: "5.2"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Recvmsg)},
+		{Feature{Name: "network namespace cookie in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetNetnsCookie)},
+		{Feature{Name: "ancestor cgroup id in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetCurrentAncestorCgroupId, asm.Mov.Imm(asm.R1, 0))},
 		{Feature{Name: "mmapable maps", Since: "5.5"}, func() error { return features.HaveMapFlag(features.BPF_F_MMAPABLE) }},
 		{Feature{Name: "getpeername hooks", Since: "5.8"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCgroupInet4GetPeername)},
 		{Feature{Name: "socket release hook", Since: "5.9"}, haveHook(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease)},
 		{Feature{Name: featureSetRetval, Since: "6.1",
 			Without: "a frontend without backends refuses by loopback port 0, and a datagram to it fails with EINVAL"},
-			func() error { return features.HaveProgramHelper(ebpf.CGroupSockAddr, asm.FnSetRetval) }},
+			haveHelper(asm.FnSetRetval, asm.Mov.Imm(asm.R1, -1))},
 		{Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
 	}
@@ -83,19 +85,30 @@ func has(fs []Feature, name string) bool {
 
 // haveHook loads the smallest program for a hook.
 func haveHook(t ebpf.ProgramType, at ebpf.AttachType) func() error {
+	return func() error { return loads(t, at) }
+}
+
+// haveHelper loads a program that calls a helper as ours do: some kernels refuse a call with made-up
+// arguments in the way in which others say that there is no such helper.
+func haveHelper(fn asm.BuiltinFunc, arguments ...asm.Instruction) func() error {
 	return func() error {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-			Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
-			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
-		})
-		if errors.Is(err, unix.EINVAL) {
-			return ebpf.ErrNotSupported
-		}
-		if err != nil {
-			return err
-		}
-		return p.Close()
+		return loads(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, append(arguments, fn.Call())...)
 	}
+}
+
+// loads loads a program for a hook that does what the instructions say and lets the call pass.
+func loads(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instruction) error {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
+		Instructions: append(instructions, asm.Mov.Imm(asm.R0, 1), asm.Return()),
+	})
+	if errors.Is(err, unix.EINVAL) {
+		return ebpf.ErrNotSupported
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
 }
 
 func haveMembarrier() error {

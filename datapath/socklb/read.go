@@ -4,95 +4,165 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
 )
 
 // readTries bounds how often a read that met a change starts again.
 const readTries = 10
 
-// Read returns what the maps pinned in a directory hold, as LB.Frontends does, without a load balancer:
-// it attaches and changes nothing, and needs no daemon. Each frontend is seen as it was at one moment.
+// Read returns what the maps pinned in a directory hold, as LB.Frontends does, without a load balancer.
+// Each frontend is seen as it was at one moment.
 func Read(pins string) ([]datapath.Frontend, error) {
-	r, err := openReader(pins)
+	r, err := OpenReader(pins)
 	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var have []held
+	err = r.services(func(s service) error {
+		have = append(have, heldOf(s.addr, s.index, s.affinity, s.block, s.slots))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read frontends: %w", err)
+	}
+	return listed(have), nil
+}
+
+// Reader shows what pinned maps hold. It attaches and changes nothing, and needs no daemon.
+type Reader struct {
+	pins  string
+	maps  socklbMaps
+	sets  []socklbSet
+	slots []socklbBackend
+	views views
+}
+
+// OpenReader opens the maps that are pinned in a directory.
+func OpenReader(pins string) (*Reader, error) {
+	r := &Reader{pins: pins}
+	if err := r.open(); err != nil {
+		r.Close()
 		return nil, fmt.Errorf("read socket load balancer: %w", err)
 	}
-	defer r.close()
-	for range readTries {
-		have, err := r.read()
-		if err == nil {
-			return listed(have), nil
-		}
-		if !errors.Is(err, ebpf.ErrIterationAborted) {
-			return nil, fmt.Errorf("read socket load balancer: pins %s: %w", pins, err)
-		}
-	}
-	return nil, fmt.Errorf("read socket load balancer: pins %s: maps change faster than they can be read", pins)
+	return r, nil
 }
 
-type reader struct {
-	services, sets, backends *ebpf.Map
-}
-
-func openReader(pins string) (*reader, error) {
-	var r reader
+func (r *Reader) open() (err error) {
 	for name, m := range map[string]**ebpf.Map{
-		socklbMapServices: &r.services, socklbMapSets: &r.sets, socklbMapBackends: &r.backends,
+		socklbMapServices:         &r.maps.Services,
+		socklbMapSets:             &r.maps.Sets,
+		socklbMapBackends:         &r.maps.Backends,
+		socklbMapSockets:          &r.maps.Sockets,
+		socklbMapSocketsMore:      &r.maps.SocketsMore,
+		socklbMapFrontendCounters: &r.maps.FrontendCounters,
+		socklbMapBackendCounters:  &r.maps.BackendCounters,
+		socklbMapAffinities:       &r.maps.Affinities,
+		socklbMapOptouts:          &r.maps.Optouts,
 	} {
-		opened, err := ebpf.LoadPinnedMap(filepath.Join(pins, name), &ebpf.LoadPinOptions{ReadOnly: true})
-		if err != nil {
-			r.close()
-			return nil, fmt.Errorf("open %s: %w", filepath.Join(pins, name), permission(err))
+		// The kernel maps no memory of a map that was opened for reading only.
+		shared := name == socklbMapSets || name == socklbMapBackends
+		if *m, err = openPin(r.pins, name, &ebpf.LoadPinOptions{ReadOnly: !shared}); err != nil {
+			return err
 		}
-		*m = opened
 	}
-	return &r, nil
+	if r.sets, err = mapped[socklbSet](&r.views, r.maps.Sets, unix.PROT_READ); err != nil {
+		return err
+	}
+	r.slots, err = mapped[socklbBackend](&r.views, r.maps.Backends, unix.PROT_READ)
+	return err
 }
 
-func (r *reader) close() {
-	for _, m := range []*ebpf.Map{r.services, r.sets, r.backends} {
-		m.Close() // nil is fine
+// openPin opens a map of this program's layout, and says what to do where there is another.
+func openPin(pins, name string, o *ebpf.LoadPinOptions) (*ebpf.Map, error) {
+	at := filepath.Join(mapsDir(pins, layout), name)
+	m, err := ebpf.LoadPinnedMap(at, o)
+	if err == nil {
+		return m, nil
 	}
+	if found, _ := layoutsOf(pins); len(found) > 0 && found[len(found)-1] != layout {
+		return nil, fmt.Errorf("pins %s have %s, this program reads %s: use the one that came with the running straitd, or start it",
+			pins, layoutDir(found[len(found)-1]), layoutDir(layout))
+	}
+	return nil, fmt.Errorf("open %s: %w", at, permission(err))
 }
 
-func (r *reader) read() ([]held, error) {
-	var have []held
-	var key socklbServiceKey
-	var value socklbService
-	it := r.services.Iterate()
-	for it.Next(&key, &value) {
-		e, slots, err := r.set(value.Index)
+// Close lets go of the maps, of which nothing was changed: there is nothing that could be lost.
+func (r *Reader) Close() {
+	r.sets, r.slots = nil, nil
+	_ = r.views.close()
+	_ = r.maps.Close()
+}
+
+// service is a frontend as it was at one moment.
+type service struct {
+	addr            l4.Addr
+	index, affinity uint32
+	block           extent
+	slots           []socklbBackend
+}
+
+// services calls each for every frontend, in no order.
+func (r *Reader) services(each func(service) error) error {
+	return all(r.maps.Services, 0, func(k socklbServiceKey, v socklbService) error {
+		s, err := r.service(v.Index)
 		if err != nil {
-			return nil, fmt.Errorf("frontend %s: %w", key.addr(), err)
+			return fmt.Errorf("frontend %s: %w", k.addr(), err)
 		}
-		have = append(have, held{frontend: datapath.Frontend{Addr: key.addr(), Backends: backendsOf(slots)}, index: value.Index, block: e})
-	}
-	return have, it.Err()
+		s.addr = k.addr()
+		return each(s)
+	})
 }
 
-// set reads a set's slots, again if the set flipped meanwhile: its old slots may be another's by then.
-func (r *reader) set(index uint32) (extent, []socklbBackend, error) {
+// service reads a set's slots, again if the set flipped meanwhile: its old slots may be another's by then,
+// though not at once, but after a grace period.
+func (r *Reader) service(index uint32) (s service, err error) {
+	if index >= uint32(len(r.sets)) {
+		return s, fmt.Errorf("index %d of %d", index, len(r.sets))
+	}
+	set := &r.sets[index]
 	for range readTries {
-		var before, after uint64
-		if err := r.sets.Lookup(index, &before); err != nil {
-			return extent{}, nil, fmt.Errorf("read set %d: %w", index, err)
-		}
+		before := atomic.LoadUint64(word(set))
 		e := extentOf(before)
-		slots := make([]socklbBackend, e.count)
-		for i := range slots {
-			if err := r.backends.Lookup(e.base+uint32(i), &slots[i]); err != nil {
-				return extent{}, nil, fmt.Errorf("read slot %d: %w", e.base+uint32(i), err)
+		if uint64(e.base)+uint64(e.count) > uint64(len(r.slots)) {
+			return s, fmt.Errorf("slots %d+%d of %d", e.base, e.count, len(r.slots))
+		}
+		slots := append([]socklbBackend(nil), r.slots[e.base:e.end()]...)
+		if atomic.LoadUint64(word(set)) == before {
+			return service{index: index, affinity: atomic.LoadUint32(&set.Affinity), block: e, slots: slots}, nil
+		}
+	}
+	return s, errors.New("its set changes faster than it can be read")
+}
+
+// batch is how many entries one system call reads.
+const batch = 4096
+
+// all calls each for every entry of a map that is not per CPU, while it may change. Flags are those of a
+// look-up.
+func all[K, V any](m *ebpf.Map, flags uint64, each func(K, V) error) error {
+	n := min(batch, int(m.MaxEntries()))
+	keys, values := make([]K, n), make([]V, n)
+	var cursor ebpf.MapBatchCursor
+	for {
+		got, err := m.BatchLookup(&cursor, keys, values, &ebpf.BatchOptions{ElemFlags: flags})
+		last := errors.Is(err, ebpf.ErrKeyNotExist)
+		if err != nil && !last {
+			return fmt.Errorf("read %s: %w", m, err)
+		}
+		for i := range got {
+			if err := each(keys[i], values[i]); err != nil {
+				return err
 			}
 		}
-		if err := r.sets.Lookup(index, &after); err != nil {
-			return extent{}, nil, fmt.Errorf("read set %d again: %w", index, err)
-		}
-		if before == after {
-			return e, slots, nil
+		if last {
+			return nil
 		}
 	}
-	return extent{}, nil, ebpf.ErrIterationAborted
 }

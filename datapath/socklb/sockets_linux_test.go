@@ -133,6 +133,41 @@ func serve(t testing.TB, proto l4.Proto, at netip.AddrPort) netip.AddrPort {
 	return at
 }
 
+// echo answers everything that is said on at with its own address, again and again on one connection.
+func echo(t testing.TB, proto l4.Proto, at netip.AddrPort) netip.AddrPort {
+	t.Helper()
+	if proto == l4.UDP {
+		return serve(t, proto, at)
+	}
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	at = l.Addr().(*net.TCPAddr).AddrPort()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go echoTCP(conn, at.String())
+		}
+	}()
+	return at
+}
+
+func echoTCP(conn net.Conn, text string) {
+	defer conn.Close()
+	b := make([]byte, 64)
+	for {
+		if _, err := conn.Read(b); err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte(text)) // a lost answer shows in the client
+	}
+}
+
 func answerUDP(conn *net.UDPConn, text string) {
 	b := make([]byte, 64)
 	for {

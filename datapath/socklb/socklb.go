@@ -27,6 +27,10 @@ type LB struct {
 	maps   *socklbMaps
 	kernel *bpfKernel
 	table  *table
+
+	// reading keeps Close from the maps while they are read, which takes long and does not need mu.
+	reading sync.RWMutex
+	reader  *Reader
 }
 
 // Open loads the programs and attaches them. Where pins are, their maps are used on, with all that they
@@ -75,25 +79,22 @@ func open(cfg Config) (*LB, error) {
 	return l, nil
 }
 
-// load makes or reuses the pins, then restores what the maps hold.
+// load makes the pins, or brings those that are there to this program's layout and uses them, then
+// restores what the maps hold.
 func (l *LB) load(cfg Config) error {
 	if err := sweepHalfMade(cfg.Pins); err != nil {
 		return fmt.Errorf("remove half-made pins: %w", err)
 	}
-	found, err := layoutOf(cfg.Pins)
+	found, err := layoutsOf(cfg.Pins)
 	if err != nil {
 		return err
 	}
-	if found != "" && found != layout {
-		return fmt.Errorf("pins %s have %s, this program knows %s: run `straitd cleanup`, then start again", cfg.Pins, found, layout)
-	}
-	if found != "" {
-		if l.pins, err = lockOwn(cfg.Pins); err != nil {
-			return err
+	if len(found) == 0 {
+		if err = l.create(cfg); err == nil {
+			l.pins, err = lockOwn(cfg.Pins)
 		}
-		err = l.reuse(cfg)
-	} else if err = l.create(cfg); err == nil {
-		l.pins, err = lockOwn(cfg.Pins)
+	} else if l.pins, err = lockOwn(cfg.Pins); err == nil {
+		err = l.goOn(cfg, found)
 	}
 	if err != nil {
 		return err
@@ -101,7 +102,14 @@ func (l *LB) load(cfg Config) error {
 	if l.kernel, err = newBPFKernel(l.maps); err != nil {
 		return err
 	}
-	return l.restore()
+	if err := l.restore(len(found) == 0); err != nil {
+		return err
+	}
+	reader, err := OpenReader(cfg.Pins)
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	l.reader = reader
+	return err
 }
 
 // create starts with empty maps.
@@ -116,17 +124,20 @@ func (l *LB) create(cfg Config) error {
 	}
 	defer c.Close()
 	return create(cfg.Pins, func(tmp string) error {
-		if err := pinMaps(tmp, pinned(c.Maps)); err != nil {
+		if err := pinMaps(filepath.Join(tmp, layoutDir(layout)), pinned(c.Maps)); err != nil {
 			return err
 		}
-		if err := attachAll(c.Programs, filepath.Join(tmp, linksDir), l.cgroup); err != nil {
+		if err := showMaps(tmp, pinned(c.Maps)); err != nil {
+			return err
+		}
+		if err := attachAll(c.Programs, filepath.Join(tmp, linksDir), l.cgroup, cfg.step); err != nil {
 			return err
 		}
 		return l.take(c)
 	})
 }
 
-// reuse goes on with pinned maps and puts this program's code on the hooks.
+// reuse goes on with pinned maps of this layout and puts this program's code on the hooks.
 func (l *LB) reuse(cfg Config) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
@@ -136,7 +147,7 @@ func (l *LB) reuse(cfg Config) error {
 	for name, m := range pinned(spec.Maps) {
 		configured[name] = m.MaxEntries
 	}
-	old, err := loadMaps(cfg.Pins, pinned(spec.Maps))
+	old, err := loadMaps(mapsDir(cfg.Pins, layout), pinned(spec.Maps))
 	if err != nil {
 		return err
 	}
@@ -155,7 +166,10 @@ func (l *LB) reuse(cfg Config) error {
 		return loadError(err)
 	}
 	defer c.Close()
-	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), l.cgroup); err != nil {
+	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), l.cgroup, cfg.step); err != nil {
+		return err
+	}
+	if err := showMaps(cfg.Pins, old); err != nil {
 		return err
 	}
 	return l.take(c)
@@ -174,11 +188,15 @@ func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	for name, size := range map[string]uint32{
-		socklbMapServices:    cfg.MaxFrontends,
-		socklbMapSets:        cfg.MaxFrontends,
-		socklbMapBackends:    cfg.MaxBackends,
-		socklbMapSockets:     cfg.MaxSockets,
-		socklbMapSocketsMore: cfg.MaxSockets,
+		socklbMapServices:         cfg.MaxFrontends,
+		socklbMapSets:             cfg.MaxFrontends,
+		socklbMapFrontendCounters: cfg.MaxFrontends,
+		socklbMapBackends:         cfg.MaxBackends,
+		socklbMapBackendCounters:  cfg.MaxBackends + 1, // the first is none's
+		socklbMapSockets:          cfg.MaxSockets,
+		socklbMapSocketsMore:      cfg.MaxSockets,
+		socklbMapAffinities:       cfg.MaxAffinity,
+		socklbMapOptouts:          cfg.MaxOptOuts,
 	} {
 		spec.Maps[name].MaxEntries = size
 	}
@@ -210,16 +228,17 @@ func loadError(err error) error {
 
 // restore takes over indexes and slots from the maps. What no frontend refers to is free, after a grace
 // period: the daemon before us may have died between two steps.
-func (l *LB) restore() error {
+func (l *LB) restore(clean bool) error {
 	have, err := l.kernel.read()
+	if err := l.kernel.grace(); err != nil {
+		return err
+	}
 	if err == nil {
-		l.table, err = newTable(l.kernel, have, l.maps.Services.MaxEntries(), l.maps.Backends.MaxEntries())
+		sizes := Config{MaxFrontends: l.maps.Sets.MaxEntries(), MaxBackends: l.maps.Backends.MaxEntries()}
+		l.table, err = newTable(l.kernel, have, sizes, clean)
 	}
 	if err != nil {
 		return fmt.Errorf("pins %s: %w; run `straitd cleanup`, then start again", l.pins.dir, err)
-	}
-	if err := l.kernel.grace(); err != nil {
-		return err
 	}
 	l.kernel.sweep(have)
 	return nil
@@ -265,6 +284,12 @@ func (l *LB) Cgroup() string { return l.cgroup.path }
 
 // Close lets go of the maps. Pins stay, and traffic goes on as it is.
 func (l *LB) Close() error {
+	l.reading.Lock()
+	if l.reader != nil {
+		l.reader.Close()
+		l.reader = nil
+	}
+	l.reading.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
@@ -306,7 +331,7 @@ func cleanUp(dir string) error {
 	if err := sweepHalfMade(dir); err != nil {
 		return err
 	}
-	if _, err := layoutOf(dir); err != nil {
+	if _, err := layoutsOf(dir); err != nil {
 		return err
 	}
 	p, err := lockOwn(dir)

@@ -13,6 +13,22 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type socklbAffinity struct {
+	_       structs.HostLayout
+	Backend [16]uint8
+	Used    uint64
+	Port    uint16
+	Pad     uint16
+	Slot    uint32
+}
+
+type socklbAffinityKey struct {
+	_        structs.HostLayout
+	Frontend socklbServiceKey
+	Pad      uint32
+	Client   uint64
+}
+
 type socklbBackend struct {
 	_            structs.HostLayout
 	Addr         [16]uint8
@@ -20,7 +36,12 @@ type socklbBackend struct {
 	WeightMinus1 uint16
 	Threshold    uint32
 	Alias        uint32
-	Reserved     uint32
+	Counter      uint32
+}
+
+type socklbBackendCounter struct {
+	_        structs.HostLayout
+	Connects uint64
 }
 
 type socklbFlow struct {
@@ -36,11 +57,23 @@ type socklbFlow struct {
 	Reserved     uint32
 }
 
+type socklbFrontendCounter struct {
+	_        structs.HostLayout
+	Connects uint64
+	Refused  uint64
+}
+
 type socklbMoreKey struct {
 	_      structs.HostLayout
 	Cookie uint64
 	N      uint32
 	Pad    uint32
+}
+
+type socklbOptout struct {
+	_     structs.HostLayout
+	Level uint32
+	By    uint32
 }
 
 type socklbRecord struct {
@@ -68,31 +101,38 @@ type socklbServiceKey struct {
 }
 
 type socklbSet struct {
-	_     structs.HostLayout
-	Count uint32
-	Base  uint32
+	_        structs.HostLayout
+	Count    uint32
+	Base     uint32
+	Affinity uint32
+	Pad      uint32
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	socklbMapBackends      = "backends"
-	socklbMapServices      = "services"
-	socklbMapSets          = "sets"
-	socklbMapSockets       = "sockets"
-	socklbMapSocketsMore   = "sockets_more"
-	socklbProgConnect4     = "connect4"
-	socklbProgConnect6     = "connect6"
-	socklbProgGetpeername4 = "getpeername4"
-	socklbProgGetpeername6 = "getpeername6"
-	socklbProgRecvmsg4     = "recvmsg4"
-	socklbProgRecvmsg6     = "recvmsg6"
-	socklbProgSendmsg4     = "sendmsg4"
-	socklbProgSendmsg6     = "sendmsg6"
-	socklbProgSockRelease  = "sock_release"
-	socklbVarHasSetRetval  = "has_set_retval"
-	socklbVarSocketsMask   = "sockets_mask"
+	socklbMapAffinities       = "affinities"
+	socklbMapBackendCounters  = "backend_counters"
+	socklbMapBackends         = "backends"
+	socklbMapFrontendCounters = "frontend_counters"
+	socklbMapOptoutLevels     = "optout_levels"
+	socklbMapOptouts          = "optouts"
+	socklbMapServices         = "services"
+	socklbMapSets             = "sets"
+	socklbMapSockets          = "sockets"
+	socklbMapSocketsMore      = "sockets_more"
+	socklbProgConnect4        = "connect4"
+	socklbProgConnect6        = "connect6"
+	socklbProgGetpeername4    = "getpeername4"
+	socklbProgGetpeername6    = "getpeername6"
+	socklbProgRecvmsg4        = "recvmsg4"
+	socklbProgRecvmsg6        = "recvmsg6"
+	socklbProgSendmsg4        = "sendmsg4"
+	socklbProgSendmsg6        = "sendmsg6"
+	socklbProgSockRelease     = "sock_release"
+	socklbVarHasSetRetval     = "has_set_retval"
+	socklbVarSocketsMask      = "sockets_mask"
 )
 
 // loadSocklb returns the embedded CollectionSpec for socklb.
@@ -152,11 +192,16 @@ type socklbProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socklbMapSpecs struct {
-	Backends    *ebpf.MapSpec `ebpf:"backends"`
-	Services    *ebpf.MapSpec `ebpf:"services"`
-	Sets        *ebpf.MapSpec `ebpf:"sets"`
-	Sockets     *ebpf.MapSpec `ebpf:"sockets"`
-	SocketsMore *ebpf.MapSpec `ebpf:"sockets_more"`
+	Affinities       *ebpf.MapSpec `ebpf:"affinities"`
+	BackendCounters  *ebpf.MapSpec `ebpf:"backend_counters"`
+	Backends         *ebpf.MapSpec `ebpf:"backends"`
+	FrontendCounters *ebpf.MapSpec `ebpf:"frontend_counters"`
+	OptoutLevels     *ebpf.MapSpec `ebpf:"optout_levels"`
+	Optouts          *ebpf.MapSpec `ebpf:"optouts"`
+	Services         *ebpf.MapSpec `ebpf:"services"`
+	Sets             *ebpf.MapSpec `ebpf:"sets"`
+	Sockets          *ebpf.MapSpec `ebpf:"sockets"`
+	SocketsMore      *ebpf.MapSpec `ebpf:"sockets_more"`
 }
 
 // socklbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -187,16 +232,26 @@ func (o *socklbObjects) Close() error {
 //
 // It can be passed to loadSocklbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socklbMaps struct {
-	Backends    *ebpf.Map `ebpf:"backends"`
-	Services    *ebpf.Map `ebpf:"services"`
-	Sets        *ebpf.Map `ebpf:"sets"`
-	Sockets     *ebpf.Map `ebpf:"sockets"`
-	SocketsMore *ebpf.Map `ebpf:"sockets_more"`
+	Affinities       *ebpf.Map `ebpf:"affinities"`
+	BackendCounters  *ebpf.Map `ebpf:"backend_counters"`
+	Backends         *ebpf.Map `ebpf:"backends"`
+	FrontendCounters *ebpf.Map `ebpf:"frontend_counters"`
+	OptoutLevels     *ebpf.Map `ebpf:"optout_levels"`
+	Optouts          *ebpf.Map `ebpf:"optouts"`
+	Services         *ebpf.Map `ebpf:"services"`
+	Sets             *ebpf.Map `ebpf:"sets"`
+	Sockets          *ebpf.Map `ebpf:"sockets"`
+	SocketsMore      *ebpf.Map `ebpf:"sockets_more"`
 }
 
 func (m *socklbMaps) Close() error {
 	return _SocklbClose(
+		m.Affinities,
+		m.BackendCounters,
 		m.Backends,
+		m.FrontendCounters,
+		m.OptoutLevels,
+		m.Optouts,
 		m.Services,
 		m.Sets,
 		m.Sockets,

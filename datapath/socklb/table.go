@@ -17,7 +17,13 @@ type kernel interface {
 	deleteService(a l4.Addr) error
 	// storeSet is one atomic store.
 	storeSet(index uint32, e extent)
+	// storeAffinity is another; either value is right beside either set.
+	storeAffinity(index, seconds uint32)
 	writeSlots(base uint32, slots []socklbBackend)
+	// numberSlot gives a slot in use a counter.
+	numberSlot(slot, number uint32)
+	zeroFrontend(index uint32) error
+	zeroBackend(number uint32) error
 	// grace returns when no program runs that could have read the maps before the call.
 	grace() error
 }
@@ -27,6 +33,8 @@ type held struct {
 	frontend datapath.Frontend
 	index    uint32
 	block    extent
+	// numbers are the counters of frontend.Backends, in their order.
+	numbers []uint32
 	// round is the last diff that wanted it.
 	round uint64
 }
@@ -36,7 +44,7 @@ type held struct {
 //
 //	new frontend:  slots → set → service
 //	other set:     slots → set (the flip) → old slots retired
-//	removal:       service deleted → index and slots retired
+//	removal:       service deleted → index, slots and counters retired
 //
 // What is retired is used again only after a grace period, which is awaited only when room is needed.
 // A deleted service likewise: its element may be handed to the next insert while a program reads it,
@@ -44,10 +52,11 @@ type held struct {
 type table struct {
 	kernel  kernel
 	held    map[l4.Addr]*held
-	indexes *pool
+	indexes *numbers
 	slots   *pool
-	// retired are indexes in limbo, whose sets are still to be zeroed.
-	retired []uint32
+	// counters are those of backends; a frontend's has its index. There is one more than slots, since
+	// 0 is none, and a slot never waits longer than its counter: they cannot run out.
+	counters *numbers
 	// deleted: a service was deleted since the last grace period.
 	deleted bool
 	// round numbers the diffs.
@@ -56,23 +65,25 @@ type table struct {
 	maxFrontends, maxBackends uint32
 }
 
-// newTable starts from what the maps hold. It is an error if two frontends share slots or an index.
-func newTable(k kernel, have []held, maxFrontends, maxBackends uint32) (*table, error) {
-	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), maxFrontends: maxFrontends, maxBackends: maxBackends}
-	var indexes, blocks []extent
+// newTable starts from what the maps hold; clean says that they are new. It is an error if two frontends
+// share slots or an index.
+func newTable(k kernel, have []held, sizes Config, clean bool) (*table, error) {
+	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
+	var indexes []uint32
+	var blocks []extent
 	for _, h := range have {
 		t.held[h.frontend.Addr] = &h
-		indexes = append(indexes, extent{h.index, 1})
+		indexes = append(indexes, h.index)
 		blocks = append(blocks, h.block)
 	}
 	var err1, err2 error
-	if t.indexes, err1 = newPool(maxFrontends, indexes); err1 != nil {
+	if t.indexes, err1 = newNumbers(0, t.maxFrontends, indexes, clean); err1 != nil {
 		err1 = fmt.Errorf("map services: index %w", err1)
 	}
-	if t.slots, err2 = newPool(maxBackends, blocks); err2 != nil {
+	if t.slots, err2 = newPool(t.maxBackends, blocks); err2 != nil {
 		err2 = fmt.Errorf("map sets: slots %w", err2)
 	}
-	return t, errors.Join(err1, err2)
+	return t, errors.Join(err1, err2, t.restoreCounters(have, clean))
 }
 
 // errFull is what put returns when there is no room now.
@@ -168,7 +179,7 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 		} else {
 			seen++
 			h.round = t.round
-			if slices.Equal(h.frontend.Backends, f.Backends) {
+			if h.frontend.Equal(f) {
 				h.frontend.Service = f.Service
 				continue
 			}
@@ -196,25 +207,44 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 
 // put adds a frontend or flips it to its new set.
 func (t *table) put(f datapath.Frontend) error {
+	h := t.held[f.Addr]
+	if h != nil && slices.Equal(h.frontend.Backends, f.Backends) {
+		t.kernel.storeAffinity(h.index, f.AffinitySeconds)
+		h.frontend = f
+		return nil
+	}
 	block, ok := t.slots.take(uint32(len(f.Backends)))
 	if !ok {
 		return errFull
 	}
 	f.Backends = slices.Clone(f.Backends)
-	t.kernel.writeSlots(block.base, slotsOf(f.Backends))
-	if h := t.held[f.Addr]; h != nil {
-		t.kernel.storeSet(h.index, block)
-		t.slots.retire(h.block)
-		h.frontend, h.block = f, block
-		return nil
+	n, err := t.number(h, f.Backends)
+	if err == nil {
+		t.kernel.writeSlots(block.base, slotsOf(f.Backends, n.all))
+		if h == nil {
+			h, err = t.add(f, block)
+		} else {
+			t.flip(h, f, block)
+		}
 	}
-	h, err := t.add(f, block)
-	if err != nil {
-		t.slots.insert(block) // was never in a set that a program could reach
+	if err != nil { // neither was in a set that a program could reach
+		t.slots.insert(block)
+		t.counters.put(n.fresh...)
 		return err
 	}
+	h.numbers = n.all
+	t.counters.retire(n.gone...)
 	t.held[f.Addr] = h
 	return nil
+}
+
+func (t *table) flip(h *held, f datapath.Frontend, block extent) {
+	if h.frontend.AffinitySeconds != f.AffinitySeconds {
+		t.kernel.storeAffinity(h.index, f.AffinitySeconds)
+	}
+	t.kernel.storeSet(h.index, block)
+	t.slots.retire(h.block)
+	h.frontend, h.block = f, block
 }
 
 // add makes a set and only then the service that leads to it.
@@ -224,17 +254,25 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 			return nil, err
 		}
 	}
-	e, ok := t.indexes.take(1)
+	index, dirty, ok := t.indexes.take()
 	if !ok {
 		return nil, errFull
 	}
-	t.kernel.storeSet(e.base, block)
-	if err := t.kernel.insertService(f.Addr, e.base); err != nil {
-		t.kernel.storeSet(e.base, extent{})
-		t.indexes.insert(e) // no service led to it
+	var err error
+	if dirty {
+		err = t.kernel.zeroFrontend(index)
+	}
+	if err == nil {
+		t.kernel.storeAffinity(index, f.AffinitySeconds)
+		t.kernel.storeSet(index, block)
+		err = t.kernel.insertService(f.Addr, index)
+	}
+	if err != nil {
+		t.kernel.storeSet(index, extent{})
+		t.indexes.put(index) // no service led to it
 		return nil, err
 	}
-	return &held{frontend: f, index: e.base, block: block}, nil
+	return &held{frontend: f, index: index, block: block}, nil
 }
 
 // remove takes a frontend away. A program that has just found it may still use its slots.
@@ -249,13 +287,9 @@ func (t *table) remove(a l4.Addr) error {
 	t.deleted = true
 	delete(t.held, a)
 	t.slots.retire(h.block)
-	t.retireIndex(h.index)
+	t.counters.retire(h.numbers...)
+	t.indexes.retire(h.index)
 	return nil
-}
-
-func (t *table) retireIndex(index uint32) {
-	t.indexes.retire(extent{index, 1})
-	t.retired = append(t.retired, index)
 }
 
 // settle waits until nothing that was retired is in a running program's hand, then frees it.
@@ -263,12 +297,13 @@ func (t *table) settle() error {
 	if err := t.kernel.grace(); err != nil {
 		return err
 	}
-	for _, i := range t.retired {
+	for _, i := range t.indexes.limbo {
 		t.kernel.storeSet(i, extent{})
 	}
-	t.retired, t.deleted = nil, false
+	t.deleted = false
 	t.indexes.settle()
 	t.slots.settle()
+	t.counters.settle()
 	return nil
 }
 

@@ -23,6 +23,8 @@ type suspicious struct {
 	found map[uint32]l4.Addr
 	// deleted: an element of services is free to be handed to another key.
 	deleted bool
+	// Every faultyZero-th time a counter is zeroed it fails; 0 is never.
+	zeroes, faultyZero int
 }
 
 func (s *suspicious) publish(index uint32, a l4.Addr) {
@@ -75,6 +77,32 @@ func (s *suspicious) writeSlots(base uint32, slots []socklbBackend) {
 	s.fakeKernel.writeSlots(base, slots)
 }
 
+// A counter is zeroed only while no running program can add to it.
+func (s *suspicious) zeroFrontend(index uint32) error {
+	if a, ok := s.found[index]; ok {
+		s.fail("the counter of %s is zeroed while programs may add to it", a)
+	}
+	return s.zeroed()
+}
+
+func (s *suspicious) zeroBackend(number uint32) error {
+	for slot := range s.reach {
+		if s.f.slots[slot].Counter == number {
+			s.fail("counter %d of slot %d is zeroed while programs may add to it", number, slot)
+		}
+	}
+	return s.zeroed()
+}
+
+// zeroed fails now and then.
+func (s *suspicious) zeroed() error {
+	s.zeroes++
+	if s.faultyZero > 0 && s.zeroes%s.faultyZero == 0 {
+		return errors.New("injected: zero")
+	}
+	return nil
+}
+
 func (s *suspicious) grace() error {
 	s.reach, s.found, s.deleted = map[uint32]bool{}, map[uint32]l4.Addr{}, false
 	for a, index := range s.f.services {
@@ -95,13 +123,18 @@ func TestTableProperties(t *testing.T) {
 		_ = k.grace() // the fake's never fails
 		f.table.kernel = k
 		t.Repeat(map[string]func(*rapid.T){
-			"reconcile": func(t *rapid.T) { reconcileAndCheck(t, f) },
+			"reconcile": func(t *rapid.T) {
+				k.faultyZero = rapid.IntRange(0, 3).Draw(t, "every n-th zeroing fails")
+				reconcileAndCheck(t, f)
+			},
+			"": func(t *rapid.T) { checkCounters(t, f) },
 			"restart": func(t *rapid.T) {
-				table, err := newTable(k, f.read(), f.MaxFrontends, f.MaxBackends)
+				_ = k.grace() // as LB.restore
+				k.faultyZero = 0
+				table, err := newTable(k, f.read(), Config{MaxFrontends: f.MaxFrontends, MaxBackends: f.MaxBackends}, false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = k.grace() // as LB.restore
 				f.table = table
 			},
 		})
@@ -157,6 +190,38 @@ func reconcileAndCheck(t *rapid.T, f *Fake) {
 	}
 	if failed != 0 {
 		t.Fatalf("errors and failures differ by %d: %v", failed, err)
+	}
+}
+
+// checkCounters: each backend has its own counter, which is neither free nor in limbo, and none is lost.
+func checkCounters(t *rapid.T, f *Fake) {
+	owners := map[uint32]string{0: "none"}
+	own := func(n uint32, owner string) {
+		if was, ok := owners[n]; ok {
+			t.Fatalf("counter %d is both %s and %s", n, was, owner)
+		}
+		owners[n] = owner
+	}
+	for _, h := range f.read() {
+		for i, b := range h.frontend.Backends {
+			own(h.numbers[i], fmt.Sprintf("%s's %s", h.frontend.Addr, b.AddrPort()))
+		}
+		if !slices.Equal(h.numbers, f.table.held[h.frontend.Addr].numbers) {
+			t.Fatalf("%s has counters %v, and believes %v", h.frontend.Addr, h.numbers, f.table.held[h.frontend.Addr].numbers)
+		}
+	}
+	c := f.table.counters
+	for _, n := range c.free {
+		own(n, "free")
+	}
+	for _, n := range c.limbo {
+		own(n, "in limbo")
+	}
+	for n := c.next; n < c.size; n++ {
+		own(n, "unused")
+	}
+	if uint32(len(owners)) != c.size {
+		t.Fatalf("%d of %d counters are lost: %v", int(c.size)-len(owners), c.size, owners)
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Cut by hand from include/uapi/linux/bpf.h of Linux 6.1 (see ../VERSION): only what socklb.bpf.c
- * uses. The layouts are kernel ABI and the same since Linux 5.10.
+ * Cut by hand from include/uapi/linux/bpf.h of Linux 6.1 (see ../VERSION): only what our programs
+ * use. The layouts are kernel ABI and the same since Linux 5.10.
  */
 #ifndef __LINUX_BPF_H__
 #define __LINUX_BPF_H__
@@ -21,6 +21,8 @@ typedef __u64 __be64;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 };
 
 /* bpf_map_update_elem flags */

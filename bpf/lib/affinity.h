@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Session affinity: a client keeps its backend of a frontend, until it has been away for long. */
+#ifndef STRAIT_AFFINITY_H
+#define STRAIT_AFFINITY_H
+
+#include "select.h"
+
+static __always_inline _Bool is_fresh(const struct affinity *a, struct snapshot s, __u64 now)
+{
+	/* Signed: another CPU may have used it after `now` was read. */
+	return (__s64)(now - a->used) < (__s64)s.affinity * NS_PER_SECOND;
+}
+
+/* The backend that the client keeps, if that is still in the set. */
+static __always_inline struct backend *adhere(struct affinity *a, struct snapshot s, __u64 now,
+					      __u32 *slot)
+{
+	struct member m = {.port = a->port, .slot = a->slot};
+	struct backend *b;
+
+	if (!is_fresh(a, s, now))
+		return 0;
+	addr_copy(m.addr, a->backend);
+	b = keep(s, &m);
+	if (!b)
+		return 0;
+	/* Should the element be another key's by now, that client keeps its backend a little longer. */
+	*(volatile __u64 *)&a->used = now;
+	if (a->slot != m.slot)
+		*(volatile __u32 *)&a->slot = m.slot;
+	*slot = m.slot;
+	return b;
+}
+
+/*
+ * As choose(), but who has chosen before gets the same again. Of two first connections at the same
+ * time one is too late to be written down, and follows the other.
+ */
+static __always_inline struct backend *choose_affine(struct bpf_sock_addr *ctx,
+						     const struct service_key *dst,
+						     struct snapshot s, __u32 random, __u32 *slot)
+{
+	struct affinity_key key = {.frontend = *dst, .client = bpf_get_netns_cookie(ctx)};
+	__u64 now = bpf_ktime_get_ns();
+	struct affinity fresh = {.used = now};
+	struct affinity *a = bpf_map_lookup_elem(&affinities, &key);
+	struct backend *b;
+
+	if (a) {
+		b = adhere(a, s, now, slot);
+		if (b)
+			return b;
+	}
+	b = choose(s, random, slot);
+	if (!b)
+		return 0;
+	addr_copy(fresh.backend, b->addr);
+	fresh.port = b->port;
+	fresh.slot = *slot;
+	if (!bpf_map_update_elem(&affinities, &key, &fresh, a ? BPF_ANY : BPF_NOEXIST) || a)
+		return b;
+	a = bpf_map_lookup_elem(&affinities, &key);
+	if (a) {
+		struct backend *first = adhere(a, s, now, slot);
+
+		if (first)
+			return first;
+		*slot = fresh.slot;
+	}
+	return b;
+}
+
+#endif

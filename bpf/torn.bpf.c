@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * For a test only, never attached: looks up frontends as the hooks do and asserts that the backend
+ * that was read is one of the frontend that was looked up. User space makes backends tell whose
+ * they are: frontend 10.200.a.b has backends 127.a.b.x and port 1000 + its number.
+ */
+#include "lib/select.h"
+
+#define IPPROTO_UDP 17
+
+/* Frontends are 10.200.0.0 … of this number. */
+volatile const __u32 frontends = 1;
+
+/* Readings of the clock with which a run dawdles between two steps, up to this number. */
+#define DAWDLE 128
+
+struct tally {
+	__u64 runs;
+	__u64 hits; /* runs that found a backend */
+	__u64 torn; /* of another frontend, or half of one and half of another */
+};
+
+/* [0]: what was seen. The program writes, user space reads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tally);
+} tallies SEC(".maps");
+
+/* Gives user space time to change what was just read: one run in four waits up to microseconds. */
+static __always_inline void dawdle(void)
+{
+	__u32 random = bpf_get_prandom_u32();
+
+	if (random & 3)
+		return;
+	random = random >> 8 & (DAWDLE - 1);
+	for (__u32 i = 0; i < DAWDLE && i < random; i++)
+		bpf_ktime_get_ns();
+}
+
+static __always_inline struct backend *look_up(struct service_key *key, __u32 *slot)
+{
+	struct service *service = bpf_map_lookup_elem(&services, key);
+	struct snapshot s;
+	struct set *set;
+	__u32 index;
+
+	if (!service)
+		return 0;
+	dawdle();
+	index = service->index;
+	set = bpf_map_lookup_elem(&sets, &index);
+	if (!set)
+		return 0;
+	s = set_read(set, index);
+	if (!s.count)
+		return 0;
+	dawdle();
+	return choose(s, bpf_get_prandom_u32(), slot);
+}
+
+SEC("socket")
+int torn(void *ctx)
+{
+	struct service_key key = {.port = bpf_htons(80), .proto = IPPROTO_UDP};
+	__u32 n = bpf_get_prandom_u32() % frontends, zero = 0, slot;
+	struct tally *t = bpf_map_lookup_elem(&tallies, &zero);
+	__u8 high = n >> 8, low = n;
+	struct backend *b;
+
+	(void)ctx;
+	if (!t)
+		return 0;
+	t->runs++;
+	((__u32 *)key.addr)[2] = bpf_htonl(0x0000ffff);
+	key.addr[12] = 10;
+	key.addr[13] = 200;
+	key.addr[14] = high;
+	key.addr[15] = low;
+	b = look_up(&key, &slot);
+	if (!b)
+		return 0;
+	t->hits++;
+	if (b->addr[12] != 127 || b->addr[13] != high || b->addr[14] != low ||
+	    b->port != bpf_htons(1000 + n))
+		t->torn++;
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

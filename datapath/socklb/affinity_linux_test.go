@@ -1,0 +1,269 @@
+package socklb
+
+import (
+	"errors"
+	"net/netip"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
+)
+
+// affine is a frontend of nine backends with session affinity, and a way to choose through it.
+type affine struct {
+	t   testing.TB
+	l   *LB
+	f   family
+	vip l4.Addr
+	bs  []datapath.Backend
+	// choose makes a socket choose: by connect() or by sendto().
+	choose func(*client) error
+}
+
+func newAffine(t testing.TB, l *LB, f family, how string) *affine {
+	a := &affine{t: t, l: l, f: f, vip: l4.New(f.vip, 80, l4.UDP)}
+	for i := range uint16(9) {
+		a.bs = append(a.bs, datapath.Backend{IP: f.pod, Port: 9000 + i, Weight: 1})
+	}
+	to := netip.AddrPortFrom(f.vip, 80)
+	a.choose = map[string]func(*client) error{
+		"connect": func(c *client) error { return c.connect(to) },
+		"sendto":  func(c *client) error { return c.send(to) },
+	}[how]
+	return a
+}
+
+func (a *affine) want(seconds uint32, without ...netip.AddrPort) {
+	a.t.Helper()
+	f := datapath.Frontend{Addr: a.vip, AffinitySeconds: seconds}
+	for _, b := range a.bs {
+		if len(without) == 0 || b.AddrPort() != without[0] {
+			f.Backends = append(f.Backends, b)
+		}
+	}
+	reconcile(a.t, a.l, f)
+}
+
+// ask is what a fresh socket is given.
+func (a *affine) ask() netip.AddrPort {
+	a.t.Helper()
+	c := newClient(a.t, a.f, unix.SOCK_DGRAM)
+	defer c.close()
+	if err := a.choose(c); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+		a.t.Error(err)
+	}
+	return flowOf(a.t, a.l, c)
+}
+
+// flowOf is the backend of a socket, from its record.
+func flowOf(t testing.TB, l *LB, c *client) netip.AddrPort {
+	t.Helper()
+	cookie, err := unix.GetsockoptUint64(c.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err != nil {
+		t.Error(err)
+	}
+	rows, err := l.reader.Sockets()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, r := range rows {
+		if r.Cookie == cookie {
+			return r.Backend
+		}
+	}
+	t.Errorf("socket %d has no record", cookie)
+	return netip.AddrPort{}
+}
+
+// elsewhere runs fn as a client of another network namespace, in the same cgroup.
+func elsewhere(t testing.TB, fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends here
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		loopbackUp(t)
+		fn()
+	}()
+	<-done
+}
+
+// TestAffinity: a client, which is a network namespace, keeps its backend as long as it comes again in time
+// and the backend is in the set.
+func TestAffinity(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	l := opened(t, config(t))
+	for _, f := range families {
+		for _, how := range []string{"connect", "sendto"} {
+			t.Run(f.name+"/"+how, func(t *testing.T) { testAffinity(t, newAffine(t, l, f, how)) })
+		}
+	}
+}
+
+func testAffinity(t *testing.T, a *affine) {
+	a.want(100)
+	mine := a.ask()
+	for range 20 {
+		if got := a.ask(); got != mine {
+			t.Fatalf("moved from %s to %s", mine, got)
+		}
+	}
+	a.want(100, a.bs[0].AddrPort()) // a flip keeps it, wherever its slot is by then
+	if mine == a.bs[0].AddrPort() {
+		mine = a.ask()
+	}
+	a.want(200)
+	if got := a.ask(); got != mine {
+		t.Errorf("moved from %s to %s though only others came and went", mine, got)
+	}
+	others := map[netip.AddrPort]bool{}
+	for range 8 {
+		elsewhere(t, func() {
+			first := a.ask()
+			others[first] = true
+			if got := a.ask(); got != first {
+				t.Errorf("another client moved from %s to %s", first, got)
+			}
+		})
+	}
+	if len(others) < 2 { // by chance once in 9^7
+		t.Errorf("all clients are given %v", others)
+	}
+	a.want(200, mine)
+	next := a.ask()
+	if next == mine {
+		t.Errorf("given %s, which left the set", mine)
+	}
+	a.want(200)
+	for range 20 {
+		if got := a.ask(); got != next {
+			t.Fatalf("went from %s, which it kept, to %s", next, got)
+		}
+	}
+	rows, err := a.l.reader.Affinity()
+	mineRows := 0
+	for _, r := range rows {
+		if r.Frontend == a.vip && r.Backend == next && r.IdleSeconds < 60 {
+			mineRows++
+		}
+	}
+	if err != nil || mineRows == 0 {
+		t.Errorf("affinity of %s to %s is not among %v, %v", a.vip, next, rows, err)
+	}
+	a.want(0)
+	seen := map[netip.AddrPort]bool{}
+	for range 50 {
+		seen[a.ask()] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("without affinity only %v are given", seen)
+	}
+}
+
+// TestAffinityExpires: not before the time-out after the last connection, and after it.
+func TestAffinityExpires(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	l := opened(t, config(t))
+	for _, how := range []string{"connect", "sendto"} {
+		a := newAffine(t, l, families[0], how)
+		a.want(2)
+		start := time.Now()
+		mine := a.ask()
+		for time.Since(start) < 3*time.Second { // each use counts anew
+			used := time.Now()
+			got := a.ask()
+			if late := time.Since(used); got != mine && late < time.Second {
+				t.Fatalf("%s: moved from %s to %s in use, after %v", how, mine, got, time.Since(start))
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		moved := false
+		for range 3 { // by chance it is given the same, once in 9
+			time.Sleep(2100 * time.Millisecond)
+			moved = moved || a.ask() != mine
+		}
+		if !moved {
+			t.Errorf("%s: still given %s after the time-out", how, mine)
+		}
+	}
+}
+
+// TestAffinityAtOnce: first connections at the same moment agree on a backend.
+func TestAffinityAtOnce(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	l := opened(t, config(t))
+	f := families[0]
+	for n := range 200 {
+		a := newAffine(t, l, f, "connect")
+		a.vip.Port = uint16(1000 + n)
+		a.want(100)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		seen := map[netip.AddrPort]bool{}
+		start := make(chan struct{})
+		for range 4 {
+			wg.Go(func() {
+				c := newClient(t, f, unix.SOCK_DGRAM)
+				defer c.close()
+				<-start
+				if err := c.connect(netip.AddrPortFrom(f.vip, a.vip.Port)); err != nil {
+					t.Error(err)
+				}
+				got := flowOf(t, l, c)
+				mu.Lock()
+				defer mu.Unlock()
+				seen[got] = true
+			})
+		}
+		close(start)
+		wg.Wait()
+		if len(seen) != 1 {
+			t.Fatalf("%d: sockets of one client that came at once were given %v", n, seen)
+		}
+	}
+}
+
+// TestAffinityIsBounded: more clients than there is room for, and everyone still connects.
+func TestAffinityIsBounded(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	cfg := config(t)
+	cfg.MaxAffinity = 64
+	cfg.MaxFrontends = 2048
+	cfg.MaxBackends = 4096
+	l := opened(t, cfg)
+	f := families[0]
+	var want []datapath.Frontend
+	for n := range uint16(1000) {
+		want = append(want, datapath.Frontend{Addr: l4.New(f.vip, 1000+n, l4.UDP), AffinitySeconds: 100, Backends: backends("127.0.0.2:9", "127.0.0.3:9")})
+	}
+	reconcile(t, l, want...)
+	for n := range uint16(1000) {
+		c := newClient(t, f, unix.SOCK_DGRAM)
+		if err := c.connect(netip.AddrPortFrom(f.vip, 1000+n)); err != nil {
+			t.Fatal(err)
+		}
+		c.close()
+	}
+	for _, u := range l.Usage() {
+		if u.Map == socklbMapAffinities && (u.Used == 0 || u.Used > u.Limit || u.Limit > 1024) {
+			t.Errorf("%+v after 1000 clients", u)
+		}
+	}
+}

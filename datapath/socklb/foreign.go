@@ -1,0 +1,190 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// ForeignProgram is somebody else's program on a hook that we use. It may change or refuse what we decide, and
+// we what it does.
+type ForeignProgram struct {
+	Hook string `json:"hook"`
+	ID   uint32 `json:"id"`
+	Name string `json:"name"`
+	// Cgroup is where it is attached; empty if that cannot be seen from here.
+	Cgroup string `json:"cgroup,omitempty"`
+	// Order says when it runs: before ours, after ours, or only for sockets of a cgroup below ours, which
+	// is before ours. The kernel runs the programs of a socket's own cgroup first, then its parents'.
+	Order Order `json:"order"`
+}
+
+// Order is when a foreign program runs.
+type Order string
+
+// The orders. The last to write an address wins; one that refuses wins always.
+const (
+	Before Order = "before"
+	After  Order = "after"
+	Below  Order = "below"
+)
+
+// Foreign lists the socket address programs of others that are in force for our cgroup or in a part of it,
+// sorted by hook. Those of cgroups that come and go meanwhile may be missed.
+func (l *LB) Foreign() ([]ForeignProgram, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.table == nil {
+		return nil, errClosed
+	}
+	ours, err := programIDs(filepath.Join(l.pins.dir, linksDir))
+	if err != nil {
+		return nil, fmt.Errorf("find foreign programs: %w", err)
+	}
+	found, err := foreignOnPath(l.cgroup.path, ours)
+	if err != nil {
+		return nil, fmt.Errorf("find foreign programs: %w", err)
+	}
+	below, err := foreignBelow(l.cgroup.path, ours)
+	if err != nil {
+		return nil, fmt.Errorf("find foreign programs: %w", err)
+	}
+	found = append(found, below...)
+	slices.SortStableFunc(found, func(a, b ForeignProgram) int { return strings.Compare(a.Hook, b.Hook) })
+	return found, nil
+}
+
+// programIDs are those that the pinned links hold.
+func programIDs(dir string) (map[ebpf.ProgramID]bool, error) {
+	ids := map[ebpf.ProgramID]bool{}
+	for _, h := range hooks {
+		l, err := link.LoadPinnedLink(filepath.Join(dir, h.name), nil)
+		if err != nil {
+			return nil, fmt.Errorf("open link %s: %w", h.name, err)
+		}
+		info, err := l.Info()
+		l.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read link %s: %w", h.name, err)
+		}
+		ids[info.Program] = true
+	}
+	return ids, nil
+}
+
+// foreignOnPath are those that are in force for a socket of the cgroup itself: its own and its parents'.
+func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignProgram, err error) {
+	for _, h := range addressHooks() {
+		ids, err := h.query(cgroup, unix.BPF_F_QUERY_EFFECTIVE)
+		if err != nil {
+			return nil, err
+		}
+		order := Before
+		for _, id := range ids {
+			if ours[id] {
+				order = After
+				continue
+			}
+			where, err := h.attachedAt(cgroup, id)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, ForeignProgram{Hook: h.name, ID: uint32(id), Name: programName(id), Cgroup: where, Order: order})
+		}
+	}
+	return found, nil
+}
+
+// foreignBelow are those of cgroups below ours.
+func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignProgram, err error) {
+	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed meanwhile
+		}
+		if err != nil || !d.IsDir() || path == cgroup {
+			return err
+		}
+		for _, h := range addressHooks() {
+			ids, err := h.query(path, 0)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if !ours[id] {
+					found = append(found, ForeignProgram{Hook: h.name, ID: uint32(id), Name: programName(id), Cgroup: path, Order: Below})
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// addressHooks are the hooks at which programs meet: all but that of a socket's end.
+func addressHooks() []hook {
+	return slices.DeleteFunc(slices.Clone(hooks), func(h hook) bool { return h.attach == ebpf.AttachCgroupInetSockRelease })
+}
+
+// query lists the programs of a cgroup, in the order in which they run.
+func (h hook) query(cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
+	f, err := os.Open(cgroup)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := link.QueryPrograms(link.QueryOptions{Target: int(f.Fd()), Attach: h.attach, QueryFlags: flags})
+	if err != nil {
+		return nil, fmt.Errorf("list the programs of hook %s on cgroup %s: %w", h.name, cgroup, err)
+	}
+	var ids []ebpf.ProgramID
+	for _, p := range r.Programs {
+		ids = append(ids, p.ID)
+	}
+	return ids, nil
+}
+
+// attachedAt finds which of a cgroup and its parents has the program; "" if none that is visible here.
+func (h hook) attachedAt(cgroup string, id ebpf.ProgramID) (string, error) {
+	for dir := cgroup; ; dir = filepath.Dir(dir) {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil || int64(st.Type) != unix.CGROUP2_SUPER_MAGIC {
+			return "", nil // above the mount
+		}
+		ids, err := h.query(dir, 0)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(ids, id) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", nil
+		}
+	}
+}
+
+// programName is a program's full name where its types tell it, else the kernel's 15 letters of it; "" if it
+// is gone.
+func programName(id ebpf.ProgramID) string {
+	p, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return ""
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return ""
+	}
+	return info.Name
+}

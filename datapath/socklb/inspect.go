@@ -1,0 +1,202 @@
+package socklb
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/l4"
+)
+
+// Services lists the frontends with their counters, sorted by address.
+func (r *Reader) Services() ([]ServiceRow, error) {
+	rows := []ServiceRow{}
+	top := uint32(0)
+	err := r.services(func(s service) error {
+		top = max(top, s.index+1)
+		rows = append(rows, ServiceRow{Addr: s.addr, Index: s.index, Base: s.block.base, Count: s.block.count, AffinitySeconds: s.affinity})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	counts, err := counters(r.maps.FrontendCounters, top, func(sum *socklbFrontendCounter, c socklbFrontendCounter) {
+		sum.Connects += c.Connects
+		sum.Refused += c.Refused
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	for i, row := range rows {
+		rows[i].Connects, rows[i].Refused = counts[row.Index].Connects, counts[row.Index].Refused
+	}
+	slices.SortFunc(rows, func(a, b ServiceRow) int { return a.Addr.Compare(b.Addr) })
+	return rows, nil
+}
+
+// Backends lists every frontend's backends with their counters, sorted by frontend and backend.
+func (r *Reader) Backends() ([]BackendRow, error) {
+	rows, numbers := []BackendRow{}, []uint32{}
+	top := uint32(0)
+	err := r.services(func(s service) error {
+		for i, b := range backendsOf(s.slots) {
+			rows = append(rows, BackendRow{Frontend: s.addr, Backend: b.AddrPort(), Weight: b.Weight})
+			n := s.slots[i].Counter
+			numbers = append(numbers, n)
+			top = max(top, n+1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list backends: %w", err)
+	}
+	counts, err := counters(r.maps.BackendCounters, top, func(sum *socklbBackendCounter, c socklbBackendCounter) { sum.Connects += c.Connects })
+	if err != nil {
+		return nil, fmt.Errorf("list backends: %w", err)
+	}
+	for i, n := range numbers {
+		rows[i].Connects = counts[n].Connects
+	}
+	slices.SortFunc(rows, func(a, b BackendRow) int {
+		if c := a.Frontend.Compare(b.Frontend); c != 0 {
+			return c
+		}
+		return a.Backend.Compare(b.Backend)
+	})
+	return rows, nil
+}
+
+// Slots lists the slots that are in use, in their order.
+func (r *Reader) Slots() ([]SlotRow, error) {
+	rows := []SlotRow{}
+	err := r.services(func(s service) error {
+		for i, slot := range s.slots {
+			rows = append(rows, SlotRow{
+				Slot: s.block.base + uint32(i), Frontend: s.addr, Backend: addrPort(slot.Addr, slot.Port),
+				Threshold: slot.Threshold, Alias: slot.Alias,
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list slots: %w", err)
+	}
+	slices.SortFunc(rows, func(a, b SlotRow) int { return int(a.Slot) - int(b.Slot) })
+	return rows, nil
+}
+
+// Affinity lists which backend each client keeps, sorted by frontend and client.
+func (r *Reader) Affinity() ([]AffinityRow, error) {
+	rows := []AffinityRow{}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return nil, fmt.Errorf("list affinity: %w", err)
+	}
+	now := ts.Nano()
+	err := all(r.maps.Affinities, 0, func(k socklbAffinityKey, v socklbAffinity) error {
+		rows = append(rows, AffinityRow{
+			Frontend: k.Frontend.addr(), Client: k.Client, Backend: addrPort(v.Backend, v.Port),
+			IdleSeconds: max(0, time.Duration(now-int64(v.Used)).Seconds()), // it may have been used since
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list affinity: %w", err)
+	}
+	slices.SortFunc(rows, func(a, b AffinityRow) int {
+		if c := a.Frontend.Compare(b.Frontend); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Client, b.Client)
+	})
+	return rows, nil
+}
+
+// Sockets lists the live sockets that were translated, sorted by cookie. A socket may be listed that
+// was closed while it was read, or twice if its record moved.
+func (r *Reader) Sockets() ([]SocketRow, error) {
+	rows := []SocketRow{}
+	err := all(r.maps.Sockets, unix.BPF_F_LOCK, func(_ uint32, v socklbRecord) error {
+		if v.Cookie != 0 {
+			rows = append(rows, socketRow(v.Cookie, v.Flow, false))
+		}
+		return nil
+	})
+	if err == nil {
+		err = all(r.maps.SocketsMore, 0, func(k socklbMoreKey, v socklbFlow) error {
+			rows = append(rows, socketRow(k.Cookie, v, true))
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sockets: %w", err)
+	}
+	slices.SortStableFunc(rows, func(a, b SocketRow) int { return cmp.Compare(a.Cookie, b.Cookie) })
+	return rows, nil
+}
+
+func socketRow(cookie uint64, f socklbFlow, overflow bool) SocketRow {
+	return SocketRow{
+		Cookie: cookie, Proto: l4.Proto(f.Proto), Connected: f.Connected != 0, Overflow: overflow,
+		Frontend: addrPort(f.Frontend, f.FrontendPort), Backend: addrPort(f.Backend, f.BackendPort),
+	}
+}
+
+func addrPort(addr [16]uint8, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom16(addr).Unmap(), swap16(port))
+}
+
+// counters reads the first n counters of a map, each CPU's part added up.
+func counters[T any](m *ebpf.Map, n uint32, add func(sum *T, part T)) ([]T, error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, err
+	}
+	if n > m.MaxEntries() {
+		return nil, fmt.Errorf("counter %d of %d in %s", n-1, m.MaxEntries(), m)
+	}
+	sums := make([]T, n)
+	keys, parts := make([]uint32, min(n, batch)), make([]T, int(min(n, batch))*cpus)
+	var cursor ebpf.MapBatchCursor
+	for done := uint32(0); done < n; {
+		got, err := m.BatchLookup(&cursor, keys, parts, nil)
+		if done == 0 && (errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP)) {
+			return countersOneByOne(m, sums, add)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil, fmt.Errorf("read %s: %w", m, err)
+		}
+		for i := range got {
+			for _, p := range parts[i*cpus : (i+1)*cpus] {
+				if keys[i] < n {
+					add(&sums[keys[i]], p)
+				}
+			}
+		}
+		if err != nil || got == 0 {
+			break
+		}
+		done += uint32(got)
+	}
+	return sums, nil
+}
+
+// countersOneByOne is for kernels before 5.13, which have no batches of such maps.
+func countersOneByOne[T any](m *ebpf.Map, sums []T, add func(sum *T, part T)) ([]T, error) {
+	var parts []T
+	for i := range sums {
+		if err := m.Lookup(uint32(i), &parts); err != nil {
+			return nil, fmt.Errorf("read counter %d of %s: %w", i, m, err)
+		}
+		for _, p := range parts {
+			add(&sums[i], p)
+		}
+	}
+	return sums, nil
+}

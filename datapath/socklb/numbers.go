@@ -1,0 +1,68 @@
+package socklb
+
+import "fmt"
+
+// numbers hands out the numbers first…size-1 one by one: indexes of sets, and numbers of counters. What is
+// retired may still be in the hand of a running program, so it is not handed out again before settle,
+// which the caller calls after a grace period.
+type numbers struct {
+	first, size uint32
+	// next and all above were never handed out, and if clean nothing was ever counted there.
+	next  uint32
+	clean bool
+	// free were handed out before; limbo are retired and not settled.
+	free, limbo []uint32
+}
+
+// newNumbers returns one in which used are taken; clean says that the maps are new. It is an error if a
+// number is used twice or outside of first…size-1.
+func newNumbers(first, size uint32, used []uint32, clean bool) (*numbers, error) {
+	n := &numbers{first: first, size: size, next: first, clean: clean}
+	for _, u := range used {
+		if u < first || u >= size {
+			return nil, fmt.Errorf("%d is not in %d…%d", u, first, size-1)
+		}
+		n.next = max(n.next, u+1)
+	}
+	taken := make([]bool, n.next)
+	for _, u := range used {
+		if taken[u] {
+			return nil, fmt.Errorf("%d is used twice", u)
+		}
+		taken[u] = true
+	}
+	for u := n.next; u > first; u-- {
+		if !taken[u-1] {
+			n.free = append(n.free, u-1)
+		}
+	}
+	return n, nil
+}
+
+// take hands out a number; false if there is none. One that is dirty may have counted something.
+func (n *numbers) take() (number uint32, dirty, ok bool) {
+	if last := len(n.free) - 1; last >= 0 {
+		number, n.free = n.free[last], n.free[:last]
+		return number, true, true
+	}
+	if n.next >= n.size {
+		return 0, false, false
+	}
+	n.next++
+	return n.next - 1, !n.clean, true
+}
+
+// put takes back at once what no program has seen.
+func (n *numbers) put(back ...uint32) { n.free = append(n.free, back...) }
+
+// retire takes back what was handed out. It stays in limbo until settle.
+func (n *numbers) retire(gone ...uint32) { n.limbo = append(n.limbo, gone...) }
+
+// settle frees what was retired.
+func (n *numbers) settle() {
+	n.free = append(n.free, n.limbo...)
+	n.limbo = nil
+}
+
+// used is how many are not free.
+func (n *numbers) used() uint64 { return uint64(n.next-n.first) - uint64(len(n.free)) }

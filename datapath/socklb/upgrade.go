@@ -1,0 +1,181 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// An upgrade from an older layout makes before it breaks. Each line is a state that works, and from which the
+// next Open goes on:
+//
+//	layout-1                 its programs are on the hooks
+//	layout-1, filling        new maps are filled from the old ones; thrown away and begun again
+//	layout-1, layout-2       renamed into place: some hooks have the old programs, some the new
+//	layout-2                 the old maps and then their layout's directory are removed
+//
+// A map whose layout has not changed is the same map in both, so what programs write into it meanwhile (the
+// records of sockets) is seen by old and new. The others hold what only user space writes, and the lock on
+// the pins keeps out every other writer: nothing changes while they are copied.
+const filling = "filling"
+
+// convert fills a map of this layout from one of the layout before.
+var convert = map[string]func(to, from *ebpf.Map) error{
+	socklbMapSets: convertSets,
+}
+
+// goOn takes over pins of the found layouts.
+func (l *LB) goOn(cfg Config, found []int) error {
+	newest := found[len(found)-1]
+	if newest > layout || found[0] < oldestLayout {
+		return fmt.Errorf("pins %s have %s, this program knows %s to %s: run `straitd cleanup`, then start again",
+			cfg.Pins, layoutDir(newest), layoutDir(oldestLayout), layoutDir(layout))
+	}
+	if newest < layout {
+		if err := l.fill(cfg, newest); err != nil {
+			return fmt.Errorf("upgrade pins %s from %s: %w; the old programs stay in force", cfg.Pins, layoutDir(newest), err)
+		}
+	}
+	if err := l.reuse(cfg); err != nil {
+		return err
+	}
+	for _, old := range found {
+		if old == layout {
+			continue
+		}
+		cfg.step("switched")
+		if err := removeLayout(cfg.Pins, old); err != nil {
+			return fmt.Errorf("remove pins of %s: %w", layoutDir(old), err)
+		}
+		l.log.Info("upgraded the pinned maps in place", "pins", cfg.Pins, "from", layoutDir(old), "to", layoutDir(layout))
+	}
+	return nil
+}
+
+// fill makes the maps of this layout beside those of an older one.
+func (l *LB) fill(cfg Config, from int) error {
+	tmp := filepath.Join(cfg.Pins, filling)
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return err
+	}
+	spec, err := l.spec(cfg)
+	if err != nil {
+		return err
+	}
+	specs := pinned(spec.Maps)
+	old, err := openOld(mapsDir(cfg.Pins, from), specs)
+	if err != nil {
+		return err
+	}
+	defer closeMaps(old)
+	sizeAs(specs, old)
+	for name, s := range specs {
+		if err := fillOne(filepath.Join(tmp, name), s, old[name], convert[name]); err != nil {
+			return fmt.Errorf("map %s: %w", name, err)
+		}
+		cfg.step("filled " + name)
+	}
+	if err := os.Rename(tmp, mapsDir(cfg.Pins, layout)); err != nil {
+		return err
+	}
+	cfg.step("filled")
+	return nil
+}
+
+// openOld opens those of the maps that the older layout has.
+func openOld(dir string, specs map[string]*ebpf.MapSpec) (map[string]*ebpf.Map, error) {
+	old := map[string]*ebpf.Map{}
+	for name := range specs {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			closeMaps(old)
+			return nil, fmt.Errorf("open %s: %w", filepath.Join(dir, name), err)
+		}
+		old[name] = m
+	}
+	return old, nil
+}
+
+// sizeAs gives the new maps the sizes of the old, and of those that they go with.
+func sizeAs(specs map[string]*ebpf.MapSpec, old map[string]*ebpf.Map) {
+	for name, m := range old {
+		specs[name].MaxEntries = m.MaxEntries()
+	}
+	specs[socklbMapFrontendCounters].MaxEntries = specs[socklbMapSets].MaxEntries
+	specs[socklbMapBackendCounters].MaxEntries = specs[socklbMapBackends].MaxEntries + 1
+}
+
+// fillOne pins the old map once more if it has the new one's layout, else a new one with what it holds.
+func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *ebpf.Map) error) error {
+	var m *ebpf.Map
+	var err error
+	if old != nil && spec.Compatible(old) == nil {
+		m, err = old.Clone() // a map that is pinned would move
+	} else {
+		m, err = ebpf.NewMap(spec)
+	}
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if old != nil && spec.Compatible(old) != nil {
+		if fill == nil {
+			return errors.New("its layout has changed and there is no way to convert it (please report this)")
+		}
+		if err := fill(m, old); err != nil {
+			return err
+		}
+	}
+	return m.Pin(pin)
+}
+
+// convertSets: layout 1 had only the word that says which slots a set has.
+func convertSets(to, from *ebpf.Map) error {
+	var v views
+	sets, err := mapped[socklbSet](&v, to, unix.PROT_READ|unix.PROT_WRITE)
+	if err != nil {
+		return err
+	}
+	words, err := mapped[uint64](&v, from, unix.PROT_READ)
+	if err != nil {
+		return errors.Join(err, v.close())
+	}
+	for i := range words {
+		if w := atomic.LoadUint64(&words[i]); w != 0 {
+			atomic.StoreUint64(word(&sets[i]), w)
+		}
+	}
+	return v.close()
+}
+
+// removeLayout removes the pins of an older layout. The names of the maps are symbolic links by now, so what
+// else is a file is an old map.
+func removeLayout(dir string, old int) error {
+	if old == 1 {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !e.Type().IsRegular() {
+				continue
+			}
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(filepath.Join(dir, layoutDir(old)))
+}

@@ -1,0 +1,325 @@
+package socklb
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
+)
+
+// layout1 is the object of layout 1 as it was released: maps in the directory itself, sets of 8 bytes.
+const layout1 = "testdata/layout1.o"
+
+// openLayout1 makes pins as the daemon of layout 1 did, with the frontends in its maps.
+func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
+	t.Helper()
+	if err := rlimit.RemoveMemlock(); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := ebpf.LoadCollectionSpec(layout1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range map[string]uint32{
+		"services": cfg.MaxFrontends, "sets": cfg.MaxFrontends, "backends": cfg.MaxBackends,
+		"sockets": cfg.MaxSockets, "sockets_more": cfg.MaxSockets,
+	} {
+		spec.Maps[name].MaxEntries = size
+	}
+	if err := errors.Join(spec.Variables["sockets_mask"].Set(cfg.MaxSockets-1), spec.Variables["has_set_retval"].Set(uint8(1))); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cg, err := openCgroup(cfg.Cgroup, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillLayout1(t, c.Maps, fronts)
+	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, linksDir), 0o700),
+		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), cg, func(string) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fillLayout1 writes frontends, with indexes from 3 and slots from 5 that do not begin at 0.
+func fillLayout1(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Frontend) {
+	t.Helper()
+	next := uint32(5)
+	for i, f := range fronts {
+		f, err := normal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index := uint32(3 + i)
+		block := extent{next, uint32(len(f.Backends))}
+		for n, s := range slotsOf(f.Backends, make([]uint32, len(f.Backends))) {
+			if err := m["backends"].Put(next+uint32(n), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(m["sets"].Put(index, block.word()), m["services"].Put(keyOf(f.Addr), index)); err != nil {
+			t.Fatal(err)
+		}
+		next = block.end()
+	}
+}
+
+// conversation is a live socket through a frontend, whose answers and peer are looked at again and again.
+type conversation struct {
+	c         *client
+	vip       netip.AddrPort
+	connected bool
+	stream    bool
+}
+
+// converse opens each kind of socket in each form of address through the frontends of the families.
+func converse(t testing.TB, vips map[l4.Proto]map[string]netip.AddrPort) (all []conversation) {
+	t.Helper()
+	for _, f := range families {
+		tcp, udp := vips[l4.TCP][f.name], vips[l4.UDP][f.name]
+		s := conversation{newClient(t, f, unix.SOCK_STREAM), tcp, true, true}
+		d := conversation{newClient(t, f, unix.SOCK_DGRAM), udp, true, false}
+		u := conversation{newClient(t, f, unix.SOCK_DGRAM), udp, false, false}
+		for _, v := range []conversation{s, d} {
+			if err := v.c.connect(v.vip); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, s, d, u)
+	}
+	t.Cleanup(func() {
+		for _, v := range all {
+			v.c.close()
+		}
+	})
+	return all
+}
+
+// goesOn says something and checks who answers, and as whom.
+func (v conversation) goesOn(t testing.TB, when string) {
+	t.Helper()
+	send := v.c.write
+	if !v.connected {
+		send = func() error { return v.c.send(v.vip) }
+	}
+	if err := send(); err != nil {
+		t.Errorf("%s: %s send to %s: %v", when, v.c.f.name, v.vip, err)
+		return
+	}
+	_, from, err := v.c.receive()
+	if err != nil || !v.stream && from != v.vip {
+		t.Errorf("%s: %s answer of %s is from %v, %v", when, v.c.f.name, v.vip, from, err)
+	}
+	if peer, err := v.c.peer(); v.connected && (err != nil || peer != v.vip) {
+		t.Errorf("%s: %s getpeername shows %v, %v; want %v", when, v.c.f.name, peer, err, v.vip)
+	}
+}
+
+// layout1World is what was running when the upgrade comes: frontends, pods, load and conversations.
+type layout1World struct {
+	fronts []datapath.Frontend
+	storms []*churned
+	talks  []conversation
+	stop   atomic.Bool
+	wg     sync.WaitGroup
+	count  atomic.Int64
+}
+
+func newLayout1World(t testing.TB, cfg Config) *layout1World {
+	w := &layout1World{}
+	vips := map[l4.Proto]map[string]netip.AddrPort{l4.TCP: {}, l4.UDP: {}}
+	for i, f := range families {
+		for proto, vip := range vips {
+			// Ports differ by family, since mapped sockets have the addresses of IPv4.
+			at := netip.AddrPortFrom(f.vip, uint16(100+i))
+			vip[f.name] = at
+			pod := echo(t, proto, netip.AddrPortFrom(f.pod, 0))
+			w.fronts = append(w.fronts, datapath.Frontend{Addr: l4.New(at.Addr(), at.Port(), proto), Backends: one(pod)})
+		}
+		c := newChurned(t, f, uint16(80+i))
+		w.storms = append(w.storms, c)
+		w.fronts = append(w.fronts, c.next())
+		c.applied.Store(c.wanted.Load())
+	}
+	openLayout1(t, cfg, w.fronts)
+	w.talks = converse(t, vips)
+	for i, f := range families {
+		w.wg.Go(func() { w.count.Add(storm(t, f, w.storms[i:i+1], 1<<40, &w.stop)) })
+	}
+	return w
+}
+
+func (w *layout1World) talk(t testing.TB, when string) {
+	t.Helper()
+	for _, v := range w.talks {
+		v.goesOn(t, when)
+	}
+}
+
+// end stops the load and returns how many connects there were.
+func (w *layout1World) end() int64 {
+	w.stop.Store(true)
+	w.wg.Wait()
+	return w.count.Load()
+}
+
+// TestUpgradeLayout: under load and with live conversations, the maps of layout 1 become those of this one.
+// No connect fails, no conversation ends or shows another peer, and what is in force stays so.
+func TestUpgradeLayout(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	cfg := config(t)
+	w := newLayout1World(t, cfg)
+	w.talk(t, "before")
+	var steps []string
+	cfg.step = func(s string) { steps = append(steps, s); w.talk(t, s) }
+	l := opened(t, cfg)
+	w.talk(t, "after")
+	checkFronts(t, l, w.fronts)
+	if got := entries(t, cfg.Pins); !slices.Contains(got, "layout-2") || slices.Contains(got, "layout-1") {
+		t.Errorf("pins hold %v", got)
+	}
+	for i := range w.storms { // and they can be changed
+		w.fronts = slices.DeleteFunc(w.fronts, func(f datapath.Frontend) bool { return f.Addr == w.storms[i].vip })
+		w.fronts = append(w.fronts, w.storms[i].next())
+	}
+	if err := l.Reconcile(w.fronts, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range w.storms {
+		c.applied.Store(c.wanted.Load())
+	}
+	w.talk(t, "after a change")
+	n := w.end()
+	t.Logf("%d connects while the layout changed in %d steps: %s", n, len(steps), strings.Join(steps, ", "))
+	if n < 100 || len(steps) < len(hooks)+3 {
+		t.Errorf("%d connects during %d steps: too few to tell", n, len(steps))
+	}
+	b, s, err := l.Counters()
+	if err != nil || len(s) != len(w.fronts) || len(b) < len(s) {
+		t.Errorf("counters of %d backends, %d services: %v", len(b), len(s), err)
+	}
+	numbers := map[uint32]bool{0: true}
+	for _, h := range l.table.held {
+		for _, n := range h.numbers {
+			if numbers[n] {
+				t.Errorf("counter %d of %s is none or another's", n, h.frontend.Addr)
+			}
+			numbers[n] = true
+		}
+	}
+}
+
+func checkFronts(t testing.TB, l *LB, want []datapath.Frontend) {
+	t.Helper()
+	want = slices.SortedFunc(slices.Values(want), func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	for i, f := range want {
+		want[i], _ = normal(f)
+	}
+	got, err := l.Frontends()
+	if err != nil || !slices.EqualFunc(got, want, datapath.Frontend.Equal) {
+		t.Errorf("holds\n%v, %v; want\n%v", got, err, want)
+	}
+}
+
+// killEnv tells a test process to open a balancer and die by its own kill -9 after the n-th step.
+const killEnv = "STRAIT_TEST_KILL_AFTER"
+
+// TestKilledUpgrade is run by TestUpgradeKilledAnywhere.
+func TestKilledUpgrade(t *testing.T) {
+	spec := os.Getenv(killEnv)
+	if spec == "" {
+		return // a process of TestUpgradeKilledAnywhere, and else nothing
+	}
+	var after int
+	var cfg Config
+	if _, err := fmt.Sscan(spec, &after, &cfg.Pins, &cfg.Cgroup, &cfg.MaxFrontends, &cfg.MaxBackends, &cfg.MaxSockets); err != nil {
+		t.Fatal(err)
+	}
+	cfg.AllowVirtualRoot = true
+	n := 0
+	cfg.step = func(step string) {
+		if n++; n == after {
+			fmt.Println("killed after: " + step)
+			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			select {}
+		}
+	}
+	l, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	fmt.Println("upgraded whole")
+}
+
+// TestUpgradeKilledAnywhere: an upgrade that is killed after any of its steps leaves something that works, and
+// the next Open finishes it.
+func TestUpgradeKilledAnywhere(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	root := config(t)
+	connects, whole := int64(0), false
+	for after := 1; !whole && after < 40; after++ {
+		if after > 2 && after < 10 {
+			continue // one map more or less that is filled and in no use yet
+		}
+		cfg := root
+		cfg.Pins = filepath.Join(root.Pins, fmt.Sprint(after))
+		if err := os.MkdirAll(root.Pins, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w := newLayout1World(t, cfg)
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledUpgrade$")
+		cmd.Env = append(os.Environ(), killEnv+"="+fmt.Sprint(after, " ", cfg.Pins, " ", cfg.Cgroup, " ", cfg.MaxFrontends, cfg.MaxBackends, cfg.MaxSockets))
+		out, err := cmd.CombinedOutput()
+		whole = bytes.Contains(out, []byte("upgraded whole"))
+		if !whole && !bytes.Contains(out, []byte("killed after")) {
+			t.Fatalf("step %d: %v: %s", after, err, out)
+		}
+		step := strings.SplitN(string(out), "\n", 2)[0]
+		w.talk(t, step)
+		l, err := Open(cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		w.talk(t, step+", opened again")
+		checkFronts(t, l, w.fronts)
+		if got := entries(t, cfg.Pins); slices.Contains(got, "layout-1") || slices.Contains(got, filling) {
+			t.Errorf("%s: pins hold %v", step, got)
+		}
+		connects += w.end()
+		if err := errors.Join(l.Close(), CleanUp(cfg)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !whole {
+		t.Error("the upgrade never came to its end")
+	}
+	t.Logf("%d connects", connects)
+	if connects < 1000 { // thousands in each, on an idle machine
+		t.Error("too few to tell")
+	}
+}

@@ -1,0 +1,39 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// views are array maps that are mapped into memory.
+type views struct{ mappings [][]byte }
+
+// mapped shows an array map's values as a slice, until v is closed.
+func mapped[T any](v *views, m *ebpf.Map, prot int) ([]T, error) {
+	size := int(unsafe.Sizeof(*new(T)))
+	if int(m.ValueSize()) != size {
+		return nil, fmt.Errorf("map a view of %s: value is %d bytes, not %d", m, m.ValueSize(), size)
+	}
+	b, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries())*size, prot, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map a view of %s: %w", m, err)
+	}
+	v.mappings = append(v.mappings, b)
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), m.MaxEntries()), nil
+}
+
+func (v *views) close() error {
+	var errs []error
+	for _, b := range v.mappings {
+		errs = append(errs, unix.Munmap(b))
+	}
+	v.mappings = nil
+	return errors.Join(errs...)
+}
+
+// word is the part of a set that says which slots it has. The map's values are aligned to 8 bytes.
+func word(s *socklbSet) *uint64 { return (*uint64)(unsafe.Pointer(s)) }
