@@ -39,6 +39,8 @@ var Table = []Package{
 	// Who knows the kernel. Never Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
 	{Path: "datapath/socklb", Imports: []string{"datapath"}},
+	// The tests destroy real clients' sockets, which are known from what the real load balancer recorded.
+	{Path: "datapath/sockdestroy", Imports: []string{"datapath"}, Tests: []string{"datapath/socklb"}},
 	// The tests run it with the real route.Router, which is its Links.
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
@@ -50,12 +52,13 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/gossip", "clustermesh/manifest",
-		"datapath", "datapath/socklb", "datapath/wireguard", "datapath/route",
+		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route",
 		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
-	{Path: "cmd/strait", Imports: []string{"daemon/api", "demo"}},
+	// Besides the daemon's word it reads the pinned maps, as the demo does: a daemon may be dead.
+	{Path: "cmd/strait", Imports: []string{"daemon/api", "demo", "datapath/socklb"}, Tests: []string{"datapath"}},
 
 	// Besides the daemons' word the demo reads the maps that they pinned: a daemon may be dead.
 	{Path: "demo", Imports: []string{
@@ -66,9 +69,21 @@ var Table = []Package{
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
 
 	{Path: "test/arch"},
+	{Path: "test/bench", Imports: []string{"datapath", "datapath/socklb", "test/bench/kubeproxy", "test/bench/stats"}},
+	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
+	{Path: "test/bench/stats", Pure: true},
 	{Path: "test/report"},
 	{Path: "test/e2e"},
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb"}},
+	// Standalone parts and programs that know nothing of strait.
+	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
+	{Path: "test/vm/initrd", Pure: true},
+	{Path: "test/vm/job", Pure: true},
+	{Path: "test/vm/result", Pure: true},
+	{Path: "test/vm/kernels", Imports: []string{"test/vm/initrd"}},
+	{Path: "test/vm/guest", Imports: []string{"test/vm/job"}},
+	{Path: "test/vm/run", Imports: []string{"test/vm/initrd", "test/vm/job", "test/vm/kernels", "test/vm/result"}},
+	{Path: "test/vm/verify"},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
 	}},
@@ -88,11 +103,17 @@ type Dependency struct {
 
 // Dependencies lists every third-party import of the module.
 var Dependencies = []Dependency{
-	{Path: "github.com/cilium/ebpf", Owners: []string{"datapath/socklb"}},
+	{
+		Path:   "github.com/cilium/ebpf",
+		Owners: []string{"datapath/socklb", "datapath/sockdestroy", "test/bench"},
+		Tests:  []string{"test/vm/verify"},
+		Why: "sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
+			"bench asks the kernel what programs and maps cost, and attaches programs to compare with",
+	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
-	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}},
+	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
 
@@ -125,26 +146,27 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "github.com/vishvananda/netlink",
-		Owners: []string{"datapath/route", "demo/lab", "internal/testutil"},
-		Tests:  []string{"datapath/wireguard"},
-		Why:    "route is the daemon's only user; lab, testutil and tests build networks for it to run in",
+		Owners: []string{"datapath/route", "demo/lab", "internal/testutil", "test/bench"},
+		Tests:  []string{"datapath/wireguard", "test/clients"},
+		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
 	{
 		Path:   "github.com/vishvananda/netns",
-		Owners: []string{"demo/lab", "internal/testutil"},
-		Why:    "lab and testutil make network namespaces; the daemon lives in the one it is started in",
+		Owners: []string{"demo/lab", "internal/testutil", "test/bench"},
+		Why:    "lab, testutil and bench make network namespaces; the daemon lives in the one it is started in",
 	},
 	{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
-			"datapath/socklb", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
-			"demo/lab", "internal/testutil",
+			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
+			"demo/lab", "internal/testutil", "test/bench", "test/vm/guest", "test/vm/kernels",
 		},
-		Why: "system calls that package syscall lacks: nearly a part of the standard library",
+		Tests: []string{"test/clients"},
+		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "demo", "demo/traffic"},
+		Owners: []string{"daemon", "demo", "demo/traffic", "test/vm/run"},
 		Why:    "errgroup, where goroutines are started and waited for: nearly a part of the standard library",
 	},
 	{

@@ -1,0 +1,71 @@
+package sockdestroy
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/l4"
+)
+
+// netlink makes a message of body.
+func netlink(kind uint16, body []byte) []byte {
+	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	b = append(b, make([]byte, unix.SizeofNlMsghdr-6)...)
+	b = append(b, body...)
+	return append(b, make([]byte, -len(b)&3)...)
+}
+
+// answer is a struct inet_diag_msg, with an attribute after it.
+func answer(family uint8, dst []byte) []byte {
+	b := make([]byte, sizeofSocket+5)
+	b[0] = family
+	binary.BigEndian.PutUint16(b[4+2:], 5300)
+	copy(b[4+20:], dst)
+	binary.NativeEndian.PutUint64(b[4+40:], 0x1_0000_0002)
+	return b
+}
+
+func TestParse(t *testing.T) {
+	mapped := []byte{10: 0xff, 11: 0xff, 12: 127, 13: 0, 14: 0, 15: 2}
+	b := append(netlink(unix.SOCK_DIAG_BY_FAMILY, answer(unix.AF_INET, []byte{127, 0, 0, 2})),
+		netlink(unix.SOCK_DIAG_BY_FAMILY, answer(unix.AF_INET6, mapped))...)
+	var got []diagSocket
+	done, err := parse(b, func(s diagSocket) { got = append(got, s) })
+	if done || err != nil || len(got) != 2 {
+		t.Fatalf("got %v, done %v, error %v", got, done, err)
+	}
+	for _, s := range got {
+		if s.peer().String() != "127.0.0.2:5300" || s.id.cookie() != 0x1_0000_0002 {
+			t.Errorf("got peer %v, cookie %x", s.peer(), s.id.cookie())
+		}
+	}
+	if done, err := parse(netlink(unix.NLMSG_DONE, make([]byte, 4)), nil); !done || err != nil {
+		t.Errorf("done: got %v, %v", done, err)
+	}
+	denied := binary.NativeEndian.AppendUint32(nil, ^uint32(unix.EPERM)+1)
+	if done, err := parse(netlink(unix.NLMSG_ERROR, denied), nil); !done || !errors.Is(err, unix.EPERM) {
+		t.Errorf("error: got %v, %v", done, err)
+	}
+	if _, err := parse(netlink(unix.SOCK_DIAG_BY_FAMILY, make([]byte, 8)), nil); err == nil {
+		t.Error("a message that is too short is accepted")
+	}
+}
+
+func TestRequestSize(t *testing.T) {
+	b := diagRequest{family: unix.AF_INET, proto: l4.UDP}.message(unix.SOCK_DESTROY, unix.NLM_F_ACK)
+	if len(b) != 72 || binary.NativeEndian.Uint32(b) != 72 {
+		t.Errorf("got %d bytes, and %d in the header; want 72", len(b), binary.NativeEndian.Uint32(b))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(netlink(unix.NLMSG_DONE, make([]byte, 4)))
+	f.Add(netlink(unix.SOCK_DIAG_BY_FAMILY, answer(unix.AF_INET, []byte{127, 0, 0, 2})))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = parse(b, func(s diagSocket) { s.peer(); s.id.cookie() }) // it must end, and not panic
+	})
+}

@@ -1,0 +1,256 @@
+package sockdestroy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
+)
+
+// insideEnv names the cgroup of a test process that runs inside one, clientEnv marks a client process.
+const (
+	insideEnv = "STRAIT_TEST_CGROUP"
+	clientEnv = "STRAIT_TEST_CLIENT"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(clientEnv) != "" {
+		runClient()
+		return
+	}
+	// The main thread's network namespace is the process's in /proc: no test is to move it.
+	runtime.LockOSThread()
+	os.Exit(m.Run())
+}
+
+// inside runs the calling test again, as the first process of a machine of its own as far as procfs,
+// mounts and network go, in a fresh cgroup. It returns true there, and false in the outer process once the
+// inner is done: the caller returns then.
+func inside(t testing.TB) bool {
+	t.Helper()
+	if os.Getenv(insideEnv) != "" {
+		settleIn(t)
+		return true
+	}
+	testutil.NeedRoot(t)
+	cgroup := testutil.Cgroup(t)
+	f, err := os.Open(cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	args := []string{"-test.v", "-test.timeout=5m", "-test.run=^" + t.Name() + "$"}
+	if _, ok := t.(*testing.B); ok {
+		args = []string{"-test.run=^$", "-test.bench=^" + t.Name() + "$"}
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), insideEnv+"="+cgroup)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		UseCgroupFD: true, CgroupFD: int(f.Fd()),
+		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS,
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("inside: %v\n%s", err, out)
+	}
+	if bytes.Contains(out, []byte("--- SKIP: "+t.Name()+" ")) {
+		t.Skipf("inside:\n%s", strings.TrimSpace(string(out)))
+	}
+	if _, ok := t.(*testing.B); ok {
+		fmt.Printf("%s", out) // Logf keeps ten lines
+		return false
+	}
+	t.Logf("inside:\n%s", strings.TrimSpace(string(out)))
+	return false
+}
+
+// settleIn gives the process its own /proc, and lets go of namespaces that others have mounted.
+func settleIn(t testing.TB) {
+	t.Helper()
+	if err := testutil.PrivateMounts(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		t.Fatalf("mount /proc: %v", err)
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	err = mounted(f, func(_ uint64, point string) {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", point, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loopbackUp(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loopbackUp sets lo up in the thread's network namespace.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+}
+
+// machine is a load balancer and what destroys the stale sockets of its clients.
+type machine struct {
+	t       testing.TB
+	lb      *socklb.LB
+	records func() ([]Record, error)
+	*Destroyer
+}
+
+// newMachine attaches a load balancer to the cgroup of inside. forced is the method to use.
+func newMachine(t testing.TB, forced method, policy Policy) *machine {
+	t.Helper()
+	cfg := socklb.Config{
+		Pins:         filepath.Join(testutil.BPFFS(t), "strait"),
+		Cgroup:       os.Getenv(insideEnv),
+		MaxFrontends: 64, MaxBackends: 1024, MaxSockets: 1 << 14,
+		AllowVirtualRoot: true,
+		Log:              testutil.Logger(t),
+	}
+	lb, err := socklb.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := socklb.OpenReader(cfg.Pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	records := func() ([]Record, error) { return recordsOf(reader) }
+	d := New(Config{Records: records, Policy: policy, Log: testutil.Logger(t)})
+	d.method = forced
+	t.Cleanup(func() {
+		if err := errors.Join(d.Close(), lb.Close(), socklb.CleanUp(cfg)); err != nil {
+			t.Error(err)
+		}
+	})
+	return &machine{t, lb, records, d}
+}
+
+func recordsOf(r *socklb.Reader) ([]Record, error) {
+	rows, err := r.Sockets()
+	records := make([]Record, 0, len(rows))
+	for _, row := range rows {
+		records = append(records, Record{
+			Cookie: row.Cookie, Proto: row.Proto, Frontend: row.Frontend, Backend: row.Backend, Connected: row.Connected,
+		})
+	}
+	return records, err
+}
+
+// set makes the frontends of all forms of address lead to the same one of two backends.
+func (m *machine) set(backends ...place) []datapath.Frontend {
+	m.t.Helper()
+	var want []datapath.Frontend
+	for _, f := range []form{v4, v6} {
+		for _, proto := range []l4.Proto{l4.TCP, l4.UDP} {
+			fe := datapath.Frontend{Addr: l4.New(f.vip().Addr(), f.vip().Port(), proto)}
+			for _, b := range backends {
+				at := f.backend(b)
+				fe.Backends = append(fe.Backends, datapath.Backend{IP: at.Addr(), Port: at.Port(), Weight: 1})
+			}
+			want = append(want, fe)
+		}
+	}
+	if err := m.lb.Reconcile(want, true); err != nil {
+		m.t.Fatal(err)
+	}
+	return want
+}
+
+// methods are the ways to destroy that a kernel has; the test is run with each. sock_diag is everywhere.
+func methods(t *testing.T, test func(t *testing.T, forced method)) {
+	t.Run("sock_diag", func(t *testing.T) {
+		if err := haveDiag(); err != nil {
+			testutil.Missing(t, "this kernel has no sock_diag that destroys: "+err.Error())
+			return
+		}
+		test(t, newDiag())
+	})
+	t.Run("iterator", func(t *testing.T) {
+		if !newerThan(t, 6, 5) {
+			t.Skip("no bpf_sock_destroy before Linux 6.5; sock_diag does the same")
+		}
+		it, err := newIterator()
+		if err != nil {
+			t.Fatalf("a kernel of 6.5 and newer has iterators that destroy: %v", err)
+		}
+		test(t, it)
+	})
+}
+
+// newerThan reports that the kernel is of this version or newer.
+func newerThan(t testing.TB, major, minor int) bool {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	var a, b int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &a, &b); err != nil {
+		t.Fatal(err)
+	}
+	return a > major || a == major && b >= minor
+}
+
+// mountNamespace makes a network namespace that no process is in, runs fn in it, and returns where it is
+// mounted.
+func mountNamespace(t testing.TB, fn func() error) (point string) {
+	t.Helper()
+	point = filepath.Join(t.TempDir(), "netns")
+	if err := os.WriteFile(point, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		err := loopbackUp()
+		if err == nil {
+			err = unix.Mount("/proc/thread-self/ns/net", point, "", unix.MS_BIND, "")
+		}
+		if err == nil {
+			err = fn()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(point, unix.MNT_DETACH) }) // the test may have done so
+	return point
+}

@@ -1,0 +1,63 @@
+package sockdestroy
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/l4"
+)
+
+// Feature is something that the kernel has or has not.
+type Feature struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Since is the first kernel that has it.
+	Since string `json:"since"`
+	// Without says what happens where it is missing.
+	Without string `json:"without,omitempty"`
+}
+
+// Probe asks the running kernel for the ways to destroy a socket. It destroys none.
+func Probe() []Feature {
+	return []Feature{
+		{
+			Name: "socket iterators that destroy", OK: haveIterator() == nil, Since: "6.5",
+			Without: "stale sockets are found and destroyed by sock_diag",
+		},
+		{
+			Name: "sock_diag that destroys", OK: haveDiag() == nil, Since: "4.9",
+			Without: "stale sockets are destroyed by socket iterators alone, and where these are missing too " +
+				"connected UDP stays with a withdrawn backend until its client gives up",
+		},
+	}
+}
+
+func haveIterator() error {
+	it, err := newIterator()
+	if err != nil {
+		return err
+	}
+	return it.close()
+}
+
+// haveDiag asks for the end of a socket that is none: no socket has the cookie 0.
+func haveDiag() error {
+	c, err := dialDiag()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for _, proto := range []l4.Proto{l4.UDP, l4.TCP} {
+		req := diagRequest{family: unix.AF_INET, proto: proto}
+		// The list shows that the protocol's module is there: without it too the answer is ENOENT.
+		if err := c.list(req, func(diagSocket) {}); err != nil {
+			return err
+		}
+		err := c.destroy(req)
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESTALE) {
+			return errors.Join(explainDiag(err), unix.EOPNOTSUPP)
+		}
+	}
+	return nil
+}
