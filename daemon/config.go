@@ -50,6 +50,9 @@ type BPFConfig struct {
 	MaxFrontends     uint32 `json:"maxFrontends,omitempty"`
 	MaxBackends      uint32 `json:"maxBackends,omitempty"`
 	MaxSockets       uint32 `json:"maxSockets,omitempty"`
+	// DestroyTCP says which TCP connections to backends that are gone are closed: "never", or "gone", those
+	// to dead machines. Connected UDP sockets always are.
+	DestroyTCP string `json:"destroyTCP,omitempty"`
 }
 
 // GossipConfig is about membership and records.
@@ -147,6 +150,7 @@ func (c *Config) setDefaults() {
 	def(&c.BPF.Pins, "/sys/fs/bpf/strait")
 	def(&c.Gossip.Bind, "0.0.0.0:7946")
 	def(&c.Gossip.KeyFile, "/etc/strait/gossip.key")
+	def(&c.BPF.DestroyTCP, "never")
 	def(&c.Mesh.Mode, "wireguard")
 	def(&c.Mesh.Device, "strait0")
 	def(&c.Mesh.Implementation, "auto")

@@ -42,6 +42,7 @@ type kernel struct {
 	metrics   *api.Metrics
 	publicKey key.Public
 	router    *route.Router
+	stale     *stale
 
 	mu     sync.Mutex // guards what follows against the API, which reads it
 	lb     *socklb.LB
@@ -55,6 +56,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Log: log.With("part", "route"),
 	})
+	k.stale = newStale(k, c.BPF.DestroyTCP)
 	if c.Mesh.Mode == "wireguard" {
 		private, err := wireguard.LoadKey(k.keyFile())
 		if err != nil {
@@ -106,6 +108,9 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	}
 	step("route", func() error { return k.routes(want.Routes, false) })
 	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
+	if c == exact && len(errs) == 0 {
+		step("sockdestroy", func() error { return k.stale.pass(ctx, want) })
+	}
 	if c == exact && len(errs) == 0 {
 		step("route", func() error { return k.routes(want.Routes, true) })
 		if mesh {
@@ -240,6 +245,7 @@ func (k *kernel) close() {
 	if k.device != nil {
 		k.device.Close()
 	}
+	k.stale.destroyer.Close()
 }
 
 // flatten splits joined errors, so that each becomes a Problem of its own.

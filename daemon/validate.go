@@ -49,6 +49,7 @@ func (c Config) Validate() error {
 	if n := c.BPF.MaxSockets; n&(n-1) != 0 {
 		m.add("bpf.maxSockets", "%d is not a power of two", n)
 	}
+	m.oneOf("bpf.destroyTCP", c.BPF.DestroyTCP, "never", "gone")
 	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	m.oneOf("log.format", c.Log.Format, "text", "json")
 	return errors.Join(m...)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -10,6 +11,8 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/sockdestroy"
+	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
@@ -98,15 +101,16 @@ func (v viewer) services() (out []api.Service) {
 		}
 		for _, f := range i.Frontends {
 			in, ok := kernel[f.Addr]
-			s.Frontends = append(s.Frontends, frontend(f, ok && in.Equal(want[f.Addr])))
+			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-func frontend(f plan.Frontend, inKernel bool) api.Frontend {
-	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel}
+func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
+	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel,
+		Connects: v.held.services[f.Addr].Connects, Refused: v.held.services[f.Addr].Refused}
 	total := uint32(0)
 	for _, x := range f.Choice.Verdicts {
 		total += x.Weight
@@ -118,6 +122,7 @@ func frontend(f plan.Frontend, inKernel bool) api.Frontend {
 			Addr: x.Addr, Cluster: string(x.Cluster), Node: string(x.Node), Pod: x.Pod,
 			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
 			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason,
+			Connects: v.held.backends[flow{f.Addr, x.Addr}],
 		}
 		if total > 0 {
 			e.Share = float64(x.Weight) / float64(total)
@@ -163,8 +168,16 @@ func (v viewer) tunnel(k key.Public) *api.Tunnel {
 type held struct {
 	datapath  api.Datapath
 	frontends []datapath.Frontend
+	services  map[l4.Addr]socklb.ServiceRow
+	backends  map[flow]uint64 // connects
 	peers     []wireguard.PeerStatus
 	problems  []clustermesh.Problem
+}
+
+// flow is a backend of a frontend.
+type flow struct {
+	frontend l4.Addr
+	backend  netip.AddrPort
 }
 
 // inspect reads the kernel. A part that is not open yet is simply absent: apply reports why.
@@ -176,23 +189,9 @@ func (k *kernel) inspect() (h held) {
 	unreadable := func(target string, err error) {
 		h.problems = append(h.problems, clustermesh.Problem{Object: target, Message: "read back: " + err.Error()})
 	}
+	h.datapath.Destroyed = k.stale.destroyed()
 	if lb != nil {
-		var err error
-		if h.frontends, err = lb.Frontends(); err != nil {
-			unreadable("socklb", err)
-		}
-		h.datapath.Attached, h.datapath.Cgroup = true, lb.Cgroup()
-		h.datapath.Frontends = len(h.frontends)
-		distinct := map[netip.AddrPort]bool{}
-		for _, f := range h.frontends {
-			for _, b := range f.Backends {
-				distinct[b.AddrPort()] = true
-			}
-		}
-		h.datapath.Backends = len(distinct)
-		for _, f := range lb.Features() {
-			h.datapath.Features = append(h.datapath.Features, api.Feature(f))
-		}
+		h.balancer(lb, unreadable)
 	}
 	if device != nil {
 		var err error
@@ -203,3 +202,61 @@ func (k *kernel) inspect() (h held) {
 	}
 	return h
 }
+
+// balancer reads what the load balancer holds and counted.
+func (h *held) balancer(lb *socklb.LB, unreadable func(string, error)) {
+	var err error
+	if h.frontends, err = lb.Frontends(); err != nil {
+		unreadable("socklb", err)
+	}
+	d := &h.datapath
+	d.Attached, d.Cgroup, d.Frontends = true, lb.Cgroup(), len(h.frontends)
+	distinct := map[netip.AddrPort]bool{}
+	for _, f := range h.frontends {
+		for _, b := range f.Backends {
+			distinct[b.AddrPort()] = true
+		}
+	}
+	d.Backends = len(distinct)
+	backends, services, err := lb.Counters()
+	if err != nil {
+		unreadable("socklb", err)
+	}
+	h.services, h.backends = map[l4.Addr]socklb.ServiceRow{}, map[flow]uint64{}
+	for _, r := range services {
+		h.services[r.Addr] = r
+	}
+	for _, r := range backends {
+		h.backends[flow{r.Frontend, r.Backend}] = r.Connects
+	}
+	foreign, err := lb.Foreign()
+	if err != nil {
+		unreadable("socklb", err)
+	}
+	for _, f := range foreign {
+		d.Foreign = append(d.Foreign, api.ForeignProgram{Hook: f.Hook, ID: f.ID, Name: f.Name, Path: f.Cgroup, Order: string(f.Order)})
+	}
+	for _, u := range lb.Usage() {
+		d.Maps = append(d.Maps, api.MapUsage{Map: u.Map, Used: u.Used, Limit: u.Limit, Setting: mapSettings[u.Map], Soft: softMaps[u.Map]})
+	}
+	for _, f := range lb.Features() {
+		d.Features = append(d.Features, api.Feature(f))
+	}
+	for _, f := range probeDestroy() {
+		d.Features = append(d.Features, api.Feature(f))
+	}
+}
+
+// probeDestroy asks the kernel once: its answers do not change.
+var probeDestroy = sync.OnceValue(sockdestroy.Probe)
+
+// mapSettings are the configuration fields that size the maps.
+var mapSettings = map[string]string{
+	"services": "bpf.maxFrontends", "sets": "bpf.maxFrontends",
+	"backends": "bpf.maxBackends", socklb.BackendsRun: "bpf.maxBackends",
+	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets", "affinities": "bpf.maxSockets",
+}
+
+// softMaps may be full: affinities makes room by itself, and what finds no room in sockets goes to
+// sockets_more.
+var softMaps = map[string]bool{"affinities": true, "sockets": true}

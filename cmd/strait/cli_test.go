@@ -28,7 +28,7 @@ var exitCases = []struct {
 }{
 	{"all well", "well", "status", 0, "no problems"},
 	{"warnings do not count", "warning", "status", 0, "0 errors, 1 warning"},
-	{"problems", "ill", "status", 1, "1 error, 1 warning"},
+	{"problems", "ill", "status", 1, "3 errors, 2 warnings"},
 	{"problems as JSON", "ill", "status -o json", 1, `"problems"`},
 	{"not ready", "notReady", "status", 1, "✗ not ready, waiting for gossip"},
 	{"hooks off", "detached", "status", 1, "connections bypass strait"},
@@ -58,6 +58,32 @@ var exitCases = []struct {
 	{"version with daemon", "well", "version", 0, "straitd  0.1.0"},
 	{"completion", "well", "completion bash", 0, "__start_strait"},
 	{"no command", "well", "", 0, "Examples:"},
+	{"full map", "full", "status", 1, "✗ map services: is full (8 of 8 entries)"},
+	{"nearly full map", "nearlyFull", "status", 0, "! map services: is 88 % full (7 of 8 entries)"},
+	{"full map that makes room", "softFull", "status", 0, "no problems"},
+	{"bpf alone", "well", "bpf", 0, "strait bpf slots"},
+	{"no such map", "well", "bpf frontends", 2, "strait bpf --help"},
+	{"no filter", "well", "bpf services serve", 2, `"serve" is no service, such as default/serve, and no frontend`},
+	{"filter with a wrong protocol", "well", "bpf services 241.7.3.9:80/XYZ", 2, "want TCP or UDP"},
+	{"filter without a protocol", "well", "bpf services 241.7.3.9:80/", 2, "want TCP or UDP"},
+	{"no such frontend", "well", "bpf backends 241.7.3.9:81", 1, "no frontend in the maps pinned at /sys/fs/bpf/strait is 241.7.3.9:81"},
+	{"no such frontend, sockets", "well", "bpf sockets 241.7.3.9:80/UDP", 1, "try  list what is there with strait bpf services"},
+	{"frontend without a backend", "well", "bpf backends fd00::9", 0, "0 backends"},
+	{"service in no map", "well", "bpf slots default/srve", 1, "did you mean default/serve?"},
+	{"service without a frontend", "well", "bpf slots default/peers", 1, "is default/peers"},
+	{"port that a service has not", "well", "bpf slots default/serve:81", 1, "53/UDP (dns), 80/TCP (http)"},
+	{"maps without a daemon", "none", "bpf services", 0, "frontends have no names here: there is no socket"},
+	{"service without a daemon", "none", "bpf services default/serve", 3, "try  choose by a frontend's address"},
+	{"no pins", "none", "bpf services --pins /pins/none", 3, "there are no maps of this strait pinned at /pins/none"},
+	{"pins of root", "well", "bpf slots --pins /pins/closed", 3, "try  run the same command as root (sudo)"},
+	{"unreadable maps", "well", "bpf affinity --pins /pins/broken", 3, "maps change faster than they can be read"},
+	{"opt-out alone", "well", "opt-out", 0, "strait opt-out list"},
+	{"opt-out of no pins", "none", "opt-out list --pins /pins/none", 3, "--pins DIRECTORY or STRAIT_PINS"},
+	{"opt-out of root's pins", "none", "opt-out add /sys/fs/cgroup --pins /pins/closed", 3, "run the same command as root"},
+	{"opt-out of what", "well", "opt-out add", 2, "strait opt-out add --help"},
+	{"opt-out by a relative path", "well", "opt-out add system.slice", 2, "no absolute path"},
+	{"opt-out of no cgroup", "well", "opt-out add /nonexistent/x", 1, "/nonexistent/x is no cgroup v2 directory"},
+	{"not opted out", "well", "opt-out remove /nonexistent/x", 1, "is not opted out"},
 }
 
 func TestExitCodes(t *testing.T) {
@@ -65,9 +91,13 @@ func TestExitCodes(t *testing.T) {
 	warning.Status.Problems = []api.Problem{{Object: "node a", Message: "slow", Warning: true}}
 	unready.Status.Ready, unready.Status.Waiting = false, []string{"gossip"}
 	detached.Status.Datapath.Attached = false
+	full, nearlyFull, softFull := wellView(), wellView(), wellView()
+	full.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 8, Limit: 8}}
+	nearlyFull.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 7, Limit: 8}}
+	softFull.Status.Datapath.Maps = []api.MapUsage{{Map: "affinities", Used: 8, Limit: 8, Soft: true}}
 	sockets := map[string]string{"none": filepath.Join(t.TempDir(), "none.sock"), "file": "golden_test.go"}
 	for name, view := range map[string]*api.View{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
-		"notReady": unready, "detached": detached} {
+		"notReady": unready, "detached": detached, "full": full, "nearlyFull": nearlyFull, "softFull": softFull} {
 		sockets[name], _ = startServer(t, view)
 	}
 	for _, c := range exitCases {
@@ -225,7 +255,8 @@ func TestColour(t *testing.T) {
 
 func TestASCIIHasNothingElse(t *testing.T) {
 	socket, _ := startServer(t, illView())
-	for _, args := range []string{"status", "services", "backends", "nodes", "explain default/serve"} {
+	for _, args := range []string{"status", "services", "backends", "nodes", "explain default/serve", "bpf services",
+		"bpf sockets", "opt-out list"} {
 		for i, r := range world(append(strings.Fields(args), "--ascii")...).on(socket).run(t).stdout {
 			if r > 127 {
 				t.Errorf("%s --ascii: %q at byte %d", args, r, i)

@@ -13,6 +13,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 func TestGolden(t *testing.T) {
 	well, _ := startServer(t, wellView())
 	ill, _ := startServer(t, illView())
+	meshless, _ := startServer(t, meshlessView())
+	none := filepath.Join(t.TempDir(), "none.sock")
 	for _, c := range []struct {
 		name, socket string
 		args         []string
@@ -27,6 +29,7 @@ func TestGolden(t *testing.T) {
 		{"backends-one", well, []string{"backends", "default/far"}},
 		{"backends-json", ill, []string{"backends", "shop/refused", "-o", "json"}},
 		{"nodes", ill, []string{"nodes"}},
+		{"nodes-meshless", meshless, []string{"nodes"}},
 		{"explain", well, []string{"explain", "default/serve"}},
 		{"explain-port", well, []string{"explain", "default/serve:80"}},
 		{"explain-refused", ill, []string{"explain", "shop/refused"}},
@@ -35,6 +38,18 @@ func TestGolden(t *testing.T) {
 		{"help", well, nil},
 		{"help-explain", well, []string{"explain", "--help"}},
 		{"help-status", well, []string{"help", "status"}},
+		{"bpf-services", well, []string{"bpf", "services"}},
+		{"bpf-services-nameless", none, []string{"bpf", "services", "--ascii"}},
+		{"bpf-services-json", well, []string{"bpf", "services", "241.7.3.9", "-o", "json"}},
+		{"bpf-backends", well, []string{"bpf", "backends", "default/serve"}},
+		{"bpf-slots", well, []string{"bpf", "slots"}},
+		{"bpf-affinity", well, []string{"bpf", "affinity"}},
+		{"bpf-sockets", well, []string{"bpf", "sockets"}},
+		{"bpf-sockets-yaml", well, []string{"bpf", "sockets", "default/far", "-o", "yaml"}},
+		{"bpf-empty", well, []string{"bpf", "sockets", "--pins", "/pins/empty"}},
+		{"help-bpf", well, []string{"bpf", "--help"}},
+		{"help-bpf-slots", well, []string{"bpf", "slots", "--help"}},
+		{"help-opt-out", well, []string{"opt-out", "--help"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := world(append(c.args, "--socket", c.socket)...).run(t)

@@ -100,8 +100,9 @@ const nodesLong = `List every node of the clusterset as this node knows it.
 
 CONTACT is what gossip knows: self, alive, quiet (its daemon is down, its machine answers: its pods
 stay in use), silent, held (not heard; kept as last known), dead (its own cluster says so: its
-endpoints are withdrawn). STAMP is the epoch/version of its record. The tunnel columns are for
-nodes of other clusters when the mesh is on.`
+endpoints are withdrawn). The tunnel columns are for nodes of other clusters when the mesh is on;
+TUNNEL is a port alone if it goes to ADDRESS. Long texts are cut, and of several addresses the first is
+shown: -o json has all, and the stamp (epoch/version) of each node's record.`
 
 func (a *app) nodesCommand() *cobra.Command {
 	return &cobra.Command{
@@ -122,7 +123,7 @@ func (a *app) nodesCommand() *cobra.Command {
 			}
 			p := a.printer()
 			a.header(p, list.SeenFrom, "")
-			p.table(api.Table(list.Items, a.now()))
+			p.table(withoutEmpty(api.Table(list.Items, a.now())))
 			for _, n := range list.Items {
 				if len(n.Witnesses) > 0 {
 					p.line("%s %s/%s is silent, says %s", api.Warn, n.Cluster, n.Name, strings.Join(n.Witnesses, ", "))

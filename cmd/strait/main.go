@@ -1,8 +1,9 @@
 // Command strait is the user's tool: it asks the straitd of this node over its unix socket and prints the
-// answers as tables, JSON or YAML.
+// answers as tables, JSON or YAML. For when there is no daemon, or it is not to be believed, it reads and
+// changes what the daemon pinned (package datapath/socklb).
 //
-// Inputs are flags and the daemon's answers (package daemon/api); outputs are text and an exit code. It must
-// not know how answers come about: no kernel, no gossip, no Kubernetes.
+// Inputs are flags, the daemon's answers (package daemon/api) and pins; outputs are text and an exit code. It
+// must not know how answers come about: no gossip, no Kubernetes, no choice of backends.
 package main
 
 import (
@@ -24,6 +25,7 @@ func main() {
 		getenv:     os.Getenv,
 		now:        time.Now,
 		isTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		kernel:     realKernel(),
 	})
 	stop()
 	os.Exit(code)

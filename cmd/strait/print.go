@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,6 +81,23 @@ func (p printer) table(header []string, rows [][]string) {
 		}
 		fmt.Fprintln(p.w, b.String())
 	}
+}
+
+// withoutEmpty leaves out the columns that say nothing in any row.
+func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
+	keep := func(row []string) (out []string) {
+		for i, cell := range row {
+			if len(rows) == 0 || slices.ContainsFunc(rows, func(r []string) bool { return r[i] != api.None }) {
+				out = append(out, cell)
+			}
+		}
+		return out
+	}
+	narrow := make([][]string, len(rows))
+	for i, row := range rows {
+		narrow[i] = keep(row)
+	}
+	return keep(header), narrow
 }
 
 // verdicts are the glyphs that may open a cell or line, with their spelling and colour (ANSI SGR).

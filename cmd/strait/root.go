@@ -25,6 +25,7 @@ type env struct {
 	getenv     func(string) string
 	now        func() time.Time
 	isTerminal bool // of stdout
+	kernel     kernel
 }
 
 // app is one run of the program: the world and the global flags.
@@ -81,7 +82,7 @@ func newRoot(e env) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(a.statusCommand(), a.servicesCommand(), a.backendsCommand(), a.nodesCommand(),
-		a.explainCommand(), a.versionCommand())
+		a.explainCommand(), a.bpfCommand(), a.optOutCommand(), a.versionCommand())
 	addDemo(root)
 	finishBuiltins(root)
 	typeErrors(root)

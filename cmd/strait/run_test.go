@@ -59,10 +59,10 @@ type result struct {
 	stdout, stderr string
 }
 
-// world is an env for tests: no environment, no terminal, a clock that stands still.
+// world is an env for tests: no environment, no terminal, a clock that stands still, pins that are a fake's.
 func world(args ...string) env {
 	return env{args: args, stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
-		now: func() time.Time { return now }}
+		now: func() time.Time { return now }, kernel: wellPins().kernel()}
 }
 
 func (e env) with(key, value string) env {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,6 +164,9 @@ func (a *app) printStatus(s api.Status) {
 		}
 	}
 	p.line("data path  %s", datapathLine(s.Datapath))
+	if len(s.Datapath.Maps) > 0 {
+		p.line("maps       %s", mapsLine(s.Datapath.Maps))
+	}
 	p.line("applied    %s · straitd %s", appliedText(s, a.now()), s.Version)
 	if len(s.Waiting) > 0 || !s.Ready {
 		glyph := api.Warn
@@ -174,6 +178,7 @@ func (a *app) printStatus(s api.Status) {
 	if s.Ready && !s.Datapath.Attached {
 		p.line("%s the socket hooks are not attached: connections bypass strait", api.Bad)
 	}
+	p.foreign(s.Datapath.Foreign)
 	p.features(s.Datapath.Features)
 	p.problems(s.Problems)
 }
@@ -194,6 +199,32 @@ func datapathLine(d api.Datapath) string {
 	}
 	return fmt.Sprintf("%s · %s · %s · mesh %s · pins %s", attached, api.Count(d.Frontends, "frontend"),
 		api.Count(d.Backends, "backend"), d.Mesh, d.Pins)
+}
+
+// mapsLine says how full the maps are.
+func mapsLine(all []api.MapUsage) string {
+	parts := make([]string, len(all))
+	for i, m := range all {
+		parts[i] = m.Map + " " + api.Percent(m.Share())
+	}
+	return strings.Join(parts, " · ")
+}
+
+// foreign prints the programs of others that see the same connections: what they do is not strait's to say.
+func (p printer) foreign(all []api.ForeignProgram) {
+	for _, f := range all {
+		name, path, when := cmp.Or(f.Name, "without a name"), cmp.Or(f.Path, "a cgroup not seen from here"), ""
+		switch f.Order {
+		case "before":
+			when = " before strait does"
+		case "after":
+			when = " after strait does"
+		case "below":
+			when = " of that cgroup before strait does"
+		}
+		p.line("%s foreign program %s (id %d) on %s of %s: it sees connections%s, and may change or refuse them",
+			api.Warn, name, f.ID, f.Hook, path, when)
+	}
 }
 
 func appliedText(s api.Status, now time.Time) string {

@@ -34,7 +34,9 @@ func wellView() *api.View {
 				{Name: "us-east", State: "here", Nodes: 2, Alive: 2, Exports: 2, Endpoints: 3, Heard: now},
 			},
 			Datapath: api.Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Pins: "/sys/fs/bpf/strait", Frontends: 3,
-				Backends: 4, Mesh: "kernel", Features: []api.Feature{{Name: "bpf_set_retval", OK: true, Since: "5.18"}}},
+				Backends: 4, Mesh: "kernel", Features: []api.Feature{{Name: "bpf_set_retval", OK: true, Since: "5.18"}},
+				Maps: []api.MapUsage{{Map: "services", Used: 3, Limit: 65536, Setting: "bpf.maxFrontends"},
+					{Map: "backends", Used: 104857, Limit: 262144}, {Map: "sockets", Limit: 131072}}},
 		},
 		Services: []api.Service{serve(), far(), headless()},
 		Nodes:    nodes(),
@@ -98,7 +100,13 @@ func illView() *api.View {
 	v.Status.Datapath.Features = append(v.Status.Datapath.Features,
 		api.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
 		api.Feature{Name: "CO-RE", Since: "5.10"})
+	v.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 52429, Limit: 65536, Setting: "bpf.maxFrontends"},
+		{Map: "backends", Used: 262144, Limit: 262144, Setting: "bpf.maxBackends"}, {Map: "sockets_more", Used: 8, Limit: 8},
+		{Map: "affinities", Used: 64, Limit: 64, Soft: true}}
+	v.Status.Datapath.Foreign = []api.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
+		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
 	v.Status.Problems = []api.Problem{
+		{Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
 		{Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
 			"export, of us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
 		{Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
@@ -117,5 +125,18 @@ func illView() *api.View {
 	dead.Cluster, dead.Name, dead.Contact, dead.Dead, dead.Tunnel = "us-west", "us-west-n1", "silent", true, nil
 	dead.Witnesses, dead.Heard = []string{"us-west/us-west-n2", "us-east/us-east-n2"}, time.Time{}
 	v.Nodes = append(v.Nodes, dead)
+	return v
+}
+
+// meshlessView has nodes without tunnels, and all that can make their table wide.
+func meshlessView() *api.View {
+	v := wellView()
+	for i := range v.Nodes {
+		v.Nodes[i].Tunnel, v.Nodes[i].Zone = nil, ""
+	}
+	n := &v.Nodes[1]
+	n.Name = "ip-10-1-2-3.us-east-1.compute.internal"
+	n.Addresses = []netip.Addr{netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), n.Addresses[0]}
+	n.Prefixes = append(n.Prefixes, netip.MustParsePrefix("10.1.9.0/24"), netip.MustParsePrefix("fd00:1::/64"))
 	return v
 }

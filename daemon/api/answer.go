@@ -72,8 +72,9 @@ func (s Status) Viewpoint() Viewpoint {
 	return Viewpoint{Cluster: s.Cluster, Node: s.Node, Clusters: len(s.Clusters), Time: s.Time}
 }
 
-// NewStatusAnswer wraps a status; lists that are nil become empty, so that JSON readers see [] and not null.
+// NewStatusAnswer wraps a status, with the problems of maps that are full; lists that are nil become empty, so that JSON readers see [] and not null.
 func NewStatusAnswer(s Status) StatusAnswer {
+	s = s.withPressure()
 	s.Clusters = orEmpty(s.Clusters)
 	s.Problems = orEmpty(s.Problems)
 	s.Datapath.Features = orEmpty(s.Datapath.Features)

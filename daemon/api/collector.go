@@ -2,7 +2,7 @@ package api
 
 import (
 	"runtime/debug"
-	"strings"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -30,27 +30,27 @@ var (
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
-// viewCollector computes gauges from the view at the moment of the scrape.
+// viewCollector computes gauges, and totals of the kernel's counters, from the view at the moment of the scrape.
 type viewCollector struct{ m *Metrics }
 
 // Describe names every series that Collect may send.
 func (viewCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, members, origins, frontends, backends, lastHeard, remoteState,
-		problems, attached} {
+	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
+		lastHeard, remoteState, problems, attached}) {
 		ch <- d
 	}
 }
 
-// Collect sends the gauges. Before the first plan there is only the build's.
+// Collect sends what the view tells. Before the first plan there is only the build's.
 func (c viewCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		for i := range labels { // names from other clusters must not be able to spoil the scrape
-			labels[i] = strings.ToValidUTF8(labels[i], "�")
+		for i := range labels {
+			labels[i] = label(labels[i])
 		}
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	version, revision := buildVersion()
-	v := c.m.view()
+	v, totals := c.m.look()
 	if v == nil {
 		gauge(buildInfo, 1, version, revision, "unknown")
 		return
@@ -63,10 +63,11 @@ func (c viewCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(frontends, float64(v.Status.Datapath.Frontends))
 	gauge(backends, float64(v.Status.Datapath.Backends))
 	gauge(attached, oneIf(v.Status.Datapath.Attached))
+	collectTraffic(ch, v.Status.Datapath, totals)
 	for state, n := range memberStates(v.Nodes) {
 		gauge(members, n, state)
 	}
-	for severity, n := range severities(v.Status.Problems) {
+	for severity, n := range severities(v.Status.withPressure().Problems) {
 		gauge(problems, n, severity)
 	}
 	for _, remote := range v.Status.Clusters {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,9 @@ type Metrics struct {
 	registry *prometheus.Registry
 	source   atomic.Pointer[Source]
 	now      func() time.Time
+
+	mu     sync.Mutex
+	totals tally // of the kernel's counters, as far as scrapes saw them
 
 	duration    *prometheus.HistogramVec
 	errors      *prometheus.CounterVec
@@ -60,10 +64,19 @@ func (m *Metrics) Observe(target string, d time.Duration, err error) {
 // observe makes src the view that gauges are computed from.
 func (m *Metrics) observe(src Source) { m.source.Store(&src) }
 
-// view is the present view, or nil.
-func (m *Metrics) view() *View {
-	if src := m.source.Load(); src != nil {
-		return (*src).View()
+// look returns the present view, or nil, and the totals with it. One scrape at a time: a view that is older
+// than what was counted before it would look like counters that began anew.
+func (m *Metrics) look() (*View, tally) {
+	src := m.source.Load()
+	if src == nil {
+		return nil, tally{}
 	}
-	return nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := (*src).View()
+	if v == nil {
+		return nil, tally{}
+	}
+	m.totals = m.totals.with(v)
+	return v, m.totals
 }

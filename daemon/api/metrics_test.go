@@ -38,8 +38,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 12 {
-		t.Errorf("%d metrics of strait, want 12", own)
+	if own != 18 {
+		t.Errorf("%d metrics of strait, want 18", own)
 	}
 }
 
@@ -130,6 +130,10 @@ func TestHostileNames(t *testing.T) {
 	m := NewMetrics()
 	v := sample()
 	v.Status.Clusters[1].Name = "b\xff\n\""
+	twin := v.Services[0]
+	v.Services[0].Name, twin.Name = "x\xfe/y", "x\xff/y" // one label for both
+	v.Services = append(v.Services, twin)
+	v.Services[0].Frontends[0].Endpoints[1].Cluster = "b\xff\n\""
 	m.observe(newSource(v))
 	if _, err := m.registry.Gather(); err != nil {
 		t.Error(err)

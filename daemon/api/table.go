@@ -78,13 +78,21 @@ func (e Endpoint) TableRow(time.Time) []string {
 	return []string{orNone(e.Tier), ready, Percent(e.Share), e.Addr.String(), e.Where(), orNone(e.Pod), e.Reason}
 }
 
+// Widths of a node's cells: its table has many columns. The whole of each is in the JSON.
+const (
+	nameWidth = 28 // CLUSTER/NODE
+	zoneWidth = 16
+	addrWidth = 24
+)
+
 // TableHeader names the columns of a node.
 func (Node) TableHeader() []string {
-	return []string{"NODE", "CONTACT", "ZONE", "ADDRESS", "PODS", "ENDPOINTS", "STAMP", "HEARD",
-		"TUNNEL TO", "HANDSHAKE", "SENT/RECEIVED"}
+	return []string{"NODE", "CONTACT", "HEARD", "ZONE", "ADDRESS", "PODS", "ENDPOINTS",
+		"TUNNEL", "HANDSHAKE", "SENT/RECEIVED"}
 }
 
-// TableRow shows what gossip, records and the mesh know of the node.
+// TableRow shows what gossip, records and the mesh know of the node; of several addresses and prefixes the
+// first. Its stamp is for programs.
 func (n Node) TableRow(now time.Time) []string {
 	heard, tunnel := since(now, n.Heard), []string{None, None, None}
 	if n.Contact == "self" {
@@ -95,11 +103,19 @@ func (n Node) TableRow(now time.Time) []string {
 		if !t.Handshake.IsZero() {
 			handshake = since(now, t.Handshake)
 		}
-		tunnel = []string{t.Underlay.String(), handshake, Bytes(t.Sent) + " / " + Bytes(t.Received)}
+		tunnel = []string{Short(n.tunnelEnd(), addrWidth), handshake, Bytes(t.Sent) + "/" + Bytes(t.Received)}
 	}
-	return append([]string{n.Cluster + "/" + n.Name, n.contact(), orNone(n.Zone),
-		join(n.Addresses, " ", netip.Addr.String), join(n.Prefixes, " ", netip.Prefix.String),
-		fmt.Sprint(n.Endpoints), orNone(n.Stamp), heard}, tunnel...)
+	return append([]string{Short(n.Cluster+"/"+n.Name, nameWidth), n.contact(), heard, Short(orNone(n.Zone), zoneWidth),
+		Short(first(n.Addresses, netip.Addr.String), addrWidth), Short(first(n.Prefixes, netip.Prefix.String), addrWidth),
+		fmt.Sprint(n.Endpoints)}, tunnel...)
+}
+
+// tunnelEnd is the address that the tunnel goes to; its port alone if that is at the address shown.
+func (n Node) tunnelEnd() string {
+	if at := n.Tunnel.Underlay; len(n.Addresses) > 0 && at.Addr() == n.Addresses[0] {
+		return fmt.Sprintf(":%d", at.Port())
+	}
+	return n.Tunnel.Underlay.String()
 }
 
 // contact is the node's verdict in a few words.

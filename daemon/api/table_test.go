@@ -170,3 +170,29 @@ func TestProblemString(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestShort(t *testing.T) {
+	for text, want := range map[string]string{"": "", "12345678": "12345678", "123456789": "1234…789", "äöüäöüäöü": "äöüä…äöü"} {
+		if got := Short(text, 8); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestNodeRowIsNarrow(t *testing.T) {
+	n := Node{Cluster: strings.Repeat("c", 40), Name: strings.Repeat("n", 63), Contact: "alive", Zone: strings.Repeat("z", 40),
+		Addresses: []netip.Addr{netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), netip.MustParseAddr("192.0.2.1")},
+		Prefixes:  []netip.Prefix{netip.MustParsePrefix("2001:db8:1234:5678:9abc::/80"), netip.MustParsePrefix("10.0.0.0/24")},
+		Tunnel:    &Tunnel{Underlay: netip.MustParseAddrPort("[2001:db8:1234:5678:9abc:def0:1234:9999]:51820"), Sent: math.MaxInt64, Received: 1}}
+	for i, cell := range n.TableRow(time.Time{}) {
+		if width := len([]rune(cell)); width > nameWidth {
+			t.Errorf("column %s is %d wide: %s", n.TableHeader()[i], width, cell)
+		}
+	}
+	for _, c := range []struct{ underlay, want string }{{"192.0.2.1:51820", ":51820"}, {"192.0.2.9:51820", "192.0.2.9:51820"}} {
+		n := Node{Addresses: n.Addresses[1:], Tunnel: &Tunnel{Underlay: netip.MustParseAddrPort(c.underlay)}}
+		if got := n.tunnelEnd(); got != c.want {
+			t.Errorf("tunnel to %s: %s, want %s", c.underlay, got, c.want)
+		}
+	}
+}

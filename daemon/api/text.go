@@ -66,6 +66,16 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[unit])
 }
 
+// Short cuts text that is longer than width in its middle, since names differ at their ends.
+func Short(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width || width < 3 {
+		return text
+	}
+	head := width / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
+
 // Count writes a number with its noun: "1 frontend", "2 frontends".
 func Count(n int, noun string) string {
 	if n == 1 {
@@ -106,4 +116,15 @@ func join[T any](items []T, separator string, text func(T) string) string {
 		parts[i] = text(item)
 	}
 	return orNone(strings.Join(parts, separator))
+}
+
+// first writes the first of many, and how many more there are.
+func first[T any](items []T, text func(T) string) string {
+	switch len(items) {
+	case 0:
+		return None
+	case 1:
+		return text(items[0])
+	}
+	return fmt.Sprintf("%s +%d", text(items[0]), len(items)-1)
 }

@@ -68,6 +68,45 @@ type Datapath struct {
 	// Mesh is "kernel", "userspace" or "off".
 	Mesh     string    `json:"mesh"`
 	Features []Feature `json:"features"`
+	// Maps say how full the kernel's maps are.
+	Maps []MapUsage `json:"maps,omitempty"`
+	// Foreign are socket programs of others on the same path.
+	Foreign []ForeignProgram `json:"foreign,omitempty"`
+	// Destroyed counts sockets to backends that are gone, which this daemon closed in its life.
+	Destroyed Destroyed `json:"destroyed,omitzero"`
+}
+
+// MapUsage is how full one map of the kernel is.
+type MapUsage struct {
+	// Map is the name of its pin.
+	Map string `json:"map"`
+	// Used of Limit entries are taken.
+	Used  uint64 `json:"used"`
+	Limit uint64 `json:"limit"`
+	// Setting is the configuration field that sizes it; empty if none does.
+	Setting string `json:"setting,omitempty"`
+	// Soft is true if full is no problem: the map makes room by itself, or another takes what is new.
+	Soft bool `json:"soft,omitempty"`
+}
+
+// ForeignProgram is a socket program that is not strait's and sees the same connections.
+type ForeignProgram struct {
+	// Hook is where it is attached, such as "connect4".
+	Hook string `json:"hook"`
+	// ID and Name are the kernel's, as bpftool shows them.
+	ID   uint32 `json:"id"`
+	Name string `json:"name,omitempty"`
+	// Path is the cgroup that it is attached to; empty if that cannot be seen from here.
+	Path string `json:"path,omitempty"`
+	// Order is "before" or "after" strait's program, or "below" for one that sees, before strait's, the
+	// connections of a cgroup below only; empty if it is not known.
+	Order string `json:"order,omitempty"`
+}
+
+// Destroyed counts sockets by protocol.
+type Destroyed struct {
+	UDP uint64 `json:"udp"`
+	TCP uint64 `json:"tcp"`
 }
 
 // Feature is the answer of one kernel probe.
@@ -112,6 +151,10 @@ type Frontend struct {
 	Endpoints []Endpoint `json:"endpoints"`
 	// InKernel is false when the kernel's map differs from the plan.
 	InKernel bool `json:"inKernel"`
+	// Connects and Refused count what the kernel did since the frontend is in its map: connections (for an
+	// unconnected UDP socket, its first datagram) that got a backend, and those that found none.
+	Connects uint64 `json:"connects"`
+	Refused  uint64 `json:"refused"`
 }
 
 // Endpoint is one candidate: in use if its Share is above 0, and Reason says why or why not.
@@ -128,6 +171,8 @@ type Endpoint struct {
 	Weight uint32  `json:"weight"`
 	Share  float64 `json:"share"`
 	Reason string  `json:"reason"`
+	// Connects counts the connections that it got through this frontend since it is the frontend's backend.
+	Connects uint64 `json:"connects"`
 }
 
 // Node is one machine of the clusterset.

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/l4"
+)
+
+// named is what opens every item: a frontend, and its service where the daemon says it.
+type named struct {
+	Service  string  `json:"service,omitempty"`
+	Frontend l4.Addr `json:"frontend"`
+}
+
+func (n named) at() l4.Addr { return n.Frontend }
+
+// cells are the columns SERVICE and FRONTEND.
+func (n named) cells() []string {
+	if n.Service == "" {
+		return []string{api.None, n.Frontend.String()}
+	}
+	return []string{n.Service, n.Frontend.String()}
+}
+
+// name finds the service of a frontend.
+func (p pinned) name(a l4.Addr) named { return named{p.names[a], a} }
+
+// bpfItem is a row of one of the lists below.
+type bpfItem interface {
+	api.Row
+	at() l4.Addr
+}
+
+// bpfService is a frontend in the map services, with its set.
+type bpfService struct {
+	named
+	// Index is of the set; Base and Count are its slots.
+	Index           uint32 `json:"index"`
+	Base            uint32 `json:"base"`
+	Count           uint32 `json:"count"`
+	AffinitySeconds uint32 `json:"affinitySeconds,omitempty"`
+	Connects        uint64 `json:"connects"`
+	Refused         uint64 `json:"refused"`
+}
+
+// TableHeader names the columns.
+func (bpfService) TableHeader() []string {
+	return []string{"SERVICE", "FRONTEND", "INDEX", "BASE", "COUNT", "AFFINITY", "CONNECTS", "REFUSED"}
+}
+
+// TableRow marks a frontend that refuses connections.
+func (s bpfService) TableRow(time.Time) []string {
+	count, affinity := number(s.Count), api.None
+	if s.Count == 0 {
+		count = api.Bad + " 0"
+	}
+	if s.AffinitySeconds > 0 {
+		affinity = number(s.AffinitySeconds) + "s"
+	}
+	return append(s.cells(), number(s.Index), number(s.Base), count, affinity, number(s.Connects), number(s.Refused))
+}
+
+// bpfBackend is one backend of a frontend.
+type bpfBackend struct {
+	named
+	Backend  netip.AddrPort `json:"backend"`
+	Weight   uint32         `json:"weight"`
+	Connects uint64         `json:"connects"`
+}
+
+// TableHeader names the columns.
+func (bpfBackend) TableHeader() []string {
+	return []string{"SERVICE", "FRONTEND", "BACKEND", "WEIGHT", "CONNECTS"}
+}
+
+// TableRow has one cell per column.
+func (b bpfBackend) TableRow(time.Time) []string {
+	return append(b.cells(), b.Backend.String(), number(b.Weight), number(b.Connects))
+}
+
+// bpfSlot is one slot in use of the map backends.
+type bpfSlot struct {
+	Slot uint32 `json:"slot"`
+	named
+	Backend netip.AddrPort `json:"backend"`
+	// Threshold/2^32 of what falls on the slot is its own; the rest goes to the slot Alias of the same set.
+	Threshold uint32 `json:"threshold"`
+	Alias     uint32 `json:"alias"`
+}
+
+// TableHeader names the columns.
+func (bpfSlot) TableHeader() []string {
+	return []string{"SLOT", "SERVICE", "FRONTEND", "BACKEND", "THRESHOLD", "KEEPS", "ALIAS"}
+}
+
+// TableRow has one cell per column.
+func (s bpfSlot) TableRow(time.Time) []string {
+	return append(append([]string{number(s.Slot)}, s.cells()...), s.Backend.String(), number(s.Threshold),
+		api.Percent(float64(s.Threshold)/(1<<32)), number(s.Alias))
+}
+
+// bpfAffinity is a client that keeps its backend.
+type bpfAffinity struct {
+	named
+	// Client is the cookie of its network namespace.
+	Client      uint64         `json:"client"`
+	Backend     netip.AddrPort `json:"backend"`
+	IdleSeconds float64        `json:"idleSeconds"`
+	// LeftSeconds is how long it would still get the backend again; 0 if it is over.
+	LeftSeconds float64 `json:"leftSeconds"`
+}
+
+// TableHeader names the columns.
+func (bpfAffinity) TableHeader() []string {
+	return []string{"SERVICE", "FRONTEND", "CLIENT", "BACKEND", "IDLE", "LEFT"}
+}
+
+// TableRow has one cell per column.
+func (f bpfAffinity) TableRow(time.Time) []string {
+	age := func(seconds float64) string { return api.Age(time.Duration(seconds * float64(time.Second))) }
+	left := "over"
+	if f.LeftSeconds > 0 {
+		left = age(f.LeftSeconds)
+	}
+	return append(f.cells(), number(f.Client), f.Backend.String(), age(f.IdleSeconds), left)
+}
+
+// bpfSocket is a live socket that was load-balanced.
+type bpfSocket struct {
+	Cookie uint64 `json:"cookie"`
+	named
+	Backend netip.AddrPort `json:"backend"`
+	// Connected is by connect(), else by sendto() and the like.
+	Connected bool `json:"connected"`
+	// Overflow is true if the record is in the map sockets_more.
+	Overflow bool `json:"overflow"`
+}
+
+// TableHeader names the columns.
+func (bpfSocket) TableHeader() []string {
+	return []string{"COOKIE", "SERVICE", "FRONTEND", "BACKEND", "BY", "MAP"}
+}
+
+// TableRow has one cell per column.
+func (s bpfSocket) TableRow(time.Time) []string {
+	by, in := "sendto", "sockets"
+	if s.Connected {
+		by = "connect"
+	}
+	if s.Overflow {
+		in = "sockets_more"
+	}
+	return append(append([]string{number(s.Cookie)}, s.cells()...), s.Backend.String(), by, in)
+}
+
+// number writes a number as it is in the map.
+func number[T uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+const optOutLong = `Leave the processes of a cgroup, and of all cgroups below it, alone: from their next connection on
+they dial addresses as they are, and frontends are not translated for them.
+
+It is kept beside the maps and needs no daemon. On Kubernetes, annotate the pod instead.
+CGROUP is the path of a cgroup v2 directory.`
+
+const optOutExample = `  strait opt-out list
+  strait opt-out add /sys/fs/cgroup/system.slice/proxy.service --dry-run
+  strait opt-out add /sys/fs/cgroup/system.slice/proxy.service
+  strait opt-out remove /sys/fs/cgroup/system.slice/proxy.service`
+
+// optOut is a cgroup that is left alone.
+type optOut struct {
+	Cgroup string `json:"cgroup"`
+	// Processes are in it and below it now.
+	Processes int `json:"processes"`
+}
+
+// TableHeader names the columns.
+func (optOut) TableHeader() []string { return []string{"CGROUP", "PROCESSES"} }
+
+// TableRow has one cell per column.
+func (o optOut) TableRow(time.Time) []string {
+	return []string{o.Cgroup, fmt.Sprint(o.Processes)}
+}
+
+// optOutList is the data of opt-out list.
+type optOutList struct {
+	api.Meta
+	Pins  string   `json:"pins"`
+	Items []optOut `json:"items"`
+}
+
+// optOutChange is the data of opt-out add and remove.
+type optOutChange struct {
+	api.Meta
+	Pins string `json:"pins"`
+	optOut
+	// Action is "add" or "remove".
+	Action string `json:"action"`
+	DryRun bool   `json:"dryRun,omitempty"`
+	// Already is true if it was so before, so that there is nothing to change.
+	Already bool `json:"already,omitempty"`
+	// Undo is the command that takes the change back; empty if nothing is to be changed.
+	Undo string `json:"undo,omitempty"`
+}
+
+func (a *app) optOutCommand() *cobra.Command {
+	var pins string
+	cmd := &cobra.Command{
+		Use:     "opt-out",
+		Short:   "Leave the processes of a cgroup alone",
+		Long:    optOutLong,
+		Example: optOutExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	addPinsFlag(cmd, &pins)
+	cmd.AddCommand(a.optOutListCommand(&pins),
+		a.optOutChangeCommand(&pins, "add", "Leave a cgroup's processes alone"),
+		a.optOutChangeCommand(&pins, "remove", "Serve a cgroup's processes again"))
+	return cmd
+}
+
+func (a *app) optOutListCommand(pins *string) *cobra.Command {
+	return &cobra.Command{
+		Use:               "list",
+		Short:             "List the cgroups that are left alone",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir := a.findPins(cmd.Context(), *pins).dir
+			cgroups, err := a.kernel.optOuts(dir)
+			if err != nil {
+				return pinsError(dir, err)
+			}
+			list := optOutList{api.Meta{APIVersion: api.APIVersion, Kind: "OptOutList"}, dir, []optOut{}}
+			for _, c := range cgroups {
+				n, err := processes(c)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue // removed this moment, and its opt-out with it
+				}
+				if err != nil {
+					return &exitError{exitUnknown, fmt.Errorf("count the processes of cgroup %s: %w", c, err)}
+				}
+				list.Items = append(list.Items, optOut{c, n})
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			p.line("opt-outs pinned at %s, read just now · %s", dir, api.Count(len(list.Items), "cgroup"))
+			p.table(api.Table(list.Items, a.now()))
+			return nil
+		},
+	}
+}
+
+func (a *app) optOutChangeCommand(pins *string, action, short string) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   action + " CGROUP",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !filepath.IsAbs(args[0]) {
+				return usageError("cgroup %q is no absolute path: write one such as /sys/fs/cgroup/system.slice/proxy.service", args[0])
+			}
+			change := optOutChange{Meta: api.Meta{APIVersion: api.APIVersion, Kind: "OptOut"}, Action: action, DryRun: dryRun,
+				Pins: a.findPins(cmd.Context(), *pins).dir, optOut: optOut{Cgroup: filepath.Clean(args[0])}}
+			if err := a.changeOptOut(&change); err != nil {
+				return err
+			}
+			if done, err := a.data(change); done {
+				return err
+			}
+			a.printOptOut(change)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	return cmd
+}
+
+// changeOptOut makes the change, unless it is a dry run, and completes what it says.
+func (a *app) changeOptOut(c *optOutChange) error {
+	before, err := a.kernel.optOuts(c.Pins)
+	if err != nil {
+		return pinsError(c.Pins, err)
+	}
+	path, listed := findCgroup(before, c.Cgroup)
+	apply, opposite := a.kernel.addOptOut, "remove"
+	switch {
+	case c.Action == "add":
+		c.Already = listed // and yet added: it may be listed for another's sake, such as a pod's annotation
+	case !listed:
+		return notOptedOut(c.Cgroup)
+	default:
+		apply, opposite, c.Cgroup = a.kernel.removeOptOut, "add", path
+	}
+	if c.Processes, err = processes(c.Cgroup); err != nil {
+		return cgroupError(c.Cgroup, err)
+	}
+	if !c.Already {
+		c.Undo = undoOptOut(opposite, c.Cgroup, c.Pins)
+	}
+	if c.DryRun {
+		return nil
+	}
+	if err := apply(c.Pins, c.Cgroup); errors.Is(err, fs.ErrPermission) {
+		return pinsError(c.Pins, err)
+	} else if err != nil {
+		return err
+	}
+	return a.checkOptOut(*c)
+}
+
+// checkOptOut reads back what the change led to: straitd has opt-outs of its own, which stay.
+func (a *app) checkOptOut(c optOutChange) error {
+	after, err := a.kernel.optOuts(c.Pins)
+	if err != nil {
+		return pinsError(c.Pins, err)
+	}
+	_, listed := findCgroup(after, c.Cgroup)
+	switch {
+	case c.Action == "remove" && listed:
+		return &exitError{exitProblem, &api.Failure{
+			Message: "cgroup " + c.Cgroup + " is no longer opted out by hand, and is still left alone for straitd's own reasons",
+			Try:     "remove the annotation of the pod that runs in it"}}
+	case c.Action == "add" && !listed:
+		return &exitError{exitProblem, &api.Failure{
+			Message: "the opt-out of cgroup " + c.Cgroup + " did not stay: somebody removed it at the same time",
+			Try:     "run the same command again"}}
+	}
+	return nil
+}
+
+// findCgroup returns the path under which a cgroup is listed.
+func findCgroup(list []string, cgroup string) (path string, found bool) {
+	i := slices.IndexFunc(list, func(path string) bool { return sameCgroup(path, cgroup) })
+	if i < 0 {
+		return "", false
+	}
+	return list[i], true
+}
+
+func notOptedOut(cgroup string) error {
+	return &exitError{exitProblem, &api.Failure{Reason: api.NotFound, Message: "cgroup " + cgroup + " is not opted out",
+		Try: "list those that are with strait opt-out list; a cgroup is also left alone if one above it is"}}
+}
+
+func cgroupError(cgroup string, err error) error {
+	f := &api.Failure{Reason: api.NotFound, Cause: err, Message: fmt.Sprintf("read cgroup %s: %v", cgroup, err)}
+	if errors.Is(err, fs.ErrNotExist) {
+		f.Message = cgroup + " is no cgroup v2 directory"
+		f.Try = "name one below the cgroup2 mount; that of a process is in /proc/PID/cgroup"
+	}
+	return &exitError{exitProblem, f}
+}
+
+// undoOptOut is a command line that works whatever the environment.
+func undoOptOut(action, cgroup, pins string) string {
+	words := []string{"strait", "opt-out", action, shellWord(cgroup)}
+	if pins != defaultPins {
+		words = append(words, "--pins", shellWord(pins))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes what a shell would take apart: systemd's unit names have backslashes.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-@:", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (a *app) printOptOut(c optOutChange) {
+	p := a.printer()
+	who := fmt.Sprintf("%d processes now", c.Processes)
+	if c.Processes == 1 {
+		who = "1 process now"
+	}
+	state, effect := "left alone", "dials addresses as they are"
+	if c.Action == "remove" {
+		state, effect = "served again", "is balanced"
+	}
+	switch {
+	case c.Already:
+		p.line("%s cgroup %s is %s already (%s)", api.OK, c.Cgroup, state, who)
+	case c.DryRun:
+		p.line("dry run: cgroup %s would be %s: what runs in it and below (%s) %s from its next connection on",
+			c.Cgroup, state, who, effect)
+	default:
+		p.line("%s cgroup %s is %s: what runs in it and below (%s) %s from its next connection on", api.OK, c.Cgroup,
+			state, who, effect)
+	}
+	if c.Undo != "" {
+		p.line("  undo  %s", c.Undo)
+	}
+}
+
+// sameCgroup compares two paths of cgroups, which may lie on different mounts of one tree.
+func sameCgroup(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// processes counts those in a cgroup and below it.
+func processes(cgroup string) (n int, err error) {
+	if _, err := os.Stat(filepath.Join(cgroup, "cgroup.controllers")); err != nil {
+		return 0, err // no cgroup, or not of v2
+	}
+	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "cgroup.procs" {
+			if path != cgroup && errors.Is(err, fs.ErrNotExist) {
+				return nil // a cgroup that went away meanwhile
+			}
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV) || errors.Is(err, fs.ErrNotExist) {
+			return nil // threaded, or gone: its processes are counted above it, or nowhere
+		}
+		n += strings.Count(string(text), "\n")
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/l4"
+)
+
+const (
+	defaultPins = "/sys/fs/bpf/strait"
+	// otherPins is why a daemon's names do not belong to the maps at hand: several nodes can be on one
+	// machine, and have the same frontends.
+	otherPins = "straitd at %s has its pins at %s"
+)
+
+// pinned is a directory of pins, with what the daemon adds to it if it answers.
+type pinned struct {
+	dir string
+	// services are the daemon's; unknown says why there are none.
+	services []api.Service
+	unknown  error
+	names    map[l4.Addr]string
+}
+
+// addPinsFlag gives a command and those below it the flag --pins.
+func addPinsFlag(cmd *cobra.Command, pins *string) {
+	cmd.PersistentFlags().StringVar(pins, "pins", "", "`directory` of the pinned maps (env STRAIT_PINS; "+
+		"default: where straitd says, and without one "+defaultPins+")")
+	_ = cmd.MarkPersistentFlagDirname("pins")
+}
+
+// findPins decides which pins are meant, and asks the daemon for names of what is there. That the daemon
+// does not answer is no failure: these commands are for when it does not.
+func (a *app) findPins(ctx context.Context, flag string) pinned {
+	p := pinned{dir: cmp.Or(flag, a.getenv("STRAIT_PINS"))}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	status, err := ask(ctx, a, (*api.Client).Status)
+	if err == nil && p.dir == "" {
+		p.dir = status.Datapath.Pins
+	}
+	p.dir = filepath.Clean(cmp.Or(p.dir, defaultPins))
+	if err == nil && filepath.Clean(status.Datapath.Pins) != p.dir {
+		err = fmt.Errorf(otherPins, a.socket, status.Datapath.Pins)
+	}
+	var list *api.ServiceList
+	if err == nil {
+		list, err = ask(ctx, a, (*api.Client).Services)
+	}
+	if p.unknown = err; err != nil {
+		return p
+	}
+	p.services, p.names = list.Items, map[l4.Addr]string{}
+	for _, s := range p.services {
+		for _, f := range s.Frontends {
+			p.names[f.Addr] = s.Name
+		}
+	}
+	return p
+}
+
+// whyUnknown is in one line why there are no names; empty if there are.
+func (p pinned) whyUnknown() string {
+	var failure *api.Failure
+	switch {
+	case p.unknown == nil:
+		return ""
+	case errors.As(p.unknown, &failure):
+		return clean(failure.Message)
+	}
+	return clean(p.unknown.Error())
+}
+
+// pinsError explains why pins cannot be read or changed. What they hold is then not known: exit code 3.
+func pinsError(dir string, err error) error {
+	f := &api.Failure{Reason: api.NoAnswer, Cause: err, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		f.Reason = api.Denied
+		f.Message = fmt.Sprintf("not allowed to open the maps pinned at %s: only root may", dir)
+		f.Try = "run the same command as root (sudo)"
+	case errors.Is(err, fs.ErrNotExist):
+		f.Message = fmt.Sprintf("there are no maps of this strait pinned at %s: straitd has not run here, or its pins are elsewhere", dir)
+		f.Try = "start straitd, or name its pins (bpf.pins) with --pins DIRECTORY or STRAIT_PINS"
+	}
+	return &exitError{exitUnknown, f}
+}

@@ -1,0 +1,50 @@
+package api
+
+import "testing"
+
+func TestMapProblem(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		usage MapUsage
+		want  string // "" is none
+		warns bool
+	}{
+		{"room", MapUsage{Map: "m", Used: 79, Limit: 100}, "", false},
+		{"nearly full", MapUsage{Map: "m", Used: 80, Limit: 100}, "map m: is 80 % full (80 of 100 entries)", true},
+		{"never rounded up to full", MapUsage{Map: "m", Used: 999, Limit: 1000}, "map m: is 99 % full (999 of 1000 entries)", true},
+		{"full", MapUsage{Map: "m", Used: 100, Limit: 100},
+			"map m: is full (100 of 100 entries): what was there stays in force, what is new has no place", false},
+		{"more than full", MapUsage{Map: "m", Used: 101, Limit: 100},
+			"map m: is full (101 of 100 entries): what was there stays in force, what is new has no place", false},
+		{"makes room by itself", MapUsage{Map: "m", Used: 100, Limit: 100, Soft: true}, "", false},
+		{"no limit known", MapUsage{Map: "m", Used: 100}, "", false},
+	} {
+		p, found := c.usage.Problem()
+		if found != (c.want != "") || found && (p.String() != c.want || p.Warning != c.warns || p.Try != "") {
+			t.Errorf("%s: %v, %+v", c.name, found, p)
+		}
+	}
+	if p, _ := (MapUsage{Map: "m", Used: 1, Limit: 1, Setting: "bpf.maxThings"}).Problem(); p.Try != "raise bpf.maxThings" {
+		t.Errorf("try %q", p.Try)
+	}
+}
+
+// TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and an answer
+// that is made of an answer says nothing twice.
+func TestPressureIsToldOnce(t *testing.T) {
+	s := Status{Problems: []Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
+		Datapath: Datapath{Maps: []MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
+	once := NewStatusAnswer(s).Status
+	twice := NewStatusAnswer(once).Status
+	for _, got := range []Status{once, twice} {
+		if len(got.Problems) != 2 || got.Problems[0].Message != "is full: 3 frontends wait" || got.Problems[1].Object != "map b" {
+			t.Errorf("%+v", got.Problems)
+		}
+	}
+	if len(s.Problems) != 1 {
+		t.Error("the status given was changed")
+	}
+	if n := severities(s.withPressure().Problems)["error"]; n != 2 {
+		t.Errorf("strait_problems says %v errors, want 2", n)
+	}
+}

@@ -1,0 +1,44 @@
+package api
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	frontendConnects = desc("frontend_connects_total",
+		"Connections to a port of a service that got a backend, counted by the kernel (for an unconnected UDP "+
+			"socket: each choice of a backend).",
+		"service", "port", "proto")
+	frontendRefused = desc("frontend_refused_total",
+		"Connections to a port of a service that were refused, since it had no backend.",
+		"service", "port", "proto")
+	backendConnects = desc("backend_connects_total",
+		"Connections that the backends of a service in one cluster got, this node's own cluster included.",
+		"service", "remote_cluster")
+	mapEntries       = desc("map_entries", "Entries in use of a map of the kernel.", "map")
+	mapEntriesLimit  = desc("map_entries_limit", "Entries that a map of the kernel has room for.", "map")
+	socketsDestroyed = desc("sockets_destroyed_total",
+		"Sockets closed since their backend is gone, so that the client connects anew.", "proto")
+)
+
+// trafficDescs are the series that collectTraffic may send.
+var trafficDescs = []*prometheus.Desc{frontendConnects, frontendRefused, backendConnects, mapEntries, mapEntriesLimit,
+	socketsDestroyed}
+
+// collectTraffic sends what the kernel counted.
+func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t tally) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
+	}
+	for s, n := range t.frontends {
+		send(frontendConnects, prometheus.CounterValue, n.connects, s.service, s.port, s.proto)
+		send(frontendRefused, prometheus.CounterValue, n.refused, s.service, s.port, s.proto)
+	}
+	for s, n := range t.backends {
+		send(backendConnects, prometheus.CounterValue, n, s.service, s.cluster)
+	}
+	for _, m := range d.Maps {
+		send(mapEntries, prometheus.GaugeValue, m.Used, m.Map)
+		send(mapEntriesLimit, prometheus.GaugeValue, m.Limit, m.Map)
+	}
+	send(socketsDestroyed, prometheus.CounterValue, d.Destroyed.UDP, "UDP")
+	send(socketsDestroyed, prometheus.CounterValue, d.Destroyed.TCP, "TCP")
+}
