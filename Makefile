@@ -8,6 +8,7 @@ SHELL       := bash
 VERSION ?= $(shell test -e .git && git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARGS    ?=
 FUZZTIME ?= 30s
+KERNELS ?= 5.10 6.1 6.12 newest
 
 # -buildvcs=false: the version is given below, and git refuses to answer in a checkout of another user.
 GOBUILD := CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -67,6 +68,16 @@ script: check-go ## test/script: YAML in, maps, peers and routes out; on fakes a
 .PHONY: e2e
 e2e: build ## the demo as a test: its JSON, its time, and that it leaves nothing behind; needs root
 	@$(GOTEST) e2e
+
+.PHONY: test-vm
+test-vm: check-go ## kernel tests on Debian's kernels in VMs; KERNELS="5.10 6.1" selects
+	@test/setup.sh qemu-system-x86 xz-utils
+	go run -buildvcs=false ./test/vm/run -kernels '$(KERNELS)' $(ARGS)
+
+.PHONY: bench
+bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BENCH_DOC=docs/benchmarks.md, BENCH_QUICK=1
+	@test/setup.sh nftables
+	go run -buildvcs=false ./test/bench
 
 .PHONY: fuzz
 fuzz: check-go ## each fuzz target for FUZZTIME (30s)

@@ -16,6 +16,12 @@ clang-19        clang-19                            make generate compiles bpf/
 llvm-19         llvm-strip-19                       make generate strips the objects
 clang-format-19 clang-format-19                     make lint looks at bpf/
 bpftool         bpftool                             tests read pinned maps as a person would
+qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
+xz-utils        xz                                  make test-vm unpacks their modules
+curl            curl                                test/clients: the most used TCP client, from outside of Go
+bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP
+iperf3          iperf3                              test/clients: streams and datagrams at speed
+musl-tools      musl-gcc                            test/clients: the resolver of Alpine's images
 LIST
 }
 

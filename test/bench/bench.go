@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/test/bench/stats"
+)
+
+// resultFile is what the inner process leaves for the outer in the scratch directory.
+const resultFile = "result.json"
+
+// result is all that a bench found out.
+type result struct {
+	Machine machine            `json:"machine"`
+	Metrics map[string]summary `json:"metrics"`
+	Took    time.Duration      `json:"took"`
+}
+
+// summary is a stats.Summary that can be written down.
+type summary struct {
+	Median, Q1, Q3 float64
+	N              int
+}
+
+// bench is what the phases share.
+type bench struct {
+	*place
+	size   sizes
+	result *result
+}
+
+// phases run in this order: kube-proxy's rules come last, since every packet of the machine passes the code
+// of netfilter from the moment that they are loaded anywhere.
+var phases = []struct {
+	name string
+	run  func(*bench) error
+}{
+	{"memory", measureMemory},
+	{"load", measureLoad},
+	{"connect", measureConnect},
+	{"udp", measureUDP},
+	{"stream", measureStream},
+	{"hooks", measureHooks},
+	{"torn reads", measureTorn},
+	{"churn", measureChurn},
+	{"restart", measureRestart},
+	{"kube-proxy", measureProxy},
+}
+
+// measure is the inner process.
+func measure() error {
+	exitWithParent(os.Stdin)
+	p, err := newPlace()
+	if err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	if err := raiseFileLimit(); err != nil {
+		return err
+	}
+	// Clients and servers wait in system calls of which the runtime knows nothing: give each a processor, and
+	// let the kernel share out the real ones.
+	runtime.GOMAXPROCS(16)
+	start := time.Now()
+	b := &bench{place: p, size: optionsFromEnv().sizes(), result: &result{Machine: thisMachine(), Metrics: map[string]summary{}}}
+	for _, phase := range phases {
+		at := time.Now()
+		if err := phase.run(b); err != nil {
+			return fmt.Errorf("%s: %w", phase.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "bench: %-12s %5.1f s\n", phase.name, time.Since(at).Seconds())
+	}
+	b.result.Took = time.Since(start)
+	b.result.Machine.LoadAfter = loadAverage()
+	text, err := json.Marshal(b.result)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dir, resultFile), text, 0o600)
+}
+
+// set writes a metric down.
+func (b *bench) set(name string, s stats.Summary) error {
+	if math.IsNaN(s.Median) || math.IsInf(s.Median, 0) {
+		return fmt.Errorf("metric %s is %v", name, s.Median)
+	}
+	b.result.Metrics[name] = summary(s)
+	return nil
+}
+
+// setRounds summarises rounds.
+func (b *bench) setRounds(name string, rounds []float64) error {
+	return b.set(name, stats.Summarize(rounds))
+}
+
+// setRatios writes several sides ÷ one of them: metric → side.
+func (b *bench) setRatios(sides map[string][]float64, under string, metrics map[string]string) error {
+	for metric, over := range metrics {
+		if err := b.setRounds(metric, stats.Ratios(sides[over], sides[under])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loaded opens strait on the served cgroup with a whole world in it, and everything on: a cgroup has opted
+// out, so that each hit asks whether the caller is in it.
+func (b *bench) loaded(proto l4.Proto) (*world, func() error, error) {
+	lb, done, err := b.balancer("strait", b.served, b.size.maps)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newWorld(proto, b.size.frontends, b.size.backends)
+	if err := lb.Reconcile(w.frontends, true); err != nil {
+		return nil, nil, fmt.Errorf("load: %w", err)
+	}
+	if err := lb.SetOptOut([]string{b.optedOut}); err != nil {
+		return nil, nil, err
+	}
+	return w, done, nil
+}

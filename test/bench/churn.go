@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/test/bench/stats"
+)
+
+const (
+	churnPods = 6
+	// churnEvery is from one flip of all frontends to the next: a thousand a second of each, if the machine
+	// can, and more than that of all.
+	churnEvery = time.Second / 1200
+)
+
+// churned is a frontend whose set changes all the time.
+type churned struct {
+	number  int
+	dialers []dialer
+	history history
+}
+
+// next draws another set, never an empty one.
+func (c *churned) next() datapath.Frontend {
+	members := rand.Uint64N(1<<churnPods-1) + 1
+	c.history.want(members)
+	return frontendOf(l4.New(c.dialers[0].vip(c.number), servicePort, l4.TCP), c.dialers[0], c.number, members)
+}
+
+// frontendOf is a frontend with those of its pods whose bits are set.
+func frontendOf(at l4.Addr, d dialer, number int, members uint64) datapath.Frontend {
+	f := datapath.Frontend{Addr: at}
+	for pod := range churnPods {
+		if members&(1<<pod) != 0 {
+			f.Backends = append(f.Backends, datapath.Backend{IP: d.pod(number, pod), Port: podPort, Weight: 1 + rand.Uint32N(3)})
+		}
+	}
+	return f
+}
+
+// measureChurn connects to frontends that flip, over every kind of socket, and checks who answers.
+func measureChurn(b *bench) error {
+	// Few slots: blocks are soon used again.
+	lb, done, err := b.balancer("churn", b.served, socklb.Config{MaxFrontends: 64, MaxBackends: 4096, MaxSockets: 1024})
+	if err != nil {
+		return err
+	}
+	server, err := servePods(podPort, 2)
+	if err != nil {
+		return err
+	}
+	fronts := []*churned{
+		{number: 0, dialers: []dialer{overIPv4, overMapped}}, {number: 1, dialers: []dialer{overIPv4, overMapped}},
+		{number: 0, dialers: []dialer{overIPv6}}, {number: 1, dialers: []dialer{overIPv6}},
+	}
+	if err := flipAll(lb, fronts); err != nil {
+		return err
+	}
+	var t tally
+	var flips int64
+	var took time.Duration
+	err = b.in(b.served, func() error {
+		start := time.Now()
+		flips, err = churn(b, lb, fronts, &t)
+		took = time.Since(start)
+		return err
+	})
+	if err := errors.Join(err, server.close(), done()); err != nil {
+		return err
+	}
+	for _, e := range t.examples {
+		fmt.Fprintln(os.Stderr, "bench: churn:", e)
+	}
+	return errors.Join(
+		b.set("churn_failed_connects", stats.Exactly(float64(t.failed.Load()))),
+		b.set("churn_wrong_backend", stats.Exactly(float64(t.wrong.Load()))),
+		b.set("churn_connects", stats.Exactly(float64(t.connects.Load()))),
+		b.set("churn_flips_per_s", stats.Exactly(float64(flips)*float64(len(fronts))/took.Seconds())),
+	)
+}
+
+// churn flips for as long as clients connect, and returns how often each frontend flipped.
+func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, err error) {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	deadline := time.Now().Add(b.size.churnLimit)
+	for range 3 {
+		wg.Go(func() {
+			for !stop.Load() && t.connects.Load() < b.size.connects && time.Now().Before(deadline) {
+				c := fronts[rand.IntN(len(fronts))]
+				t.check(c.dialers[rand.IntN(len(c.dialers))], c.number, churnPods, &c.history)
+			}
+			stop.Store(true)
+		})
+	}
+	for next := time.Now(); !stop.Load() && err == nil; flips++ {
+		err = flipAll(lb, fronts)
+		next = next.Add(churnEvery)
+		time.Sleep(time.Until(next)) // not at all while it is late
+	}
+	stop.Store(true)
+	wg.Wait()
+	return flips, err
+}
+
+// flipAll gives each frontend its next set.
+func flipAll(lb *socklb.LB, fronts []*churned) error {
+	var want []datapath.Frontend
+	for _, c := range fronts {
+		want = append(want, c.next())
+	}
+	if err := lb.Reconcile(want, true); err != nil {
+		return err
+	}
+	for _, c := range fronts {
+		c.history.apply()
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine is what numbers depend on.
+type machine struct {
+	Kernel, CPU, Go, Nft string
+	CPUs                 int
+	// LoadBefore and LoadAfter are the load averages of the last minute. The bench itself makes about 1.
+	LoadBefore, LoadAfter string
+}
+
+func thisMachine() machine {
+	return machine{
+		Kernel: firstLine("/proc/sys/kernel/osrelease"), CPU: cpuModel(), CPUs: runtime.NumCPU(),
+		Go: runtime.Version(), Nft: nftVersion(), LoadBefore: loadAverage(),
+	}
+}
+
+func firstLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "unknown"
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+func loadAverage() string {
+	load, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
+	return load
+}
+
+func cpuModel() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func nftVersion() string {
+	out, err := exec.Command("nft", "--version").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// raiseFileLimit makes room for a round's sockets.
+func raiseFileLimit() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = limit.Max
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+}

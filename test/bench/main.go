@@ -1,0 +1,44 @@
+// Command bench measures the socket load balancer against a direct connection and against kube-proxy's
+// nftables rules, in one run: `make bench`.
+//
+// Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC); output is a table, a JSON
+// file of metrics and the table in docs/benchmarks.md, which also says what each metric means. It needs
+// root, works in a network namespace, cgroup and bpffs of its own, and removes them. It must use the load
+// balancer as the daemon does: by the exported functions of datapath/socklb.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bench is several processes of one binary: the outer, which makes and removes; the inner, which
+// measures; and balancers, which are there to be killed.
+const (
+	roleEnv      = "STRAIT_BENCH_ROLE"
+	roleInner    = "inner"
+	roleBalancer = "balancer"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	switch os.Getenv(roleEnv) {
+	case roleInner:
+		return measure()
+	case roleBalancer:
+		return balance(os.Stdin, os.Stdout)
+	}
+	return outer(ctx, optionsFromEnv())
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// The names by which what a killed bench left behind would be found.
+	scratchPattern = "strait-t-bench-"
+	// dirEnv and cgroupEnv tell the inner process where it may make things.
+	dirEnv    = "STRAIT_BENCH_DIR"
+	cgroupEnv = "STRAIT_BENCH_CGROUP"
+)
+
+// outer makes a cgroup and a directory, runs the inner process there in namespaces of its own, and removes
+// both. What the inner makes goes with its namespaces.
+func outer(ctx context.Context, o options) (err error) {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root, to load eBPF and make namespaces: run `sudo make bench`")
+	}
+	if _, err := exec.LookPath("nft"); err != nil {
+		return errors.New("needs nft, to load kube-proxy's rules: apt-get install nftables")
+	}
+	mount, err := cgroupMount()
+	if err != nil {
+		return err
+	}
+	cgroup, err := os.MkdirTemp(mount, scratchPattern)
+	if err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeCgroups(cgroup)) }()
+	dir, err := os.MkdirTemp("", scratchPattern)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := runInner(ctx, cgroup, dir); err != nil {
+		return err
+	}
+	return publish(o, filepath.Join(dir, resultFile))
+}
+
+func runInner(ctx context.Context, cgroup, dir string) error {
+	c, err := os.Open(cgroup)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), roleEnv+"="+roleInner, cgroupEnv+"="+cgroup, dirEnv+"="+dir,
+		// The runtime's signals would interrupt what is measured.
+		"GODEBUG=asyncpreemptoff=1")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		UseCgroupFD: true, CgroupFD: int(c.Fd()),
+		Cloneflags: unix.CLONE_NEWNET, Unshareflags: unix.CLONE_NEWNS,
+	}
+	life, err := cmd.StdinPipe() // the inner ends when this does
+	if err != nil {
+		return err
+	}
+	defer life.Close()
+	return cmd.Run()
+}
+
+// exitWithParent ends this process when the one that started it is gone, however it went.
+func exitWithParent(stdin io.Reader) {
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		os.Exit(1)
+	}()
+}
+
+// cgroupMount finds where the whole cgroup v2 tree is mounted.
+func cgroupMount() (string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		mount, source, _ := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(mount)
+		if strings.HasPrefix(source, "cgroup2 ") && len(fields) >= 5 && fields[3] == "/" {
+			return fields[4], nil
+		}
+	}
+	return "", errors.New("needs cgroup v2: mount -t cgroup2 none DIRECTORY")
+}
+
+// removeCgroups removes a cgroup with its children, deepest first. A process that was just killed leaves its
+// cgroup a moment later.
+func removeCgroups(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range slices.Backward(dirs) {
+		deadline := time.Now().Add(5 * time.Second)
+		for err = os.Remove(d); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(d) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb"
+)
+
+// place is where the measurements happen. A socket belongs for ever to the cgroup and to the network
+// namespace that its maker was in: so sockets of all sides are made beforehand, each side's in its own
+// place, and one thread then uses them in turn.
+type place struct {
+	// dir is a scratch directory, pins a bpffs below it.
+	dir, pins string
+	// bare has no programs; served has strait's; empty has programs that do nothing. Nobody is in optedOut,
+	// which is as deep as served.
+	bare, served, empty, optedOut string
+	// plain has no netfilter; proxied has kube-proxy's rules.
+	plain, proxied netns.NsHandle
+}
+
+// newPlace prepares the inner process. The calling goroutine stays on its thread, in the plain namespace.
+func newPlace() (*place, error) {
+	runtime.LockOSThread()
+	top := os.Getenv(cgroupEnv)
+	p := &place{
+		dir: os.Getenv(dirEnv), bare: top,
+		served: filepath.Join(top, "served"), empty: filepath.Join(top, "empty"),
+		optedOut: filepath.Join(top, "opted-out"),
+	}
+	for _, dir := range []string{p.served, p.empty, p.optedOut} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	p.pins = filepath.Join(p.dir, "bpf")
+	if err := os.Mkdir(p.pins, 0o700); err != nil {
+		return nil, err
+	}
+	// The mount namespace is this process' own: the mount goes with it.
+	if err := unix.Mount("bpffs", p.pins, "bpf", 0, ""); err != nil {
+		return nil, fmt.Errorf("mount a bpffs: %w", err)
+	}
+	return p, p.namespaces()
+}
+
+func (p *place) namespaces() (err error) {
+	if p.plain, err = netns.Get(); err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	if err := addresses(); err != nil {
+		return err
+	}
+	if p.proxied, err = netns.New(); err != nil {
+		return fmt.Errorf("make network namespace: %w", err)
+	}
+	return errors.Join(addresses(), netns.Set(p.plain))
+}
+
+// addresses makes every pod's address local, and gives frontends a route: without one a packet would not
+// get as far as kube-proxy's rules. The client's address is a pod's, so that it is not masqueraded.
+func addresses() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set lo up: %w", err)
+	}
+	client := &netlink.Addr{IPNet: netlink.NewIPNet(clientIP.AsSlice())}
+	if err := netlink.AddrAdd(lo, client); err != nil {
+		return fmt.Errorf("add address %s: %w", clientIP, err)
+	}
+	for _, r := range []struct {
+		dst  netip.Prefix
+		kind int
+	}{{podRange, unix.RTN_LOCAL}, {podRange6, unix.RTN_LOCAL}, {serviceRange, unix.RTN_UNICAST}} {
+		route := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: netlink.NewIPNet(r.dst.Addr().AsSlice()), Type: r.kind}
+		if r.kind == unix.RTN_LOCAL {
+			route.Table, route.Scope = unix.RT_TABLE_LOCAL, netlink.SCOPE_HOST
+		}
+		if r.dst.Addr().Is4() {
+			route.Src = clientIP.AsSlice()
+		}
+		route.Dst.Mask = mask(r.dst)
+		if err := netlink.RouteAdd(route); err != nil {
+			return fmt.Errorf("add route %s: %w", r.dst, err)
+		}
+	}
+	return nil
+}
+
+// enter moves this process into a cgroup. Sockets that exist stay where they were.
+func enter(cgroup string) error {
+	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return fmt.Errorf("enter cgroup: %w", err)
+	}
+	return nil
+}
+
+// in calls f in a cgroup and comes back.
+func (p *place) in(cgroup string, f func() error) error {
+	if err := enter(cgroup); err != nil {
+		return err
+	}
+	return errors.Join(f(), enter(p.bare))
+}
+
+// behindProxy calls f in the namespace with kube-proxy's rules.
+func (p *place) behindProxy(f func() error) error {
+	if err := netns.Set(p.proxied); err != nil {
+		return err
+	}
+	return errors.Join(f(), netns.Set(p.plain))
+}
+
+// balancer opens strait on a cgroup, with the daemon's sizes where cfg has none.
+func (p *place) balancer(name, cgroup string, cfg socklb.Config) (*socklb.LB, func() error, error) {
+	cfg.Pins, cfg.Cgroup, cfg.AllowVirtualRoot = filepath.Join(p.pins, name), cgroup, true
+	lb, err := socklb.Open(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return lb, func() error { return errors.Join(lb.Close(), socklb.CleanUp(cfg)) }, nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// goal is a metric that issue and design name, with what it is to reach.
+type goal struct {
+	metric string
+	// most or least, or neither: then the number is only stated.
+	most, least *float64
+	what        string
+}
+
+func value(v float64) *float64 { return &v }
+
+// goals are the rows of the table, in its order.
+var goals = []goal{
+	{"tcp_connect_ratio", value(1.05), nil, "`connect()` through the hot frontend ÷ direct, p50"},
+	{"tcp_connect_ratio_random", value(1.05), nil, "the same, any of 10,000 frontends"},
+	{"udp_connected_ratio", value(1.02), nil, "round trip on a connected socket ÷ direct, p50"},
+	{"udp_unconnected_ratio", value(1.15), nil, "first round trip of a fresh unconnected socket ÷ direct, p50"},
+	{"udp_unconnected_used_ratio", value(1.15), nil, "second round trip of that socket"},
+	{"stream_ratio", nil, value(0.99), "bulk TCP throughput ÷ direct"},
+	{"hit_lookups_hot", value(3), nil, "`connect()` hook: a hit in hash lookups, one frontend"},
+	{"hit_lookups_random", value(6), nil, "the same, any of 10,000 frontends"},
+	{"udp_hit_lookups_hot", nil, nil, "`sendto()` hook on a fresh socket: a hit in hash lookups, one frontend"},
+	{"nft_connect_ratio", nil, nil, "`connect()` through kube-proxy's rules ÷ direct without netfilter, p50"},
+	{"nft_rr_ratio", nil, nil, "1-byte request and answer through kube-proxy's rules ÷ direct, p50"},
+	{"nft_strait_connect_ratio", nil, nil, "strait's in the same rounds"},
+	{"nft_strait_rr_ratio", nil, nil, "strait's in the same rounds"},
+	{"nft_load_s", nil, nil, "kube-proxy's rules for as many services, `nft -f`, s"},
+	{"load_100k_s", value(1), nil, "100,000 backends into empty maps, s"},
+	{"flip_one_ms", value(1), nil, "change one endpoint among 10,000 × 10, ms"},
+	{"flip_5000_ms", value(25), nil, "change one endpoint of a frontend of 5,000, ms"},
+	{"churn_failed_connects", value(0), nil, "connects that failed while their frontend flipped"},
+	{"churn_wrong_backend", value(0), nil, "answers of a backend that was in no set in force"},
+	{"churn_connects", nil, value(200_000), "how many connects that is of"},
+	{"churn_flips_per_s", nil, value(1000), "how often the four frontends flipped"},
+	{"torn_reads", value(0), nil, "choices of another frontend's backend, asserted in the kernel"},
+	{"torn_reads_checked", nil, nil, "how many connects that is of"},
+	{"torn_updates_per_s", nil, value(100_000), "how often sets changed meanwhile"},
+	{"restart_failed_connects", value(0), nil, "connects that failed or went wrong while the balancer was killed and restarted"},
+	{"restart_broken", value(0), nil, "long-lived connections that broke meanwhile"},
+	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
+}
+
+func (g goal) verdict(v float64) string {
+	switch {
+	case g.most != nil && *g.most == 0 && v == 0:
+		return "0"
+	case g.most != nil && v > *g.most:
+		return fmt.Sprintf("**missed** (≤ %g)", *g.most)
+	case g.most != nil:
+		return fmt.Sprintf("≤ %g", *g.most)
+	case g.least != nil && v < *g.least:
+		return fmt.Sprintf("**missed** (≥ %g)", *g.least)
+	case g.least != nil:
+		return fmt.Sprintf("≥ %g", *g.least)
+	}
+	return "–"
+}
+
+// figure writes a number as short as it means something.
+func figure(v float64) string {
+	switch {
+	case v == float64(int64(v)):
+		return fmt.Sprintf("%.0f", v)
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+func (s summary) spread() string {
+	if s.N < 2 {
+		return "–"
+	}
+	return fmt.Sprintf("%s … %s (%d)", figure(s.Q1), figure(s.Q3), s.N)
+}
+
+// write prints the table and everything else that was measured.
+func (r result) write(w io.Writer) error {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "Linux %s, %d × %s, %s, %s. Load average %s before, %s after (the bench itself makes about 1). Took %.0f s.\n\n",
+		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter, r.Took.Seconds())
+	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (number) | to reach | what |\n|---|---|---|---|---|\n")
+	named := map[string]bool{}
+	for _, g := range goals {
+		named[g.metric] = true
+		s := r.Metrics[g.metric]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.metric, figure(s.Median), s.spread(), g.verdict(s.Median), g.what)
+	}
+	fmt.Fprintf(&b, "\nBesides:\n\n| metric | value | middle half of the rounds (number) |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+		if s := r.Metrics[name]; !named[name] {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, figure(s.Median), s.spread())
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// missing are metrics that a whole run must have and this one has not.
+func (r result) missing() (out []string) {
+	for _, g := range goals {
+		if _, ok := r.Metrics[g.metric]; !ok {
+			out = append(out, g.metric)
+		}
+	}
+	return out
+}
+
+// Marks of the page's part that is written by the bench.
+const (
+	docBegin = "<!-- bench: begin; written by make bench BENCH_DOC=docs/benchmarks.md -->\n"
+	docEnd   = "<!-- bench: end -->\n"
+)
+
+// splice replaces what is between the marks of a page.
+func splice(page, text string) (string, error) {
+	before, rest, ok := strings.Cut(page, docBegin)
+	_, after, ok2 := strings.Cut(rest, docEnd)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("the page has no marks %q and %q", strings.TrimSpace(docBegin), strings.TrimSpace(docEnd))
+	}
+	return before + docBegin + text + docEnd + after, nil
+}
+
+// publish shows the result of the inner process and writes it where the user wants it.
+func publish(o options, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var r result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	var table strings.Builder
+	if err := r.write(io.MultiWriter(&table, os.Stdout)); err != nil {
+		return err
+	}
+	errs := []error{writeJSON(o.JSON, r), writeDoc(o.Doc, table.String())}
+	if lack := r.missing(); len(lack) > 0 {
+		errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(lack, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+func writeJSON(path string, r result) error {
+	if path == "" {
+		return nil
+	}
+	metrics := map[string]float64{}
+	for name, s := range r.Metrics {
+		metrics[name] = s.Median
+	}
+	text, err := json.MarshalIndent(map[string]any{"metrics": metrics}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+func writeDoc(path, table string) error {
+	if path == "" {
+		return nil
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	changed, err := splice(string(page), table)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(changed), 0o644)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"strait.io/strait/test/bench/stats"
+)
+
+func TestVerdict(t *testing.T) {
+	for _, tc := range []struct {
+		g    goal
+		v    float64
+		want string
+	}{
+		{goal{most: value(1.05)}, 1.05, "≤ 1.05"},
+		{goal{most: value(1.05)}, 1.06, "**missed** (≤ 1.05)"},
+		{goal{least: value(0.99)}, 1.2, "≥ 0.99"},
+		{goal{least: value(0.99)}, 0.98, "**missed** (≥ 0.99)"},
+		{goal{most: value(0)}, 0, "0"},
+		{goal{most: value(0)}, 1, "**missed** (≤ 0)"},
+		{goal{}, 7, "–"},
+	} {
+		if got := tc.g.verdict(tc.v); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.v, got, tc.want)
+		}
+	}
+}
+
+func TestFigure(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 56: "56", 1.0514: "1.051", 326.43: "326.4", 14409.2: "14409"} {
+		if got := figure(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	r := result{Metrics: map[string]summary{}}
+	for _, g := range goals {
+		r.Metrics[g.metric] = summary(stats.Exactly(1))
+	}
+	if lack := r.missing(); len(lack) > 0 {
+		t.Errorf("missing %v of a whole run", lack)
+	}
+	delete(r.Metrics, "torn_reads")
+	if lack := r.missing(); len(lack) != 1 || lack[0] != "torn_reads" {
+		t.Errorf("missing %v, want torn_reads", lack)
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := result{Metrics: map[string]summary{
+		"tcp_connect_ratio": {Median: 1.01, Q1: 1.005, Q3: 1.02, N: 40}, "extra_ns": {Median: 5, Q1: 5, Q3: 5, N: 1},
+	}}
+	var b strings.Builder
+	if err := r.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| `tcp_connect_ratio` | 1.010 | 1.005 … 1.020 (40) | ≤ 1.05 |", "| `extra_ns` | 5 | – |"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &b)
+		}
+	}
+}
+
+func TestSplice(t *testing.T) {
+	page := "before\n" + docBegin + "old\n" + docEnd + "after\n"
+	got, err := splice(page, "new\n")
+	if want := "before\n" + docBegin + "new\n" + docEnd + "after\n"; err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	if _, err := splice("no marks", "new\n"); err == nil {
+		t.Error("a page without marks was taken")
+	}
+}

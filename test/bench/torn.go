@@ -1,0 +1,249 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/test/bench/stats"
+)
+
+// What the assertion goes by: frontend n is 10.96.0.n, all its backends are 10.200.n.x, and sockets that dial
+// it have a source port of tornPort+n, or that and a multiple of tornFrontends. So the address that strait's
+// program chose says whose it is.
+const (
+	tornFrontends = 64 // a power of two
+	tornPort      = 20_000
+	// tornDialers are more than there are processors: some are interrupted amid a choice, for milliseconds.
+	tornDialers  = 4
+	tornBackends = 8
+	// tornVariants are the sets that each frontend has in turn. Each differs from the one before in a weight,
+	// and every tornMoves-th in all backends: those need counters too, and cost more than a flip.
+	tornVariants = 32
+	tornMoves    = 16
+	tornNet      = 200
+)
+
+// Offsets in the kernel's struct bpf_sock_addr and struct bpf_sock (linux/bpf.h).
+const (
+	ctxUserIP4  = 4
+	ctxSock     = 64
+	sockSrcPort = 44
+)
+
+// Counters of the assertion.
+const (
+	tornChecked = iota
+	tornWrong
+	// tornLast is the address of the last wrong choice, in memory order, for people.
+	tornLast
+	tornCounters
+)
+
+// assertion is a program on the cgroup above strait's, so that the kernel runs it right after strait's on
+// each connect(): what strait's program read and wrote is what it sees. It counts, and lets all pass.
+func assertion(counters *ebpf.Map) *ebpf.ProgramSpec {
+	at := func(n int32, label string) asm.Instructions { // R0 points to the counter
+		return asm.Instructions{
+			asm.StoreImm(asm.RFP, -4, int64(n), asm.Word).WithSymbol(label),
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
+			asm.LoadMapPtr(asm.R1, counters.FD()), asm.FnMapLookupElem.Call(),
+			asm.JEq.Imm(asm.R0, 0, "out"),
+		}
+	}
+	one := asm.Instructions{asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0)}
+	in := asm.Instructions{
+		asm.LoadMem(asm.R6, asm.R1, ctxUserIP4, asm.Word),
+		asm.LoadMem(asm.R2, asm.R1, ctxSock, asm.DWord),
+		asm.JEq.Imm(asm.R2, 0, "out"),
+		asm.LoadMem(asm.R7, asm.R2, sockSrcPort, asm.Word),
+		asm.Sub.Imm(asm.R7, tornPort),
+		asm.JGE.Imm(asm.R7, tornDialers*tornFrontends, "out"), // another's socket
+		asm.And.Imm(asm.R7, tornFrontends-1),
+		// The address in memory order is 10, tornNet, n, x: what it must be, without x.
+		asm.LSh.Imm(asm.R7, 16), asm.Or.Imm(asm.R7, 10|tornNet<<8),
+		asm.Mov.Reg(asm.R8, asm.R6), asm.And.Imm(asm.R6, 0x00ffffff),
+	}
+	in = append(in, at(tornChecked, "checked")...)
+	in = append(in, one...)
+	in = append(in, asm.JEq.Reg(asm.R6, asm.R7, "out"))
+	in = append(in, at(tornWrong, "wrong")...)
+	in = append(in, one...)
+	in = append(in, at(tornLast, "last")...)
+	in = append(in, asm.StoreMem(asm.R0, 0, asm.R8, asm.DWord))
+	in = append(in, asm.Mov.Imm(asm.R0, 1).WithSymbol("out"), asm.Return())
+	return &ebpf.ProgramSpec{
+		Name: "bench_assert", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
+		Instructions: in,
+	}
+}
+
+type torn struct {
+	below    string
+	counters *ebpf.Map
+	fds      []int
+	variants [tornVariants][]datapath.Frontend
+	updates  int64
+	took     time.Duration
+	checked  uint64
+	wrong    uint64
+}
+
+// measureTorn connects UDP sockets without pause, each to its own frontend, while all sets change: first as
+// fast as they can; then in maps so small that a block of slots is used again as soon as that is allowed.
+func measureTorn(b *bench) (err error) {
+	above := filepath.Join(b.bare, "asserted")
+	t := &torn{below: filepath.Join(above, "served"), variants: tornWorld()}
+	if err := errors.Join(os.Mkdir(above, 0o755), os.Mkdir(t.below, 0o755)); err != nil {
+		return err
+	}
+	t.counters, err = ebpf.NewMap(&ebpf.MapSpec{Name: "bench_torn", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: tornCounters})
+	if err != nil {
+		return err
+	}
+	if err := b.attach(above, assertion(t.counters)); err != nil {
+		return err
+	}
+	if err := b.in(t.below, t.open); err != nil {
+		return err
+	}
+	if err := t.measure(b, 1<<15, 1); err != nil {
+		return err
+	}
+	fast := float64(t.updates) / t.took.Seconds()
+	const used = tornFrontends * tornBackends
+	if err := t.measure(b, used+used/4, tornDialers); err != nil {
+		return err
+	}
+	return errors.Join(
+		closeAll(t.fds),
+		b.set("torn_reads", stats.Exactly(float64(t.wrong))),
+		b.set("torn_reads_checked", stats.Exactly(float64(t.checked))),
+		b.set("torn_updates_per_s", stats.Exactly(fast)),
+		b.set("torn_updates_per_s_tight", stats.Exactly(float64(t.updates)/t.took.Seconds())),
+	)
+}
+
+func tornWorld() (out [tornVariants][]datapath.Frontend) {
+	for v := range out {
+		for n := range tornFrontends {
+			f := datapath.Frontend{Addr: l4.New(netip.AddrFrom4([4]byte{10, 96, 0, byte(n)}), servicePort, l4.UDP)}
+			for i := range tornBackends {
+				ip := netip.AddrFrom4([4]byte{10, tornNet, byte(n), byte(v/tornMoves*tornBackends + i)})
+				f.Backends = append(f.Backends, datapath.Backend{IP: ip, Port: podPort, Weight: uint32(1 + (i+v)%tornBackends)})
+			}
+			out[v] = append(out[v], f)
+		}
+	}
+	return out
+}
+
+// open makes a socket of each dialer for each frontend.
+func (t *torn) open() (err error) {
+	if t.fds, err = sockets(tornDialers*tornFrontends, unix.SOCK_DGRAM); err != nil {
+		return err
+	}
+	for n, fd := range t.fds {
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: tornPort + n}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *torn) dial(socket, frontend int) error {
+	a := t.variants[0][frontend].Addr
+	return connect(t.fds[socket], raw(netip.AddrPortFrom(a.IP, a.Port)))
+}
+
+func (t *torn) count(n uint32) (value uint64, err error) {
+	return value, t.counters.Lookup(n, &value)
+}
+
+// control shows that the assertion sees what is wrong: a socket dials the frontend of another.
+func (t *torn) control() error {
+	if err := errors.Join(t.dial(0, 0), t.dial(1, 1), t.dial(0, 1)); err != nil {
+		return err
+	}
+	checked, err1 := t.count(tornChecked)
+	wrong, err2 := t.count(tornWrong)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if checked != 3 || wrong != 1 {
+		return fmt.Errorf("the assertion checked %d connects and found %d wrong, not 3 and 1: it cannot be trusted", checked, wrong)
+	}
+	return t.zero()
+}
+
+func (t *torn) zero() error {
+	return errors.Join(t.counters.Put(uint32(tornChecked), uint64(0)), t.counters.Put(uint32(tornWrong), uint64(0)))
+}
+
+// measure opens a balancer with so many slots, lets some dial, and adds to the counts.
+func (t *torn) measure(b *bench, slots uint32, dialers int) error {
+	lb, done, err := b.balancer("torn", t.below, socklb.Config{MaxFrontends: 256, MaxBackends: slots, MaxSockets: 1024})
+	if err != nil {
+		return err
+	}
+	if err := lb.Reconcile(t.variants[0], true); err != nil {
+		return err
+	}
+	if err := t.control(); err != nil {
+		return err
+	}
+	if err := t.storm(lb, dialers, b.size.torn/2); err != nil {
+		return err
+	}
+	checked, err1 := t.count(tornChecked)
+	wrong, err2 := t.count(tornWrong)
+	last, err3 := t.count(tornLast)
+	if wrong > 0 {
+		fmt.Fprintf(os.Stderr, "bench: torn reads: %d of %d, the last led to %v\n", wrong, checked,
+			netip.AddrFrom4([4]byte{byte(last), byte(last >> 8), byte(last >> 16), byte(last >> 24)}))
+	}
+	t.checked += checked
+	t.wrong += wrong
+	return errors.Join(err1, err2, err3, t.zero(), done())
+}
+
+// storm dials and updates for a time.
+func (t *torn) storm(lb *socklb.LB, dialers int, length time.Duration) error {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	errs := make([]error, dialers+1)
+	t.updates = 0
+	start := time.Now()
+	wg.Go(func() {
+		for n := 1; !stop.Load() && errs[dialers] == nil; n++ {
+			errs[dialers] = lb.Reconcile(t.variants[n%tornVariants], true)
+			t.updates += tornFrontends
+		}
+	})
+	for d := range dialers {
+		wg.Go(func() {
+			for errs[d] == nil && !stop.Load() {
+				for n := range tornFrontends {
+					errs[d] = errors.Join(errs[d], t.dial(d*tornFrontends+n, n))
+				}
+			}
+		})
+	}
+	time.Sleep(length)
+	stop.Store(true)
+	wg.Wait()
+	t.took = time.Since(start)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+// Command run boots each kernel in a VM of its own, runs the kernel tests in it and prints what came of it:
+// failures, skips with their reasons, instruction counts and a table, and at the end the totals.
+//
+// Input is the checkout that it is started in (`make test-vm`) and the series named by -kernels; it exits 1
+// if a test failed, a VM did not come to its end, or something was skipped that test/vm/skips.txt does not
+// allow. No root is needed. It must not know any test.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/test/vm/kernels"
+	"strait.io/strait/test/vm/result"
+)
+
+const allowFile = "test/vm/skips.txt"
+
+// options are what the command line sets.
+type options struct {
+	kernels, packages, accel, only string
+	side, cpus                     int
+	limit                          time.Duration
+	keep                           string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.kernels, "kernels", "5.10 6.1 6.12 newest", "series of kernels, in the order of the table")
+	flag.StringVar(&o.packages, "packages", "./datapath/...", "packages whose kernel tests run, as go list takes them")
+	flag.StringVar(&o.accel, "accel", "tcg", "QEMU's accelerator; kvm is faster where it works, and hangs where it does not")
+	flag.StringVar(&o.only, "run", "", "run only the tests that this regular expression matches, for -test.run")
+	flag.IntVar(&o.side, "side", 2, "VMs side by side")
+	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; with one, what a second processor sees is not tested")
+	flag.DurationVar(&o.limit, "limit", 12*time.Minute, "a VM that takes longer hangs")
+	flag.StringVar(&o.keep, "keep", "", "folder to keep what each VM wrote in")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test-vm:", err)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (ok bool, err error) {
+	text, err := os.ReadFile(allowFile)
+	if err != nil {
+		return false, fmt.Errorf("%w; run it in the checkout: make test-vm", err)
+	}
+	allowed, err := result.ParseAllowed(string(text))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", allowFile, err)
+	}
+	if err := haveTools(); err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "strait-vm-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: noTime}))
+	machines, err := machines(ctx, o, dir, log)
+	if err != nil {
+		return false, err
+	}
+	return result.Write(os.Stdout, machines, result.Rules{Allowed: allowed, Partial: o.only != ""}), ctx.Err()
+}
+
+// machines prepares everything and runs a VM for each kernel.
+func machines(ctx context.Context, o options, dir string, log *slog.Logger) ([]result.Machine, error) {
+	cacheDir, err := kernels.DefaultDir()
+	if err != nil {
+		return nil, err
+	}
+	// Fetching waits for the network and building for the processor: at the same time.
+	var ks []kernels.Kernel
+	var cargo *cargo
+	prepare, prepareCtx := errgroup.WithContext(ctx)
+	prepare.Go(func() (err error) {
+		ks, err = kernels.Cache{Dir: cacheDir, Log: log}.Get(prepareCtx, strings.Fields(o.kernels))
+		return err
+	})
+	prepare.Go(func() (err error) {
+		cargo, err = build(prepareCtx, dir, o)
+		return err
+	})
+	if err := prepare.Wait(); err != nil {
+		return nil, err
+	}
+	if len(ks) == 0 {
+		return nil, errors.New("no kernel named: KERNELS is empty")
+	}
+	out := make([]result.Machine, len(ks))
+	var group errgroup.Group
+	group.SetLimit(o.side)
+	for i, k := range ks {
+		group.Go(func() error {
+			vm := machine{kernel: k, cargo: cargo, dir: dir, options: o}
+			out[i] = vm.run(ctx)
+			log.Info("VM ended", "kernel", k.Version, "seconds", int(out[i].Seconds), "problem", out[i].Summary())
+			return nil
+		})
+	}
+	return out, group.Wait()
+}
+
+// haveTools says what is missing and how to get it.
+func haveTools() error {
+	var errs []error
+	for _, name := range []string{qemu, "xz", "apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(name); err != nil {
+			errs = append(errs, fmt.Errorf("%w: run `make setup` as root", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func noTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
