@@ -18,6 +18,7 @@ clang-format-19 clang-format-19                     make lint looks at bpf/
 bpftool         bpftool                             tests read pinned maps as a person would
 qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
 xz-utils        xz                                  make test-vm unpacks their modules
+nftables        nft                                 test/bench compares with kube-proxy's rules
 curl            curl                                test/clients: the most used TCP client, from outside of Go
 bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP
 iperf3          iperf3                              test/clients: streams and datagrams at speed

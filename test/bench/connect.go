@@ -22,16 +22,22 @@ type side struct {
 	listener int
 }
 
-// bareSide dials from a cgroup without programs, servedSide from one with strait's.
+// bareSide dials from a cgroup without programs, servedSide from one with strait's. Both are entered and left
+// for it, so that neither has the luck of staying on its processor.
 func (b *bench) bareSide(name string, listener int, dial func() netip.AddrPort) side {
-	return side{name, sockets, dial, listener}
+	return side{name, b.madeIn(b.unserved), dial, listener}
 }
 
 func (b *bench) servedSide(name string, listener int, dial func() netip.AddrPort) side {
-	return side{name, func(n, kind int) (fds []int, err error) {
-		err = b.in(b.served, func() error { fds, err = sockets(n, kind); return err })
+	return side{name, b.madeIn(b.served), dial, listener}
+}
+
+// madeIn makes sockets in a cgroup.
+func (b *bench) madeIn(cgroup string) func(n, kind int) ([]int, error) {
+	return func(n, kind int) (fds []int, err error) {
+		err = b.in(cgroup, func() error { fds, err = sockets(n, kind); return err })
 		return fds, err
-	}, dial, listener}
+	}
 }
 
 // batch is how many sockets of a side are made at a time: so few that they are still in the caches when used.

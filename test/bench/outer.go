@@ -48,7 +48,11 @@ func outer(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() {
+		// In a chroot the inner's mount may have reached this namespace too. Else there is none.
+		_ = unix.Unmount(pinsIn(dir), unix.MNT_DETACH)
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
 	if err := runInner(ctx, cgroup, dir); err != nil {
 		return err
 	}
@@ -68,7 +72,8 @@ func runInner(ctx context.Context, cgroup, dir string) error {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		UseCgroupFD: true, CgroupFD: int(c.Fd()),
-		Cloneflags: unix.CLONE_NEWNET, Unshareflags: unix.CLONE_NEWNS,
+		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS,
 	}
 	life, err := cmd.StdinPipe() // the inner ends when this does
 	if err != nil {
@@ -76,6 +81,18 @@ func runInner(ctx context.Context, cgroup, dir string) error {
 	}
 	defer life.Close()
 	return cmd.Run()
+}
+
+// pinsIn is where the bpffs is mounted.
+func pinsIn(dir string) string { return filepath.Join(dir, "bpf") }
+
+// privateMounts keeps mounts of this process from reaching other namespaces. In a chroot / is no mount, and
+// cannot be told; outer cleans up then.
+func privateMounts() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	return nil
 }
 
 // exitWithParent ends this process when the one that started it is gone, however it went.

@@ -21,9 +21,9 @@ import (
 type place struct {
 	// dir is a scratch directory, pins a bpffs below it.
 	dir, pins string
-	// bare has no programs; served has strait's; empty has programs that do nothing. Nobody is in optedOut,
-	// which is as deep as served.
-	bare, served, empty, optedOut string
+	// home is where this process is, without programs; served has strait's, unserved none, empty such that do
+	// nothing. Nobody is in optedOut, which is as deep as served.
+	home, served, unserved, empty, optedOut string
 	// plain has no netfilter; proxied has kube-proxy's rules.
 	plain, proxied netns.NsHandle
 }
@@ -33,20 +33,23 @@ func newPlace() (*place, error) {
 	runtime.LockOSThread()
 	top := os.Getenv(cgroupEnv)
 	p := &place{
-		dir: os.Getenv(dirEnv), bare: top,
-		served: filepath.Join(top, "served"), empty: filepath.Join(top, "empty"),
+		dir: os.Getenv(dirEnv), home: top,
+		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"), empty: filepath.Join(top, "empty"),
 		optedOut: filepath.Join(top, "opted-out"),
 	}
-	for _, dir := range []string{p.served, p.empty, p.optedOut} {
+	for _, dir := range []string{p.served, p.unserved, p.empty, p.optedOut} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	p.pins = filepath.Join(p.dir, "bpf")
+	p.pins = pinsIn(p.dir)
 	if err := os.Mkdir(p.pins, 0o700); err != nil {
 		return nil, err
 	}
 	// The mount namespace is this process' own: the mount goes with it.
+	if err := privateMounts(); err != nil {
+		return nil, err
+	}
 	if err := unix.Mount("bpffs", p.pins, "bpf", 0, ""); err != nil {
 		return nil, fmt.Errorf("mount a bpffs: %w", err)
 	}
@@ -112,7 +115,7 @@ func (p *place) in(cgroup string, f func() error) error {
 	if err := enter(cgroup); err != nil {
 		return err
 	}
-	return errors.Join(f(), enter(p.bare))
+	return errors.Join(f(), enter(p.home))
 }
 
 // behindProxy calls f in the namespace with kube-proxy's rules.

@@ -63,7 +63,7 @@ func (b *bench) measureRules(r ruleSet, w *world) error {
 			b.bareSide("direct", plain, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("strait", plain, func() netip.AddrPort { return p.through(w) }),
 			{"nft", func(n, kind int) (fds []int, err error) {
-				err = b.behindProxy(func() error { fds, err = sockets(n, kind); return err })
+				err = b.behindProxy(func() error { fds, err = b.madeIn(b.unserved)(n, kind); return err })
 				return fds, err
 			}, func() netip.AddrPort { return p.through(proxied) }, behind},
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -83,53 +84,86 @@ func (p pair) exchange() (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// streams measures how long a chunk takes, on fresh connections of all sides in each round. Chunks are so
-// small that sides take turns thousands of times: what disturbs one disturbs few.
+// streams measures how long a chunk takes, on fresh connections in each round. Chunks are so small that sides
+// take turns thousands of times: what disturbs one disturbs few. Where a connection lies in memory makes some
+// percent, and follows from the order in which sockets are made: so each round makes two of each side, in an order
+// that reads the same from both ends, and every other round begins with the other side.
 func streams(b *bench, sides []side) (map[string][]float64, error) {
 	out := map[string][]float64{}
 	buffer := make([]byte, streamChunk)
-	for range b.size.rounds {
-		pairs := make([]pair, len(sides))
-		for i := range sides {
-			p, err := streamPair(&sides[i], buffer)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", sides[i].name, err)
-			}
-			pairs[i] = p
+	for round := range b.size.rounds {
+		order := slices.Clone(sides)
+		if round%2 == 1 {
+			slices.Reverse(order)
 		}
-		took := make([][]float64, len(sides))
-		for n := range b.size.samples {
-			for i := range sides {
-				i = (i + n) % len(sides)
-				d, err := pairs[i].pump(streamBytes, buffer)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", sides[i].name, err)
-				}
-				took[i] = append(took[i], ns(d))
-			}
+		for _, s := range slices.Backward(slices.Clone(order)) {
+			order = append(order, s)
 		}
-		for i, s := range sides {
-			out[s.name] = append(out[s.name], stats.Median(took[i]))
-			if err := closeAll([]int{pairs[i].client, pairs[i].server}); err != nil {
-				return nil, err
-			}
+		took, err := streamRound(b.size.samples, order, buffer)
+		if err != nil {
+			return nil, err
+		}
+		mean := map[string]float64{}
+		for i, s := range order {
+			mean[s.name] += stats.Median(took[i]) / 2
+		}
+		for name, v := range mean {
+			out[name] = append(out[name], v)
 		}
 	}
 	return out, nil
 }
 
-// streamPair connects and sends until windows have grown.
-func streamPair(s *side, buffer []byte) (pair, error) {
-	fds, err := s.open(1, unix.SOCK_STREAM)
+// streamRound returns the times of each side's chunks.
+func streamRound(samples int, sides []side, buffer []byte) ([][]float64, error) {
+	pairs, err := streamPairs(sides, buffer)
 	if err != nil {
-		return pair{}, err
+		return nil, err
 	}
-	p, err := dialPair(s, fds[0])
-	if err != nil {
-		return pair{}, err
+	took := make([][]float64, len(sides))
+	for n := range samples {
+		for i := range sides {
+			i = (i + n) % len(sides)
+			d, err := pairs[i].pump(streamBytes, buffer)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", sides[i].name, err)
+			}
+			took[i] = append(took[i], ns(d))
+		}
 	}
-	_, err = p.pump(16*streamBytes, buffer)
-	return p, err
+	var errs []error
+	for _, p := range pairs {
+		errs = append(errs, closeAll([]int{p.client, p.server}))
+	}
+	return took, errors.Join(errs...)
+}
+
+// streamPairs connects each side and sends until windows have grown. All sockets are made before that: to make
+// one in another cgroup moves this process, perhaps to another processor, far from the memory of a connection
+// that is already there.
+func streamPairs(sides []side, buffer []byte) ([]pair, error) {
+	pairs := make([]pair, len(sides))
+	for i, s := range sides {
+		fds, err := s.open(1, unix.SOCK_STREAM)
+		if err != nil {
+			return nil, err
+		}
+		pairs[i].client = fds[0]
+	}
+	for i := range sides {
+		var err error
+		if pairs[i], err = dialPair(&sides[i], pairs[i].client); err != nil {
+			return nil, fmt.Errorf("%s: %w", sides[i].name, err)
+		}
+	}
+	for range 16 {
+		for _, p := range pairs {
+			if _, err := p.pump(streamBytes, buffer); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return pairs, nil
 }
 
 func measureStream(b *bench) error {

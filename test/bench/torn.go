@@ -104,7 +104,7 @@ type torn struct {
 // measureTorn connects UDP sockets without pause, each to its own frontend, while all sets change: first as
 // fast as they can; then in maps so small that a block of slots is used again as soon as that is allowed.
 func measureTorn(b *bench) (err error) {
-	above := filepath.Join(b.bare, "asserted")
+	above := filepath.Join(b.home, "asserted")
 	t := &torn{below: filepath.Join(above, "served"), variants: tornWorld()}
 	if err := errors.Join(os.Mkdir(above, 0o755), os.Mkdir(t.below, 0o755)); err != nil {
 		return err
@@ -119,7 +119,7 @@ func measureTorn(b *bench) (err error) {
 	if err := b.in(t.below, t.open); err != nil {
 		return err
 	}
-	if err := t.measure(b, 1<<15, 1); err != nil {
+	if err := t.measure(b, socklb.DefaultMaxBackends, 1); err != nil {
 		return err
 	}
 	fast := float64(t.updates) / t.took.Seconds()

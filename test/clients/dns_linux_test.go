@@ -122,7 +122,7 @@ func TestDig(t *testing.T) {
 // the frontend, and as both.
 func TestMusl(t *testing.T) {
 	resolve := compile(t, "musl-gcc", "musl-tools", "resolve.c")
-	unshare := need(t, "unshare", "util-linux")
+	chroot := need(t, "chroot", "coreutils")
 	w := newWorld(t)
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -132,22 +132,26 @@ func TestMusl(t *testing.T) {
 			for _, servers := range [][]netip.Addr{{f.pod}, {f.front}, {f.front, f.pod}} {
 				t.Run(fmt.Sprint(servers), func(t *testing.T) {
 					w := w.in(t)
-					w.resolves(unshare, resolve, servers)
+					w.resolves(chroot, resolve, servers)
 				})
 			}
 		})
 	}
 }
 
-// resolves asks by a resolv.conf that only this client sees.
-func (w *world) resolves(unshare, resolve string, servers []netip.Addr) {
+// resolves asks by a resolv.conf of its own: in a root of its own, which holds that and the program, and
+// nothing is mounted.
+func (w *world) resolves(chroot, resolve string, servers []netip.Addr) {
 	w.t.Helper()
-	conf := filepath.Join(w.t.TempDir(), "resolv.conf")
+	root := w.t.TempDir()
 	text := "options timeout:2 attempts:1\n"
 	for _, s := range servers {
 		text += "nameserver " + s.String() + "\n"
 	}
-	must(w.t, os.WriteFile(conf, []byte(text), 0o644))
-	w.prints([]string{"203.0.113.0\n", "2001:db8:113::\n"}, unshare, "--mount", "sh", "-c",
-		`mount --bind "$0" /etc/resolv.conf && exec "$1" "$2"`, conf, resolve, name)
+	must(w.t, os.Mkdir(filepath.Join(root, "etc"), 0o755))
+	must(w.t, os.WriteFile(filepath.Join(root, "etc/resolv.conf"), []byte(text), 0o644))
+	program, err := os.ReadFile(resolve)
+	must(w.t, err)
+	must(w.t, os.WriteFile(filepath.Join(root, "resolve"), program, 0o755))
+	w.prints([]string{"203.0.113.0\n", "2001:db8:113::\n"}, chroot, root, "/resolve", name)
 }
