@@ -38,6 +38,9 @@ missing() {
   wanted | while read -r package file why; do
     if [ $# -gt 0 ]; then
       case " $* " in *" $package "*) ;; *) continue ;; esac
+    else
+      # make test-vm asks for these by name: make test has no use for them.
+      case $why in "make test-vm "*) continue ;; esac
     fi
     there "$file" || echo "$package $why"
   done
