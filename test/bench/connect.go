@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,21 +50,23 @@ func turns(rounds, samples, kind int, sides []side, sample func(s *side, fd int)
 	out := map[string][]float64{}
 	for range rounds {
 		runtime.GC() // now, rather than in the middle
-		took := make([][]float64, len(sides))
+		took := map[string][]float64{}
 		for left := samples; left > 0; left -= batch {
 			if err := turn(min(batch, left), kind, sides, sample, took); err != nil {
 				return nil, err
 			}
+			// Where sockets lie in memory follows from the order in which they are made.
+			slices.Reverse(sides)
 		}
-		for i, s := range sides {
-			out[s.name] = append(out[s.name], stats.Median(took[i]))
+		for name, t := range took {
+			out[name] = append(out[name], stats.Median(t))
 		}
 	}
 	return out, nil
 }
 
 // turn adds n samples of each side.
-func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration, error), took [][]float64) (err error) {
+func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration, error), took map[string][]float64) (err error) {
 	fds := make([][]int, len(sides))
 	defer func() {
 		for _, f := range fds {
@@ -82,7 +85,7 @@ func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration
 			if err != nil {
 				return fmt.Errorf("%s: %w", sides[i].name, err)
 			}
-			took[i] = append(took[i], ns(d))
+			took[sides[i].name] = append(took[sides[i].name], ns(d))
 		}
 	}
 	return nil
