@@ -50,10 +50,8 @@ type Daemon struct {
 
 // moment is all that was known and decided at one time. Immutable once stored.
 type moment struct {
-	at       time.Time
 	applied  time.Time // zero until a plan was applied without error
 	state    clustermesh.State
-	local    clustermesh.Local
 	result   plan.Result
 	table    *dns.Table
 	waiting  []string
@@ -149,7 +147,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 		// A new allocation comes back as a change of state, and so as another turn.
 		d.gossip.PublishCluster(local.ClusterContent(result.Allocations))
 	}
-	m := &moment{at: start, state: state, local: local, result: result}
+	m := &moment{state: state, result: result}
 	m.waiting = d.waiting(sourced, synced, reason, m)
 	if sourced && synced {
 		m.table = dnsTable(result)

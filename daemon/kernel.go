@@ -106,13 +106,13 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	if mesh {
 		step("wireguard", func() error { return k.peers(ctx, want.Peers, false) })
 	}
-	step("route", func() error { return k.routes(want.Routes, false) })
+	step("route", func() error { return k.router.Reconcile(want.Routes, false) })
 	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
 	if c == exact && len(errs) == 0 {
 		step("sockdestroy", func() error { return k.stale.pass(ctx, want) })
 	}
 	if c == exact && len(errs) == 0 {
-		step("route", func() error { return k.routes(want.Routes, true) })
+		step("route", func() error { return k.router.Reconcile(want.Routes, true) })
 		if mesh {
 			step("wireguard", func() error { return k.peers(ctx, want.Peers, true) })
 		}
@@ -185,10 +185,6 @@ func (k *kernel) tunnelMTU(peers []datapath.Peer) int {
 		}
 	}
 	return max(mtu-overhead, 1280)
-}
-
-func (k *kernel) routes(want []datapath.Route, prune bool) error {
-	return k.router.Reconcile(want, prune)
 }
 
 func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caution) error {

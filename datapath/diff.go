@@ -47,11 +47,6 @@ func DiffFrontends(have, want []Frontend) Change[Frontend] {
 	return Diff(have, want, func(f Frontend) l4.Addr { return f.Addr }, Frontend.Equal)
 }
 
-// DiffRoutes compares routes by destination.
-func DiffRoutes(have, want []Route) Change[Route] {
-	return Diff(have, want, func(r Route) any { return r.Dst }, func(a, b Route) bool { return a == b })
-}
-
 // SortBackends orders backends and merges repeats of an address by adding their weights.
 func SortBackends(bs []Backend) []Backend {
 	sum := map[Backend]uint32{}

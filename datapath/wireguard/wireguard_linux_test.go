@@ -252,7 +252,8 @@ func testBootedMachine(t *testing.T, mode string) {
 	must(t, c.echo("welcome back"))
 }
 
-// TestBothGreet: two machines that boot at the same time do not undo each other's handshakes.
+// TestBothGreet: two machines that boot at the same time have their handshake soon. It shows that Greet makes
+// one; that initiations cross is rare, and not forced here.
 func TestBothGreet(t *testing.T) { eachMode(t, testBothGreet) }
 
 func testBothGreet(t *testing.T, mode string) {
