@@ -158,7 +158,60 @@ type Export struct {
 	Created int64 `cbor:"4,keyasint" json:"created"`
 	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
 	AffinitySeconds uint32 `cbor:"5,keyasint,omitempty" json:"affinitySeconds,omitempty"`
+	// InternalTrafficPolicy is "Cluster" or "Local"; empty is Cluster.
+	InternalTrafficPolicy string `cbor:"6,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
+	// TrafficDistribution is a hint as in a Service's spec: "PreferSameZone", "PreferSameNode", "PreferClose" or empty.
+	TrafficDistribution string `cbor:"7,keyasint,omitempty" json:"trafficDistribution,omitempty"`
+	// Families are the Service's IP families, the preferred one first.
+	Families []Family `cbor:"8,keyasint,omitempty" json:"ipFamilies,omitempty"`
+	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations: the only ones
+	// that leave the cluster (KEP-1645).
+	Labels      map[string]string `cbor:"9,keyasint,omitempty" json:"labels,omitempty"`
+	Annotations map[string]string `cbor:"10,keyasint,omitempty" json:"annotations,omitempty"`
 }
+
+// Family is an IP family by Kubernetes' name for it.
+type Family string
+
+// The IP families.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+// FamilyOf returns the family of an address; a v4-mapped address is IPv4.
+func FamilyOf(a netip.Addr) Family {
+	if a.Unmap().Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+// Global is one cluster's Service that is a global service by annotation: its own ClusterIPs reach the
+// backends of the same Service in every cluster that shares it.
+type Global struct {
+	Service ServiceName   `cbor:"1,keyasint" json:"service"`
+	Ports   []ServicePort `cbor:"2,keyasint" json:"ports"`
+	// IPs are the Service's ClusterIPs; they mean something in its own cluster only.
+	IPs []netip.Addr `cbor:"3,keyasint,omitempty" json:"ips,omitempty"`
+	// Shared is false where other clusters must not use this cluster's endpoints.
+	Shared bool `cbor:"4,keyasint,omitempty" json:"shared"`
+	// Affinity says which endpoints this cluster's clients prefer.
+	Affinity GlobalAffinity `cbor:"5,keyasint,omitempty" json:"affinity,omitempty"`
+	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
+	AffinitySeconds uint32 `cbor:"6,keyasint,omitempty" json:"affinitySeconds,omitempty"`
+}
+
+// GlobalAffinity is the preference of a global service's clients between clusters.
+type GlobalAffinity string
+
+// The affinities of global services. Unset follows locality as everything else does.
+const (
+	AffinityUnset  GlobalAffinity = ""
+	AffinityNone   GlobalAffinity = "none"   // all ready endpoints of all clusters alike
+	AffinityLocal  GlobalAffinity = "local"  // the own cluster's while one is ready
+	AffinityRemote GlobalAffinity = "remote" // other clusters' while one is ready
+)
 
 // Allocation is the ClusterSetIP that a cluster gave to an import.
 type Allocation struct {
@@ -174,13 +227,14 @@ type Silence struct {
 }
 
 // Content is everything that one origin says. Node, Endpoints and Silent come from nodes; Exports,
-// Allocations and the Endpoints that name no node come from the cluster's leader.
+// Globals, Allocations and the Endpoints that name no node come from the cluster's leader.
 type Content struct {
 	Node        *Node        `cbor:"1,keyasint,omitempty" json:"node,omitempty"`
 	Endpoints   []Endpoint   `cbor:"2,keyasint,omitempty" json:"endpoints,omitempty"`
 	Exports     []Export     `cbor:"3,keyasint,omitempty" json:"exports,omitempty"`
 	Allocations []Allocation `cbor:"4,keyasint,omitempty" json:"allocations,omitempty"`
 	Silent      []Silence    `cbor:"5,keyasint,omitempty" json:"silent,omitempty"`
+	Globals     []Global     `cbor:"6,keyasint,omitempty" json:"globals,omitempty"`
 }
 
 // Record is an origin's whole snapshot. What is absent from it is gone. Immutable once published.
@@ -194,6 +248,11 @@ type Record struct {
 type Local struct {
 	Nodes     []Node
 	Exports   []Export
+	Globals   []Global
 	Endpoints []Endpoint
-	Problems  []Problem
+	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.
+	Allocations []Allocation
+	// Namespaces are those that exist, sorted; nil where every namespace counts as existing.
+	Namespaces []string
+	Problems   []Problem
 }

@@ -18,6 +18,27 @@ type Import struct {
 	Exporters []ClusterName `json:"exporters"`
 	// Created is the oldest export's creation time in Unix seconds.
 	Created int64 `json:"created"`
+	// The fields below are the oldest export's; see Export.
+	InternalTrafficPolicy string            `json:"internalTrafficPolicy,omitempty"`
+	TrafficDistribution   string            `json:"trafficDistribution,omitempty"`
+	Families              []Family          `json:"ipFamilies,omitempty"`
+	Labels                map[string]string `json:"labels,omitempty"`
+	Annotations           map[string]string `json:"annotations,omitempty"`
+	// Conflicts are the properties in which the exports disagree.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+}
+
+// Conflict is one property of a service in which its exports disagree (KEP-1645 "conflict resolution").
+type Conflict struct {
+	// Reason is the MCS API's reason for the Conflict condition: "PortConflict", "TypeConflict", ...
+	Reason string `json:"reason"`
+	// Field is the property: "ports[http:80/TCP]", "type", "sessionAffinity".
+	Field string `json:"field"`
+	// Winner is the cluster of the oldest export, whose word is in force; Losers disagree with it.
+	Winner ClusterName   `json:"winner"`
+	Losers []ClusterName `json:"losers"`
+	// Total is the number of exporting clusters.
+	Total int `json:"total"`
 }
 
 // ClusterExport is an export with the cluster that made it.

@@ -12,10 +12,10 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 	return Content{Node: &node, Endpoints: l.endpointsOn(name)}, found
 }
 
-// ClusterContent is what a cluster's leader publishes: the exports, the addresses given to imports, and
+// ClusterContent is what a cluster's leader publishes: the exports, the global services, the addresses given to imports, and
 // the endpoints that name no node.
 func (l Local) ClusterContent(allocations []Allocation) Content {
-	return Content{Exports: l.Exports, Allocations: allocations, Endpoints: l.endpointsOn("")}
+	return Content{Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn("")}
 }
 
 func (l Local) endpointsOn(node NodeName) (out []Endpoint) {
