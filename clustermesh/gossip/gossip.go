@@ -106,7 +106,8 @@ func New(cfg Config) (*Gossip, error) {
 		g.problems.set("state", stateProblem(err), 0, time.Now())
 	}
 	g.loaded = len(held) > 0
-	g.boot = uint64(time.Now().UnixMilli())
+	// Nanoseconds: two daemons of one name that start in the same millisecond must not be the same member.
+	g.boot = uint64(time.Now().UnixNano())
 	for _, e := range held {
 		if e.Record.Origin == cfg.Self {
 			g.boot = max(g.boot, e.Record.Stamp.Epoch+1)
