@@ -200,7 +200,20 @@ type Global struct {
 	Affinity GlobalAffinity `cbor:"5,keyasint,omitempty" json:"affinity,omitempty"`
 	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
 	AffinitySeconds uint32 `cbor:"6,keyasint,omitempty" json:"affinitySeconds,omitempty"`
+	// InternalTrafficPolicy and TrafficDistribution are as in Export; they bind this cluster's clients.
+	InternalTrafficPolicy string `cbor:"7,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
+	TrafficDistribution   string `cbor:"8,keyasint,omitempty" json:"trafficDistribution,omitempty"`
 }
+
+// The values of a Service's traffic policy and distribution that strait knows (core/v1). PreferClose is the old
+// name of PreferSameZone.
+const (
+	PolicyCluster  = "Cluster"
+	PolicyLocal    = "Local"
+	PreferSameNode = "PreferSameNode"
+	PreferSameZone = "PreferSameZone"
+	PreferClose    = "PreferClose"
+)
 
 // GlobalAffinity is the preference of a global service's clients between clusters.
 type GlobalAffinity string
@@ -244,12 +257,27 @@ type Record struct {
 	Content Content `cbor:"3,keyasint" json:"content"`
 }
 
+// ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).
+type ExportStatus struct {
+	Service ServiceName
+	// Valid is false if there is no Service that can be exported: Reason is "NoService" or "InvalidServiceType".
+	Valid bool
+	// Exported is true if the export is in Local.Exports. A valid export that is not has Reason "Failed": its
+	// namespace is barred, or its name or ports cannot be used.
+	Exported bool
+	// Reason is "Valid" for an export in force; otherwise it and Message say what stands in the way.
+	Reason  string
+	Message string
+}
+
 // Local is what a cluster's own source (a directory of YAML, or an API server) says about the cluster.
 type Local struct {
 	Nodes     []Node
 	Exports   []Export
 	Globals   []Global
 	Endpoints []Endpoint
+	// ExportStatus has one verdict per ServiceExport object, whether it is in Exports or not, sorted by service.
+	ExportStatus []ExportStatus
 	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.
 	Allocations []Allocation
 	// Namespaces are those that exist, sorted; nil where every namespace counts as existing.

@@ -1,11 +1,12 @@
-// Package object turns Kubernetes objects into the vocabulary of package clustermesh: nodes, exports and
-// endpoints of one cluster, and what is wrong with the objects.
+// Package object turns Kubernetes objects into the vocabulary of package clustermesh: nodes, exports, global
+// services and endpoints of one cluster, and what is wrong with the objects.
 //
-// Inputs are Node, Service, EndpointSlice and ServiceExport objects; output is clustermesh.Local. Pure:
+// Inputs are Node, Service, EndpointSlice, ServiceExport and ServiceImport objects; output is clustermesh.Local. Pure:
 // it must not know where objects come from (a directory of YAML or an API server), nor the clusterset.
 package object
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,26 +25,85 @@ type Objects struct {
 	EndpointSlices []*discoveryv1.EndpointSlice
 	// Exports in v1beta1; v1alpha1 has the same schema.
 	Exports []*mcsv1beta1.ServiceExport
+	// Aliases are objects of other groups that mean the same. Of two exports of one Service ours counts.
+	Aliases        []Alias
+	ServiceImports []*mcsv1beta1.ServiceImport
+	// Namespaces are the names of those that exist; nil where every namespace counts as existing.
+	Namespaces []string
+	Config     Config
+}
+
+// Config is what Local depends on besides the objects.
+type Config struct {
+	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
+	BarredPatterns []string
 }
 
 // Local says what the objects mean for the clusterset. Only Services with a ServiceExport of the same
-// namespace and name count, with their endpoints (KEP-1645). Whatever is wrong becomes a Problem that
-// names object and field; the rest goes on. The result is sorted and does not depend on the order of
-// the objects.
+// namespace and name count, with their endpoints (KEP-1645), and those that are global by annotation.
+// Whatever is wrong becomes a Problem that names object and field; the rest goes on. The result is sorted and
+// does not depend on the order of the objects.
+//
+// What strait itself wrote is never read back as the cluster's own: derived Services are neither exported nor
+// global, they only say which addresses the imports have; their EndpointSlices are nobody's endpoints.
 //
 // An export without a creation time counts as created at 0, the oldest of all: it wins conflicts. An API
 // server always sets the time; in a hand-written file it may be missing.
 func Local(objs Objects) clustermesh.Local {
-	var r report
-	nodes := readNodes(objs.Nodes, &r)
-	exports := readExports(objs.Exports, objs.Services, &r)
-	endpoints := readSlices(objs.EndpointSlices, exports, nodes, &r)
-	return clustermesh.Local{
-		Nodes:     nodes,
-		Exports:   exports,
-		Endpoints: endpoints,
-		Problems:  clustermesh.SortProblems(r.problems),
+	l := newReader(objs)
+	out := clustermesh.Local{Nodes: readNodes(objs.Nodes, &l.report), Allocations: l.readAllocations(), Globals: l.readGlobals()}
+	out.Exports, out.ExportStatus = l.readExports(objs)
+	wanted := map[clustermesh.ServiceName]bool{}
+	for _, e := range out.Exports {
+		wanted[e.Service] = true
 	}
+	for _, g := range out.Globals {
+		wanted[g.Service] = true
+	}
+	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, &l.report)
+	for i := range out.Exports {
+		e := &out.Exports[i]
+		e.Families = readFamilies(l.services[e.Service], endpointsOf(out.Endpoints, e.Service))
+	}
+	if objs.Namespaces != nil {
+		out.Namespaces = slices.Compact(slices.Sorted(slices.Values(objs.Namespaces)))
+	}
+	l.importProblems(objs)
+	out.Problems = clustermesh.SortProblems(l.report.problems)
+	return out
+}
+
+// reader reads the objects of one cluster.
+type reader struct {
+	report report
+	barred clustermesh.Barred
+	// services are by name, sorted the same ones in order.
+	services map[clustermesh.ServiceName]*corev1.Service
+	sorted   []*corev1.Service
+}
+
+func newReader(objs Objects) *reader {
+	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: make(map[clustermesh.ServiceName]*corev1.Service, len(objs.Services))}
+	for _, s := range objs.Services {
+		if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); l.services[name] == nil {
+			l.services[name] = s
+			l.sorted = append(l.sorted, s)
+		}
+	}
+	slices.SortFunc(l.sorted, func(a, b *corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return l
+}
+
+// endpointsOf returns the part of a sorted list that belongs to a service.
+func endpointsOf(sorted []clustermesh.Endpoint, s clustermesh.ServiceName) []clustermesh.Endpoint {
+	from, _ := slices.BinarySearchFunc(sorted, s, func(e clustermesh.Endpoint, s clustermesh.ServiceName) int { return e.Service.Compare(s) })
+	to := from
+	for to < len(sorted) && sorted[to].Service == s {
+		to++
+	}
+	return sorted[from:to]
 }
 
 // Name is how Problems name an object: "Service default/serve", or "Node n1" where namespace is empty.
@@ -52,16 +112,6 @@ func Name(kind, namespace, name string) string {
 		return kind + " " + name
 	}
 	return kind + " " + namespace + "/" + name
-}
-
-// barredNamespaces never leave their cluster: their Services are the cluster's own machinery.
-var barredNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
-
-// barred reports Services that must not be exported whatever ServiceExports say. default/kubernetes is
-// every cluster's own API server.
-func barred(s clustermesh.ServiceName) bool {
-	return slices.Contains(barredNamespaces, s.Namespace) ||
-		s == clustermesh.ServiceName{Namespace: "default", Name: "kubernetes"}
 }
 
 // report collects problems.

@@ -64,7 +64,7 @@ func check(t *testing.T, what string, got clustermesh.Local, problems ...string)
 func TestExports(t *testing.T) {
 	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 	base := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
-		Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}}
+		Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}, Families: []clustermesh.Family{clustermesh.IPv4}}
 	with := func(edit func(*clustermesh.Export)) *clustermesh.Export { e := base; edit(&e); return &e }
 	const s = "Service default/serve: "
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestExports(t *testing.T) {
 		{what: "external name", edit: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName },
 			problems: []string{s + "spec.type: a Service of type ExternalName cannot be exported; use another type, or delete the ServiceExport"}},
 		{what: "no ports", edit: func(s *corev1.Service) { s.Spec.Ports = nil },
-			problems: []string{s + "spec.ports: the Service has no ports: not exported; add at least one port"}},
+			problems: []string{s + "spec.ports: the Service has no ports: not offered to other clusters; add at least one port"}},
 		{what: "bad ports", edit: func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "b", Port: 70000}, corev1.ServicePort{Name: "c", Port: 1, Protocol: "QUIC"},
 				corev1.ServicePort{Port: 2}, corev1.ServicePort{Name: "http", Port: 3}, corev1.ServicePort{Name: "d", Port: 80},
@@ -109,7 +109,7 @@ func TestExports(t *testing.T) {
 			s + `spec.ports[7].name: "F_" is not a port name: not used; use lower case letters, digits and -`,
 		}},
 		{what: "only bad ports", edit: func(s *corev1.Service) { s.Spec.Ports[0].Port = 0 }, problems: []string{
-			s + "spec.ports: no port of the Service can be used: not exported; correct its ports",
+			s + "spec.ports: no port of the Service can be used: not offered to other clusters; correct its ports",
 			s + "spec.ports[0].port: 0 is not a port: not used; write 1 to 65535"}},
 		{what: "SCTP goes on beside", edit: func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "s", Port: 5, Protocol: "SCTP"})

@@ -6,89 +6,86 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
 )
 
-// readExports returns the exports sorted by service: one per ServiceExport whose Service can be exported.
-func readExports(objs []*mcsv1beta1.ServiceExport, services []*corev1.Service, r *report) []clustermesh.Export {
-	byName := map[clustermesh.ServiceName]*corev1.Service{}
-	for _, s := range services {
-		if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); byName[name] == nil {
-			byName[name] = s
-		}
-	}
-	seen := map[clustermesh.ServiceName]bool{}
-	var out []clustermesh.Export
-	for _, obj := range objs {
-		name := clustermesh.ServiceName{Namespace: obj.Namespace, Name: obj.Name}
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		if e, ok := readExport(obj, name, byName[name], r); ok {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, func(a, b clustermesh.Export) int { return a.Service.Compare(b.Service) })
-	return out
-}
-
-func readExport(obj *mcsv1beta1.ServiceExport, name clustermesh.ServiceName, service *corev1.Service, r *report) (clustermesh.Export, bool) {
-	none := clustermesh.Export{}
-	o := r.on("ServiceExport", name.Namespace, name.Name)
-	if barred(name) {
-		o.warning("metadata", "Services of the cluster itself are barred: not exported",
-			"delete the ServiceExport, or export a Service of another namespace")
-		return none, false
-	}
-	for _, part := range []struct{ field, text string }{
-		{"metadata.namespace", name.Namespace}, {"metadata.name", name.Name},
-	} {
-		// Both become labels of a DNS name.
-		if msgs := validation.IsDNS1123Label(part.text); len(msgs) > 0 {
-			o.problem(part.field, fmt.Sprintf("%q cannot be part of a DNS name: not exported", part.text), msgs[0])
-			return none, false
-		}
-	}
-	if service == nil {
-		o.warning("", "there is no Service of this name: nothing is exported",
-			fmt.Sprintf("create Service %s, or delete the ServiceExport", name))
-		return none, false
-	}
-	e, ok := readService(service, r.on("Service", name.Namespace, name.Name))
-	e.Service = name
-	if !obj.CreationTimestamp.IsZero() {
-		e.Created = max(0, obj.CreationTimestamp.Unix())
-	}
-	return e, ok
-}
-
-// readService returns what a Service gives to its export, and whether it can be exported.
+// readService returns what a Service gives to its export or global service, and whether it can be used.
+//
+// A headless Service needs no ports: the API allows it, and its pods have names and addresses all the same.
 func readService(s *corev1.Service, o *objectReport) (clustermesh.Export, bool) {
-	e := clustermesh.Export{Type: clustermesh.ClusterSetIP}
-	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		o.problem("spec.type", "a Service of type ExternalName cannot be exported",
-			"use another type, or delete the ServiceExport")
-		return e, false
-	case s.Spec.ClusterIP == corev1.ClusterIPNone:
+	e := clustermesh.Export{
+		Type:                  clustermesh.ClusterSetIP,
+		InternalTrafficPolicy: readPolicy(s, o),
+		TrafficDistribution:   readDistribution(s, o),
+	}
+	if s.Spec.ClusterIP == corev1.ClusterIPNone {
 		// Session affinity is the business of who balances; nobody does for a headless Service.
 		e.Type = clustermesh.Headless
-	default:
+	} else {
 		e.AffinitySeconds = readAffinity(s, o)
 	}
 	if len(s.Spec.Ports) == 0 {
-		o.problem("spec.ports", "the Service has no ports: not exported", "add at least one port")
-		return e, false
+		if e.Type != clustermesh.Headless {
+			o.problem("spec.ports", "the Service has no ports: not offered to other clusters", "add at least one port")
+		}
+		return e, e.Type == clustermesh.Headless
 	}
 	e.Ports = readPorts(s.Spec.Ports, o)
 	if len(e.Ports) == 0 {
-		o.problem("spec.ports", "no port of the Service can be used: not exported", "correct its ports")
+		o.problem("spec.ports", "no port of the Service can be used: not offered to other clusters", "correct its ports")
 	}
 	return e, len(e.Ports) > 0
+}
+
+// readPolicy returns spec.internalTrafficPolicy as it stands, empty for one that is none.
+func readPolicy(s *corev1.Service, o *objectReport) string {
+	p := string(deref(s.Spec.InternalTrafficPolicy, ""))
+	if p != "" && p != clustermesh.PolicyCluster && p != clustermesh.PolicyLocal {
+		o.problem("spec.internalTrafficPolicy", fmt.Sprintf("%q is no traffic policy: Cluster is used", p), "write Cluster or Local")
+		return ""
+	}
+	return p
+}
+
+// readDistribution returns spec.trafficDistribution as it stands, empty for one that is none.
+func readDistribution(s *corev1.Service, o *objectReport) string {
+	switch d := deref(s.Spec.TrafficDistribution, ""); d {
+	case "", clustermesh.PreferSameNode, clustermesh.PreferSameZone, clustermesh.PreferClose:
+		return d
+	default:
+		o.warning("spec.trafficDistribution", fmt.Sprintf("%q is not known: not used", d), "write PreferSameZone or PreferSameNode")
+		return ""
+	}
+}
+
+// readFamilies returns a Service's IP families: those that it lists, else those of its addresses, else those of
+// its endpoints. An API server always lists them; a hand-written file need not.
+func readFamilies(s *corev1.Service, endpoints []clustermesh.Endpoint) []clustermesh.Family {
+	var out []clustermesh.Family
+	add := func(f clustermesh.Family) {
+		if !slices.Contains(out, f) && (f == clustermesh.IPv4 || f == clustermesh.IPv6) {
+			out = append(out, f)
+		}
+	}
+	for _, f := range s.Spec.IPFamilies {
+		add(clustermesh.Family(f))
+	}
+	if len(out) == 0 {
+		for _, text := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
+			if ip, err := parseHost(text); err == nil {
+				add(clustermesh.FamilyOf(ip))
+			}
+		}
+	}
+	if len(out) == 0 {
+		// Sorted by address: IPv4 comes first.
+		for _, e := range endpoints {
+			add(clustermesh.FamilyOf(e.Addr))
+		}
+	}
+	return out
 }
 
 // maxAffinitySeconds is a day, Kubernetes' own limit.

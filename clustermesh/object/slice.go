@@ -14,13 +14,9 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// readSlices returns the endpoints of exported services, sorted by service and address, each address of a
+// readSlices returns the endpoints of the wanted services, sorted by service and address, each address of a
 // service once.
-func readSlices(objs []*discoveryv1.EndpointSlice, exports []clustermesh.Export, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
-	exported := map[clustermesh.ServiceName]bool{}
-	for _, e := range exports {
-		exported[e.Service] = true
-	}
+func readSlices(objs []*discoveryv1.EndpointSlice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
 		known[n.Name] = true
@@ -33,7 +29,7 @@ func readSlices(objs []*discoveryv1.EndpointSlice, exports []clustermesh.Export,
 	var all []clustermesh.Endpoint
 	for _, obj := range objs {
 		o := r.on("EndpointSlice", obj.Namespace, obj.Name)
-		if service, ok := serviceOf(obj, o); ok && exported[service] {
+		if service, ok := serviceOf(obj, o); ok && wanted[service] {
 			s := slice{obj, service, o}
 			all = append(all, s.endpoints(known)...)
 		}
@@ -42,9 +38,9 @@ func readSlices(objs []*discoveryv1.EndpointSlice, exports []clustermesh.Export,
 }
 
 // serviceOf returns the Service that a slice belongs to. Slices imported from other clusters are not this
-// cluster's to announce.
+// cluster's to announce, nor are those that strait itself writes.
 func serviceOf(obj *discoveryv1.EndpointSlice, o *objectReport) (clustermesh.ServiceName, bool) {
-	if _, imported := obj.Labels[mcsv1beta1.LabelServiceName]; imported {
+	if _, imported := obj.Labels[mcsv1beta1.LabelServiceName]; imported || obj.Labels[discoveryv1.LabelManagedBy] == SliceManager {
 		return clustermesh.ServiceName{}, false
 	}
 	name := obj.Labels[discoveryv1.LabelServiceName]

@@ -1,0 +1,81 @@
+package object
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Marks of the objects that strait itself writes into a cluster.
+const (
+	// LabelManagedBy with the value ManagedBy stands on all of them but EndpointSlices.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "strait"
+	// LabelServiceImport names the ServiceImport, of the same namespace, for which a derived Service exists.
+	LabelServiceImport = "strait.io/service-import"
+	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
+	SliceManager = "strait.io"
+)
+
+// derived returns the name of the ServiceImport for which strait made a Service; empty for all other Services.
+func derived(s *corev1.Service) string {
+	if s.Labels[LabelManagedBy] != ManagedBy {
+		return ""
+	}
+	return s.Labels[LabelServiceImport]
+}
+
+// readAllocations returns the addresses of derived Services: those are the ClusterSetIPs of their imports, in the
+// order of the Service's families. Of two derived Services of one import the first by name counts.
+func (l *reader) readAllocations() (out []clustermesh.Allocation) {
+	seen := map[clustermesh.ServiceName]bool{}
+	for _, s := range l.sorted {
+		name := clustermesh.ServiceName{Namespace: s.Namespace, Name: derived(s)}
+		if name.Name == "" || seen[name] || l.barred.Why(name) != "" {
+			continue
+		}
+		ips := clusterIPs(s, l.report.on("Service", s.Namespace, s.Name))
+		seen[name] = len(ips) > 0
+		for _, ip := range ips {
+			out = append(out, clustermesh.Allocation{Service: name, IP: ip})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b clustermesh.Allocation) int { return a.Service.Compare(b.Service) })
+	return out
+}
+
+// clusterIPs returns the Service's own addresses, the preferred family first; none where it is headless or has
+// not been given any yet.
+func clusterIPs(s *corev1.Service, o *objectReport) (out []netip.Addr) {
+	texts := s.Spec.ClusterIPs
+	if len(texts) == 0 {
+		texts = []string{s.Spec.ClusterIP}
+	}
+	for i, text := range texts {
+		if text == "" || text == corev1.ClusterIPNone {
+			continue
+		}
+		ip, err := parseHost(text)
+		if err != nil {
+			o.problem(at("spec.clusterIPs[%d]", i), err.Error(), "write an address such as 10.96.0.10")
+			continue
+		}
+		out = append(out, ip)
+	}
+	return out
+}
+
+// importProblems reports ServiceImports that people made where none can work.
+func (l *reader) importProblems(objs Objects) {
+	for _, i := range objs.ServiceImports {
+		name := clustermesh.ServiceName{Namespace: i.Namespace, Name: i.Name}
+		if why := l.barred.Why(name); why != "" && i.Labels[LabelManagedBy] != ManagedBy {
+			l.report.on("ServiceImport", i.Namespace, i.Name).warning("metadata", fmt.Sprintf("%s: not imported", why),
+				"delete the ServiceImport, or import a Service of another namespace")
+		}
+	}
+}

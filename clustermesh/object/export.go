@@ -1,0 +1,141 @@
+package object
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Alias is an object of another API group that means the same as a ServiceExport: the one of net.gke.io, say.
+// Only its metadata counts.
+type Alias struct {
+	// Kind names the kind in Problems: "ServiceExport.net.gke.io".
+	Kind            string
+	Namespace, Name string
+	Created         time.Time
+}
+
+// wish is a ServiceExport or an alias of one. Status is for our own kind only.
+type wish struct {
+	kind    string
+	service clustermesh.ServiceName
+	created time.Time
+	spec    mcsv1beta1.ServiceExportSpec
+	alias   bool
+}
+
+// wishes returns one wish per service, sorted: our own kind before aliases, then the older.
+func wishes(objs Objects) []wish {
+	var all []wish
+	for _, e := range objs.Exports {
+		all = append(all, wish{"ServiceExport", clustermesh.ServiceName{Namespace: e.Namespace, Name: e.Name}, e.CreationTimestamp.Time, e.Spec, false})
+	}
+	for _, a := range objs.Aliases {
+		all = append(all, wish{a.Kind, clustermesh.ServiceName{Namespace: a.Namespace, Name: a.Name}, a.Created, mcsv1beta1.ServiceExportSpec{}, true})
+	}
+	slices.SortStableFunc(all, func(a, b wish) int {
+		return cmp.Or(a.service.Compare(b.service), compareBool(a.alias, b.alias), a.created.Compare(b.created), cmp.Compare(a.kind, b.kind))
+	})
+	return slices.CompactFunc(all, func(a, b wish) bool { return a.service == b.service })
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// readExports returns the exports sorted by service, one per wish whose Service can be exported, and a verdict
+// per ServiceExport.
+func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
+	for _, w := range wishes(objs) {
+		e, s := l.readExport(w)
+		if s.Exported {
+			out = append(out, e)
+		}
+		if !w.alias {
+			status = append(status, s)
+		}
+	}
+	return out, status
+}
+
+func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatus) {
+	o := l.report.on(w.kind, w.service.Namespace, w.service.Name)
+	service := l.services[w.service]
+	status := validity(w, service)
+	fail := func(format string, args ...any) {
+		if status.Valid {
+			status.Reason, status.Message = string(mcsv1beta1.ServiceExportReasonFailed), fmt.Sprintf(format, args...)
+		}
+	}
+	for _, part := range []struct{ field, text string }{
+		{"metadata.namespace", w.service.Namespace}, {"metadata.name", w.service.Name},
+	} {
+		// Both become labels of a DNS name.
+		if msgs := validation.IsDNS1123Label(part.text); len(msgs) > 0 {
+			o.problem(part.field, fmt.Sprintf("%q cannot be part of a DNS name: not exported", part.text), msgs[0])
+			fail("%s %q cannot be part of a DNS name", part.field, part.text)
+			return clustermesh.Export{}, status
+		}
+	}
+	if why := l.barred.Why(w.service); why != "" {
+		o.warning("metadata", why+": not exported", "delete the ServiceExport, or export a Service of another namespace")
+		fail("%s", why)
+		return clustermesh.Export{}, status
+	}
+	switch status.Reason {
+	case string(mcsv1beta1.ServiceExportReasonNoService):
+		o.warning("", "there is no Service of this name: nothing is exported",
+			fmt.Sprintf("create Service %s, or delete the ServiceExport", w.service))
+		return clustermesh.Export{}, status
+	case string(mcsv1beta1.ServiceExportReasonInvalidServiceType):
+		l.report.on("Service", w.service.Namespace, w.service.Name).problem("spec.type", status.Message,
+			"use another type, or delete the ServiceExport")
+		return clustermesh.Export{}, status
+	}
+	e, ok := readService(service, l.report.on("Service", w.service.Namespace, w.service.Name))
+	if !ok {
+		fail("no port of Service %s can be used", w.service)
+		return clustermesh.Export{}, status
+	}
+	e.Service = w.service
+	if !w.created.IsZero() {
+		e.Created = max(0, w.created.Unix())
+	}
+	e.Labels, e.Annotations = exportedLabels(w.spec.ExportedLabels, o), exportedAnnotations(w.spec.ExportedAnnotations, o)
+	status.Exported = true
+	return e, status
+}
+
+// validity judges what the condition Valid is about: is there a Service of a type that can be exported?
+func validity(w wish, service *corev1.Service) clustermesh.ExportStatus {
+	s := clustermesh.ExportStatus{Service: w.service}
+	switch {
+	case service == nil:
+		s.Reason = string(mcsv1beta1.ServiceExportReasonNoService)
+		s.Message = fmt.Sprintf("there is no Service %s", w.service)
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
+		s.Message = "a Service of type ExternalName cannot be exported"
+	case derived(service) != "":
+		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
+		s.Message = "a Service that strait made for a ServiceImport cannot be exported"
+	default:
+		s.Valid = true
+		s.Reason = string(mcsv1beta1.ServiceExportReasonValid)
+		s.Message = fmt.Sprintf("Service %s can be exported", w.service)
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+package object
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// The annotations of a global service. The first name is strait's own; the others are Cilium's, understood as
+// Cilium does: of several the first counts, and "true" in any case of letters is the only yes
+// (cilium pkg/annotation/k8s.go).
+var (
+	globalNames   = []string{"service.strait.io/global", "service.cilium.io/global", "io.cilium/global-service"}
+	sharedNames   = []string{"service.strait.io/shared", "service.cilium.io/shared", "io.cilium/shared-service"}
+	affinityNames = []string{"service.strait.io/affinity", "service.cilium.io/affinity", "io.cilium/service-affinity"}
+)
+
+// readGlobals returns the global services, sorted.
+func (l *reader) readGlobals() (out []clustermesh.Global) {
+	for _, s := range l.sorted {
+		if g, ok := l.readGlobal(s); ok {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (l *reader) readGlobal(s *corev1.Service) (clustermesh.Global, bool) {
+	g := clustermesh.Global{Service: clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}}
+	if len(s.Annotations) == 0 {
+		return g, false
+	}
+	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name)}
+	key, yes := notes.yes(globalNames)
+	switch why := l.barred.Why(g.Service); {
+	case key == "":
+		notes.idle()
+		return g, false
+	case !yes:
+		return g, false
+	case why != "":
+		notes.report.warning(path(key), why+": not global", "delete the annotation, or use another namespace")
+		return g, false
+	case derived(s) != "":
+		notes.report.problem(path(key), "a Service that strait made for a ServiceImport cannot be global", "annotate the exported Service instead")
+		return g, false
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		notes.report.problem("spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
+		return g, false
+	}
+	e, ok := readService(s, notes.report)
+	if !ok {
+		return g, false
+	}
+	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
+	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
+	if e.Type == clustermesh.Headless {
+		notes.report.warning("spec.clusterIP", "a headless Service has no address that could be global; its endpoints are shared all the same",
+			"export it by a ServiceExport to find its pods by DNS from other clusters")
+	} else {
+		g.IPs = clusterIPs(s, notes.report)
+	}
+	g.Shared = true
+	if k, shared := notes.yes(sharedNames); k != "" {
+		g.Shared = shared
+	}
+	g.Affinity = notes.affinity(key)
+	return g, true
+}
+
+// annotations reads the annotations of one Service.
+type annotations struct {
+	service *corev1.Service
+	report  *objectReport
+}
+
+// first returns the annotation that counts of those that mean the same, and reports those that contradict it.
+func (a annotations) first(names []string) (key, value string) {
+	for _, n := range names {
+		v, ok := a.service.Annotations[n]
+		switch {
+		case !ok:
+		case key == "":
+			key, value = n, strings.ToLower(v)
+		case strings.ToLower(v) != value:
+			a.report.warning(path(n), fmt.Sprintf("%q contradicts %s=%q, which counts", v, key, value), "delete one of the two annotations")
+		}
+	}
+	return key, value
+}
+
+// yes returns the annotation that counts, empty if there is none, and whether it says yes.
+func (a annotations) yes(names []string) (key string, yes bool) {
+	key, value := a.first(names)
+	if key != "" && value != "true" && value != "false" {
+		a.report.problem(path(key), fmt.Sprintf("%q is neither true nor false: counts as false", value), `write "true" or "false"`)
+	}
+	return key, value == "true"
+}
+
+// affinity returns the preference between clusters. Where nothing is said, a service that is global by Cilium's
+// name has Cilium's default, none; strait's own default is to follow locality.
+func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
+	unsaid := clustermesh.AffinityUnset
+	if global != globalNames[0] {
+		unsaid = clustermesh.AffinityNone
+	}
+	key, value := a.first(affinityNames)
+	known := []clustermesh.GlobalAffinity{clustermesh.AffinityNone, clustermesh.AffinityLocal, clustermesh.AffinityRemote}
+	switch v := clustermesh.GlobalAffinity(value); {
+	case value == "":
+		return unsaid
+	case slices.Contains(known, v):
+		return v
+	}
+	a.report.problem(path(key), fmt.Sprintf("%q is none of local, remote, none: not used", value), "write one of them, or delete the annotation")
+	return unsaid
+}
+
+// idle reports annotations that mean nothing without the one that makes a service global.
+func (a annotations) idle() {
+	for _, names := range [][]string{sharedNames, affinityNames} {
+		if key, _ := a.first(names); key != "" {
+			a.report.warning(path(key), "means nothing on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
+		}
+	}
+}
+
+// path is the field path of an annotation.
+func path(key string) string { return "metadata.annotations[" + key + "]" }
