@@ -149,6 +149,12 @@ func (p ServicePort) String() string {
 	return s
 }
 
+// Is reports whether two clusters' ports are one: the same name, protocol and number. Only then does traffic to the
+// one reach the other ("strict port conflict", KEP-1645).
+func (p ServicePort) Is(q ServicePort) bool {
+	return p.Name == q.Name && p.Proto == q.Proto && p.Port == q.Port
+}
+
 // Export is one cluster's Service for which a ServiceExport exists.
 type Export struct {
 	Service ServiceName   `cbor:"1,keyasint" json:"service"`

@@ -2,9 +2,8 @@ package clustermesh
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
-	"strings"
 )
 
 // Import is the merge of all exports of one service: what every cluster of the set sees.
@@ -26,19 +25,6 @@ type Import struct {
 	Annotations           map[string]string `json:"annotations,omitempty"`
 	// Conflicts are the properties in which the exports disagree.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-}
-
-// Conflict is one property of a service in which its exports disagree (KEP-1645 "conflict resolution").
-type Conflict struct {
-	// Reason is the MCS API's reason for the Conflict condition: "PortConflict", "TypeConflict", ...
-	Reason string `json:"reason"`
-	// Field is the property: "ports[http:80/TCP]", "type", "sessionAffinity".
-	Field string `json:"field"`
-	// Winner is the cluster of the oldest export, whose word is in force; Losers disagree with it.
-	Winner ClusterName   `json:"winner"`
-	Losers []ClusterName `json:"losers"`
-	// Total is the number of exporting clusters.
-	Total int `json:"total"`
 }
 
 // ClusterExport is an export with the cluster that made it.
@@ -80,79 +66,120 @@ func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 	return imports, problems
 }
 
-// Merge makes one import of the exports of one service, of which there must be at least one. Ports are
-// the union (KEP-1645 "conflict resolution"); every other field is the oldest export's.
+// Merge makes one import of the exports of one service, of which there must be at least one (KEP-1645 "conflict
+// resolution"). Ports are the union; every other field is the oldest export's. The import always has a family.
 func Merge(exports []ClusterExport) (Import, []Problem) {
 	exports = slices.Clone(exports)
 	slices.SortFunc(exports, older)
 	oldest := exports[0]
 	out := Import{
-		Service:         oldest.Service,
-		Type:            oldest.Type,
-		AffinitySeconds: oldest.AffinitySeconds,
-		Created:         oldest.Created,
+		Service:               oldest.Service,
+		Type:                  oldest.Type,
+		AffinitySeconds:       oldest.AffinitySeconds,
+		Created:               oldest.Created,
+		InternalTrafficPolicy: oldest.InternalTrafficPolicy,
+		TrafficDistribution:   oldest.TrafficDistribution,
+		Families:              mergeFamilies(exports),
+		Labels:                oldest.Labels,
+		Annotations:           oldest.Annotations,
 	}
-	var losers conflicts
+	found := conflicts{total: len(exports)}
+	var ports portUnion
 	for _, e := range exports {
 		out.Exporters = append(out.Exporters, e.Cluster)
-		if e.Type != oldest.Type {
-			losers.add("type", e.Cluster)
+		found.compare(oldest, e)
+		if e.lacksAny(out.Families) {
+			found.add(reasonFamily, "ipFamilies", oldest.Cluster, e.Cluster)
 		}
-		if e.AffinitySeconds != oldest.AffinitySeconds {
-			losers.add("sessionAffinity", e.Cluster)
-		}
-		for _, p := range e.Ports {
-			if !mergePort(&out.Ports, p) {
-				losers.add("ports["+p.String()+"]", e.Cluster)
-			}
+		if !ports.merge(e, &found) && !samePorts(oldest.Ports, e.Ports) {
+			found.add(reasonPort, fieldPorts, oldest.Cluster, e.Cluster)
 		}
 	}
-	return out, losers.problems(oldest, len(exports))
+	out.Ports, out.Conflicts = ports.ports, found.list
+	var problems []Problem
+	for _, c := range out.Conflicts {
+		problems = append(problems, c.problem(out.Service))
+	}
+	return out, problems
 }
 
-// mergePort adds a port to the union unless an older export uses its name or its number otherwise.
-func mergePort(ports *[]ServicePort, p ServicePort) bool {
-	for _, have := range *ports {
-		sameName := have.Name == p.Name
-		sameNumber := have.Proto == p.Proto && have.Port == p.Port
-		if sameName && sameNumber {
-			return have.AppProtocol == p.AppProtocol
+// compare notes the properties, other than ports and families, in which an export disagrees with the oldest.
+func (c *conflicts) compare(oldest, e ClusterExport) {
+	for _, p := range []struct {
+		reason, field string
+		agree         bool
+	}{
+		{reasonType, "type", e.Type == oldest.Type},
+		{reasonAffinity, "sessionAffinity", !affine(oldest, e) || (e.AffinitySeconds > 0) == (oldest.AffinitySeconds > 0)},
+		{reasonAffinityConfig, "sessionAffinityConfig", !affine(oldest, e) || e.AffinitySeconds == 0 ||
+			oldest.AffinitySeconds == 0 || e.AffinitySeconds == oldest.AffinitySeconds},
+		{reasonPolicy, "internalTrafficPolicy", cmp.Or(e.InternalTrafficPolicy, PolicyCluster) == cmp.Or(oldest.InternalTrafficPolicy, PolicyCluster)},
+		{reasonDistribution, "trafficDistribution", distribution(e.TrafficDistribution) == distribution(oldest.TrafficDistribution)},
+		{reasonLabels, "exportedLabels", maps.Equal(e.Labels, oldest.Labels)},
+		{reasonAnnotations, "exportedAnnotations", maps.Equal(e.Annotations, oldest.Annotations)},
+	} {
+		if !p.agree {
+			c.add(p.reason, p.field, oldest.Cluster, e.Cluster)
 		}
-		if sameName || sameNumber {
-			return false
+	}
+}
+
+// affine reports whether session affinity means anything to both: it does not to a headless Service.
+func affine(a, b ClusterExport) bool { return a.Type != Headless && b.Type != Headless }
+
+// distribution gives a traffic distribution one name.
+func distribution(d string) string {
+	if d == PreferClose {
+		return PreferSameZone
+	}
+	return d
+}
+
+// mergeFamilies returns the oldest word on families. Exports of older daemons say nothing; if all are such, IPv4.
+func mergeFamilies(exports []ClusterExport) []Family {
+	for _, e := range exports {
+		if len(e.Families) > 0 {
+			return e.Families
 		}
 	}
-	*ports = append(*ports, p)
-	return true
+	return []Family{IPv4}
 }
 
-// conflicts collects the clusters that lost, by field.
-type conflicts struct {
-	fields   []string
-	clusters map[string][]string
+// lacksAny reports an export that traffic of one of the families cannot reach. One that says nothing is not judged.
+func (e ClusterExport) lacksAny(families []Family) bool {
+	return len(e.Families) > 0 && slices.ContainsFunc(families, func(f Family) bool { return !slices.Contains(e.Families, f) })
 }
 
-func (c *conflicts) add(field string, cluster ClusterName) {
-	if c.clusters == nil {
-		c.clusters = map[string][]string{}
-	}
-	if c.clusters[field] == nil {
-		c.fields = append(c.fields, field)
-	}
-	c.clusters[field] = append(c.clusters[field], string(cluster))
+// portUnion is the union of the exports' ports, with the cluster from which each comes.
+type portUnion struct {
+	ports  []ServicePort
+	owners []ClusterName
 }
 
-func (c *conflicts) problems(oldest ClusterExport, total int) (ps []Problem) {
-	for _, f := range c.fields {
-		who := c.clusters[f]
-		ps = append(ps, Problem{
-			Object: "ServiceExport " + oldest.Service.String(),
-			Field:  f,
-			Message: fmt.Sprintf("%d/%d clusters disagree (%s); the oldest export, of %s, is in force",
-				len(who), total, strings.Join(who, ", "), oldest.Cluster),
-			Try:     "make the Services agree in every exporting cluster",
-			Warning: true,
-		})
+// merge adds an export's ports, but those whose name or number an older export uses otherwise: a conflict each.
+// It reports whether there was one.
+func (u *portUnion) merge(e ClusterExport, found *conflicts) (clash bool) {
+	for _, p := range e.Ports {
+		i := slices.IndexFunc(u.ports, func(q ServicePort) bool { return q.Name == p.Name })
+		if i < 0 {
+			i = slices.IndexFunc(u.ports, func(q ServicePort) bool { return q.Proto == p.Proto && q.Port == p.Port })
+		}
+		switch {
+		case i < 0:
+			u.ports, u.owners = append(u.ports, p), append(u.owners, e.Cluster)
+		case u.ports[i] == p:
+		case u.ports[i].Is(p):
+			clash = true
+			found.add(reasonPort, fieldPorts+"["+p.String()+"].appProtocol", u.owners[i], e.Cluster)
+		default:
+			clash = true
+			found.add(reasonPort, fieldPorts+"["+p.String()+"]", u.owners[i], e.Cluster)
+		}
 	}
-	return ps
+	return clash
+}
+
+// samePorts compares two lists as sets.
+func samePorts(a, b []ServicePort) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(p ServicePort) bool { return !slices.Contains(b, p) })
 }

@@ -34,7 +34,7 @@ func TestMerge(t *testing.T) {
 	}{
 		{"one", []clustermesh.ClusterExport{export("a", 1, http)}, "[http:80/TCP]", "[a]", ""},
 		{"agreeing", []clustermesh.ClusterExport{export("b", 2, http), export("a", 1, http)}, "[http:80/TCP]", "[a b]", ""},
-		{"ports are a union", []clustermesh.ClusterExport{export("b", 2, dns), export("a", 1, http)}, "[http:80/TCP dns:53/UDP]", "[a b]", ""},
+		{"ports are a union", []clustermesh.ClusterExport{export("b", 2, dns), export("a", 1, http)}, "[http:80/TCP dns:53/UDP]", "[a b]", "ports: 1/2 clusters disagree (b); with a on the ports; the import has all"},
 		{"same name, other number", []clustermesh.ClusterExport{export("a", 1, http), export("b", 2, port("http", l4.TCP, 81))},
 			"[http:80/TCP]", "[a b]", "ports[http:81/TCP]: 1/2 clusters disagree (b); the oldest export, of a"},
 		{"same number, other name", []clustermesh.ClusterExport{export("a", 1, http), export("b", 2, port("web", l4.TCP, 80))},

@@ -1,0 +1,77 @@
+package clustermesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Reasons of conflicts: the MCS API's reasons for the Conflict condition.
+const (
+	reasonPort           = "PortConflict"
+	reasonType           = "TypeConflict"
+	reasonAffinity       = "SessionAffinityConflict"
+	reasonAffinityConfig = "SessionAffinityConfigConflict"
+	reasonLabels         = "LabelsConflict"
+	reasonAnnotations    = "AnnotationsConflict"
+	reasonPolicy         = "InternalTrafficPolicyConflict"
+	reasonDistribution   = "TrafficDistributionConflict"
+	reasonFamily         = "IPFamilyConflict"
+)
+
+// fieldPorts is the Field of a Conflict about the whole set of ports.
+const fieldPorts = "ports"
+
+// Conflict is one property of a service in which its exports disagree (KEP-1645 "conflict resolution").
+type Conflict struct {
+	// Reason is the MCS API's reason for the Conflict condition: "PortConflict", "TypeConflict", ...
+	Reason string `json:"reason"`
+	// Field is the property: "type", "sessionAffinity", "ports[http:81/TCP]" for a port whose name or number an older
+	// export uses otherwise, and "ports" where the sets of ports merely differ.
+	Field string `json:"field"`
+	// Winner is the cluster of the oldest export that has a word on the property, which is in force; Losers
+	// disagree with it.
+	Winner ClusterName   `json:"winner"`
+	Losers []ClusterName `json:"losers"`
+	// Total is the number of exporting clusters.
+	Total int `json:"total"`
+}
+
+// conflicts collects the conflicts of one service.
+type conflicts struct {
+	total int
+	list  []Conflict
+}
+
+func (c *conflicts) add(reason, field string, winner, loser ClusterName) {
+	i := slices.IndexFunc(c.list, func(x Conflict) bool { return x.Reason == reason && x.Field == field && x.Winner == winner })
+	if i < 0 {
+		i = len(c.list)
+		c.list = append(c.list, Conflict{Reason: reason, Field: field, Winner: winner, Total: c.total})
+	}
+	if x := &c.list[i]; !slices.Contains(x.Losers, loser) {
+		x.Losers = append(x.Losers, loser)
+	}
+}
+
+// problem says to people who disagrees, and what is in force.
+func (c Conflict) problem(s ServiceName) Problem {
+	who := make([]string, len(c.Losers))
+	for i, l := range c.Losers {
+		who[i] = string(l)
+	}
+	force := fmt.Sprintf("the oldest export, of %s, is in force", c.Winner)
+	switch {
+	case c.Field == fieldPorts:
+		force = fmt.Sprintf("with %s on the ports; the import has all, and each reaches only the clusters that have it", c.Winner)
+	case c.Reason == reasonFamily:
+		force = fmt.Sprintf("the families of the oldest export, of %s, are in force, and not each of them reaches these clusters", c.Winner)
+	}
+	return Problem{
+		Object:  "ServiceExport " + s.String(),
+		Field:   c.Field,
+		Message: fmt.Sprintf("%d/%d clusters disagree (%s); %s", len(c.Losers), c.Total, strings.Join(who, ", "), force),
+		Try:     "make the Services agree in every exporting cluster",
+		Warning: true,
+	}
+}
