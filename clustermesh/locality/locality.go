@@ -6,8 +6,8 @@
 package locality
 
 import (
-	"fmt"
 	"net/netip"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 )
@@ -69,6 +69,7 @@ type Verdict struct {
 	Weight uint32
 	// Reason is a short phrase for people.
 	Reason string
+	rank   rank
 }
 
 // Choice is the decision for one frontend: a verdict per candidate, in the order given.
@@ -80,54 +81,52 @@ type Choice struct {
 
 // Select picks the endpoints for new connections:
 //
-//   - barred endpoints and those of dead nodes are never used;
+//   - barred endpoints, those of dead nodes and those that the preference excludes are never used;
 //   - the nearest tier with a ready endpoint carries all traffic, equally per endpoint;
 //   - when nothing is ready anywhere, endpoints that still serve while they terminate are used in the
 //     same way (KEP-1669).
 //
-// There is no fallback inside a tier: falling back is choosing a farther tier.
-func Select(self Self, candidates []Candidate) Choice {
-	usable := Candidate.ready
-	if !anyOf(candidates, usable) {
-		usable = Candidate.serving
-	}
+// What is near the preference decides. There is no fallback inside a tier: falling back is choosing a farther tier.
+func Select(self Self, candidates []Candidate, prefer Preference) Choice {
 	c := Choice{Tier: None, Verdicts: make([]Verdict, len(candidates))}
 	for i, cand := range candidates {
-		t := self.tier(cand)
-		c.Verdicts[i] = Verdict{Candidate: cand, Tier: t}
-		if usable(cand) {
-			c.Tier = min(c.Tier, t)
+		if cand.Barred == "" {
+			cand.Barred = prefer.excludes(self, &cand)
+		}
+		c.Verdicts[i].Candidate = cand
+	}
+	usable := (*Candidate).ready
+	if !slices.ContainsFunc(c.Verdicts, func(v Verdict) bool { return v.Candidate.ready() }) {
+		usable = (*Candidate).serving
+	}
+	used := noRank
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		v.rank, v.Tier = prefer.place(self, &v.Candidate)
+		if usable(&v.Candidate) && v.rank < used {
+			used, c.Tier = v.rank, v.Tier
 		}
 	}
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
-		if usable(v.Candidate) && v.Tier == c.Tier {
+		if usable(&v.Candidate) && v.rank == used {
 			v.Weight = 1
 		}
-		v.Reason = reason(*v, c.Tier)
+		v.Reason = reason(v, c.Tier, prefer)
 	}
 	return c
 }
 
-func (c Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
-func (c Candidate) ready() bool   { return c.allowed() && c.Ready && !c.Terminating }
-func (c Candidate) serving() bool { return c.allowed() && c.Serving && c.Terminating }
+func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
+func (c *Candidate) ready() bool   { return c.allowed() && c.Ready && !c.Terminating }
+func (c *Candidate) serving() bool { return c.allowed() && c.Serving && c.Terminating }
 
-func anyOf(cs []Candidate, f func(Candidate) bool) bool {
-	for _, c := range cs {
-		if f(c) {
-			return true
-		}
-	}
-	return false
-}
-
-// tier measures the distance to a candidate. Empty labels match nothing: two unlabelled nodes are not in
+// tier measures the distance to a candidate on the ladder. Empty labels match nothing: two unlabelled nodes are not in
 // one zone.
-func (s Self) tier(c Candidate) Tier {
+func (s Self) tier(c *Candidate, p Preference) Tier {
 	sameRegion := c.Locality.Region != "" && c.Locality.Region == s.Locality.Region
 	switch {
-	case c.Cluster == s.Cluster && c.Node != "" && c.Node == s.Node:
+	case c.Cluster == s.Cluster && c.Node != "" && c.Node == s.Node && !p.nodeless():
 		return Node
 	case c.Contact == clustermesh.Silent:
 		return Unreachable
@@ -142,7 +141,7 @@ func (s Self) tier(c Candidate) Tier {
 	return ClusterSet
 }
 
-func reason(v Verdict, used Tier) string {
+func reason(v *Verdict, used Tier, prefer Preference) string {
 	switch {
 	case v.Barred != "":
 		return v.Barred
@@ -153,7 +152,7 @@ func reason(v Verdict, used Tier) string {
 	case v.Weight > 0 && v.Tier == Unreachable:
 		return "node does not answer, but nothing else is ready"
 	case v.Weight > 0:
-		return "ready, in the nearest tier" + stale(v)
+		return prefer.words() + stale(v)
 	case v.Terminating:
 		return "terminating: no new connections"
 	case !v.Ready:
@@ -161,11 +160,11 @@ func reason(v Verdict, used Tier) string {
 	case v.Tier == Unreachable:
 		return "standby: its node does not answer, ranked last"
 	}
-	return fmt.Sprintf("standby: tier %s carries everything%s", used, stale(v))
+	return prefer.standby(v.rank, used) + stale(v)
 }
 
 // stale marks an endpoint whose record may be old.
-func stale(v Verdict) string {
+func stale(v *Verdict) string {
 	switch v.Contact {
 	case clustermesh.Held:
 		return " (held: its node is not heard)"

@@ -58,7 +58,7 @@ func TestSelect(t *testing.T) {
 		{"barred is never used", []locality.Candidate{cand("a", "n1", "r1", "z1", func(c *locality.Candidate) { c.Barred = "no" }), far}, locality.ClusterSet, []int{1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := locality.Select(self, tc.in)
+			got := locality.Select(self, tc.in, locality.Preference{})
 			if got.Tier != tc.tier {
 				t.Errorf("tier %v, want %v", got.Tier, tc.tier)
 			}
@@ -80,7 +80,7 @@ func TestSelect(t *testing.T) {
 
 // A choice is empty only when nothing may be used, and weight never goes to what may not be.
 func TestSelectProperties(t *testing.T) {
-	name := rapid.SampledFrom([]string{"", "a", "b"})
+	name := rapid.SampledFrom([]string{"", "a", "b", "n1"})
 	gen := rapid.Custom(func(t *rapid.T) locality.Candidate {
 		return locality.Candidate{
 			Cluster:  clustermesh.ClusterName(name.Draw(t, "cluster")),
@@ -93,12 +93,23 @@ func TestSelectProperties(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SliceOf(gen).Draw(t, "candidates")
-		got := locality.Select(self, in)
+		prefer := locality.Preference{
+			LocalOnly:    rapid.Bool().Draw(t, "local only"),
+			Distribution: rapid.SampledFrom([]string{"", "PreferSameNode", "PreferSameZone", "PreferClose", "other"}).Draw(t, "distribution"),
+			Affinity:     rapid.SampledFrom([]clustermesh.GlobalAffinity{"", "none", "local", "remote", "other"}).Draw(t, "affinity"),
+		}
+		got := locality.Select(self, in, prefer)
 		total, possible := uint32(0), false
 		for i, v := range got.Verdicts {
 			total += v.Weight
 			if v.Weight > 0 && (v.Dead || (!v.Ready && !v.Terminating) || v.Tier != got.Tier) {
 				t.Fatalf("candidate %d in use: %+v", i, v)
+			}
+			if prefer.LocalOnly && (v.Cluster != "a" || v.Node != "n1") {
+				if v.Weight > 0 {
+					t.Fatalf("candidate %d is not of this node: %+v", i, v)
+				}
+				continue
 			}
 			possible = possible || !in[i].Dead && (in[i].Ready && !in[i].Terminating || in[i].Serving && in[i].Terminating)
 		}

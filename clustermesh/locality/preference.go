@@ -1,0 +1,111 @@
+package locality
+
+import (
+	"fmt"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Preference is what a service asks of the choice. The zero value is the ladder of tiers: node, zone, region,
+// cluster, clusterset.
+type Preference struct {
+	// LocalOnly is internalTrafficPolicy Local: only endpoints of the own node. Where no node decides (Self.Node is
+	// empty) it is those of the own cluster, whose nodes then each use their own.
+	LocalOnly bool
+	// Distribution is a Service's trafficDistribution. PreferSameZone makes the node no nearer than its zone;
+	// PreferSameNode is the ladder, since that begins with the node; others say nothing.
+	Distribution string
+	// Affinity puts one side, the own cluster or all others, before the other. Without a Distribution, all endpoints
+	// of a side are alike, as in Cilium.
+	Affinity clustermesh.GlobalAffinity
+}
+
+// rank orders places; candidates of the lowest rank that is usable share the traffic: by side, then tier, and those
+// that do not answer last of all.
+type rank uint8
+
+const (
+	secondSide rank = rank(None)
+	lastRank   rank = 2 * secondSide
+	noRank     rank = lastRank + 1
+)
+
+// place returns where a candidate stands in the order of choice.
+func (p Preference) place(s Self, c *Candidate) (rank, Tier) {
+	tier := s.tier(c, p)
+	if tier == Unreachable {
+		return lastRank, tier
+	}
+	own := c.Cluster == s.Cluster
+	if p.flat() {
+		tier = ClusterSet
+		if own && p.Affinity != clustermesh.AffinityNone {
+			tier = Cluster
+		}
+	}
+	r := rank(tier)
+	if p.Affinity == clustermesh.AffinityLocal && !own || p.Affinity == clustermesh.AffinityRemote && own {
+		r += secondSide
+	}
+	return r, tier
+}
+
+// flat reports that endpoints are told apart by side only.
+func (p Preference) flat() bool {
+	switch p.Affinity {
+	case clustermesh.AffinityNone, clustermesh.AffinityLocal, clustermesh.AffinityRemote:
+		return !p.ladder()
+	}
+	return false
+}
+
+// ladder reports a trafficDistribution that is known.
+func (p Preference) ladder() bool {
+	return p.Distribution == clustermesh.PreferSameNode || p.nodeless()
+}
+
+// nodeless reports that the own node is no nearer than the rest of its zone.
+func (p Preference) nodeless() bool {
+	return p.Distribution == clustermesh.PreferSameZone || p.Distribution == clustermesh.PreferClose
+}
+
+// excludes says why a candidate may not be used at all, empty if it may.
+func (p Preference) excludes(s Self, c *Candidate) string {
+	switch {
+	case !p.LocalOnly:
+		return ""
+	case s.Node == "" && c.Cluster != s.Cluster:
+		return "internalTrafficPolicy Local: only the own cluster's nodes may use it"
+	case s.Node != "" && (c.Cluster != s.Cluster || c.Node != s.Node):
+		return "internalTrafficPolicy Local: not on this node"
+	}
+	return ""
+}
+
+// words says for people what made an endpoint the one to use.
+func (p Preference) words() string {
+	switch {
+	case p.LocalOnly:
+		return "ready, on this node (internalTrafficPolicy Local)"
+	case p.Affinity == clustermesh.AffinityNone && p.flat():
+		return "ready; affinity none: all clusters alike"
+	case p.Affinity == clustermesh.AffinityLocal:
+		return "ready; affinity local: the own cluster first"
+	case p.Affinity == clustermesh.AffinityRemote:
+		return "ready; affinity remote: other clusters first"
+	case p.ladder():
+		return "ready, in the nearest tier (trafficDistribution " + p.Distribution + ")"
+	}
+	return "ready, in the nearest tier"
+}
+
+// standby says for people what carries the traffic instead of an endpoint of this rank.
+func (p Preference) standby(r rank, used Tier) string {
+	switch {
+	case r < secondSide:
+		return fmt.Sprintf("standby: tier %s carries everything", used)
+	case p.Affinity == clustermesh.AffinityLocal:
+		return "standby: affinity local, the own cluster carries everything"
+	}
+	return "standby: affinity remote, other clusters carry everything"
+}
