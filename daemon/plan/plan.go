@@ -6,6 +6,7 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -28,8 +29,11 @@ func (s Self) Origin() clustermesh.Origin {
 
 // Config is what a plan depends on besides the state.
 type Config struct {
-	// CIDRs are the ranges for ClusterSetIPs, at most one of each IP family.
+	// CIDRs are the ranges for ClusterSetIPs, at most one of each IP family. None where the cluster gives them out
+	// itself, by derived Services: then its Allocations are in force as they are.
 	CIDRs []netip.Prefix
+	// Barred namespaces have no imports here.
+	Barred clustermesh.Barred
 	// Mesh is false where pods of other clusters are routable without strait.
 	Mesh bool
 }
@@ -38,6 +42,8 @@ type Config struct {
 type Result struct {
 	Desired datapath.Desired
 	Imports []Import
+	// Globals are the own cluster's global services, sorted.
+	Globals []Global
 	// Allocations are the ClusterSetIPs as this node's cluster should have them: its leader publishes them.
 	Allocations []clustermesh.Allocation
 	Problems    []clustermesh.Problem
@@ -48,7 +54,20 @@ type Import struct {
 	clustermesh.Import
 	IPs       []netip.Addr
 	Frontends []Frontend
-	// Endpoints are all endpoints of all exporting clusters, for DNS names of headless services.
+	// Endpoints are all endpoints of all exporting clusters, for DNS names of headless services; an address once per
+	// cluster.
+	Endpoints []Endpoint
+	// Exports are what the import is made of.
+	Exports []clustermesh.ClusterExport
+}
+
+// Global is a global service of the own cluster with, per address and port, the choice of endpoints.
+type Global struct {
+	clustermesh.Global
+	// Sharers are the other clusters whose endpoints it may use, sorted.
+	Sharers   []clustermesh.ClusterName
+	Frontends []Frontend
+	// Endpoints are the own cluster's and those of the sharers.
 	Endpoints []Endpoint
 }
 
@@ -70,10 +89,15 @@ type Endpoint struct {
 func Plan(s clustermesh.State, self Self, c Config) Result {
 	p := &planner{state: s, self: self, config: c, endpoints: endpoints(s), exports: s.Exports()}
 	var r Result
+	r.Problems = p.bar()
 	imports, problems := clustermesh.Imports(p.exports)
 	r.Problems = append(r.Problems, problems...)
+	own := p.own()
+	if len(c.CIDRs) == 0 {
+		r.Allocations = own.Allocations
+	}
 	for _, cidr := range c.CIDRs {
-		a, problems := clustermesh.Allocate(cidr, s.Records[clustermesh.Origin{Cluster: self.Cluster}].Content.Allocations, imports)
+		a, problems := clustermesh.Allocate(cidr, own.Allocations, imports)
 		r.Allocations = append(r.Allocations, a...)
 		r.Problems = append(r.Problems, problems...)
 	}
@@ -83,16 +107,43 @@ func Plan(s clustermesh.State, self Self, c Config) Result {
 		r.Imports = append(r.Imports, pi)
 		r.Problems = append(r.Problems, problems...)
 		for _, f := range pi.Frontends {
-			r.Desired.Frontends = append(r.Desired.Frontends, desired(i, f))
+			r.Desired.Frontends = append(r.Desired.Frontends, desired(i.Service, i.AffinitySeconds, f))
 		}
 	}
 	slices.SortFunc(r.Imports, func(a, b Import) int { return a.Service.Compare(b.Service) })
-	slices.SortFunc(r.Desired.Frontends, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	shared := p.shared()
+	for _, g := range own.Globals {
+		pg, problems := p.global(g, shared[g.Service])
+		r.Globals = append(r.Globals, pg)
+		r.Problems = append(r.Problems, problems...)
+		for _, f := range pg.Frontends {
+			r.Desired.Frontends = append(r.Desired.Frontends, desired(g.Service, g.AffinitySeconds, f))
+		}
+	}
+	r.Desired.Frontends, problems = unique(r.Desired.Frontends)
+	r.Problems = append(r.Problems, problems...)
 	r.Desired.Peers, problems = p.peers()
 	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
 	r.Desired.Routes = p.routes(r.Desired.Peers)
 	r.Desired.Gone = p.gone()
 	return r
+}
+
+// unique sorts frontends. An address that two services claim would be the kernel's to decide, so the first has it.
+func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []clustermesh.Problem) {
+	slices.SortStableFunc(fs, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	for _, f := range fs {
+		if n := len(out) - 1; n >= 0 && out[n].Addr == f.Addr {
+			problems = append(problems, clustermesh.Problem{
+				Object:  "Service " + f.Service,
+				Message: fmt.Sprintf("%s is already the address of %s: not programmed for this service", f.Addr, out[n].Service),
+				Try:     "give each Service a ClusterIP of its own, outside clustersetCIDRs",
+			})
+			continue
+		}
+		out = append(out, f)
+	}
+	return out, problems
 }
 
 type planner struct {
@@ -103,12 +154,36 @@ type planner struct {
 	exports   map[clustermesh.ServiceName][]clustermesh.ClusterExport
 }
 
+// own is what the own cluster's leader says.
+func (p *planner) own() clustermesh.Content {
+	return p.state.Records[clustermesh.Origin{Cluster: p.self.Cluster}].Content
+}
+
+// bar drops the exports of namespaces that are barred here, whatever other clusters do.
+func (p *planner) bar() (problems []clustermesh.Problem) {
+	for s, es := range p.exports {
+		why := p.config.Barred.Why(s)
+		if why == "" {
+			continue
+		}
+		delete(p.exports, s)
+		problems = append(problems, clustermesh.Problem{
+			Object:  "ServiceImport " + s.String(),
+			Message: fmt.Sprintf("%s: not imported, though cluster %s exports it", why, es[0].Cluster),
+			Try:     "use another namespace, or delete the ServiceExport there",
+			Warning: true,
+		})
+	}
+	return problems
+}
+
 // inForce returns the addresses that the cluster's leader gave out. Before it has, an import has none:
 // every node of a cluster must use the same.
 func (p *planner) inForce() map[clustermesh.ServiceName][]netip.Addr {
-	ips := map[clustermesh.ServiceName][]netip.Addr{}
-	for _, a := range p.state.Records[clustermesh.Origin{Cluster: p.self.Cluster}].Content.Allocations {
-		if slices.ContainsFunc(p.config.CIDRs, func(c netip.Prefix) bool { return c.Contains(a.IP) }) {
+	own := p.own().Allocations
+	ips := make(map[clustermesh.ServiceName][]netip.Addr, len(own))
+	for _, a := range own {
+		if len(p.config.CIDRs) == 0 || slices.ContainsFunc(p.config.CIDRs, func(c netip.Prefix) bool { return c.Contains(a.IP) }) {
 			ips[a.Service] = append(ips[a.Service], a.IP)
 		}
 	}
@@ -141,8 +216,8 @@ func (p *planner) gone() []netip.Addr {
 	return slices.Compact(out)
 }
 
-func desired(i clustermesh.Import, f Frontend) datapath.Frontend {
-	d := datapath.Frontend{Addr: f.Addr, Service: i.Service.String(), AffinitySeconds: i.AffinitySeconds}
+func desired(s clustermesh.ServiceName, affinitySeconds uint32, f Frontend) datapath.Frontend {
+	d := datapath.Frontend{Addr: f.Addr, Service: s.String(), AffinitySeconds: affinitySeconds}
 	for _, v := range f.Choice.Verdicts {
 		if v.Weight > 0 {
 			d.Backends = append(d.Backends, datapath.Backend{IP: v.Addr.Addr(), Port: v.Addr.Port(), Weight: v.Weight})
