@@ -137,6 +137,10 @@ func readPorts(ports []corev1.ServicePort, o *objectReport) (out []clustermesh.S
 			continue
 		}
 		port := clustermesh.ServicePort{Name: p.Name, Proto: proto, Port: uint16(p.Port), AppProtocol: deref(p.AppProtocol, "")}
+		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
+			o.problem(field("appProtocol"), fmt.Sprintf("%q is no application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
+			port.AppProtocol = ""
+		}
 		if same := slices.IndexFunc(out, func(q clustermesh.ServicePort) bool {
 			return q.Name == port.Name || q.Proto == port.Proto && q.Port == port.Port
 		}); same >= 0 {

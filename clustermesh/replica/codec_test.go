@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/netip"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
@@ -38,8 +40,13 @@ func leaderRecord() clustermesh.Record {
 		Origin: clustermesh.Origin{Cluster: "us-east"}, Stamp: clustermesh.Stamp{Epoch: 9, Version: 1},
 		Content: clustermesh.Content{
 			Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Created: 1, AffinitySeconds: 2,
-				Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80, AppProtocol: "http"}}}},
+				Ports:                 []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80, AppProtocol: "http"}},
+				InternalTrafficPolicy: "Cluster", TrafficDistribution: "PreferSameZone", Families: []clustermesh.Family{clustermesh.IPv6, clustermesh.IPv4},
+				Labels: map[string]string{"a/b": "c"}, Annotations: map[string]string{"note": "any text, ä"}}},
 			Allocations: []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.0.0.1")}},
+			Globals: []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}},
+				IPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}, Shared: true,
+				Affinity: clustermesh.AffinityLocal, AffinitySeconds: 3, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferSameNode"}},
 		},
 	}
 }
@@ -113,6 +120,53 @@ func TestUnknownFieldsPass(t *testing.T) {
 	}
 }
 
+// What a leader says is bounded: it ends in API objects and kernel maps of every cluster.
+func TestValidateServices(t *testing.T) {
+	many := map[string]string{}
+	for i := range 129 {
+		many["k"+strconv.Itoa(i)] = ""
+	}
+	export := func(f func(*clustermesh.Export)) func(*clustermesh.Content) {
+		return func(c *clustermesh.Content) { f(&c.Exports[0]) }
+	}
+	global := func(f func(*clustermesh.Global)) func(*clustermesh.Content) {
+		return func(c *clustermesh.Content) { f(&c.Globals[0]) }
+	}
+	for name, change := range map[string]func(*clustermesh.Content){
+		"export without a name":      export(func(e *clustermesh.Export) { e.Service.Name = "" }),
+		"export's port zero":         export(func(e *clustermesh.Export) { e.Ports[0].Port = 0 }),
+		"export's port name":         export(func(e *clustermesh.Export) { e.Ports[0].Name = "a b" }),
+		"export's appProtocol":       export(func(e *clustermesh.Export) { e.Ports[0].AppProtocol = strings.Repeat("x", 318) }),
+		"affinity beyond a day":      export(func(e *clustermesh.Export) { e.AffinitySeconds = 86401 }),
+		"long type":                  export(func(e *clustermesh.Export) { e.Type = clustermesh.ServiceType(strings.Repeat("x", 65)) }),
+		"policy with a line break":   export(func(e *clustermesh.Export) { e.InternalTrafficPolicy = "a\nb" }),
+		"long distribution":          export(func(e *clustermesh.Export) { e.TrafficDistribution = strings.Repeat("x", 65) }),
+		"unknown family":             export(func(e *clustermesh.Export) { e.Families[0] = "IPv5" }),
+		"a family twice":             export(func(e *clustermesh.Export) { e.Families[0] = clustermesh.IPv4 }),
+		"a label without a key":      export(func(e *clustermesh.Export) { e.Labels = map[string]string{"": "x"} }),
+		"too many labels":            export(func(e *clustermesh.Export) { e.Labels = many }),
+		"annotations too long":       export(func(e *clustermesh.Export) { e.Annotations["x"] = strings.Repeat("x", 64<<10) }),
+		"global without a namespace": global(func(g *clustermesh.Global) { g.Service.Namespace = "" }),
+		"global's port zero":         global(func(g *clustermesh.Global) { g.Ports[0].Port = 0 }),
+		"three addresses":            global(func(g *clustermesh.Global) { g.IPs = append(g.IPs, g.IPs[0]) }),
+		"no address":                 global(func(g *clustermesh.Global) { g.IPs[0] = netip.Addr{} }),
+		"global's affinity":          global(func(g *clustermesh.Global) { g.Affinity = clustermesh.GlobalAffinity(strings.Repeat("x", 65)) }),
+		"global's time-out":          global(func(g *clustermesh.Global) { g.AffinitySeconds = 86401 }),
+	} {
+		rec := leaderRecord()
+		change(&rec.Content)
+		if validate(rec) == nil {
+			t.Errorf("%s: let in", name)
+		}
+	}
+	newer := leaderRecord()
+	newer.Content.Exports[0].TrafficDistribution, newer.Content.Globals[0].Affinity = "PreferMoon", "moon"
+	newer.Content.Exports[0].Ports = nil // headless without ports
+	if err := validate(newer); err != nil {
+		t.Errorf("a newer build's words: %v", err)
+	}
+}
+
 func mustMarshal(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := encMode.Marshal(v)
@@ -139,6 +193,7 @@ func TestValidate(t *testing.T) {
 		"another's endpoint": func(r *clustermesh.Record) { r.Content.Endpoints[0].Node = "n2" },
 		"claims itself":      func(r *clustermesh.Record) { r.Content.Silent[0].Origin = r.Origin },
 		"claims a cluster":   func(r *clustermesh.Record) { r.Content.Silent[0].Origin.Node = "" },
+		"globals of a node":  func(r *clustermesh.Record) { r.Content.Globals = leaderRecord().Content.Globals },
 		"node of a cluster":  func(r *clustermesh.Record) { r.Origin.Node = "" },
 	}
 	if err := validate(full()); err != nil {

@@ -37,8 +37,8 @@ func validContent(o clustermesh.Origin, c clustermesh.Content) error {
 	if o.Node == "" && (c.Node != nil || len(c.Silent) > 0) {
 		errs = append(errs, errors.New("a cluster's own record has no node and no silent"))
 	}
-	if o.Node != "" && len(c.Exports)+len(c.Allocations) > 0 {
-		errs = append(errs, errors.New("a node's record has no exports and no allocations: its leader writes them"))
+	if o.Node != "" && len(c.Exports)+len(c.Allocations)+len(c.Globals) > 0 {
+		errs = append(errs, errors.New("a node's record has no exports, globals or allocations: its leader writes them"))
 	}
 	if c.Node != nil {
 		check("node", 0, validNode(o, *c.Node))
@@ -47,7 +47,10 @@ func validContent(o clustermesh.Origin, c clustermesh.Content) error {
 		check("endpoints", i, validEndpoint(o, e))
 	}
 	for i, e := range c.Exports {
-		check("exports", i, validService(e.Service))
+		check("exports", i, validExport(e))
+	}
+	for i, g := range c.Globals {
+		check("globals", i, validGlobal(g))
 	}
 	for i, a := range c.Allocations {
 		check("allocations", i, errors.Join(validService(a.Service), validAddr(a.IP)))
@@ -110,9 +113,7 @@ func validOrigin(o clustermesh.Origin) error {
 
 // validName accepts any DNS name, and more: it only has to survive printing, splitting at "/" and logs.
 func validName(s string) bool {
-	return s != "" && len(s) <= 253 && strings.IndexFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || r == '/'
-	}) < 0
+	return s != "" && len(s) <= 253 && printable(s) && !strings.Contains(s, "/")
 }
 
 func validAddr(a netip.Addr) error {
