@@ -66,7 +66,9 @@ func Local(objs Objects) clustermesh.Local {
 		e.Families = readFamilies(l.services[e.Service], endpointsOf(out.Endpoints, e.Service))
 	}
 	if objs.Namespaces != nil {
-		out.Namespaces = slices.Compact(slices.Sorted(slices.Values(objs.Namespaces)))
+		out.Namespaces = slices.Clone(objs.Namespaces)
+		slices.Sort(out.Namespaces)
+		out.Namespaces = slices.Compact(out.Namespaces)
 	}
 	l.importProblems(objs)
 	out.Problems = clustermesh.SortProblems(l.report.problems)

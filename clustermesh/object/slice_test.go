@@ -4,6 +4,7 @@ import (
 	"math/rand"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,14 @@ func drawObjects(t *rapid.T) Objects {
 		}
 		seen[m.Namespace+m.Name] = true
 		s := &corev1.Service{ObjectMeta: m}
+		yes := rapid.SampledFrom([]string{"true", "false", "x", "TRUE"})
+		for _, key := range rapid.SliceOfN(rapid.SampledFrom(slices.Concat(globalNames, sharedNames, affinityNames)), 0, 3).Draw(t, "annotations") {
+			s.Annotations = map[string]string{globalNames[0]: yes.Draw(t, "global"), key: yes.Draw(t, "value")}
+		}
+		if rapid.Bool().Draw(t, "derived") {
+			s.Labels = map[string]string{LabelManagedBy: ManagedBy, LabelServiceImport: name.Draw(t, "import")}
+			s.Spec.ClusterIP = ip.Draw(t, "cluster IP")
+		}
 		for range rapid.IntRange(0, 3).Draw(t, "ports") {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: name.Draw(t, "port name"), Port: port.Draw(t, "port"), Protocol: proto.Draw(t, "protocol")})
 		}
@@ -188,12 +197,24 @@ func TestLocalProperties(t *testing.T) {
 		if !reflect.DeepEqual(got, again) {
 			t.Fatalf("the order of objects matters:\n%+v\n%+v", got, again)
 		}
+		offered := map[clustermesh.ServiceName]bool{}
+		for _, g := range got.Globals {
+			if offered[g.Service] || clustermesh.Barred(nil).Why(g.Service) != "" {
+				t.Fatalf("global %+v", g)
+			}
+			offered[g.Service] = true
+		}
 		exported := map[clustermesh.ServiceName]bool{}
 		for _, e := range got.Exports {
 			if exported[e.Service] || len(e.Ports) == 0 || clustermesh.Barred(nil).Why(e.Service) != "" || strings.Contains(e.Service.Name, ".") {
 				t.Fatalf("export %+v", e)
 			}
-			exported[e.Service] = true
+			exported[e.Service], offered[e.Service] = true, true
+		}
+		for _, s := range objs.Services {
+			if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); derived(s) != "" && offered[name] {
+				t.Fatalf("derived Service %s is offered", name)
+			}
 		}
 		type id struct {
 			s clustermesh.ServiceName
@@ -201,7 +222,7 @@ func TestLocalProperties(t *testing.T) {
 		}
 		seen := map[id]bool{}
 		for _, e := range got.Endpoints {
-			if !exported[e.Service] || seen[id{e.Service, e.Addr}] || !e.Addr.IsValid() {
+			if !offered[e.Service] || seen[id{e.Service, e.Addr}] || !e.Addr.IsValid() {
 				t.Fatalf("endpoint %+v", e)
 			}
 			seen[id{e.Service, e.Addr}] = true

@@ -1,0 +1,170 @@
+package object
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+)
+
+type serviceExport = mcsv1beta1.ServiceExport
+
+// The verdicts are what the conditions Valid and Ready of a ServiceExport say.
+func TestExportStatus(t *testing.T) {
+	named := func(ns, name string, edit func(*corev1.Service)) *corev1.Service {
+		return service(func(s *corev1.Service) {
+			s.Namespace, s.Name = ns, name
+			if edit != nil {
+				edit(s)
+			}
+		})
+	}
+	objs := Objects{
+		Config: Config{BarredPatterns: []string{"team-*"}},
+		Services: []*corev1.Service{named("default", "ok", nil), named("default", "kubernetes", nil), named("kube-system", "dns", nil), named("team-1", "x", nil),
+			named("default", "name", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
+			named("default", "portless", func(s *corev1.Service) { s.Spec.Ports = nil }),
+			named("default", "pods", func(s *corev1.Service) { s.Spec.Ports, s.Spec.ClusterIP = nil, "None" })},
+		ServiceImports: []*mcsv1beta1.ServiceImport{{ObjectMeta: meta("team-2", "y")}, {ObjectMeta: meta("default", "y")}},
+	}
+	for _, n := range []string{"default/ok", "default/kubernetes", "kube-system/dns", "team-1/x", "default/name", "default/portless", "default/pods", "default/gone", "kube-system/gone"} {
+		ns, name, _ := strings.Cut(n, "/")
+		objs.Exports = append(objs.Exports, export(ns, name))
+	}
+	got := Local(objs)
+	var lines []string
+	for _, s := range got.ExportStatus {
+		lines = append(lines, fmt.Sprintf("%s valid=%v exported=%v %s: %s", s.Service, s.Valid, s.Exported, s.Reason, s.Message))
+	}
+	want := []string{
+		"default/gone valid=false exported=false NoService: there is no Service default/gone",
+		"default/kubernetes valid=true exported=false Failed: Services of the cluster itself are barred",
+		"default/name valid=false exported=false InvalidServiceType: a Service of type ExternalName cannot be exported",
+		"default/ok valid=true exported=true Valid: Service default/ok can be exported",
+		"default/pods valid=true exported=true Valid: Service default/pods can be exported",
+		"default/portless valid=true exported=false Failed: no port of Service default/portless can be used",
+		"kube-system/dns valid=true exported=false Failed: Services of the cluster itself are barred",
+		"kube-system/gone valid=false exported=false NoService: there is no Service kube-system/gone",
+		`team-1/x valid=true exported=false Failed: namespace team-1 is barred by the pattern "team-*" of the configuration`,
+	}
+	if !reflect.DeepEqual(lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	for _, e := range got.Exports {
+		if e.Service.Name == "pods" && (e.Type != clustermesh.Headless || len(e.Ports) != 0) {
+			t.Errorf("headless without ports: %+v", e)
+		}
+	}
+	if len(got.Exports) != 2 {
+		t.Errorf("exports %v", got.Exports)
+	}
+	imports := 0
+	for _, p := range got.Problems {
+		if strings.HasPrefix(p.Object, "ServiceImport ") {
+			imports++
+			if p.Object != "ServiceImport team-2/y" {
+				t.Errorf("problem %s", p)
+			}
+		}
+	}
+	if imports != 1 {
+		t.Errorf("%d problems of imports in %v", imports, got.Problems)
+	}
+}
+
+// An alias exports like a ServiceExport, has no status, and yields to a ServiceExport of the same name.
+func TestAliases(t *testing.T) {
+	other := service(func(s *corev1.Service) { s.Name = "other" })
+	e := export("default", "serve")
+	e.CreationTimestamp = metav1.NewTime(time.Unix(500, 0))
+	got := Local(Objects{Services: []*corev1.Service{service(nil), other}, Exports: []*serviceExport{e}, Aliases: []Alias{
+		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "serve", Created: time.Unix(100, 0)},
+		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "other", Created: time.Unix(300, 0)},
+		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "other", Created: time.Unix(200, 0)},
+		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "gone"},
+	}})
+	if len(got.Exports) != 2 || got.Exports[0].Created != 200 || got.Exports[1].Created != 500 {
+		t.Errorf("exports %+v", got.Exports)
+	}
+	if len(got.ExportStatus) != 1 || got.ExportStatus[0].Service.Name != "serve" {
+		t.Errorf("status %+v", got.ExportStatus)
+	}
+	check(t, "aliases", got, "warning: ServiceExport.net.gke.io default/gone: there is no Service of this name: nothing is exported; create Service default/gone, or delete the ServiceExport")
+}
+
+func TestExportProperties(t *testing.T) {
+	const s, x = "Service default/serve: ", "ServiceExport default/serve: "
+	long := map[string]string{}
+	for i := range 129 {
+		long[fmt.Sprint("k", i)] = ""
+	}
+	for _, c := range []struct {
+		what     string
+		edit     func(*corev1.Service)
+		spec     mcsv1beta1.ServiceExportSpec
+		want     string // policy distribution families labels annotations
+		problems []string
+	}{
+		{what: "families of endpoints", want: `"" "" [IPv4] map[] map[]`},
+		{what: "families of addresses", edit: func(s *corev1.Service) {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = "fd00::1", []string{"fd00::1", "10.96.0.1"}
+		},
+			want: `"" "" [IPv6 IPv4] map[] map[]`},
+		{what: "families listed", edit: func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4", "IPv6", "x"} },
+			want: `"" "" [IPv6 IPv4] map[] map[]`},
+		{what: "policies", edit: func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = ptr(corev1.ServiceInternalTrafficPolicyLocal), ptr("PreferClose")
+		}, want: `"Local" "PreferClose" [IPv4] map[] map[]`},
+		{what: "unknown policies", edit: func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = ptr(corev1.ServiceInternalTrafficPolicy("Zone")), ptr("PreferMoon")
+		}, want: `"" "" [IPv4] map[] map[]`, problems: []string{
+			s + `spec.internalTrafficPolicy: "Zone" is no traffic policy: Cluster is used; write Cluster or Local`,
+			"warning: " + s + `spec.trafficDistribution: "PreferMoon" is not known: not used; write PreferSameZone or PreferSameNode`}},
+		{what: "only exported labels leave (E7)", edit: func(s *corev1.Service) {
+			s.Labels, s.Annotations = map[string]string{"l": "1"}, map[string]string{"a": "1"}
+		},
+			spec: mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"x.io/l": "2"}, ExportedAnnotations: map[string]string{"a": "any text"}},
+			want: `"" "" [IPv4] map[x.io/l:2] map[a:any text]`},
+		{what: "labels that an API server refuses", spec: mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"a": "b c", "good": "1"}},
+			want: `"" "" [IPv4] map[good:1] map[]`, problems: []string{"…"}},
+		{what: "too many", spec: mcsv1beta1.ServiceExportSpec{ExportedAnnotations: long}, want: `"" "" [IPv4] map[] map[]`,
+			problems: []string{x + "spec.exportedAnnotations: 129 entries are more than 128: none is exported; export fewer or shorter ones"}},
+		{what: "appProtocol", edit: func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = ptr("a b") }, want: `"" "" [IPv4] map[] map[]`,
+			problems: []string{s + `spec.ports[0].appProtocol: "a b" is no application protocol: left out; write a name such as http or kubernetes.io/h2c`}},
+	} {
+		e := export("default", "serve")
+		e.Spec = c.spec
+		got := Local(Objects{Services: []*corev1.Service{service(c.edit)}, Exports: []*serviceExport{e}, EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}})
+		if len(c.problems) == 1 && c.problems[0] == "…" { // the end of its text is Kubernetes' own
+			if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0].String(), x+`spec.exportedLabels["a"]: is not valid: not exported; `) {
+				t.Errorf("%s: problems %v", c.what, got.Problems)
+			}
+		} else {
+			check(t, c.what, got, c.problems...)
+		}
+		g := got.Exports[0]
+		if s := fmt.Sprintf("%q %q %v %v %v", g.InternalTrafficPolicy, g.TrafficDistribution, g.Families, g.Labels, g.Annotations); s != c.want {
+			t.Errorf("%s: got %s, want %s", c.what, s, c.want)
+		}
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	if got := Local(Objects{}).Namespaces; got != nil {
+		t.Errorf("unknown namespaces became %v", got)
+	}
+	if got := Local(Objects{Namespaces: []string{}}).Namespaces; got == nil {
+		t.Error("no namespaces became unknown ones")
+	}
+	if got := Local(Objects{Namespaces: []string{"b", "a", "b"}}).Namespaces; !reflect.DeepEqual(got, []string{"a", "b"}) {
+		t.Errorf("namespaces %v", got)
+	}
+}
