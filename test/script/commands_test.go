@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
 )
 
 type worldKey struct{}
@@ -15,6 +16,7 @@ type worldKey struct{}
 // cluster/node; each command that shows something prints a line per item, to be compared with
 // "cmp stdout FILE".
 //
+//	derived                   ClusterSetIPs are those of derived Services, not of a range
 //	sync                      read all YAML, gossip and plan until nothing changes
 //	contact NODE OTHER WHAT   NODE observes OTHER as alive, quiet, silent or held
 //	silent NODE OTHER         NODE claims that OTHER has gone silent (silent NODE: claims nothing)
@@ -22,9 +24,12 @@ type worldKey struct{}
 //	frontends NODE            what the load balancer of NODE holds
 //	peers NODE, routes NODE   what WireGuard and the routing table should hold
 //	imports NODE              the imports with their ClusterSetIPs
-//	explain NODE SERVICE      each endpoint with tier and reason
+//	globals NODE              the cluster's global services with who shares theirs
+//	explain NODE SERVICE      each endpoint with tier and reason, of the import, then of the global service
+//	cluster NODE SERVICE      the endpoints of an import that NODE's cluster as a whole would use
 //	problems NODE             one line each, those of the source and of the plan
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"derived":   command(0, cmdDerived),
 	"sync":      command(0, cmdSync),
 	"contact":   command(3, cmdContact),
 	"silent":    command(-1, cmdSilent),
@@ -34,7 +39,9 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"peers":     command(1, cmdPeers),
 	"routes":    command(1, cmdRoutes),
 	"imports":   command(1, cmdImports),
+	"globals":   command(1, cmdGlobals),
 	"explain":   command(2, cmdExplain),
+	"cluster":   command(2, cmdCluster),
 	"problems":  command(1, cmdProblems),
 }
 
@@ -75,6 +82,11 @@ func (w *world) node(name string) (*node, error) {
 func cmdSync(w *world, _ []string) error {
 	w.read(w.clusters())
 	return w.sync()
+}
+
+func cmdDerived(w *world, _ []string) error {
+	w.cidrs = nil
+	return nil
 }
 
 func cmdContact(w *world, args []string) error {
@@ -190,20 +202,59 @@ func cmdImports(w *world, args []string) error {
 	return nil
 }
 
+func cmdGlobals(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, g := range n.result.Globals {
+		fmt.Fprintln(&w.out, g.Service, g.IPs, g.Ports, "shared by", g.Sharers)
+	}
+	return nil
+}
+
 func cmdExplain(w *world, args []string) error {
 	n, err := w.node(args[0])
 	if err != nil {
 		return err
 	}
+	var all []plan.Frontend
 	for _, i := range n.result.Imports {
-		for _, f := range i.Frontends {
-			if i.Service.String() != args[1] {
-				continue
+		if i.Service.String() == args[1] {
+			all = append(all, i.Frontends...)
+		}
+	}
+	for _, g := range n.result.Globals {
+		if g.Service.String() == args[1] {
+			all = append(all, g.Frontends...)
+		}
+	}
+	for _, f := range all {
+		fmt.Fprintf(&w.out, "%s tier %s\n", f.Port, f.Choice.Tier)
+		for _, v := range f.Choice.Verdicts {
+			fmt.Fprintf(&w.out, "  %s %s/%s %s weight %d: %s\n", v.Addr, v.Cluster, v.Node, v.Tier, v.Weight, v.Reason)
+		}
+	}
+	return nil
+}
+
+func cmdCluster(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	for _, i := range n.result.Imports {
+		if i.Service.String() != args[1] {
+			continue
+		}
+		for _, c := range plan.ForCluster(w.state(n), n.origin.Cluster, i) {
+			fmt.Fprint(&w.out, c.Port, " ", c.Family)
+			for _, v := range c.Choice.Verdicts {
+				if v.Weight > 0 {
+					fmt.Fprint(&w.out, " ", v.Addr)
+				}
 			}
-			fmt.Fprintf(&w.out, "%s tier %s\n", f.Port, f.Choice.Tier)
-			for _, v := range f.Choice.Verdicts {
-				fmt.Fprintf(&w.out, "  %s %s/%s %s weight %d: %s\n", v.Addr, v.Cluster, v.Node, v.Tier, v.Weight, v.Reason)
-			}
+			fmt.Fprintln(&w.out)
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ type world struct {
 	open  func() balancer
 	nodes map[clustermesh.Origin]*node
 	local map[clustermesh.ClusterName]clustermesh.Local
+	// cidrs are the ranges of ClusterSetIPs; none where derived Services give them out.
 	cidrs []netip.Prefix
 	out   strings.Builder // of the present command
 }
@@ -112,7 +113,11 @@ func (w *world) publish(n *node) {
 	w.deliver(n, n.replica.SetPeers(w.peers(n)))
 	w.deliver(n, n.replica.Publish(c))
 	if w.leads(n) {
-		w.deliver(n, n.replica.PublishCluster(local.ClusterContent(n.result.Allocations), 1))
+		allocations := n.result.Allocations
+		if w.cidrs == nil {
+			allocations = local.Allocations
+		}
+		w.deliver(n, n.replica.PublishCluster(local.ClusterContent(allocations), 1))
 	}
 }
 
