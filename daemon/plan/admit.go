@@ -10,27 +10,31 @@ import (
 
 // admit returns the endpoints of the clusters in offers, an address once per cluster: while a pod's address moves
 // from one record to another both list it. It reports whether two clusters list one address. Endpoints come, and
-// stay, in the order of their clusters.
-func admit(all []Endpoint, offers map[clustermesh.ClusterName][]clustermesh.ServicePort) (out []Endpoint, doubles bool) {
-	out = make([]Endpoint, 0, len(all))
-	at := make(map[netip.Addr]int, len(all))
+// stay, in the order of their clusters. The result may be a part of all.
+func (p *planner) admit(all []Endpoint, offers map[clustermesh.ClusterName][]clustermesh.ServicePort) (out []Endpoint, doubles bool) {
+	clear(p.at)
+	whole := true // out is still a part of all: mostly nothing is left out, and nothing is copied
 	for i := range all {
 		e := &all[i]
-		if _, ok := offers[e.Cluster]; !ok {
-			continue
-		}
-		j, again := at[e.Addr]
-		switch {
-		case again && out[j].Cluster == e.Cluster:
-			if !out[j].good() && e.good() {
+		_, ok := offers[e.Cluster]
+		j, again := p.at[e.Addr]
+		twin := ok && again && out[j].Cluster == e.Cluster
+		if !ok || twin {
+			if whole {
+				out, whole = append(make([]Endpoint, 0, len(all)), out...), false
+			}
+			if twin && !out[j].good() && e.good() {
 				out[j] = *e
 			}
 			continue
-		case again:
-			doubles = true
 		}
-		at[e.Addr] = len(out)
-		out = append(out, *e)
+		if whole {
+			out = all[: i+1 : i+1]
+		} else {
+			out = append(out, *e)
+		}
+		doubles = doubles || again
+		p.at[e.Addr] = len(out) - 1
 	}
 	return out, doubles
 }

@@ -53,7 +53,7 @@ func (p *planner) global(g clustermesh.Global, sharers []sharer) (Global, []clus
 		out.Sharers = append(out.Sharers, s.cluster)
 		problems = append(problems, missingPorts(d, s)...)
 	}
-	d.endpoints, d.doubles = admit(p.endpoints[g.Service], d.offers)
+	d.endpoints, d.doubles = p.admit(p.endpoints[g.Service], d.offers)
 	out.Endpoints = d.endpoints
 	var more []clustermesh.Problem
 	out.Frontends, more = p.frontends(d)

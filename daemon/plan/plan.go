@@ -87,7 +87,7 @@ type Endpoint struct {
 
 // Plan computes the plan for one node.
 func Plan(s clustermesh.State, self Self, c Config) Result {
-	p := &planner{state: s, self: self, config: c, endpoints: endpoints(s), exports: s.Exports()}
+	p := &planner{state: s, self: self, config: c, endpoints: endpoints(s), exports: s.Exports(), at: map[netip.Addr]int{}}
 	var r Result
 	r.Problems = p.bar()
 	imports, problems := clustermesh.Imports(p.exports)
@@ -152,6 +152,7 @@ type planner struct {
 	config    Config
 	endpoints map[clustermesh.ServiceName][]Endpoint
 	exports   map[clustermesh.ServiceName][]clustermesh.ClusterExport
+	at        map[netip.Addr]int // of admit, kept to be used again
 }
 
 // own is what the own cluster's leader says.
@@ -190,13 +191,22 @@ func (p *planner) inForce() map[clustermesh.ServiceName][]netip.Addr {
 	return ips
 }
 
-// endpoints gathers the endpoints of all origins by service, in a stable order.
+// endpoints gathers the endpoints of all origins by service, in a stable order. Records have a service's endpoints
+// in a row, so that it is looked up once per row.
 func endpoints(s clustermesh.State) map[clustermesh.ServiceName][]Endpoint {
 	out := map[clustermesh.ServiceName][]Endpoint{}
 	for _, o := range s.Origins() {
 		dead := o.Node != "" && s.Dead(o)
-		for _, e := range s.Records[o].Content.Endpoints {
-			out[e.Service] = append(out[e.Service], Endpoint{e, o.Cluster, dead})
+		for rest := s.Records[o].Content.Endpoints; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && rest[n].Service == rest[0].Service {
+				n++
+			}
+			es := slices.Grow(out[rest[0].Service], n)
+			for _, e := range rest[:n] {
+				es = append(es, Endpoint{e, o.Cluster, dead})
+			}
+			out[rest[0].Service], rest = es, rest[n:]
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ func (p *planner) importDemand(i clustermesh.Import, exports []clustermesh.Clust
 	for _, e := range exports {
 		d.offers[e.Cluster] = e.Ports
 	}
-	d.endpoints, d.doubles = admit(p.endpoints[i.Service], d.offers)
+	d.endpoints, d.doubles = p.admit(p.endpoints[i.Service], d.offers)
 	return d
 }
 

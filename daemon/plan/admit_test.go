@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/l4"
+)
+
+// An address counts once: per cluster the record in which it is good, of several clusters the own.
+func TestDoubleEndpoints(t *testing.T) {
+	pod := netip.MustParseAddr("10.2.1.10")
+	mirror := func(ready bool) clustermesh.Endpoint {
+		return clustermesh.Endpoint{Service: serve, Addr: pod, Ready: ready, Serving: ready, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}
+	}
+	add := func(s clustermesh.State, cluster, node string, e clustermesh.Endpoint) {
+		edit(s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = append(c.Endpoints, e) })
+	}
+	used := func(s clustermesh.State) map[string]string {
+		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		out := map[string]string{}
+		for _, v := range r.Globals[0].Frontends[0].Choice.Verdicts {
+			if v.Addr.Addr() == pod && v.Weight > 0 {
+				out[string(v.Cluster)] += v.Reason
+			}
+		}
+		for _, b := range r.Desired.Frontends[0].Backends {
+			if b.Weight != 1 {
+				t.Errorf("backend %v counts %d times", b.AddrPort(), b.Weight)
+			}
+		}
+		return out
+	}
+	s := globalset()
+	add(s, "a", "", mirror(true))
+	if got := used(s); len(got) != 1 || got["a"] == "" {
+		t.Errorf("own mirror of another cluster's pod: used for %v", got)
+	}
+	s = globalset()
+	add(s, "a", "", mirror(false))
+	if got := used(s); len(got) != 1 || got["b"] == "" {
+		t.Errorf("own mirror that is not ready: used for %v", got)
+	}
+	s = globalset()
+	add(s, "b", "", mirror(false))
+	if got := used(s); len(got) != 1 || got["b"] == "" {
+		t.Errorf("twice in one cluster, once ready: used for %v", got)
+	}
+}
+
+// What the cluster as a whole would use: its own while one is ready, by family, and before it has an address.
+func TestForCluster(t *testing.T) {
+	show := func(s clustermesh.State) string {
+		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		var out []string
+		for _, c := range plan.ForCluster(s, "a", r.Imports[0]) {
+			line := fmt.Sprint(c.Port, " ", c.Family)
+			for _, v := range c.Choice.Verdicts {
+				if v.Weight > 0 {
+					line += " " + v.Addr.Addr().String()
+				}
+			}
+			out = append(out, line)
+		}
+		return strings.Join(out, "; ")
+	}
+	without := func() clustermesh.State {
+		s := clusterset()
+		edit(s, "a", "", func(c *clustermesh.Content) { c.Allocations = nil })
+		return s
+	}
+	s := without()
+	if got := show(s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10" {
+		t.Errorf("own ready: %s", got)
+	}
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:2::10") })
+	if got := show(s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10; http:80/TCP IPv6 fd00:2::10" {
+		t.Errorf("a family of its own: %s", got)
+	}
+	edit(s, "a", "n1", unready)
+	edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
+	if got := show(s); got != "http:80/TCP IPv4 10.2.2.10 10.3.1.10 10.3.2.10; http:80/TCP IPv6 fd00:2::10" {
+		t.Errorf("own gone: %s", got)
+	}
+	edit(s, "b", "", func(c *clustermesh.Content) { c.Exports = nil })
+	edit(s, "c", "", func(c *clustermesh.Content) { c.Exports = nil })
+	if got := show(s); got != "http:80/TCP IPv4 10.1.2.10" {
+		t.Errorf("only a terminating one left (KEP-1669): %s", got)
+	}
+	s = without()
+	edit(s, "a", "", func(c *clustermesh.Content) {
+		c.Exports[0].Ports = []clustermesh.ServicePort{{Name: "http", Proto: l4.SCTP, Port: 80}}
+	})
+	edit(s, "a", "n1", func(c *clustermesh.Content) {
+		c.Endpoints[0].Ports = []clustermesh.EndpointPort{{Name: "http", Proto: l4.SCTP, Port: 8080}}
+	})
+	if got := show(s); got != "http:80/SCTP IPv4 10.1.1.10" {
+		t.Errorf("SCTP, which only a proxy serves; the younger exports' TCP port of that name conflicts: %s", got)
+	}
+}

@@ -1,0 +1,57 @@
+package plan_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+)
+
+// Imports obey the oldest export's traffic policies.
+func TestPlanPolicies(t *testing.T) {
+	oldest := func(f func(*clustermesh.Export)) clustermesh.State {
+		s := clusterset()
+		edit(s, "a", "", func(c *clustermesh.Content) { f(&c.Exports[0]) })
+		return s
+	}
+	local := oldest(func(e *clustermesh.Export) { e.InternalTrafficPolicy = "Local" })
+	if got := backends(planFor(local)); got != "10.1.1.10:8080" {
+		t.Errorf("policy Local: %s", got)
+	}
+	edit(local, "a", "n1", unready)
+	if r := planFor(local); backends(r) != "" || len(r.Desired.Frontends) != 1 {
+		t.Errorf("policy Local without an own pod: %v, want a frontend that refuses", r.Desired.Frontends)
+	}
+	zone := oldest(func(e *clustermesh.Export) { e.TrafficDistribution = "PreferSameZone" })
+	edit(zone, "b", "n2", func(c *clustermesh.Content) { c.Node.Locality = clustermesh.Locality{Region: "a", Zone: "a1"} })
+	if got := backends(planFor(zone)); got != "10.1.1.10:8080 10.2.2.10:8080" {
+		t.Errorf("PreferSameZone: %s", got)
+	}
+}
+
+// Barred namespaces have no imports here, whatever other clusters export.
+func TestPlanBarred(t *testing.T) {
+	r := plan.Plan(clusterset(), plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Barred: clustermesh.Barred{"def*"}})
+	if len(r.Imports)+len(r.Desired.Frontends)+len(r.Allocations) != 0 {
+		t.Errorf("imports %v, frontends %v", r.Imports, r.Desired.Frontends)
+	}
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), `ServiceImport default/serve: namespace default is barred by the pattern "def*"`) {
+		t.Errorf("problems %v", r.Problems)
+	}
+}
+
+// An import has the families of its endpoints where all exporters are older daemons that say none.
+func TestPlanFamiliesOfOlderPeers(t *testing.T) {
+	s := clusterset()
+	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:3::10") })
+	if got := planFor(s).Imports[0].Families; !slices.Equal(got, []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6}) {
+		t.Errorf("families %v", got)
+	}
+	edit(s, "b", "", func(c *clustermesh.Content) { c.Exports[0].Families = []clustermesh.Family{clustermesh.IPv6} })
+	if got := planFor(s).Imports[0].Families; !slices.Equal(got, []clustermesh.Family{clustermesh.IPv6}) {
+		t.Errorf("families %v: want what an export says", got)
+	}
+}
