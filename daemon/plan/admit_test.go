@@ -50,6 +50,29 @@ func TestDoubleEndpoints(t *testing.T) {
 	if got := used(s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("twice in one cluster, once ready: used for %v", got)
 	}
+	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	if n := len(r.Globals[0].Endpoints); n != 4 {
+		t.Errorf("%d endpoints of 4 pods, one of which its cluster lists twice", n)
+	}
+}
+
+// One pod behind two services counts for both.
+func TestOnePodOfTwoServices(t *testing.T) {
+	s := clusterset()
+	other := clustermesh.ServiceName{Namespace: "default", Name: "other"}
+	edit(s, "b", "", func(c *clustermesh.Content) {
+		c.Exports = append(c.Exports, clustermesh.Export{Service: other, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}})
+	})
+	edit(s, "b", "n2", func(c *clustermesh.Content) {
+		e := c.Endpoints[0]
+		e.Service = other
+		c.Endpoints = append(c.Endpoints, e)
+	})
+	for _, i := range planFor(s).Imports {
+		if want := map[clustermesh.ServiceName]int{serve: 6, other: 1}[i.Service]; len(i.Endpoints) != want {
+			t.Errorf("%s: %d endpoints, want %d", i.Service, len(i.Endpoints), want)
+		}
+	}
 }
 
 // What the cluster as a whole would use: its own while one is ready, by family, and before it has an address.
