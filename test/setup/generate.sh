@@ -13,7 +13,8 @@ clang=clang-19 # as the //go:generate lines say
 
 version() { "$clang" --version | sed -nE 's/.*clang version ([0-9.]+).*/\1/p'; }
 sources() { grep -rl --include='*.go' '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
-outputs() { find "$@" -name '*_bpfe[lb].go' -o -name '*_bpfe[lb].o' | sort; }
+# A test's objects too: bpf2go names them NAME_bpfel_test.
+outputs() { find "$@" -regextype posix-extended -regex '.*_bpfe[lb](_test)?\.(go|o)' | sort; }
 
 if ! command -v "$clang" >/dev/null; then
   if [ "${1:-}" = --check ]; then
