@@ -65,6 +65,7 @@ func (p fakePins) kernel() kernel {
 			}
 			return slices.Concat(n.byHand, n.byDaemon), nil
 		},
+		checkOptOut: func(string) error { return nil },
 		addOptOut: func(pins, cgroup string) error {
 			n, err := p.find(pins)
 			if err == nil {

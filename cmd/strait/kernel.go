@@ -7,6 +7,7 @@ import "strait.io/strait/datapath/socklb"
 type kernel struct {
 	open         func(pins string) (pinnedMaps, error)
 	optOuts      func(pins string) (cgroups []string, err error)
+	checkOptOut  func(cgroup string) error
 	addOptOut    func(pins, cgroup string) error
 	removeOptOut func(pins, cgroup string) error
 }
@@ -25,6 +26,7 @@ func realKernel() kernel {
 	return kernel{
 		open:         func(pins string) (pinnedMaps, error) { return socklb.OpenReader(pins) },
 		optOuts:      socklb.OptOuts,
+		checkOptOut:  socklb.CheckOptOut,
 		addOptOut:    socklb.AddOptOut,
 		removeOptOut: socklb.RemoveOptOut,
 	}

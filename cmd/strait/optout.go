@@ -162,6 +162,11 @@ func (a *app) changeOptOut(c *optOutChange) error {
 	if c.Processes, err = processes(c.Cgroup); err != nil {
 		return cgroupError(c.Cgroup, err)
 	}
+	if c.Action == "add" { // a dry run refuses what the change would
+		if err := a.kernel.checkOptOut(c.Cgroup); err != nil {
+			return err
+		}
+	}
 	if !c.Already {
 		c.Undo = undoOptOut(opposite, c.Cgroup, c.Pins)
 	}
