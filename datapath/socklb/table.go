@@ -59,8 +59,8 @@ type table struct {
 	counters *numbers
 	// deleted: a service was deleted since the last grace period.
 	deleted bool
-	// round numbers the diffs.
-	round uint64
+	// round numbers the diffs, settled the grace periods that were awaited.
+	round, settled uint64
 	// limits are for error messages.
 	maxFrontends, maxBackends uint32
 }
@@ -94,6 +94,7 @@ var errFull = errors.New("no room")
 // makes room. Each error names its frontend, which stays as it was; the others are not held up.
 func (t *table) reconcile(want []datapath.Frontend, prune bool) error {
 	c := t.diff(want, prune)
+	tried := t.settled
 	full, errs := t.putAll(c.put)
 	errs = append(c.errs, errs...)
 	for _, f := range c.remove {
@@ -101,11 +102,13 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) error {
 			errs = append(errs, fmt.Errorf("remove frontend %s: %w; it still answers, and is removed on the next try", name(f), err))
 		}
 	}
-	for len(full) > 0 && t.waiting() {
+	// An insert settles too: what was tried before it may find room after it.
+	for len(full) > 0 && (t.waiting() || t.settled != tried) {
 		if err := t.settle(); err != nil {
 			errs = append(errs, err)
 			break
 		}
+		tried = t.settled
 		var more []error
 		full, more = t.putAll(full)
 		errs = append(errs, more...)
@@ -300,6 +303,7 @@ func (t *table) settle() error {
 	for _, i := range t.indexes.limbo {
 		t.kernel.storeSet(i, extent{})
 	}
+	t.settled++
 	t.deleted = false
 	t.indexes.settle()
 	t.slots.settle()
