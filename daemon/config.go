@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/datapath/socklb"
 )
 
 // Config is everything that straitd can be told. It is read from YAML with unknown fields refused; the
@@ -50,9 +52,20 @@ type BPFConfig struct {
 	MaxFrontends     uint32 `json:"maxFrontends,omitempty"`
 	MaxBackends      uint32 `json:"maxBackends,omitempty"`
 	MaxSockets       uint32 `json:"maxSockets,omitempty"`
+	MaxAffinity      uint32 `json:"maxAffinity,omitempty"`
+	MaxOptOuts       uint32 `json:"maxOptOuts,omitempty"`
 	// DestroyTCP says which TCP connections to backends that are gone are closed: "never", or "gone", those
 	// to dead machines. Connected UDP sockets always are.
 	DestroyTCP string `json:"destroyTCP,omitempty"`
+}
+
+// socklb is the load balancer's own form of it; zero sizes are its defaults.
+func (b BPFConfig) socklb() socklb.Config {
+	return socklb.Config{
+		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot,
+		MaxFrontends: b.MaxFrontends, MaxBackends: b.MaxBackends, MaxSockets: b.MaxSockets,
+		MaxAffinity: b.MaxAffinity, MaxOptOuts: b.MaxOptOuts,
+	}
 }
 
 // GossipConfig is about membership and records.

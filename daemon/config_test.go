@@ -51,11 +51,14 @@ gossip: {bind: "7946", seeds: [host], keyFile: k}
 mesh: {mode: maybe, device: a-name-that-is-too-long, mtu: 100, implementation: fast, table: 254}
 dns: {listen: ["53"], upstreams: [nowhere]}
 metrics: {listen: here}
-bpf: {maxSockets: 1000}
+bpf: {pins: pins, cgroup: c, maxFrontends: 4194305, maxBackends: 16777216, maxSockets: 1000, maxAffinity: 16777217, maxOptOuts: 1048577}
 log: {level: loud, format: xml}
 `, []string{"cluster:", "source.manifest:", "stateDir:", "clustersetCIDRs[0]:", "clustersetCIDRs[1]:", "clustersetCIDRs[2]:",
 			"clustersetCIDRs[3]:", "gossip.bind:", "gossip.seeds[0]:", "mesh.mode:", "mesh.device:", "mesh.mtu:", "mesh.implementation:",
-			"mesh.table:", "dns.listen[0]:", "dns.upstreams[0]:", "metrics.listen:", "bpf.maxSockets:", "log.level:", "log.format:"}},
+			"mesh.table:", "dns.listen[0]:", "dns.upstreams[0]:", "metrics.listen:",
+			`bpf.pins: "pins" is not an absolute path`, `bpf.cgroup: "c" is not`, "bpf.maxFrontends: 4194305 is more than 4194304",
+			"bpf.maxBackends: 16777216 is more than 16777215", "bpf.maxSockets: 1000 is not a power of two",
+			"bpf.maxAffinity: 16777217 is more than 16777216", "bpf.maxOptOuts: 1048577 is more than 1048576", "log.level:", "log.format:"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "strait.yaml")

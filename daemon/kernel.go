@@ -192,7 +192,9 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caut
 	lb := k.lb
 	k.mu.Unlock()
 	if lb == nil {
-		opened, err := socklb.Open(k.socklbConfig())
+		cfg := k.config.BPF.socklb()
+		cfg.Log = k.log.With("part", "socklb")
+		opened, err := socklb.Open(cfg)
 		if err != nil {
 			return err
 		}
@@ -215,15 +217,6 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caut
 		want = datapath.Grow(have, want)
 	}
 	return lb.Reconcile(want, c == exact)
-}
-
-func (k *kernel) socklbConfig() socklb.Config {
-	b := k.config.BPF
-	return socklb.Config{
-		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot,
-		MaxFrontends: b.MaxFrontends, MaxBackends: b.MaxBackends, MaxSockets: b.MaxSockets,
-		Log: k.log.With("part", "socklb"),
-	}
 }
 
 // watch signals when somebody else changed links or routes.
@@ -260,7 +253,7 @@ func flatten(err error) []error {
 // leaves keys and state on disk.
 func CleanUp(c Config) error {
 	return errors.Join(
-		socklb.CleanUp(socklb.Config{Pins: c.BPF.Pins, Cgroup: c.BPF.Cgroup}),
+		socklb.CleanUp(c.BPF.socklb()),
 		wireguard.CleanUp(wireguard.Config{Device: c.Mesh.Device}),
 		route.CleanUp(route.Config{Device: c.Mesh.Device, Table: c.Mesh.Table}),
 	)

@@ -46,8 +46,10 @@ func (c Config) Validate() error {
 	c.validateCIDRs(&m)
 	c.validateAddresses(&m)
 	c.validateMesh(&m)
-	if n := c.BPF.MaxSockets; n&(n-1) != 0 {
-		m.add("bpf.maxSockets", "%d is not a power of two", n)
+	if err := c.BPF.socklb().Validate(); err != nil {
+		for _, e := range flatten(err) { // each begins with its field
+			m = append(m, fmt.Errorf("bpf.%w", e))
+		}
 	}
 	m.oneOf("bpf.destroyTCP", c.BPF.DestroyTCP, "never", "gone")
 	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -57,7 +59,7 @@ func (c Config) Validate() error {
 
 func (c Config) validatePaths(m *mistakes) {
 	for _, x := range []struct{ field, path string }{
-		{"stateDir", c.StateDir}, {"runDir", c.RunDir}, {"bpf.pins", c.BPF.Pins},
+		{"stateDir", c.StateDir}, {"runDir", c.RunDir},
 	} {
 		if !filepath.IsAbs(x.path) {
 			m.add(x.field, "%q is not an absolute path", x.path)

@@ -254,7 +254,8 @@ var probeDestroy = sync.OnceValue(sockdestroy.Probe)
 var mapSettings = map[string]string{
 	"services": "bpf.maxFrontends", "sets": "bpf.maxFrontends",
 	"backends": "bpf.maxBackends", socklb.BackendsRun: "bpf.maxBackends",
-	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets", "affinities": "bpf.maxSockets",
+	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets",
+	"affinities": "bpf.maxAffinity", "optouts": "bpf.maxOptOuts",
 }
 
 // softMaps may be full: affinities makes room by itself, and what finds no room in sockets goes to

@@ -223,6 +223,10 @@ func loadError(err error) error {
 	if ve := (*ebpf.VerifierError)(nil); errors.As(err, &ve) {
 		return fmt.Errorf("kernel %s refuses the programs (please report this): %w", release(), err)
 	}
+	if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.E2BIG) {
+		return fmt.Errorf("load maps and programs: %w; the kernel has not the memory for maps of these sizes: "+
+			"lower maxFrontends, maxBackends, maxSockets or maxAffinity", err)
+	}
 	return fmt.Errorf("load maps and programs: %w", permission(err))
 }
 
