@@ -21,7 +21,10 @@ type worldKey struct{}
 //	contact NODE OTHER WHAT   NODE observes OTHER as alive, quiet, silent or held
 //	silent NODE OTHER         NODE claims that OTHER has gone silent (silent NODE: claims nothing)
 //	cut CLUSTER / heal        cut a cluster off from all others / undo
-//	frontends NODE            what the load balancer of NODE holds
+//	cidrs CIDR…               the ranges of ClusterSetIPs; before the first sync
+//	maps FRONTENDS BACKENDS   the sizes of the maps of load balancers that are first looked at later
+//	desired NAME FILE         make a load balancer without a node hold what FILE says, in the form of frontends
+//	frontends NODE|NAME       what the load balancer holds
 //	peers NODE, routes NODE   what WireGuard and the routing table should hold
 //	imports NODE              the imports with their ClusterSetIPs
 //	globals NODE              the cluster's global services with who shares theirs
@@ -35,6 +38,9 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"silent":    command(-1, cmdSilent),
 	"cut":       command(1, cmdCut),
 	"heal":      command(0, cmdHeal),
+	"cidrs":     command(-1, cmdCIDRs),
+	"maps":      command(2, cmdMaps),
+	"desired":   command(2, cmdDesired),
 	"frontends": command(1, cmdFrontends),
 	"peers":     command(1, cmdPeers),
 	"routes":    command(1, cmdRoutes),
@@ -141,25 +147,6 @@ func cmdHeal(w *world, _ []string) error {
 		clear(n.contacts)
 	}
 	return w.sync()
-}
-
-func cmdFrontends(w *world, args []string) error {
-	n, err := w.node(args[0])
-	if err != nil {
-		return err
-	}
-	fs, err := w.frontends(n)
-	if err != nil {
-		return err
-	}
-	for _, f := range fs {
-		fmt.Fprint(&w.out, f.Addr, " ->")
-		for _, b := range f.Backends {
-			fmt.Fprintf(&w.out, " %s*%d", b.AddrPort(), b.Weight)
-		}
-		fmt.Fprintln(&w.out)
-	}
-	return nil
 }
 
 func cmdPeers(w *world, args []string) error {

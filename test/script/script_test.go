@@ -23,16 +23,21 @@ type balancer interface {
 	Frontends() ([]datapath.Frontend, error)
 }
 
+// sizes are those of a load balancer's maps.
+type sizes struct{ frontends, backends uint32 }
+
 func TestFake(t *testing.T) {
-	run(t, func(*testing.T) balancer { return &socklb.Fake{} })
+	run(t, func(_ *testing.T, size sizes) balancer {
+		return &socklb.Fake{MaxFrontends: size.frontends, MaxBackends: size.backends}
+	})
 }
 
 func TestKernel(t *testing.T) {
 	testutil.NeedRoot(t)
-	run(t, func(t *testing.T) balancer {
+	run(t, func(t *testing.T, size sizes) balancer {
 		lb, err := socklb.Open(socklb.Config{
 			Pins: filepath.Join(testutil.BPFFS(t), "strait"), Cgroup: testutil.Cgroup(t), AllowVirtualRoot: true,
-			MaxFrontends: 1024, MaxBackends: 4096, MaxSockets: 1024, Log: testutil.Logger(t),
+			MaxFrontends: size.frontends, MaxBackends: size.backends, MaxSockets: 1024, Log: testutil.Logger(t),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +48,7 @@ func TestKernel(t *testing.T) {
 }
 
 // run runs every script in a world of its own.
-func run(t *testing.T, open func(*testing.T) balancer) {
+func run(t *testing.T, open func(*testing.T, sizes) balancer) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
@@ -54,7 +59,7 @@ func run(t *testing.T, open func(*testing.T) balancer) {
 				Files:               []string{file},
 				RequireExplicitExec: true,
 				Setup: func(env *testscript.Env) error {
-					env.Values[worldKey{}] = newWorld(env.WorkDir, func() balancer { return open(t) })
+					env.Values[worldKey{}] = newWorld(env.WorkDir, func(size sizes) balancer { return open(t, size) })
 					return nil
 				},
 				Cmds: commands,

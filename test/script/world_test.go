@@ -20,11 +20,14 @@ import (
 // with a replica, a plan and a load balancer of its own.
 type world struct {
 	dir   string
-	open  func() balancer
+	open  func(sizes) balancer
+	size  sizes
 	nodes map[clustermesh.Origin]*node
 	local map[clustermesh.ClusterName]clustermesh.Local
 	// cidrs are the ranges of ClusterSetIPs; none where derived Services give them out.
 	cidrs []netip.Prefix
+	// alone are load balancers without a node, by name.
+	alone map[string]balancer
 	out   strings.Builder // of the present command
 }
 
@@ -39,9 +42,9 @@ type node struct {
 	err      error
 }
 
-func newWorld(dir string, open func() balancer) *world {
+func newWorld(dir string, open func(sizes) balancer) *world {
 	return &world{
-		dir: dir, open: open, nodes: map[clustermesh.Origin]*node{}, local: map[clustermesh.ClusterName]clustermesh.Local{},
+		dir: dir, open: open, size: sizes{1024, 4096}, alone: map[string]balancer{}, nodes: map[clustermesh.Origin]*node{}, local: map[clustermesh.ClusterName]clustermesh.Local{},
 		cidrs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")},
 	}
 }
@@ -189,7 +192,7 @@ func (w *world) apply() error {
 // frontends returns what the node's load balancer holds.
 func (w *world) frontends(n *node) ([]datapath.Frontend, error) {
 	if n.lb == nil {
-		n.lb = w.open()
+		n.lb = w.open(w.size)
 		n.err = n.lb.Reconcile(n.result.Desired.Frontends, true)
 	}
 	if n.err != nil {
