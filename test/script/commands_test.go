@@ -24,6 +24,8 @@ type worldKey struct{}
 //	cidrs CIDR…               the ranges of ClusterSetIPs; before the first sync
 //	maps FRONTENDS BACKENDS   the sizes of the maps of load balancers that are first looked at later
 //	desired NAME FILE         make a load balancer without a node hold what FILE says, in the form of frontends
+//	optout NAME add|remove C  opt out cgroup C, which is below the load balancer's; needs [kernel], as dial
+//	dial NAME C ADDRESS       whether a process in cgroup C, which is made, is served at ADDRESS, a UDP frontend
 //	frontends NODE|NAME       what the load balancer holds
 //	peers NODE, routes NODE   what WireGuard and the routing table should hold
 //	imports NODE              the imports with their ClusterSetIPs
@@ -41,6 +43,8 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"cidrs":     command(-1, cmdCIDRs),
 	"maps":      command(2, cmdMaps),
 	"desired":   command(2, cmdDesired),
+	"optout":    command(3, cmdOptOut),
+	"dial":      command(3, cmdDial),
 	"frontends": command(1, cmdFrontends),
 	"peers":     command(1, cmdPeers),
 	"routes":    command(1, cmdRoutes),

@@ -6,6 +6,7 @@
 package script
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,14 +28,14 @@ type balancer interface {
 type sizes struct{ frontends, backends uint32 }
 
 func TestFake(t *testing.T) {
-	run(t, func(_ *testing.T, size sizes) balancer {
+	run(t, false, func(_ *testing.T, size sizes) balancer {
 		return &socklb.Fake{MaxFrontends: size.frontends, MaxBackends: size.backends}
 	})
 }
 
 func TestKernel(t *testing.T) {
 	testutil.NeedRoot(t)
-	run(t, func(t *testing.T, size sizes) balancer {
+	run(t, true, func(t *testing.T, size sizes) balancer {
 		lb, err := socklb.Open(socklb.Config{
 			Pins: filepath.Join(testutil.BPFFS(t), "strait"), Cgroup: testutil.Cgroup(t), AllowVirtualRoot: true,
 			MaxFrontends: size.frontends, MaxBackends: size.backends, MaxSockets: 1024, Log: testutil.Logger(t),
@@ -47,20 +48,32 @@ func TestKernel(t *testing.T) {
 	})
 }
 
-// run runs every script in a world of its own.
-func run(t *testing.T, open func(*testing.T, sizes) balancer) {
+// run runs every script in a world of its own. kernel is a condition that scripts may ask for.
+func run(t *testing.T, kernel bool, open func(*testing.T, sizes) balancer) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			var inside func(func() error) error
+			if kernel {
+				inside = testutil.NetNS(t).Do
+			}
 			testscript.Run(t, testscript.Params{
 				Files:               []string{file},
 				RequireExplicitExec: true,
 				Setup: func(env *testscript.Env) error {
-					env.Values[worldKey{}] = newWorld(env.WorkDir, func(size sizes) balancer { return open(t, size) })
+					w := newWorld(env.WorkDir, func(size sizes) balancer { return open(t, size) })
+					w.inside = inside
+					env.Values[worldKey{}] = w
 					return nil
+				},
+				Condition: func(name string) (bool, error) {
+					if name != "kernel" {
+						return false, fmt.Errorf("no condition %q", name)
+					}
+					return kernel, nil
 				},
 				Cmds: commands,
 			})

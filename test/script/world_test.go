@@ -26,6 +26,8 @@ type world struct {
 	local map[clustermesh.ClusterName]clustermesh.Local
 	// cidrs are the ranges of ClusterSetIPs; none where derived Services give them out.
 	cidrs []netip.Prefix
+	// inside runs what makes sockets, where these reach nobody else.
+	inside func(func() error) error
 	// alone are load balancers without a node, by name.
 	alone map[string]balancer
 	out   strings.Builder // of the present command
