@@ -33,6 +33,7 @@ var Table = []Package{
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
 
@@ -119,19 +120,19 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest"},
-		Why:    "manifest decodes Kubernetes objects, object says what they mean: every source shares it",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs"},
+		Why:    "manifest decodes Kubernetes objects, object says what they mean, mcs says which ones there should be",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs"},
 		Why:    "as k8s.io/api",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/manifest"},
+		Owners: []string{"clustermesh/manifest", "clustermesh/mcs"},
 		Tests:  []string{"clustermesh/object"},
-		Why:    "the tests of object write Kubernetes objects, with their metadata",
+		Why:    "mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",

@@ -1,0 +1,208 @@
+package mcs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Diff returns the writes that bring one service nearer to what the view wants, in order: the import, the derived
+// Service, slices, the import's addresses and status, the export's status; what is made before what is deleted.
+// Some wait for what the API server adds (UIDs, ClusterIPs): call Diff again with the result until it returns none.
+//
+// It never touches an object that is not strait's, but for the status of exports and imports, and ips and one
+// annotation of a user's import. It deletes nothing for want of knowledge.
+func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []clustermesh.Problem) {
+	if !v.hasNamespace(name.Namespace) {
+		return nil, nil // its objects go with it
+	}
+	d := &differ{view: v, name: name, have: h, now: metav1.NewTime(now).Rfc3339Copy()}
+	d.imp, d.wanted = v.wanted(name)
+	going := h.Import != nil && h.Import.DeletionTimestamp != nil
+	switch {
+	case going: // wait: its successor needs its name
+	case d.wanted && h.Import == nil:
+		d.createImport()
+	case h.Import != nil && (d.wanted || !OurImport(h.Import)):
+		d.keep()
+	default:
+		d.prune()
+	}
+	d.exportStatus()
+	return append(d.ops, d.deletions...), d.problems
+}
+
+// differ works out the operations of one service.
+type differ struct {
+	view   View
+	name   clustermesh.ServiceName
+	have   Have
+	now    metav1.Time
+	imp    Import
+	wanted bool
+
+	ops, deletions []Op
+	problems       []clustermesh.Problem
+	// settling is set when what an operation returns is needed to go on.
+	settling bool
+}
+
+func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
+
+func (d *differ) problem(p clustermesh.Problem) { d.problems = append(d.problems, p) }
+
+// barred reports that nothing may be imported under this name: then nothing of ours stays, whoever is heard.
+func (d *differ) barred() bool { return d.view.Config.Barred.Why(d.name) != "" }
+
+// keep brings an import that is there, with what belongs to it, up to date.
+func (d *differ) keep() {
+	if d.uncertain() {
+		// A cluster that contributed is not known now: what was merged stays, or its share would be lost.
+		d.importSlices()
+		d.importStatus()
+		return
+	}
+	service := d.derivedService()
+	d.importSlices()
+	d.derivedSlices(service)
+	if d.settling {
+		return
+	}
+	d.importSpec(service)
+	if !d.settling { // the status names the generation that writing the spec makes
+		d.importStatus()
+	}
+}
+
+// uncertain reports that a cluster which contributed to the import may still export it, and is not in the view.
+func (d *differ) uncertain() bool {
+	return slices.ContainsFunc(d.have.Import.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool {
+		name := clustermesh.ClusterName(c.Cluster)
+		return d.view.Clusters[name] != Spoken && !slices.Contains(d.imp.Exporters, name)
+	}) && !d.barred()
+}
+
+// prune removes what is left of an import that nobody exports, if that is known.
+func (d *differ) prune() {
+	h := d.have
+	if h.Import == nil && len(h.Services) == 0 && len(h.Slices) == 0 {
+		return
+	}
+	if h.Import != nil && d.uncertain() {
+		d.problem(clustermesh.Problem{
+			Object:  "ServiceImport " + d.name.String(),
+			Message: fmt.Sprintf("an exporting cluster is not heard of (status.clusters: %s): kept as it is", clusterNames(h.Import.Status.Clusters)),
+			Try:     "bring that cluster back; or, if it is gone for good, delete the ServiceImport",
+			Warning: true,
+		})
+		return
+	}
+	if !d.view.complete() && !d.barred() {
+		return
+	}
+	for _, s := range h.Slices {
+		if d.barred() || d.mayDelete(s) {
+			d.deleteSlice(s)
+		}
+	}
+	for _, s := range h.Services {
+		d.deleteService(s)
+	}
+	if h.Import != nil {
+		d.deletions = append(d.deletions, Op{Verb: Delete, Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(h.Import)}})
+	}
+}
+
+// mayDelete reports that a slice which is not wanted is known to be out of date: its cluster has spoken.
+func (d *differ) mayDelete(s *discoveryv1.EndpointSlice) bool {
+	c := clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])
+	return c == "" || d.view.Clusters[c] == Spoken
+}
+
+func (d *differ) deleteSlice(s *discoveryv1.EndpointSlice) {
+	d.deletions = append(d.deletions, Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: meta(s)}})
+}
+
+func (d *differ) deleteService(s *corev1.Service) {
+	if s.DeletionTimestamp == nil {
+		d.deletions = append(d.deletions, Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: meta(s)}})
+	}
+}
+
+// importSlices brings the slices of the MCS API up to date. Those of a cluster that is not heard stay as they
+// are: what this daemon last knew of it may be older than they.
+func (d *differ) importSlices() {
+	on := d.view.Config.slicesFor(d.importType())
+	has := map[clustermesh.ClusterName]bool{}
+	stale := map[string]*discoveryv1.EndpointSlice{}
+	for _, s := range d.have.Slices {
+		c := clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])
+		if _, derived := s.Labels[discoveryv1.LabelServiceName]; derived {
+			continue
+		}
+		has[c] = true
+		if !on || d.mayDelete(s) {
+			stale[s.Name] = s
+		}
+	}
+	if on {
+		for _, set := range d.importSets() {
+			c := clustermesh.ClusterName(set.labels[mcsv1beta1.LabelSourceCluster])
+			if d.view.Clusters[c] == Spoken || !has[c] {
+				d.slices(d.slicesOf(set), stale)
+			}
+		}
+	}
+	d.deleteSlices(stale)
+}
+
+// derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil.
+func (d *differ) derivedSlices(service *corev1.Service) {
+	stale := map[string]*discoveryv1.EndpointSlice{}
+	for _, s := range d.have.Slices {
+		if _, derived := s.Labels[discoveryv1.LabelServiceName]; derived {
+			stale[s.Name] = s
+		}
+	}
+	if service != nil {
+		d.slices(d.slicesOf(d.derivedSet(service.Name, service.Spec.Ports)), stale)
+	}
+	d.deleteSlices(stale)
+}
+
+// slices writes the wanted slices that differ, new ones first: an endpoint that moves from one slice to another
+// is in both for a moment, never in none. It removes them from stale.
+func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]*discoveryv1.EndpointSlice) {
+	var later []Op
+	for _, w := range want {
+		i := slices.IndexFunc(d.have.Slices, func(s *discoveryv1.EndpointSlice) bool { return s.Name == w.Name })
+		delete(stale, w.Name)
+		if i < 0 {
+			d.do(Op{Verb: Create, Slice: w})
+		} else if !sameSlice(d.have.Slices[i], w) {
+			w.UID = d.have.Slices[i].UID
+			later = append(later, Op{Verb: Apply, Slice: w, Force: true})
+		}
+	}
+	d.ops = append(d.ops, later...)
+}
+
+func (d *differ) deleteSlices(stale map[string]*discoveryv1.EndpointSlice) {
+	for _, s := range d.have.Slices { // in an order that does not change
+		if stale[s.Name] != nil {
+			d.deleteSlice(s)
+		}
+	}
+}
+
+// meta is what an operation needs to name an object that is there.
+func meta(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
+}

@@ -1,0 +1,155 @@
+package mcs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// exportStatus writes the conditions of the cluster's own ServiceExport if they differ. One that the source has
+// not judged yet is left alone.
+func (d *differ) exportStatus() {
+	have := d.have.Export
+	e, known := d.view.Exports[d.name]
+	if have == nil || !known {
+		return
+	}
+	var want []metav1.Condition
+	for _, c := range d.exportConditions(e) {
+		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
+	}
+	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
+		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
+			return h.Type == conflict && !slices.Contains(want, h)
+		})
+	if same {
+		return
+	}
+	op := Op{Verb: ApplyStatus, Force: true, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}
+	op.Export.Status.Conditions = want
+	for _, c := range want {
+		if turned(have.Status.Conditions, c) {
+			op.Events = append(op.Events, exportEvents(have.Status.Conditions, c)...)
+		}
+	}
+	d.do(op)
+}
+
+// The types of a ServiceExport's conditions.
+const (
+	valid    = string(mcsv1beta1.ServiceExportConditionValid)
+	conflict = string(mcsv1beta1.ServiceExportConditionConflict)
+)
+
+// exportConditions are Valid, Ready and, of an export that is announced, Conflict.
+func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition {
+	judged := metav1.Condition{Type: valid, Status: metav1.ConditionFalse, Reason: e.Reason, Message: e.Message}
+	if e.Valid {
+		judged.Status, judged.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonValid)
+		judged.Message = "The Service can be exported."
+	}
+	told := metav1.Condition{
+		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionFalse,
+		Reason: string(mcsv1beta1.ServiceExportReasonFailed), Message: "Not exported: " + e.Message,
+	}
+	imp, known := d.view.Imports[d.name]
+	switch {
+	case !e.Exported:
+		return []metav1.Condition{judged, told}
+	case !known || !slices.Contains(imp.Exporters, d.view.Cluster):
+		told.Reason, told.Message = pending, "Not announced to the clusterset yet."
+		return []metav1.Condition{judged, told}
+	}
+	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
+	told.Message = "Announced to the clusterset."
+	return []metav1.Condition{judged, told, conflictCondition(imp.Import)}
+}
+
+// conflictCondition is raised on every export of a service whose exports disagree.
+func conflictCondition(i clustermesh.Import) metav1.Condition {
+	c := metav1.Condition{
+		Type: conflict, Status: metav1.ConditionFalse,
+		Reason: string(mcsv1beta1.ServiceExportReasonNoConflicts), Message: "All exporting clusters agree.",
+	}
+	if len(i.Conflicts) == 0 {
+		return c
+	}
+	var reasons, messages []string
+	for _, k := range i.Conflicts {
+		if !slices.Contains(reasons, k.Reason) {
+			reasons = append(reasons, k.Reason)
+		}
+		messages = append(messages, conflictMessage(i, k))
+	}
+	c.Status, c.Reason = metav1.ConditionTrue, strings.Join(reasons, ",")
+	c.Message = shorten(strings.Join(messages, " "), maxMessage)
+	return c
+}
+
+// maxMessage keeps messages well below the API's limit, 32768.
+const maxMessage = 4096
+
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit-len(" …")], "") + " …"
+}
+
+func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
+	what, value := conflictValue(i, k)
+	using := ""
+	if value != "" {
+		using = fmt.Sprintf("%q ", value)
+	}
+	return fmt.Sprintf("Conflicting %s. Using %sfrom oldest service export in %q. %d/%d clusters disagree.",
+		what, using, k.Winner, len(k.Losers), k.Total)
+}
+
+// conflictValue names the property in words, and the value that is in force where it is short.
+func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value string) {
+	switch mcsv1beta1.ServiceExportConditionReason(k.Reason) {
+	case mcsv1beta1.ServiceExportReasonTypeConflict:
+		return "type", string(i.Type)
+	case mcsv1beta1.ServiceExportReasonSessionAffinityConflict:
+		affinity, _ := affinity(i.AffinitySeconds)
+		return "session affinity", string(affinity)
+	case mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict:
+		return "session affinity config", fmt.Sprintf("timeoutSeconds: %d", i.AffinitySeconds)
+	case mcsv1beta1.ServiceExportReasonInternalTrafficPolicyConflict:
+		return "internal traffic policy", i.InternalTrafficPolicy
+	case mcsv1beta1.ServiceExportReasonTrafficDistributionConflict:
+		return "traffic distribution", i.TrafficDistribution
+	case mcsv1beta1.ServiceExportReasonIPFamilyConflict:
+		return "IP families", familyNames(i.Families)
+	case mcsv1beta1.ServiceExportReasonLabelsConflict:
+		return "exported labels", ""
+	case mcsv1beta1.ServiceExportReasonAnnotationsConflict:
+		return "exported annotations", ""
+	}
+	return k.Field, ""
+}
+
+// exportEvents tells of what went wrong, and of what came right; not of what always was.
+func exportEvents(have []metav1.Condition, c metav1.Condition) []Event {
+	was := slices.ContainsFunc(have, func(h metav1.Condition) bool { return h.Type == c.Type })
+	e := Event{Reason: c.Reason, Message: c.Message}
+	switch {
+	case c.Type == valid, c.Type == conflict:
+		if e.Warning = (c.Status == metav1.ConditionTrue) == (c.Type == conflict); !e.Warning && !was {
+			return nil
+		}
+	case c.Status == metav1.ConditionFalse && c.Reason == pending:
+		return nil
+	default:
+		e.Warning = c.Status == metav1.ConditionFalse
+	}
+	// An Event's reason is one word.
+	e.Reason, _, _ = strings.Cut(e.Reason, ",")
+	return []Event{e}
+}

@@ -1,0 +1,160 @@
+package mcs
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+// createImport makes the import, as yet without the addresses of a Service that is still to be made.
+func (d *differ) createImport() {
+	d.do(Op{Verb: Create, Import: d.wantImport(nil)})
+}
+
+// importType is the type that the import has or gets: a user's import says its own.
+func (d *differ) importType() clustermesh.ServiceType {
+	if d.have.Import != nil && (!OurImport(d.have.Import) || !d.wanted) {
+		return clustermesh.ServiceType(d.have.Import.Spec.Type)
+	}
+	return d.imp.Type
+}
+
+// wantImport is the import as it should be; service is the wanted derived Service, nil if there is none.
+func (d *differ) wantImport(service *corev1.Service) *mcsv1beta1.ServiceImport {
+	i := d.imp
+	out := &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.name.Namespace, Name: d.name.Name,
+			Labels: exported(i.Labels), Annotations: exported(i.Annotations),
+		},
+		Spec: mcsv1beta1.ServiceImportSpec{
+			Type:                  mcsv1beta1.ServiceImportType(i.Type),
+			Ports:                 []mcsv1beta1.ServicePort{}, // the API refuses null
+			InternalTrafficPolicy: ptr(corev1.ServiceInternalTrafficPolicy(i.InternalTrafficPolicy)),
+			TrafficDistribution:   ptr(i.TrafficDistribution),
+		},
+	}
+	out.Labels[object.LabelManagedBy] = object.ManagedBy
+	for _, p := range i.Ports {
+		out.Spec.Ports = append(out.Spec.Ports, mcsv1beta1.ServicePort{
+			Name: p.Name, Protocol: corev1.Protocol(p.Proto.String()), Port: int32(p.Port), AppProtocol: ptr(p.AppProtocol),
+		})
+	}
+	if i.Type == clustermesh.ClusterSetIP {
+		out.Spec.SessionAffinity, out.Spec.SessionAffinityConfig = affinity(i.AffinitySeconds)
+	}
+	if service != nil {
+		out.Annotations[DerivedAnnotation] = service.Name
+	}
+	out.Spec.IPs, out.Spec.IPFamilies = d.addresses(service)
+	return out
+}
+
+// exported leaves out of a user's labels or annotations the keys that say what is whose.
+func exported(m map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		if k != object.LabelManagedBy && k != DerivedAnnotation && !strings.HasPrefix(k, "strait.io/") {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func affinity(seconds uint32) (corev1.ServiceAffinity, *corev1.SessionAffinityConfig) {
+	if seconds == 0 {
+		return corev1.ServiceAffinityNone, nil
+	}
+	s := int32(seconds)
+	return corev1.ServiceAffinityClientIP, &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &s}}
+}
+
+// addresses are the import's ClusterSetIPs and families, in one order. Families are never empty: consumers
+// wait for them.
+func (d *differ) addresses(service *corev1.Service) ([]string, []corev1.IPFamily) {
+	var ips []netip.Addr
+	if d.importType() == clustermesh.ClusterSetIP {
+		if d.view.Config.derived() {
+			ips = d.clusterIPs(service)
+		} else {
+			ips = slices.Clone(d.imp.IPs)
+			slices.SortStableFunc(ips, func(a, b netip.Addr) int { return d.rank(a) - d.rank(b) })
+		}
+	}
+	var out []string
+	var families []corev1.IPFamily
+	for _, ip := range ips {
+		if f := corev1.IPFamily(clustermesh.FamilyOf(ip)); !slices.Contains(families, f) { // no family twice
+			out = append(out, ip.String())
+			families = append(families, f)
+		}
+	}
+	if len(families) > 0 {
+		return out, families
+	}
+	for _, f := range d.imp.Families {
+		families = append(families, corev1.IPFamily(f))
+	}
+	if len(families) == 0 {
+		families = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	return nil, families
+}
+
+// rank is the place of an address's family in the import.
+func (d *differ) rank(a netip.Addr) int {
+	if i := slices.Index(d.imp.Families, clustermesh.FamilyOf(a)); i >= 0 {
+		return i
+	}
+	return len(d.imp.Families)
+}
+
+// importSpec writes the import's spec and metadata if they differ. Of a user's import it writes ips and the
+// annotation, without force.
+func (d *differ) importSpec(service *corev1.Service) {
+	have := d.have.Import
+	if !OurImport(have) {
+		d.userImport(service)
+		return
+	}
+	want := d.wantImport(service)
+	if sameImport(have, want) {
+		return
+	}
+	want.UID = have.UID
+	d.settling = true
+	d.do(Op{Verb: Apply, Import: want, Force: true})
+}
+
+func (d *differ) userImport(service *corev1.Service) {
+	have := d.have.Import
+	want := &mcsv1beta1.ServiceImport{ObjectMeta: meta(have)}
+	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil {
+		want.Spec.IPs = have.Spec.IPs
+	}
+	if service != nil {
+		want.Annotations = map[string]string{DerivedAnnotation: service.Name}
+	}
+	if slices.Equal(want.Spec.IPs, have.Spec.IPs) && have.Annotations[DerivedAnnotation] == want.Annotations[DerivedAnnotation] {
+		return
+	}
+	d.settling = true
+	d.do(Op{Verb: Apply, Import: want})
+}
+
+// sameImport reports that have says what want says. Labels and annotations that others added are theirs; one of
+// the exports' that is not wanted any more is seen by who owns it, so the keys of ours are compared.
+func sameImport(have, want *mcsv1beta1.ServiceImport) bool {
+	return maps.Equal(ours(have.ManagedFields, "f:labels", have.Labels), want.Labels) &&
+		maps.Equal(ours(have.ManagedFields, "f:annotations", have.Annotations), want.Annotations) &&
+		equality.Semantic.DeepEqual(have.Spec, want.Spec)
+}

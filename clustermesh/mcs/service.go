@@ -1,0 +1,206 @@
+package mcs
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+// derivedService brings the derived Service up to date and returns it as it should be; nil if there is to be none.
+func (d *differ) derivedService() *corev1.Service {
+	name := DerivedName(d.name.Name)
+	var have *corev1.Service
+	for _, s := range d.have.Services {
+		if s.Name == name {
+			have = s
+		}
+	}
+	if !d.wantsService(have) {
+		for _, s := range d.have.Services {
+			d.deleteService(s)
+		}
+		return nil
+	}
+	want := d.wantService(name, have)
+	switch {
+	case have == nil:
+		d.foreign(name)
+		d.settling = d.have.Trouble == Trouble{}
+		d.do(Op{Verb: Create, Service: want})
+	case have.DeletionTimestamp != nil:
+		d.settling = true // wait: its successor needs its name
+	case !sameService(have, want):
+		want.UID = have.UID
+		d.settling = true
+		d.do(Op{Verb: Apply, Service: want, Force: true})
+	}
+	return want
+}
+
+// wantsService reports whether there is to be a derived Service. Once made it lives as long as the import, since
+// its ClusterIP is the import's address: an unexport alone does not take it from a user's import.
+func (d *differ) wantsService(have *corev1.Service) bool {
+	if !d.view.Config.derived() || d.importType() != clustermesh.ClusterSetIP {
+		return false
+	}
+	if !d.wanted {
+		return have != nil
+	}
+	return d.imp.Type == clustermesh.ClusterSetIP && len(d.servicePorts()) > 0
+}
+
+func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service {
+	out := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.name.Namespace, Name: name, OwnerReferences: owner(d.have.Import),
+			Labels: map[string]string{object.LabelManagedBy: object.ManagedBy, object.LabelServiceImport: d.name.Name},
+		},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: d.servicePorts()},
+	}
+	s := &out.Spec
+	if OurImport(d.have.Import) {
+		s.SessionAffinity, s.SessionAffinityConfig = affinity(d.imp.AffinitySeconds)
+		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicy(d.imp.InternalTrafficPolicy))
+		s.TrafficDistribution = ptr(d.imp.TrafficDistribution)
+	} else {
+		i := d.have.Import.Spec
+		s.SessionAffinity = cmp.Or(i.SessionAffinity, corev1.ServiceAffinityNone)
+		if s.SessionAffinity == corev1.ServiceAffinityClientIP {
+			s.SessionAffinityConfig = i.SessionAffinityConfig
+		}
+		s.InternalTrafficPolicy, s.TrafficDistribution = i.InternalTrafficPolicy, i.TrafficDistribution
+	}
+	if s.InternalTrafficPolicy == nil {
+		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster) // as the API server defaults it
+	}
+	d.setFamilies(s, have)
+	return out
+}
+
+// setFamilies asks for the import's families. A Service keeps the addresses that it has, so it may gain a
+// family but never lose one. For two families the cluster's own order is taken, and one if it has no second.
+func (d *differ) setFamilies(s *corev1.ServiceSpec, have *corev1.Service) {
+	single, prefer := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack
+	if have != nil {
+		s.IPFamilyPolicy = have.Spec.IPFamilyPolicy
+		for _, f := range d.imp.Families {
+			if !slices.Contains(have.Spec.IPFamilies, corev1.IPFamily(f)) {
+				s.IPFamilyPolicy = &prefer
+			}
+		}
+		return
+	}
+	if len(d.imp.Families) > 1 {
+		s.IPFamilyPolicy = &prefer
+		return
+	}
+	s.IPFamilyPolicy = &single
+	for _, f := range d.imp.Families {
+		s.IPFamilies = append(s.IPFamilies, corev1.IPFamily(f))
+	}
+}
+
+// servicePorts are the derived Service's ports: the import's, by a user's import its own. A Service with several
+// ports needs a name for each.
+func (d *differ) servicePorts() []corev1.ServicePort {
+	var out []corev1.ServicePort
+	add := func(name string, proto corev1.Protocol, port int32, app *string) {
+		out = append(out, corev1.ServicePort{Name: name, Protocol: cmp.Or(proto, corev1.ProtocolTCP), Port: port, AppProtocol: app})
+	}
+	if i := d.have.Import; i != nil && !OurImport(i) {
+		for _, p := range i.Spec.Ports {
+			add(p.Name, p.Protocol, p.Port, p.AppProtocol)
+		}
+	} else {
+		for _, p := range d.imp.Ports {
+			add(p.Name, corev1.Protocol(p.Proto.String()), int32(p.Port), ptr(p.AppProtocol))
+		}
+	}
+	if len(out) < 2 {
+		return out
+	}
+	taken := map[string]bool{}
+	for _, p := range out {
+		taken[p.Name] = true
+	}
+	for i := range out {
+		for n := 0; out[i].Name == ""; n++ {
+			name := fmt.Sprintf("port-%d-%s", out[i].Port, strings.ToLower(string(out[i].Protocol)))
+			if n > 0 {
+				name = fmt.Sprintf("%s-%d", name, n)
+			}
+			if !taken[name] {
+				out[i].Name, taken[name] = name, true
+			}
+		}
+	}
+	return out
+}
+
+// clusterIPs are the addresses that the API server gave the derived Service.
+func (d *differ) clusterIPs(want *corev1.Service) (out []netip.Addr) {
+	for _, s := range d.have.Services {
+		if want == nil || s.Name != want.Name || s.DeletionTimestamp != nil {
+			continue
+		}
+		for _, text := range s.Spec.ClusterIPs {
+			if ip, err := netip.ParseAddr(text); err == nil { // "None" is no address
+				out = append(out, ip)
+			}
+		}
+	}
+	return out
+}
+
+// foreign reports a Service of somebody else that has the name.
+func (d *differ) foreign(name string) {
+	if d.have.Trouble.NameTaken {
+		d.problem(clustermesh.Problem{
+			Object:  "ServiceImport " + d.name.String(),
+			Message: fmt.Sprintf("Service %s/%s is there and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
+			Try:     "rename or delete that Service",
+		})
+	}
+}
+
+// sameService compares what strait writes; what the API server fills in and what others add does not count.
+func sameService(have, want *corev1.Service) bool {
+	for k, v := range want.Labels {
+		if have.Labels[k] != v {
+			return false
+		}
+	}
+	ports := slices.Clone(have.Spec.Ports)
+	for i := range ports {
+		ports[i] = corev1.ServicePort{Name: ports[i].Name, Protocol: ports[i].Protocol, Port: ports[i].Port, AppProtocol: ports[i].AppProtocol}
+	}
+	h, w := have.Spec, want.Spec
+	return ownsAll(have.OwnerReferences, want.OwnerReferences) &&
+		samePorts(ports, w.Ports) &&
+		h.SessionAffinity == w.SessionAffinity &&
+		(w.SessionAffinityConfig == nil || equality.Semantic.DeepEqual(h.SessionAffinityConfig, w.SessionAffinityConfig)) &&
+		equality.Semantic.DeepEqual(h.InternalTrafficPolicy, w.InternalTrafficPolicy) &&
+		equality.Semantic.DeepEqual(h.TrafficDistribution, w.TrafficDistribution) &&
+		equality.Semantic.DeepEqual(h.IPFamilyPolicy, w.IPFamilyPolicy)
+}
+
+// samePorts compares ports in any order: an apply keeps the order of those that are there.
+func samePorts(a, b []corev1.ServicePort) bool {
+	sorted := func(in []corev1.ServicePort) []corev1.ServicePort {
+		in = slices.Clone(in)
+		slices.SortFunc(in, func(a, b corev1.ServicePort) int {
+			return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
+		})
+		return in
+	}
+	return equality.Semantic.DeepEqual(sorted(a), sorted(b))
+}

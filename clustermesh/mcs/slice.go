@@ -1,0 +1,220 @@
+package mcs
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+// entry is one address of a slice set, with what it listens on.
+type entry struct {
+	addr     netip.Addr
+	ports    []clustermesh.EndpointPort
+	endpoint discoveryv1.Endpoint
+}
+
+// set is a slice set: all slices with the same labels.
+type set struct {
+	labels map[string]string
+	// key tells the names of its slices from those of other sets of the service.
+	key     string
+	entries []entry
+}
+
+// importSets are the sets that list all endpoints, one for each exporting cluster: what CoreDNS reads. Never with
+// the label of Kubernetes' own services, or kube-proxy and gateways would take them for another Service's.
+func (d *differ) importSets() []set {
+	byCluster := map[clustermesh.ClusterName][]entry{}
+	for _, e := range d.imp.Endpoints {
+		byCluster[e.Cluster] = append(byCluster[e.Cluster], entry{e.Addr, e.Ports, d.endpoint(e)})
+	}
+	var out []set
+	for c, entries := range byCluster {
+		out = append(out, set{
+			labels: map[string]string{
+				mcsv1beta1.LabelServiceName:   d.name.Name,
+				mcsv1beta1.LabelSourceCluster: string(c),
+				discoveryv1.LabelManagedBy:    object.SliceManager,
+			},
+			key: "import/" + string(c), entries: entries,
+		})
+	}
+	slices.SortFunc(out, func(a, b set) int { return strings.Compare(a.key, b.key) })
+	return out
+}
+
+func (d *differ) endpoint(e Endpoint) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses:  []string{e.Addr.String()},
+		Conditions: conditions(e.Ready && !e.Dead, e.Serving && !e.Dead, e.Terminating),
+		Zone:       ptr(e.Zone), Hostname: ptr(e.Hostname),
+	}
+	if e.Cluster == d.view.Cluster { // another cluster's node may have the name of one of ours
+		out.NodeName = ptr(string(e.Node))
+	}
+	return out
+}
+
+// derivedSet lists what this cluster would use now, for kube-proxy: the Service's ports by the Service's names.
+func (d *differ) derivedSet(service string, ports []corev1.ServicePort) set {
+	entries := map[netip.Addr]*entry{}
+	for _, b := range d.imp.Backends {
+		i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool {
+			return p.Port == int32(b.Port.Port) && string(p.Protocol) == b.Port.Proto.String()
+		})
+		if i < 0 {
+			continue // a user's import that leaves this port out
+		}
+		e := entries[b.Addr.Addr()]
+		if e == nil {
+			e = &entry{addr: b.Addr.Addr(), endpoint: d.backend(b)}
+			entries[e.addr] = e
+		}
+		e.ports = append(e.ports, clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()})
+	}
+	out := set{key: "derived", labels: map[string]string{
+		discoveryv1.LabelServiceName: service,
+		discoveryv1.LabelManagedBy:   object.SliceManager,
+		object.LabelServiceImport:    d.name.Name,
+	}}
+	for _, e := range entries {
+		out.entries = append(out.entries, *e)
+	}
+	return out
+}
+
+func (d *differ) backend(b Backend) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses:  []string{b.Addr.Addr().String()},
+		Conditions: conditions(b.Ready, b.Serving, b.Terminating),
+		Zone:       ptr(b.Zone),
+	}
+	if b.Cluster == d.view.Cluster {
+		out.NodeName = ptr(string(b.Node))
+	}
+	// kube-proxy takes the preference from hints alone, which for other Services Kubernetes' controller gives.
+	switch d.imp.TrafficDistribution {
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode:
+		if b.Zone != "" {
+			out.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: b.Zone}}}
+		}
+	}
+	return out
+}
+
+func conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
+	ready = ready && !terminating
+	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
+}
+
+// slices are the objects of a set: one IP family and one list of ports each, as the API wants, and at most
+// maxEndpoints addresses.
+func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
+	type groupKey struct {
+		family clustermesh.Family
+		ports  string
+	}
+	groups := map[groupKey]map[netip.Addr]entry{}
+	for _, e := range s.entries {
+		e.ports = sortPorts(e.ports)
+		k := groupKey{clustermesh.FamilyOf(e.addr), fmt.Sprint(e.ports)}
+		if groups[k] == nil {
+			groups[k] = map[netip.Addr]entry{}
+		}
+		if old, twice := groups[k][e.addr]; !twice || better(e.endpoint, old.endpoint) {
+			groups[k][e.addr] = e
+		}
+	}
+	var out []*discoveryv1.EndpointSlice
+	for k, group := range groups {
+		addrs := make([]netip.Addr, 0, len(group))
+		for a := range group {
+			addrs = append(addrs, a)
+		}
+		for _, l := range pack(addrs, maxEndpoints) {
+			obj := &discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: d.name.Namespace, Labels: s.labels, OwnerReferences: owner(d.have.Import),
+					Name: d.name.Name + "-" + hash(d.name.Name, s.key, string(k.family), k.ports, l.id),
+				},
+				AddressType: discoveryv1.AddressType(k.family), Ports: slicePorts(group[addrs[0]].ports),
+			}
+			for _, a := range l.addrs {
+				obj.Endpoints = append(obj.Endpoints, group[a].endpoint)
+			}
+			out = append(out, obj)
+		}
+	}
+	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// better makes the choice between two reports of one address independent of their order.
+func better(a, b discoveryv1.Endpoint) bool {
+	rank := func(e discoveryv1.Endpoint) string {
+		return fmt.Sprint(*e.Conditions.Ready, *e.Conditions.Serving, !*e.Conditions.Terminating, deref(e.Hostname), deref(e.NodeName), deref(e.Zone))
+	}
+	return rank(a) > rank(b)
+}
+
+func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
+	ports = slices.Clone(ports)
+	slices.SortFunc(ports, func(a, b clustermesh.EndpointPort) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
+	})
+	return slices.Compact(ports)
+}
+
+func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
+	out := make([]discoveryv1.EndpointPort, 0, len(ports))
+	for _, p := range ports {
+		name, proto, port := p.Name, corev1.Protocol(p.Proto.String()), int32(p.Port)
+		out = append(out, discoveryv1.EndpointPort{Name: &name, Protocol: &proto, Port: &port})
+	}
+	return out
+}
+
+// sameSlice reports that have says what want says.
+func sameSlice(have, want *discoveryv1.EndpointSlice) bool {
+	for k, v := range want.Labels {
+		if have.Labels[k] != v {
+			return false
+		}
+	}
+	return have.AddressType == want.AddressType && ownsAll(have.OwnerReferences, want.OwnerReferences) &&
+		equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(have.Ports, want.Ports)
+}
+
+func ownsAll(have, want []metav1.OwnerReference) bool {
+	return !slices.ContainsFunc(want, func(w metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return h.UID == w.UID })
+	})
+}
+
+// ptr is nil for the zero value: an optional field that is not set.
+func ptr[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,135 @@
+package mcs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// importStatus writes the import's status if it differs.
+func (d *differ) importStatus() {
+	have := d.have.Import
+	want := mcsv1beta1.ServiceImportStatus{
+		EndpointSliceObjects: mcsv1beta1.EndpointSliceObjectsAbsent,
+		Clusters:             d.exporters(),
+		Conditions:           []metav1.Condition{d.date(have.Status.Conditions, have.Generation, d.importReady())},
+	}
+	if d.view.Config.slicesFor(d.importType()) {
+		want.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
+	}
+	ready := want.Conditions[0]
+	if want.EndpointSliceObjects == have.Status.EndpointSliceObjects && sameClusters(have.Status.Clusters, want.Clusters) &&
+		slices.Contains(have.Status.Conditions, ready) {
+		return
+	}
+	op := Op{
+		Verb: ApplyStatus, Force: true,
+		Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have), Status: want},
+	}
+	if turned(have.Status.Conditions, ready) {
+		op.Events = append(op.Events, Event{Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken, Reason: ready.Reason, Message: ready.Message})
+	}
+	d.do(op)
+}
+
+// exporters are the exporting clusters, and those listed before of which it is not known that they stopped.
+func (d *differ) exporters() []mcsv1beta1.ClusterStatus {
+	var out []mcsv1beta1.ClusterStatus
+	add := func(name string) {
+		if c := (mcsv1beta1.ClusterStatus{Cluster: name}); !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range d.imp.Exporters {
+		add(string(c))
+	}
+	for _, c := range d.have.Import.Status.Clusters {
+		if d.view.Clusters[clustermesh.ClusterName(c.Cluster)] != Spoken && !d.barred() {
+			add(c.Cluster)
+		}
+	}
+	sortClusters(out)
+	return out
+}
+
+func sortClusters(cs []mcsv1beta1.ClusterStatus) {
+	slices.SortFunc(cs, func(a, b mcsv1beta1.ClusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
+}
+
+func sameClusters(have, want []mcsv1beta1.ClusterStatus) bool {
+	have = slices.Clone(have)
+	sortClusters(have)
+	return slices.Equal(have, want)
+}
+
+func clusterNames(cs []mcsv1beta1.ClusterStatus) string {
+	var out []string
+	for _, c := range cs {
+		out = append(out, c.Cluster)
+	}
+	return strings.Join(out, ", ")
+}
+
+const (
+	ready   = string(mcsv1beta1.ServiceImportReasonReady)
+	pending = string(mcsv1beta1.ServiceImportReasonPending)
+)
+
+// importReady says whether the import can be used in this cluster.
+func (d *differ) importReady() metav1.Condition {
+	c := metav1.Condition{Type: string(mcsv1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: pending}
+	have := d.have.Import
+	switch {
+	case d.barred():
+		c.Message = "Nothing is imported here: " + d.view.Config.Barred.Why(d.name) + "."
+	case !d.wanted && (d.uncertain() || !d.view.complete()):
+		c.Message, c.Status = "Not all clusters of the clusterset have been heard of yet.", metav1.ConditionUnknown
+	case !d.wanted:
+		c.Message = "No cluster of the clusterset exports this service."
+	case d.importType() == clustermesh.ClusterSetIP && d.imp.Type == clustermesh.Headless:
+		c.Message = "The exported Services are headless: this import of type ClusterSetIP gets no address."
+	case d.importType() == clustermesh.Headless, len(have.Spec.IPs) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ready, "Imported from "+clusterNames(d.exporters())+"."
+	case d.have.Trouble.NameTaken:
+		c.Message = "Service " + DerivedName(d.name.Name) + ` exists and is not strait's: rename or delete it.`
+	case d.have.Trouble.FamilyNotSupported, !d.view.Config.derived():
+		c.Reason = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported)
+		c.Message = "This cluster has no ClusterSetIPs of the exported Services' IP families (" + familyNames(d.imp.Families) + ")."
+	case len(d.imp.Ports) == 0:
+		c.Message = "The exported Services have no ports."
+	default:
+		c.Message = "The derived Service has no ClusterIP yet."
+	}
+	return c
+}
+
+func familyNames(fs []clustermesh.Family) string {
+	var out []string
+	for _, f := range fs {
+		out = append(out, string(f))
+	}
+	return strings.Join(out, ", ")
+}
+
+// date gives a condition its generation and time: the time at which its status last changed.
+func (d *differ) date(have []metav1.Condition, generation int64, c metav1.Condition) metav1.Condition {
+	c.ObservedGeneration, c.LastTransitionTime = generation, d.now
+	for _, h := range have {
+		if h.Type == c.Type && h.Status == c.Status {
+			c.LastTransitionTime = h.LastTransitionTime
+		}
+	}
+	return c
+}
+
+// turned reports that a condition changed in what people should hear of.
+func turned(have []metav1.Condition, c metav1.Condition) bool {
+	return !slices.ContainsFunc(have, func(h metav1.Condition) bool {
+		return h.Type == c.Type && h.Status == c.Status && h.Reason == c.Reason
+	})
+}

@@ -1,0 +1,169 @@
+// Package mcs decides what the leader of a cluster wants in its API server: ServiceImports, derived Services,
+// EndpointSlices and the conditions of exports and imports, by the Multi-Cluster Services API (KEP-1645).
+//
+// Inputs are a View of the clusterset and, for one service, what the API server has; outputs are ordered
+// operations and Problems. Pure. It must not know how objects are read or written (package kube), nor how a View
+// is come by.
+package mcs
+
+import (
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// View is what the leader of a cluster knows and was told. A value: never changed once made.
+type View struct {
+	Cluster clustermesh.ClusterName
+	// Imports are all that any cluster exports.
+	Imports map[clustermesh.ServiceName]Import
+	// Exports are the cluster's own ServiceExports, the invalid ones as well.
+	Exports map[clustermesh.ServiceName]clustermesh.ExportStatus
+	// Namespaces are those that exist in the cluster; nil where every namespace counts as existing.
+	Namespaces map[string]bool
+	// Clusters holds every cluster of the set with what is known of it. One that is missing is Unknown.
+	Clusters map[clustermesh.ClusterName]Knowledge
+	Config   Config
+}
+
+// Knowledge is how much is known of what a cluster exports.
+type Knowledge uint8
+
+// Only of a cluster that has Spoken is absence a fact.
+const (
+	// Unknown: there is no record of what it exports.
+	Unknown Knowledge = iota
+	// Held: it is not heard; what it last said may be out of date.
+	Held
+	// Spoken: it is heard, and its record is at hand.
+	Spoken
+)
+
+// Config is what the administrator of the cluster chose.
+type Config struct {
+	ImportSlices  SliceMode
+	ClusterSetIPs IPMode
+	Barred        clustermesh.Barred
+}
+
+// SliceMode says for which imports there are EndpointSlices with the labels of the MCS API.
+type SliceMode string
+
+// The slice modes; the empty one is SlicesAll.
+const (
+	SlicesAll      SliceMode = "all"
+	SlicesHeadless SliceMode = "headless"
+	SlicesNone     SliceMode = "none"
+)
+
+// IPMode says where ClusterSetIPs come from.
+type IPMode string
+
+// The IP modes; the empty one is IPsDerived.
+const (
+	// IPsDerived: the ClusterIPs of a derived Service.
+	IPsDerived IPMode = "derived"
+	// IPsCIDR: addresses of a range of strait's own, in Import.IPs.
+	IPsCIDR IPMode = "cidr"
+)
+
+// Import is an import with its addresses and endpoints.
+type Import struct {
+	clustermesh.Import
+	// IPs are its ClusterSetIPs with IPsCIDR; not read with IPsDerived.
+	IPs []netip.Addr
+	// Endpoints are all endpoints of all exporting clusters.
+	Endpoints []Endpoint
+	// Backends are what this cluster would use now.
+	Backends []Backend
+}
+
+// Endpoint is an endpoint with the cluster that it is in, and its node's standing.
+type Endpoint struct {
+	clustermesh.Endpoint
+	Cluster clustermesh.ClusterName
+	// Dead is set when the endpoint's own cluster says that its node is dead.
+	Dead bool
+}
+
+// Backend is an endpoint that serves one port of an import.
+type Backend struct {
+	Port    clustermesh.ServicePort
+	Addr    netip.AddrPort
+	Cluster clustermesh.ClusterName
+	// Node and Zone are empty if unknown.
+	Node        clustermesh.NodeName
+	Zone        string
+	Ready       bool
+	Serving     bool
+	Terminating bool
+}
+
+// slicesFor reports whether imports of a type get EndpointSlices of the MCS API.
+func (c Config) slicesFor(t clustermesh.ServiceType) bool {
+	switch c.ImportSlices {
+	case SlicesNone:
+		return false
+	case SlicesHeadless:
+		return t == clustermesh.Headless
+	}
+	return true
+}
+
+func (c Config) derived() bool { return c.ClusterSetIPs != IPsCIDR }
+
+func (v View) hasNamespace(ns string) bool { return v.Namespaces == nil || v.Namespaces[ns] }
+
+// wanted returns the import of a name, if this cluster is to have one.
+func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
+	i, ok := v.Imports[s]
+	return i, ok && v.Config.Barred.Why(s) == ""
+}
+
+// complete reports that no cluster that is heard still has to say what it exports.
+func (v View) complete() bool {
+	for _, k := range v.Clusters {
+		if k == Unknown {
+			return false
+		}
+	}
+	return true
+}
+
+// Changed returns the services for which the two views may want different objects, sorted.
+func Changed(old, now View) []clustermesh.ServiceName {
+	all := old.Cluster != now.Cluster || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Clusters, now.Clusters)
+	out := map[clustermesh.ServiceName]bool{}
+	gather := func(v, other View) {
+		for s, i := range v.Imports {
+			j, ok := other.Imports[s]
+			if all || !ok || v.hasNamespace(s.Namespace) != other.hasNamespace(s.Namespace) || !i.equal(j) {
+				out[s] = true
+			}
+		}
+		for s, e := range v.Exports {
+			if o, ok := other.Exports[s]; all || !ok || o != e {
+				out[s] = true
+			}
+		}
+	}
+	gather(old, now)
+	gather(now, old)
+	return slices.SortedFunc(maps.Keys(out), clustermesh.ServiceName.Compare)
+}
+
+func (i Import) equal(j Import) bool {
+	return slices.Equal(i.IPs, j.IPs) && slices.Equal(i.Backends, j.Backends) &&
+		slices.EqualFunc(i.Endpoints, j.Endpoints, Endpoint.equal) && reflect.DeepEqual(i.Import, j.Import)
+}
+
+func (e Endpoint) equal(o Endpoint) bool {
+	if !slices.Equal(e.Ports, o.Ports) {
+		return false
+	}
+	e.Ports, o.Ports = nil, nil
+	return e.Cluster == o.Cluster && e.Dead == o.Dead && reflect.DeepEqual(e.Endpoint, o.Endpoint)
+}
