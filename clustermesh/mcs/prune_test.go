@@ -1,0 +1,173 @@
+package mcs
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+func TestPrune_NothingWhileAClusterIsUnknownOrHeld(t *testing.T) {
+	for name, knowledge := range map[string]map[clustermesh.ClusterName]Knowledge{
+		"held":                       {"c1": Spoken, "c2": Held},
+		"heard but without a record": {"c1": Spoken, "c2": Unknown},
+		"forgotten":                  {"c1": Spoken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2, func(e *clustermesh.Export) {
+				e.Ports = []clustermesh.ServicePort{http, {Name: "more", Proto: http.Proto, Port: 81}}
+			})).change(pod("c2", "10.2.0.1", 80)), serve)
+			before := w.imports["default/serve"]
+			for _, v := range []View{viewOf(exportOf("c1", 1)), viewOf()} {
+				v.Clusters = knowledge
+				ops := w.settle(v, serve)
+				for _, o := range ops {
+					if o.Verb == Delete {
+						t.Errorf("%s", o)
+					}
+				}
+				after := w.imports["default/serve"]
+				if len(after.Spec.Ports) != len(before.Spec.Ports) || len(after.Status.Clusters) < 1 || len(w.slices) != 2 {
+					t.Errorf("lost what it had: %+v %+v, %d slices", after.Spec, after.Status, len(w.slices))
+				}
+			}
+			_, problems := Diff(View{Cluster: "c1", Clusters: knowledge}, serve, w.have(serve), start)
+			if len(problems) != 1 || !strings.Contains(problems[0].Message, "c2") {
+				t.Errorf("problems %v", problems)
+			}
+		})
+	}
+}
+
+func TestPrune_WaitsForClustersThatNeverExported(t *testing.T) {
+	w := newWorld(t)
+	w.settle(viewOf(exportOf("c1", 1)), serve)
+	v := viewOf()
+	v.Clusters["c9"] = Unknown // it may have exported a moment ago
+	if ops := w.settle(v, serve); len(ops) != 0 {
+		t.Errorf("pruned: %v", ops)
+	}
+	v.Clusters["c9"] = Held // by what it last said, it does not
+	w.settle(v, serve)
+	if len(w.imports) != 0 {
+		t.Error("not pruned when all who can speak have")
+	}
+}
+
+func TestSlices_OfAHeldClusterStay(t *testing.T) {
+	w := newWorld(t)
+	v := viewOf(exportOf("c1", 1), exportOf("c2", 2))
+	w.settle(v.change(pod("c2", "10.2.0.1", 80)), serve)
+	v.Clusters["c2"] = Held
+	for _, o := range w.settle(v.change(pod("c2", "10.2.0.2", 80)), serve) {
+		if o.Slice != nil && o.Slice.Labels[mcsv1beta1.LabelSourceCluster] != "" {
+			t.Errorf("%s", o)
+		}
+	}
+	// Where there is none yet, what it last said is better than nothing.
+	fresh := newWorld(t)
+	fresh.settle(v.change(pod("c2", "10.2.0.2", 80)), serve)
+	if got := sources(fresh); len(got) != 1 {
+		t.Errorf("slices of %v", got)
+	}
+}
+
+func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
+	w := newWorld(t)
+	theirs := &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "serve", UID: "u", Generation: 1, Labels: map[string]string{"mine": "1"}},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: "TCP"}}},
+	}
+	w.imports["default/serve"] = theirs.DeepCopy()
+	nobody := viewOf()
+	w.settle(nobody, serve)
+	if c := condition(w.imports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Pending" || len(w.services) != 0 {
+		t.Errorf("where nobody exports: %+v, services %v", c, w.services)
+	}
+	w.settle(viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080)), serve)
+	i := w.imports["default/serve"]
+	if len(i.Spec.IPs) != 1 || i.Annotations[DerivedAnnotation] != "derived-serve" || !OurImport(i) == false ||
+		len(i.Spec.Ports) != 1 || i.Spec.Ports[0].Name != "" || i.Spec.SessionAffinity != "" {
+		t.Errorf("import %+v", i)
+	}
+	for _, s := range w.slices {
+		if s.Labels[mcsv1beta1.LabelServiceName] == "" && (*s.Ports[0].Name != "" || *s.Ports[0].Port != 8080) {
+			t.Errorf("slice of the derived Service, whose port has no name: %+v", s.Ports)
+		}
+	}
+	w.settle(nobody, serve)
+	i = w.imports["default/serve"]
+	if i == nil || len(i.Spec.IPs) != 1 || len(w.services) != 1 || len(w.slices) != 0 {
+		t.Errorf("after the unexport: import %+v, services %d, slices %d", i, len(w.services), len(w.slices))
+	}
+	for _, o := range w.writes {
+		if o.Import != nil && (o.Verb == Delete || o.Verb == Apply && (o.Force || o.Import.Spec.Type != "" || o.Import.Labels != nil)) {
+			t.Errorf("wrote too much of a user's import: %s %+v", o, o.Import)
+		}
+	}
+}
+
+func TestDerivedService_ForeignNameIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.trouble.NameTaken = true
+	v := viewOf(exportOf("c2", 1))
+	var problems []clustermesh.Problem
+	for range 3 {
+		var ops []Op
+		ops, problems = Diff(v, serve, w.have(serve), start)
+		for _, o := range ops {
+			w.apply(o)
+		}
+	}
+	c := condition(w.imports["default/serve"].Status.Conditions, "Ready")
+	if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "derived-serve") {
+		t.Errorf("Ready: %+v", c)
+	}
+	if len(problems) != 1 || problems[0].Try == "" {
+		t.Errorf("problems %v", problems)
+	}
+	// A Service that has the label but is not the one is ours too many: it goes.
+	w = newWorld(t)
+	w.services["default/stray"] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stray", UID: "s",
+		Labels: map[string]string{object.LabelManagedBy: "helm", object.LabelServiceImport: "serve"}}}
+	w.settle(v, serve)
+	if w.services["default/stray"] == nil {
+		t.Error("deleted a Service that is not ours")
+	}
+}
+
+func TestDerivedName_FitsAndTellsApart(t *testing.T) {
+	if got := DerivedName("serve"); got != "derived-serve" {
+		t.Error(got)
+	}
+	long := strings.Repeat("x", 62)
+	a, b := DerivedName(long+"a"), DerivedName(long+"b")
+	if len(a) > 63 || a == b || !strings.HasPrefix(a, DerivedPrefix) {
+		t.Errorf("%s, %s", a, b)
+	}
+	if n := DerivedName(strings.Repeat("x", 55)); len(n) != 63 || strings.Count(n, "-") != 1 {
+		t.Errorf("cut without need: %s", n)
+	}
+}
+
+func TestGoingObjectsAreWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	v := viewOf(exportOf("c2", 1))
+	w.settle(v, serve)
+	now := metav1.NewTime(start)
+	w.imports["default/serve"].DeletionTimestamp = &now
+	if ops := w.settle(v, serve); len(ops) != 0 {
+		t.Errorf("wrote to an import that is being deleted: %v", ops)
+	}
+	w.imports["default/serve"].DeletionTimestamp = nil
+	w.services["default/derived-serve"].DeletionTimestamp = &now
+	if ops := w.settle(v, serve); len(ops) != 0 {
+		t.Errorf("wrote to a Service that is being deleted: %v", ops)
+	}
+}

@@ -1,0 +1,282 @@
+package mcs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
+)
+
+var (
+	serve = clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	http  = clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
+)
+
+// world is an API server of one cluster as far as Diff can tell: it gives UIDs, ClusterIPs and generations, checks
+// preconditions, and lets fields go that an apply leaves out.
+type world struct {
+	t        failer
+	families []corev1.IPFamily // that its Services get
+	now      time.Time
+	serial   int
+	imports  map[string]*mcsv1beta1.ServiceImport
+	exports  map[string]*mcsv1beta1.ServiceExport
+	services map[string]*corev1.Service
+	slices   map[string]*discoveryv1.EndpointSlice
+	trouble  Trouble
+	writes   []Op
+}
+
+// failer is what tests and properties have in common.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func newWorld(t failer) *world {
+	return &world{
+		t: t, now: start, families: []corev1.IPFamily{corev1.IPv4Protocol},
+		imports: map[string]*mcsv1beta1.ServiceImport{}, exports: map[string]*mcsv1beta1.ServiceExport{},
+		services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{},
+	}
+}
+
+func (w *world) have(s clustermesh.ServiceName) Have {
+	h := Have{Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble}
+	for _, k := range slices.Sorted(maps.Keys(w.services)) {
+		if of, ok := ServiceOf(w.services[k]); ok && of == s {
+			h.Services = append(h.Services, w.services[k])
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(w.slices)) {
+		if of, ok := SliceOf(w.slices[k]); ok && of == s {
+			h.Slices = append(h.Slices, w.slices[k])
+		}
+	}
+	return h
+}
+
+// settle applies operations until there are none, and returns all of them.
+func (w *world) settle(v View, s clustermesh.ServiceName) []Op {
+	w.t.Helper()
+	var all []Op
+	for range 8 {
+		w.now = w.now.Add(time.Second)
+		ops, _ := Diff(v, s, w.have(s), w.now)
+		if len(ops) == 0 {
+			return all
+		}
+		for _, o := range ops {
+			w.apply(o)
+		}
+		all = append(all, ops...)
+	}
+	w.t.Fatalf("does not settle; last: %v", all[len(all)-1])
+	return nil
+}
+
+func (w *world) uid() types.UID {
+	w.serial++
+	return types.UID(fmt.Sprintf("uid-%d", w.serial))
+}
+
+func (w *world) apply(o Op) {
+	w.t.Helper()
+	w.writes = append(w.writes, o)
+	key := o.Object().GetNamespace() + "/" + o.Object().GetName()
+	if uid := w.uidOf(o, key); (o.Verb == Create) == (uid != "") && w.trouble == (Trouble{}) || o.Verb != Create && uid != o.Object().GetUID() {
+		w.t.Fatalf("%s: UID %q, the API server has %q", o, o.Object().GetUID(), uid)
+	}
+	switch {
+	case o.Import != nil:
+		w.applyImport(key, o)
+	case o.Service != nil:
+		w.applyService(key, o)
+	case o.Slice != nil && o.Verb == Delete:
+		delete(w.slices, key)
+	case o.Slice != nil:
+		if o.Slice.UID == "" {
+			o.Slice.UID = w.uid()
+		}
+		w.slices[key] = o.Slice
+	default:
+		have := w.exports[key].DeepCopy()
+		have.Status = o.Export.Status
+		w.exports[key] = have
+	}
+}
+
+func (w *world) uidOf(o Op, key string) types.UID {
+	switch {
+	case o.Import != nil && w.imports[key] != nil:
+		return w.imports[key].UID
+	case o.Service != nil && w.services[key] != nil:
+		return w.services[key].UID
+	case o.Slice != nil && w.slices[key] != nil:
+		return w.slices[key].UID
+	case o.Export != nil && w.exports[key] != nil:
+		return w.exports[key].UID
+	}
+	return ""
+}
+
+func (w *world) applyImport(key string, o Op) {
+	if o.Verb == Delete {
+		delete(w.imports, key)
+		return
+	}
+	next := o.Import.DeepCopy()
+	have := w.imports[key]
+	switch {
+	case o.Verb == ApplyStatus:
+		next = have.DeepCopy()
+		next.Status = o.Import.Status
+	case o.Verb == Create:
+		next.UID, next.Generation = w.uid(), 1
+		next.ManagedFields = fieldsOf(next)
+	default:
+		next.Generation, next.Status = have.Generation+1, have.Status
+		if !OurImport(have) {
+			next = have.DeepCopy()
+			next.Spec.IPs = o.Import.Spec.IPs
+			next.Annotations = maps.Clone(next.Annotations)
+			if next.Annotations == nil {
+				next.Annotations = map[string]string{}
+			}
+			delete(next.Annotations, DerivedAnnotation) // ours: it goes unless it is applied again
+			maps.Copy(next.Annotations, o.Import.Annotations)
+		}
+		next.ManagedFields = fieldsOf(next)
+	}
+	w.imports[key] = next
+}
+
+// fieldsOf is the API server's account of who wrote labels and annotations: all by strait.
+func fieldsOf(i *mcsv1beta1.ServiceImport) []metav1.ManagedFieldsEntry {
+	keys := func(m map[string]string) map[string]any {
+		out := map[string]any{}
+		for k := range m {
+			out["f:"+k] = map[string]any{}
+		}
+		return out
+	}
+	raw, _ := json.Marshal(map[string]any{"f:metadata": map[string]any{
+		"f:labels": keys(i.Labels), "f:annotations": keys(i.Annotations),
+	}}) // plain maps always encode
+	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+}
+
+func (w *world) applyService(key string, o Op) {
+	if o.Verb == Delete {
+		delete(w.services, key)
+		return
+	}
+	if w.trouble != (Trouble{}) {
+		return
+	}
+	next := o.Service.DeepCopy()
+	for i := range next.Spec.Ports {
+		next.Spec.Ports[i].TargetPort.IntVal = next.Spec.Ports[i].Port
+	}
+	if have := w.services[key]; have != nil {
+		next.Spec.ClusterIPs, next.Spec.IPFamilies = have.Spec.ClusterIPs, have.Spec.IPFamilies
+	} else {
+		next.UID = w.uid()
+		next.Spec.IPFamilies = w.families
+		if *next.Spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack {
+			next.Spec.IPFamilies = w.families[:1]
+		}
+	}
+	if *next.Spec.IPFamilyPolicy == corev1.IPFamilyPolicyPreferDualStack {
+		next.Spec.IPFamilies = w.families
+	}
+	for _, f := range next.Spec.IPFamilies[len(next.Spec.ClusterIPs):] {
+		w.serial++
+		ip := fmt.Sprintf("10.96.%d.%d", w.serial/250, w.serial%250+1)
+		if f == corev1.IPv6Protocol {
+			ip = fmt.Sprintf("fd96::%x", w.serial)
+		}
+		next.Spec.ClusterIPs = append(slices.Clone(next.Spec.ClusterIPs), ip)
+	}
+	w.services[key] = next
+}
+
+// export adds a ServiceExport object of the own cluster.
+func (w *world) export(s clustermesh.ServiceName) {
+	w.exports[s.String()] = &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: w.uid(), Generation: 1}}
+}
+
+// viewOf is the view of cluster c1 of a set in which clusters export serve, merged as the real thing merges it.
+func viewOf(exports ...clustermesh.ClusterExport) View {
+	v := View{
+		Cluster: "c1", Imports: map[clustermesh.ServiceName]Import{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
+		Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
+	}
+	byName := map[clustermesh.ServiceName][]clustermesh.ClusterExport{}
+	for _, e := range exports {
+		byName[e.Service] = append(byName[e.Service], e)
+		if e.Cluster == v.Cluster {
+			v.Exports[e.Service] = clustermesh.ExportStatus{Service: e.Service, Valid: true, Exported: true, Reason: "Valid"}
+		}
+	}
+	for s, es := range byName {
+		i, _ := clustermesh.Merge(es)
+		v.Imports[s] = Import{Import: i}
+	}
+	return v
+}
+
+func exportOf(c clustermesh.ClusterName, created int64, change ...func(*clustermesh.Export)) clustermesh.ClusterExport {
+	e := clustermesh.Export{
+		Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}, Created: created,
+		InternalTrafficPolicy: "Cluster", Families: []clustermesh.Family{clustermesh.IPv4},
+	}
+	for _, f := range change {
+		f(&e)
+	}
+	return clustermesh.ClusterExport{Cluster: c, Export: e}
+}
+
+// change edits the view's import of serve.
+func (v View) change(f func(*Import)) View {
+	v.Imports = maps.Clone(v.Imports)
+	i := v.Imports[serve]
+	f(&i)
+	v.Imports[serve] = i
+	return v
+}
+
+// pod adds a ready endpoint of a cluster that is in use.
+func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {
+	return func(i *Import) {
+		a := netip.MustParseAddr(addr)
+		i.Endpoints = append(slices.Clone(i.Endpoints), Endpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
+			Service: serve, Addr: a, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: port}},
+			Node: "n1", Zone: "z1", Hostname: "h-" + a.String(), Ready: true, Serving: true,
+		}})
+		i.Backends = append(slices.Clone(i.Backends), Backend{
+			Port: http, Addr: netip.AddrPortFrom(a, port), Cluster: c, Node: "n1", Zone: "z1", Ready: true, Serving: true,
+		})
+	}
+}
+
+func condition(cs []metav1.Condition, t string) metav1.Condition {
+	for _, c := range cs {
+		if c.Type == t {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
