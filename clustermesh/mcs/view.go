@@ -123,8 +123,11 @@ func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
 	return i, ok && v.Config.Barred.Why(s) == ""
 }
 
-// complete reports that no cluster that is heard still has to say what it exports.
+// complete reports that no cluster that is heard still has to say what it exports, the own one least of all.
 func (v View) complete() bool {
+	if v.Clusters[v.Cluster] != Spoken {
+		return false
+	}
 	for _, k := range v.Clusters {
 		if k == Unknown {
 			return false
@@ -166,4 +169,10 @@ func (e Endpoint) equal(o Endpoint) bool {
 	}
 	e.Ports, o.Ports = nil, nil
 	return e.Cluster == o.Cluster && e.Dead == o.Dead && reflect.DeepEqual(e.Endpoint, o.Endpoint)
+}
+
+// KnowsMore reports that clusters, namespaces or the configuration have changed: then what waited to be deleted, and
+// is in neither view, may go.
+func KnowsMore(old, now View) bool {
+	return !maps.Equal(old.Clusters, now.Clusters) || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Namespaces, now.Namespaces)
 }

@@ -35,6 +35,7 @@ var Table = []Package{
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
+	{Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
 
 	// Who knows the kernel. Never Kubernetes or gossip.
@@ -120,17 +121,17 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs"},
-		Why:    "manifest decodes Kubernetes objects, object says what they mean, mcs says which ones there should be",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
+		Why:    "manifest decodes Kubernetes objects, object says what they mean, mcs says which ones there should be, writer writes them",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
 		Why:    "as k8s.io/api",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/manifest", "clustermesh/mcs"},
+		Owners: []string{"clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
 		Tests:  []string{"clustermesh/object"},
 		Why:    "mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
@@ -139,6 +140,7 @@ var Dependencies = []Dependency{
 		Owners: []string{"clustermesh/object", "daemon"},
 		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
 	},
+	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube/writer"}},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",

@@ -1,0 +1,181 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh/mcs"
+)
+
+// scheme names the kinds that Events are about.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(mcsv1beta1.Install(s)) // constant: it cannot fail after it has once worked
+	return s
+}()
+
+// mcsVersion is the version of the MCS API that is written.
+var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)
+
+// kinds are what the operations write.
+var kinds = map[string]struct {
+	version  schema.GroupVersion
+	resource string
+	empty    func() metav1.Object
+}{
+	"Service":       {corev1.SchemeGroupVersion, "services", func() metav1.Object { return &corev1.Service{} }},
+	"EndpointSlice": {discoveryv1.SchemeGroupVersion, "endpointslices", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
+	mcsv1beta1.ServiceImportKindName: {mcsVersion, mcsv1beta1.ServiceImportPluralName,
+		func() metav1.Object { return &mcsv1beta1.ServiceImport{} }},
+	mcsv1beta1.ServiceExportKindName: {mcsVersion, mcsv1beta1.ServiceExportPluralName,
+		func() metav1.Object { return &mcsv1beta1.ServiceExport{} }},
+}
+
+// write does one operation and takes the API server's answer into the store.
+func (t *term) write(ctx context.Context, o mcs.Op) error {
+	obj := o.Object()
+	kind := kinds[o.Kind()]
+	api := t.dynamic.Resource(kind.version.WithResource(kind.resource)).Namespace(obj.GetNamespace())
+	if o.Verb == mcs.Apply {
+		if err := t.adopt(ctx, api, o); err != nil {
+			return err
+		}
+	}
+	answer, err := send(ctx, api, o)
+	t.count(o, err)
+	if o.Verb == mcs.Create && o.Service != nil {
+		err = t.judge(ctx, api, o, err)
+	}
+	if o.Verb == mcs.Delete {
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another's by now
+			t.store.drop(obj)
+			return nil
+		}
+		return err
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return t.take(o, answer)
+}
+
+// send does the operation.
+func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
+	name, uid := o.Object().GetName(), o.Object().GetUID()
+	if o.Verb == mcs.Delete {
+		background := metav1.DeletePropagationBackground
+		return nil, api.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+		})
+	}
+	b, err := body(o)
+	if err != nil {
+		return nil, err
+	}
+	switch o.Verb {
+	case mcs.Create:
+		return api.Create(ctx, b, metav1.CreateOptions{FieldManager: mcs.FieldManager})
+	case mcs.ApplyStatus:
+		return api.ApplyStatus(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
+	}
+	return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
+}
+
+// body is what goes over the wire: the fields that the operation writes, and no empty ones beside them, which
+// an apply would claim.
+func body(o mcs.Op) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", o.Target(), err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kinds[o.Kind()].version.WithKind(o.Kind()))
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	switch {
+	case o.Verb == mcs.ApplyStatus:
+		unstructured.RemoveNestedField(fields, "spec")
+	default:
+		unstructured.RemoveNestedField(fields, "status")
+	}
+	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's: ports and type are not ours to say
+		unstructured.RemoveNestedField(fields, "spec", "ports")
+		unstructured.RemoveNestedField(fields, "spec", "type")
+	}
+	return u, nil
+}
+
+// adopt makes the fields that a Create wrote those of our applies. Else a field left out of an apply would stay,
+// as the Create's. Slices always apply the same fields, so they need none of it.
+func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
+	if o.Slice != nil || !o.Force {
+		return nil
+	}
+	s, _ := serviceOf(o.Object())
+	have := t.store.have(s)
+	var live runtime.Object
+	if o.Import != nil && have.Import != nil {
+		live = have.Import
+	}
+	for _, svc := range have.Services {
+		if o.Service != nil && svc.Name == o.Service.Name {
+			live = svc
+		}
+	}
+	if live == nil {
+		return nil // deleted meanwhile: the apply will say so
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(mcs.FieldManager), mcs.FieldManager)
+	if err != nil || patch == nil {
+		return err
+	}
+	_, err = api.Patch(ctx, o.Object().GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: mcs.FieldManager})
+	t.count(mcs.Op{Verb: "adopt", Import: o.Import, Service: o.Service}, err)
+	return err
+}
+
+// judge finds out why a derived Service could not be made. One that is ours after all, made by an earlier
+// leader, is taken in.
+func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
+	var trouble mcs.Trouble
+	s, _ := mcs.ServiceOf(o.Service)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		live, getErr := api.Get(ctx, o.Service.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return getErr
+		}
+		if takeErr := t.take(o, live); takeErr != nil {
+			return takeErr
+		}
+		have, ours := mcs.ServiceOf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: live.GetNamespace(), Labels: live.GetLabels()}})
+		trouble.NameTaken = !ours || have != s
+	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
+		trouble.FamilyNotSupported = true
+	}
+	t.store.setTrouble(s, trouble)
+	return err
+}
+
+// take decodes what the API server answered into the store.
+func (t *term) take(o mcs.Op, answer *unstructured.Unstructured) error {
+	obj := kinds[o.Kind()].empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
+		return fmt.Errorf("decode %s: %w", o.Target(), err)
+	}
+	t.store.put(obj)
+	return nil
+}

@@ -1,0 +1,204 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+)
+
+const (
+	// workers write for several services at a time; one service is never in two hands.
+	workers = 8
+	// maxRounds bounds the rounds of Diff and writes for one service in a row: a new import takes four.
+	maxRounds = 6
+	// retryMin and retryMax bound the back-off of a service that cannot be written.
+	retryMin = 200 * time.Millisecond
+	retryMax = time.Minute
+)
+
+// errStopped ends the work of a term that is over.
+var errStopped = errors.New("not leading")
+
+// term is the work of one term of leadership.
+type term struct {
+	*Writer
+	store     *store
+	queue     workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
+	informers map[string]cache.SharedIndexInformer // by kind
+	recorder  events.EventRecorder
+	events    events.EventBroadcaster
+
+	mu   sync.Mutex
+	view mcs.View // what the queue was last filled from
+}
+
+func newTerm(w *Writer) (*term, error) {
+	t := &term{Writer: w, store: newStore(), informers: w.informers()}
+	t.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[clustermesh.ServiceName](retryMin, retryMax))
+	t.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: w.core.EventsV1()})
+	t.recorder = t.events.NewRecorder(scheme, mcs.FieldManager)
+	for kind, informer := range t.informers {
+		if _, err := informer.AddEventHandler(t.handler()); err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind, err)
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(t.watchFailed(kind)); err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind, err)
+		}
+	}
+	return t, nil
+}
+
+// run watches, and writes once everything was read: what is not read yet is not absent.
+func (t *term) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer func() {
+		cancel()
+		t.queue.ShutDown()
+		wg.Wait()
+		t.events.Shutdown()
+	}()
+	if err := t.events.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("record events: %w", err)
+	}
+	for _, informer := range t.informers {
+		wg.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if !t.synced(ctx) {
+		return nil
+	}
+	t.fill() // before anybody works: no view is no knowledge
+	for range workers {
+		wg.Go(func() { t.work(ctx) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.submit:
+			t.fill()
+		}
+	}
+}
+
+// synced waits until all kinds were read and there is a view; false if ctx is done before.
+func (t *term) synced(ctx context.Context) bool {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		all := true
+		for kind, informer := range t.informers {
+			if informer.HasSynced() {
+				t.report(kind, nil)
+			} else {
+				all = false
+			}
+		}
+		if all && t.latest() != nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+}
+
+// fill takes the latest view and queues the services for which it may say something new.
+func (t *term) fill() {
+	now := *t.latest()
+	t.mu.Lock()
+	old := t.view
+	t.view = now
+	t.mu.Unlock()
+	for _, s := range mcs.Changed(old, now) {
+		t.queue.Add(s)
+	}
+	if mcs.KnowsMore(old, now) {
+		for _, s := range t.store.names() { // what waits to be pruned
+			t.queue.Add(s)
+		}
+	}
+}
+
+func (t *term) work(ctx context.Context) {
+	for {
+		s, stop := t.queue.Get()
+		if stop || ctx.Err() != nil {
+			return
+		}
+		if err := t.sync(ctx, s); err == nil {
+			t.queue.Forget(s)
+		} else if !errors.Is(err, errStopped) {
+			t.queue.AddRateLimited(s)
+		}
+		t.queue.Done(s)
+	}
+}
+
+// sync writes for one service until there is nothing left to write.
+func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
+	var problems []clustermesh.Problem
+	var err error
+	for round := 0; ; round++ {
+		t.mu.Lock()
+		view := t.view
+		t.mu.Unlock()
+		var ops []mcs.Op
+		ops, problems = mcs.Diff(view, s, t.store.have(s), time.Now())
+		if len(ops) == 0 {
+			break
+		}
+		if round == maxRounds {
+			problems = append(problems, unsettled(ops[0]))
+			err = errors.New("unsettled")
+			break
+		}
+		var failed []clustermesh.Problem
+		if failed, err = t.writeAll(ctx, ops); err != nil {
+			problems = append(problems, failed...)
+			break
+		}
+	}
+	if !errors.Is(err, errStopped) {
+		t.report(s.String(), problems)
+	}
+	return err
+}
+
+// writeAll writes in order. After a failure it goes on with the rest, but deletes nothing: what was to replace
+// it may not be there.
+func (t *term) writeAll(ctx context.Context, ops []mcs.Op) (problems []clustermesh.Problem, failed error) {
+	for _, o := range ops {
+		if o.Verb == mcs.Delete && failed != nil {
+			continue
+		}
+		if ctx.Err() != nil || !t.leading() {
+			return problems, errStopped
+		}
+		err := t.write(ctx, o)
+		if ctx.Err() != nil {
+			return problems, errStopped
+		}
+		if err == nil {
+			t.tell(o)
+			continue
+		}
+		failed = err
+		if p, is := problemOf(o, err); is {
+			problems = append(problems, p)
+		}
+	}
+	return problems, failed
+}

@@ -1,0 +1,161 @@
+// Package writer makes the objects in a cluster's API server equal what package mcs wants of them, while this
+// daemon leads its cluster.
+//
+// Input is the latest mcs.View; outputs are writes by server-side apply, Events, and Problems. Shell: client-go.
+// It decides nothing: what to write is mcs.Diff's word, service by service. It must not know gossip or the kernel.
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+)
+
+// Writes a second, and at once. A new cluster of 10,000 imports takes five writes each; a change takes two or three.
+const (
+	qps   = 200
+	burst = 400
+)
+
+// Config says where to write.
+type Config struct {
+	// REST is the API server and the account. Its rate limits are replaced.
+	REST *rest.Config
+	// Leading is asked right before each write: nothing is written while it is false. Nil is always true.
+	Leading func() bool
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Writer writes one cluster's objects. Make it with New; Run it for as long as the daemon leads.
+type Writer struct {
+	config  Config
+	log     *slog.Logger
+	core    kubernetes.Interface
+	mcs     mcsclient.Interface
+	dynamic dynamic.Interface
+	submit  chan struct{} // a view waits
+
+	mu       sync.Mutex
+	view     *mcs.View
+	problems map[string][]clustermesh.Problem // by what they are about: a service, a kind
+	writes   map[Write]uint64
+}
+
+// Write counts what kind of write was tried.
+type Write struct {
+	Verb   mcs.Verb
+	Kind   string
+	Failed bool
+}
+
+// New makes a Writer that opens nothing until it runs.
+func New(c Config) (*Writer, error) {
+	cfg := rest.CopyConfig(c.REST)
+	cfg.QPS, cfg.Burst = qps, burst
+	w := &Writer{
+		config: c, log: c.Log, submit: make(chan struct{}, 1),
+		problems: map[string][]clustermesh.Problem{}, writes: map[Write]uint64{},
+	}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	var errs [3]error
+	w.core, errs[0] = kubernetes.NewForConfig(cfg)
+	w.mcs, errs[1] = mcsclient.NewForConfig(cfg)
+	w.dynamic, errs[2] = dynamic.NewForConfig(cfg)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("make API client: %w", err)
+	}
+	return w, nil
+}
+
+// Submit says what is to be from now on; the latest word wins. It may be called at any time, leading or not.
+// Before the first call nothing is written. The caller must not change the view afterwards.
+func (w *Writer) Submit(v mcs.View) {
+	w.mu.Lock()
+	w.view = &v
+	w.mu.Unlock()
+	select {
+	case w.submit <- struct{}{}:
+	default: // it will see the latest
+	}
+}
+
+// Run writes for one term of leadership: until ctx is done, then it returns nil. It may be called again for the
+// next term, never twice at a time.
+func (w *Writer) Run(ctx context.Context) error {
+	defer w.forget()
+	t, err := newTerm(w)
+	if err != nil {
+		return err
+	}
+	return t.run(ctx)
+}
+
+// Problems are what stands in the way of writing now. Empty while not leading.
+func (w *Writer) Problems() []clustermesh.Problem {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []clustermesh.Problem
+	for _, ps := range w.problems {
+		out = append(out, ps...)
+	}
+	return clustermesh.SortProblems(out)
+}
+
+// Writes are the writes tried since New, Events not among them.
+func (w *Writer) Writes() map[Write]uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.writes)
+}
+
+func (w *Writer) latest() *mcs.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view
+}
+
+func (w *Writer) count(o mcs.Op, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes[Write{o.Verb, o.Kind(), err != nil}]++
+}
+
+// report replaces the Problems about one thing, and logs what is new.
+func (w *Writer) report(about string, ps []clustermesh.Problem) {
+	w.mu.Lock()
+	old := w.problems[about]
+	if len(ps) == 0 {
+		delete(w.problems, about)
+	} else {
+		w.problems[about] = ps
+	}
+	w.mu.Unlock()
+	for _, p := range ps {
+		if !slices.Contains(old, p) {
+			w.log.Warn("problem", "what", p.String())
+		}
+	}
+}
+
+func (w *Writer) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.problems)
+}
+
+func (w *Writer) leading() bool { return w.config.Leading == nil || w.config.Leading() }
