@@ -141,6 +141,8 @@ var Dependencies = []Dependency{
 		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
 	},
 	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube/writer"}},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube/writer"}},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube/writer"}},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",

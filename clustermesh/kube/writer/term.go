@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -60,7 +62,8 @@ func newTerm(w *Writer) (*term, error) {
 
 // run watches, and writes once everything was read: what is not read yet is not absent.
 func (t *term) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	// client-go logs by the context, else to standard error.
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(t.log.Handler())))
 	var wg sync.WaitGroup
 	defer func() {
 		cancel()

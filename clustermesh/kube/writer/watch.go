@@ -60,9 +60,9 @@ func (t *term) handler() cache.ResourceEventHandler {
 
 // watchFailed says why a kind cannot be read. Before all kinds were read nothing is written.
 func (t *term) watchFailed(kind string) cache.WatchErrorHandlerWithContext {
-	return func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, err)
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		if t.informers[kind].HasSynced() || ctx.Err() != nil {
+			t.log.Debug("watch", "kind", kind, "error", err)
 			return // it goes on from where it was
 		}
 		p := clustermesh.Problem{

@@ -65,6 +65,8 @@ type Write struct {
 func New(c Config) (*Writer, error) {
 	cfg := rest.CopyConfig(c.REST)
 	cfg.QPS, cfg.Burst = qps, burst
+	// Deprecated values in exported Services are for their owners to see, not for our log.
+	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	w := &Writer{
 		config: c, log: c.Log, submit: make(chan struct{}, 1),
 		problems: map[string][]clustermesh.Problem{}, writes: map[Write]uint64{},

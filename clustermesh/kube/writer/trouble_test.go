@@ -1,0 +1,231 @@
+package writer
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/testutil"
+)
+
+func TestForeignServiceIsNotTouched(t *testing.T) {
+	b := newBench(t)
+	theirs, err := b.core.CoreV1().Services(b.ns).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "derived-serve"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 9}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w, _ := b.start()
+	w.Submit(b.view())
+	b.eventually("import", readyIs(metav1.ConditionFalse, "Pending"))
+	testutil.Eventually(t, 5*time.Second, func() error {
+		if ps := w.Problems(); len(ps) != 1 || !strings.Contains(ps[0].Message, "not strait's") {
+			return fmt.Errorf("problems %v", ps)
+		}
+		return nil
+	})
+	now, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
+	must(t, err)
+	if !reflect.DeepEqual(now, theirs) {
+		t.Errorf("touched: %+v", now)
+	}
+	must(t, b.core.CoreV1().Services(b.ns).Delete(t.Context(), "derived-serve", metav1.DeleteOptions{}))
+	b.eventually("when the name is free", ready)
+	if ps := w.Problems(); len(ps) != 0 {
+		t.Errorf("problems %v", ps)
+	}
+}
+
+func TestUserImportIsHonoured(t *testing.T) {
+	b := newBench(t)
+	theirs, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Create(t.Context(), &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: "serve"},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: "TCP"}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w, _ := b.start()
+	w.Submit(b.empty())
+	b.eventually("where nobody exports", readyIs(metav1.ConditionFalse, "Pending"))
+	w.Submit(b.view())
+	i := b.eventually("import", ready)
+	theirs.Spec.IPs = i.Spec.IPs
+	if !reflect.DeepEqual(i.Spec, theirs.Spec) || len(i.Spec.IPs) != 1 || i.Annotations["multicluster.kubernetes.io/derived-service"] != "derived-serve" {
+		t.Errorf("import %+v", i)
+	}
+	w.Submit(b.empty())
+	after := b.eventually("after the unexport", readyIs(metav1.ConditionFalse, "Pending"))
+	if !reflect.DeepEqual(after.Spec, i.Spec) {
+		t.Errorf("spec %+v, was %+v", after.Spec, i.Spec)
+	}
+	if ps := w.Problems(); len(ps) != 0 {
+		t.Errorf("problems %v", ps)
+	}
+}
+
+// A user's import whose ips somebody else writes is a Problem, and is left as it is.
+func TestUserImportWithItsOwnAddresses(t *testing.T) {
+	b := newBench(t)
+	_, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Create(t.Context(), &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: "serve"},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"192.0.2.1"}, Ports: []mcsv1beta1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w, _ := b.start()
+	w.Submit(b.view())
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if ps := w.Problems(); len(ps) != 1 || ps[0].Field != "spec.ips" || ps[0].Try == "" {
+			return fmt.Errorf("problems %+v", ps)
+		}
+		return nil
+	})
+	i, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+	must(t, err)
+	if i.Spec.IPs[0] != "192.0.2.1" {
+		t.Errorf("ips %v", i.Spec.IPs)
+	}
+}
+
+func TestFamilyNotSupported(t *testing.T) {
+	b := newBench(t)
+	w, _ := b.start()
+	w.Submit(b.view(func(i *mcs.Import) { i.Families = []clustermesh.Family{clustermesh.IPv6} }))
+	b.eventually("import", readyIs(metav1.ConditionFalse, "IPFamilyNotSupported"))
+	if ps := w.Problems(); len(ps) != 1 || !strings.HasPrefix(ps[0].Field, "spec.ipFamilies") {
+		t.Errorf("problems %+v", ps)
+	}
+}
+
+func TestNothingIsWrittenWithoutLeading(t *testing.T) {
+	b := newBench(t)
+	var leading atomic.Bool
+	w, stop := b.start(func(c *Config) { c.Leading = leading.Load })
+	w.Submit(b.view())
+	time.Sleep(time.Second)
+	if n := total(w); n != 0 {
+		t.Fatalf("%d writes", n)
+	}
+	stop()
+	leading.Store(true)
+	w, _ = b.start(func(c *Config) { c.Leading = leading.Load })
+	w.Submit(b.view())
+	b.eventually("import", ready)
+	b.rests(w, 0)
+	leading.Store(false)
+	before := total(w)
+	w.Submit(b.empty())
+	if n := b.rests(w, before); n != 0 {
+		t.Errorf("%d writes after the loss", n)
+	}
+}
+
+// account makes a user that may do what the rules say, and what the ClusterRole of install must allow.
+func (b *bench) account(slices ...string) func(*Config) {
+	user := "limited-" + b.ns
+	status := []string{"patch"}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: slices},
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports/status", "serviceexports/status"}, Verbs: status},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}}
+	_, err := b.core.RbacV1().ClusterRoles().Create(b.t.Context(), role, metav1.CreateOptions{})
+	must(b.t, err)
+	_, err = b.core.RbacV1().ClusterRoleBindings().Create(b.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	must(b.t, err)
+	return func(c *Config) {
+		c.REST = rest.CopyConfig(b.rest)
+		c.REST.Impersonate.UserName = user
+	}
+}
+
+func TestLeastPrivilegeSuffices(t *testing.T) {
+	b := newBench(t)
+	b.export()
+	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
+	w.Submit(b.view())
+	b.eventually("import", ready)
+	w.Submit(b.view(func(i *mcs.Import) { i.Ports, i.Endpoints, i.Backends = i.Ports[:1], i.Endpoints[:1], nil }))
+	b.eventually("fewer ports", func(i *mcsv1beta1.ServiceImport) error {
+		if len(i.Spec.Ports) != 1 {
+			return fmt.Errorf("%d ports", len(i.Spec.Ports))
+		}
+		return ready(i)
+	})
+	w.Submit(b.empty())
+	b.rests(w, 0)
+	for k := range w.Writes() {
+		if k.Failed {
+			t.Errorf("failed: %v", k)
+		}
+	}
+	if ps := w.Problems(); len(ps) != 0 {
+		t.Errorf("problems %v", ps)
+	}
+}
+
+// What the account may not write is a Problem that names it; the rest is written.
+func TestForbiddenKindIsAProblemAndTheRestGoesOn(t *testing.T) {
+	b := newBench(t)
+	b.export()
+	w, _ := b.start(b.account("list", "watch"))
+	w.Submit(b.view())
+	b.eventually("import", ready)
+	testutil.Eventually(t, 5*time.Second, func() error {
+		for _, p := range w.Problems() {
+			if strings.Contains(p.Object, "EndpointSlice") && strings.Contains(p.Try, "ClusterRole") {
+				return nil
+			}
+		}
+		return fmt.Errorf("problems %v", w.Problems())
+	})
+}
+
+func TestUnreadableKindIsAProblem(t *testing.T) {
+	b := newBench(t)
+	w, _ := b.start(func(c *Config) {
+		c.REST = rest.CopyConfig(b.rest)
+		c.REST.Impersonate.UserName = "nobody-" + b.ns
+	})
+	w.Submit(b.view())
+	testutil.Eventually(t, 5*time.Second, func() error {
+		if ps := w.Problems(); len(ps) != 4 || !strings.Contains(ps[0].Try, "list and watch") {
+			return fmt.Errorf("problems %v", ps)
+		}
+		return nil
+	})
+	if n := total(w); n != 0 {
+		t.Errorf("%d writes before all was read", n)
+	}
+}
+
+// In a namespace that is going nothing can be made, and that is nobody's problem.
+func TestTerminatingNamespace(t *testing.T) {
+	b := newBench(t)
+	must(t, b.core.CoreV1().Namespaces().Delete(t.Context(), b.ns, metav1.DeleteOptions{}))
+	w, _ := b.start()
+	w.Submit(b.view())
+	testutil.Eventually(t, 5*time.Second, func() error {
+		if total(w) == 0 {
+			return fmt.Errorf("no write was tried")
+		}
+		return nil
+	})
+	if ps := w.Problems(); len(ps) != 0 {
+		t.Errorf("problems %v", ps)
+	}
+}
