@@ -102,13 +102,30 @@ func shorten(s string, limit int) string {
 }
 
 func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
-	what, value := conflictValue(i, k)
-	using := ""
-	if value != "" {
-		using = fmt.Sprintf("%q ", value)
+	who := fmt.Sprintf("%d/%d clusters disagree (%s).", len(k.Losers), k.Total, listed(k.Losers))
+	if k.Field == "ports" { // a union: nobody lost anything
+		return fmt.Sprintf("Conflicting ports. Using all ports of all service exports, not only those of the oldest in %q. %s", k.Winner, who)
 	}
-	return fmt.Sprintf("Conflicting %s. Using %sfrom oldest service export in %q. %d/%d clusters disagree.",
-		what, using, k.Winner, len(k.Losers), k.Total)
+	what, value := conflictValue(i, k)
+	if value != "" {
+		value = fmt.Sprintf("%q ", value)
+	}
+	return fmt.Sprintf("Conflicting %s. Using %sfrom oldest service export in %q. %s", what, value, k.Winner, who)
+}
+
+// maxListed clusters are named in a message; the others are counted.
+const maxListed = 5
+
+func listed(cs []clustermesh.ClusterName) string {
+	var out []string
+	for n, c := range cs {
+		if n == maxListed {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, string(c))
+	}
+	return strings.Join(out, ", ")
 }
 
 // conflictValue names the property in words, and the value that is in force where it is short.

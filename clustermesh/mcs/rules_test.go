@@ -231,7 +231,7 @@ func TestConflict_OnAllExportsWithReasonsAndClusters(t *testing.T) {
 		i.Conflicts = []clustermesh.Conflict{
 			{Reason: "TypeConflict", Field: "type", Winner: "c1", Losers: []clustermesh.ClusterName{"c2", "c3"}, Total: 5},
 			{Reason: "PortConflict", Field: "ports[http:80/TCP]", Winner: "c1", Losers: []clustermesh.ClusterName{"c2"}, Total: 5},
-			{Reason: "PortConflict", Field: "ports[x:81/TCP]", Winner: "c1", Losers: []clustermesh.ClusterName{"c2"}, Total: 5},
+			{Reason: "PortConflict", Field: "ports", Winner: "c1", Losers: []clustermesh.ClusterName{"c2"}, Total: 5},
 		}
 	})
 	ops := w.settle(v, serve)
@@ -239,11 +239,14 @@ func TestConflict_OnAllExportsWithReasonsAndClusters(t *testing.T) {
 	if c.Status != metav1.ConditionTrue || c.Reason != "TypeConflict,PortConflict" {
 		t.Errorf("Conflict: %+v", c)
 	}
-	if want := `Conflicting type. Using "ClusterSetIP" from oldest service export in "c1". 2/5 clusters disagree.`; !strings.HasPrefix(c.Message, want) {
+	if want := `Conflicting type. Using "ClusterSetIP" from oldest service export in "c1". 2/5 clusters disagree (c2, c3).`; !strings.HasPrefix(c.Message, want) {
 		t.Errorf("message %q, want %q", c.Message, want)
 	}
 	if n := events(ops, "TypeConflict"); n != 1 {
 		t.Errorf("%d events of the conflict, want 1", n)
+	}
+	if want := "Conflicting ports. Using all ports"; !strings.Contains(c.Message, want) {
+		t.Errorf("message %q, want %q in it", c.Message, want)
 	}
 	ops = w.settle(viewOf(exportOf("c1", 1)), serve)
 	now := condition(w.exports["default/serve"].Status.Conditions, "Conflict")

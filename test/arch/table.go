@@ -53,7 +53,7 @@ var Table = []Package{
 	{Path: "daemon/api"},
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
-		"clustermesh", "clustermesh/locality", "clustermesh/gossip", "clustermesh/manifest",
+		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route",
 		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},

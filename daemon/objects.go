@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/daemon/plan"
+)
+
+// mcsView is what the leader of a cluster wants to be seen in its API server, from what its source says, from what all
+// clusters published and from the plan made of it. Only to be made when the source was read and the gossip is
+// synced: before that, what is missing is merely unknown.
+func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
+	v := mcs.View{
+		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
+		Imports: make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
+		Exports: make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
+	}
+	if local.Namespaces != nil {
+		v.Namespaces = make(map[string]bool, len(local.Namespaces))
+		for _, ns := range local.Namespaces {
+			v.Namespaces[ns] = true
+		}
+	}
+	for _, e := range local.ExportStatus {
+		v.Exports[e.Service] = e
+	}
+	for _, i := range r.Imports {
+		v.Imports[i.Service] = mcs.Import{
+			Import: i.Import, IPs: i.IPs,
+			Endpoints: objectEndpoints(s, i), Backends: objectBackends(s, cluster, i),
+		}
+	}
+	return v
+}
+
+// knowledge says of each cluster whether what it does not say is a fact. A cluster has spoken if one of its daemons is
+// heard now and its leader's record is here; one that only answers, its daemons being down, may be out of date.
+func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]mcs.Knowledge {
+	alive := map[clustermesh.ClusterName]bool{own: true}
+	for o, contact := range s.Contacts {
+		if contact == clustermesh.Alive {
+			alive[o.Cluster] = true
+		}
+	}
+	out := map[clustermesh.ClusterName]mcs.Knowledge{}
+	for _, c := range s.Clusters() {
+		_, led := s.Records[clustermesh.Origin{Cluster: c}]
+		switch {
+		case !alive[c]:
+			out[c] = mcs.Held
+		case led:
+			out[c] = mcs.Spoken
+		default:
+			out[c] = mcs.Unknown
+		}
+	}
+	for c := range alive { // heard, and nothing of it is here yet
+		if _, known := out[c]; !known {
+			out[c] = mcs.Unknown
+		}
+	}
+	return out
+}
+
+func objectEndpoints(s clustermesh.State, i plan.Import) []mcs.Endpoint {
+	out := make([]mcs.Endpoint, 0, len(i.Endpoints))
+	for _, e := range i.Endpoints {
+		if n := s.Records[clustermesh.Origin{Cluster: e.Cluster, Node: e.Node}].Content.Node; e.Zone == "" && n != nil {
+			e.Zone = n.Locality.Zone
+		}
+		out = append(out, mcs.Endpoint(e))
+	}
+	return out
+}
+
+func objectBackends(s clustermesh.State, cluster clustermesh.ClusterName, i plan.Import) (out []mcs.Backend) {
+	for _, p := range plan.ForCluster(s, cluster, i) {
+		for _, v := range p.Choice.Verdicts {
+			if v.Weight > 0 {
+				out = append(out, backend(p.Port, v))
+			}
+		}
+	}
+	return out
+}
+
+func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
+	return mcs.Backend{
+		Port: port, Addr: v.Addr, Cluster: v.Cluster, Node: v.Node, Zone: v.Locality.Zone,
+		Ready: v.Ready, Serving: v.Serving, Terminating: v.Terminating,
+	}
+}

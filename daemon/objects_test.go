@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/l4"
+)
+
+func TestKnowledge(t *testing.T) {
+	record := func(c clustermesh.ClusterName, n clustermesh.NodeName) clustermesh.Origin {
+		return clustermesh.Origin{Cluster: c, Node: n}
+	}
+	s := clustermesh.State{
+		Records: map[clustermesh.Origin]clustermesh.Record{
+			record("own", ""): {}, record("own", "n1"): {},
+			record("heard", ""): {}, record("heard", "n1"): {}, record("heard", "n2"): {},
+			record("leaderless", "n1"): {},
+			record("away", ""):         {}, record("away", "n1"): {},
+			record("daemonless", ""): {}, record("daemonless", "n1"): {},
+		},
+		Contacts: map[clustermesh.Origin]clustermesh.Contact{
+			record("heard", "n1"): clustermesh.Silent, record("heard", "n2"): clustermesh.Alive,
+			record("leaderless", "n1"): clustermesh.Alive, record("daemonless", "n1"): clustermesh.Quiet,
+			record("stranger", "n1"): clustermesh.Alive,
+		},
+	}
+	want := map[clustermesh.ClusterName]mcs.Knowledge{
+		"own": mcs.Spoken, "heard": mcs.Spoken, "leaderless": mcs.Unknown, "away": mcs.Held, "daemonless": mcs.Held, "stranger": mcs.Unknown,
+	}
+	if got := knowledge("own", s); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	// The own cluster has not published yet: nothing is complete.
+	if got := knowledge("own", clustermesh.State{}); got["own"] != mcs.Unknown {
+		t.Errorf("the own cluster before it published: %v", got)
+	}
+}
+
+func TestMCSView(t *testing.T) {
+	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
+	export := clustermesh.Export{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}, Families: []clustermesh.Family{clustermesh.IPv4}}
+	pod := func(addr string, ready bool) clustermesh.Endpoint {
+		return clustermesh.Endpoint{Service: serve, Addr: netip.MustParseAddr(addr), Node: "n1",
+			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Ready: ready, Serving: ready}
+	}
+	state := func(ownReady bool) clustermesh.State {
+		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		for c, e := range map[clustermesh.ClusterName]clustermesh.Endpoint{"c1": pod("10.1.0.1", ownReady), "c2": pod("10.2.0.1", true)} {
+			node := clustermesh.Origin{Cluster: c, Node: "n1"}
+			s.Records[clustermesh.Origin{Cluster: c}] = clustermesh.Record{Content: clustermesh.Content{Exports: []clustermesh.Export{export}}}
+			s.Records[node] = clustermesh.Record{Origin: node, Content: clustermesh.Content{
+				Node:      &clustermesh.Node{Name: "n1", Locality: clustermesh.Locality{Zone: "zone-" + string(c)}},
+				Endpoints: []clustermesh.Endpoint{e},
+			}}
+			s.Contacts[node] = clustermesh.Alive
+		}
+		return s
+	}
+	view := func(ownReady bool, namespaces ...string) mcs.View {
+		s := state(ownReady)
+		return mcsView(mcs.Config{}, "c1", clustermesh.Local{
+			Namespaces:   namespaces,
+			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
+		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
+	}
+	v := view(true, "default")
+	i := v.Imports[serve]
+	if len(i.Endpoints) != 2 || i.Endpoints[0].Zone == "" {
+		t.Errorf("endpoints %+v", i.Endpoints)
+	}
+	if len(i.Backends) != 1 || i.Backends[0].Addr.String() != "10.1.0.1:8080" || i.Backends[0].Zone != "zone-c1" || i.Backends[0].Port != http {
+		t.Errorf("the own cluster's pod while it is ready: %+v", i.Backends)
+	}
+	if b := view(false).Imports[serve].Backends; len(b) != 1 || b[0].Addr.String() != "10.2.0.1:8080" {
+		t.Errorf("else the others': %+v", b)
+	}
+	if !reflect.DeepEqual(v.Namespaces, map[string]bool{"default": true}) || view(true).Namespaces != nil {
+		t.Errorf("namespaces %v", v.Namespaces)
+	}
+	if !v.Exports[serve].Exported || v.Clusters["c2"] != mcs.Spoken {
+		t.Errorf("view %+v", v)
+	}
+}
