@@ -127,12 +127,16 @@ func (d *differ) mayDelete(s *discoveryv1.EndpointSlice) bool {
 }
 
 func (d *differ) deleteSlice(s *discoveryv1.EndpointSlice) {
-	d.deletions = append(d.deletions, Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: meta(s)}})
+	m := meta(s)
+	m.Labels = s.Labels // they say whose it is
+	d.deletions = append(d.deletions, Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: m}})
 }
 
 func (d *differ) deleteService(s *corev1.Service) {
 	if s.DeletionTimestamp == nil {
-		d.deletions = append(d.deletions, Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: meta(s)}})
+		m := meta(s)
+		m.Labels = s.Labels
+		d.deletions = append(d.deletions, Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: m}})
 	}
 }
 

@@ -50,6 +50,9 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	obj := o.Object()
 	kind := kinds[o.Kind()]
 	api := t.dynamic.Resource(kind.version.WithResource(kind.resource)).Namespace(obj.GetNamespace())
+	if o.Verb == mcs.Delete {
+		return t.remove(ctx, api, o)
+	}
 	if o.Verb == mcs.Apply {
 		if err := t.adopt(ctx, api, o); err != nil {
 			return err
@@ -60,28 +63,31 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	if o.Verb == mcs.Create && o.Service != nil {
 		err = t.judge(ctx, api, o, err)
 	}
-	if o.Verb == mcs.Delete {
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another's by now
-			t.store.drop(obj)
-			return nil
-		}
-		return err
-	}
-	if err != nil || answer == nil {
+	if err != nil {
 		return err
 	}
 	return t.take(o, answer)
 }
 
-// send does the operation.
-func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
-	name, uid := o.Object().GetName(), o.Object().GetUID()
-	if o.Verb == mcs.Delete {
-		background := metav1.DeletePropagationBackground
-		return nil, api.Delete(ctx, name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
-		})
+// remove deletes the very object that was meant.
+func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
+	obj, uid, background := o.Object(), o.Object().GetUID(), metav1.DeletePropagationBackground
+	t.store.deleting(obj, true)
+	err := api.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+	})
+	t.count(o, err)
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another's by now
+		t.store.drop(obj)
+		return nil
 	}
+	t.store.deleting(obj, false)
+	return err
+}
+
+// send creates or applies.
+func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
+	name := o.Object().GetName()
 	b, err := body(o)
 	if err != nil {
 		return nil, err

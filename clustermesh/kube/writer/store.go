@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -20,6 +21,8 @@ import (
 type store struct {
 	mu      sync.Mutex
 	service map[clustermesh.ServiceName]*entry
+	// deleted are objects that we deleted, until the watch says so: before, it may still tell of their last change.
+	deleted map[types.UID]bool
 }
 
 // entry is one service's objects. Slices and Services are by name.
@@ -31,7 +34,9 @@ type entry struct {
 	trouble  mcs.Trouble
 }
 
-func newStore() *store { return &store{service: map[clustermesh.ServiceName]*entry{}} }
+func newStore() *store {
+	return &store{service: map[clustermesh.ServiceName]*entry{}, deleted: map[types.UID]bool{}}
+}
 
 // serviceOf returns the service that an object belongs to.
 func serviceOf(obj metav1.Object) (clustermesh.ServiceName, bool) {
@@ -44,7 +49,18 @@ func serviceOf(obj metav1.Object) (clustermesh.ServiceName, bool) {
 	return clustermesh.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, true
 }
 
-// put takes an object in, unless a later version of it is known. It returns its service.
+// deleting marks an object before it is deleted, or with false takes that back.
+func (s *store) deleting(obj metav1.Object, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is {
+		s.deleted[obj.GetUID()] = true
+	} else {
+		delete(s.deleted, obj.GetUID())
+	}
+}
+
+// put takes an object in, unless a later version of it is known or it was deleted. It returns its service.
 func (s *store) put(obj metav1.Object) (clustermesh.ServiceName, bool) {
 	name, ours := serviceOf(obj)
 	if !ours {
@@ -52,6 +68,9 @@ func (s *store) put(obj metav1.Object) (clustermesh.ServiceName, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.deleted[obj.GetUID()] && obj.GetDeletionTimestamp() == nil {
+		return name, true
+	}
 	e := s.service[name]
 	if e == nil {
 		e = &entry{services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{}}

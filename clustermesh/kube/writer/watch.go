@@ -53,6 +53,7 @@ func (t *term) handler() cache.ResourceEventHandler {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
+			t.store.deleting(obj.(metav1.Object), false)
 			queue(t.store.drop(obj.(metav1.Object)))
 		},
 	}

@@ -132,6 +132,7 @@ func (w *Writer) latest() *mcs.View {
 }
 
 func (w *Writer) count(o mcs.Op, err error) {
+	w.log.Debug("write", "what", o.String(), "error", err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writes[Write{o.Verb, o.Kind(), err != nil}]++

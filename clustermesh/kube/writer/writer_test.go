@@ -152,6 +152,17 @@ func readyIs(status metav1.ConditionStatus, reason string) func(*mcsv1beta1.Serv
 
 var ready = readyIs(metav1.ConditionTrue, "Ready")
 
+// calm waits until there are no Problems: they are taken back after the last write.
+func (b *bench) calm(w *Writer) {
+	b.t.Helper()
+	testutil.Eventually(b.t, 5*time.Second, func() error {
+		if ps := w.Problems(); len(ps) > 0 {
+			return fmt.Errorf("problems %v", ps)
+		}
+		return nil
+	})
+}
+
 func total(w *Writer) (n uint64) {
 	for _, v := range w.Writes() {
 		n += v
@@ -163,7 +174,7 @@ func total(w *Writer) (n uint64) {
 func (b *bench) rests(w *Writer, before uint64) uint64 {
 	b.t.Helper()
 	for last := total(w); ; {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(time.Second)
 		now := total(w)
 		if now == last {
 			return now - before
@@ -218,9 +229,7 @@ func TestExportBecomesImport(t *testing.T) {
 		return nil
 	})
 	stop()
-	if ps := w.Problems(); len(ps) > 0 {
-		t.Errorf("problems %v", ps)
-	}
+	b.calm(w)
 	// The next leader finds everything as it should be.
 	next, _ := b.start()
 	next.Submit(b.view(func(i *mcs.Import) { i.Labels = map[string]string{"team": "a"} }))
@@ -245,7 +254,6 @@ func TestOneChangeIsOneWriteOfEachSet(t *testing.T) {
 		i.Endpoints[77].Ready = false
 		i.Backends = slices.Delete(i.Backends, 77, 78)
 	}))
-	time.Sleep(200 * time.Millisecond)
 	if n := b.rests(w, before); n != 2 {
 		t.Errorf("one endpoint of 502 changed: %d writes, want 2", n)
 	}
@@ -283,11 +291,9 @@ func TestFieldsThatGo(t *testing.T) {
 	if i.Labels["theirs"] != "1" || s.Spec.ClusterIP != ip || i.Spec.IPs[0] != ip {
 		t.Errorf("lost somebody's label or the address: %v, %s, was %s", i.Labels, s.Spec.ClusterIP, ip)
 	}
-	if ps := w.Problems(); len(ps) > 0 {
-		t.Errorf("problems %v", ps)
-	}
+	b.calm(w)
+	b.rests(w, 0)
 	before := total(w)
-	time.Sleep(200 * time.Millisecond)
 	if n := b.rests(w, before); n != 0 {
 		t.Errorf("not settled: %d writes", n)
 	}
@@ -319,7 +325,5 @@ func TestLastUnexportRemovesAll(t *testing.T) {
 		}
 		return nil
 	})
-	if ps := w.Problems(); len(ps) != 0 {
-		t.Errorf("problems %v", ps)
-	}
+	b.calm(w)
 }
