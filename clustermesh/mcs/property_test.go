@@ -217,3 +217,21 @@ func TestOneEndpointRewritesOneSliceOfEachSet(t *testing.T) {
 		t.Errorf("changed by nothing: %v", got)
 	}
 }
+
+// BenchmarkDiff is the cost of one service with ten endpoints that is as it should be.
+func BenchmarkDiff(b *testing.B) {
+	w := newWorld(b)
+	v := viewOf(exportOf("c1", 1), exportOf("c2", 2)).change(func(i *Import) {
+		for n := range 10 {
+			pod([]clustermesh.ClusterName{"c1", "c2"}[n%2], netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}).String(), 8080)(i)
+		}
+	})
+	w.settle(v, serve)
+	h := w.have(serve)
+	b.ReportAllocs()
+	for b.Loop() {
+		if ops, _ := Diff(v, serve, h, start); len(ops) > 0 {
+			b.Fatal(ops)
+		}
+	}
+}

@@ -192,6 +192,9 @@ func (w *world) applyService(key string, o Op) {
 	}
 	if have := w.services[key]; have != nil {
 		next.Spec.ClusterIPs, next.Spec.IPFamilies = have.Spec.ClusterIPs, have.Spec.IPFamilies
+		if *next.Spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack {
+			next.Spec.ClusterIPs, next.Spec.IPFamilies = have.Spec.ClusterIPs[:1], have.Spec.IPFamilies[:1]
+		}
 	} else {
 		next.UID = w.uid()
 		next.Spec.IPFamilies = w.families
