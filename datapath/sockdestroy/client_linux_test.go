@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/testutil"
 )
 
 // form is how an application writes an address: as IPv4, IPv6, or IPv4 on an IPv6 socket.
@@ -226,7 +228,7 @@ func (*Client) Dead(fds []int, n *int) error {
 
 // runClient is the client process.
 func runClient() {
-	if err := loopbackUp(); err != nil {
+	if err := testutil.LoopbackUp(); err != nil {
 		fmt.Fprintln(os.Stderr, "set lo up:", err)
 		os.Exit(1)
 	}

@@ -1,15 +1,11 @@
 package sockdestroy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -20,11 +16,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// insideEnv names the cgroup of a test process that runs inside one, clientEnv marks a client process.
-const (
-	insideEnv = "STRAIT_TEST_CGROUP"
-	clientEnv = "STRAIT_TEST_CLIENT"
-)
+// clientEnv marks a client process.
+const clientEnv = "STRAIT_TEST_CLIENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(clientEnv) != "" {
@@ -37,53 +30,19 @@ func TestMain(m *testing.M) {
 }
 
 // inside runs the calling test again, as the first process of a machine of its own as far as procfs,
-// mounts and network go, in a fresh cgroup. It returns true there, and false in the outer process once the
-// inner is done: the caller returns then.
+// mounts and network go, in a fresh cgroup.
 func inside(t testing.TB) bool {
 	t.Helper()
-	if os.Getenv(insideEnv) != "" {
-		settleIn(t)
-		return true
-	}
-	testutil.NeedRoot(t)
-	cgroup := testutil.Cgroup(t)
-	f, err := os.Open(cgroup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	args := []string{"-test.v", "-test.timeout=5m", "-test.run=^" + t.Name() + "$"}
-	if _, ok := t.(*testing.B); ok {
-		args = []string{"-test.run=^$", "-test.bench=^" + t.Name() + "$"}
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), insideEnv+"="+cgroup)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		UseCgroupFD: true, CgroupFD: int(f.Fd()),
-		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS,
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("inside: %v\n%s", err, out)
-	}
-	if bytes.Contains(out, []byte("--- SKIP: "+t.Name()+" ")) {
-		t.Skipf("inside:\n%s", strings.TrimSpace(string(out)))
-	}
-	if _, ok := t.(*testing.B); ok {
-		fmt.Printf("%s", out) // Logf keeps ten lines
+	if !testutil.Inside(t, unix.CLONE_NEWPID) {
 		return false
 	}
-	t.Logf("inside:\n%s", strings.TrimSpace(string(out)))
-	return false
+	settleIn(t)
+	return true
 }
 
 // settleIn gives the process its own /proc, and lets go of namespaces that others have mounted.
 func settleIn(t testing.TB) {
 	t.Helper()
-	if err := testutil.PrivateMounts(); err != nil {
-		t.Fatal(err)
-	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		t.Fatalf("mount /proc: %v", err)
 	}
@@ -100,24 +59,6 @@ func settleIn(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := loopbackUp(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// loopbackUp sets lo up in the thread's network namespace.
-func loopbackUp() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	ifr, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	ifr.SetUint16(unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
 
 // machine is a load balancer and what destroys the stale sockets of its clients.
@@ -133,7 +74,7 @@ func newMachine(t testing.TB, forced method, policy Policy) *machine {
 	t.Helper()
 	cfg := socklb.Config{
 		Pins:         filepath.Join(testutil.BPFFS(t), "strait"),
-		Cgroup:       os.Getenv(insideEnv),
+		Cgroup:       testutil.InsideCgroup(),
 		MaxFrontends: 64, MaxBackends: 1024, MaxSockets: 1 << 14,
 		AllowVirtualRoot: true,
 		Log:              testutil.Logger(t),
@@ -239,7 +180,7 @@ func mountNamespace(t testing.TB, fn func() error) (point string) {
 			done <- err
 			return
 		}
-		err := loopbackUp()
+		err := testutil.LoopbackUp()
 		if err == nil {
 			err = unix.Mount("/proc/thread-self/ns/net", point, "", unix.MS_BIND, "")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // affine is a frontend of nine backends with session affinity, and a way to choose through it.
@@ -91,7 +92,10 @@ func elsewhere(t testing.TB, fn func()) {
 			t.Error(err)
 			return
 		}
-		loopbackUp(t)
+		if err := testutil.LoopbackUp(); err != nil {
+			t.Error(err)
+			return
+		}
 		fn()
 	}()
 	<-done
@@ -191,9 +195,9 @@ func TestAffinityExpires(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		moved := false
-		for range 3 { // by chance it is given the same, once in 9
+		for n := 0; n < 3 && !moved; n++ { // by chance it is given the same, once in 9
 			time.Sleep(2100 * time.Millisecond)
-			moved = moved || a.ask() != mine
+			moved = a.ask() != mine
 		}
 		if !moved {
 			t.Errorf("%s: still given %s after the time-out", how, mine)
@@ -208,7 +212,7 @@ func TestAffinityAtOnce(t *testing.T) {
 	}
 	l := opened(t, config(t))
 	f := families[0]
-	for n := range 200 {
+	for n := range testutil.Rounds(200, 40) {
 		a := newAffine(t, l, f, "connect")
 		a.vip.Port = uint16(1000 + n)
 		a.want(100)

@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // in runs fn on a thread that belongs to a cgroup below ours. The cgroup must be threaded: see subtree.
@@ -36,7 +37,7 @@ func in(t testing.TB, cgroup string, fn func()) {
 // subtree makes cgroups below ours, in which single threads may be.
 func subtree(t testing.TB, rel string) string {
 	t.Helper()
-	at := os.Getenv(insideEnv)
+	at := testutil.InsideCgroup()
 	for _, name := range strings.Split(rel, "/") {
 		at = filepath.Join(at, name)
 		if err := os.Mkdir(at, 0o755); errors.Is(err, os.ErrExist) {

@@ -21,6 +21,14 @@ func Missing(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
+// Rounds is how often a test repeats what it repeats: full, or short under -short, as on an emulated processor.
+func Rounds(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 // NeedRoot skips a test that loads eBPF, makes namespaces or mounts, unless it runs as root.
 func NeedRoot(t testing.TB) {
 	t.Helper()

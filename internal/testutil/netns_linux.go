@@ -39,7 +39,7 @@ func NetNS(t testing.TB) *Namespace {
 		_ = home.Close() // a descriptor opened for reading: closing it loses nothing
 		_ = ns.Close()
 	})
-	if err := loopbackUp(); err != nil {
+	if err := LoopbackUp(); err != nil {
 		t.Fatalf("prepare network namespace: %v", err)
 	}
 	return &Namespace{ns}
@@ -62,7 +62,8 @@ func (n *Namespace) Do(fn func() error) error {
 	return <-done
 }
 
-func loopbackUp() error {
+// LoopbackUp sets lo up in the calling thread's network namespace.
+func LoopbackUp() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find lo: %w", err)

@@ -1,9 +1,11 @@
 package testutil
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +92,49 @@ func TestNetNS(t *testing.T) {
 			t.Errorf("Do ran in namespace %d (%v), want %d", there, err, inside)
 		}
 	})
+}
+
+// TestInside: the inner process is in a cgroup and a namespace of its own, and as short as the outer.
+func TestInside(t *testing.T) {
+	if InsideCgroup() == "" {
+		NeedRoot(t)
+		t.Setenv("STRAIT_TEST_OUTER", fmt.Sprint(inode(t), testing.Short()))
+	}
+	if !Inside(t, 0) {
+		return
+	}
+	var outer uint64
+	var short bool
+	if _, err := fmt.Sscan(os.Getenv("STRAIT_TEST_OUTER"), &outer, &short); err != nil {
+		t.Fatal(err)
+	}
+	if inode(t) == outer {
+		t.Error("still in the outer network namespace")
+	}
+	if testing.Short() != short {
+		t.Errorf("inside -short is %v, outside %v", testing.Short(), short)
+	}
+	if !slices.Contains(procs(InsideCgroup()), strconv.Itoa(os.Getpid())) {
+		t.Errorf("not in cgroup %s", InsideCgroup())
+	}
+	if links, err := net.Interfaces(); err != nil || len(links) != 1 || links[0].Flags&net.FlagUp == 0 {
+		t.Errorf("links %v (%v), want lo alone, up", links, err)
+	}
+}
+
+func TestInsideArgs(t *testing.T) {
+	for _, tc := range []struct {
+		bench, short bool
+		want         string
+	}{
+		{false, false, "-test.v -test.timeout=5m -test.run=^TestX$"},
+		{false, true, "-test.v -test.timeout=5m -test.run=^TestX$ -test.short"},
+		{true, false, "-test.run=^$ -test.bench=^TestX$"},
+	} {
+		if got := strings.Join(insideArgs("TestX", tc.bench, tc.short), " "); got != tc.want {
+			t.Errorf("bench %v, short %v: %s, want %s", tc.bench, tc.short, got, tc.want)
+		}
+	}
 }
 
 // inode names the calling thread's network namespace.

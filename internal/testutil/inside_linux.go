@@ -1,0 +1,74 @@
+package testutil
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideEnv names the cgroup of a test process that runs inside one.
+const insideEnv = "STRAIT_TEST_CGROUP"
+
+// Inside runs the calling test again, in a process of its own whose sockets belong to a fresh cgroup and a fresh
+// network namespace with lo up; mounts that it makes go with it. namespaces are further CLONE_NEW… flags. It
+// returns true there, and false in the outer process once the inner is done: the caller returns then.
+func Inside(t testing.TB, namespaces uintptr) bool {
+	t.Helper()
+	if InsideCgroup() != "" {
+		if err := PrivateMounts(); err != nil {
+			t.Fatalf("make mounts private: %v", err)
+		}
+		if err := LoopbackUp(); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	NeedRoot(t)
+	cgroup := Cgroup(t)
+	f, err := os.Open(cgroup)
+	if err != nil {
+		t.Fatalf("open cgroup: %v", err)
+	}
+	defer f.Close()
+	_, bench := t.(*testing.B)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], insideArgs(t.Name(), bench, testing.Short())...)
+	cmd.Env = append(os.Environ(), insideEnv+"="+cgroup)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		UseCgroupFD: true, CgroupFD: int(f.Fd()),
+		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | namespaces,
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err != nil:
+		t.Fatalf("inside: %v\n%s", err, out)
+	case bytes.Contains(out, []byte("--- SKIP: "+t.Name()+" ")):
+		t.Skipf("inside:\n%s", strings.TrimSpace(string(out)))
+	case bench:
+		fmt.Printf("%s", out) // Logf keeps ten lines
+	default:
+		t.Logf("inside:\n%s", strings.TrimSpace(string(out)))
+	}
+	return false
+}
+
+// insideArgs are the inner process's: what shortens the outer shortens it.
+func insideArgs(name string, bench, short bool) []string {
+	args := []string{"-test.v", "-test.timeout=5m", "-test.run=^" + name + "$"}
+	if bench {
+		args = []string{"-test.run=^$", "-test.bench=^" + name + "$"}
+	}
+	if short {
+		args = append(args, "-test.short")
+	}
+	return args
+}
+
+// InsideCgroup is the cgroup of a process that Inside started; empty in any other.
+func InsideCgroup() string { return os.Getenv(insideEnv) }
