@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/internal/l4"
@@ -24,6 +25,10 @@ type iterator struct {
 
 // newIterator loads the programs. The error is ebpf.ErrNotSupported if the kernel is older than 6.5.
 func newIterator() (*iterator, error) {
+	// Before Linux 5.11 maps count against RLIMIT_MEMLOCK, and its error would hide what the kernel lacks.
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("load socket iterators: %w", err)
+	}
 	i := &iterator{links: map[l4.Proto]*link.Iter{}}
 	if err := loadSockdestroyObjects(&i.objects, nil); err != nil {
 		return nil, fmt.Errorf("load socket iterators: %w", err)
