@@ -215,7 +215,7 @@ func TestConnecting(t *testing.T) {
 	})
 }
 
-// TestCrowd: 5,000 sockets in the same namespace that dialled the backend directly are not harmed, and cost no more than
+// TestCrowd: thousands of sockets in the same namespace that dialled the backend directly are not harmed, and cost no more than
 // looking at each.
 func TestCrowd(t *testing.T) {
 	if !inside(t) {
@@ -238,16 +238,17 @@ func TestCrowd(t *testing.T) {
 			return best
 		}
 		alone := best()
+		others := testutil.Rounds(5000, 1000)
 		var crowd []int
 		start := time.Now()
-		p.call("Many", Call{Kind: unix.SOCK_DGRAM, Form: v4, To: v4.backend(old), N: 5000}, &crowd)
+		p.call("Many", Call{Kind: unix.SOCK_DGRAM, Form: v4, To: v4.backend(old), N: others}, &crowd)
 		opening := time.Since(start)
 		crowded := best()
 		var dead int
 		p.call("Dead", crowd, &dead)
-		check(t, "sockets of the crowd", len(crowd), 5000)
+		check(t, "sockets of the crowd", len(crowd), others)
 		check(t, "harmed", dead, 0)
-		t.Logf("a pass with 5,000 other sockets %v, without %v; to open them took %v", crowded, alone, opening)
+		t.Logf("a pass with %d other sockets %v, without %v; to open them took %v", others, crowded, alone, opening)
 		// To look at a socket costs far less than the system calls that made it, on any machine.
 		if crowded > alone+opening {
 			t.Errorf("took %v, want at most %v", crowded, alone+opening)

@@ -227,8 +227,8 @@ func TestStorm(t *testing.T) {
 	}
 	methods(t, func(t *testing.T, forced method) {
 		m, p := newMachine(t, forced, Policy{}), newPod(t)
-		places, total, aborts := []place{old, new_}, 0, 0
-		for round := range 20 {
+		places, total, aborts, rounds := []place{old, new_}, 0, 0, testutil.Rounds(20, 4)
+		for round := range rounds {
 			now := places[round%2]
 			m.set(places[1-round%2])
 			p.call("Start", Call{Kind: unix.SOCK_DGRAM, Form: v4, To: v4.vip()}, nil)
@@ -248,7 +248,7 @@ func TestStorm(t *testing.T) {
 				t.Errorf("round %d: %d left", round, r.Left)
 			}
 		}
-		t.Logf("%d sockets connected during 20 flips, %d of them destroyed", total, aborts)
+		t.Logf("%d sockets connected during %d flips, %d of them destroyed", total, rounds, aborts)
 		if aborts == 0 {
 			t.Error("none met a flip: the test shows nothing")
 		}

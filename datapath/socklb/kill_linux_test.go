@@ -17,6 +17,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // daemonEnv tells a test process to be a daemon: to open a balancer and change it without end.
@@ -144,10 +145,12 @@ func TestKill(t *testing.T) {
 			fronts = append(fronts, front)
 		}
 	}
-	cfg.MaxBackends = 40 // 36 and their next sets do not fit: often full
+	cfg.MaxBackends = 28 // less than all that may be wanted, and their next sets: often full
 	l := opened(t, cfg)
 	for _, f := range fronts {
-		if err := l.Reconcile([]datapath.Frontend{anySubset(f)}, false); err != nil {
+		start := anySubset(f)
+		start.Backends = start.Backends[:1]
+		if err := l.Reconcile([]datapath.Frontend{start}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +166,8 @@ func TestKill(t *testing.T) {
 		wg.Go(func() { connects.Add(stormOn(t, f, vip, own[vip.String()], &stop)) })
 	}
 	changing, full := 0, 0
-	for n := range 20 {
+	kills := testutil.Rounds(20, 4)
+	for n := range kills {
 		d := newDaemon(t, cfg, fronts)
 		switch n % 4 {
 		case 0: // somewhere in Open, as a rule
@@ -199,8 +203,8 @@ func TestKill(t *testing.T) {
 	if err != nil || len(got) < len(fronts) {
 		t.Errorf("holds %v, %v", got, err)
 	}
-	t.Logf("%d connects during 20 kills; %d daemons had come to change something, %d of them met full maps", connects.Load(), changing, full)
-	if connects.Load() < 1000 || changing == 0 || full == 0 {
+	t.Logf("%d connects during %d kills; %d daemons had come to change something, %d of them met full maps", connects.Load(), kills, changing, full)
+	if connects.Load() < int64(testutil.Rounds(1000, 100)) || changing == 0 || full == 0 {
 		t.Error("too few to tell")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // churned is a frontend whose set changes all the time, with the history of its sets.
@@ -127,13 +128,13 @@ func TestStorm(t *testing.T) {
 	cfg := config(t)
 	cfg.MaxBackends = 128
 	l := opened(t, cfg)
-	total, flips := int64(0), 0
+	total, flips, each := int64(0), 0, int64(testutil.Rounds(20_000, 1_000))
 	for _, f := range families {
 		fronts := []*churned{newChurned(t, f, 80), newChurned(t, f, 81)}
 		flip(t, l, fronts, 0)
 		var stop atomic.Bool
 		var wg sync.WaitGroup
-		wg.Go(func() { total += storm(t, f, fronts, 20_000, &stop); stop.Store(true) })
+		wg.Go(func() { total += storm(t, f, fronts, each, &stop); stop.Store(true) })
 		start := time.Now()
 		for n := 1; !stop.Load(); n++ {
 			flip(t, l, fronts, n)
@@ -142,7 +143,7 @@ func TestStorm(t *testing.T) {
 		wg.Wait()
 		t.Logf("%s: %v, %d connects, %d flips so far", f.name, time.Since(start).Round(time.Millisecond), total, flips)
 	}
-	if total < 50_000 || flips < 100 {
+	if total < each*int64(len(families)) || flips < testutil.Rounds(100, 20) {
 		t.Errorf("%d connects during %d flips: too few to tell", total, flips)
 	}
 }
@@ -163,7 +164,7 @@ func TestRestart(t *testing.T) {
 	var wg sync.WaitGroup
 	var connects int64
 	wg.Go(func() { connects = storm(t, f, fronts, 1<<40, &stop) })
-	const restarts = 20
+	restarts := testutil.Rounds(20, 4)
 	for n := range restarts {
 		before, err := l.Frontends()
 		if err != nil {
@@ -186,7 +187,7 @@ func TestRestart(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	t.Logf("%d connects during %d restarts", connects, restarts)
-	if connects < 100 {
+	if connects < int64(testutil.Rounds(100, 20)) {
 		t.Error("too few connects to tell")
 	}
 	if err := l.Close(); err != nil {

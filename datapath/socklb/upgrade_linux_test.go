@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // layout1 is the object of layout 1 as it was released: maps in the directory itself, sets of 8 bytes.
@@ -41,7 +42,15 @@ func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 	} {
 		spec.Maps[name].MaxEntries = size
 	}
-	if err := errors.Join(spec.Variables["sockets_mask"].Set(cfg.MaxSockets-1), spec.Variables["has_set_retval"].Set(uint8(1))); err != nil {
+	fs, err := probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	retval := uint8(0)
+	if has(fs, featureSetRetval) {
+		retval = 1
+	}
+	if err := errors.Join(spec.Variables["sockets_mask"].Set(cfg.MaxSockets-1), spec.Variables["has_set_retval"].Set(retval)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)
@@ -286,6 +295,9 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		if after > 2 && after < 10 {
 			continue // one map more or less that is filled and in no use yet
 		}
+		if testing.Short() && after%5 != 1 {
+			continue // a few places instead of all
+		}
 		cfg := root
 		cfg.Pins = filepath.Join(root.Pins, fmt.Sprint(after))
 		if err := os.MkdirAll(root.Pins, 0o700); err != nil {
@@ -319,7 +331,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		t.Error("the upgrade never came to its end")
 	}
 	t.Logf("%d connects", connects)
-	if connects < 1000 { // thousands in each, on an idle machine
+	if connects < int64(testutil.Rounds(1000, 100)) { // thousands in each, on an idle machine
 		t.Error("too few to tell")
 	}
 }
