@@ -151,6 +151,20 @@ func TestPartial(t *testing.T) {
 	}
 }
 
+func TestInstructions(t *testing.T) {
+	machines := []Machine{
+		{Kernel: "5.10.262", Packages: []Package{{Instructions: map[string]int{"socklb connect4": 1792, "socklb sendmsg4": 9}}}},
+		{Kernel: "6.1", Packages: []Package{{Instructions: map[string]int{"socklb connect4": 12}}}},
+	}
+	want := "  INSTRUCTIONS VERIFIED  5.10.262  6.1\n        socklb connect4      1792   12\n        socklb sendmsg4         9    -\n"
+	if got := Instructions(machines); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := Instructions(machines[:0]); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
 func TestParseAllowedWantsAReason(t *testing.T) {
 	if _, err := ParseAllowed("# comment\n\n* a/TestB\n"); err == nil || !strings.Contains(err.Error(), "line 3") {
 		t.Errorf("%v", err)

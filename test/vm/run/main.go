@@ -32,7 +32,7 @@ type options struct {
 	kernels, packages, accel, only string
 	side, cpus                     int
 	limit                          time.Duration
-	keep                           string
+	keep, instructions             string
 }
 
 func main() {
@@ -45,6 +45,7 @@ func main() {
 	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; with one, what a second processor sees is not tested")
 	flag.DurationVar(&o.limit, "limit", 12*time.Minute, "a VM that takes longer hangs")
 	flag.StringVar(&o.keep, "keep", "", "folder to keep what each VM wrote in")
+	flag.StringVar(&o.instructions, "instructions", "", "file to write the table of instruction counts to, if all is well")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -79,7 +80,11 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return result.Write(os.Stdout, machines, result.Rules{Allowed: allowed, Partial: o.only != ""}), ctx.Err()
+	ok = result.Write(os.Stdout, machines, result.Rules{Allowed: allowed, Partial: o.only != ""})
+	if ok && o.instructions != "" {
+		err = os.WriteFile(o.instructions, []byte(result.Instructions(machines)), 0o644)
+	}
+	return ok, errors.Join(err, ctx.Err())
 }
 
 // machines prepares everything and runs a VM for each kernel.
