@@ -104,9 +104,9 @@ func (d *daemon) said() string {
 	return string(b)
 }
 
-// waitFor waits until the daemon says something, or for ten seconds.
+// waitFor waits until the daemon says something, or for a minute: an emulated processor opens in ten seconds.
 func (d *daemon) waitFor(text string) {
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(d.said(), text) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(d.said(), text) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }

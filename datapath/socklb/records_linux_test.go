@@ -49,13 +49,14 @@ func TestRecords(t *testing.T) {
 		{"crowded", 64, 100, 100},
 		{"full", 1, 10, 2},
 	} {
-		for _, f := range families {
-			t.Run(tt.name+"/"+f.name, func(t *testing.T) {
-				cfg := config(t)
-				cfg.MaxSockets = tt.size
-				testRecords(t, opened(t, cfg), f, tt.sockets, tt.seen)
-			})
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config(t)
+			cfg.MaxSockets = tt.size
+			l := opened(t, cfg)
+			for _, f := range families {
+				t.Run(f.name, func(t *testing.T) { testRecords(t, l, f, tt.sockets, tt.seen) })
+			}
+		})
 	}
 }
 
