@@ -225,6 +225,7 @@ func stormOn(t testing.TB, f family, vip l4.Addr, own map[string]bool, stop *ato
 			t.Errorf("connect to %s: answer %q, %v", vip, text, err)
 			return n
 		}
+		breathe()
 	}
 	return n
 }

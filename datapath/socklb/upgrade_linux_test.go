@@ -173,7 +173,7 @@ func newLayout1World(t testing.TB, cfg Config) *layout1World {
 	openLayout1(t, cfg, w.fronts)
 	w.talks = converse(t, vips)
 	for i, f := range families {
-		w.wg.Go(func() { w.count.Add(storm(t, f, w.storms[i:i+1], 1<<40, &w.stop)) })
+		w.wg.Go(func() { w.count.Add(storm(t, f, w.storms[i:i+1], endless, &w.stop)) })
 	}
 	return w
 }

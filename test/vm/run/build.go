@@ -50,7 +50,7 @@ func build(ctx context.Context, dir string, o options) (*cargo, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return pack(dir, packages, o.only)
+	return pack(dir, packages, o)
 }
 
 // kernelPackages lists the packages that have tests for the kernel, the verifier's first:
@@ -91,7 +91,7 @@ func binary(dir, pkg string) string {
 }
 
 // pack puts the programs into an archive, each in a folder with its package's test data.
-func pack(dir string, packages []string, only string) (*cargo, error) {
+func pack(dir string, packages []string, o options) (*cargo, error) {
 	var a initrd.Archive
 	for _, d := range []string{"proc", "sys", "dev", "run", "tmp", "var", "etc", "bin"} {
 		a.Dir(d)
@@ -111,9 +111,9 @@ func pack(dir string, packages []string, only string) (*cargo, error) {
 		if err := addTree(&a, filepath.Join(name(p), "testdata"), at[1:]+"/testdata"); err != nil {
 			return nil, err
 		}
-		args := []string{"-test.v=test2json", "-test.count=1", "-test.timeout=8m", "-test.short"}
-		if only != "" {
-			args = append(args, "-test.run="+only)
+		args := []string{"-test.v=test2json", "-test.count=1", "-test.timeout=" + (o.limit * 2 / 3).String(), "-test.short"}
+		if o.only != "" {
+			args = append(args, "-test.run="+o.only)
 		}
 		j.Programs = append(j.Programs, job.Program{
 			Name: name(p), Path: at + "/run.test", Dir: at, Args: args, Env: []string{objectsEnv + "=" + objectsDir},
