@@ -77,11 +77,11 @@ type Client struct {
 	err    error
 }
 
-// Start opens connected sockets, one after the other and at most 3,000, until Stop.
+// Start opens connected sockets, one after the other and at most N, until Stop.
 func (s *Client) Start(c Call, _ *int) error {
 	s.stop, s.opened, s.err = make(chan struct{}), nil, nil
 	s.storm.Go(func() {
-		for len(s.opened) < 3000 && s.err == nil {
+		for len(s.opened) < c.N && s.err == nil {
 			select {
 			case <-s.stop:
 				return

@@ -231,7 +231,7 @@ func TestStorm(t *testing.T) {
 		for round := range rounds {
 			now := places[round%2]
 			m.set(places[1-round%2])
-			p.call("Start", Call{Kind: unix.SOCK_DGRAM, Form: v4, To: v4.vip()}, nil)
+			p.call("Start", Call{Kind: unix.SOCK_DGRAM, Form: v4, To: v4.vip(), N: testutil.Rounds(3000, 500)}, nil)
 			time.Sleep(2 * time.Millisecond) // so that some are there and more come
 			want := m.set(now)
 			r := m.pass(want)
