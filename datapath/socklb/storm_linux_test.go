@@ -2,6 +2,7 @@ package socklb
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -75,7 +76,17 @@ func ask(t testing.TB, f family, vip l4.Addr) (string, error) {
 		return "", err
 	}
 	text, _, err := c.receive()
-	return text, err
+	if errors.Is(err, unix.EAGAIN) {
+		// A pod that waits for a word first is another frontend's: let it say who it is.
+		if err = c.write(); err == nil {
+			text, _, err = c.receive()
+		}
+	}
+	if err != nil {
+		local, _ := unix.Getsockname(c.fd) // nothing, if the connection is gone
+		return "", fmt.Errorf("connected from %v, no answer: %w", addrPortOf(local), err)
+	}
+	return text, nil
 }
 
 // endless is a storm that only stop ends.
