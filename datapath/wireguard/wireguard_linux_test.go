@@ -263,7 +263,7 @@ func testBothGreet(t *testing.T, mode string) {
 	a, b := nodes[0], nodes[1]
 	a.open(t, b)
 	b.open(t, a)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // WireGuard's own next try comes after 5 s
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // WireGuard's own next try comes after 5 s
 	defer cancel()
 	done := make(chan error, 2)
 	for _, n := range nodes {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -41,9 +42,10 @@ func main() {
 	flag.StringVar(&o.packages, "packages", "./datapath/...", "packages whose kernel tests run, as go list takes them")
 	flag.StringVar(&o.accel, "accel", "tcg", "QEMU's accelerator; kvm is faster where it works, and hangs where it does not")
 	flag.StringVar(&o.only, "run", "", "run only the tests that this regular expression matches, for -test.run")
-	flag.IntVar(&o.side, "side", 2, "VMs side by side")
+	// A guest waits half of its time, for grace periods and time-outs: two for each processor.
+	flag.IntVar(&o.side, "side", 2*runtime.NumCPU(), "VMs side by side")
 	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; with one, what a second processor sees is not tested")
-	flag.DurationVar(&o.limit, "limit", 12*time.Minute, "a VM that takes longer hangs")
+	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "a VM that takes longer hangs")
 	flag.StringVar(&o.keep, "keep", "", "folder to keep what each VM wrote in")
 	flag.StringVar(&o.instructions, "instructions", "", "file to write the table of instruction counts to, if all is well")
 	flag.Parse()
