@@ -9,33 +9,35 @@ import (
 	"path/filepath"
 
 	"github.com/vishvananda/netlink"
+
+	"strait.io/strait/internal/fabric"
 )
 
 // addRouters makes the core and a region router per cluster. The core knows the nodes' networks and no
 // pod's: only a tunnel carries pods' packets between clusters.
 func (l *Lab) addRouters() error {
-	if err := addNS(core); err != nil {
+	if err := fabric.AddNS(core); err != nil {
 		return err
 	}
-	if err := makeRouter(core); err != nil {
+	if err := fabric.MakeRouter(core); err != nil {
 		return err
 	}
 	for _, c := range l.Clusters {
 		ns := c.routerNS()
-		if err := addNS(ns); err != nil {
+		if err := fabric.AddNS(ns); err != nil {
 			return err
 		}
-		if err := makeRouter(ns); err != nil {
+		if err := fabric.MakeRouter(ns); err != nil {
 			return err
 		}
-		if err := addCable(end{ns: ns, link: "core"}, end{ns: core, link: c.Name}); err != nil {
+		if err := fabric.AddCable(fabric.End{NS: ns, Link: "core"}, fabric.End{NS: core, Link: c.Name}); err != nil {
 			return err
 		}
 		if err := l.connect(c); err != nil {
 			return err
 		}
-		err := withHandle(ns, func(h *netlink.Handle) error {
-			return addBridge(h, "nodes0", netip.PrefixFrom(c.Gateway, c.Underlay.Bits()))
+		err := fabric.WithHandle(ns, func(h *netlink.Handle) error {
+			return fabric.AddBridge(h, "nodes0", netip.PrefixFrom(c.Gateway, c.Underlay.Bits()))
 		})
 		if err != nil {
 			return err
@@ -52,36 +54,36 @@ func (c Cluster) uplink() (coreSide, regionSide netip.Prefix) {
 // connect gives both ends of a cluster's uplink their addresses and routes.
 func (l *Lab) connect(c Cluster) error {
 	coreSide, regionSide := c.uplink()
-	err := withHandle(core, func(h *netlink.Handle) error {
-		if err := addAddr(h, c.Name, coreSide); err != nil {
+	err := fabric.WithHandle(core, func(h *netlink.Handle) error {
+		if err := fabric.AddAddr(h, c.Name, coreSide); err != nil {
 			return err
 		}
-		return addRoute(h, c.Underlay, regionSide.Addr())
+		return fabric.AddRoute(h, c.Underlay, regionSide.Addr())
 	})
 	if err != nil {
 		return err
 	}
-	return withHandle(c.routerNS(), func(h *netlink.Handle) error {
-		if err := addAddr(h, "core", regionSide); err != nil {
+	return fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error {
+		if err := fabric.AddAddr(h, "core", regionSide); err != nil {
 			return err
 		}
-		return addRoute(h, netip.Prefix{}, coreSide.Addr())
+		return fabric.AddRoute(h, netip.Prefix{}, coreSide.Addr())
 	})
 }
 
 // Cut takes a cluster's uplink down: its nodes still hear one another, and nobody else.
 func (l *Lab) Cut(c Cluster) error {
-	return withHandle(c.routerNS(), func(h *netlink.Handle) error { return setDown(h, "core") })
+	return fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error { return fabric.SetDown(h, "core") })
 }
 
 // Heal is the inverse of Cut. The default route went with the link.
 func (l *Lab) Heal(c Cluster) error {
-	return withHandle(c.routerNS(), func(h *netlink.Handle) error {
-		if err := setUp(h, "core"); err != nil {
+	return fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error {
+		if err := fabric.SetUp(h, "core"); err != nil {
 			return err
 		}
 		coreSide, _ := c.uplink()
-		return addRoute(h, netip.Prefix{}, coreSide.Addr())
+		return fabric.AddRoute(h, netip.Prefix{}, coreSide.Addr())
 	})
 }
 
@@ -92,36 +94,36 @@ func (l *Lab) AddNode(c Cluster, n Node) error {
 	for _, p := range n.Pods {
 		children = append(children, "pod-"+p.Kind)
 	}
-	if err := makeCgroups(l.Cgroup(n.Name), children...); err != nil {
+	if err := fabric.MakeCgroups(l.Cgroup(n.Name), children...); err != nil {
 		return err
 	}
 	if err := l.makeNodeDir(c, n); err != nil {
 		return err
 	}
-	if err := addNS(ns); err != nil {
+	if err := fabric.AddNS(ns); err != nil {
 		return err
 	}
-	if err := makeRouter(ns); err != nil {
+	if err := fabric.MakeRouter(ns); err != nil {
 		return err
 	}
-	cable := end{ns: ns, link: "eth0", mac: macOf(n.Underlay.Addr())}
-	if err := addCable(cable, end{ns: c.routerNS(), link: n.Name, bridge: "nodes0"}); err != nil {
+	cable := fabric.End{NS: ns, Link: "eth0", MAC: fabric.MACOf(n.Underlay.Addr())}
+	if err := fabric.AddCable(cable, fabric.End{NS: c.routerNS(), Link: n.Name, Bridge: "nodes0"}); err != nil {
 		return err
 	}
-	err := withHandle(ns, func(h *netlink.Handle) error {
-		if err := addAddr(h, "eth0", n.Underlay); err != nil {
+	err := fabric.WithHandle(ns, func(h *netlink.Handle) error {
+		if err := fabric.AddAddr(h, "eth0", n.Underlay); err != nil {
 			return err
 		}
-		if err := addRoute(h, netip.Prefix{}, n.Router); err != nil {
+		if err := fabric.AddRoute(h, netip.Prefix{}, n.Router); err != nil {
 			return err
 		}
-		return addBridge(h, "pods0", netip.PrefixFrom(n.Gateway, n.PodCIDR.Bits()))
+		return fabric.AddBridge(h, "pods0", netip.PrefixFrom(n.Gateway, n.PodCIDR.Bits()))
 	})
 	if err != nil {
 		return err
 	}
 	// Within a cluster the network routes pods, as a CNI would have it.
-	err = withHandle(c.routerNS(), func(h *netlink.Handle) error { return addRoute(h, n.PodCIDR, n.Underlay.Addr()) })
+	err = fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error { return fabric.AddRoute(h, n.PodCIDR, n.Underlay.Addr()) })
 	if err != nil {
 		return err
 	}
@@ -147,29 +149,29 @@ func (l *Lab) makeNodeDir(c Cluster, n Node) error {
 
 func addPod(n Node, p Pod) error {
 	ns := Place{n.Name, p.Kind}.NetNS()
-	if err := addNS(ns); err != nil {
+	if err := fabric.AddNS(ns); err != nil {
 		return err
 	}
-	node := end{ns: Place{Node: n.Name}.NetNS(), link: "pod-" + p.Kind, bridge: "pods0"}
-	if err := addCable(end{ns: ns, link: "eth0"}, node); err != nil {
+	node := fabric.End{NS: Place{Node: n.Name}.NetNS(), Link: "pod-" + p.Kind, Bridge: "pods0"}
+	if err := fabric.AddCable(fabric.End{NS: ns, Link: "eth0"}, node); err != nil {
 		return err
 	}
-	return withHandle(ns, func(h *netlink.Handle) error {
-		if err := addAddr(h, "eth0", netip.PrefixFrom(p.Addr, n.PodCIDR.Bits())); err != nil {
+	return fabric.WithHandle(ns, func(h *netlink.Handle) error {
+		if err := fabric.AddAddr(h, "eth0", netip.PrefixFrom(p.Addr, n.PodCIDR.Bits())); err != nil {
 			return err
 		}
-		return addRoute(h, netip.Prefix{}, n.Gateway)
+		return fabric.AddRoute(h, netip.Prefix{}, n.Gateway)
 	})
 }
 
 // PowerOff is a node's sudden death: its cable goes dead and everything on it is killed. What it held in
 // memory is still there, as nobody can see, until Remove.
 func (l *Lab) PowerOff(ctx context.Context, n Node) error {
-	err := withHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error { return setDown(h, n.Name) })
+	err := fabric.WithHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error { return fabric.SetDown(h, n.Name) })
 	if err != nil {
 		return err
 	}
-	return killCgroup(ctx, l.Cgroup(n.Name))
+	return fabric.KillCgroup(ctx, l.Cgroup(n.Name))
 }
 
 // Remove takes a powered-off node away: all but what it has on disk. AddNode brings it back, as a
@@ -177,15 +179,15 @@ func (l *Lab) PowerOff(ctx context.Context, n Node) error {
 func (l *Lab) Remove(n Node) error {
 	errs := []error{os.RemoveAll(l.Pins(n.Name)), os.RemoveAll(filepath.Join(l.NodeDir(n.Name), "run"))}
 	for _, p := range n.Pods {
-		errs = append(errs, removeNS(Place{n.Name, p.Kind}.NetNS()))
+		errs = append(errs, fabric.RemoveNS(Place{n.Name, p.Kind}.NetNS()))
 	}
-	err := withHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error {
+	err := fabric.WithHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error {
 		link, err := h.LinkByName(n.Name)
 		if err != nil {
 			return fmt.Errorf("find link %s: %w", n.Name, err)
 		}
 		return h.LinkDel(link)
 	})
-	errs = append(errs, err, removeNS(Place{Node: n.Name}.NetNS()), removeSocket(n.Device), removeCgroup(l.Cgroup(n.Name)))
+	errs = append(errs, err, fabric.RemoveNS(Place{Node: n.Name}.NetNS()), removeSocket(n.Device), fabric.RemoveCgroup(l.Cgroup(n.Name)))
 	return errors.Join(errs...)
 }

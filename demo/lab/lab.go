@@ -15,7 +15,12 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/fabric"
 )
+
+// cgroupName is the directory of the lab under the cgroup v2 mount.
+const cgroupName = "strait-demo"
 
 // Options say what to build and where.
 type Options struct {
@@ -71,7 +76,7 @@ func prepare(o Options) (*Lab, error) {
 	if err := l.claim(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	for _, d := range []string{netnsDir, wireguardDir} {
+	for _, d := range []string{fabric.NetNSDir, wireguardDir} {
 		if _, err := os.Stat(d); errors.Is(err, os.ErrNotExist) {
 			l.state.MadeDirs = append(l.state.MadeDirs, d)
 		}
@@ -126,7 +131,7 @@ func clearOld(dir string) error {
 }
 
 func (l *Lab) findCgroup() error {
-	mount, made, err := cgroup2(filepath.Join(l.Dir, "cgroup"))
+	mount, made, err := fabric.Cgroup2(filepath.Join(l.Dir, "cgroup"))
 	if err != nil {
 		return err
 	}
@@ -134,7 +139,7 @@ func (l *Lab) findCgroup() error {
 		l.state.CgroupMount = mount
 	}
 	l.state.Cgroup = filepath.Join(mount, cgroupName)
-	return makeCgroups(l.state.Cgroup)
+	return fabric.MakeCgroups(l.state.Cgroup)
 }
 
 // ErrBusy says that another process holds the machine's one lab.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"strait.io/strait/internal/fabric"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -223,7 +224,7 @@ func noRoute(t *testing.T, l *Lab) {
 		t.Errorf("call from a pod to a pod of another cluster: %q, want no answer", got)
 	}
 	for ns, pods := range map[string]string{core: "", l.Clusters[0].routerNS(): "10.1.", "strait-us-east-1": "10.1.1."} {
-		err := withHandle(ns, func(h *netlink.Handle) error {
+		err := fabric.WithHandle(ns, func(h *netlink.Handle) error {
 			routes, err := h.RouteList(nil, netlink.FAMILY_V4)
 			for _, r := range routes {
 				if dst := r.Dst.String(); strings.HasPrefix(dst, "10.") && (pods == "" || !strings.HasPrefix(dst, pods)) {

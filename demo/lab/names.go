@@ -4,6 +4,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"strait.io/strait/internal/fabric"
 )
 
 // core is the namespace of the router that joins the regions.
@@ -37,12 +39,9 @@ func (t Topology) namespaces() []string {
 // ours matches the names that any lab may give to a namespace, and no others that begin with strait-.
 var ours = regexp.MustCompile(`^strait-(core|(` + strings.Join(ClusterNames, "|") + `)-(router|[0-9]+(-(serve|client|far))?))$`)
 
-// netnsDir is where named network namespaces live (iproute2's convention).
-const netnsDir = "/run/netns"
-
 // leftovers lists the lab namespaces that exist on the machine now.
 func leftovers() []string {
-	entries, err := os.ReadDir(netnsDir)
+	entries, err := os.ReadDir(fabric.NetNSDir)
 	if err != nil {
 		return nil
 	}

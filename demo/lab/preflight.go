@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/fabric"
 )
 
 // maxDir leaves room for a node's socket in the 107 bytes that a unix socket address may have.
@@ -34,13 +36,13 @@ func tunnelPossible() error {
 		return nil
 	}
 	const probe = "strait-core" // a name of ours, so that a crash here leaves nothing unknown
-	if err := addNS(probe); err != nil {
+	if err := fabric.AddNS(probe); err != nil {
 		return fmt.Errorf("%w; the demo needs permission to make network namespaces", err)
 	}
-	err := withHandle(probe, func(h *netlink.Handle) error {
+	err := fabric.WithHandle(probe, func(h *netlink.Handle) error {
 		return h.LinkAdd(&netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: "probe"}})
 	})
-	if cleanup := removeNS(probe); cleanup != nil {
+	if cleanup := fabric.RemoveNS(probe); cleanup != nil {
 		return cleanup
 	}
 	if errors.Is(err, unix.EOPNOTSUPP) {

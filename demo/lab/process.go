@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/fabric"
 )
 
 // Command is a process to start somewhere in the lab.
@@ -72,7 +74,7 @@ func (l *Lab) Start(c Command) (*Process, error) {
 		cmd.Stdout = log
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd()), Setsid: true}
-	if err := insideNamed(c.Place.NetNS(), cmd.Start); err != nil {
+	if err := fabric.InsideNamed(c.Place.NetNS(), cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s in %s: %w", c.Argv[0], c.Place, err)
 	}
 	p := &Process{Pid: cmd.Process.Pid, Done: make(chan struct{})}
@@ -101,7 +103,7 @@ func (l *Lab) Become(p Place, argv []string) error {
 	if err := os.WriteFile(procs, []byte("0"), 0); err != nil {
 		return fmt.Errorf("enter cgroup of %s: %w", p, err)
 	}
-	return insideNamed(p.NetNS(), func() error { return Enter(l.resolvFile(p.Node), argv) })
+	return fabric.InsideNamed(p.NetNS(), func() error { return Enter(l.resolvFile(p.Node), argv) })
 }
 
 // adopt makes this process the parent of the lab's orphans: a tunnel outlives the daemon that started

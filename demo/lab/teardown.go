@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/fabric"
 )
 
 // wireguardDir is where userspace WireGuard devices have their control sockets.
@@ -48,13 +50,13 @@ func (l *Lab) dismantle(ctx context.Context) error {
 		}
 		l.lock = lock
 	}
-	errs := []error{killCgroup(ctx, l.state.Cgroup)}
+	errs := []error{fabric.KillCgroup(ctx, l.state.Cgroup)}
 	bury()
-	errs = append(errs, unmount(filepath.Join(l.Dir, "bpf")))
+	errs = append(errs, fabric.Unmount(filepath.Join(l.Dir, "bpf")))
 	for _, ns := range l.namespaces() {
-		errs = append(errs, removeNS(ns))
+		errs = append(errs, fabric.RemoveNS(ns))
 	}
-	errs = append(errs, removeCgroup(l.state.Cgroup))
+	errs = append(errs, fabric.RemoveCgroup(l.state.Cgroup))
 	if l.lock != nil {
 		errs = append(errs, l.lock.Close())
 		l.lock = nil
@@ -77,7 +79,7 @@ func (l *Lab) releaseCgroupMount() error {
 	if l.state.CgroupMount == "" {
 		return nil
 	}
-	return unmount(l.state.CgroupMount)
+	return fabric.Unmount(l.state.CgroupMount)
 }
 
 // RemoveByName removes what labs leave on the machine, found by name alone: for when the state file in dir
@@ -86,23 +88,23 @@ func RemoveByName(ctx context.Context, dir string) (int, error) {
 	var errs []error
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	errs = append(errs, err)
-	if mount := findCgroup2(string(info)); mount != "" {
+	if mount := fabric.FindCgroup2(string(info)); mount != "" {
 		cgroup := filepath.Join(mount, cgroupName)
 		lock, err := lockDir(cgroup)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return 0, err
 		}
-		errs = append(errs, killCgroup(ctx, cgroup), removeCgroup(cgroup))
+		errs = append(errs, fabric.KillCgroup(ctx, cgroup), fabric.RemoveCgroup(cgroup))
 		if lock != nil {
 			errs = append(errs, lock.Close())
 		}
 	}
 	names := leftovers()
 	for _, ns := range names {
-		errs = append(errs, removeNS(ns))
+		errs = append(errs, fabric.RemoveNS(ns))
 	}
-	errs = append(errs, unmount(filepath.Join(dir, "bpf")), removeStaleSockets())
-	for _, d := range []string{netnsDir, wireguardDir} {
+	errs = append(errs, fabric.Unmount(filepath.Join(dir, "bpf")), removeStaleSockets())
+	for _, d := range []string{fabric.NetNSDir, wireguardDir} {
 		_ = os.Remove(d) // only if empty, and whoever needs it makes it again
 	}
 	return len(names), errors.Join(errs...)
@@ -123,17 +125,6 @@ func removeStaleSockets() error {
 				return fmt.Errorf("remove WireGuard socket: %w", err)
 			}
 		}
-	}
-	return nil
-}
-
-func unmount(path string) error {
-	err := unix.Unmount(path, 0)
-	if errors.Is(err, unix.EBUSY) {
-		err = unix.Unmount(path, unix.MNT_DETACH)
-	}
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("unmount %s: %w", path, err)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ var Table = []Package{
 	{Path: "internal/l4", Pure: true},
 	{Path: "internal/key", Pure: true},
 	{Path: "internal/testutil"},
+	// What machines in namespaces are made of: the demo's and those of the Kubernetes lab.
+	{Path: "internal/fabric"},
 
 	// Who knows Kubernetes and gossip. Never the kernel.
 	{Path: "clustermesh", Pure: true},
@@ -66,7 +68,7 @@ var Table = []Package{
 	{Path: "demo", Imports: []string{
 		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb",
 	}},
-	{Path: "demo/lab"},
+	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
 
@@ -151,20 +153,20 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "github.com/vishvananda/netlink",
-		Owners: []string{"datapath/route", "demo/lab", "internal/testutil", "test/bench"},
+		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench"},
 		Tests:  []string{"datapath/wireguard", "test/clients"},
 		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
 	{
 		Path:   "github.com/vishvananda/netns",
-		Owners: []string{"demo/lab", "internal/testutil", "test/bench"},
-		Why:    "lab, testutil and bench make network namespaces; the daemon lives in the one it is started in",
+		Owners: []string{"internal/fabric", "internal/testutil", "test/bench"},
+		Why:    "fabric, testutil and bench make network namespaces; the daemon lives in the one it is started in",
 	},
 	{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
 			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
-			"demo/lab", "internal/testutil", "test/bench", "test/vm/guest", "test/vm/kernels",
+			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients"},
 		Why:   "system calls that package syscall lacks: nearly a part of the standard library",

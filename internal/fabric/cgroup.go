@@ -1,4 +1,4 @@
-package lab
+package fabric
 
 import (
 	"context"
@@ -15,12 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupName is the directory of the lab under the cgroup v2 mount.
-const cgroupName = "strait-demo"
-
-// findCgroup2 returns the cgroup v2 mount point of the machine; on a hybrid machine that is beside the
+// FindCgroup2 returns the cgroup v2 mount point of the machine; on a hybrid machine that is beside the
 // v1 trees. Empty if none is mounted.
-func findCgroup2(mountinfo string) string {
+func FindCgroup2(mountinfo string) string {
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")
 		fields, kind := strings.Fields(left), strings.Fields(right)
@@ -36,13 +33,13 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// cgroup2 finds the cgroup v2 mount, or makes one at private for the life of the lab.
-func cgroup2(private string) (mount string, made bool, err error) {
+// Cgroup2 finds the cgroup v2 mount, or makes one at private for the life of the lab.
+func Cgroup2(private string) (mount string, made bool, err error) {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", false, fmt.Errorf("read mounts: %w (is /proc mounted?)", err)
 	}
-	if mount := findCgroup2(string(info)); mount != "" {
+	if mount := FindCgroup2(string(info)); mount != "" {
 		return mount, false, nil
 	}
 	if err := os.MkdirAll(private, 0o755); err != nil {
@@ -55,8 +52,8 @@ func cgroup2(private string) (mount string, made bool, err error) {
 	return private, true, nil
 }
 
-// makeCgroups makes dir and its children.
-func makeCgroups(dir string, children ...string) error {
+// MakeCgroups makes dir and its children.
+func MakeCgroups(dir string, children ...string) error {
 	for _, d := range append([]string{""}, children...) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return fmt.Errorf("make cgroup: %w", err)
@@ -95,9 +92,9 @@ func pids(dir string) []int {
 	return out
 }
 
-// killCgroup kills every process in a cgroup and below with SIGKILL and waits until they are gone,
+// KillCgroup kills every process in a cgroup and below with SIGKILL and waits until they are gone,
 // reaping those that have become children of this process.
-func killCgroup(ctx context.Context, dir string) error {
+func KillCgroup(ctx context.Context, dir string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		all := pids(dir)
@@ -119,9 +116,9 @@ func killCgroup(ctx context.Context, dir string) error {
 	}
 }
 
-// removeCgroup removes a cgroup and all below it; one that is not there is no error. Its processes must
+// RemoveCgroup removes a cgroup and all below it; one that is not there is no error. Its processes must
 // be dead; the kernel may need a moment to notice.
-func removeCgroup(dir string) error {
+func RemoveCgroup(dir string) error {
 	var last error
 	for range 200 {
 		last = nil

@@ -1,4 +1,4 @@
-package lab
+package fabric
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside runs f on a thread that is in the network namespace, and brings the thread home afterwards. A
+// Inside runs f on a thread that is in the network namespace, and brings the thread home afterwards. A
 // process started by f is born in the namespace. A thread that cannot come home is thrown away.
-func inside(ns netns.NsHandle, f func() error) error {
+func Inside(ns netns.NsHandle, f func() error) error {
 	runtime.LockOSThread()
 	home, err := netns.Get()
 	if err != nil {
@@ -36,18 +36,18 @@ func inside(ns netns.NsHandle, f func() error) error {
 	return err
 }
 
-// insideNamed is inside for a namespace given by name.
-func insideNamed(name string, f func() error) error {
+// InsideNamed is inside for a namespace given by name.
+func InsideNamed(name string, f func() error) error {
 	ns, err := netns.GetFromName(name)
 	if err != nil {
 		return fmt.Errorf("open network namespace %s: %w", name, err)
 	}
 	defer ns.Close()
-	return inside(ns, f)
+	return Inside(ns, f)
 }
 
-// addNS makes a named network namespace with its loopback up.
-func addNS(name string) error {
+// AddNS makes a named network namespace with its loopback up.
+func AddNS(name string) error {
 	home, err := netns.Get()
 	if err != nil {
 		return fmt.Errorf("open own network namespace: %w", err)
@@ -55,7 +55,7 @@ func addNS(name string) error {
 	defer home.Close()
 	var ns netns.NsHandle
 	// inside brings the thread home from wherever NewNamed leaves it.
-	err = inside(home, func() (err error) {
+	err = Inside(home, func() (err error) {
 		ns, err = netns.NewNamed(name)
 		return err
 	})
@@ -63,13 +63,13 @@ func addNS(name string) error {
 		return fmt.Errorf("make network namespace %s: %w", name, err)
 	}
 	defer ns.Close()
-	return withHandle(name, func(h *netlink.Handle) error { return setUp(h, "lo") })
+	return WithHandle(name, func(h *netlink.Handle) error { return SetUp(h, "lo") })
 }
 
-// removeNS unmounts and removes a named network namespace; one that is not there is no error. The
+// RemoveNS unmounts and removes a named network namespace; one that is not there is no error. The
 // kernel frees it, and every device in it, once nothing holds it.
-func removeNS(name string) error {
-	path := filepath.Join(netnsDir, name)
+func RemoveNS(name string) error {
+	path := filepath.Join(NetNSDir, name)
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount network namespace %s: %w", name, err)
 	}
@@ -79,8 +79,8 @@ func removeNS(name string) error {
 	return nil
 }
 
-// withHandle gives f a netlink socket in the namespace.
-func withHandle(name string, f func(*netlink.Handle) error) error {
+// WithHandle gives f a netlink socket in the namespace.
+func WithHandle(name string, f func(*netlink.Handle) error) error {
 	ns, err := netns.GetFromName(name)
 	if err != nil {
 		return fmt.Errorf("open network namespace %s: %w", name, err)
@@ -97,7 +97,7 @@ func withHandle(name string, f func(*netlink.Handle) error) error {
 	return nil
 }
 
-func setUp(h *netlink.Handle, link string) error {
+func SetUp(h *netlink.Handle, link string) error {
 	l, err := h.LinkByName(link)
 	if err != nil {
 		return fmt.Errorf("find link %s: %w", link, err)
@@ -108,7 +108,7 @@ func setUp(h *netlink.Handle, link string) error {
 	return nil
 }
 
-func setDown(h *netlink.Handle, link string) error {
+func SetDown(h *netlink.Handle, link string) error {
 	l, err := h.LinkByName(link)
 	if err != nil {
 		return fmt.Errorf("find link %s: %w", link, err)
@@ -119,17 +119,17 @@ func setDown(h *netlink.Handle, link string) error {
 	return nil
 }
 
-// addBridge makes a bridge with an address, up.
-func addBridge(h *netlink.Handle, name string, addr netip.Prefix) error {
+// AddBridge makes a bridge with an address, up.
+func AddBridge(h *netlink.Handle, name string, addr netip.Prefix) error {
 	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}
 	if err := h.LinkAdd(b); err != nil {
 		return fmt.Errorf("add bridge %s: %w", name, err)
 	}
-	return addAddr(h, name, addr)
+	return AddAddr(h, name, addr)
 }
 
-// addAddr gives a link an address and sets it up.
-func addAddr(h *netlink.Handle, link string, addr netip.Prefix) error {
+// AddAddr gives a link an address and sets it up.
+func AddAddr(h *netlink.Handle, link string, addr netip.Prefix) error {
 	l, err := h.LinkByName(link)
 	if err != nil {
 		return fmt.Errorf("find link %s: %w", link, err)
@@ -141,11 +141,11 @@ func addAddr(h *netlink.Handle, link string, addr netip.Prefix) error {
 	if err := h.AddrAdd(l, a); err != nil {
 		return fmt.Errorf("add address %s to %s: %w", addr, link, err)
 	}
-	return setUp(h, link)
+	return SetUp(h, link)
 }
 
-// addRoute routes dst via a gateway; the zero dst is the default route.
-func addRoute(h *netlink.Handle, dst netip.Prefix, via netip.Addr) error {
+// AddRoute routes dst via a gateway; the zero dst is the default route.
+func AddRoute(h *netlink.Handle, dst netip.Prefix, via netip.Addr) error {
 	r := &netlink.Route{Gw: via.AsSlice()}
 	if dst.IsValid() {
 		d, err := netlink.ParseIPNet(dst.Masked().String())
@@ -160,61 +160,61 @@ func addRoute(h *netlink.Handle, dst netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// end is one end of a cable: a device in a namespace, as a port of a bridge if one is named.
-type end struct {
-	ns, link, bridge string
-	mac              net.HardwareAddr
+// End is one end of a cable: a device in a namespace, as a port of a bridge if one is named.
+type End struct {
+	NS, Link, Bridge string
+	MAC              net.HardwareAddr
 }
 
-// macOf makes a machine's hardware address out of its IP address: a machine that reboots keeps it, and
+// MACOf makes a machine's hardware address out of its IP address: a machine that reboots keeps it, and
 // its neighbours need not forget it first.
-func macOf(ip netip.Addr) net.HardwareAddr { return append(net.HardwareAddr{2, 0}, ip.AsSlice()...) }
+func MACOf(ip netip.Addr) net.HardwareAddr { return append(net.HardwareAddr{2, 0}, ip.AsSlice()...) }
 
-// addCable joins two namespaces by a veth pair; both ends are up.
-func addCable(a, b end) error {
-	peer, err := netns.GetFromName(b.ns)
+// AddCable joins two namespaces by a veth pair; both ends are up.
+func AddCable(a, b End) error {
+	peer, err := netns.GetFromName(b.NS)
 	if err != nil {
-		return fmt.Errorf("open network namespace %s: %w", b.ns, err)
+		return fmt.Errorf("open network namespace %s: %w", b.NS, err)
 	}
 	defer peer.Close()
-	err = withHandle(a.ns, func(h *netlink.Handle) error {
+	err = WithHandle(a.NS, func(h *netlink.Handle) error {
 		v := &netlink.Veth{
-			LinkAttrs:     netlink.LinkAttrs{Name: a.link, HardwareAddr: a.mac},
-			PeerName:      b.link,
+			LinkAttrs:     netlink.LinkAttrs{Name: a.Link, HardwareAddr: a.MAC},
+			PeerName:      b.Link,
 			PeerNamespace: netlink.NsFd(peer),
 		}
 		if err := h.LinkAdd(v); err != nil {
-			return fmt.Errorf("add veth %s to %s in %s: %w", a.link, b.link, b.ns, err)
+			return fmt.Errorf("add veth %s to %s in %s: %w", a.Link, b.Link, b.NS, err)
 		}
 		return plug(h, a)
 	})
 	if err != nil {
 		return err
 	}
-	return withHandle(b.ns, func(h *netlink.Handle) error { return plug(h, b) })
+	return WithHandle(b.NS, func(h *netlink.Handle) error { return plug(h, b) })
 }
 
-func plug(h *netlink.Handle, e end) error {
-	if e.bridge != "" {
-		l, err := h.LinkByName(e.link)
+func plug(h *netlink.Handle, e End) error {
+	if e.Bridge != "" {
+		l, err := h.LinkByName(e.Link)
 		if err != nil {
-			return fmt.Errorf("find link %s: %w", e.link, err)
+			return fmt.Errorf("find link %s: %w", e.Link, err)
 		}
-		b, err := h.LinkByName(e.bridge)
+		b, err := h.LinkByName(e.Bridge)
 		if err != nil {
-			return fmt.Errorf("find bridge %s: %w", e.bridge, err)
+			return fmt.Errorf("find bridge %s: %w", e.Bridge, err)
 		}
 		if err := h.LinkSetMaster(l, b); err != nil {
-			return fmt.Errorf("plug %s into %s: %w", e.link, e.bridge, err)
+			return fmt.Errorf("plug %s into %s: %w", e.Link, e.Bridge, err)
 		}
 	}
-	return setUp(h, e.link)
+	return SetUp(h, e.Link)
 }
 
-// makeRouter lets the namespace, and only it, forward packets. It sends no redirects: its hosts should
+// MakeRouter lets the namespace, and only it, forward packets. It sends no redirects: its hosts should
 // keep to their one route.
-func makeRouter(name string) error {
-	return insideNamed(name, func() error {
+func MakeRouter(name string) error {
+	return InsideNamed(name, func() error {
 		for file, value := range map[string]string{
 			"ip_forward": "1", "conf/all/send_redirects": "0", "conf/default/send_redirects": "0",
 		} {
