@@ -72,6 +72,9 @@ var Table = []Package{
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
 
+	{Path: "install/image", Imports: []string{"install/image/oci"}},
+	{Path: "install/image/oci"},
+
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{"datapath", "datapath/socklb", "test/bench/kubeproxy", "test/bench/stats"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
