@@ -79,6 +79,31 @@ bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BE
 	@test/setup.sh nftables
 	go run -buildvcs=false ./test/bench
 
+# Debian's packages that the lab's nodes need.
+KUBE_PACKAGES := runc containernetworking-plugins iptables conntrack nftables busybox-static netcat-openbsd socat curl bind9-dnsutils
+KUBE_LAB      := go run -buildvcs=false ./test/kubelab/run -dir .lab
+CLUSTERS      ?= 2
+NODES         ?= 2
+
+.PHONY: kube-lab
+kube-lab: check-go ## real Kubernetes clusters on this machine, as root; CLUSTERS=3 NODES=2; the first time builds them, 15 minutes
+	@test/setup.sh $(KUBE_PACKAGES)
+	@$(KUBE_LAB) up -clusters $(CLUSTERS) -nodes $(NODES) $(ARGS)
+
+.PHONY: kube-lab-import
+kube-lab-import: check-go ## load an image on all nodes of the lab: IMAGE=file.tar
+	@$(KUBE_LAB) import '$(IMAGE)'
+
+.PHONY: kube-lab-down
+kube-lab-down: check-go ## take the lab down; nothing of it stays but the built programs
+	@$(KUBE_LAB) down
+
+.PHONY: test-kube
+test-kube: check-go ## tests on real Kubernetes clusters, as root
+	@test/setup.sh $(KUBE_PACKAGES)
+	go run -buildvcs=false ./test/kubelab/run build
+	@$(GOTEST) kube
+
 .PHONY: fuzz
 fuzz: check-go ## each fuzz target for FUZZTIME (30s)
 	@test/setup/fuzz.sh $(FUZZTIME)

@@ -23,6 +23,13 @@ curl            curl                                test/clients: the most used 
 bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP
 iperf3          iperf3                              test/clients: streams and datagrams at speed
 musl-tools      musl-gcc                            test/clients: the resolver of Alpine's images
+runc            runc                                make kube-lab starts pods; it needs cgo, so it is not built
+containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods addresses
+iptables        iptables                            make kube-lab masquerades pods, which the plugins do by it
+conntrack       conntrack                           make kube-lab: kube-proxy forgets old UDP flows by it
+busybox-static  /bin/busybox                        make kube-lab: the shell of the test image
+netcat-openbsd  nc.openbsd                          make kube-lab: the test image's nc, with -4 and -6
+socat           socat                               make kube-lab: the test image's servers of one line
 LIST
 }
 
@@ -39,8 +46,8 @@ missing() {
     if [ $# -gt 0 ]; then
       case " $* " in *" $package "*) ;; *) continue ;; esac
     else
-      # make test-vm asks for these by name: make test has no use for them.
-      case $why in "make test-vm "*) continue ;; esac
+      # make test-vm and make kube-lab ask for these by name: make test has no use for them.
+      case $why in "make test-vm "* | "make kube-lab"*) continue ;; esac
     fi
     there "$file" || echo "$package $why"
   done

@@ -91,6 +91,13 @@ var Table = []Package{
 	{Path: "test/vm/guest", Imports: []string{"test/vm/job"}},
 	{Path: "test/vm/run", Imports: []string{"test/vm/initrd", "test/vm/job", "test/vm/kernels", "test/vm/result"}},
 	{Path: "test/vm/verify"},
+	// Kubernetes clusters to run strait in. They know nothing of it.
+	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine"}},
+	{Path: "test/kubelab/machine", Pure: true},
+	{Path: "test/kubelab/init", Imports: []string{"test/kubelab/machine"}},
+	{Path: "test/kubelab/forward"},
+	{Path: "test/kubelab/programs"},
+	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
 	}},
@@ -121,6 +128,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
+	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
 
@@ -131,8 +139,8 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
-		Why:    "as k8s.io/api",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
+		Why:    "as k8s.io/api; kubelab installs its CRDs",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
@@ -156,7 +164,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "github.com/vishvananda/netlink",
-		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench"},
+		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
 		Tests:  []string{"datapath/wireguard", "test/clients"},
 		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
@@ -169,14 +177,14 @@ var Dependencies = []Dependency{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
 			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
-			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/vm/guest", "test/vm/kernels",
+			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients"},
 		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "demo", "demo/traffic", "test/vm/run"},
+		Owners: []string{"daemon", "demo", "demo/traffic", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, where goroutines are started and waited for: nearly a part of the standard library",
 	},
 	{

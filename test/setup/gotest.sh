@@ -5,6 +5,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each once:
 #   arch, script, e2e   test/arch, test/script, test/e2e
+#   kube                test/kube: on real Kubernetes clusters; not part of make test
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
 set -eu -o pipefail
@@ -29,6 +30,7 @@ packages() {
         */test/arch) s=arch ;;
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
+        */test/kube | */test/kube/*) s=kube ;;
         *) s=unit; compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel ;;
       esac
       [ "$s" = "$1" ] && echo "$path" || true
@@ -42,6 +44,8 @@ case $set_ in
   unit) useRace ;;
   # One package at a time: they measure time and share the machine's one kernel.
   kernel | script) useRace; parallel='-p 1' ;;
+  # The clusters are what is tested, and they want the machine's processors.
+  kube) timeout=30m ;;
   # The demo's processes are what is tested; the test itself only waits for them.
   e2e) timeout=20m ;;
 esac

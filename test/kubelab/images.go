@@ -1,0 +1,201 @@
+package kubelab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/install/image/oci"
+)
+
+// Images that every node has.
+const (
+	// Agnhost is Kubernetes' own test server: `netexec` answers HTTP and UDP with the pod's name.
+	Agnhost = "localhost/agnhost:1"
+	// Shell has sh, busybox, curl, dig, nslookup, nc and socat.
+	Shell = "localhost/shell:1"
+)
+
+// buildImages makes the lab's own images, most of them once per set of programs, and takes the caller's too.
+func (l *Lab) buildImages(ctx context.Context, others []string) error {
+	if l.state.Nodes == 0 {
+		return nil
+	}
+	pause := oci.Image{Names: []string{"localhost/pause:1"}, Entrypoint: []string{"/init"}}
+	if err := l.buildImage(l.path("images", "pause.tar"), pause, map[string]string{l.path("bin", "init"): "/init"}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.program("images"), 0o755); err != nil {
+		return fmt.Errorf("make folder of images: %w", err)
+	}
+	for name, cmd := range map[string][]string{"coredns": nil, "agnhost": {"pause"}} {
+		image := oci.Image{Names: []string{"localhost/" + name + ":1"}, Entrypoint: []string{"/" + name}, Cmd: cmd}
+		if err := l.cachedImage(name, image, map[string]string{l.program(name): "/" + name}); err != nil {
+			return err
+		}
+	}
+	files, err := shellFiles(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.cachedImage("shell", oci.Image{Cmd: []string{"/bin/sh"}, Names: []string{
+		// The second and third are what the MCS conformance suite asks for.
+		Shell, "docker.io/alpine/socat:1.7.4.4", "docker.io/nicolaka/netshoot:v0.15",
+	}}, files, applets...)
+	if err != nil {
+		return err
+	}
+	for _, file := range others {
+		if err := l.keepImage(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cachedImage makes an image beside the programs unless it is there, and links to it.
+func (l *Lab) cachedImage(name string, image oci.Image, files map[string]string, applets ...string) error {
+	version, err := versionOf(files, applets)
+	if err != nil {
+		return err
+	}
+	cached := l.program(filepath.Join("images", name+"-"+version+".tar"))
+	if _, err := os.Stat(cached); errors.Is(err, os.ErrNotExist) {
+		if err := l.buildImage(cached, image, files, applets...); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(cached, l.path("images", name+".tar")); err != nil {
+		return fmt.Errorf("link image: %w", err)
+	}
+	return nil
+}
+
+// versionOf tells files from those of another day.
+func versionOf(files map[string]string, applets []string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, applets)
+	for _, from := range slices.Sorted(maps.Keys(files)) {
+		info, err := os.Stat(from)
+		if err != nil {
+			return "", fmt.Errorf("look at what goes into an image: %w", err)
+		}
+		fmt.Fprintln(h, from, files[from], info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6]), nil
+}
+
+// buildImage packs files (from this machine's path to the image's) into an image, and links to busybox.
+func (l *Lab) buildImage(file string, image oci.Image, files map[string]string, applets ...string) error {
+	root, err := os.MkdirTemp(l.Dir, "image-")
+	if err != nil {
+		return fmt.Errorf("make folder for an image: %w", err)
+	}
+	defer os.RemoveAll(root)
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o777); err != nil {
+		return fmt.Errorf("make folder for an image: %w", err)
+	}
+	for from, to := range files {
+		if err := copyInto(root, from, to); err != nil {
+			return err
+		}
+	}
+	for _, name := range applets {
+		if err := os.Symlink("busybox", filepath.Join(root, "bin", name)); err != nil {
+			return fmt.Errorf("link applet: %w", err)
+		}
+	}
+	image.Root, image.Arch = root, runtime.GOARCH
+	return oci.Write(file, image)
+}
+
+// keepImage takes a file into the lab's folder, for nodes that come later.
+func (l *Lab) keepImage(file string) error {
+	return copyInto(l.path("images"), file, filepath.Base(file))
+}
+
+// Import loads an image file on every node, and on nodes that come later.
+func (l *Lab) Import(ctx context.Context, file string) error {
+	if !strings.HasSuffix(file, ".tar") {
+		return fmt.Errorf("import %s: want an image as a .tar file", file)
+	}
+	if err := l.keepImage(file); err != nil {
+		return err
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, c := range l.Topology.Clusters {
+		for _, n := range c.Nodes {
+			all.Go(func() error { return l.importOn(ctx, n, l.path("images", filepath.Base(file))) })
+		}
+	}
+	return all.Wait()
+}
+
+// importAll loads every image of the lab on one node, once containerd listens there.
+func (l *Lab) importAll(ctx context.Context, n Node) error {
+	images, err := filepath.Glob(l.path("images", "*.tar"))
+	if err != nil {
+		return fmt.Errorf("find images: %w", err)
+	}
+	err = await(ctx, readyWithin, fmt.Sprintf("containerd on %s; see %s", n.Name, l.path("log")), func() error {
+		pid, err := l.pid(n)
+		if err != nil {
+			return err
+		}
+		conn, err := net.Dial("unix", filepath.Join("/proc", pid, "root", socket))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if err := l.importOn(ctx, n, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lab) importOn(ctx context.Context, n Node, image string) error {
+	_, err := l.OnNode(ctx, n.Name, l.ctr("images", "import", image)...)
+	if err != nil {
+		return fmt.Errorf("import %s on %s: %w", filepath.Base(image), n.Name, err)
+	}
+	return nil
+}
+
+// OnNode runs a program of this machine on a node, in all its namespaces, and returns what it printed.
+func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, error) {
+	_, n, err := l.find(node)
+	if err != nil {
+		return "", err
+	}
+	pid, err := l.pid(n)
+	if err != nil {
+		return "", err
+	}
+	return run(ctx, nil, append([]string{"nsenter", "-t", pid, "-m", "-n", "-p", "--"}, argv...)...)
+}
+
+// pid is the number of the node's first process.
+func (l *Lab) pid(n Node) (string, error) {
+	b, err := os.ReadFile(l.path(n.Name, "pid"))
+	if err != nil {
+		return "", fmt.Errorf("node %s is not up: %w", n.Name, err)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/test/kubelab/machine"
+)
+
+// mounts makes the node's own places, in its mount namespace. They are the usual paths, so that what runs on the
+// node needs no other configuration than on a machine of its own.
+func mounts(m machine.Machine) error {
+	// Away from the machine's mounts first; then shared again, for kubelet's mounts to reach pods that ask for it.
+	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
+		if err := unix.Mount("", "/", "", flags, ""); err != nil {
+			return fmt.Errorf("set propagation of /: %w", err)
+		}
+	}
+	if err := dropNetNS(); err != nil {
+		return err
+	}
+	for _, t := range []struct{ source, target, kind string }{
+		{"proc", "/proc", "proc"},
+		{"tmpfs", "/run", "tmpfs"},
+		{"bpf", "/sys/fs/bpf", "bpf"},
+	} {
+		if err := unix.Mount(t.source, t.target, t.kind, 0, ""); err != nil {
+			return fmt.Errorf("mount %s at %s: %w", t.kind, t.target, err)
+		}
+	}
+	for source, target := range map[string]string{
+		filepath.Join(m.Root, "lib"): "/var/lib",
+		filepath.Join(m.Root, "log"): "/var/log",
+		m.Cgroup:                     m.CgroupAt,
+	} {
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return fmt.Errorf("make mount point: %w", err)
+		}
+		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s to %s: %w", source, target, err)
+		}
+	}
+	return nil
+}
+
+// dropNetNS unmounts the names of network namespaces that this mount namespace was born with: as long as one is
+// mounted anywhere, its namespace lives, and so do the cables of a node that is gone.
+func dropNetNS() error {
+	info, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("read mounts: %w", err)
+	}
+	for line := range strings.Lines(string(info)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && strings.HasPrefix(f[4], "/run/netns/") {
+			if err := unix.Unmount(f[4], unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmount %s: %w", f[4], err)
+			}
+		}
+	}
+	return nil
+}

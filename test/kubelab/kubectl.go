@@ -1,0 +1,54 @@
+package kubelab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/mcs-api/config/crd"
+)
+
+// Kubectl runs kubectl as the cluster's administrator, and returns what it printed. The error has what it
+// complained of.
+func (l *Lab) Kubectl(ctx context.Context, cluster string, stdin []byte, args ...string) (string, error) {
+	return run(ctx, stdin, append([]string{l.program("kubectl"), "--kubeconfig", l.ConfigOf(cluster)}, args...)...)
+}
+
+// Apply applies YAML as users do.
+func (l *Lab) Apply(ctx context.Context, cluster, yaml string) error {
+	_, err := l.Kubectl(ctx, cluster, []byte(yaml), "apply", "-f", "-")
+	return err
+}
+
+// applyBase makes what has to be there before nodes: the MCS API's types, and the Node objects with their podCIDRs.
+func (l *Lab) applyBase(ctx context.Context, c *Cluster) error {
+	nodes, err := render("nodes.yaml", c)
+	if err != nil {
+		return err
+	}
+	return l.Apply(ctx, c.Name, strings.Join([]string{
+		string(crd.ServiceExportCRD), string(crd.ServiceImportCRD), string(nodes),
+	}, "\n---\n"))
+}
+
+func (l *Lab) applyDNS(ctx context.Context, c *Cluster) error {
+	text, err := render("coredns.yaml", c)
+	if err != nil {
+		return err
+	}
+	return l.Apply(ctx, c.Name, string(text))
+}
+
+// awaitReady waits until every node is Ready and CoreDNS answers.
+func (l *Lab) awaitReady(ctx context.Context, c *Cluster) error {
+	within := "--timeout=" + readyWithin.String()
+	for _, what := range [][]string{
+		{"wait", "node", "--all", "--for=condition=Ready", within},
+		{"-n", "kube-system", "rollout", "status", "deployment/coredns", within},
+	} {
+		if _, err := l.Kubectl(ctx, c.Name, nil, what...); err != nil {
+			return fmt.Errorf("not ready; see %s: %w", l.path("log"), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package kubelab
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"text/template"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/internal/fabric"
+	"strait.io/strait/test/kubelab/machine"
+)
+
+// NodeCgroup is where a node has its own cgroup v2: what hooks into sockets there sees its own pods and no other
+// node's. (The machine's /sys/fs/cgroup is there too, and is that of all nodes.)
+const NodeCgroup = "/run/lab/cgroup"
+
+//go:embed config
+var configs embed.FS
+
+// render fills in one of the files in config.
+func render(name string, data any) ([]byte, error) {
+	t, err := template.ParseFS(configs, "config/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, data); err != nil {
+		return nil, fmt.Errorf("fill in %s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// nodesUp starts all nodes of a cluster, with the images.
+func (l *Lab) nodesUp(ctx context.Context, c *Cluster) error {
+	if len(c.Nodes) == 0 {
+		return nil
+	}
+	if _, err := l.writeConfigOf(c, "proxy", "https://"+c.server().String()); err != nil {
+		return err
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, n := range c.Nodes {
+		all.Go(func() error {
+			if err := l.nodeUp(c, n); err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+			return l.importAll(ctx, n)
+		})
+	}
+	return all.Wait()
+}
+
+// NodeUp brings a node back that NodeDown took away, as a new machine with the same name and address: nothing is on
+// its disk but the lab's images. It returns when the node is Ready.
+func (l *Lab) NodeUp(ctx context.Context, name string) error {
+	c, n, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	if err := l.nodeUp(c, n); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if err := l.importAll(ctx, n); err != nil {
+		return err
+	}
+	return l.awaitReady(ctx, c)
+}
+
+// NodeDown is a node's sudden death: its cable goes dead, so that nobody hears a last word, and everything on it
+// is gone.
+func (l *Lab) NodeDown(ctx context.Context, name string) error {
+	_, n, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	err = fabric.WithHandle(l.netns(fabricName), func(h *netlink.Handle) error { return fabric.SetDown(h, n.Name) })
+	if err != nil {
+		return err
+	}
+	if err := fabric.KillCgroup(ctx, l.cgroup(n.Name)); err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range l.cgroups() {
+		errs = append(errs, fabric.RemoveCgroup(filepath.Join(dir, n.Name)))
+	}
+	err = fabric.WithHandle(l.netns(fabricName), func(h *netlink.Handle) error {
+		link, err := h.LinkByName(n.Name)
+		if err != nil {
+			return fmt.Errorf("find link %s: %w", n.Name, err)
+		}
+		return h.LinkDel(link)
+	})
+	return errors.Join(append(errs, err, fabric.RemoveNS(l.netns(n.Name)), os.RemoveAll(l.path(n.Name)))...)
+}
+
+// find finds a node in any cluster.
+func (l *Lab) find(name string) (*Cluster, Node, error) {
+	for i := range l.Topology.Clusters {
+		if n, err := l.Topology.Clusters[i].Node(name); err == nil {
+			return &l.Topology.Clusters[i], n, nil
+		}
+	}
+	return nil, Node{}, fmt.Errorf("no node %q in the lab", name)
+}
+
+// nodeUp makes the node's namespaces and starts its first process.
+func (l *Lab) nodeUp(c *Cluster, n Node) error {
+	if err := l.cableUp(c, n); err != nil {
+		return err
+	}
+	if err := l.makeNodeCgroups(n.Name); err != nil {
+		return err
+	}
+	if err := l.writeNodeFiles(c, n); err != nil {
+		return err
+	}
+	pid, err := l.start(process{
+		machine: n.Name, name: "init", cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
+		argv: []string{l.path("bin", "init"), l.path(n.Name, "machine.json")},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(l.path(n.Name, "pid"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return fmt.Errorf("write process number: %w", err)
+	}
+	return nil
+}
+
+// cableUp makes the node's network: a port of its cluster's switch, and routes to the pods of its neighbours.
+func (l *Lab) cableUp(c *Cluster, n Node) error {
+	ns := l.netns(n.Name)
+	if err := fabric.AddNS(ns); err != nil {
+		return err
+	}
+	if err := fabric.MakeRouter(ns); err != nil {
+		return err
+	}
+	cable := fabric.End{NS: ns, Link: "eth0", MAC: fabric.MACOf(n.Addr)}
+	err := fabric.AddCable(cable, fabric.End{NS: l.netns(fabricName), Link: n.Name, Bridge: bridgeOf(c)})
+	if err != nil {
+		return err
+	}
+	return fabric.WithHandle(ns, func(h *netlink.Handle) error {
+		if err := fabric.AddAddr(h, "eth0", netip.PrefixFrom(n.Addr, c.Underlay.Bits())); err != nil {
+			return err
+		}
+		if err := fabric.AddRoute(h, netip.Prefix{}, c.Gateway); err != nil {
+			return err
+		}
+		for _, other := range c.Nodes {
+			if other.Name == n.Name {
+				continue
+			}
+			if err := fabric.AddRoute(h, other.Pods, other.Addr); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeNodeFiles writes the node's configuration. Its folder is its disk.
+func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
+	for _, d := range []string{"cni", "lib", "log"} {
+		if err := os.MkdirAll(l.path(n.Name, d), 0o755); err != nil {
+			return fmt.Errorf("make folder of the node: %w", err)
+		}
+	}
+	if _, err := l.writeConfigOf(c, n.Name, "https://"+c.server().String()); err != nil {
+		return err
+	}
+	cni := "bridge.conflist"
+	if !c.PodCIDRs {
+		cni = "ptp.conflist"
+	}
+	data := struct {
+		Lab, Dir, PKI string
+		Cluster       *Cluster
+		Node          Node
+	}{l.Name, l.path(n.Name), l.path(c.Name), c, n}
+	for name, file := range map[string]string{
+		cni: "cni/10-lab.conflist", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml",
+		"proxy.yaml": "proxy.yaml", "resolv.conf": "resolv.conf",
+	} {
+		text, err := render(name, data)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(l.path(n.Name, file), text, 0o644); err != nil {
+			return fmt.Errorf("write configuration of the node: %w", err)
+		}
+	}
+	return l.writeMachine(c, n)
+}
+
+// socket is where containerd listens, on each node.
+const socket = "/run/containerd/containerd.sock"
+
+// ctr is a call of containerd's own client, on the node.
+func (l *Lab) ctr(args ...string) []string {
+	return append([]string{l.program("ctr"), "-a", socket, "-n", "k8s.io"}, args...)
+}
+
+func (l *Lab) writeMachine(c *Cluster, n Node) error {
+	service := func(name string, args ...string) machine.Service {
+		return machine.Service{
+			Argv: append([]string{l.program(name)}, args...), Log: l.path("log", n.Name+"."+name+".log"),
+		}
+	}
+	b, err := json.MarshalIndent(machine.Machine{
+		Root: l.path(n.Name), Cgroup: l.cgroup(n.Name), CgroupAt: NodeCgroup,
+		Path:    l.Programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		Runtime: service("containerd", "-c", l.path(n.Name, "containerd.toml")),
+		Socket:  socket, Load: l.ctr("images", "import", l.path("images", "pause.tar")),
+		Services: []machine.Service{
+			service("kubelet", "--config="+l.path(n.Name, "kubelet.yaml"),
+				"--kubeconfig="+l.path(c.Name, n.Name+".kubeconfig"),
+				"--hostname-override="+n.Name, "--node-ip="+n.Addr.String()),
+			service("kube-proxy", "--config="+l.path(n.Name, "proxy.yaml")),
+		},
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode machine: %w", err)
+	}
+	if err := os.WriteFile(l.path(n.Name, "machine.json"), b, 0o644); err != nil {
+		return fmt.Errorf("write machine: %w", err)
+	}
+	return nil
+}

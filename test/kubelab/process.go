@@ -1,0 +1,72 @@
+package kubelab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"strait.io/strait/internal/fabric"
+)
+
+// process is a program that runs until it is stopped, and outlives its starter.
+type process struct {
+	// machine is where: fabricName or a node. name is of its cgroup in the machine's, and of its log.
+	machine, name string
+	argv          []string
+	// files become descriptors 3 and up.
+	files []*os.File
+	// cloneflags give it further namespaces of its own.
+	cloneflags uintptr
+}
+
+// start starts a process in the machine's network namespace, and in a cgroup of its own, which is how stop finds
+// it again. It is in a session of its own, so that a Ctrl-C reaches the starter alone.
+func (l *Lab) start(p process) (pid int, err error) {
+	dir := l.cgroup(p.machine, p.name)
+	if err := fabric.MakeCgroups(dir); err != nil {
+		return 0, err
+	}
+	cg, err := os.Open(dir)
+	if err != nil {
+		return 0, fmt.Errorf("start %s: open cgroup: %w", p.name, err)
+	}
+	defer cg.Close()
+	log, err := os.OpenFile(l.logOf(p), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, fmt.Errorf("start %s: open log: %w", p.name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, p.files
+	cmd.Dir = l.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		UseCgroupFD: true, CgroupFD: int(cg.Fd()), Setsid: true, Cloneflags: p.cloneflags,
+	}
+	if err := fabric.InsideNamed(l.netns(p.machine), cmd.Start); err != nil {
+		return 0, fmt.Errorf("start %s on %s: %w", p.name, p.machine, err)
+	}
+	// Only to bury it, where its starter is still there.
+	go func() { _ = cmd.Wait() }()
+	return cmd.Process.Pid, nil
+}
+
+func (l *Lab) logOf(p process) string { return l.path("log", p.machine+"."+p.name+".log") }
+
+// stop ends a process of the fabric at once, as a crash does.
+func (l *Lab) stop(ctx context.Context, name string) error {
+	return fabric.KillCgroup(ctx, l.cgroup(fabricName, name))
+}
+
+// run runs a program to its end, and returns what it printed on standard output.
+func run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s: %w: %s", cmd, err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out.String(), nil
+}

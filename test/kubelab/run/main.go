@@ -1,0 +1,116 @@
+// Command run is the Kubernetes lab's: make kube-lab, kube-lab-import and kube-lab-down call it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/kubelab/programs"
+)
+
+const usage = `usage: run [-dir .lab] up [-clusters 2] [-nodes 2] [-without-pod-cidrs c2]
+       run [-dir .lab] import FILE.tar
+       run [-dir .lab] node-down NODE | node-up NODE
+       run [-dir .lab] down
+       run build`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "kube-lab: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("run", flag.ExitOnError)
+	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
+	dir := flags.String("dir", ".lab", "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	switch what := flags.Arg(0); what {
+	case "build":
+		_, err := build(ctx)
+		return err
+	case "up":
+		return up(ctx, *dir, log, flags.Args()[1:])
+	case "down":
+		l, err := kubelab.Open(*dir, log)
+		if errors.Is(err, os.ErrNotExist) {
+			return os.RemoveAll(*dir) // logs of a lab that did not come up, at most
+		}
+		if err != nil {
+			return err
+		}
+		return l.Down(ctx)
+	case "import", "node-down", "node-up":
+		if flags.NArg() != 2 {
+			return fmt.Errorf("%s: name one file or node\n%s", what, usage)
+		}
+		l, err := kubelab.Open(*dir, log)
+		if err != nil {
+			return fmt.Errorf("%w; run make kube-lab first", err)
+		}
+		return map[string]func(context.Context, string) error{
+			"import": l.Import, "node-down": l.NodeDown, "node-up": l.NodeUp,
+		}[what](ctx, flags.Arg(1))
+	default:
+		return errors.New(usage)
+	}
+}
+
+func build(ctx context.Context) (string, error) {
+	source, err := programs.Source(ctx)
+	if err != nil {
+		return "", err
+	}
+	return programs.Build(ctx, source, os.Stderr)
+}
+
+func up(ctx context.Context, dir string, log *slog.Logger, args []string) error {
+	flags := flag.NewFlagSet("up", flag.ExitOnError)
+	o := kubelab.Options{Dir: dir, Log: log}
+	flags.IntVar(&o.Clusters, "clusters", 2, "")
+	flags.IntVar(&o.Nodes, "nodes", 2, "nodes per cluster; 0 is API servers only")
+	without := flags.String("without-pod-cidrs", "", "clusters, separated by commas, whose nodes have no podCIDRs")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *without != "" {
+		o.WithoutPodCIDRs = strings.Split(*without, ",")
+	}
+	if _, err := kubelab.Open(dir, log); err == nil {
+		return fmt.Errorf("a lab is in %s: run make kube-lab-down first", dir)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var err error
+	if o.Source, err = programs.Source(ctx); err != nil {
+		return err
+	}
+	if o.Programs, err = build(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	l, err := kubelab.Up(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d clusters are up after %.1f s. In this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
+		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), filepath.Join(l.Dir, "bin"))
+	return nil
+}
