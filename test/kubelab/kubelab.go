@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -149,15 +150,28 @@ func (l *Lab) clusterUp(ctx context.Context, c *Cluster) error {
 	if err := l.makeCerts(c); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
-	steps := []func(context.Context, *Cluster) error{
-		l.startAPIServer, l.startForward, l.awaitAPIServer, l.startControllers, l.applyBase, l.nodesUp,
+	type step struct {
+		done string
+		do   func(context.Context, *Cluster) error
+	}
+	steps := []step{
+		{"", l.startAPIServer},
+		{"", l.startForward},
+		{"API server is ready", l.awaitAPIServer},
+		{"", l.startControllers},
+		{"", l.applyBase},
 	}
 	if len(c.Nodes) > 0 {
-		steps = append(steps, l.applyDNS, l.awaitReady)
+		steps = append(steps, step{"nodes have their images", l.nodesUp}, step{"", l.applyDNS},
+			step{"nodes and CoreDNS are ready", l.awaitReady})
 	}
-	for _, step := range steps {
-		if err := step(ctx, c); err != nil {
+	start := time.Now()
+	for _, s := range steps {
+		if err := s.do(ctx, c); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		if s.done != "" {
+			l.log.Info(s.done, "cluster", c.Name, "seconds", time.Since(start).Round(100*time.Millisecond).Seconds())
 		}
 	}
 	return nil

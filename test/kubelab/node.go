@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/template"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
@@ -43,9 +45,6 @@ func render(name string, data any) ([]byte, error) {
 
 // nodesUp starts all nodes of a cluster, with the images.
 func (l *Lab) nodesUp(ctx context.Context, c *Cluster) error {
-	if len(c.Nodes) == 0 {
-		return nil
-	}
 	if _, err := l.writeConfigOf(c, "proxy", "https://"+c.server().String()); err != nil {
 		return err
 	}
@@ -68,13 +67,35 @@ func (l *Lab) NodeUp(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	start := time.Now()
 	if err := l.nodeUp(c, n); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	if err := l.importAll(ctx, n); err != nil {
 		return err
 	}
-	return l.awaitReady(ctx, c)
+	return l.awaitHeartbeat(ctx, c, n, start)
+}
+
+// awaitHeartbeat waits until a node is Ready by its own word of after since: that of before its death may still
+// stand.
+func (l *Lab) awaitHeartbeat(ctx context.Context, c *Cluster, n Node, since time.Time) error {
+	return await(ctx, readyWithin, "node "+n.Name+" is not ready; see "+l.path("log"), func() error {
+		out, err := l.Kubectl(ctx, c.Name, nil, "get", "node", n.Name, "-o",
+			`jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end}`)
+		if err != nil {
+			return err
+		}
+		status, text, _ := strings.Cut(out, " ")
+		heartbeat, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return fmt.Errorf("read heartbeat: %w", err)
+		}
+		if status != "True" || heartbeat.Before(since.Truncate(time.Second)) {
+			return fmt.Errorf("its condition Ready is %s as of %s", status, text)
+		}
+		return nil
+	})
 }
 
 // NodeDown is a node's sudden death: its cable goes dead, so that nobody hears a last word, and everything on it

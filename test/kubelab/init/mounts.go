@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func mounts(m machine.Machine) error {
 			return fmt.Errorf("set propagation of /: %w", err)
 		}
 	}
-	if err := dropNetNS(); err != nil {
+	if err := dropHeld(); err != nil {
 		return err
 	}
 	for _, t := range []struct{ source, target, kind string }{
@@ -47,19 +48,23 @@ func mounts(m machine.Machine) error {
 	return nil
 }
 
-// dropNetNS unmounts the names of network namespaces that this mount namespace was born with: as long as one is
-// mounted anywhere, its namespace lives, and so do the cables of a node that is gone.
-func dropNetNS() error {
+// dropHeld unmounts what this mount namespace was born with and has no business to hold: names of network
+// namespaces and BPF file systems. As long as one is mounted anywhere, the namespace and its cables live, and so
+// do the pinned programs, after their owner has removed them.
+func dropHeld() error {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return fmt.Errorf("read mounts: %w", err)
 	}
 	for line := range strings.Lines(string(info)) {
-		f := strings.Fields(line)
-		if len(f) > 4 && strings.HasPrefix(f[4], "/run/netns/") {
-			if err := unix.Unmount(f[4], unix.MNT_DETACH); err != nil {
-				return fmt.Errorf("unmount %s: %w", f[4], err)
-			}
+		mount, source, _ := strings.Cut(line, " - ")
+		f := strings.Fields(mount)
+		if len(f) < 5 || !strings.HasPrefix(source, "nsfs ") && !strings.HasPrefix(source, "bpf ") {
+			continue
+		}
+		// Below another that is gone already, it is gone too.
+		if err := unix.Unmount(f[4], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmount %s: %w", f[4], err)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/modfile"
@@ -83,6 +84,11 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make cache: %w", err)
 	}
+	lock, err := lock(dir)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
 	for i, p := range all {
 		target := filepath.Join(dir, p.name)
 		if _, err := os.Stat(target); err == nil {
@@ -97,6 +103,18 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 		fmt.Fprintf(progress, ": %.0f s\n", time.Since(start).Seconds())
 	}
 	return dir, nil
+}
+
+// lock waits until no other process builds into the folder.
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock cache: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock cache: %w", err), f.Close())
+	}
+	return f, nil
 }
 
 // Missing names the programs that are not built.
