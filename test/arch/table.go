@@ -98,6 +98,7 @@ var Table = []Package{
 	{Path: "test/kubelab/forward"},
 	{Path: "test/kubelab/programs"},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
+	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
 	}},
@@ -120,7 +121,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/cilium/ebpf",
 		Owners: []string{"datapath/socklb", "datapath/sockdestroy", "test/bench"},
-		Tests:  []string{"test/vm/verify"},
+		Tests:  []string{"test/vm/verify", "test/kube"},
 		Why: "sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
 			"bench asks the kernel what programs and maps cost, and attaches programs to compare with",
 	},
@@ -165,7 +166,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
-		Tests:  []string{"datapath/wireguard", "test/clients"},
+		Tests:  []string{"datapath/wireguard", "test/clients", "test/kube"},
 		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
 	{
@@ -179,7 +180,7 @@ var Dependencies = []Dependency{
 			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
-		Tests: []string{"test/clients"},
+		Tests: []string{"test/clients", "test/kube"},
 		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
 	},
 	{

@@ -1,0 +1,102 @@
+package kube
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"strait.io/strait/test/kubelab"
+)
+
+// machine is what can be seen of this machine, of all that a lab could leave: things by kind and name.
+type machine map[string]bool
+
+// look lists them. Other tests run on the same machine, so where names tell, only those of a lab count: any lab's
+// before, and the lab's own after.
+func look(l *kubelab.Lab) (machine, error) {
+	m := machine{}
+	for _, dir := range []string{"/run", "/var/lib", "/var/log", "/etc", "/opt", "/sys/fs/bpf"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for _, e := range entries {
+			m["file "+filepath.Join(dir, e.Name())] = true
+		}
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		m["link "+link.Attrs().Name] = true
+	}
+	if l == nil {
+		return m, nil
+	}
+	return m, m.add(l)
+}
+
+// add lists what bears the lab's name.
+func (m machine) add(l *kubelab.Lab) error {
+	if _, err := os.Stat(l.Dir); err == nil {
+		m["file "+l.Dir] = true
+	}
+	info, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(info)) {
+		if strings.Contains(line, l.Name) || strings.Contains(line, l.Dir) {
+			m["mount "+strings.Fields(line)[4]] = true
+		}
+	}
+	named, err := filepath.Glob("/run/netns/" + l.Name + "*")
+	if err != nil {
+		return err
+	}
+	for _, f := range named {
+		m["namespace "+f] = true
+	}
+	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.Contains(d.Name(), l.Name) {
+			m["cgroup "+path] = true
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, f := range commands {
+		// Processes come and go.
+		if b, err := os.ReadFile(f); err == nil && (strings.Contains(string(b), l.Dir) || strings.Contains(string(b), l.Name)) {
+			m["process "+strings.ReplaceAll(string(b), "\x00", " ")] = true
+		}
+	}
+	return nil
+}
+
+// compare says what is here that was not before.
+func (m machine) compare(before machine) error {
+	var more []string
+	for _, what := range slices.Sorted(maps.Keys(m)) {
+		if !before[what] && !strings.HasPrefix(filepath.Base(what), "strait-t-") {
+			more = append(more, what)
+		}
+	}
+	if len(more) > 0 {
+		return fmt.Errorf("the lab left behind:\n  %s", strings.Join(more, "\n  "))
+	}
+	return nil
+}
