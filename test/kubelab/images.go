@@ -128,10 +128,10 @@ func (l *Lab) keepImage(file string) error {
 // Import loads an image file on every node, and on nodes that come later.
 func (l *Lab) Import(ctx context.Context, file string) error {
 	if !strings.HasSuffix(file, ".tar") {
-		return fmt.Errorf("import %s: want an image as a .tar file", file)
+		return fmt.Errorf("import %q: want an image as a .tar file", file)
 	}
 	if err := l.keepImage(file); err != nil {
-		return err
+		return fmt.Errorf("import image: %w", err)
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.Topology.Clusters {
@@ -176,26 +176,4 @@ func (l *Lab) importOn(ctx context.Context, n Node, image string) error {
 		return fmt.Errorf("import %s on %s: %w", filepath.Base(image), n.Name, err)
 	}
 	return nil
-}
-
-// OnNode runs a program of this machine on a node, in all its namespaces, and returns what it printed.
-func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, error) {
-	_, n, err := l.find(node)
-	if err != nil {
-		return "", err
-	}
-	pid, err := l.pid(n)
-	if err != nil {
-		return "", err
-	}
-	return run(ctx, nil, append([]string{"nsenter", "-t", pid, "-m", "-n", "-p", "--"}, argv...)...)
-}
-
-// pid is the number of the node's first process.
-func (l *Lab) pid(n Node) (string, error) {
-	b, err := os.ReadFile(l.path(n.Name, "pid"))
-	if err != nil {
-		return "", fmt.Errorf("node %s is not up: %w", n.Name, err)
-	}
-	return string(b), nil
 }

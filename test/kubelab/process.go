@@ -62,11 +62,44 @@ func (l *Lab) stop(ctx context.Context, name string) error {
 
 // run runs a program to its end, and returns what it printed on standard output.
 func run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	return finish(exec.CommandContext(ctx, argv[0], argv[1:]...), stdin)
+}
+
+// finish is run for a command that may have more to it.
+func finish(cmd *exec.Cmd, stdin []byte) (string, error) {
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &said
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("%s: %w: %s", cmd, err, bytes.TrimSpace(said.Bytes()))
 	}
 	return out.String(), nil
+}
+
+// OnNode runs a program of this machine on a node, in all its namespaces and its cgroup, and returns what it printed.
+func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, error) {
+	_, n, err := l.find(node)
+	if err != nil {
+		return "", err
+	}
+	pid, err := l.pid(n)
+	if err != nil {
+		return "", err
+	}
+	cg, err := os.Open(l.cgroup(n.Name, "init"))
+	if err != nil {
+		return "", fmt.Errorf("node %s is not up: %w", n.Name, err)
+	}
+	defer cg.Close()
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", pid, "-m", "-n", "-p", "--"}, argv...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cg.Fd())}
+	return finish(cmd, nil)
+}
+
+// pid is the number of the node's first process.
+func (l *Lab) pid(n Node) (string, error) {
+	b, err := os.ReadFile(l.path(n.Name, "pid"))
+	if err != nil {
+		return "", fmt.Errorf("node %s is not up: %w", n.Name, err)
+	}
+	return string(b), nil
 }
