@@ -48,6 +48,7 @@ func takeDown() error {
 		return err
 	}
 	fmt.Printf("the lab went down in %.1f s\n", time.Since(start).Seconds())
+	_ = os.Remove(filepath.Dir(l.Dir)) // it stays where logs of another lab are in it
 	after, err := look(l)
 	if err != nil {
 		return err
