@@ -31,7 +31,7 @@ func (g *Gossip) accept(ctx context.Context, raw net.Conn) {
 		return
 	}
 	peer, err := g.identity.peer(conn.ConnectionState())
-	if err != nil {
+	if err != nil || g.admit(peer, streamAddr(raw)) != nil {
 		return
 	}
 	if peer.origin == g.cfg.Self {

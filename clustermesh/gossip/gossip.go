@@ -30,10 +30,15 @@ type Config struct {
 	Bind netip.AddrPort
 	// Advertise is what others dial; zero means Bind, which then must be a specific address.
 	Advertise netip.AddrPort
-	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them.
+	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them. See SetSeeds.
 	Seeds []string
 	// Key is the 32-byte gossip key that all daemons of the clusterset share.
 	Key []byte
+	// UID tells this cluster apart from another that takes its name; empty where nothing does.
+	UID string
+	// Lead says from outside whether this node writes the cluster's record, and since when: Unix milliseconds,
+	// the epoch of what it writes. It must not block. Nil: the lowest name of the live members does.
+	Lead func() (is bool, since uint64)
 	// StateDir keeps replica.cbor between lives; empty keeps nothing.
 	StateDir string
 	// Log gets what happens; nil is silence.
@@ -49,6 +54,7 @@ type Gossip struct {
 	boot     uint64 // the epoch of this life, part of its member name
 	loaded   bool   // state was read from disk
 	identity identity
+	uids     *uids
 	log      *slog.Logger
 	probe    probeFunc
 	changed  chan struct{}
@@ -64,12 +70,16 @@ type Gossip struct {
 	leader    leader
 	problems  problemBook
 	senders   map[clustermesh.Origin]*sender
-	seedsAway bool                    // some seed is another daemon, or may be
-	selfAddrs map[netip.AddrPort]bool // addresses at which this daemon answers
-	running   bool
-	dropped   uint64 // messages that found a peer's queue full; the digest repairs them
-	view      clustermesh.State
-	stale     bool // view must be made anew
+	seeds     []string
+	hints     []netip.AddrPort
+	seedsAway bool // some seed is another daemon, or may be
+	// awaitHints: some hint may turn out to be another daemon; hintsDone: that was waited for long enough.
+	awaitHints, hintsDone bool
+	selfAddrs             map[netip.AddrPort]bool // addresses at which this daemon answers
+	running               bool
+	dropped               uint64 // messages that found a peer's queue full; the digest repairs them
+	view                  clustermesh.State
+	stale                 bool // view must be made anew
 }
 
 // New checks the configuration and loads the state of the last life. It opens no sockets and starts
@@ -94,6 +104,7 @@ func New(cfg Config) (*Gossip, error) {
 		senders:   map[clustermesh.Origin]*sender{},
 		problems:  problemBook{},
 		contacts:  newContacts(cfg.Self),
+		seeds:     cfg.Seeds,
 		seedsAway: len(cfg.Seeds) > 0,
 		selfAddrs: map[netip.AddrPort]bool{cfg.Bind: true, cfg.Advertise: true},
 		stale:     true,
@@ -116,7 +127,12 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot}, held)
 	g.contacts.restore(g.witness.claims)
-	g.identity, err = newIdentity(cfg.Key, member{cfg.Self, g.boot})
+	last, err := loadUIDs(cfg.StateDir)
+	if err != nil {
+		g.problems.set("uids", stateProblem(err), 0, time.Now())
+	}
+	g.uids = newUIDs(cfg.Self.Cluster, cfg.UID, last, time.Now())
+	g.identity, err = newIdentity(cfg.Key, peer{member{cfg.Self, g.boot}, cfg.UID})
 	return g, err
 }
 
@@ -169,6 +185,9 @@ func (g *Gossip) publish() {
 func (g *Gossip) PublishCluster(c clustermesh.Content) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.cfg.Lead != nil {
+		g.follow() // the term may have ended since the last look
+	}
 	if !g.leader.is {
 		return
 	}
@@ -198,8 +217,8 @@ func (g *Gossip) State() clustermesh.State {
 // value.
 func (g *Gossip) Changed() <-chan struct{} { return g.changed }
 
-// Leader reports whether this node writes the cluster's record: it has the lowest name of the live
-// members of its cluster.
+// Leader reports whether this node writes the cluster's record: Config.Lead says so, or it has the lowest
+// name of the live members of its cluster.
 func (g *Gossip) Leader() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,10 +230,13 @@ func (g *Gossip) Leader() bool {
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.loaded || !g.seedsAway || g.replica.Synced() {
+	switch {
+	case g.loaded || g.replica.Synced() || !g.seedsAway && !g.awaitHints:
 		return true, ""
+	case g.seedsAway:
+		return false, fmt.Sprintf("a first exchange with any other daemon (seeds %s)", list(g.seeds))
 	}
-	return false, fmt.Sprintf("a first exchange with any other daemon (seeds %s)", list(g.cfg.Seeds))
+	return false, "a first exchange with another node of the cluster"
 }
 
 // Heard returns when each other node was last heard in this life of the daemon.

@@ -31,7 +31,7 @@ type identity struct {
 	leaf tls.Certificate
 }
 
-func newIdentity(key []byte, self member) (identity, error) {
+func newIdentity(key []byte, self peer) (identity, error) {
 	seed, err := hkdf.Key(sha256.New, key, nil, "strait stream ca", ed25519.SeedSize)
 	if err != nil {
 		return identity{}, fmt.Errorf("derive stream key: %w", err)
@@ -46,7 +46,7 @@ func newIdentity(key []byte, self member) (identity, error) {
 	parent := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: never()}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), NotBefore: time.Unix(0, 0), NotAfter: never(),
-		URIs: []*url.URL{{Scheme: "strait", Opaque: self.String()}},
+		URIs: []*url.URL{{Scheme: "strait", Opaque: self.String(), RawQuery: url.Values{"uid": {self.uid}}.Encode()}},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, parent, public, ca)
 	if err != nil {
@@ -78,18 +78,19 @@ func (i identity) config() *tls.Config {
 }
 
 // peer returns who is on the other side of a stream.
-func (i identity) peer(s tls.ConnectionState) (member, error) {
+func (i identity) peer(s tls.ConnectionState) (peer, error) {
 	if len(s.PeerCertificates) == 0 {
-		return member{}, errors.New("the peer shows no certificate")
+		return peer{}, errors.New("the peer shows no certificate")
 	}
 	cert := s.PeerCertificates[0]
 	if !ed25519.Verify(i.ca, cert.RawTBSCertificate, cert.Signature) {
-		return member{}, errWrongKey
+		return peer{}, errWrongKey
 	}
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "strait" {
-		return member{}, errors.New("the peer's certificate names no node")
+		return peer{}, errors.New("the peer's certificate names no node")
 	}
-	return parseMember(cert.URIs[0].Opaque)
+	m, err := parseMember(cert.URIs[0].Opaque)
+	return peer{m, cert.URIs[0].Query().Get("uid")}, err
 }
 
 // handshakeError makes an errWrongKey of the refusal of our own certificate.

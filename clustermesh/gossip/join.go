@@ -24,8 +24,11 @@ const (
 	// calls again after a partition. firstJoin is the pause while there is no member at all.
 	rejoin    = 5 * time.Second
 	firstJoin = time.Second
+	// hintGrace is how long a starting node counts on hints.
+	hintGrace = 5 * time.Second
 	// maxTargets bounds the attempts of one round.
 	maxTargets = 8
+	maxHints   = 4
 )
 
 func checkSeed(s string) error {
@@ -36,10 +39,33 @@ func checkSeed(s string) error {
 	return nil
 }
 
+// SetSeeds replaces the seeds. Hints are addresses where daemons may be, such as those of the cluster's own
+// nodes: they are tried like seeds, but nobody complains of those that do not answer, and nobody waits for
+// them for long. A seed that is none is an error, and the others count.
+func (g *Gossip) SetSeeds(seeds []string, hints []netip.AddrPort) error {
+	var errs []error
+	var good []string
+	for _, s := range seeds {
+		if err := checkSeed(s); err != nil {
+			errs = append(errs, err)
+		} else if !slices.Contains(good, s) {
+			good = append(good, s)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if slices.ContainsFunc(good, func(s string) bool { return !slices.Contains(g.seeds, s) }) {
+		g.seedsAway = true // until they turn out to be ourselves
+	}
+	g.seeds, g.hints = good, slices.Clone(hints)
+	g.awaitHints = !g.hintsDone && slices.ContainsFunc(hints, func(a netip.AddrPort) bool { return !g.selfAddrs[a] })
+	return errors.Join(errs...)
+}
+
 // target is an address that may be a daemon that is no member yet.
 type target struct {
 	addr netip.AddrPort
-	seed string // as configured; empty if it comes from a record
+	seed string // as configured; empty if it is a hint or comes from a record
 }
 
 // joinLoop joins seeds and lost nodes, for ever.
@@ -70,8 +96,14 @@ func (g *Gossip) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 
 // resolveSeeds looks the seeds up anew: names may come to mean others.
 func (g *Gossip) resolveSeeds(ctx context.Context) []target {
+	g.mu.Lock()
+	seeds, hints := g.seeds, g.hints
+	g.mu.Unlock()
 	var out []target
-	for _, seed := range g.cfg.Seeds {
+	for _, i := range rand.Perm(len(hints))[:min(len(hints), maxHints)] {
+		out = append(out, target{addr: hints[i]}) // a few, so that seeds have their turn
+	}
+	for _, seed := range seeds {
 		host, portText, _ := net.SplitHostPort(seed)
 		port, _ := strconv.ParseUint(portText, 10, 16)
 		lookup, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -133,7 +165,7 @@ func (g *Gossip) countSeeds(resolved []target) {
 		is, known := self[t.seed]
 		self[t.seed] = g.selfAddrs[t.addr] && (is || !known)
 	}
-	away := slices.ContainsFunc(g.cfg.Seeds, func(s string) bool { return !self[s] })
+	away := slices.ContainsFunc(g.seeds, func(s string) bool { return !self[s] })
 	if away != g.seedsAway {
 		g.seedsAway = away
 		poke(g.changed)
@@ -151,8 +183,8 @@ func (g *Gossip) join(ctx context.Context, members *memberlist.Memberlist, t tar
 		return ctx.Err()
 	}
 	where := t.addr.String()
-	g.met(t.addr, peer, err)
-	if err != nil || peer == (member{g.cfg.Self, g.boot}) {
+	g.met(t.addr, peer.member, err)
+	if err != nil || peer.member == (member{g.cfg.Self, g.boot}) {
 		return err
 	}
 	if _, err := members.Join([]string{where}); err != nil {
@@ -181,10 +213,10 @@ func (g *Gossip) met(addr netip.AddrPort, peer member, err error) {
 	}
 }
 
-// judgeSeeds reports the seeds of which no address answered. A seed with another key has its own report.
+// judgeSeeds reports the seeds of which no address answered. A seed that was refused has its own report.
 func (g *Gossip) judgeSeeds(targets []target, errs []error, reached map[string]bool) {
 	for i, t := range targets {
-		if errs[i] == nil || errors.Is(errs[i], errWrongKey) {
+		if errs[i] == nil || errors.Is(errs[i], errWrongKey) || errors.Is(errs[i], errOtherCluster) {
 			reached[t.seed] = true
 		}
 	}

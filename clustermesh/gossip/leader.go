@@ -24,6 +24,10 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 // elect updates the leader. A node that has just started waits until it has heard somebody, or for as
 // long as that takes if there is anybody: else each start of a node would be an election. The lock is held.
 func (g *Gossip) elect(started, now time.Time) {
+	if g.cfg.Lead != nil {
+		g.follow()
+		return
+	}
 	alive := g.contacts.alive()
 	lowest := g.running
 	for _, o := range alive {
@@ -35,10 +39,24 @@ func (g *Gossip) elect(started, now time.Time) {
 		lowest = false
 	}
 	if g.leader.update(lowest, now) {
-		g.cluster = nil
-		g.log.Info("leader", "cluster", g.cfg.Self.Cluster, "leading", lowest)
-		g.touch()
+		g.elected()
 	}
+}
+
+// follow takes the word of an election elsewhere. The lock is held.
+func (g *Gossip) follow() {
+	is, since := g.cfg.Lead()
+	is = is && g.running
+	if next := (leader{is, max(since, g.leader.since)}); next != g.leader {
+		g.leader = next
+		g.elected()
+	}
+}
+
+func (g *Gossip) elected() {
+	g.cluster = nil // of an earlier term
+	g.log.Info("leader", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
+	g.touch()
 }
 
 func (g *Gossip) knowsOthers() bool {

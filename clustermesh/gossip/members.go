@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -43,12 +44,22 @@ func parseMember(name string) (member, error) {
 	}, boot}, nil
 }
 
-// memberEvent is a member that joined or is gone.
-type memberEvent struct {
-	member member
-	addr   netip.AddrPort
-	alive  bool
+// peer is a member with the UID of its cluster, empty where that has none.
+type peer struct {
+	member
+	uid string
 }
+
+// memberEvent is a member that joined or is gone, or was refused since its name belongs to another cluster.
+type memberEvent struct {
+	member  member
+	addr    netip.AddrPort
+	alive   bool
+	refused *refusal
+}
+
+// refusal is why a member was refused: its cluster's name belongs to the cluster with UID owner.
+type refusal struct{ uid, owner string }
 
 // inbox takes memberlist's events, which come with memberlist's lock held and must not wait for ours.
 type inbox struct {
@@ -57,14 +68,14 @@ type inbox struct {
 	ready  chan struct{}
 }
 
-func (i *inbox) put(n *memberlist.Node, alive bool) {
+func (i *inbox) put(n *memberlist.Node, alive bool, refused *refusal) {
 	m, err := parseMember(n.Name)
 	if err != nil {
 		return // NotifyAlive has refused it
 	}
 	addr, _ := netip.AddrFromSlice(n.Addr)
 	i.mu.Lock()
-	i.events = append(i.events, memberEvent{m, netip.AddrPortFrom(addr.Unmap(), n.Port), alive})
+	i.events = append(i.events, memberEvent{m, netip.AddrPortFrom(addr.Unmap(), n.Port), alive, refused})
 	i.mu.Unlock()
 	poke(i.ready)
 }
@@ -78,19 +89,47 @@ func (i *inbox) take() []memberEvent {
 }
 
 // delegate is what memberlist calls.
-type delegate struct{ inbox *inbox }
+type delegate struct {
+	inbox *inbox
+	uids  *uids
+	uid   string // of this cluster
+}
 
 // NotifyJoin implements memberlist.EventDelegate.
-func (d delegate) NotifyJoin(n *memberlist.Node) { d.inbox.put(n, true) }
+func (d delegate) NotifyJoin(n *memberlist.Node) { d.inbox.put(n, true, nil) }
 
 // NotifyLeave implements memberlist.EventDelegate.
-func (d delegate) NotifyLeave(n *memberlist.Node) { d.inbox.put(n, false) }
+func (d delegate) NotifyLeave(n *memberlist.Node) { d.inbox.put(n, false, nil) }
 
-// NotifyUpdate implements memberlist.EventDelegate. Members carry no metadata.
+// NotifyUpdate implements memberlist.EventDelegate. A member's metadata never changes.
 func (d delegate) NotifyUpdate(*memberlist.Node) {}
 
-// NotifyAlive implements memberlist.AliveDelegate: it refuses members whose name is none of strait's.
+// NotifyAlive implements memberlist.AliveDelegate: it refuses members whose name is none of strait's, and those
+// whose cluster has the name of another.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
-	_, err := parseMember(n.Name)
-	return err
+	m, err := parseMember(n.Name)
+	if err != nil {
+		return err
+	}
+	uid := string(n.Meta)
+	if other, ok := d.uids.admit(m.origin.Cluster, uid, time.Now()); !ok {
+		d.inbox.put(n, false, &refusal{uid, other})
+		return errOtherCluster
+	}
+	return nil
 }
+
+// NodeMeta implements memberlist.Delegate: a member carries the UID of its cluster.
+func (d delegate) NodeMeta(int) []byte { return []byte(d.uid) }
+
+// NotifyMsg implements memberlist.Delegate. Records have streams of their own.
+func (d delegate) NotifyMsg([]byte) {}
+
+// GetBroadcasts implements memberlist.Delegate.
+func (d delegate) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate.
+func (d delegate) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (d delegate) MergeRemoteState([]byte, bool) {}

@@ -32,6 +32,11 @@ func (b problemBook) set(key string, p clustermesh.Problem, life time.Duration, 
 	return !known || old.problem != p
 }
 
+func (b problemBook) has(key string) bool {
+	_, known := b[key]
+	return known
+}
+
 func (b problemBook) clear(key string) bool {
 	_, known := b[key]
 	delete(b, key)
@@ -72,6 +77,19 @@ func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem
 		Message: "two daemons use this node name, at " + strings.Join(addrs, " and "),
 		Try:     "give every node of the cluster a name of its own, or stop one of the two daemons",
 	}
+}
+
+// clusterProblem is about two clusters of one name, as seen by one of them (own) or by a third.
+func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
+	p := clustermesh.Problem{
+		Object:  "cluster " + string(c),
+		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s at %s, which is refused", owner, uid, addr),
+		Try:     "give one of the two another id, by ClusterProperty cluster.clusterset.k8s.io or cluster in its configuration, and restart its daemons",
+	}
+	if own {
+		p.Message = fmt.Sprintf("two clusters have this id: this one, with UID %s, and one with UID %s at %s; they refuse each other", owner, uid, addr)
+	}
+	return p
 }
 
 func seedProblem(seed string, err error, alone bool) clustermesh.Problem {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -65,7 +66,8 @@ func (g *Gossip) memberConfig(t *transport, logs *memberLog) *memberlist.Config 
 	c.GossipToTheDeadTime = 60 * time.Second
 	c.DeadNodeReclaimTime = 30 * time.Second
 	c.HandoffQueueDepth = 8192
-	c.Events, c.Alive = delegate{&g.inbox}, delegate{&g.inbox}
+	d := delegate{&g.inbox, g.uids, g.cfg.UID}
+	c.Events, c.Alive, c.Delegate = d, d, d
 	return c
 }
 
@@ -116,6 +118,10 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 		return
 	}
 	for _, e := range events {
+		if e.refused != nil {
+			g.refuse(peer{e.member, e.refused.uid}, e.refused.owner, e.addr.String())
+			continue
+		}
 		if e.alive {
 			g.contacts.join(e.member, e.addr, now)
 			g.solved("seed " + e.addr.String())
@@ -149,6 +155,13 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 // look draws conclusions from the time that has passed. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
 	g.elect(started, now)
+	for _, o := range g.contacts.alive() {
+		g.uids.heard(o.Cluster, now)
+	}
+	if g.awaitHints && now.Sub(started) > hintGrace {
+		g.awaitHints, g.hintsDone = false, true
+		poke(g.changed)
+	}
 	for o, addrs := range g.contacts.duplicates(now) {
 		var texts []string
 		for _, a := range addrs {
@@ -165,6 +178,35 @@ func (g *Gossip) wrongKey(addr string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.problem("key "+addr, wrongKeyProblem(addr), problemLife)
+}
+
+// admit refuses a peer at an address whose cluster has the name of another.
+func (g *Gossip) admit(p peer, addr string) error {
+	owner, ok := g.uids.admit(p.origin.Cluster, p.uid, time.Now())
+	if ok {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse(p, owner, addr)
+	return errOtherCluster
+}
+
+// refuse reports two clusters of one name. The lock is held.
+func (g *Gossip) refuse(p peer, owner, addr string) {
+	problem := clusterProblem(p.origin.Cluster, owner, p.uid, addr, p.origin.Cluster == g.cfg.Self.Cluster)
+	// Of several addresses the first is shown, but one that can be dialled rather than where a stream came from.
+	seen, dialled := "cluster stream "+string(p.origin.Cluster)+" "+p.uid, "cluster "+string(p.origin.Cluster)+" "+p.uid
+	key := dialled
+	if _, err := netip.ParseAddrPort(addr); err != nil && !g.problems.has(dialled) {
+		key = seen
+	} else {
+		g.solved(seen)
+	}
+	if g.problems.has(key) {
+		problem = g.problems[key].problem
+	}
+	g.problem(key, problem, problemLife)
 }
 
 func (g *Gossip) noUDP(peer string) {

@@ -115,10 +115,15 @@ func saveState(dir string, entries []replica.Entry) error {
 	if err != nil {
 		return err
 	}
+	return replaceFile(dir, stateFile, b)
+}
+
+// replaceFile writes a file of the state directory in one step.
+func replaceFile(dir, name string, b []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
 	}
-	path := filepath.Join(dir, stateFile)
+	path := filepath.Join(dir, name)
 	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)
@@ -165,6 +170,9 @@ func (g *Gossip) save() {
 	entries := g.replica.Entries()
 	g.mu.Unlock()
 	err := saveState(g.cfg.StateDir, entries)
+	if all, news := g.uids.unsaved(); news {
+		err = errors.Join(err, saveUIDs(g.cfg.StateDir, all))
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {

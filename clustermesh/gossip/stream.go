@@ -147,8 +147,9 @@ func writeAll(ctx context.Context, conn net.Conn, s *sender) error {
 	}
 }
 
-// dial opens a record stream and returns who answers. The error is errWrongKey if the keys differ.
-func (g *Gossip) dial(ctx context.Context, addr string) (net.Conn, member, error) {
+// dial opens a record stream and returns who answers. The error is errWrongKey if the keys differ, and
+// errOtherCluster if its cluster has the name of another.
+func (g *Gossip) dial(ctx context.Context, addr string) (net.Conn, peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
@@ -162,19 +163,22 @@ func (g *Gossip) dial(ctx context.Context, addr string) (net.Conn, member, error
 	}}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, member{}, err
+		return nil, peer{}, err
 	}
 	conn := tls.Client(raw, g.identity.config())
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, member{}, handshakeError(err)
+		return nil, peer{}, handshakeError(err)
 	}
-	peer, err := g.identity.peer(conn.ConnectionState())
+	p, err := g.identity.peer(conn.ConnectionState())
+	if err == nil {
+		err = g.admit(p, addr)
+	}
 	if err != nil {
 		conn.Close()
-		return nil, member{}, err
+		return nil, p, err
 	}
-	return conn, peer, nil
+	return conn, p, nil
 }
 
 // streamAddr is the host of a stream's other end: its port is of no use to a reader.

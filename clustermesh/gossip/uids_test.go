@@ -1,0 +1,180 @@
+package gossip
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+func TestUIDs(t *testing.T) {
+	start := time.Unix(1000, 0)
+	type step struct {
+		cluster clustermesh.ClusterName
+		uid     string
+		after   time.Duration
+		want    string // the UID of the owner that it is refused for; empty if it is let in
+	}
+	for _, tc := range []struct {
+		name, own string
+		last      map[clustermesh.ClusterName]string
+		steps     []step
+	}{
+		{"the first keeps the name", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", time.Second, "u1"}, {"b", "u1", 2 * time.Second, ""}}},
+		{"our own is ours for ever", "ua", nil, []step{{"a", "u2", time.Hour, "ua"}, {"a", "ua", time.Hour, ""}}},
+		{"no UID matches", "ua", nil, []step{{"a", "", 0, ""}, {"b", "u1", 0, ""}, {"b", "", 0, ""}, {"b", "u2", 0, "u1"}}},
+		{"standalone matches", "", nil, []step{{"a", "u1", 0, ""}, {"a", "u2", 0, ""}}},
+		{"a cluster built anew", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", uidLife + 1, ""}, {"b", "u1", uidLife + 2, "u2"}}},
+		{"heard again and again", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u1", uidLife - 1, ""}, {"b", "u2", uidLife + 1, "u1"}}},
+		{"across a restart", "ua", map[clustermesh.ClusterName]string{"b": "u1", "a": "old"}, []step{{"b", "u2", time.Second, "u1"}, {"a", "ua", 0, ""}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u := newUIDs("a", tc.own, tc.last, start)
+			for i, s := range tc.steps {
+				if got, ok := u.admit(s.cluster, s.uid, start.Add(s.after)); got != s.want || ok != (s.want == "") {
+					t.Errorf("step %d, %+v: %q, %v", i, s, got, ok)
+				}
+			}
+		})
+	}
+}
+
+// TestTwoClustersOfOneName: a third cluster refuses the second to come, and that one learns why.
+func TestTwoClustersOfOneName(t *testing.T) {
+	withUID := func(c Config, uid string) Config {
+		c.UID = uid
+		return c
+	}
+	a := withUID(config(node("a", "n1")), "uid-a")
+	a.StateDir = t.TempDir()
+	b := withUID(config(node("b", "n1"), a.Bind), "uid-b")
+	da, db := start(t, a), start(t, b)
+	da.say(1)
+	db.say(2)
+	eventually(t, "a and b know each other", func() bool { return da.said(b.Self) == 2 && db.said(a.Self) == 1 })
+
+	twin := withUID(config(node("b", "n9"), a.Bind), "uid-twin")
+	dt := start(t, twin)
+	dt.say(3)
+	eventually(t, "the third says so", func() bool {
+		return da.hasProblem("cluster b", "uid-b", "uid-twin", twin.Bind.String(), "refused", "another id")
+	})
+	eventually(t, "the newcomer says so", func() bool {
+		return dt.hasProblem("cluster b", "this one, with UID uid-twin", "uid-b", b.Bind.String(), "another id")
+	})
+	for range 30 {
+		time.Sleep(50 * time.Millisecond)
+		if da.said(twin.Self) != -1 || db.said(twin.Self) != -1 || da.contact(twin.Self) != clustermesh.Held {
+			t.Fatal("records of the second cluster were taken in")
+		}
+	}
+	dt.stop()
+
+	// A restart does not forget whose the name is, even if the other comes first.
+	da.stop()
+	db.stop()
+	da = start(t, a)
+	late := withUID(config(node("b", "n9"), a.Bind), "uid-twin")
+	start(t, late).say(4)
+	eventually(t, "the restarted third says so", func() bool { return da.hasProblem("cluster b", "uid-b", "uid-twin") })
+	if da.said(late.Self) != -1 {
+		t.Error("records of the second cluster were taken in after a restart")
+	}
+}
+
+// TestTwinClusterAtSeed: a daemon whose only seed is of the other cluster finds out at the handshake.
+func TestTwinClusterAtSeed(t *testing.T) {
+	one := config(node("b", "n1"))
+	one.UID = "uid-1"
+	two := config(node("b", "n2"), one.Bind)
+	two.UID = "uid-2"
+	d1, d2 := start(t, one), start(t, two)
+	d1.say(1)
+	d2.say(2)
+	eventually(t, "both say so", func() bool {
+		return d1.hasProblem("uid-1", "uid-2") && d2.hasProblem("uid-1", "uid-2", one.Bind.String())
+	})
+	if d1.said(two.Self) != -1 || d2.said(one.Self) != -1 {
+		t.Error("records crossed")
+	}
+}
+
+// TestOutsideLeader: who leads is not the lowest name but who is told to; who loses the lead withdraws nothing.
+func TestOutsideLeader(t *testing.T) {
+	lead := make(chan bool, 1)
+	var is bool
+	var since uint64
+	c1, c2 := config(node("a", "n1")), config(node("a", "n2"))
+	c1.Lead = func() (bool, uint64) { return false, 0 }
+	c2.Lead = func() (bool, uint64) { // called with the lock held, so never twice at a time
+		select {
+		case is = <-lead:
+			if is {
+				since += 1000
+			}
+		default:
+		}
+		return is, since
+	}
+	c2.Seeds = []string{c1.Bind.String()}
+	d1, d2 := start(t, c1), start(t, c2)
+	d1.say(1)
+	d2.say(2)
+	eventually(t, "they know each other", func() bool { return d1.said(c2.Self) == 2 && d2.said(c1.Self) == 1 })
+	if d1.Leader() || d2.Leader() {
+		t.Fatal("somebody leads uncalled")
+	}
+	content := func(n string) clustermesh.Content {
+		return clustermesh.Content{Exports: []clustermesh.Export{{Service: clustermesh.ServiceName{Namespace: "default", Name: n},
+			Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{{Port: 80, Proto: 6}}}}}
+	}
+	record := func(d *daemon) (string, uint64) {
+		r := d.State().Records[clustermesh.Origin{Cluster: "a"}]
+		if len(r.Content.Exports) != 1 {
+			return "", 0
+		}
+		return r.Content.Exports[0].Service.Name, r.Stamp.Epoch
+	}
+	d2.PublishCluster(content("too-early"))
+	lead <- true
+	eventually(t, "n2 leads", d2.Leader)
+	d2.PublishCluster(content("x"))
+	eventually(t, "its record arrives", func() bool { n, epoch := record(d1); return n == "x" && epoch == 1000 })
+	lead <- false
+	eventually(t, "n2 leads no more", func() bool { return !d2.Leader() })
+	d2.PublishCluster(content("too-late"))
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		if n, _ := record(d1); n != "x" {
+			t.Fatalf("the record was changed to %q", n)
+		}
+	}
+	lead <- true
+	eventually(t, "n2 leads again", d2.Leader)
+	d2.PublishCluster(content("y"))
+	eventually(t, "in a new epoch", func() bool { n, epoch := record(d1); return n == "y" && epoch == 2000 })
+}
+
+// TestSeedsChange: seeds that come later count, and hints are nobody's problem.
+func TestSeedsChange(t *testing.T) {
+	c1, c2 := config(node("a", "n1")), config(node("b", "n1"))
+	nobody := testAddr()
+	d1, d2 := start(t, c1), start(t, c2)
+	d1.say(1)
+	d2.say(2)
+	if err := d1.SetSeeds(nil, []netip.AddrPort{nobody, c1.Bind}); err != nil {
+		t.Fatal(err)
+	}
+	if ok, waiting := d1.Synced(); ok || waiting == "" {
+		t.Error("a hint is not waited for at all")
+	}
+	eventually(t, "a hint is not waited for long", func() bool { ok, _ := d1.Synced(); return ok })
+	if p := d1.Problems(); len(p) > 0 {
+		t.Errorf("a hint that does not answer: %v", p)
+	}
+	if err := d1.SetSeeds([]string{"nonsense", c2.Bind.String()}, nil); err == nil {
+		t.Error("a seed that is none is no error")
+	}
+	eventually(t, "the new seed is joined", func() bool { return d1.said(c2.Self) == 2 })
+}
