@@ -16,15 +16,18 @@ import (
 // Config is everything that straitd can be told. It is read from YAML with unknown fields refused; the
 // zero value of every optional field means its default.
 type Config struct {
-	// Cluster is this cluster's name in the clusterset, Node the name of its Node object that is this
-	// machine (default: the host name).
-	Cluster string       `json:"cluster"`
+	// Cluster is this cluster's name in the clusterset; in Kubernetes it may be left to the ClusterProperty
+	// cluster.clusterset.k8s.io. Node is the name of its Node object that is this machine (default: the host name).
+	Cluster string       `json:"cluster,omitempty"`
 	Node    string       `json:"node,omitempty"`
 	Source  SourceConfig `json:"source"`
 	// StateDir keeps what must survive a reboot: keys, the last known state of the clusterset.
 	StateDir string `json:"stateDir,omitempty"`
 	// RunDir holds the API socket.
 	RunDir string `json:"runDir,omitempty"`
+	// NodePrefixes are the prefixes of this node's pods; empty means what the Node object says, or where its
+	// pods have other addresses, those.
+	NodePrefixes []string `json:"nodePrefixes,omitempty"`
 	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same in
 	// every cluster.
 	ClusterSetCIDRs []string      `json:"clustersetCIDRs,omitempty"`
@@ -36,10 +39,34 @@ type Config struct {
 	Log             LogConfig     `json:"log,omitempty"`
 }
 
-// SourceConfig says where the cluster's objects come from.
+// SourceConfig says where the cluster's objects come from: exactly one is given.
 type SourceConfig struct {
 	// Manifest is a directory of Kubernetes YAML.
-	Manifest string `json:"manifest"`
+	Manifest string `json:"manifest,omitempty"`
+	// Kubernetes is an API server.
+	Kubernetes *KubernetesConfig `json:"kubernetes,omitempty"`
+}
+
+// where names the source for people.
+func (s SourceConfig) where() string {
+	if s.Kubernetes != nil {
+		return "the API server"
+	}
+	return s.Manifest
+}
+
+// KubernetesConfig is about the cluster's API server.
+type KubernetesConfig struct {
+	// Kubeconfig is a file; empty means the account of the pod that straitd runs in.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Namespace is strait's own: it holds the leader's Lease.
+	Namespace string `json:"namespace,omitempty"`
+	// ClusterSetIPs says where they come from: "derived" Services, or "cidr", the clustersetCIDRs.
+	ClusterSetIPs string `json:"clusterSetIPs,omitempty"`
+	// ImportSlices says for which imports EndpointSlices with all endpoints are written: "all", "headless", "none".
+	ImportSlices string `json:"importSlices,omitempty"`
+	// BarredNamespaces are patterns of namespaces that take no part, besides the cluster's own.
+	BarredNamespaces []string `json:"barredNamespaces,omitempty"`
 }
 
 // BPFConfig is about the socket load balancer.
@@ -74,7 +101,9 @@ type GossipConfig struct {
 	// Advertise is what others dial; default: Bind, or for a wildcard the Node object's first address.
 	Advertise string   `json:"advertise,omitempty"`
 	Seeds     []string `json:"seeds,omitempty"`
-	KeyFile   string   `json:"keyFile"`
+	// SeedsFile has a HOST:PORT a line, and is read again when it changes.
+	SeedsFile string `json:"seedsFile,omitempty"`
+	KeyFile   string `json:"keyFile"`
 }
 
 // MeshConfig is about WireGuard.
@@ -159,6 +188,11 @@ func (c *Config) setDefaults() {
 	def(&c.RunDir, "/run/strait")
 	if len(c.ClusterSetCIDRs) == 0 {
 		c.ClusterSetCIDRs = []string{"241.0.0.0/8"}
+	}
+	if k := c.Source.Kubernetes; k != nil {
+		def(&k.Namespace, "strait-system")
+		def(&k.ClusterSetIPs, "derived")
+		def(&k.ImportSlices, "all")
 	}
 	def(&c.BPF.Pins, "/sys/fs/bpf/strait")
 	def(&c.Gossip.Bind, "0.0.0.0:7946")

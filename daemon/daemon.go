@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -20,7 +19,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/dns"
 	"strait.io/strait/daemon/plan"
@@ -32,10 +30,13 @@ type Daemon struct {
 	config  Config
 	version string
 	log     *slog.Logger
-	// advertise is where other nodes dial this one.
-	advertise netip.AddrPort
+	key     []byte // of the gossip
 
-	source  *manifest.Source
+	source source
+	kube   *kubernetes // nil where the source is no API server
+	seeds  *seedsFile
+	// who and gossip are known only when Run has found out; see join.
+	who     who
 	gossip  *gossip.Gossip
 	kernel  *kernel
 	dns     *dns.Server
@@ -73,22 +74,18 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics()}
-	d.source = manifest.New(manifest.Config{Dir: c.Source.Manifest, Log: log.With("part", "source")})
-	if d.advertise, err = advertised(c); err != nil {
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, seeds: newSeedsFile(c.Gossip.SeedsFile)}
+	if d.source, d.kube, err = openSource(c, log); err != nil {
 		return nil, err
 	}
-	d.gossip, err = gossip.New(gossip.Config{
-		Self:      d.self().Origin(),
-		Bind:      addrPort(c.Gossip.Bind),
-		Advertise: d.advertise,
-		Seeds:     c.Gossip.Seeds,
-		Key:       gossipKey,
-		StateDir:  c.StateDir,
-		Log:       log.With("part", "gossip"),
-	})
-	if err != nil {
-		return nil, err
+	if d.kube == nil {
+		advertise, err := advertised(c)
+		if err == nil {
+			err = d.join(who{Cluster: clustermesh.ClusterName(c.Cluster), Advertise: advertise})
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	d.kernel, err = newKernel(c, log, d.metrics)
 	if err != nil {
@@ -97,6 +94,27 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	d.dns = dns.New(dnsConfig(c, log), d.table)
 	d.api = api.New(api.Config{Socket: c.Socket(), Metrics: addrPort(c.Metrics.Listen), Log: log.With("part", "api")}, d, d.metrics)
 	return d, nil
+}
+
+// join makes the gossip, now that it is known who this node is. It starts nothing.
+func (d *Daemon) join(w who) error {
+	d.who = w
+	c := gossip.Config{
+		Self:      d.self().Origin(),
+		UID:       w.UID,
+		Bind:      addrPort(d.config.Gossip.Bind),
+		Advertise: w.Advertise,
+		Seeds:     d.config.Gossip.Seeds,
+		Key:       d.key,
+		StateDir:  d.config.StateDir,
+		Log:       d.log.With("part", "gossip"),
+	}
+	if d.kube != nil {
+		c.Lead = d.kube.leader.Leader
+	}
+	g, err := gossip.New(c)
+	d.gossip = g
+	return err
 }
 
 // Run works until ctx is done, then stops everything that it started. What the kernel holds stays: traffic
@@ -109,7 +127,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("starting", "version", d.version, "cluster", d.config.Cluster, "node", d.config.Node)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.source.Run(ctx) })
-	g.Go(func() error { return d.gossip.Run(ctx) })
+	g.Go(func() error { return d.seeds.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })
@@ -117,8 +135,21 @@ func (d *Daemon) Run(ctx context.Context) error {
 	disturbed := make(chan struct{}, 1)
 	g.Go(func() error { return d.kernel.watch(ctx, disturbed) })
 	g.Go(func() error {
-		trigger := merge(ctx, d.source.Changed(), d.gossip.Changed(), disturbed)
-		reconcile.Run(ctx, reconcile.Config{}, trigger, d.apply)
+		triggers := []<-chan struct{}{d.source.Changed(), d.seeds.changed, disturbed}
+		if d.kube != nil {
+			w, err := d.identify(ctx)
+			if err == nil {
+				err = d.join(w)
+			}
+			if err != nil {
+				return err
+			}
+			d.log.Info("this node is known", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
+			g.Go(func() error { return d.kube.leader.Run(ctx) })
+			triggers = append(triggers, d.kube.leader.Changed())
+		}
+		g.Go(func() error { return d.gossip.Run(ctx) })
+		reconcile.Run(ctx, reconcile.Config{}, merge(ctx, append(triggers, d.gossip.Changed())...), d.apply)
 		return nil
 	})
 	err := g.Wait()
@@ -136,19 +167,22 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) apply(ctx context.Context) error {
 	start := time.Now()
 	local, sourced := d.source.Local()
-	var problems []clustermesh.Problem
+	problems := d.seed(local)
+	if d.kube != nil {
+		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
+	}
 	if d.greeted {
-		problems = d.publish(local, sourced)
+		problems = append(problems, d.publish(local, sourced)...)
 	}
 	synced, reason := d.gossip.Synced()
 	state := d.gossip.State()
 	result := plan.Plan(state, d.self(), d.planConfig())
 	if sourced && synced && d.greeted && d.gossip.Leader() {
 		// A new allocation comes back as a change of state, and so as another turn.
-		d.gossip.PublishCluster(local.ClusterContent(result.Allocations))
+		d.gossip.PublishCluster(local.ClusterContent(d.allocations(local, result)))
 	}
 	m := &moment{state: state, result: result}
-	m.waiting = d.waiting(sourced, synced, reason, m)
+	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
 	if sourced && synced {
 		m.table = dnsTable(result)
 	}
@@ -156,7 +190,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	if !d.greeted {
 		d.kernel.greet(ctx)
 		d.greeted = true
-		problems = d.publish(local, sourced)
+		problems = append(problems, d.publish(local, sourced)...)
 	}
 	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)
 	if err == nil {
@@ -165,6 +199,14 @@ func (d *Daemon) apply(ctx context.Context) error {
 	d.store(m)
 	d.metrics.Observe("plan", time.Since(start), err)
 	return err
+}
+
+// allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.
+func (d *Daemon) allocations(local clustermesh.Local, r plan.Result) []clustermesh.Allocation {
+	if d.config.derived() {
+		return local.Allocations
+	}
+	return r.Allocations
 }
 
 // publish says what this node has, if that is known.
@@ -188,7 +230,7 @@ func cautionOf(synced, all bool) caution {
 }
 
 // waiting says who has not spoken yet. Until all have, nothing is pruned.
-func (d *Daemon) waiting(sourced, synced bool, reason string, m *moment) (out []string) {
+func (d *Daemon) waiting(sourced, synced bool, reason string, m *moment, want []clustermesh.Allocation) (out []string) {
 	if !sourced {
 		out = append(out, "source: the cluster's objects have not been read yet")
 	}
@@ -196,7 +238,7 @@ func (d *Daemon) waiting(sourced, synced bool, reason string, m *moment) (out []
 		out = append(out, "gossip: "+reason)
 	}
 	own, led := m.state.Records[clustermesh.Origin{Cluster: d.self().Cluster}]
-	if !led || !slices.Equal(own.Content.Allocations, m.result.Allocations) {
+	if !led || sourced && !slices.Equal(own.Content.Allocations, want) {
 		out = append(out, "leader: the cluster's leader has not given out all ClusterSetIPs yet")
 	}
 	return out
@@ -238,11 +280,11 @@ func (d *Daemon) now() *moment {
 }
 
 func (d *Daemon) self() plan.Self {
-	return plan.Self{Cluster: clustermesh.ClusterName(d.config.Cluster), Node: clustermesh.NodeName(d.config.Node)}
+	return plan.Self{Cluster: d.who.Cluster, Node: clustermesh.NodeName(d.config.Node)}
 }
 
 func (d *Daemon) planConfig() plan.Config {
-	return plan.Config{CIDRs: d.config.cidrs(), Mesh: d.config.Mesh.Mode == "wireguard"}
+	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.Mode == "wireguard"}
 }
 
 // merge makes one trigger of several.

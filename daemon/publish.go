@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
@@ -15,27 +16,47 @@ func (d *Daemon) nodeContent(local clustermesh.Local) (clustermesh.Content, []cl
 	if !found {
 		problems = append(problems, clustermesh.Problem{
 			Object:  "Node " + d.config.Node,
-			Message: "has no Node object in " + d.config.Source.Manifest + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
+			Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
 			Try:     "add the object, or set node in the config to the name of the object that is this machine",
 		})
 	}
 	if len(c.Node.Addresses) == 0 {
-		c.Node.Addresses = []netip.Addr{d.advertise.Addr()}
+		c.Node.Addresses = []netip.Addr{d.who.Advertise.Addr()}
 	}
-	c.Node.GossipPort = d.advertise.Port()
+	c.Node.GossipPort = d.who.Advertise.Port()
+	c.Node.Prefixes = nodePrefixes(prefixes(d.config.NodePrefixes), c.Node.Prefixes, c.Node.Addresses, d.pods(c.Endpoints))
 	return c, append(problems, d.kernel.describe(c.Node)...)
 }
 
-// advertised is where other nodes dial this one: as configured, else where it binds, else, for a wildcard,
-// the first address of its Node object.
-func advertised(c Config) (netip.AddrPort, error) {
+// pods are the addresses of this node's pods: all of them if the source knows, else those with endpoints.
+func (d *Daemon) pods(endpoints []clustermesh.Endpoint) (out []netip.Addr) {
+	if d.kube != nil {
+		out = slices.Clone(d.kube.source.Pods().Addresses)
+	}
+	for _, e := range endpoints {
+		out = append(out, e.Addr)
+	}
+	return out
+}
+
+// fixedAdvertise is where other nodes dial this one by the config alone: as configured, else where it binds;
+// invalid for a wildcard.
+func fixedAdvertise(c Config) netip.AddrPort {
 	if a := addrPort(c.Gossip.Advertise); a.IsValid() {
+		return a
+	}
+	if bind := addrPort(c.Gossip.Bind); !bind.Addr().IsUnspecified() {
+		return bind
+	}
+	return netip.AddrPort{}
+}
+
+// advertised is where other nodes dial this one, for a wildcard the first address of its Node object.
+func advertised(c Config) (netip.AddrPort, error) {
+	if a := fixedAdvertise(c); a.IsValid() {
 		return a, nil
 	}
 	bind := addrPort(c.Gossip.Bind)
-	if !bind.Addr().IsUnspecified() {
-		return bind, nil
-	}
 	node, found := manifest.Read(c.Source.Manifest).NodeContent(clustermesh.NodeName(c.Node))
 	if !found || len(node.Node.Addresses) == 0 {
 		return bind, fmt.Errorf("gossip.advertise: is needed, since gossip.bind is %s and no Node %s with an address is in %s",

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh"
 )
 
 // mistakes collects what is wrong with a Config, each with the path of its field.
@@ -33,15 +35,13 @@ func (m *mistakes) addrPort(field, s string) {
 // Validate returns every mistake at once, each with the path of its field.
 func (c Config) Validate() error {
 	var m mistakes
-	if msgs := validation.IsDNS1123Label(c.Cluster); len(msgs) > 0 {
+	if msgs := validation.IsDNS1123Label(c.Cluster); len(msgs) > 0 && (c.Cluster != "" || c.Source.Kubernetes == nil) {
 		m.add("cluster", "%q: %s", c.Cluster, msgs[0])
 	}
 	if msgs := validation.IsDNS1123Subdomain(c.Node); len(msgs) > 0 {
 		m.add("node", "%q: %s", c.Node, msgs[0])
 	}
-	if c.Source.Manifest == "" {
-		m.add("source.manifest", "is required: the directory that holds the cluster's YAML")
-	}
+	c.validateSource(&m)
 	c.validatePaths(&m)
 	c.validateCIDRs(&m)
 	c.validateAddresses(&m)
@@ -55,6 +55,32 @@ func (c Config) Validate() error {
 	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	m.oneOf("log.format", c.Log.Format, "text", "json")
 	return errors.Join(m...)
+}
+
+func (c Config) validateSource(m *mistakes) {
+	k := c.Source.Kubernetes
+	switch {
+	case k == nil && c.Source.Manifest == "":
+		m.add("source", "is required: manifest, the directory that holds the cluster's YAML, or kubernetes: {}, its API server")
+		return
+	case k == nil:
+		return
+	case c.Source.Manifest != "":
+		m.add("source", "has both manifest and kubernetes: the cluster's objects come from one place, remove the other")
+	}
+	if msgs := validation.IsDNS1123Label(k.Namespace); len(msgs) > 0 {
+		m.add("source.kubernetes.namespace", "%q: %s", k.Namespace, msgs[0])
+	}
+	m.oneOf("source.kubernetes.clusterSetIPs", k.ClusterSetIPs, "derived", "cidr")
+	m.oneOf("source.kubernetes.importSlices", k.ImportSlices, "all", "headless", "none")
+	for i, p := range k.BarredNamespaces {
+		if err := (clustermesh.Barred{p}).Check(); err != nil {
+			m.add(fmt.Sprintf("source.kubernetes.barredNamespaces[%d]", i), "%v", err)
+		}
+	}
+	if c.Gossip.Bind != "" && addrPort(c.Gossip.Bind).Port() == 0 {
+		m.add("gossip.bind", "%q needs a port: the same on all nodes of the cluster, which find each other by it", c.Gossip.Bind)
+	}
 }
 
 func (c Config) validatePaths(m *mistakes) {
@@ -100,6 +126,14 @@ func (c Config) validateAddresses(m *mistakes) {
 			m.add(fmt.Sprintf("gossip.seeds[%d]", i), "%q: want HOST:PORT", s)
 		}
 	}
+	if f := c.Gossip.SeedsFile; f != "" && !filepath.IsAbs(f) {
+		m.add("gossip.seedsFile", "%q is not an absolute path", f)
+	}
+	for i, s := range c.NodePrefixes {
+		if p, err := netip.ParsePrefix(s); err != nil || p != p.Masked() || p.Bits() == 0 {
+			m.add(fmt.Sprintf("nodePrefixes[%d]", i), "%q is not a prefix of this node's pods, as in 10.1.2.0/24", s)
+		}
+	}
 	for i, s := range c.DNS.Listen {
 		m.addrPort(fmt.Sprintf("dns.listen[%d]", i), s)
 	}
@@ -125,9 +159,29 @@ func (c Config) validateMesh(m *mistakes) {
 	}
 }
 
-// cidrs returns the valid ranges.
-func (c Config) cidrs() (out []netip.Prefix) {
-	for _, s := range c.ClusterSetCIDRs {
+// cidrs returns the valid ranges of ClusterSetIPs; none where the cluster gives them out by derived Services.
+func (c Config) cidrs() []netip.Prefix {
+	if c.derived() {
+		return nil
+	}
+	return prefixes(c.ClusterSetCIDRs)
+}
+
+func (c Config) derived() bool {
+	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs == "derived"
+}
+
+// barred are the namespaces that take no part.
+func (c Config) barred() clustermesh.Barred {
+	if c.Source.Kubernetes == nil {
+		return nil
+	}
+	return c.Source.Kubernetes.BarredNamespaces
+}
+
+// prefixes parses what Validate has accepted.
+func prefixes(texts []string) (out []netip.Prefix) {
+	for _, s := range texts {
 		if p, err := netip.ParsePrefix(s); err == nil {
 			out = append(out, p.Masked())
 		}

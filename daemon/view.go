@@ -27,7 +27,7 @@ func (d *Daemon) View() *api.View {
 	held := d.kernel.inspect()
 	v := viewer{moment: m, self: d.self(), held: held, heard: d.gossip.Heard()}
 	status := api.Status{
-		Cluster: d.config.Cluster, Node: d.config.Node, Version: d.version,
+		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.version,
 		Time: time.Now(), Applied: m.applied,
 		Ready:   !m.applied.IsZero() && held.datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),

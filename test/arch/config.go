@@ -10,7 +10,7 @@ import (
 )
 
 // configFields lists the YAML paths of all fields of the type Config in a source file: "mesh.port". A field
-// whose type is a struct of the same file stands for that struct's fields.
+// whose type is a struct of the same file stands for that struct's fields; a pointer to one is a field beside them.
 func configFields(source []byte) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "config.go", source, 0)
 	if err != nil {
@@ -38,7 +38,11 @@ func fieldsOf(structs map[string]*ast.StructType, name, prefix string) (out []st
 			continue // the parser has checked it
 		}
 		key, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
-		if id, ok := f.Type.(*ast.Ident); ok && structs[id.Name] != nil {
+		if star, ok := f.Type.(*ast.StarExpr); ok { // a struct that may be left out: a field with fields
+			if id, ok := star.X.(*ast.Ident); ok && structs[id.Name] != nil {
+				out = append(out, fieldsOf(structs, id.Name, prefix+key+".")...)
+			}
+		} else if id, ok := f.Type.(*ast.Ident); ok && structs[id.Name] != nil {
 			out = append(out, fieldsOf(structs, id.Name, prefix+key+".")...)
 			continue
 		}

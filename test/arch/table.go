@@ -39,6 +39,7 @@ var Table = []Package{
 	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
 	{Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object"}},
 
 	// Who knows the kernel. Never Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
@@ -56,6 +57,7 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
+		"clustermesh/kube", "clustermesh/kube/writer",
 		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route",
 		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},
@@ -135,17 +137,18 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
-		Why:    "manifest decodes Kubernetes objects, object says what they mean, mcs says which ones there should be, writer writes them",
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer"},
+		Why: "manifest decodes Kubernetes objects, kube watches them, object says what they mean, mcs says which ones there should be, " +
+			"writer writes them",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
 		Why:    "as k8s.io/api; kubelab installs its CRDs",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/manifest", "clustermesh/mcs", "clustermesh/kube/writer"},
+		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer"},
 		Tests:  []string{"clustermesh/object"},
 		Why:    "mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
@@ -154,9 +157,9 @@ var Dependencies = []Dependency{
 		Owners: []string{"clustermesh/object", "daemon"},
 		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
 	},
-	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube/writer"}},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube/writer"}},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube/writer"}},
+	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",
@@ -196,6 +199,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo"},
+		Tests:  []string{"clustermesh/kube"},
 		Why:    "an encoding, used wherever YAML is read or written; there is one way to do it",
 	},
 

@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// contact notes whether the API server answers at all. Watches alone do not tell: client-go takes a
+// connection that is closed without an answer for a watch without events.
+type contact struct {
+	mu    sync.Mutex
+	err   error // nil while it answers
+	since time.Time
+}
+
+func (c *contact) state() (error, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err, c.since
+}
+
+// wrap listens to a transport.
+func (c *contact) wrap(next http.RoundTripper) http.RoundTripper { return listening{next, c} }
+
+type listening struct {
+	http.RoundTripper
+	contact *contact
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l listening) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.RoundTripper.RoundTrip(r)
+	if err != nil && r.Context().Err() != nil {
+		return answer, err // given up, which says nothing
+	}
+	c := l.contact
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && c.err == nil {
+		c.since = time.Now()
+	}
+	c.err = err
+	return answer, err
+}

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// rediscover is how often the API server is asked which custom resources it serves, and missing how
+	// often while one is missing that strait needs.
+	rediscover = 30 * time.Second
+	missing    = 5 * time.Second
+	// sure is how long the API server must have said that a kind does not exist before its objects count as
+	// none: one that starts may not know its custom resources yet.
+	sure = 8 * time.Second
+)
+
+// discover starts the watches of custom resources when the API server serves them.
+func (s *Source) discover(ctx context.Context, start func(func())) {
+	running := map[string]bool{}
+	for {
+		pause := rediscover
+		for _, k := range s.kinds {
+			if !k.crd || running[k.name] {
+				continue
+			}
+			version, found, err := s.servedVersion(ctx, k)
+			w := s.watches[k.name]
+			w.attempted(ctx, err)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				pause = firstPause
+			case !found:
+				w.served(false)
+				if k.need != optional {
+					pause = min(pause, missing)
+				}
+			default:
+				w.served(true)
+				running[k.name] = true
+				s.log.Debug("watch", "resource", version)
+				start(func() { w.run(ctx, version) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// servedVersion asks for the best version of a kind that the API server serves.
+func (s *Source) servedVersion(ctx context.Context, k kind) (schema.GroupVersionResource, bool, error) {
+	for _, v := range k.versions {
+		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersion(v.GroupVersion().String())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return v, false, err
+		}
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == v.Resource }) {
+			return v, true, nil
+		}
+	}
+	return schema.GroupVersionResource{}, false, nil
+}

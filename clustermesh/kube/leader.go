@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"strait.io/strait/clustermesh"
+)
+
+// LeaseName is the Lease that says who leads, in strait's own namespace.
+const LeaseName = "strait-leader"
+
+// Timing of the Lease. A leader that dies is replaced after leaseDuration at most; one that cannot renew
+// gives up after renewDeadline, before anybody may take over.
+const (
+	leaseDuration = 6 * time.Second
+	renewDeadline = 4 * time.Second
+	retryPeriod   = time.Second
+)
+
+// LeaderConfig says which Lease, and for whom.
+type LeaderConfig struct {
+	Client Client
+	// Namespace holds the Lease.
+	Namespace string
+	Node      clustermesh.NodeName
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Leader stands for election as the one node that writes the cluster's record and objects. Make one with
+// NewLeader, then Run it. Two leaders for a moment do no harm, since they write the same.
+type Leader struct {
+	cfg     LeaderConfig
+	log     *slog.Logger
+	changed chan struct{}
+
+	mu      sync.Mutex
+	is      bool
+	since   uint64
+	renewed time.Time        // when the last request began that left us the Lease
+	refused map[string]error // by verb: why the Lease cannot be had
+}
+
+// NewLeader makes a Leader that does not lead until it runs.
+func NewLeader(cfg LeaderConfig) *Leader {
+	l := &Leader{cfg: cfg, log: cfg.Log, changed: make(chan struct{}, 1), refused: map[string]error{}}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	return l
+}
+
+// Leader reports whether this node holds the Lease, and when it came to: Unix milliseconds, larger with each
+// time that it does. It never blocks. A Lease that could not be renewed is given up by the clock: client-go
+// tries to release it first, which takes as long again where the API server is away.
+func (l *Leader) Leader() (is bool, since uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.is && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
+}
+
+// Problems says why this node cannot be elected.
+func (l *Leader) Problems() (out []clustermesh.Problem) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, verb := range []string{"get", "create", "update"} {
+		if err := l.refused[verb]; err != nil {
+			out = append(out, clustermesh.Problem{
+				Object:  "Lease " + l.cfg.Namespace + "/" + LeaseName,
+				Message: fmt.Sprintf("%v: this node cannot lead, and if none can, the cluster's exports stay as they were", err),
+				Try:     "create the namespace, and apply strait's Role in it: strait upgrade does both; or correct source.kubernetes.namespace",
+			})
+		}
+	}
+	return out
+}
+
+// Changed receives after Leader or Problems changed. For one receiver.
+func (l *Leader) Changed() <-chan struct{} { return l.changed }
+
+// Run stands for election until ctx is done; then it gives the Lease up, so that another leads at once, and
+// returns nil.
+func (l *Leader) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, logr.Discard())
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Name: LeaseName,
+			Lock: &lease{Interface: &resourcelock.LeaseLock{
+				LeaseMeta:  metav1.ObjectMeta{Namespace: l.cfg.Namespace, Name: LeaseName},
+				Client:     l.cfg.Client.core.CoordinationV1(),
+				LockConfig: resourcelock.ResourceLockConfig{Identity: string(l.cfg.Node)},
+			}, leader: l},
+			LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+			ReleaseOnCancel: true,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: l.lead,
+				OnStoppedLeading: l.stop,
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("make leader election: %w", err)
+		}
+		elector.Run(ctx)
+	}
+	return nil
+}
+
+// lead begins a term that ends with ctx. It is called beside the election, and so maybe after the term's end.
+func (l *Leader) lead(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	l.is, l.since = true, max(l.since+1, uint64(time.Now().UnixMilli()))
+	l.log.Info("this node leads the cluster", "lease", l.cfg.Namespace+"/"+LeaseName)
+	poke(l.changed)
+}
+
+// stop ends a term, if there is one. The term's ctx has ended before.
+func (l *Leader) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.is {
+		return
+	}
+	l.is = false
+	l.log.Info("this node leads the cluster no more", "lease", l.cfg.Namespace+"/"+LeaseName)
+	poke(l.changed)
+}
+
+// tried notes how a request for the Lease went. That the API server is away is the Source's to report.
+func (l *Leader) tried(verb string, err error) {
+	if !errors.IsForbidden(err) && !errors.IsNotFound(err) {
+		err = nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if (err == nil) != (l.refused[verb] == nil) {
+		poke(l.changed)
+	}
+	l.refused[verb] = err
+}
+
+// wrote notes a Lease that is ours for another while.
+func (l *Leader) wrote(r resourcelock.LeaderElectionRecord, began time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && r.HolderIdentity == string(l.cfg.Node) {
+		l.renewed = began
+	}
+}
+
+// lease is client-go's, with an ear for its errors, which it only logs.
+type lease struct {
+	resourcelock.Interface
+	leader *Leader
+}
+
+// Get implements resourcelock.Interface. That there is no Lease yet is no error here.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if !errors.IsNotFound(err) {
+		l.leader.tried("get", err)
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := time.Now()
+	err := l.Interface.Create(ctx, r)
+	l.leader.tried("create", err)
+	l.leader.wrote(r, began, err)
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := time.Now()
+	err := l.Interface.Update(ctx, r)
+	l.leader.tried("update", err)
+	l.leader.wrote(r, began, err)
+	return err
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"strait.io/strait/clustermesh"
+)
+
+// away is how long the API server may be away before that is a Problem: it restarts now and then.
+const away = 10 * time.Second
+
+// settled reports whether everything needed was read: nothing that is missing may be taken for empty.
+func settled(states []state, now time.Time) bool {
+	for _, s := range states {
+		if !s.settled(now) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s state) settled(now time.Time) bool {
+	switch {
+	case s.synced:
+		return true
+	case !s.absent.IsZero():
+		return s.kind.need == optional || now.Sub(s.absent) >= sure
+	}
+	return s.kind.need != required && apierrors.IsForbidden(s.err)
+}
+
+// silence is that the API server at host gives no answer: since when, and why. Err is nil while it answers.
+type silence struct {
+	host  string
+	err   error
+	since time.Time
+}
+
+// problems says what is wrong with the watches.
+func problems(states []state, down silence, now time.Time) (out []clustermesh.Problem) {
+	known := true
+	for _, s := range states {
+		known = known && (s.synced || s.kind.need != required)
+		switch {
+		case !s.absent.IsZero():
+			if s.kind.need != optional {
+				out = append(out, absentProblem(s))
+			}
+		case s.err == nil:
+		case apierrors.IsForbidden(s.err):
+			out = append(out, forbiddenProblem(s))
+		case apierrors.IsNotFound(s.err) && s.kind.crd:
+			if s.kind.need != optional {
+				out = append(out, absentProblem(s))
+			}
+		case down.err == nil || s.since.Before(down.since):
+			down.err, down.since = s.err, s.since
+		}
+	}
+	if down.err != nil && now.Sub(down.since) >= away {
+		out = append(out, awayProblem(down, known))
+	}
+	return out
+}
+
+func absentProblem(s state) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "CustomResourceDefinition " + s.kind.name,
+		Message: fmt.Sprintf("the API server does not serve %s in version %s: nothing is exported", s.kind.name, s.kind.versions[0].Version),
+		Try:     "install the CRDs of the MCS API, v0.5.0 or newer: strait install does, or kubectl apply -k https://github.com/kubernetes-sigs/mcs-api/config/crd",
+	}
+}
+
+func forbiddenProblem(s state) clustermesh.Problem {
+	p := clustermesh.Problem{
+		Object:  "access to " + s.kind.name,
+		Message: s.err.Error(),
+		Try:     "apply strait's ClusterRole and its binding anew: strait upgrade does, or the manifests of this version",
+	}
+	switch {
+	case s.synced:
+		p.Message += ": what was read last stays in force"
+	case s.kind.need == required:
+		p.Message += ": the cluster is unknown, so nothing of it is announced or withdrawn"
+	default:
+		p.Warning = true
+	}
+	return p
+}
+
+func awayProblem(s silence, known bool) clustermesh.Problem {
+	cause := s.err
+	var u *url.Error
+	if errors.As(cause, &u) {
+		cause = u.Err // without the long address of the request
+	}
+	then := "what was read last stays in force"
+	if !known {
+		then = "the cluster is unknown, so nothing of it is announced or withdrawn"
+	}
+	return clustermesh.Problem{
+		Object:  "API server " + s.host,
+		Message: fmt.Sprintf("cannot be read since %s (%v): %s", s.since.UTC().Format(time.TimeOnly+"Z"), cause, then),
+		Try:     "check that it runs and that this node reaches it; strait goes on by itself when it is back",
+	}
+}

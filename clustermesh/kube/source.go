@@ -1,0 +1,239 @@
+// Package kube is a cluster whose objects are in a Kubernetes API server.
+//
+// Inputs are a connection to the API server and the name of this node; outputs are clustermesh.Local, who
+// the cluster is, this node's pods, and whether this node leads the cluster. Shell: watches and a Lease.
+// It must not know what objects mean (package object), nor gossip, nor the kernel.
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+const (
+	// quiet is how long the API server must say nothing before the objects are read anew, patience the most
+	// that endless changes can put that off: a rollout is hundreds of changes.
+	quiet    = 50 * time.Millisecond
+	patience = 250 * time.Millisecond
+	// look is how often the passing of time is looked at: an API server away for long becomes a Problem.
+	look = time.Second
+)
+
+// Config says which API server, and for whom.
+type Config struct {
+	Client Client
+	// Node is this machine's Node object: only its pods and its endpoints, and those of no node, are kept.
+	Node clustermesh.NodeName
+	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
+	BarredPatterns []string
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Source is the cluster in the API server. Make one with New, then Run it.
+type Source struct {
+	cfg     Config
+	log     *slog.Logger
+	changed chan struct{}
+	dirty   chan struct{}
+
+	kinds   []kind
+	watches map[string]*watch // by kind name; the set is fixed
+
+	mu    sync.Mutex
+	known known
+}
+
+// known is what the API server says. Immutable once published.
+type known struct {
+	objects clustermesh.Local     // what the objects say
+	trouble []clustermesh.Problem // with the watches
+	local   clustermesh.Local     // both
+	synced  bool
+
+	identity Identity
+	pods     Pods
+}
+
+// New makes a Source that knows nothing until it runs.
+func New(cfg Config) *Source {
+	s := &Source{cfg: cfg, log: cfg.Log, changed: make(chan struct{}, 1), dirty: make(chan struct{}, 1), watches: map[string]*watch{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.kinds = kinds(cfg)
+	for _, k := range s.kinds {
+		s.watches[k.name] = newWatch(k, func() { poke(s.dirty) })
+	}
+	return s
+}
+
+// Local returns what the API server says, and whether everything needed for it was ever read: before that
+// nothing is known, which is not the same as an empty cluster, and only Problems mean something. What was
+// read stays when the API server goes away. The caller must not change what it gets. Of the endpoints
+// there are only this node's and those of no node: each node announces its own.
+func (s *Source) Local() (clustermesh.Local, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.local, s.known.synced
+}
+
+// Identity returns who the cluster is, as far as its API server has said.
+func (s *Source) Identity() Identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.identity
+}
+
+// Pods returns the pods of this node.
+func (s *Source) Pods() Pods {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.pods
+}
+
+// Changed receives after Local, Identity or Pods have changed; several changes may give one. For one receiver.
+func (s *Source) Changed() <-chan struct{} { return s.changed }
+
+// Run watches until ctx is done; then it returns nil.
+func (s *Source) Run(ctx context.Context) error {
+	// What goes wrong becomes a Problem here; client-go would say it again, at its own pace.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, k := range s.kinds {
+		if !k.crd {
+			wg.Go(func() { s.watches[k.name].run(ctx, k.versions[0]) })
+		}
+	}
+	wg.Go(func() { s.discover(ctx, wg.Go) })
+	for ctx.Err() == nil {
+		s.read()
+		s.await(ctx)
+	}
+	return nil
+}
+
+// await returns when it is time to read again: after a change and a moment's rest, or after a while.
+func (s *Source) await(ctx context.Context) {
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	var first time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-s.dirty:
+			now := time.Now()
+			if first.IsZero() {
+				first = now
+			}
+			timer.Reset(max(0, min(quiet, patience-now.Sub(first))))
+		}
+	}
+}
+
+// read makes what is known of what the watches hold, and publishes it if that is news.
+func (s *Source) read() {
+	start := time.Now()
+	states, news := s.states()
+	s.mu.Lock()
+	old := s.known
+	s.mu.Unlock()
+	next := old
+	// What was read once stays known: a kind that turns up later adds to it.
+	synced := old.synced || settled(states, start)
+	if news = news || synced != old.synced; news {
+		next = s.gather(synced)
+	}
+	next.trouble = problems(states, s.silence(), start)
+	if !news && slices.Equal(next.trouble, old.trouble) {
+		return
+	}
+	next.local = next.objects
+	next.local.Problems = clustermesh.SortProblems(slices.Concat(next.objects.Problems, next.trouble))
+	s.mu.Lock()
+	s.known = next
+	s.mu.Unlock()
+	s.log.Debug("objects read", "took", time.Since(start), "endpoints", len(next.local.Endpoints), "problems", len(next.local.Problems))
+	if next.synced && !old.synced {
+		s.log.Info("the cluster's objects are read", "nodes", len(next.local.Nodes), "exports", len(next.local.Exports))
+	}
+	poke(s.changed)
+}
+
+// silence is whether the API server answers.
+func (s *Source) silence() silence {
+	err, since := s.cfg.Client.contact.state()
+	return silence{host: s.cfg.Client.Host, err: err, since: since}
+}
+
+// states returns how each watch stands, and whether there is something else to read than last time.
+func (s *Source) states() (out []state, news bool) {
+	for _, k := range s.kinds {
+		st, fresh := s.watches[k.name].look()
+		out = append(out, st)
+		news = news || fresh
+	}
+	return out, news
+}
+
+// gather reads all objects; before all are there, only who the cluster is.
+func (s *Source) gather(settled bool) known {
+	all := object.Objects{Nodes: list[*corev1.Node](s.watches[nodes])}
+	k := known{synced: settled, identity: s.identity(all.Nodes), pods: readPods(list[*corev1.Pod](s.watches[pods]))}
+	if settled {
+		all.Config = object.Config{BarredPatterns: s.cfg.BarredPatterns}
+		all.Services = list[*corev1.Service](s.watches[services])
+		all.EndpointSlices = list[*discoveryv1.EndpointSlice](s.watches[endpointSlices])
+		all.Exports = list[*mcsv1beta1.ServiceExport](s.watches[serviceExports])
+		all.ServiceImports = list[*mcsv1beta1.ServiceImport](s.watches[serviceImports])
+		all.Aliases = slices.Concat(s.aliases(gkeExports), s.aliases(kepExports))
+		all.Namespaces = s.namespaces()
+		k.objects = object.Local(all)
+	}
+	return k
+}
+
+func (s *Source) aliases(name string) (out []object.Alias) {
+	for _, m := range list[*metav1.PartialObjectMetadata](s.watches[name]) {
+		out = append(out, object.Alias{Kind: "ServiceExport" + strings.TrimPrefix(name, "serviceexports"), Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp.Time})
+	}
+	return out
+}
+
+// namespaces returns the names of those that exist, nil if they cannot be read.
+func (s *Source) namespaces() []string {
+	w := s.watches[namespaces]
+	if !w.state().synced {
+		return nil
+	}
+	out := []string{}
+	for _, n := range list[*metav1.PartialObjectMetadata](w) {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,164 @@
+package kube
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"strait.io/strait/clustermesh"
+)
+
+// patient is how long a test waits for what takes a second on a machine at rest.
+const patient = 20 * time.Second
+
+func TestSourceReadsTheCluster(t *testing.T) {
+	b := newBench(t)
+	_, err := b.direct.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node),
+		Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}, Spec: corev1.NodeSpec{PodCIDR: "10.1.1.0/24", PodCIDRs: []string{"10.1.1.0/24"}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}, metav1.CreateOptions{})
+	must(t, err)
+	b.export("serve")
+	b.slice("serve", nil, map[string]clustermesh.NodeName{"10.1.1.10": b.node, "10.1.2.10": "another", "10.9.9.9": ""})
+	b.slice("serve", map[string]string{"endpointslice.kubernetes.io/managed-by": "strait.io"}, map[string]clustermesh.NodeName{"10.1.1.66": b.node})
+	s := b.start()
+	t.Logf("synced after %s", b.eventually("synced", patient, func() bool { _, ok := s.Local(); return ok }))
+	if got := endpoints(s, b.name("serve")); got != "10.1.1.10 10.9.9.9" {
+		t.Errorf("endpoints %q: want this node's and that of none, and none of strait's own", got)
+	}
+	local, _ := s.Local()
+	node, found := local.NodeContent(b.node)
+	if !found || node.Node.Locality.Zone != "z1" || len(node.Node.Prefixes) != 1 || node.Endpoints[0].Pod != "pod-10.1.1.10" {
+		t.Errorf("node %+v", node)
+	}
+	if !reflect.DeepEqual(local.Namespaces, sortedUnique(local.Namespaces)) || len(local.Namespaces) < 4 {
+		t.Errorf("namespaces %q", local.Namespaces)
+	}
+	id := s.Identity()
+	if !id.Read || id.UID == "" || id.Node != addr("192.0.2.7") {
+		t.Errorf("identity %+v", id)
+	}
+
+	// What happens later.
+	b.export("late")
+	t.Logf("an export was known after %s", b.eventually("a later export", patient, func() bool { return hasExport(s, b.name("late")) }))
+	b.slice("late", nil, map[string]clustermesh.NodeName{"10.1.1.11": b.node})
+	b.eventually("its endpoint", patient, func() bool { return endpoints(s, b.name("late")) == "10.1.1.11" })
+	must(t, b.direct.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Delete(t.Context(), "late", metav1.DeleteOptions{}))
+	b.eventually("the end of the export", patient, func() bool { return !hasExport(s, b.name("late")) && endpoints(s, b.name("late")) == "" })
+
+	// A derived Service gives its import an address, a global one is global, and an alias exports.
+	derived := b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "derived-serve",
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "strait", "strait.io/service-import": "serve"}}})
+	b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "world", Annotations: map[string]string{"service.cilium.io/global": "true"}}})
+	b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "alias"}})
+	_, err = b.direct.dynamic.Resource(schema.GroupVersionResource{Group: "net.gke.io", Version: "v1", Resource: "serviceexports"}).Namespace(b.ns).
+		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "net.gke.io/v1", "kind": "ServiceExport",
+			"metadata": map[string]any{"name": "alias"}}}, metav1.CreateOptions{})
+	must(t, err)
+	b.eventually("all three", patient, func() bool {
+		local, _ := s.Local()
+		allocated, global := false, false
+		for _, a := range local.Allocations {
+			allocated = allocated || a.Service == b.name("serve") && a.IP.String() == derived.Spec.ClusterIP
+		}
+		for _, g := range local.Globals {
+			global = global || g.Service == b.name("world") && len(g.IPs) > 0
+		}
+		return allocated && global && hasExport(s, b.name("alias"))
+	})
+}
+
+func sortedUnique(in []string) (out []string) {
+	for i, s := range in {
+		if i == 0 || s > in[i-1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// What the API server does not let strait read is unknown, which is not empty.
+func TestSourceForbidden(t *testing.T) {
+	b := newBench(t)
+	b.export("serve")
+	b.gate.deny("/endpointslices", http.StatusForbidden)
+	b.gate.deny("/namespaces", http.StatusForbidden)
+	s := b.start()
+	b.eventually("a Problem that names the kind", patient, func() bool {
+		local, _ := s.Local()
+		return hasProblem(local.Problems, "access to endpointslices.discovery.k8s.io", "unknown", "ClusterRole") &&
+			hasProblem(local.Problems, "access to namespaces", "ClusterRole")
+	})
+	time.Sleep(time.Second)
+	if _, ok := s.Local(); ok {
+		t.Fatal("the cluster counts as known without its EndpointSlices")
+	}
+	b.gate.deny("/endpointslices", 0)
+	b.eventually("known, though namespaces are not", patient, func() bool { return hasExport(s, b.name("serve")) })
+	if local, _ := s.Local(); local.Namespaces != nil {
+		t.Errorf("namespaces %q are made up", local.Namespaces)
+	}
+	b.gate.deny("/namespaces", 0)
+	b.eventually("no Problem is left", patient, func() bool {
+		local, _ := s.Local()
+		return !hasProblem(local.Problems, "access to") && local.Namespaces != nil
+	})
+}
+
+// Without the CRDs nothing is exported, strait says what to install, and finds it when it is there.
+func TestSourceWithoutCRDs(t *testing.T) {
+	b := newBench(t)
+	b.export("serve")
+	b.gate.deny("/apis/multicluster.x-k8s.io", http.StatusNotFound)
+	s := b.start()
+	b.eventually("a Problem that says what to install", patient, func() bool {
+		local, _ := s.Local()
+		return hasProblem(local.Problems, "CustomResourceDefinition serviceexports.multicluster.x-k8s.io", "v1beta1", "install")
+	})
+	if _, ok := s.Local(); ok {
+		t.Error("taken for none at the first word: an API server that starts may not know its custom resources yet")
+	}
+	b.eventually("known without exports", patient, func() bool { _, ok := s.Local(); return ok })
+	if hasExport(s, b.name("serve")) {
+		t.Error("the gate is open")
+	}
+	b.gate.deny("/apis/multicluster.x-k8s.io", 0)
+	took := b.eventually("the export, once the CRD is there", patient, func() bool { return hasExport(s, b.name("serve")) })
+	t.Logf("found after %s", took)
+	b.eventually("no Problem is left", patient, func() bool {
+		local, _ := s.Local()
+		return !hasProblem(local.Problems, "CustomResourceDefinition")
+	})
+}
+
+// An API server that goes away changes nothing, is reported after a while, and is heard soon when it is back.
+func TestSourceOutage(t *testing.T) {
+	b := newBench(t)
+	b.export("serve")
+	b.slice("serve", nil, map[string]clustermesh.NodeName{"10.1.1.10": b.node})
+	s := b.start()
+	b.eventually("synced", patient, func() bool { return endpoints(s, b.name("serve")) == "10.1.1.10" })
+	b.gate.set(true)
+	b.slice("serve", nil, map[string]clustermesh.NodeName{"10.1.1.11": b.node})
+	took := b.eventually("a Problem", 2*away+patient, func() bool {
+		local, ok := s.Local()
+		if !ok || endpoints(s, b.name("serve")) != "10.1.1.10" {
+			t.Fatalf("the outage changed what is known: %v %q", ok, endpoints(s, b.name("serve")))
+		}
+		return hasProblem(local.Problems, "API server "+b.gate.url, "stays in force")
+	})
+	if took < away/2 {
+		t.Errorf("reported after %s: a restart of the API server is no Problem", took)
+	}
+	b.gate.set(false)
+	t.Logf("converged %s after the outage", b.eventually("what changed meanwhile", 2*lastPause+patient, func() bool {
+		local, _ := s.Local()
+		return endpoints(s, b.name("serve")) == "10.1.1.10 10.1.1.11" && !hasProblem(local.Problems, "API server")
+	}))
+}

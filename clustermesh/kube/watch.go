@@ -1,0 +1,191 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Pauses between attempts to reach the API server. client-go's own reach a minute, which is how late a
+// cluster would notice that its API server is back.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// watch keeps the objects of one kind. It is the store that client-go's reflector writes to: a shared
+// informer would hold every object a second time on its way, and wait up to a minute after an outage.
+type watch struct {
+	cache.Store
+	kind  kind
+	dirty func()
+
+	mu    sync.Mutex
+	st    state
+	fresh bool // the objects have changed since last looked at
+}
+
+// state is how a watch stands.
+type state struct {
+	kind kind
+	// synced: all objects were read once.
+	synced bool
+	// absent since then: the API server says that it does not serve the kind. Zero if it does, or has not said.
+	absent time.Time
+	// err is the last attempt's, nil if it succeeded; since is when attempts began to fail.
+	err   error
+	since time.Time
+}
+
+func newWatch(k kind, dirty func()) *watch {
+	return &watch{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), kind: k, dirty: dirty, st: state{kind: k}, fresh: true}
+}
+
+// list returns the objects.
+func list[T any](w *watch) []T {
+	all := w.List()
+	out := make([]T, 0, len(all))
+	for _, o := range all {
+		out = append(out, o.(T))
+	}
+	return out
+}
+
+// look returns how the watch stands and whether it holds something else than at the last look.
+func (w *watch) look() (state, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fresh := w.fresh
+	w.fresh = false
+	return w.st, fresh
+}
+
+func (w *watch) state() state {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.st
+}
+
+// run watches until ctx is done.
+func (w *watch) run(ctx context.Context, version schema.GroupVersionResource) {
+	source := w.kind.lister(version)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			objects, err := source.list(ctx, w.selected(o))
+			w.attempted(ctx, err)
+			return objects, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			events, err := source.watch(ctx, w.selected(o))
+			w.attempted(ctx, err)
+			return events, err
+		},
+	}
+	cache.NewReflectorWithOptions(lw, w.kind.object, w, cache.ReflectorOptions{
+		Name: w.kind.name,
+		Backoff: &wait.Backoff{Duration: firstPause, Cap: lastPause, Factor: 2, Jitter: 0.5,
+			Steps: int(math.Ceil(float64(lastPause) / float64(firstPause)))},
+	}).RunWithContext(ctx)
+}
+
+func (w *watch) selected(o metav1.ListOptions) metav1.ListOptions {
+	o.LabelSelector, o.FieldSelector = w.kind.labels, w.kind.fields
+	return o
+}
+
+// attempted notes how a request went.
+func (w *watch) attempted(ctx context.Context, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) {
+		return // the end, or client-go's cue to list anew
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && w.st.err == nil {
+		w.st.since = time.Now()
+	}
+	changed := fmt.Sprint(err) != fmt.Sprint(w.st.err)
+	w.st.err = err
+	if changed {
+		w.dirty()
+	}
+}
+
+// served notes whether the API server serves the kind at all.
+func (w *watch) served(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case yes && !w.st.absent.IsZero():
+		w.st.absent, w.fresh = time.Time{}, true
+	case !yes && w.st.absent.IsZero():
+		w.st.absent, w.fresh = time.Now(), true
+	default:
+		return
+	}
+	w.dirty()
+}
+
+func (w *watch) changed(synced bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fresh = true
+	w.st.synced = w.st.synced || synced
+	w.dirty()
+}
+
+// Add implements cache.ReflectorStore.
+func (w *watch) Add(o any) error { return w.Update(o) }
+
+// Update implements cache.ReflectorStore. Most updates change only what nobody reads, such as a node's heartbeat.
+func (w *watch) Update(o any) error {
+	w.kind.trim(o)
+	old, exists, err := w.Get(o)
+	if err == nil && exists && apiequality.Semantic.DeepEqual(old, o) {
+		return nil
+	}
+	if err := w.Store.Update(o); err != nil {
+		return err
+	}
+	w.changed(false)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (w *watch) Delete(o any) error {
+	if err := w.Store.Delete(o); err != nil {
+		return err
+	}
+	w.changed(false)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: after it, the objects are all that there are.
+func (w *watch) Replace(all []any, version string) error {
+	for _, o := range all {
+		w.kind.trim(o)
+	}
+	if err := w.Store.Replace(all, version); err != nil {
+		return err
+	}
+	w.changed(true)
+	return nil
+}
+
+// Transformer implements cache.TransformingStore: a long list is trimmed as it comes.
+func (w *watch) Transformer() cache.TransformFunc {
+	return func(o any) (any, error) {
+		w.kind.trim(o)
+		return o, nil
+	}
+}

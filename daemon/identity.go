@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube"
+)
+
+// who is what others know this node by.
+type who struct {
+	Cluster clustermesh.ClusterName `json:"cluster"`
+	// UID tells the cluster from another of the same name; empty where it has no API server.
+	UID string `json:"uid,omitempty"`
+	// Advertise is where other nodes dial this one.
+	Advertise netip.AddrPort `json:"advertise"`
+}
+
+const (
+	// identityFile keeps who this node is for a start while the API server is away.
+	identityFile = "identity.json"
+	// identityPatience is how long a starting daemon waits for the API server before it believes the file.
+	identityPatience = 5 * time.Second
+	// identityRemind is how often the log says what is waited for.
+	identityRemind = 10 * time.Second
+)
+
+// decideWho says who this node is from what the API server says, or if that cannot be had, from what it was in
+// the last life. Waiting is what is missing, empty if nothing is. An error is a mistake that waiting does not mend.
+func decideWho(c Config, id kube.Identity, last who, patient bool) (w who, waiting string, err error) {
+	if w.Advertise = fixedAdvertise(c); !w.Advertise.IsValid() && id.Node.IsValid() {
+		w.Advertise = netip.AddrPortFrom(id.Node, addrPort(c.Gossip.Bind).Port())
+	}
+	w.UID = id.UID
+	if id.Read {
+		if w.Cluster, err = clusterName(c.Cluster, id.Property); err != nil {
+			return who{}, "", err
+		}
+	}
+	switch {
+	case w.UID == "":
+		waiting = "the UID of Namespace kube-system, from the API server"
+	case !id.Read:
+		waiting = "ClusterProperty cluster.clusterset.k8s.io, from the API server"
+	case w.Cluster == "":
+		waiting = "the cluster's id: create ClusterProperty cluster.clusterset.k8s.io, or set cluster in the config"
+	case !w.Advertise.IsValid():
+		waiting = fmt.Sprintf("an address of Node %q: if that is not this machine, set node in the config, else gossip.advertise", c.Node)
+	default:
+		return w, "", nil
+	}
+	if patient && last.Cluster != "" && (c.Cluster == "" || string(last.Cluster) == c.Cluster) && !id.Read {
+		if fixed := fixedAdvertise(c); fixed.IsValid() {
+			last.Advertise = fixed
+		}
+		return last, "", nil
+	}
+	return who{}, waiting, nil
+}
+
+// clusterName is the cluster's id, from the config or its ClusterProperty; empty if neither has it.
+func clusterName(config, property string) (clustermesh.ClusterName, error) {
+	if config != "" && property != "" && config != property {
+		return "", fmt.Errorf("cluster: is %q in the config, but ClusterProperty cluster.clusterset.k8s.io says %q: make them the same, or leave cluster out of the config", config, property)
+	}
+	if config != "" || property == "" {
+		return clustermesh.ClusterName(config), nil
+	}
+	if msgs := validation.IsDNS1123Label(property); len(msgs) > 0 {
+		return "", fmt.Errorf("ClusterProperty cluster.clusterset.k8s.io: spec.value: %q cannot be part of a DNS name: %s", property, msgs[0])
+	}
+	return clustermesh.ClusterName(property), nil
+}
+
+// identify waits until it is known who this node is.
+func (d *Daemon) identify(ctx context.Context) (who, error) {
+	last, err := loadWho(d.config.StateDir)
+	if err != nil {
+		d.log.Warn("cannot read who this node was", "err", err)
+	}
+	start, said := time.Now(), time.Time{}
+	for {
+		// The source's own signal is for the loop that follows this one.
+		w, waiting, err := decideWho(d.config, d.kube.source.Identity(), last, time.Since(start) > identityPatience)
+		if err != nil {
+			return who{}, err
+		}
+		if waiting == "" {
+			return w, d.remember(w, last)
+		}
+		if now := time.Now(); now.Sub(start) > time.Second && now.Sub(said) > identityRemind {
+			said = now
+			local, _ := d.source.Local()
+			d.log.Warn("cannot start yet", "waiting", waiting, "apiserver", d.kube.host)
+			for _, p := range local.Problems {
+				d.log.Warn("problem", "what", p.String())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return who{}, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// remember writes down who this node is, and logs what changed.
+func (d *Daemon) remember(w, last who) error {
+	if w == last {
+		return nil
+	}
+	if last.Cluster != "" {
+		d.log.Warn("this node was another", "cluster", last.Cluster, "uid", last.UID, "advertise", last.Advertise)
+	}
+	b, err := json.Marshal(w)
+	if err == nil {
+		path := filepath.Join(d.config.StateDir, identityFile)
+		if err = os.WriteFile(path+".tmp", b, 0o600); err == nil {
+			err = os.Rename(path+".tmp", path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("stateDir: remember who this node is: %w", err)
+	}
+	return nil
+}
+
+func loadWho(dir string) (w who, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return who{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &w)
+	}
+	if err != nil {
+		return who{}, fmt.Errorf("read %s: %w", identityFile, err)
+	}
+	return w, nil
+}
+
+// identityProblems says if the API server has changed its mind: a cluster's id does not change while it is a
+// member of the clusterset.
+func identityProblems(c Config, now who, id kube.Identity) []clustermesh.Problem {
+	if !id.Read || id.UID == "" {
+		return nil
+	}
+	p := clustermesh.Problem{Object: "cluster " + string(now.Cluster), Try: "restart strait's daemons on all nodes of the cluster to leave as the one and join as the other, or undo the change"}
+	switch name, err := clusterName(c.Cluster, id.Property); {
+	case err != nil:
+		p.Message = err.Error() + "; the daemon goes on as " + string(now.Cluster)
+	case name != now.Cluster && name != "":
+		p.Message = fmt.Sprintf("its id is %q now; the daemon goes on as %s", name, now.Cluster)
+	case id.UID != now.UID:
+		p.Message = fmt.Sprintf("the API server is another cluster's now: its UID is %s, and was %s", id.UID, now.UID)
+	default:
+		return nil
+	}
+	return []clustermesh.Problem{p}
+}

@@ -1,0 +1,119 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// seedsPoll is how often the file is looked at. A mounted Secret changes by a swap of symlinks, at any depth.
+const seedsPoll = 2 * time.Second
+
+// seedsFile is the file of seeds, as last read.
+type seedsFile struct {
+	path    string
+	changed chan struct{}
+
+	mu    sync.Mutex
+	text  string
+	read  bool
+	cause error // why it cannot be read now
+}
+
+func newSeedsFile(path string) *seedsFile {
+	s := &seedsFile{path: path, changed: make(chan struct{}, 1)}
+	s.look()
+	return s
+}
+
+// run looks at the file until ctx is done. Seeds that were read stay while it cannot be read.
+func (s *seedsFile) run(ctx context.Context) error {
+	if s.path == "" {
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(seedsPoll):
+		}
+		if s.look() {
+			select {
+			case s.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// look reads the file and reports whether that was news.
+func (s *seedsFile) look() bool {
+	if s.path == "" {
+		return false
+	}
+	b, err := os.ReadFile(s.path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := fmt.Sprint(err) != fmt.Sprint(s.cause) || err == nil && (!s.read || string(b) != s.text)
+	s.cause = err
+	if err == nil {
+		s.text, s.read = string(b), true
+	}
+	return news
+}
+
+// seeds returns what the file says, and what is wrong with it. That there is none is no problem: a cluster
+// that was not connected to others has none.
+func (s *seedsFile) seeds() (out []string, problems []clustermesh.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil && !errors.Is(s.cause, fs.ErrNotExist) {
+		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: s.path, Warning: true,
+			Message: fmt.Sprintf("cannot be read, its last seeds stay in force: %v", s.cause), Try: "make it readable for straitd"})
+	}
+	return parseSeeds(s.text), problems
+}
+
+// parseSeeds reads a seed a line; what follows a # is a comment.
+func parseSeeds(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// seed tells the gossip where others may be: seeds, and the nodes of the own cluster.
+func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
+	fromFile, problems := d.seeds.seeds()
+	var hints []netip.AddrPort
+	if d.kube != nil {
+		hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
+	}
+	if err := d.gossip.SetSeeds(slices.Concat(d.config.Gossip.Seeds, fromFile), hints); err != nil {
+		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,
+			Message: strings.ReplaceAll(err.Error(), "\n", ", "), Try: "write one HOST:PORT a line"})
+	}
+	return problems
+}
+
+// nodeHints are the addresses of the cluster's other nodes, with the port that they all listen on.
+func nodeHints(nodes []clustermesh.Node, self clustermesh.NodeName, port uint16) (out []netip.AddrPort) {
+	for _, n := range nodes {
+		if n.Name != self && len(n.Addresses) > 0 {
+			out = append(out, netip.AddrPortFrom(n.Addresses[0], port))
+		}
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/clustermesh/manifest"
+)
+
+// source is where the cluster's objects come from.
+type source interface {
+	// Run reads until ctx is done.
+	Run(ctx context.Context) error
+	// Local returns what the objects say, and whether all of them were ever read: before that only Problems
+	// mean something.
+	Local() (clustermesh.Local, bool)
+	// Changed receives after Local has changed.
+	Changed() <-chan struct{}
+}
+
+// openSource makes the source that the config names, and starts nothing. The second is the same where it is
+// an API server, which says more than Local.
+func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
+	log = log.With("part", "source")
+	if c.Source.Kubernetes == nil {
+		return manifest.New(manifest.Config{Dir: c.Source.Manifest, Log: log}), nil, nil
+	}
+	k := c.Source.Kubernetes
+	client, err := kube.Connect(k.Kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	node := clustermesh.NodeName(c.Node)
+	s := kube.New(kube.Config{Client: client, Node: node, BarredPatterns: k.BarredNamespaces, Log: log})
+	l := kube.NewLeader(kube.LeaderConfig{Client: client, Namespace: k.Namespace, Node: node, Log: log.With("part", "leader")})
+	return s, &kubernetes{source: s, leader: l, host: client.Host}, nil
+}
+
+// kubernetes is what the daemon has besides a source where there is an API server.
+type kubernetes struct {
+	source *kube.Source
+	leader *kube.Leader
+	host   string
+}
