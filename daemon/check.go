@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
@@ -23,10 +26,16 @@ func loadGossipKey(c Config) ([]byte, error) {
 	return key, nil
 }
 
-// Check reports on the files that a valid config names, which was itself read from file. It is an error if any of
-// them would be a Problem.
-func Check(w io.Writer, file string, c Config) error {
-	local := manifest.Read(c.Source.Manifest)
+// checkPatience is how long a check waits for the API server.
+const checkPatience = 20 * time.Second
+
+// Check reports on what a valid config names, which was itself read from file: the files, and the API server if
+// that is the source. It is an error if any of it would be a Problem.
+func Check(ctx context.Context, w io.Writer, file string, c Config) error {
+	local, cluster, err := checkSource(ctx, c)
+	if err != nil {
+		local.Problems = append(local.Problems, clustermesh.Problem{Message: err.Error()})
+	}
 	if _, err := loadGossipKey(c); err != nil {
 		local.Problems = append(local.Problems, clustermesh.Problem{Message: err.Error()})
 	}
@@ -43,6 +52,39 @@ func Check(w io.Writer, file string, c Config) error {
 		return fmt.Errorf("%s is well-formed, but what it names has problems: %d", file, failed)
 	}
 	fmt.Fprintf(w, "%s is valid: cluster %s, node %s; %d nodes, %d exports, %d endpoints in %s\n", file,
-		c.Cluster, c.Node, len(local.Nodes), len(local.Exports), len(local.Endpoints), c.Source.Manifest)
+		cluster, c.Node, len(local.Nodes), len(local.Exports), len(local.Endpoints), c.Source.where())
 	return nil
+}
+
+// checkSource reads the cluster once, and its name.
+func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.ClusterName, error) {
+	if c.Source.Kubernetes == nil {
+		return manifest.Read(c.Source.Manifest), clustermesh.ClusterName(c.Cluster), nil
+	}
+	_, k, err := openSource(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return clustermesh.Local{}, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = k.source.Run(ctx) // it returns nil
+	}()
+	defer func() { cancel(); <-done }()
+	for {
+		local, synced := k.source.Local()
+		w, waiting, err := decideWho(c, k.source.Identity(), who{}, false)
+		if err != nil || synced && waiting == "" {
+			return local, w.Cluster, err
+		}
+		select {
+		case <-ctx.Done():
+			if waiting == "" {
+				waiting = "the cluster's objects"
+			}
+			return local, "", fmt.Errorf("%s: not read within %s: still waiting for %s", k.host, checkPatience, waiting)
+		case <-k.source.Changed():
+		}
+	}
 }

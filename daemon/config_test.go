@@ -103,7 +103,7 @@ func TestCheckReportsManifests(t *testing.T) {
 	}
 	c.Source.Manifest = dir
 	var out strings.Builder
-	if err := daemon.Check(&out, "strait.yaml", c); err == nil {
+	if err := daemon.Check(t.Context(), &out, "strait.yaml", c); err == nil {
 		t.Error("a bad manifest passes the check")
 	}
 	for _, w := range []string{"bad.yaml", "default/x", "spec.prots", "gossip.keyFile"} {

@@ -43,7 +43,8 @@ type Daemon struct {
 	api     *api.Server
 	metrics *api.Metrics
 
-	greeted bool // of the loop alone: the first turn is over
+	again   chan struct{} // asks for another turn of the loop
+	greeted bool          // of the loop alone: the first turn is over
 
 	mu      sync.Mutex
 	current *moment
@@ -74,7 +75,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, seeds: newSeedsFile(c.Gossip.SeedsFile)}
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, again: make(chan struct{}, 1), seeds: newSeedsFile(c.Gossip.SeedsFile)}
 	if d.source, d.kube, err = openSource(c, log); err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	disturbed := make(chan struct{}, 1)
 	g.Go(func() error { return d.kernel.watch(ctx, disturbed) })
 	g.Go(func() error {
-		triggers := []<-chan struct{}{d.source.Changed(), d.seeds.changed, disturbed}
+		triggers := []<-chan struct{}{d.source.Changed(), d.seeds.changed, disturbed, d.again}
 		if d.kube != nil {
 			w, err := d.identify(ctx)
 			if err == nil {
@@ -192,6 +193,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 		d.greeted = true
 		problems = append(problems, d.publish(local, sourced)...)
 	}
+	problems = append(problems, d.optOut()...)
 	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)
 	if err == nil {
 		m.applied = time.Now()
@@ -199,6 +201,27 @@ func (d *Daemon) apply(ctx context.Context) error {
 	d.store(m)
 	d.metrics.Observe("plan", time.Since(start), err)
 	return err
+}
+
+// optOut leaves the pods alone that want it. A pod without cgroup is looked for again.
+func (d *Daemon) optOut() []clustermesh.Problem {
+	if d.kube == nil {
+		return nil
+	}
+	pods := d.kube.source.Pods()
+	if !pods.Known {
+		return nil
+	}
+	problems, again := d.kernel.optOut(pods.OptOut)
+	if again {
+		time.AfterFunc(optOutRetry, func() {
+			select {
+			case d.again <- struct{}{}:
+			default:
+			}
+		})
+	}
+	return problems
 }
 
 // allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.

@@ -129,11 +129,10 @@ func TestSeedsFile(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got, problems := s.seeds()
 	if !s.look() {
 		t.Error("that it cannot be read is no news")
 	}
-	if got, problems = s.seeds(); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
+	if got, problems := s.seeds(); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
 		t.Errorf("seeds %q, problems %v", got, problems)
 	}
 }

@@ -43,6 +43,7 @@ type kernel struct {
 	publicKey key.Public
 	router    *route.Router
 	stale     *stale
+	optOuts   optOuts
 
 	mu     sync.Mutex // guards what follows against the API, which reads it
 	lb     *socklb.LB
@@ -217,6 +218,17 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caut
 		want = datapath.Grow(have, want)
 	}
 	return lb.Reconcile(want, c == exact)
+}
+
+// optOut leaves the connections of the pods with these UIDs alone. It reports whether to ask again soon.
+func (k *kernel) optOut(uids []string) ([]clustermesh.Problem, bool) {
+	k.mu.Lock()
+	lb := k.lb
+	k.mu.Unlock()
+	if lb == nil {
+		return nil, true
+	}
+	return k.optOuts.apply(lb, uids, time.Now())
 }
 
 // watch signals when somebody else changed links or routes.

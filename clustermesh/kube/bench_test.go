@@ -90,11 +90,14 @@ const gkeExportCRD = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResource
 spec: {group: net.gke.io, scope: Namespaced, names: {kind: ServiceExport, listKind: ServiceExportList, plural: serviceexports, singular: serviceexport},
 versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
+var gkeResource = schema.GroupVersionResource{Group: "net.gke.io", Version: "v1", Resource: "serviceexports"}
+
 // clear removes what the test made: there may be no controller that does.
 func (b *bench) clear() {
 	ctx := context.WithoutCancel(b.t.Context())
 	none, all := metav1.DeleteOptions{}, metav1.ListOptions{}
 	_ = b.direct.mcs.MulticlusterV1beta1().ServiceExports(b.ns).DeleteCollection(ctx, none, all)
+	_ = b.direct.dynamic.Resource(gkeResource).Namespace(b.ns).DeleteCollection(ctx, none, all)
 	_ = b.direct.core.DiscoveryV1().EndpointSlices(b.ns).DeleteCollection(ctx, none, all)
 	if made, err := b.direct.core.CoreV1().Services(b.ns).List(ctx, all); err == nil {
 		for _, s := range made.Items {

@@ -14,10 +14,10 @@ type contact struct {
 	since time.Time
 }
 
-func (c *contact) state() (error, time.Time) {
+func (c *contact) state() (since time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err, c.since
+	return c.since, c.err
 }
 
 // wrap listens to a transport.

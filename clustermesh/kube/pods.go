@@ -12,6 +12,8 @@ const optOut = "strait.io/opt-out"
 
 // Pods are what strait needs to know of this node's pods.
 type Pods struct {
+	// Known is false until they were read: before that, none does not mean none.
+	Known bool
 	// Addresses are those of pods that run and have a network of their own, sorted.
 	Addresses []netip.Addr
 	// OptOut are the UIDs of the pods that want to be left alone, sorted.

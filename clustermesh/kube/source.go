@@ -180,7 +180,7 @@ func (s *Source) read() {
 
 // silence is whether the API server answers.
 func (s *Source) silence() silence {
-	err, since := s.cfg.Client.contact.state()
+	since, err := s.cfg.Client.contact.state()
 	return silence{host: s.cfg.Client.Host, err: err, since: since}
 }
 
@@ -198,6 +198,7 @@ func (s *Source) states() (out []state, news bool) {
 func (s *Source) gather(settled bool) known {
 	all := object.Objects{Nodes: list[*corev1.Node](s.watches[nodes])}
 	k := known{synced: settled, identity: s.identity(all.Nodes), pods: readPods(list[*corev1.Pod](s.watches[pods]))}
+	k.pods.Known = s.watches[pods].state().synced
 	if settled {
 		all.Config = object.Config{BarredPatterns: s.cfg.BarredPatterns}
 		all.Services = list[*corev1.Service](s.watches[services])

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"strait.io/strait/clustermesh"
 )
@@ -57,7 +56,7 @@ func TestSourceReadsTheCluster(t *testing.T) {
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "strait", "strait.io/service-import": "serve"}}})
 	b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "world", Annotations: map[string]string{"service.cilium.io/global": "true"}}})
 	b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "alias"}})
-	_, err = b.direct.dynamic.Resource(schema.GroupVersionResource{Group: "net.gke.io", Version: "v1", Resource: "serviceexports"}).Namespace(b.ns).
+	_, err = b.direct.dynamic.Resource(gkeResource).Namespace(b.ns).
 		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "net.gke.io/v1", "kind": "ServiceExport",
 			"metadata": map[string]any{"name": "alias"}}}, metav1.CreateOptions{})
 	must(t, err)

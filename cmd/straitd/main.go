@@ -56,7 +56,7 @@ upgraded. "straitd cleanup" removes every trace.`,
 				return err
 			}
 			if o.check {
-				return daemon.Check(cmd.OutOrStdout(), o.config, cfg)
+				return daemon.Check(cmd.Context(), cmd.OutOrStdout(), o.config, cfg)
 			}
 			d, err := daemon.New(cfg, version, newLogger(cfg.Log))
 			if err != nil {
@@ -72,7 +72,7 @@ upgraded. "straitd cleanup" removes every trace.`,
 	f.StringVar(&o.manifest, "manifest", "", "override source.manifest")
 	f.StringVar(&o.logLevel, "log-level", "", "override log.level: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "override log.format: text or json")
-	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and the manifests, and exit")
+	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it names, and exit")
 	c.AddCommand(cleanupCommand(&o), tunnelCommand(), versionCommand())
 	return c
 }
@@ -90,6 +90,9 @@ func (o options) read() (daemon.Config, error) {
 			if x.flag != "" {
 				*x.to = x.flag
 			}
+		}
+		if o.manifest != "" {
+			c.Source.Kubernetes = nil // the flag says where from, whatever the file does
 		}
 	})
 }
