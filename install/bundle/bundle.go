@@ -1,0 +1,187 @@
+// Package bundle is what the clusters of a clusterset must know of each other to meet: ids, node addresses
+// and the gossip key, in one versioned document.
+//
+// Inputs are what each cluster's API server says and the bundle that it holds; output is the one bundle for
+// all, or why they cannot be joined. Pure: it must not know an API server. A bundle holds a secret: it has no
+// String method that shows it, and errors never quote one.
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Version is that of the document.
+const Version = 1
+
+// keySize is that of a gossip key in bytes.
+const keySize = 32
+
+// maxSize bounds a document: a Secret holds 1 MiB.
+const maxSize = 1 << 20
+
+// Key is the gossip key in base64. It formats as dots.
+type Key string
+
+// String hides the key.
+func (Key) String() string { return "…" }
+
+// GoString hides the key.
+func (Key) GoString() string { return "…" }
+
+// Bundle is the document. Clusters are sorted by id, their nodes by address.
+type Bundle struct {
+	Version   int       `json:"version"`
+	GossipKey Key       `json:"gossipKey"`
+	Clusters  []Cluster `json:"clusters"`
+}
+
+// Cluster is one member.
+type Cluster struct {
+	ID string `json:"id"`
+	// UID is that of the namespace kube-system, which tells two clusters of one id apart.
+	UID string `json:"uid,omitempty"`
+	// Nodes are addresses with gossip ports: where others find the cluster.
+	Nodes []netip.AddrPort `json:"nodes"`
+	// PodCIDRs are the pods' ranges as far as the API server knows them.
+	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
+}
+
+// NewKey makes a key of 32 random bytes.
+func NewKey(random [keySize]byte) Key { return Key(base64.StdEncoding.EncodeToString(random[:])) }
+
+func (k Key) check() error {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(k)))
+	if err != nil || len(raw) != keySize {
+		return fmt.Errorf("gossipKey: want %d bytes in base64", keySize)
+	}
+	return nil
+}
+
+// Fingerprint is what may be shown of a key: enough to compare two, too little to guess one.
+func (k Key) Fingerprint() string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(string(k))))
+	return hex.EncodeToString(sum[:4])
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Parse reads a document and refuses what it does not understand: a newer version, unknown fields.
+func Parse(data []byte) (Bundle, error) {
+	if len(data) > maxSize {
+		return Bundle{}, fmt.Errorf("read bundle: %d bytes are more than %d", len(data), maxSize)
+	}
+	var head struct{ Version int }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return Bundle{}, errors.New("read bundle: it is no JSON") // the error's text could quote the key
+	}
+	if head.Version != Version {
+		return Bundle{}, fmt.Errorf("read bundle: version %d is not %d: use the strait that wrote it, or a newer one", head.Version, Version)
+	}
+	var b Bundle
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&b); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return Bundle{}, fmt.Errorf("read bundle: %s: not of the right type", wrong.Field)
+		}
+		return Bundle{}, errors.New("read bundle: an unknown field, or an address that is none")
+	}
+	if err := b.check(); err != nil {
+		return Bundle{}, fmt.Errorf("read bundle: %w", err)
+	}
+	return b.sorted(), nil
+}
+
+func (b Bundle) check() error {
+	if err := b.GossipKey.check(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for i, c := range b.Clusters {
+		switch {
+		case !label.MatchString(c.ID):
+			return fmt.Errorf("clusters[%d].id: %q is no DNS label", i, c.ID)
+		case seen[c.ID]:
+			return fmt.Errorf("clusters[%d].id: %s is there twice", i, c.ID)
+		}
+		seen[c.ID] = true
+		for j, n := range c.Nodes {
+			if !n.IsValid() || n.Port() == 0 {
+				return fmt.Errorf("clusters[%d].nodes[%d]: want ADDRESS:PORT", i, j)
+			}
+		}
+		for j, p := range c.PodCIDRs {
+			if !p.IsValid() {
+				return fmt.Errorf("clusters[%d].podCIDRs[%d]: want a CIDR", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+func (b Bundle) sorted() Bundle {
+	b.Clusters = slices.Clone(b.Clusters)
+	for i := range b.Clusters {
+		c := &b.Clusters[i]
+		c.Nodes, c.PodCIDRs = slices.Clone(c.Nodes), slices.Clone(c.PodCIDRs)
+		slices.SortFunc(c.Nodes, netip.AddrPort.Compare)
+		c.Nodes = slices.Compact(c.Nodes)
+		slices.SortFunc(c.PodCIDRs, netip.Prefix.Compare)
+		c.PodCIDRs = slices.Compact(c.PodCIDRs)
+	}
+	slices.SortFunc(b.Clusters, func(x, y Cluster) int { return cmp.Compare(x.ID, y.ID) })
+	return b
+}
+
+// Encode writes the document; the same bundle is the same bytes.
+func (b Bundle) Encode() []byte {
+	b.Version = Version
+	text, err := json.MarshalIndent(b.sorted(), "", "  ")
+	if err != nil {
+		panic("encode bundle: " + err.Error()) // plain data
+	}
+	return append(text, '\n')
+}
+
+// Hash changes when a daemon must be told: with the key. New seeds it reads by itself.
+func (b Bundle) Hash() string { return b.GossipKey.Fingerprint() }
+
+// Cluster finds a member.
+func (b Bundle) Cluster(id string) (Cluster, bool) {
+	i := slices.IndexFunc(b.Clusters, func(c Cluster) bool { return c.ID == id })
+	if i < 0 {
+		return Cluster{}, false
+	}
+	return b.Clusters[i], true
+}
+
+// Seeds is the seeds file of a cluster: where the daemons find the others. Their own cluster's nodes they know.
+func (b Bundle) Seeds(own string) []byte {
+	var out strings.Builder
+	out.WriteString("# Written by strait clusterset connect.\n")
+	for _, c := range b.sorted().Clusters {
+		if c.ID == own {
+			continue
+		}
+		fmt.Fprintf(&out, "# cluster %s\n", c.ID)
+		for _, n := range c.Nodes[:min(len(c.Nodes), maxSeeds)] {
+			fmt.Fprintln(&out, n)
+		}
+	}
+	return []byte(out.String())
+}
+
+// maxSeeds of a cluster are enough to find it: gossip names the other nodes.
+const maxSeeds = 20

@@ -1,0 +1,156 @@
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// View is what one context shows: a cluster as its API server describes it, and the bundle that it holds.
+type View struct {
+	Context string
+	Cluster Cluster
+	// Have is the bundle of its Secret; nil if there is none.
+	Have *Bundle
+}
+
+// Merge makes the one bundle for all contexts, or says why they cannot be joined, every reason at once. Fresh is
+// the key that is taken where none is held yet.
+func Merge(views []View, fresh Key) (Bundle, error) {
+	if err := errors.Join(twins(views), ids(views)); err != nil {
+		return Bundle{}, err
+	}
+	key, err := chooseKey(views, fresh)
+	if err != nil {
+		return Bundle{}, err
+	}
+	out := Bundle{Version: Version, GossipKey: key}
+	given := map[string]bool{}
+	for _, v := range views {
+		given[v.Cluster.ID] = true
+		out.Clusters = append(out.Clusters, v.Cluster)
+	}
+	// Members that no context shows are kept as the others know them.
+	for _, v := range views {
+		if v.Have == nil || v.Have.GossipKey != key {
+			continue
+		}
+		for _, c := range v.Have.Clusters {
+			if !given[c.ID] {
+				given[c.ID] = true
+				out.Clusters = append(out.Clusters, c)
+			}
+		}
+	}
+	out = out.sorted()
+	return out, errors.Join(out.check(), uids(out), overlaps(out))
+}
+
+// twins finds one cluster behind two contexts.
+func twins(views []View) error {
+	var errs []error
+	for i, a := range views {
+		for _, b := range views[:i] {
+			if a.Cluster.UID != "" && a.Cluster.UID == b.Cluster.UID {
+				errs = append(errs, fmt.Errorf("contexts %s and %s are the same cluster: name each once", b.Context, a.Context))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ids finds two clusters of one id.
+func ids(views []View) error {
+	var errs []error
+	for i, a := range views {
+		for _, b := range views[:i] {
+			if a.Cluster.ID == b.Cluster.ID && (a.Cluster.UID == "" || a.Cluster.UID != b.Cluster.UID) {
+				errs = append(errs, fmt.Errorf("contexts %s and %s both have the cluster id %s: give one another id: strait upgrade --context %s --cluster NAME",
+					b.Context, a.Context, a.Cluster.ID, a.Context))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// uids finds a member that is known by an id that a context's cluster has taken, or under two ids.
+func uids(b Bundle) error {
+	var errs []error
+	for i, x := range b.Clusters {
+		for _, y := range b.Clusters[:i] {
+			if x.UID != "" && x.UID == y.UID {
+				errs = append(errs, fmt.Errorf("clusters %s and %s have the same UID %s: a cluster was renamed; name the contexts of all clusters, after strait clusterset disconnect of this one",
+					y.ID, x.ID, x.UID))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// chooseKey takes the key of the largest clusterset among the views, so that the fewest daemons restart; of
+// equals that of the first context. Nobody who is not given may be left behind with another.
+func chooseKey(views []View, fresh Key) (Key, error) {
+	members := map[Key]map[string]bool{}
+	var order []Key
+	for _, v := range views {
+		if v.Have == nil {
+			continue
+		}
+		k := v.Have.GossipKey
+		if members[k] == nil {
+			members[k] = map[string]bool{}
+			order = append(order, k)
+		}
+		members[k][v.Cluster.ID] = true
+		for _, c := range v.Have.Clusters {
+			members[k][c.ID] = true
+		}
+	}
+	if len(order) == 0 {
+		return fresh, nil
+	}
+	best := slices.MinFunc(order, func(a, b Key) int { // the first of equals
+		return cmp.Compare(len(members[b]), len(members[a]))
+	})
+	var left []string
+	for _, k := range order {
+		for id := range members[k] {
+			if k != best && !slices.ContainsFunc(views, func(v View) bool { return v.Cluster.ID == id }) {
+				left = append(left, id)
+			}
+		}
+	}
+	if slices.Sort(left); len(left) > 0 {
+		return "", fmt.Errorf("two clustersets would become one, with a new gossip key for the smaller: name the contexts of its other clusters too: %s",
+			strings.Join(slices.Compact(left), ", "))
+	}
+	return best, nil
+}
+
+// overlaps finds pod ranges that two clusters share: an address would be two pods.
+func overlaps(b Bundle) error {
+	var errs []error
+	for i, x := range b.Clusters {
+		for _, y := range b.Clusters[:i] {
+			if p, q, ok := firstOverlap(x.PodCIDRs, y.PodCIDRs); ok {
+				errs = append(errs, fmt.Errorf("clusters %s and %s have overlapping pod ranges, %s and %s: an address would be two pods; one of them needs another range",
+					y.ID, x.ID, q, p))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func firstOverlap(a, b []netip.Prefix) (p, q netip.Prefix, ok bool) {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Overlaps(q) {
+				return p, q, true
+			}
+		}
+	}
+	return p, q, false
+}
