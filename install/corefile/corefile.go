@@ -1,0 +1,277 @@
+// Package corefile teaches a CoreDNS Corefile the clusterset's zone, and makes it forget it.
+//
+// Input and output are the file's text: what is not concerned stays as it is, byte by byte, comments too. The
+// parser of CoreDNS itself keeps no layout, so this has one of its own that knows where each word stands. Pure.
+package corefile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrNoKubernetes says that no server block uses the plugin kubernetes.
+var ErrNoKubernetes = errors.New("no server block of the Corefile uses the plugin kubernetes")
+
+func mistake(t token, text string) error {
+	return fmt.Errorf("read Corefile: line %d: %s", t.line, text)
+}
+
+// edit replaces the bytes from start to end.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// apply makes all edits; those at one place stand in the order given.
+func apply(s string, edits []edit) string {
+	slices.Reverse(edits) // from the last byte to the first, so that positions stay true
+	slices.SortStableFunc(edits, func(a, b edit) int { return b.start - a.start })
+	for _, e := range edits {
+		s = s[:e.start] + e.text + s[e.end:]
+	}
+	return s
+}
+
+// Add makes the plugin kubernetes answer for the zone from ServiceImports. It returns the text as it is where it
+// does already.
+func Add(text, zone string) (string, error) {
+	blocks, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	for _, b := range blocks {
+		for _, k := range b.keys {
+			if zoneOf(k.text) == zone && b.kubernetes() == nil && !b.snippet() {
+				return "", mistake(k, fmt.Sprintf("a server block of its own answers for %s without the plugin kubernetes: remove it first", zone))
+			}
+		}
+	}
+	b := find(blocks, zone)
+	if b == nil {
+		return "", ErrNoKubernetes
+	}
+	edits := addKey(*b, zone)
+	d := *b.kubernetes()
+	edits = append(edits, addZone(*b, d, zone)...)
+	edits = append(edits, addOption(text, d, zone)...)
+	return apply(text, edits), nil
+}
+
+// Remove undoes Add.
+func Remove(text, zone string) (string, error) {
+	blocks, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	var edits []edit
+	for _, b := range blocks {
+		d := b.kubernetes()
+		if d == nil {
+			continue
+		}
+		if !slices.ContainsFunc(d.body, func(o directive) bool { return o.name.text == "multicluster" && has(o.args, zone) }) {
+			continue
+		}
+		for _, list := range [][]token{d.args, b.keys} {
+			for _, t := range list {
+				// A plugin without a list has its block's zones; a block must have one.
+				if zoneOf(t.text) == zone && (len(b.keys) > 1 || t != b.keys[0]) {
+					edits = append(edits, cut(text, t))
+				}
+			}
+		}
+		edits = append(edits, removeOption(text, *d, zone)...)
+	}
+	return apply(text, edits), nil
+}
+
+// kubernetes is the plugin's directive, nil without one.
+func (b block) kubernetes() *directive {
+	for i := range b.directives {
+		if b.directives[i].name.text == "kubernetes" {
+			return &b.directives[i]
+		}
+	}
+	return nil
+}
+
+func (b block) snippet() bool { return len(b.keys) == 1 && strings.HasPrefix(b.keys[0].text, "(") }
+
+// find takes the block with kubernetes that queries for the zone reach, else the first one.
+func find(blocks []block, zone string) *block {
+	var first *block
+	for i := range blocks {
+		switch b := &blocks[i]; {
+		case b.kubernetes() == nil:
+		case b.covers(zone):
+			return b
+		case first == nil:
+			first = b
+		}
+	}
+	return first
+}
+
+// covers reports that the block is given queries for the zone. A snippet is where it is imported.
+func (b block) covers(zone string) bool {
+	return b.snippet() || slices.ContainsFunc(b.keys, func(k token) bool {
+		z := zoneOf(k.text)
+		return z == "" || z == zone || strings.HasSuffix(zone, "."+z)
+	})
+}
+
+// zoneOf is the zone of a key such as dns://clusterset.local.:53, in which a comma may follow; the root is empty.
+func zoneOf(key string) string {
+	key = strings.TrimSuffix(key, ",")
+	if _, rest, ok := strings.Cut(key, "://"); ok {
+		key = rest
+	}
+	if i := strings.LastIndexByte(key, ':'); i >= 0 {
+		key = key[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(key, "."))
+}
+
+func has(list []token, zone string) bool {
+	return slices.ContainsFunc(list, func(t token) bool { return zoneOf(t.text) == zone })
+}
+
+// addKey has queries for the zone come to the block, in the form of its first key.
+func addKey(b block, zone string) []edit {
+	if b.covers(zone) || len(b.keys) == 0 {
+		return nil
+	}
+	first := b.keys[0]
+	key := strings.TrimSuffix(first.text, ",")
+	scheme, rest, ok := strings.Cut(key, "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme, rest = "", key
+	}
+	port := ""
+	if i := strings.LastIndexByte(rest, ':'); i >= 0 {
+		port = rest[i:]
+	}
+	return []edit{{first.start, first.start, scheme + zone + port + strings.TrimPrefix(first.text, key) + " "}}
+}
+
+// addZone puts the zone on the plugin's list. A plugin without one has the zones of its block, which a list
+// replaces.
+func addZone(b block, d directive, zone string) []edit {
+	if has(d.args, zone) {
+		return nil
+	}
+	if len(d.args) > 0 {
+		return []edit{{d.args[0].end, d.args[0].end, " " + zone}}
+	}
+	list := ""
+	for _, k := range b.keys {
+		z := zoneOf(k.text)
+		if z == "" {
+			z = "."
+		}
+		if !b.snippet() && z != zone {
+			list += " " + z
+		}
+	}
+	return []edit{{d.name.end, d.name.end, list + " " + zone}}
+}
+
+// addOption says multicluster ZONE.
+func addOption(text string, d directive, zone string) []edit {
+	for _, o := range d.body {
+		if o.name.text != "multicluster" {
+			continue
+		}
+		if has(o.args, zone) {
+			return nil
+		}
+		return []edit{{o.name.end, o.name.end, " " + zone}}
+	}
+	outer := indent(text, d.name.start)
+	inner := outer + "    "
+	if strings.Contains(outer, "\t") {
+		inner = outer + "\t"
+	}
+	if len(d.body) > 0 {
+		inner = indent(text, d.body[0].name.start)
+	}
+	option := inner + "multicluster " + zone + "\n"
+	if !d.braces() {
+		end := d.name.end
+		if len(d.args) > 0 {
+			end = d.args[len(d.args)-1].end
+		}
+		return []edit{{end, end, " {\n" + option + outer + "}"}}
+	}
+	if d.shut.line == d.open.line {
+		return []edit{{d.shut.start, d.shut.start, "\n" + option + outer}}
+	}
+	begin := lineStart(text, d.shut.start)
+	if strings.TrimSpace(text[begin:d.shut.start]) != "" { // an option on the line of the closing brace
+		return []edit{{d.shut.start, d.shut.start, "\n" + option + outer}}
+	}
+	return []edit{{begin, begin, option}}
+}
+
+// removeOption takes the zone from multicluster, and what is empty then.
+func removeOption(text string, d directive, zone string) []edit {
+	for _, o := range d.body {
+		if o.name.text != "multicluster" || !has(o.args, zone) {
+			continue
+		}
+		if len(o.args) > 1 {
+			i := slices.IndexFunc(o.args, func(t token) bool { return zoneOf(t.text) == zone })
+			return []edit{cut(text, o.args[i])}
+		}
+		begin, end := lineStart(text, o.name.start), lineEnd(text, o.args[0].end)
+		if strings.TrimSpace(text[begin:o.name.start]+text[o.args[0].end:end]) != "" { // it shares its line
+			return []edit{{o.name.start, o.args[0].end, ""}}
+		}
+		if len(d.body) == 1 && strings.TrimSpace(text[d.open.end:begin]+text[end:d.shut.start]) == "" {
+			return []edit{{d.open.start - leading(text, d.open.start), d.shut.end, ""}}
+		}
+		return []edit{{begin, end, ""}}
+	}
+	return nil
+}
+
+// cut removes a word and the blanks before it, or after it where it is the first of its line.
+func cut(text string, t token) edit {
+	if n := leading(text, t.start); n > 0 && lineStart(text, t.start) < t.start-n {
+		return edit{t.start - n, t.end, ""}
+	}
+	end := t.end
+	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
+		end++
+	}
+	return edit{t.start, end, ""}
+}
+
+// leading counts the blanks before a position.
+func leading(text string, at int) (n int) {
+	for at-n > 0 && (text[at-n-1] == ' ' || text[at-n-1] == '\t') {
+		n++
+	}
+	return n
+}
+
+func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
+
+// lineEnd is behind the line's end.
+func lineEnd(text string, at int) int {
+	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
+}
+
+// indent are the blanks at the beginning of the line.
+func indent(text string, at int) string {
+	begin := lineStart(text, at)
+	line := text[begin:at]
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
