@@ -73,6 +73,10 @@ var Table = []Package{
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
+	// How strait comes into clusters. Nothing of the daemon but its answers.
+	{Path: "install/chart"},
+	{Path: "install/bundle", Pure: true},
+	{Path: "install/corefile", Pure: true},
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},
@@ -144,7 +148,8 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/mcs-api",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
-		Why:    "as k8s.io/api; kubelab installs its CRDs",
+		Tests:  []string{"install/chart"},
+		Why:    "as k8s.io/api; kubelab installs its CRDs, the chart's are compared with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
@@ -160,6 +165,7 @@ var Dependencies = []Dependency{
 	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
+	{Path: "helm.sh/helm/v4", Owners: []string{"install/chart"}},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",
@@ -198,7 +204,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo"},
+		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo", "install/chart"},
 		Tests:  []string{"clustermesh/kube"},
 		Why:    "an encoding, used wherever YAML is read or written; there is one way to do it",
 	},

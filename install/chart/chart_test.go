@@ -1,0 +1,161 @@
+package chart_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/install/chart"
+)
+
+var update = flag.Bool("update", false, "rewrite install/manifests")
+
+// TestManifest: the manifest that people apply without Helm is what the chart makes of its defaults.
+func TestManifest(t *testing.T) {
+	const file = "../manifests/strait.yaml"
+	docs, err := chart.Render(chart.Options{Values: chart.Values{"createNamespace": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := append([]byte("# Rendered from install/chart/strait by go test ./install/chart -update; do not edit.\n"), chart.Manifest(docs)...)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the chart renders; go test ./install/chart -update rewrites it", file)
+	}
+}
+
+// render is the chart with values, by "Kind/name".
+func render(t *testing.T, values string) map[string]map[string]any {
+	t.Helper()
+	v, err := chart.Read([][]byte{[]byte(values)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := chart.Render(chart.Options{Values: v})
+	if err != nil {
+		t.Fatalf("%s: %v", values, err)
+	}
+	out := map[string]map[string]any{}
+	for _, d := range docs {
+		var o map[string]any
+		if err := yaml.UnmarshalStrict(d, &o); err != nil {
+			t.Fatalf("%v in\n%s", err, d)
+		}
+		id := fmt.Sprint(o["kind"], "/", o["metadata"].(map[string]any)["name"])
+		if out[id] != nil {
+			t.Errorf("%s is there twice", id)
+		}
+		out[id] = o
+	}
+	return out
+}
+
+// dig follows a path of keys.
+func dig(o any, path ...string) any {
+	for _, k := range path {
+		m, _ := o.(map[string]any)
+		o = m[k]
+	}
+	return o
+}
+
+func TestValues(t *testing.T) {
+	config := func(objects map[string]map[string]any) (c map[string]any) {
+		text, _ := dig(objects["ConfigMap/strait"], "data", "strait.yaml").(string)
+		if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		return c
+	}
+	plain := render(t, "{}")
+	for _, absent := range []string{"Namespace/strait-system", "DaemonSet/strait-tunnel", "ValidatingAdmissionPolicy/strait-managed-objects"} {
+		if plain[absent] != nil {
+			t.Errorf("%s is there by default", absent)
+		}
+	}
+	if got := dig(config(plain), "mesh", "implementation"); got != "kernel" {
+		t.Errorf("implementation %v", got)
+	}
+	userspace := render(t, "mesh: {implementation: userspace, device: wg7, mtu: 1380}")
+	if userspace["DaemonSet/strait-tunnel"] == nil {
+		t.Error("no strait-tunnel for userspace")
+	}
+	if m := config(userspace)["mesh"]; fmt.Sprint(m) != "map[device:wg7 implementation:userspace mode:wireguard mtu:1380 port:51820 tunnel:external]" {
+		t.Errorf("mesh %v", m)
+	}
+	if off := render(t, "mesh: {mode: \"off\", implementation: userspace}"); off["DaemonSet/strait-tunnel"] != nil ||
+		fmt.Sprint(config(off)["mesh"]) != "map[mode:off]" {
+		t.Errorf("mesh off: %v", config(off)["mesh"])
+	}
+	if c := config(render(t, "config: {bpf: {maxSockets: 65536}, mesh: {table: 7}}")); dig(c, "bpf", "pins") != "/sys/fs/bpf/strait" ||
+		dig(c, "bpf", "maxSockets") != 65536.0 || dig(c, "mesh", "table") != 7.0 {
+		t.Errorf("config is not merged: %v", c)
+	}
+	// A changed configuration is another pod template, and so a rolling update.
+	hash := func(o map[string]map[string]any) any {
+		return dig(o["DaemonSet/strait"], "spec", "template", "metadata", "annotations", "strait.io/config-hash")
+	}
+	if a, b := hash(plain), hash(userspace); a == nil || a == b {
+		t.Errorf("config hashes %v and %v", a, b)
+	}
+	policy := render(t, "{admissionPolicy: true, barredNamespaces: [team-*, 'a.b']}")
+	variables := dig(policy["ValidatingAdmissionPolicy/strait-barred-namespaces"], "spec", "variables").([]any)
+	if got := dig(variables[0], "expression"); got != `["^(kube-system|kube-public|kube-node-lease)$","^team-.*$","^a\\.b$"]` {
+		t.Errorf("barred %v", got)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for values, says := range map[string]string{
+		"mehs: {}":                     "value mehs",
+		"mesh: {prot: 1}":              "value mesh.prot",
+		"mesh: 7":                      "value mesh: want a table",
+		"mesh: {implementation: auto}": "mesh.implementation",
+		"clusterSetIPs: [derived]":     "clusterSetIPs",
+		"{importSlices: some}":         "importSlices",
+		"cluster: Not_A_Label":         "cluster:",
+	} {
+		v, err := chart.Read([][]byte{[]byte(values)}, nil)
+		if err == nil {
+			_, err = chart.Render(chart.Options{Values: v})
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", values, err, says)
+		}
+	}
+	v, err := chart.Read([][]byte{[]byte("mesh: {port: 1, mtu: 1}"), []byte("mesh: {port: 2}")}, []string{"mesh.mtu=3,cluster=c1"})
+	if err != nil || fmt.Sprint(v) != "map[cluster:c1 mesh:map[mtu:3 port:2]]" {
+		t.Errorf("%v %v", v, err)
+	}
+}
+
+// TestCRDs: the chart's CRDs are those of the module whose types the daemon uses.
+func TestCRDs(t *testing.T) {
+	for file, want := range map[string][]byte{
+		"strait/files/multicluster.x-k8s.io_serviceexports.yaml": crd.ServiceExportCRD,
+		"strait/files/multicluster.x-k8s.io_serviceimports.yaml": crd.ServiceImportCRD,
+	} {
+		if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, want) {
+			t.Errorf("%s differs from sigs.k8s.io/mcs-api (%v): copy its config/crd", file, err)
+		}
+	}
+	for name, o := range render(t, "{}") {
+		if strings.HasPrefix(name, "CustomResourceDefinition/") && dig(o, "metadata", "annotations", "helm.sh/resource-policy") != "keep" {
+			t.Errorf("helm uninstall would delete %s, and all that people made of it", name)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+{{- define "strait.labels" -}}
+app.kubernetes.io/name: strait
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: strait
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "strait.image" -}}
+{{- $i := .Values.image -}}
+{{- if $i.digest }}{{ $i.repository }}@{{ $i.digest }}
+{{- else }}{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- /* The daemon's configuration, docs/configuration.md. */ -}}
+{{- define "strait.config" -}}
+{{- $v := .Values -}}
+{{- $kubernetes := dict "namespace" .Release.Namespace "clusterSetIPs" $v.clusterSetIPs "importSlices" $v.importSlices -}}
+{{- with $v.barredNamespaces }}{{ $_ := set $kubernetes "barredNamespaces" . }}{{ end -}}
+{{- $bpf := dict "pins" $v.bpf.pins -}}
+{{- with $v.cgroup.path }}{{ $_ := set $bpf "cgroup" . }}{{ end -}}
+{{- if $v.cgroup.allowVirtualRoot }}{{ $_ := set $bpf "allowVirtualRoot" true }}{{ end -}}
+{{- $mesh := dict "mode" $v.mesh.mode -}}
+{{- if eq $v.mesh.mode "wireguard" -}}
+{{- $_ := set $mesh "implementation" $v.mesh.implementation -}}
+{{- $_ := set $mesh "device" $v.mesh.device -}}
+{{- $_ := set $mesh "port" (int $v.mesh.port) -}}
+{{- with $v.mesh.mtu }}{{ $_ := set $mesh "mtu" (int .) }}{{ end -}}
+{{- if eq $v.mesh.implementation "userspace" }}{{ $_ := set $mesh "tunnel" "external" }}{{ end -}}
+{{- end -}}
+{{- $c := dict
+  "source" (dict "kubernetes" $kubernetes)
+  "bpf" $bpf
+  "gossip" (dict
+    "bind" (printf "0.0.0.0:%d" (int $v.gossip.port))
+    "keyFile" "/etc/strait/clusterset/gossip.key"
+    "seedsFile" "/etc/strait/clusterset/seeds")
+  "mesh" $mesh
+  "metrics" (dict "listen" "127.0.0.1:9964")
+  "log" $v.log -}}
+{{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
+{{- with $v.clusterSetCIDRs }}{{ $_ := set $c "clustersetCIDRs" . }}{{ end -}}
+{{- with $v.dns.listen }}{{ $_ := set $c "dns" $v.dns }}{{ end -}}
+{{- toYaml (mergeOverwrite $c (deepCopy $v.config)) }}
+{{- end }}
+
+{{- /* What no value may say otherwise, found out before anything is made. */ -}}
+{{- define "strait.check" -}}
+{{- $v := .Values -}}
+{{- if not (has $v.mesh.mode (list "wireguard" "off")) }}{{ fail (printf "mesh.mode: %q is none of wireguard, off" $v.mesh.mode) }}{{ end -}}
+{{- if not (has $v.mesh.implementation (list "kernel" "userspace")) }}{{ fail (printf "mesh.implementation: %q is none of kernel, userspace" $v.mesh.implementation) }}{{ end -}}
+{{- if not (has $v.clusterSetIPs (list "derived" "cidr")) }}{{ fail (printf "clusterSetIPs: %q is none of derived, cidr" $v.clusterSetIPs) }}{{ end -}}
+{{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is none of all, headless, none" $v.importSlices) }}{{ end -}}
+{{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is no DNS label: lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
+{{- end }}
+
+{{- /* What both DaemonSets share. */ -}}
+{{- define "strait.pod" -}}
+serviceAccountName: {{ .account }}
+hostNetwork: true
+# The node's own resolver: the cluster's DNS may depend on us.
+dnsPolicy: Default
+priorityClassName: {{ .root.Values.priorityClassName }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+tolerations:
+  {{- toYaml .root.Values.tolerations | nindent 2 }}
+{{- end }}
