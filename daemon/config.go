@@ -116,6 +116,9 @@ type MeshConfig struct {
 	MTU int `json:"mtu,omitempty"`
 	// Implementation is "auto" (kernel, else userspace), "kernel" or "userspace".
 	Implementation string `json:"implementation,omitempty"`
+	// Tunnel says who starts the process of a userspace device: "own", the daemon, or "external", somebody whose
+	// processes outlive the daemon's, such as a DaemonSet of its own.
+	Tunnel string `json:"tunnel,omitempty"`
 	// Table is the number of strait's own routing table.
 	Table int `json:"table,omitempty"`
 }
@@ -201,6 +204,7 @@ func (c *Config) setDefaults() {
 	def(&c.Mesh.Mode, "wireguard")
 	def(&c.Mesh.Device, "strait0")
 	def(&c.Mesh.Implementation, "auto")
+	def(&c.Mesh.Tunnel, "own")
 	if c.Mesh.Port == 0 {
 		c.Mesh.Port = 51820
 	}

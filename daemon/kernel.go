@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -49,6 +50,8 @@ type kernel struct {
 	lb     *socklb.LB
 	device *wireguard.Device
 	mtu    int
+	// met are the peers that were greeted in this life; of the loop alone.
+	met map[key.Public]bool
 }
 
 // newKernel reads or makes the WireGuard key; it opens nothing.
@@ -118,7 +121,22 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 			step("wireguard", func() error { return k.peers(ctx, want.Peers, true) })
 		}
 	}
+	k.meet(ctx, want.Peers)
 	return problems, errors.Join(errs...)
+}
+
+// meet greets the peers if some are new, last of all: the first connection need not wait for a handshake then, and
+// who joins two clusters sees at once whether their tunnel stands.
+func (k *kernel) meet(ctx context.Context, peers []datapath.Peer) {
+	met := make(map[key.Public]bool, len(peers))
+	strangers := false
+	for _, p := range peers {
+		met[p.Key] = true
+		strangers = strangers || !k.met[p.Key]
+	}
+	if k.met = met; strangers {
+		k.greet(ctx)
+	}
 }
 
 func (k *kernel) peers(ctx context.Context, want []datapath.Peer, prune bool) error {
@@ -167,11 +185,15 @@ func (k *kernel) greet(ctx context.Context) {
 
 func (k *kernel) wireguardConfig(peers []datapath.Peer) wireguard.Config {
 	c := k.config
-	return wireguard.Config{
+	w := wireguard.Config{
 		Device: c.Mesh.Device, Port: c.Mesh.Port, MTU: k.tunnelMTU(peers), Mode: c.Mesh.Implementation,
-		KeyFile: k.keyFile(), TunnelCommand: []string{"/proc/self/exe", "tunnel"},
-		TunnelLog: filepath.Join(c.StateDir, "tunnel.log"), Log: k.log.With("part", "wireguard"),
+		KeyFile: k.keyFile(), Log: k.log.With("part", "wireguard"),
 	}
+	if c.Mesh.Tunnel == "own" {
+		w.TunnelCommand = []string{"/proc/self/exe", "tunnel"}
+		w.TunnelLog = filepath.Join(c.StateDir, "tunnel.log")
+	}
+	return w
 }
 
 // tunnelMTU is the configured one, or what the narrowest underlay to a peer leaves.
@@ -270,3 +292,20 @@ func CleanUp(c Config) error {
 		route.CleanUp(route.Config{Device: c.Mesh.Device, Table: c.Mesh.Table}),
 	)
 }
+
+// RemoveState removes what strait keeps on disk: its key, the last known records, the log of the tunnel's process, and
+// the folder of its socket.
+func RemoveState(c Config) error {
+	var errs []error
+	for _, dir := range []string{c.StateDir, c.RunDir} {
+		if filepath.Dir(filepath.Dir(filepath.Clean(dir))) == filepath.Dir(filepath.Clean(dir)) {
+			errs = append(errs, fmt.Errorf("remove %s: it is no folder of strait's own", dir)) // /, /var: somebody's mistake
+			continue
+		}
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// MountBPFFS mounts a bpffs on a folder, unless one is there.
+func MountBPFFS(dir string) error { return socklb.MountBPFFS(dir) }

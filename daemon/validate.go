@@ -148,6 +148,7 @@ func (c Config) validateAddresses(m *mistakes) {
 func (c Config) validateMesh(m *mistakes) {
 	m.oneOf("mesh.mode", c.Mesh.Mode, "wireguard", "off")
 	m.oneOf("mesh.implementation", c.Mesh.Implementation, "auto", "kernel", "userspace")
+	m.oneOf("mesh.tunnel", c.Mesh.Tunnel, "own", "external")
 	if d := c.Mesh.Device; len(d) > 15 || strings.ContainsAny(d, "/ ") {
 		m.add("mesh.device", "%q is no interface name: at most 15 characters, no slash, no space", d)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -73,7 +72,7 @@ upgraded. "straitd cleanup" removes every trace.`,
 	f.StringVar(&o.logLevel, "log-level", "", "override log.level: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "override log.format: text or json")
 	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it names, and exit")
-	c.AddCommand(cleanupCommand(&o), tunnelCommand(), versionCommand())
+	c.AddCommand(cleanupCommand(&o), tunnelCommand(), mountCommand(), versionCommand())
 	return c
 }
 
@@ -107,24 +106,6 @@ func newLogger(c daemon.LogConfig) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
-}
-
-func cleanupCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cleanup",
-		Short: "Remove hooks, pins, tunnel and routes of this node; keys and state on disk stay",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := o.read()
-			if err != nil {
-				return err
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("cleanup must run as root; try sudo")
-			}
-			return daemon.CleanUp(cfg)
-		},
-	}
 }
 
 func versionCommand() *cobra.Command {

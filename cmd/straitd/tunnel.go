@@ -7,7 +7,8 @@ import (
 )
 
 // tunnelCommand is the body of the userspace WireGuard device, which straitd starts as a process of its
-// own so that it outlives straitd. People have no use for it, so help does not list it.
+// own so that it outlives straitd; in Kubernetes the DaemonSet strait-tunnel does, for a process does not outlive
+// its pod. People have no use for it, so help does not list it.
 func tunnelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "tunnel",

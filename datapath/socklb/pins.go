@@ -79,6 +79,21 @@ func checkBPFFS(dir string) error {
 	return nil
 }
 
+// MountBPFFS mounts a bpffs on a folder, unless one is there.
+func MountBPFFS(dir string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("mount bpffs: %s: %w", dir, err)
+	}
+	if int64(st.Type) == unix.BPF_FS_MAGIC {
+		return nil
+	}
+	if err := unix.Mount("bpf", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return fmt.Errorf("mount bpffs on %s: %w", dir, err)
+	}
+	return nil
+}
+
 // lockDir takes the lock of a directory; it is released when the file is closed, or the process dies.
 func lockDir(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)

@@ -242,7 +242,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 	wants(open(a, func(c *wireguard.Config) { c.Mode = "fast" }), `wireguard mode "fast"`)
 	wants(open(a, func(c *wireguard.Config) { c.Device = "../evil" }), `wireguard device "../evil"`)
-	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = nil }), "TunnelCommand")
+	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = nil }), "strait-tunnel")
 	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = []string{"/proc/self/exe", "-test.run=^$"} }), "ended without a word")
 	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = []string{"/nonexistent"} }), "no such file")
 	wants(open(a, func(c *wireguard.Config) { c.Device = "eth0" }), "eth0")
@@ -259,4 +259,42 @@ func TestOpenErrors(t *testing.T) {
 	if !a.dev.Alive() {
 		t.Error("the other node's tunnel was hurt")
 	}
+}
+
+// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither started nor ended with
+// the device; when it is replaced, the connections through the tunnel go on.
+func TestExternalTunnel(t *testing.T) {
+	nodes := newNodes(t, 2, wireguard.Userspace)
+	a, b := nodes[0], nodes[1]
+	b.open(t, a)
+	b.echo(t)
+	a.cfg.TunnelCommand = nil
+	supervise := func() *exec.Cmd {
+		cmd := exec.Command("/proc/self/exe", append([]string{"tunnel"}, wireguard.TunnelArgs{Device: a.cfg.Device}.Flags()...)...)
+		must(t, a.Do(cmd.Start))
+		return cmd
+	}
+	first := make(chan *exec.Cmd, 1)
+	time.AfterFunc(300*time.Millisecond, func() { first <- supervise() })
+	a.open(t, b)
+	process := <-first
+	if pid := a.pid(t); pid != process.Process.Pid {
+		t.Fatalf("process %d serves the device, want the supervisor's, %d", pid, process.Process.Pid)
+	}
+	c := a.connect(t, b.pod)
+	must(t, c.echo("through it"))
+
+	must(t, a.dev.Close()) // the daemon ends, another comes
+	must(t, c.echo("without a daemon"))
+	a.open(t, b)
+	if pid := a.pid(t); pid != process.Process.Pid {
+		t.Errorf("the second daemon has process %d, want %d", pid, process.Process.Pid)
+	}
+
+	must(t, process.Process.Kill()) // its pod is replaced
+	_ = process.Wait()
+	process = supervise()
+	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	a.reconcile(t, b)
+	must(t, c.echo("through its successor"))
 }

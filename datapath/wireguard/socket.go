@@ -158,8 +158,12 @@ func (d *Device) adoptOrStart(ctx context.Context) error {
 		case err == nil:
 			d.cfg.Log.Info("adopted the running WireGuard process", "device", d.cfg.Device, "pid", pid)
 			return nil
-		case nobody(err):
+		case nobody(err) && len(d.cfg.TunnelCommand) > 0:
 			return d.start(ctx)
+		case nobody(err):
+			if err := d.await(ctx); err != nil {
+				return err
+			}
 		case silent(err) && pid != 0:
 			d.cfg.Log.Warn("the WireGuard process does not answer, killing it", "device", d.cfg.Device, "pid", pid, "err", err)
 			if err := stop(d.cfg.Device, pid); err != nil {
@@ -172,6 +176,25 @@ func (d *Device) adoptOrStart(ctx context.Context) error {
 			return errors.Join(err, fmt.Errorf("adopt the WireGuard process of device %s", d.cfg.Device))
 		}
 		d.reap()
+	}
+}
+
+// foreignWait is how long a process that somebody else starts is waited for: as long as a supervisor takes that
+// starts it at once, and no longer, for a daemon that waits does nothing else.
+const foreignWait = 2 * time.Second
+
+// await waits for the process that somebody else starts.
+func (d *Device) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, foreignWait)
+	defer cancel()
+	for {
+		if _, err := owner(d.cfg.Device); !nobody(err) {
+			return nil
+		}
+		if sleep(ctx, 20*time.Millisecond) != nil {
+			return fmt.Errorf("find the WireGuard process of device %s: nobody serves %s: is its pod (DaemonSet strait-tunnel) on this node, and /var/run/wireguard shared with it?",
+				d.cfg.Device, socketPath(d.cfg.Device))
+		}
 	}
 }
 

@@ -7,7 +7,6 @@
 package wireguard
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -62,7 +61,8 @@ type Config struct {
 	// Mode is Auto, Kernel or Userspace; empty is Auto.
 	Mode string
 	// TunnelCommand starts the userspace process, such as {"/proc/self/exe", "tunnel"}. TunnelArgs.Flags
-	// are appended; the program gives them to ParseTunnelArgs and calls RunTunnel.
+	// are appended; the program gives them to ParseTunnelArgs and calls RunTunnel. Empty: somebody else starts
+	// it, such as a DaemonSet whose pods outlive the daemon's, and a device without one is waited for.
 	TunnelCommand []string
 	// TunnelLog is the file that the userspace process appends its output to; empty discards it.
 	TunnelLog string
@@ -99,9 +99,6 @@ func (c Config) check() error {
 	case Auto, Kernel, Userspace:
 	default:
 		return fmt.Errorf("wireguard mode %q: want %s, %s or %s", c.Mode, Auto, Kernel, Userspace)
-	}
-	if c.Mode != Kernel && len(c.TunnelCommand) == 0 {
-		return errors.New("wireguard: TunnelCommand is empty: it starts the userspace device")
 	}
 	return checkName(c.Device)
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon"
+)
+
+func cleanupCommand(o *options) *cobra.Command {
+	var state, hold bool
+	c := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove hooks, pins, tunnel and routes of this node; keys and state on disk stay",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if hold {
+				<-cmd.Context().Done()
+				return nil
+			}
+			cfg, err := o.read()
+			if err != nil {
+				return err
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("cleanup must run as root; try sudo")
+			}
+			if err := daemon.CleanUp(cfg); err != nil || !state {
+				return err
+			}
+			return daemon.RemoveState(cfg)
+		},
+	}
+	c.Flags().BoolVar(&state, "state", false, "remove keys and state on disk as well")
+	// What the pod of a DaemonSet does when its work is done: pods of a DaemonSet never end.
+	c.Flags().BoolVar(&hold, "hold", false, "do nothing until stopped")
+	_ = c.Flags().MarkHidden("hold")
+	return c
+}
+
+// mountCommand is for an init container on hosts without systemd, which mounts a bpffs everywhere else.
+func mountCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "mount-bpffs DIR",
+		Short:  "Mount a bpffs on a folder, unless there is one",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(_ *cobra.Command, args []string) error { return daemon.MountBPFFS(args[0]) },
+	}
+}
