@@ -46,7 +46,8 @@ func run(ctx context.Context, e env) int {
 }
 
 const rootLong = `strait shows what straitd, the daemon on this node, knows and does: which clusters it hears,
-which services they share, where new connections go, and why.
+which services they share, where new connections go, and why. With a kubeconfig it installs strait in
+Kubernetes clusters and joins them: install, clusterset connect, dns setup.
 
 Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage,
 3 could not find out, 4 --wait ran out, 130 interrupted.`
@@ -54,7 +55,8 @@ Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage,
 const rootExample = `  strait status                   # is all well?
   strait services                 # what is shared, and where do connections go?
   strait explain default/serve    # why do they go there?
-  strait status --wait -o json    # for scripts: wait, then print JSON`
+  strait status --wait -o json    # for scripts: wait, then print JSON
+  strait install --context c1 --cluster us-east    # into a Kubernetes cluster`
 
 func newRoot(e env) *cobra.Command {
 	a := &app{env: e}
@@ -82,7 +84,8 @@ func newRoot(e env) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(a.statusCommand(), a.servicesCommand(), a.backendsCommand(), a.nodesCommand(),
-		a.explainCommand(), a.bpfCommand(), a.optOutCommand(), a.versionCommand())
+		a.explainCommand(), a.bpfCommand(), a.optOutCommand(), a.versionCommand(),
+		a.installCommand(), a.upgradeCommand(), a.uninstallCommand(), a.clustersetCommand(), a.dnsCommand())
 	addDemo(root)
 	finishBuiltins(root)
 	typeErrors(root)

@@ -1,5 +1,5 @@
 // Package chart holds strait's Helm chart and renders it as Helm does, so that `helm install`, `strait
-// install` and the committed manifests cannot differ.
+// install` and the committed manifests cannot differ: a test renders it by Helm's own engine too.
 //
 // Input are values; outputs are Kubernetes objects as YAML. It must not know an API server: what a chart
 // could look up there it does not.
@@ -14,21 +14,15 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"text/template"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	helmchart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/engine"
-	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 )
 
 // all: because the names of helpers begin with an underscore.
 //
 //go:embed all:strait
-var files embed.FS
+var embedded embed.FS
 
 // Namespace is where strait lives.
 const Namespace = "strait-system"
@@ -46,22 +40,12 @@ type Options struct {
 	Values Values
 }
 
-// Read merges values: files first, each over the one before, then settings as in `helm --set`: a.b=c,d=e.
-func Read(documents [][]byte, settings []string) (Values, error) {
-	merged := map[string]any{}
-	for _, d := range documents {
-		var v map[string]any
-		if err := yaml.UnmarshalStrict(d, &v); err != nil {
-			return nil, fmt.Errorf("read values: %w", err)
-		}
-		merged = loader.MergeMaps(merged, v)
+// Merge puts values over others; null takes a value away.
+func Merge(under, over Values) Values {
+	if under == nil {
+		under = Values{}
 	}
-	for _, s := range settings {
-		if err := strvals.ParseInto(s, merged); err != nil {
-			return nil, fmt.Errorf("read --set %s: %w", s, err)
-		}
-	}
-	return merged, nil
+	return merge(under, over)
 }
 
 // Render returns the chart's objects, one document each, in the order of their files.
@@ -71,42 +55,81 @@ func Render(o Options) ([][]byte, error) {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
 	if o.Version != "" {
-		c.Metadata.AppVersion = o.Version
+		c.meta.AppVersion = o.Version
 	}
-	if err := known(c.Values, o.Values, ""); err != nil {
+	if err := known(c.values, o.Values, ""); err != nil {
 		return nil, err
 	}
-	release := common.ReleaseOptions{Name: "strait", Namespace: cmp.Or(o.Namespace, Namespace), Revision: 1, IsInstall: true}
-	values, err := util.ToRenderValues(c, o.Values, release, common.DefaultCapabilities)
-	if err != nil {
-		return nil, fmt.Errorf("merge values: %w", err)
-	}
-	rendered, err := engine.Render(c, values)
-	if err != nil {
-		return nil, fmt.Errorf("render chart: %w", err)
+	data := map[string]any{
+		"Values":  map[string]any(Merge(c.values, o.Values)),
+		"Chart":   c.meta,
+		"Release": map[string]any{"Name": "strait", "Namespace": cmp.Or(o.Namespace, Namespace)},
+		"Files":   c.files,
 	}
 	var out [][]byte
-	for _, name := range names(rendered) {
-		out = append(out, split(rendered[name])...)
+	for _, name := range c.manifests() {
+		var text strings.Builder
+		if err := c.templates.ExecuteTemplate(&text, name, data); err != nil {
+			return nil, fmt.Errorf("render chart: %w", err)
+		}
+		out = append(out, split(text.String())...)
 	}
 	return out, nil
 }
 
-// load makes a chart of the embedded files.
-func load() (*helmchart.Chart, error) {
-	var list []*archive.BufferedFile
-	err := fs.WalkDir(files, "strait", func(name string, d fs.DirEntry, err error) error {
+// metadata is what templates ask of Chart.yaml.
+type metadata struct {
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	AppVersion string `json:"appVersion"`
+}
+
+// parsed is the chart, ready to be rendered.
+type parsed struct {
+	meta      metadata
+	values    map[string]any
+	files     chartFiles
+	templates *template.Template
+}
+
+// load parses the embedded files.
+func load() (*parsed, error) {
+	c := &parsed{files: chartFiles{}, templates: template.New("chart").Option("missingkey=zero")}
+	c.templates.Funcs(functions(c.templates))
+	err := fs.WalkDir(embedded, "strait", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := files.ReadFile(name)
-		list = append(list, &archive.BufferedFile{Name: strings.TrimPrefix(name, "strait/"), Data: data})
+		data, err := embedded.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		switch name = strings.TrimPrefix(name, "strait/"); {
+		case name == "Chart.yaml":
+			err = yaml.Unmarshal(data, &c.meta)
+		case name == "values.yaml":
+			err = yaml.UnmarshalStrict(data, &c.values)
+		case strings.HasPrefix(name, "templates/"):
+			_, err = c.templates.New(name).Parse(string(data))
+		default:
+			c.files[name] = data
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
+	return c, err
+}
+
+// manifests are the names of the templates that make objects, in order.
+func (c *parsed) manifests() (out []string) {
+	for _, t := range c.templates.Templates() {
+		if path.Ext(t.Name()) == ".yaml" {
+			out = append(out, t.Name())
+		}
 	}
-	return loader.LoadFiles(list)
+	slices.SortFunc(out, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
+	return out
 }
 
 // free are the values whose content is not the chart's business.
@@ -137,19 +160,6 @@ func known(have, given map[string]any, at string) error {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return errors.Join(errs...)
-}
-
-// names are those of the manifests, in order.
-func names(rendered map[string]string) (out []string) {
-	for name := range rendered {
-		if path.Ext(name) == ".yaml" {
-			out = append(out, name)
-		}
-	}
-	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-	})
-	return out
 }
 
 // rank puts first what others need.

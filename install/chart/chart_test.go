@@ -49,11 +49,20 @@ func render(t *testing.T, values string) map[string]map[string]any {
 	if err != nil {
 		t.Fatalf("%s: %v", values, err)
 	}
+	return objects(t, docs)
+}
+
+// objects are documents by "Kind/name".
+func objects(t *testing.T, docs [][]byte) map[string]map[string]any {
+	t.Helper()
 	out := map[string]map[string]any{}
 	for _, d := range docs {
 		var o map[string]any
 		if err := yaml.UnmarshalStrict(d, &o); err != nil {
 			t.Fatalf("%v in\n%s", err, d)
+		}
+		if len(o) == 0 {
+			continue
 		}
 		id := fmt.Sprint(o["kind"], "/", o["metadata"].(map[string]any)["name"])
 		if out[id] != nil {

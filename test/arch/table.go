@@ -64,7 +64,9 @@ var Table = []Package{
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
 	// Besides the daemon's word it reads the pinned maps, as the demo does: a daemon may be dead.
-	{Path: "cmd/strait", Imports: []string{"daemon/api", "demo", "datapath/socklb"}, Tests: []string{"datapath"}},
+	{Path: "cmd/strait", Imports: []string{
+		"daemon/api", "demo", "datapath/socklb", "install/bundle", "install/chart", "install/cluster", "install/corefile",
+	}, Tests: []string{"datapath"}},
 
 	// Besides the daemons' word the demo reads the maps that they pinned: a daemon may be dead.
 	{Path: "demo", Imports: []string{
@@ -75,6 +77,7 @@ var Table = []Package{
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
 	// How strait comes into clusters. Nothing of the daemon but its answers.
 	{Path: "install/chart"},
+	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/corefile", Pure: true},
 
@@ -141,9 +144,9 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
 		Why: "manifest decodes Kubernetes objects, kube watches them, object says what they mean, mcs says which ones there should be, " +
-			"writer writes them",
+			"writer writes them; install/cluster reads DaemonSets and pods",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
@@ -153,19 +156,23 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer"},
+		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
 		Tests:  []string{"clustermesh/object"},
-		Why:    "mcs, and the tests of object, write Kubernetes objects, with their metadata",
+		Why:    "goes with k8s.io/api; mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
 		Owners: []string{"clustermesh/object", "daemon"},
 		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
 	},
-	{Path: "k8s.io/client-go", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "kube reads from API servers, writer writes to them"},
-	{Path: "helm.sh/helm/v4", Owners: []string{"install/chart"}},
+	{
+		Path:   "k8s.io/client-go",
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster"},
+		Why:    "kube reads from API servers, writer writes to them, cluster does so for the CLI",
+	},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
+	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",
@@ -204,7 +211,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo", "install/chart"},
+		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
 		Tests:  []string{"clustermesh/kube"},
 		Why:    "an encoding, used wherever YAML is read or written; there is one way to do it",
 	},

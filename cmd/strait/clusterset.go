@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/install/bundle"
+	"strait.io/strait/install/cluster"
+)
+
+func (a *app) clustersetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "clusterset",
+		Short:   "Join clusters, and see how they stand to each other",
+		Long:    "Join clusters into one clusterset, and see how they stand to each other, from outside with a kubeconfig.",
+		Example: "  strait clusterset connect --context c1 --context c2",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.connectCommand(), a.clustersetStatusCommand())
+	return c
+}
+
+func (a *app) connectCommand() *cobra.Command {
+	var t target
+	var contexts []string
+	c := &cobra.Command{
+		Use:   "connect",
+		Short: "Join the clusters of two or more contexts, and wait until they meet",
+		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, restart the daemons that have
+another key, and wait for a handshake in both directions between every two clusters, or say which two have none
+and why. Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were joined
+before stay so, and need no context unless their key changes.`,
+		Example: `  strait clusterset connect --context c1 --context c2
+  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all it is joined to`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts) },
+	}
+	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig's context; at least two")
+	t.flags(c)
+	return c
+}
+
+// members are the clusters of contexts, and what each shows.
+type members struct {
+	clusters []*cluster.Cluster
+	views    []bundle.View
+}
+
+func (a *app) members(ctx context.Context, t target, contexts []string) (m members, err error) {
+	for _, name := range contexts {
+		c, err := t.open(name)
+		if err != nil {
+			return m, err
+		}
+		v, err := c.View(ctx)
+		if err != nil {
+			return m, err
+		}
+		m.clusters, m.views = append(m.clusters, c), append(m.views, v)
+	}
+	return m, nil
+}
+
+func (m members) ids() (ids []string) {
+	for _, v := range m.views {
+		ids = append(ids, v.Cluster.ID)
+	}
+	return ids
+}
+
+func (a *app) connect(ctx context.Context, t target, contexts []string) error {
+	if len(contexts) < 2 {
+		return usageError("connect needs two clusters: --context A --context B")
+	}
+	m, err := a.members(ctx, t, contexts)
+	if err != nil {
+		return err
+	}
+	b, err := bundle.Merge(m.views, freshKey())
+	if err != nil {
+		return fmt.Errorf("cannot join:\n%w", err)
+	}
+	p := a.printer()
+	for i, c := range m.clusters {
+		done, err := c.WriteBundle(ctx, b, m.views[i].Cluster.ID)
+		if err != nil {
+			return err
+		}
+		p.line("%s: cluster %s, %d nodes: Secret %s is %s", c.Context, m.views[i].Cluster.ID, len(m.views[i].Cluster.Nodes), done.Name, done.Did)
+	}
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	for _, c := range m.clusters {
+		if err := c.RollDaemons(ctx, b); err != nil {
+			return err
+		}
+	}
+	for _, c := range m.clusters {
+		if _, err := c.WaitDaemonSet(ctx, cluster.Daemon, func(s string) { p.line("%s: %s", c.Context, s) }); err != nil {
+			return waitOver(err)
+		}
+	}
+	return a.meet(ctx, m, b)
+}
+
+// askEvery is how often the daemons are asked for a handshake.
+const askEvery = 2 * time.Second
+
+// meet waits until every two of the clusters have shaken hands.
+func (a *app) meet(ctx context.Context, m members, b bundle.Bundle) error {
+	p := a.printer()
+	var pairs []cluster.Pair
+	for {
+		var err error
+		if pairs, err = m.pairs(ctx); err == nil && !slices.ContainsFunc(pairs, func(x cluster.Pair) bool { return !x.OK }) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			a.printPairs(pairs)
+			return waitOver(fmt.Errorf("the clusters have not met: %w", context.Cause(ctx)))
+		case <-time.After(askEvery):
+		}
+	}
+	a.printPairs(pairs)
+	p.line("joined: %s; gossip key %s", strings.Join(cluster.Members(b), ", "), b.GossipKey.Fingerprint())
+	p.line("next: strait dns setup --context %s, and so for each; then export a Service: docs/kubernetes.md", m.clusters[0].Context)
+	return nil
+}
+
+func (m members) pairs(ctx context.Context) ([]cluster.Pair, error) {
+	var answers []cluster.Answer
+	var first error
+	for i, c := range m.clusters {
+		got, err := c.Ask(ctx, m.views[i].Cluster.ID)
+		answers = append(answers, got...)
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	pairs := cluster.Pairs(m.ids(), answers)
+	if len(answers) > 0 {
+		first = nil // those that answer are enough, and a pair that nobody speaks for says so
+	}
+	return pairs, first
+}
+
+func (a *app) printPairs(pairs []cluster.Pair) {
+	p := a.printer()
+	for _, x := range pairs {
+		if x.OK {
+			p.line("✓ %s → %s: handshake", x.From, x.To)
+		} else {
+			p.line("✗ %s → %s: %s", x.From, x.To, clean(x.Why))
+		}
+	}
+}
+
+func (a *app) clustersetStatusCommand() *cobra.Command {
+	var t target
+	var contexts []string
+	c := &cobra.Command{
+		Use:               "status",
+		Short:             "Say which clusters are joined and whether they hear each other",
+		Long:              "Say for the clusters of some contexts which others they are joined to, and whether every two of them have shaken hands.",
+		Example:           "  strait clusterset status --context c1 --context c2",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.members(cmd.Context(), t, contexts)
+			if err != nil {
+				return err
+			}
+			for i, v := range m.views {
+				joined := "none yet"
+				if v.Have != nil {
+					joined = strings.Join(cluster.Members(*v.Have), ", ") + "; gossip key " + v.Have.GossipKey.Fingerprint()
+				}
+				a.printer().line("%s: cluster %s; joined: %s", m.clusters[i].Context, v.Cluster.ID, joined)
+			}
+			pairs, err := m.pairs(cmd.Context())
+			a.printPairs(pairs)
+			if err == nil && slices.ContainsFunc(pairs, func(x cluster.Pair) bool { return !x.OK }) {
+				return &exitError{code: exitProblem}
+			}
+			return err
+		},
+	}
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig's context; may be repeated (default: the current one)")
+	t.flags(c)
+	return c
+}

@@ -1,0 +1,116 @@
+package chart_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/install/chart"
+)
+
+// helm renders the chart as helm template does; the result is by "Kind/name".
+func helm(t *testing.T, values chart.Values) map[string]map[string]any {
+	t.Helper()
+	var files []*archive.BufferedFile
+	err := filepath.Walk("strait", func(name string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		files = append(files, &archive.BufferedFile{Name: strings.TrimPrefix(name, "strait/"), Data: data})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := loader.LoadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "strait", Namespace: chart.Namespace, IsInstall: true}
+	all, err := util.ToRenderValues(c, values, release, common.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs [][]byte
+	for name, text := range rendered {
+		if path.Ext(name) == ".yaml" {
+			for doc := range strings.SplitSeq("\n"+text, "\n---") {
+				docs = append(docs, []byte(doc))
+			}
+		}
+	}
+	return objects(t, docs)
+}
+
+// TestHelm: strait install, helm install and the manifests are one thing.
+func TestHelm(t *testing.T) {
+	for _, values := range []string{
+		"{}",
+		"createNamespace: true\ninstallCRDs: false",
+		"cluster: us-east\nmesh: {implementation: userspace, mtu: 1380, port: 51821}",
+		"mesh: {mode: 'off'}\ngossip: {port: 7000}\nlog: {level: debug, format: json}",
+		"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
+		"image: {repository: reg:5000/strait, digest: 'sha256:00'}\nimagePullSecrets: [{name: pull}]",
+		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
+		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
+		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53']}",
+		"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",
+		"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
+		"tolerations: [{key: a, operator: Exists}]\nnodeSelector: {zone: b}\naffinity: {nodeAffinity: {}}\nresources: null",
+		"updateStrategy: {type: OnDelete, rollingUpdate: null}",
+	} {
+		v, err := chart.Read([][]byte{[]byte(values)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs, err := chart.Render(chart.Options{Values: v})
+		if err != nil {
+			t.Fatalf("%s: %v", values, err)
+		}
+		ours, theirs := objects(t, docs), helm(t, v)
+		for name := range theirs {
+			a, _ := yaml.Marshal(ours[name])
+			b, _ := yaml.Marshal(theirs[name])
+			if !bytes.Equal(a, b) {
+				t.Errorf("%s: %s is\n%s\nbut of Helm\n%s", values, name, a, b)
+			}
+		}
+		if len(ours) != len(theirs) {
+			t.Errorf("%s: %d objects, of Helm %d", values, len(ours), len(theirs))
+		}
+	}
+}
+
+// TestSet: --set means what it means to Helm.
+func TestSet(t *testing.T) {
+	for _, s := range []string{"a=b", "a.b.c=1,d=true", "a=null", "a={x,2,false}", "a={}", "a=0123", "a=0", "a=-7", `a\.b=c`, `a=x\,y`,
+		"a=", "a=b=c", "log.level=debug", "a.b=1,a.c=2"} {
+		got, err := chart.Read(nil, []string{s})
+		want, helmErr := strvals.Parse(s)
+		if err != nil || helmErr != nil || fmt.Sprintf("%#v", map[string]any(got)) != fmt.Sprintf("%#v", want) && s != "a=null" && s != "a={}" {
+			t.Errorf("%s: %v %v, of Helm %v %v", s, got, err, want, helmErr)
+		}
+	}
+	for _, s := range []string{"a", "=b", "a[0]=b"} {
+		if v, err := chart.Read(nil, []string{s}); err == nil {
+			t.Errorf("%s: %v, want an error", s, v)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package chart
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Read merges values: documents first, each over the one before, then settings as in `helm --set`:
+// a.b=c,d={e,f}. Commas and dots that belong to a name or value are written \, and \. as there.
+func Read(documents [][]byte, settings []string) (Values, error) {
+	merged := Values{}
+	for _, d := range documents {
+		var v map[string]any
+		if err := yaml.UnmarshalStrict(d, &v); err != nil {
+			return nil, fmt.Errorf("read values: %w", err)
+		}
+		merged = Merge(merged, v)
+	}
+	for _, s := range settings {
+		for _, one := range cutAt(s, ',') {
+			v, err := setting(one)
+			if err != nil {
+				return nil, fmt.Errorf("--set %s: %w", s, err)
+			}
+			merged = Merge(merged, v)
+		}
+	}
+	return merged, nil
+}
+
+// setting makes a tree of one a.b=c.
+func setting(s string) (map[string]any, error) {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return nil, fmt.Errorf("%q: want NAME=VALUE", s)
+	}
+	if strings.ContainsAny(name, "[]") {
+		return nil, fmt.Errorf("%q: one item of a list cannot be set; give the list as {a,b}, or a file with --values", name)
+	}
+	var v any = scalar(value)
+	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
+		list := []any{}
+		for _, item := range cutAt(value[1:len(value)-1], ',') {
+			if item != "" {
+				list = append(list, scalar(item))
+			}
+		}
+		v = list
+	}
+	path := cutAt(name, '.')
+	for i := len(path) - 1; i >= 0; i-- {
+		v = map[string]any{unescape(path[i]): v}
+	}
+	return v.(map[string]any), nil
+}
+
+// scalar reads a value as Helm does: true, false, null and whole numbers are that, all else is text.
+func scalar(s string) any {
+	switch s {
+	case "true", "false":
+		return s == "true"
+	case "null":
+		return nil
+	case "0":
+		return int64(0)
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && !strings.HasPrefix(s, "0") {
+		return n
+	}
+	return unescape(s)
+}
+
+// cutAt cuts at a separator outside braces and without a backslash before it.
+func cutAt(s string, separator byte) (out []string) {
+	depth, begin := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\':
+			i++
+		case s[i] == '{':
+			depth++
+		case s[i] == '}':
+			depth--
+		case s[i] == separator && depth == 0:
+			out = append(out, s[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(out, s[begin:])
+}
+
+// unescape drops the backslash of \x.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

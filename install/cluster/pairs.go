@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strait.io/strait/daemon/api"
+)
+
+// Pair is how two clusters see each other: From's daemons look at To.
+type Pair struct {
+	From, To string
+	// OK is true if a daemon of From has had a handshake with a node of To; without a mesh, if it hears one.
+	OK bool
+	// Why says what is missing and what to look at.
+	Why string
+}
+
+// Pairs judges the daemons' answers for every ordered pair of the clusters.
+func Pairs(ids []string, answers []Answer) []Pair {
+	var out []Pair
+	for _, from := range ids {
+		for _, to := range ids {
+			if from != to {
+				out = append(out, pair(from, to, answers))
+			}
+		}
+	}
+	return out
+}
+
+// pair looks for the best that any daemon of one cluster sees of the other, from nothing to a handshake.
+func pair(from, to string, answers []Answer) Pair {
+	p := Pair{From: from, To: to}
+	asked, known, alive, tunnels := 0, 0, 0, []string{}
+	meshOff := false
+	for _, a := range answers {
+		if a.Cluster != from {
+			continue
+		}
+		asked++
+		meshOff = meshOff || a.MeshOff
+		for _, n := range a.Nodes {
+			if n.Cluster != to {
+				continue
+			}
+			known++
+			if n.Contact == "alive" {
+				alive++
+			}
+			switch {
+			case a.MeshOff && n.Contact == "alive", n.Tunnel != nil && !n.Tunnel.Handshake.IsZero():
+				return Pair{From: from, To: to, OK: true}
+			case n.Tunnel != nil:
+				tunnels = append(tunnels, n.Tunnel.Underlay.String())
+			}
+		}
+	}
+	p.Why = why(from, to, asked, known, alive, tunnels, meshOff) + said(from, to, answers)
+	return p
+}
+
+func why(from, to string, asked, known, alive int, tunnels []string, meshOff bool) string {
+	slices.Sort(tunnels)
+	tunnels = slices.Compact(tunnels)
+	switch {
+	case asked == 0:
+		return fmt.Sprintf("no daemon of %s answers: kubectl -n strait-system get pods", from)
+	case known == 0:
+		return fmt.Sprintf("%s has not heard of %s: no node of it is reached on the gossip port (TCP and UDP 7946): is there a route, does a firewall drop it?", from, to)
+	case alive == 0:
+		return fmt.Sprintf("%s knows %s and does not hear it now: its nodes are not reached on the gossip port (TCP and UDP 7946)", from, to)
+	case meshOff:
+		return "no node is heard"
+	case len(tunnels) == 0:
+		return fmt.Sprintf("gossip stands, and %s has no tunnel to %s: is mesh.mode wireguard in both?", from, to)
+	}
+	return fmt.Sprintf("gossip stands, and no handshake with %s has come about: is the UDP port open in both directions, is there a route?", strings.Join(tunnels, ", "))
+}
+
+// said are the daemons' own problems that name the other cluster or the join.
+func said(from, to string, answers []Answer) string {
+	var out []string
+	for _, a := range answers {
+		for _, p := range a.Problems {
+			if a.Cluster == from && !p.Warning && about(p, to) {
+				out = append(out, p.Object+": "+p.Message)
+			}
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) == 0 {
+		return ""
+	}
+	return "; the daemons say: " + strings.Join(out[:min(len(out), 3)], "; ")
+}
+
+func about(p api.Problem, cluster string) bool {
+	text := p.Object + " " + p.Message
+	return strings.Contains(text, cluster) || strings.Contains(text, "gossip") || strings.Contains(text, "wireguard") || strings.Contains(text, "duplicate")
+}

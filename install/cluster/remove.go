@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Cleanup is the DaemonSet that takes strait's traces from the nodes.
+const Cleanup = "strait-cleanup"
+
+// StartCleanup replaces the daemon by one that takes its traces from every node, with the daemon's own mounts and
+// rights. It reports false where there is no daemon to take the place of.
+func (c *Cluster) StartCleanup(ctx context.Context) (started bool, err error) {
+	sets := c.objects.Resource(daemonSets).Namespace(c.Namespace)
+	daemon, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
+	if apierrors.IsNotFound(err) {
+		_, err := sets.Get(ctx, Cleanup, metav1.GetOptions{}) // of an uninstall that was interrupted
+		return err == nil, ignoreNotFound(err)
+	}
+	if err != nil {
+		return false, fmt.Errorf("context %s: read DaemonSet %s: %w", c.Context, Daemon, err)
+	}
+	clean := cleanupOf(daemon)
+	foreground := metav1.DeletePropagationForeground
+	for _, name := range []string{Daemon, Tunnel} {
+		if err := sets.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground}); ignoreNotFound(err) != nil {
+			return false, fmt.Errorf("context %s: delete DaemonSet %s: %w", c.Context, name, err)
+		}
+	}
+	for _, component := range []string{"daemon", "tunnel"} {
+		if err := c.waitGone(ctx, "app.kubernetes.io/name=strait,app.kubernetes.io/component="+component); err != nil {
+			return false, err
+		}
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(clean)
+	if err != nil {
+		return false, err
+	}
+	if _, err := sets.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: Manager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return false, fmt.Errorf("context %s: make DaemonSet %s: %w", c.Context, Cleanup, err)
+	}
+	return true, nil
+}
+
+// cleanupOf makes the cleanup of the daemon: its pod with another command, without what a daemon needs to serve.
+func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
+	labels := map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": "cleanup", partOf: Daemon}
+	pod := daemon.Spec.Template.Spec.DeepCopy()
+	pod.AutomountServiceAccountToken = new(bool)
+	work := pod.Containers[0]
+	work.Name, work.Env = "cleanup", nil
+	work.StartupProbe, work.LivenessProbe, work.ReadinessProbe = nil, nil, nil
+	work.Command = []string{"/straitd", "cleanup", "--config=/etc/strait/strait.yaml", "--state"}
+	// To remove the folders of state themselves their parents are mounted.
+	gone := []string{"clusterset"}
+	work.VolumeMounts = slices.DeleteFunc(work.VolumeMounts, func(m corev1.VolumeMount) bool { return slices.Contains(gone, m.Name) })
+	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return slices.Contains(gone, v.Name) })
+	for _, name := range []string{"state", "run"} {
+		for i := range pod.Volumes {
+			if v := &pod.Volumes[i]; v.Name == name && v.HostPath != nil {
+				v.HostPath.Path = path.Dir(v.HostPath.Path)
+			}
+		}
+		for i := range work.VolumeMounts {
+			if m := &work.VolumeMounts[i]; m.Name == name {
+				m.MountPath = path.Dir(m.MountPath)
+			}
+		}
+	}
+	hold := *work.DeepCopy()
+	hold.Name, hold.Command = "done", []string{"/straitd", "cleanup", "--hold"}
+	hold.VolumeMounts = nil
+	hold.SecurityContext.Capabilities.Add = nil
+	pod.InitContainers, pod.Containers = []corev1.Container{work}, []corev1.Container{hold}
+	pod.TerminationGracePeriodSeconds = new(int64)
+	return &appsv1.DaemonSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: Cleanup, Namespace: daemon.Namespace, Labels: labels},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: *pod},
+		},
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+var (
+	imports = resource("multicluster.x-k8s.io", "v1beta1", "serviceimports")
+	exports = resource("multicluster.x-k8s.io", "v1beta1", "serviceexports")
+	crds    = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+)
+
+// RemoveWritten deletes what the leader wrote: slices, derived Services, imports; and gives up what it wrote into
+// objects of others.
+func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
+	all := func(*unstructured.Unstructured) bool { return true }
+	var out []Change
+	var errs []error
+	for _, x := range []struct {
+		kind     schema.GroupVersionResource
+		selector string
+	}{
+		{resource("discovery.k8s.io", "v1", "endpointslices"), "endpointslice.kubernetes.io/managed-by=strait.io"},
+		{resource("", "v1", "services"), "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
+		{imports, "app.kubernetes.io/managed-by=strait"},
+	} {
+		changes, err := c.deleteListed(ctx, []schema.GroupVersionResource{x.kind}, x.selector, false, all)
+		out, errs = append(out, changes...), append(errs, err)
+	}
+	return out, errors.Join(append(errs, c.release(ctx, exports, "ServiceExport"), c.release(ctx, imports, "ServiceImport"))...)
+}
+
+// release gives up the fields that the leader has in objects of others, conditions among them: an apply without
+// any takes them away.
+func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource, name string) error {
+	list, err := c.objects.Resource(kind).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("context %s: list %s: %w", c.Context, kind.Resource, err)
+	}
+	var errs []error
+	force := true
+	for _, o := range list.Items {
+		for _, f := range o.GetManagedFields() {
+			if f.Manager != "strait" || f.Operation != metav1.ManagedFieldsOperationApply {
+				continue
+			}
+			empty := fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":%q,"metadata":{"name":%q,"namespace":%q}}`, name, o.GetName(), o.GetNamespace())
+			var subresource []string
+			if f.Subresource != "" {
+				subresource = []string{f.Subresource}
+			}
+			_, err := c.objects.Resource(kind).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, []byte(empty),
+				metav1.PatchOptions{FieldManager: "strait", Force: &force}, subresource...)
+			if ignoreNotFound(err) != nil {
+				errs = append(errs, fmt.Errorf("context %s: release %s %s/%s: %w", c.Context, name, o.GetNamespace(), o.GetName(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveInstalled deletes what install made: the workloads and their rights, the namespace if install made it, and
+// those CRDs that install made and nobody has objects of. What stays is in the changes, with the reason.
+func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
+	all := func(o *unstructured.Unstructured) bool {
+		return o.GetNamespace() == "" || o.GetNamespace() == c.Namespace
+	}
+	out, err := c.deleteListed(ctx, installed, partOf+"="+Daemon, false, all)
+	if err != nil {
+		return out, err
+	}
+	changes, err := c.removeCRDs(ctx)
+	out = append(out, changes...)
+	if err != nil {
+		return out, err
+	}
+	for _, x := range []struct {
+		kind schema.GroupVersionResource
+		name string
+	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {resource("", "v1", "secrets"), SecretName}} {
+		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{})
+		if ignoreNotFound(err) != nil {
+			return out, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)
+		}
+	}
+	changes, err = c.deleteListed(ctx, []schema.GroupVersionResource{resource("", "v1", "namespaces")}, partOf+"="+Daemon, false,
+		func(o *unstructured.Unstructured) bool { return o.GetName() == c.Namespace })
+	return append(out, changes...), err
+}
+
+// removeCRDs keeps what somebody else installed, and what holds objects of people.
+func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
+	list, err := c.objects.Resource(crds).List(ctx, metav1.ListOptions{LabelSelector: partOf + "=" + Daemon})
+	if err != nil {
+		return nil, fmt.Errorf("context %s: list CRDs: %w", c.Context, err)
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+		objects, err := c.objects.Resource(resource(group, "v1beta1", plural)).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return out, fmt.Errorf("context %s: list %s: %w", c.Context, plural, err)
+		}
+		if len(objects.Items) > 0 {
+			kept := change("kept", o)
+			kept.Why = "there are objects of it: kubectl get " + plural + " -A; then delete the CRD yourself"
+			out = append(out, kept)
+			continue
+		}
+		if err := c.objects.Resource(crds).Delete(ctx, o.GetName(), metav1.DeleteOptions{}); ignoreNotFound(err) != nil {
+			return out, fmt.Errorf("context %s: delete CRD %s: %w", c.Context, o.GetName(), err)
+		}
+		out = append(out, change("deleted", o))
+	}
+	return out, nil
+}
+
+// WaitNamespaceGone waits for the namespace to end, with all that is in it.
+func (c *Cluster) WaitNamespaceGone(ctx context.Context) error {
+	ns, err := get[corev1.Namespace](ctx, c, namespaces, "", c.Namespace)
+	if err != nil || ns.DeletionTimestamp == nil {
+		return ignoreNotFound(err)
+	}
+	return poll(ctx, waitEvery, func() (bool, error) {
+		_, err := get[corev1.Namespace](ctx, c, namespaces, "", c.Namespace)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}

@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/install/bundle"
+)
+
+// daemonConfig is what is read of the daemon's configuration.
+type daemonConfig struct {
+	Cluster string
+	Gossip  struct{ Bind string }
+	Mesh    struct{ Mode string }
+}
+
+// config reads the ConfigMap; found is false where strait is not installed.
+func (c *Cluster) config(ctx context.Context) (d daemonConfig, found bool, err error) {
+	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, configName)
+	if apierrors.IsNotFound(err) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, fmt.Errorf("context %s: read ConfigMap %s/%s: %w", c.Context, c.Namespace, configName, err)
+	}
+	if err := yaml.Unmarshal([]byte(m.Data["strait.yaml"]), &d); err != nil {
+		return d, true, fmt.Errorf("context %s: read ConfigMap %s/%s: strait.yaml: %w", c.Context, c.Namespace, configName, err)
+	}
+	return d, true, nil
+}
+
+// ID is the cluster's id: of the configuration, else of its ClusterProperty; empty if there is neither.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	d, _, err := c.config(ctx)
+	if err != nil || d.Cluster != "" {
+		return d.Cluster, err
+	}
+	return c.PropertyID(ctx)
+}
+
+// PropertyID is the value of the ClusterProperty that names the cluster; empty if there is none.
+func (c *Cluster) PropertyID(ctx context.Context) (string, error) {
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		p, err := c.objects.Resource(resource("about.k8s.io", version, "clusterproperties")).Get(ctx, "cluster.clusterset.k8s.io", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("context %s: read ClusterProperty cluster.clusterset.k8s.io: %w", c.Context, err)
+		}
+		id, _, _ := unstructured.NestedString(p.Object, "spec", "value")
+		return id, nil
+	}
+	return "", nil
+}
+
+// View is what the cluster is and which bundle it holds.
+func (c *Cluster) View(ctx context.Context) (bundle.View, error) {
+	v := bundle.View{Context: c.Context}
+	d, found, err := c.config(ctx)
+	if err != nil {
+		return v, err
+	}
+	if !found {
+		return v, fmt.Errorf("context %s: strait is not installed; install it: strait install --context %s --cluster NAME", c.Context, c.Context)
+	}
+	if v.Cluster.ID, err = c.ID(ctx); err != nil {
+		return v, err
+	}
+	if v.Cluster.ID == "" {
+		return v, fmt.Errorf("context %s: the cluster has no id; give it one: strait upgrade --context %s --cluster NAME", c.Context, c.Context)
+	}
+	return v, c.view(ctx, d, &v)
+}
+
+func (c *Cluster) view(ctx context.Context, d daemonConfig, v *bundle.View) error {
+	system, err := get[corev1.Namespace](ctx, c, namespaces, "", metav1.NamespaceSystem)
+	if err != nil {
+		return fmt.Errorf("context %s: read namespace kube-system: %w", c.Context, err)
+	}
+	v.Cluster.UID = string(system.UID)
+	machines, err := list[corev1.Node](ctx, c, nodes, "", "")
+	if err != nil {
+		return fmt.Errorf("context %s: list nodes: %w", c.Context, err)
+	}
+	port := uint16(7946)
+	if bind, err := netip.ParseAddrPort(d.Gossip.Bind); err == nil {
+		port = bind.Port()
+	}
+	for _, n := range machines {
+		v.Cluster.Nodes = append(v.Cluster.Nodes, addresses(&n, port)...)
+		v.Cluster.PodCIDRs = append(v.Cluster.PodCIDRs, podCIDRs(&n)...)
+	}
+	v.Have, err = c.ReadBundle(ctx)
+	return err
+}
+
+func addresses(n *corev1.Node, port uint16) (out []netip.AddrPort) {
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+			out = append(out, netip.AddrPortFrom(ip.Unmap(), port))
+		}
+	}
+	return out
+}
+
+func podCIDRs(n *corev1.Node) (out []netip.Prefix) {
+	list := n.Spec.PodCIDRs
+	if len(list) == 0 && n.Spec.PodCIDR != "" {
+		list = []string{n.Spec.PodCIDR}
+	}
+	for _, s := range list {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// ReadBundle reads the Secret; nil if there is none. A Secret that was made by hand has a key and no bundle.
+func (c *Cluster) ReadBundle(ctx context.Context) (*bundle.Bundle, error) {
+	s, err := get[corev1.Secret](ctx, c, secrets, c.Namespace, SecretName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("context %s: read Secret %s/%s: %w", c.Context, c.Namespace, SecretName, err)
+	}
+	key := bundle.Key(strings.TrimSpace(string(s.Data["gossip.key"])))
+	text, ok := s.Data["bundle.json"]
+	if !ok {
+		if key == "" {
+			return nil, nil
+		}
+		return &bundle.Bundle{Version: bundle.Version, GossipKey: key}, nil
+	}
+	b, err := bundle.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("context %s: Secret %s/%s: bundle.json: %w", c.Context, c.Namespace, SecretName, err)
+	}
+	if key != "" {
+		b.GossipKey = key // what the daemons use
+	}
+	return &b, nil
+}
+
+// WriteBundle writes the Secret that the daemons of cluster own mount, and reports whether it changed.
+func (c *Cluster) WriteBundle(ctx context.Context, b bundle.Bundle, own string) (Change, error) {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": map[string]any{
+			"name": SecretName, "namespace": c.Namespace,
+			"labels": map[string]any{partOf: Daemon, "app.kubernetes.io/name": "strait"},
+		},
+		"data": map[string]any{
+			"gossip.key":  []byte(string(b.GossipKey) + "\n"),
+			"seeds":       b.Seeds(own),
+			"bundle.json": b.Encode(),
+		},
+	}}
+	// Through YAML, which writes bytes as base64.
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		return Change{}, err
+	}
+	done, err := c.Apply(ctx, [][]byte{text}, false)
+	if err != nil {
+		return Change{}, err
+	}
+	return done[0], nil
+}
+
+// HashAnnotation of the daemon's pods is that of the bundle they were started with.
+const HashAnnotation = "strait.io/clusterset-hash"
+
+// RollDaemons restarts the daemons where the bundle holds another key than they were started with.
+func (c *Cluster) RollDaemons(ctx context.Context, b bundle.Bundle) error {
+	return c.annotate(ctx, "daemonsets", "DaemonSet", c.Namespace, Daemon, HashAnnotation, b.Hash())
+}
+
+// Members are the ids of a bundle, sorted.
+func Members(b bundle.Bundle) (ids []string) {
+	for _, c := range b.Clusters {
+		ids = append(ids, c.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// waitEvery is how often a wait looks.
+const waitEvery = time.Second
+
+// WaitDaemonSet waits until every pod of the DaemonSet is of its present template and ready. Say hears how far it
+// is, whenever that changes. The error of a wait that ran out says what is missing.
+func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(string)) (count int, err error) {
+	last := ""
+	err = poll(ctx, waitEvery, func() (bool, error) {
+		ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, name)
+		if err != nil {
+			return false, fmt.Errorf("context %s: read DaemonSet %s: %w", c.Context, name, err)
+		}
+		if count = int(ds.Status.DesiredNumberScheduled); rolledOut(ds) {
+			return true, nil
+		}
+		now := fmt.Sprintf("%d of %d pods of %s are ready and up to date", min(ds.Status.NumberAvailable, ds.Status.UpdatedNumberScheduled), count, name)
+		if why := c.whyNot(ctx, ds); why != "" {
+			now += ": " + why
+		}
+		if now != last {
+			last = now
+			say(now)
+		}
+		return false, nil
+	})
+	if err != nil && errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("context %s: wait for DaemonSet %s/%s: %s: %w", c.Context, c.Namespace, name, cmp.Or(last, "it is not there"), err)
+	}
+	return count, err
+}
+
+func rolledOut(ds *appsv1.DaemonSet) bool {
+	s, updated := ds.Status, ds.Status.UpdatedNumberScheduled
+	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		updated = s.DesiredNumberScheduled // somebody replaces them when it suits
+	}
+	return s.ObservedGeneration >= ds.Generation && updated == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled
+}
+
+// whyNot names the pods that are not ready, with their reasons.
+func (c *Cluster) whyNot(ctx context.Context, ds *appsv1.DaemonSet) string {
+	selector := metav1.FormatLabelSelector(ds.Spec.Selector)
+	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
+	if err != nil {
+		return ""
+	}
+	var why []string
+	for _, p := range found {
+		if reason := notReady(&p); reason != "" {
+			why = append(why, fmt.Sprintf("%s: %s", cmp.Or(p.Spec.NodeName, p.Name), reason))
+		}
+	}
+	slices.Sort(why)
+	if n := len(why); n > 3 {
+		why = append(why[:3], fmt.Sprintf("and %d more", n-3))
+	}
+	return strings.Join(why, "; ")
+}
+
+// notReady says why a pod is not; empty if it is.
+func notReady(p *corev1.Pod) string {
+	if p.DeletionTimestamp != nil {
+		return "it is being stopped"
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing":
+			return strings.TrimSpace(s.State.Waiting.Reason + " " + s.State.Waiting.Message)
+		case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
+			return fmt.Sprintf("%s ended with exit code %d: kubectl -n %s logs %s -c %s", s.Name, s.State.Terminated.ExitCode, p.Namespace, p.Name, s.Name)
+		}
+	}
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
+			return ""
+		}
+		if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse {
+			return "not scheduled: " + cond.Message
+		}
+	}
+	if p.Status.Phase == corev1.PodRunning {
+		return "it runs and is not ready yet"
+	}
+	return string(p.Status.Phase)
+}
+
+// waitGone waits until no pod has the labels.
+func (c *Cluster) waitGone(ctx context.Context, selector string) error {
+	err := poll(ctx, waitEvery, func() (bool, error) {
+		left, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
+		return err == nil && len(left) == 0, err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("context %s: wait for the pods %s to end: %w", c.Context, selector, err)
+	}
+	return nil
+}
