@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,7 @@ func filled() *Source {
 	}
 	for i := range scaleServices {
 		meta := metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("service-", i), UID: "0f8fad5b-d9cb-469f-a165-70867728950e",
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 600)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 600))}},
 			Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(make([]byte, 500))}}
 		ip := fmt.Sprintf("10.96.%d.%d", i>>8, i&255)
 		allServices = append(allServices, &corev1.Service{ObjectMeta: *meta.DeepCopy(), Spec: corev1.ServiceSpec{

@@ -54,6 +54,8 @@ type Source struct {
 	kinds   []kind
 	watches map[string]*watch // by kind name; the set is fixed
 
+	took time.Duration // of Run alone: what the last reading cost
+
 	mu    sync.Mutex
 	known known
 }
@@ -144,7 +146,7 @@ func (s *Source) await(ctx context.Context) {
 			if first.IsZero() {
 				first = now
 			}
-			timer.Reset(max(0, min(quiet, patience-now.Sub(first))))
+			timer.Reset(max(s.took, min(quiet, patience-now.Sub(first)))) // never more than half of the time
 		}
 	}
 }
@@ -162,6 +164,7 @@ func (s *Source) read() {
 	if news = news || synced != old.synced; news {
 		next = s.gather(synced)
 	}
+	s.took = time.Since(start)
 	next.trouble = problems(states, s.silence(), start)
 	if !news && slices.Equal(next.trouble, old.trouble) {
 		return
