@@ -29,7 +29,7 @@ type Client struct {
 	mcs       mcs.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
-	discovery discovery.DiscoveryInterface
+	discovery *discovery.DiscoveryClient
 }
 
 // Connect reads the kubeconfig, or where the path is empty the account of the pod that it runs in. It opens
@@ -75,7 +75,9 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return c, fmt.Errorf("make API client: %w", err)
 	}
-	c.discovery = c.core.Discovery()
+	if c.discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
+		return c, fmt.Errorf("make API client: %w", err)
+	}
 	return c, nil
 }
 

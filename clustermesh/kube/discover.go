@@ -60,7 +60,7 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 // servedVersion asks for the best version of a kind that the API server serves.
 func (s *Source) servedVersion(ctx context.Context, k kind) (schema.GroupVersionResource, bool, error) {
 	for _, v := range k.versions {
-		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersion(v.GroupVersion().String())
+		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersionWithContext(ctx, v.GroupVersion().String())
 		if apierrors.IsNotFound(err) {
 			continue
 		}
