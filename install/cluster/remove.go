@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,10 +64,12 @@ func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
 	work.Name, work.Env = "cleanup", nil
 	work.StartupProbe, work.LivenessProbe, work.ReadinessProbe = nil, nil, nil
 	work.Command = []string{"/straitd", "cleanup", "--config=/etc/strait/strait.yaml", "--state"}
+	for _, v := range pod.Volumes {
+		if v.Projected != nil { // the configuration is needed, the key is not
+			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool { return p.Secret != nil })
+		}
+	}
 	// To remove the folders of state themselves their parents are mounted.
-	gone := []string{"clusterset"}
-	work.VolumeMounts = slices.DeleteFunc(work.VolumeMounts, func(m corev1.VolumeMount) bool { return slices.Contains(gone, m.Name) })
-	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return slices.Contains(gone, v.Name) })
 	for _, name := range []string{"state", "run"} {
 		for i := range pod.Volumes {
 			if v := &pod.Volumes[i]; v.Name == name && v.HostPath != nil {
@@ -108,11 +111,22 @@ var (
 	crds    = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 )
 
+// policyLag is how long the API server may go on with an admission policy that was deleted.
+const policyLag = 15 * time.Second
+
 // RemoveWritten deletes what the leader wrote: slices, derived Services, imports; and gives up what it wrote into
 // objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
-	var out []Change
+	// First the policy that lets only strait touch these. The API server notices a moment later.
+	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, all)
+	if err != nil {
+		return out, err
+	}
+	patience := time.Duration(0)
+	if len(out) > 0 {
+		patience = policyLag
+	}
 	var errs []error
 	for _, x := range []struct {
 		kind     schema.GroupVersionResource
@@ -122,8 +136,17 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		{resource("", "v1", "services"), "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
 		{imports, "app.kubernetes.io/managed-by=strait"},
 	} {
-		changes, err := c.deleteListed(ctx, []schema.GroupVersionResource{x.kind}, x.selector, false, all)
-		out, errs = append(out, changes...), append(errs, err)
+		deadline := time.Now().Add(patience)
+		err := poll(ctx, waitEvery, func() (bool, error) {
+			changes, err := c.deleteListed(ctx, []schema.GroupVersionResource{x.kind}, x.selector, false, all)
+			out = append(out, changes...)
+			refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+			if refused && time.Now().Before(deadline) {
+				return false, nil
+			}
+			return true, err
+		})
+		errs = append(errs, err)
 	}
 	return out, errors.Join(append(errs, c.release(ctx, exports, "ServiceExport"), c.release(ctx, imports, "ServiceImport"))...)
 }

@@ -173,6 +173,7 @@ var Dependencies = []Dependency{
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
+	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{Path: "sigs.k8s.io/json", Owners: []string{"daemon"}},
 	{
 		Path:   "github.com/spf13/cobra",

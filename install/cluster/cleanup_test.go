@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestCleanup: the cleanup has the daemon's mounts and rights, and nothing that serves.
+func TestCleanup(t *testing.T) {
+	const daemon = `
+metadata: {namespace: strait-system, name: strait}
+spec:
+  template:
+    spec:
+      hostPID: true
+      containers:
+      - name: straitd
+        image: strait:1
+        livenessProbe: {httpGet: {port: 9964}}
+        securityContext: {capabilities: {drop: [ALL], add: [BPF]}}
+        volumeMounts:
+        - {name: state, mountPath: /var/lib/strait}
+        - {name: bpffs, mountPath: /sys/fs/bpf}
+      volumes:
+      - {name: config, projected: {sources: [{configMap: {name: strait}}, {secret: {name: strait-clusterset}}]}}
+      - {name: state, hostPath: {path: /var/lib/strait}}
+      - {name: bpffs, hostPath: {path: /sys/fs/bpf}}`
+	var ds appsv1.DaemonSet
+	if err := yaml.UnmarshalStrict([]byte(daemon), &ds); err != nil {
+		t.Fatal(err)
+	}
+	spec := cleanupOf(&ds).Spec.Template.Spec
+	work, hold := spec.InitContainers[0], spec.Containers[0]
+	if work.Image != "strait:1" || work.LivenessProbe != nil || !strings.Contains(strings.Join(work.Command, " "), "cleanup") ||
+		len(work.SecurityContext.Capabilities.Add) != 1 || !spec.HostPID {
+		t.Errorf("work %+v", work)
+	}
+	if len(hold.SecurityContext.Capabilities.Add) != 0 || len(hold.VolumeMounts) != 0 {
+		t.Errorf("what holds the pod has rights: %+v", hold)
+	}
+	if len(spec.Volumes[0].Projected.Sources) != 1 || spec.Volumes[1].HostPath.Path != "/var/lib" || work.VolumeMounts[0].MountPath != "/var/lib" ||
+		work.VolumeMounts[1].MountPath != "/sys/fs/bpf" {
+		t.Errorf("mounts %+v of %+v", work.VolumeMounts, spec.Volumes)
+	}
+	if own := ds.Spec.Template.Spec.Volumes; own[1].HostPath.Path != "/var/lib/strait" || len(own[0].Projected.Sources) != 2 {
+		t.Error("the daemon's own was changed")
+	}
+}
+
+func TestKnowsMulticluster(t *testing.T) {
+	for image, want := range map[string][2]bool{
+		"registry.k8s.io/coredns/coredns:v1.12.2": {true, true},
+		"registry.k8s.io/coredns/coredns:v1.12.1": {false, true},
+		"rancher/mirrored-coredns-coredns:1.13.0": {true, true},
+		"reg:5000/coredns:v1.9.3-eks@sha256:00":   {false, true},
+		"reg:5000/coredns:v2.0.0":                 {true, true},
+		"reg:5000/coredns@sha256:0123":            {false, false},
+		"coredns:latest":                          {false, false},
+		"coredns:v99999999999999999999999999.0.0": {false, false},
+	} {
+		if yes, known := KnowsMulticluster(image); yes != want[0] || known != want[1] {
+			t.Errorf("%s: %v %v", image, yes, known)
+		}
+	}
+}
