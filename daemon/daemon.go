@@ -199,6 +199,9 @@ func (d *Daemon) apply(ctx context.Context) error {
 		m.applied = time.Now()
 	}
 	d.store(m)
+	if d.kube != nil && sourced && synced && d.gossip.Leader() {
+		d.writeObjects(local, m)
+	}
 	d.metrics.Observe("plan", time.Since(start), err)
 	return err
 }

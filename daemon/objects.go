@@ -7,6 +7,14 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
+// writeObjects tells the writer what the cluster's objects should be. The caller leads its cluster.
+func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
+	k := d.config.Source.Kubernetes
+	d.kube.writer.Submit(mcsView(mcs.Config{
+		ImportSlices: mcs.SliceMode(k.ImportSlices), ClusterSetIPs: mcs.IPMode(k.ClusterSetIPs), Barred: d.config.barred(),
+	}, d.self().Cluster, local, m.state, m.result))
+}
+
 // mcsView is what the leader of a cluster wants to be seen in its API server, from what its source says, from what all
 // clusters published and from the plan made of it. Only to be made when the source was read and the gossip is
 // synced: before that, what is missing is merely unknown.

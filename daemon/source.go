@@ -6,6 +6,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
 )
 
@@ -34,13 +35,26 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	}
 	node := clustermesh.NodeName(c.Node)
 	s := kube.New(kube.Config{Client: client, Node: node, BarredPatterns: k.BarredNamespaces, Log: log})
-	l := kube.NewLeader(kube.LeaderConfig{Client: client, Namespace: k.Namespace, Node: node, Log: log.With("part", "leader")})
-	return s, &kubernetes{source: s, leader: l, host: client.Host}, nil
+	out := &kubernetes{source: s, host: client.Host}
+	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
+	if err != nil {
+		return nil, nil, err
+	}
+	out.leader = kube.NewLeader(kube.LeaderConfig{
+		Client: client, Namespace: k.Namespace, Node: node, Term: out.writer.Run, Log: log.With("part", "leader"),
+	})
+	return s, out, nil
 }
 
 // kubernetes is what the daemon has besides a source where there is an API server.
 type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
+	writer *writer.Writer // works while the leader leads
 	host   string
+}
+
+func (k *kubernetes) leads() bool {
+	is, _ := k.leader.Leader()
+	return is
 }

@@ -34,6 +34,9 @@ func (d *Daemon) View() *api.View {
 		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: held.datapath,
 	}
 	problems := slices.Concat(m.problems, d.gossip.Problems(), held.problems)
+	if d.kube != nil {
+		problems = append(problems, d.kube.writer.Problems()...)
+	}
 	if len(d.config.DNS.Listen) > 0 {
 		problems = append(problems, d.dns.Problems()...)
 	}
@@ -100,6 +103,17 @@ func (v viewer) services() (out []api.Service) {
 			s.Exporters = append(s.Exporters, string(c))
 		}
 		for _, f := range i.Frontends {
+			in, ok := kernel[f.Addr]
+			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
+		}
+		out = append(out, s)
+	}
+	for _, g := range v.result.Globals {
+		s := api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}
+		for _, c := range g.Sharers {
+			s.Exporters = append(s.Exporters, string(c))
+		}
+		for _, f := range g.Frontends {
 			in, ok := kernel[f.Addr]
 			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
 		}

@@ -34,6 +34,8 @@ type LeaderConfig struct {
 	// Namespace holds the Lease.
 	Namespace string
 	Node      clustermesh.NodeName
+	// Term, if not nil, is called for each term of leadership, one at a time: it works until its context is done.
+	Term func(context.Context) error
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -44,6 +46,8 @@ type Leader struct {
 	cfg     LeaderConfig
 	log     *slog.Logger
 	changed chan struct{}
+	terms   sync.WaitGroup
+	term    sync.Mutex // held while cfg.Term runs
 
 	mu      sync.Mutex
 	is      bool
@@ -113,6 +117,7 @@ func (l *Leader) Run(ctx context.Context) error {
 		}
 		elector.Run(ctx)
 	}
+	l.terms.Wait()
 	return nil
 }
 
@@ -125,7 +130,19 @@ func (l *Leader) lead(ctx context.Context) {
 	}
 	l.is, l.since = true, max(l.since+1, uint64(time.Now().UnixMilli()))
 	l.log.Info("this node leads the cluster", "lease", l.cfg.Namespace+"/"+LeaseName)
+	if l.cfg.Term != nil {
+		l.terms.Go(func() { l.work(ctx) })
+	}
 	poke(l.changed)
+}
+
+// work runs one term's work. That of the term before may still be ending.
+func (l *Leader) work(ctx context.Context) {
+	l.term.Lock()
+	defer l.term.Unlock()
+	if err := l.cfg.Term(ctx); err != nil && ctx.Err() == nil {
+		l.log.Error("work of the leader", "error", err)
+	}
 }
 
 // stop ends a term, if there is one. The term's ctx has ended before.
