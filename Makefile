@@ -27,6 +27,19 @@ build: check-go ## build bin/straitd and bin/strait
 	@mkdir -p bin
 	$(GOBUILD) -o bin/ ./cmd/straitd ./cmd/strait
 
+# Of the container image. Its programs are static, so that it needs nothing else in it.
+IMAGE_NAME ?= localhost/strait:$(VERSION)
+GOARCHES   ?= $(shell go env GOARCH)
+
+.PHONY: image
+image: check-go ## bin/strait-image-ARCH.tar, a container image without Docker; GOARCHES="amd64 arm64", IMAGE_NAME=
+	@for arch in $(GOARCHES); do \
+	  mkdir -p bin/image/$$arch; \
+	  GOARCH=$$arch $(GOBUILD) -o bin/image/$$arch/ ./cmd/straitd ./cmd/strait; \
+	  go run -buildvcs=false ./install/image -arch $$arch -name '$(IMAGE_NAME)' -root bin/image/$$arch -entrypoint /straitd -o bin/strait-image-$$arch.tar; \
+	  echo "bin/strait-image-$$arch.tar holds $(IMAGE_NAME)"; \
+	done
+
 .PHONY: demo
 demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves them up
 	bin/strait demo $(ARGS)
