@@ -99,9 +99,10 @@ CLUSTERS      ?= 2
 NODES         ?= 2
 
 .PHONY: kube-lab
-kube-lab: check-go ## real Kubernetes clusters on this machine, as root; CLUSTERS=3 NODES=2; the first time builds them, 15 minutes
+kube-lab: build image ## real Kubernetes clusters on this machine, joined by strait, as root; CLUSTERS=3 NODES=2; the first time builds them, 15 minutes
 	@test/setup.sh $(KUBE_PACKAGES)
-	@$(KUBE_LAB) up -clusters $(CLUSTERS) -nodes $(NODES) $(ARGS)
+	@$(KUBE_LAB) up -clusters $(CLUSTERS) -nodes $(NODES) -strait bin/strait \
+	  -image bin/strait-image-$(shell go env GOARCH).tar -name '$(IMAGE_NAME)' $(ARGS)
 
 .PHONY: kube-lab-import
 kube-lab-import: check-go ## load an image on all nodes of the lab: IMAGE=file.tar

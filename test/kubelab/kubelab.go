@@ -3,7 +3,7 @@
 //
 // Input is Options and the programs of package programs; output are clusters, reached by a kubeconfig whose
 // addresses are on this machine's loopback, and at the end a machine as it was. Nothing is made in the root
-// network namespace but those listeners. It must not know strait: what is installed is the caller's business.
+// network namespace but those listeners. Of strait it knows only how a user installs it.
 package kubelab
 
 import (

@@ -18,7 +18,7 @@ import (
 	"strait.io/strait/test/kubelab/programs"
 )
 
-const usage = `usage: run [-dir .lab] up [-clusters 2] [-nodes 2] [-without-pod-cidrs c2]
+const usage = `usage: run [-dir .lab] up [-clusters 2] [-nodes 2] [-without-pod-cidrs c2] [-strait CLI -image FILE -name REFERENCE]
        run [-dir .lab] import FILE.tar
        run [-dir .lab] node-down NODE | node-up NODE
        run [-dir .lab] down
@@ -86,6 +86,10 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	o := kubelab.Options{Dir: dir, Log: log}
 	flags.IntVar(&o.Clusters, "clusters", 2, "")
 	flags.IntVar(&o.Nodes, "nodes", 2, "nodes per cluster; 0 is API servers only")
+	var s kubelab.Strait
+	flags.StringVar(&s.CLI, "strait", "", "strait's CLI, to install it with; empty installs nothing")
+	flags.StringVar(&s.ImageFile, "image", "", "file of strait's image")
+	flags.StringVar(&s.Image, "name", "", "the image's reference")
 	without := flags.String("without-pod-cidrs", "", "clusters, separated by commas, whose nodes have no podCIDRs")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -109,6 +113,11 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	l, err := kubelab.Up(ctx, o)
 	if err != nil {
 		return err
+	}
+	if s.CLI != "" {
+		if err := l.InstallStrait(ctx, s); err != nil {
+			return fmt.Errorf("the clusters are up, strait is not: %w", err)
+		}
 	}
 	fmt.Printf("%d clusters are up after %.1f s. In this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
 		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), filepath.Join(l.Dir, "bin"))

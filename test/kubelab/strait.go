@@ -1,0 +1,61 @@
+package kubelab
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Strait is what to install: the CLI, an image file and the reference in it.
+type Strait struct {
+	CLI, ImageFile, Image string
+	// Args are further arguments of strait install.
+	Args []string
+}
+
+// InstallStrait does what a user does: loads the image on all nodes, installs strait in each cluster, whose name is
+// its id, joins the clusters and teaches their DNS. It returns when handshakes are seen both ways.
+func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
+	if err := l.Import(ctx, s.ImageFile); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, c := range l.Topology.Clusters {
+		g.Go(func() error {
+			args := append([]string{"install", "--cluster", c.Name, "--image", s.Image}, Settings...)
+			return l.strait(gctx, s, c.Name, append(args, s.Args...)...)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	connect := []string{"clusterset", "connect", "--kubeconfig", l.Kubeconfig()}
+	for _, c := range l.Topology.Clusters {
+		connect = append(connect, "--context", c.Name)
+	}
+	if _, err := run(ctx, nil, append([]string{s.CLI}, connect...)...); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	for _, c := range l.Topology.Clusters {
+		if err := l.strait(ctx, s, c.Name, "dns", "setup"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settings are those of strait that nodes like the lab's need: no WireGuard in this kernel, a cgroup of each
+// node's own, and no capability to lift limits.
+var Settings = []string{
+	"--set", "mesh.implementation=userspace", "--set", "bpf.liftMemoryLimit=false",
+	"--set", "cgroup.hostPath=" + NodeCgroup, "--set", "cgroup.path=" + NodeCgroup, "--set", "cgroup.allowVirtualRoot=true",
+}
+
+func (l *Lab) strait(ctx context.Context, s Strait, cluster string, args ...string) error {
+	args = append(append([]string{s.CLI}, args...), "--kubeconfig", l.Kubeconfig(), "--context", cluster)
+	if _, err := run(ctx, nil, args...); err != nil {
+		return fmt.Errorf("%s: %w", cluster, err)
+	}
+	return nil
+}
