@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"strait.io/strait/internal/l4"
@@ -36,22 +37,33 @@ type bench struct {
 	result *result
 }
 
-// phases run in this order: kube-proxy's rules come last, since every packet of the machine passes the code
-// of netfilter from the moment that they are loaded anywhere.
-var phases = []struct {
+// phase is a part of the bench that can be run alone.
+type phase struct {
 	name string
 	run  func(*bench) error
-}{
+}
+
+// phases run in this order: kube-proxy's rules come last, since every packet of the machine passes the code
+// of netfilter from the moment that they are loaded anywhere.
+var phases = []phase{
 	{"memory", measureMemory},
 	{"load", measureLoad},
 	{"connect", measureConnect},
 	{"udp", measureUDP},
 	{"stream", measureStream},
 	{"hooks", measureHooks},
-	{"torn reads", measureTorn},
+	{"torn", measureTorn},
 	{"churn", measureChurn},
 	{"restart", measureRestart},
 	{"kube-proxy", measureProxy},
+}
+
+func phaseNames() string {
+	var names []string
+	for _, p := range phases {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ",")
 }
 
 // measure is the inner process.
@@ -68,8 +80,12 @@ func measure() error {
 	// let the kernel share out the real ones.
 	runtime.GOMAXPROCS(16)
 	start := time.Now()
-	b := &bench{place: p, size: optionsFromEnv().sizes(), result: &result{Machine: thisMachine(), Metrics: map[string]summary{}}}
+	o := optionsFromEnv()
+	b := &bench{place: p, size: o.sizes(), result: &result{Machine: thisMachine(), Metrics: map[string]summary{}}}
 	for _, phase := range phases {
+		if !o.wants(phase.name) {
+			continue
+		}
 		at := time.Now()
 		if err := phase.run(b); err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"strait.io/strait/datapath/socklb"
@@ -13,10 +16,32 @@ type options struct {
 	Quick bool
 	// JSON is where the metrics go; Doc is the page that holds the table between two marks.
 	JSON, Doc string
+	// Phases are those that are run; all if none are named.
+	Phases []string
 }
 
 func optionsFromEnv() options {
-	return options{Quick: os.Getenv("BENCH_QUICK") == "1", JSON: os.Getenv("BENCH_JSON"), Doc: os.Getenv("BENCH_DOC")}
+	return options{
+		Quick: os.Getenv("BENCH_QUICK") == "1", JSON: os.Getenv("BENCH_JSON"), Doc: os.Getenv("BENCH_DOC"),
+		Phases: strings.FieldsFunc(os.Getenv("BENCH_PHASES"), func(r rune) bool { return r == ',' }),
+	}
+}
+
+// check finds what cannot be done, before anything is measured.
+func (o options) check() error {
+	if o.Doc != "" && len(o.Phases) > 0 {
+		return fmt.Errorf("BENCH_DOC needs every phase: leave BENCH_PHASES out")
+	}
+	for _, name := range o.Phases {
+		if !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
+			return fmt.Errorf("BENCH_PHASES: there is no phase %q: name some of %s", name, phaseNames())
+		}
+	}
+	return nil
+}
+
+func (o options) wants(phase string) bool {
+	return len(o.Phases) == 0 || slices.Contains(o.Phases, phase)
 }
 
 // sizes say how much is measured.

@@ -32,6 +32,9 @@ func outer(ctx context.Context, o options) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root, to load eBPF and make namespaces: run `sudo make bench`")
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	if _, err := exec.LookPath("nft"); err != nil {
 		return errors.New("needs nft, to load kube-proxy's rules: apt-get install nftables")
 	}

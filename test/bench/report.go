@@ -98,7 +98,10 @@ func (r result) write(w io.Writer) error {
 	named := map[string]bool{}
 	for _, g := range goals {
 		named[g.metric] = true
-		s := r.Metrics[g.metric]
+		s, ok := r.Metrics[g.metric]
+		if !ok {
+			continue
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.metric, figure(s.Median), s.spread(), g.verdict(s.Median), g.what)
 	}
 	fmt.Fprintf(&b, "\nBesides:\n\n| metric | value | middle half of the rounds (number) |\n|---|---|---|\n")
@@ -152,7 +155,7 @@ func publish(o options, path string) error {
 		return err
 	}
 	errs := []error{writeJSON(o.JSON, r), writeDoc(o.Doc, table.String())}
-	if lack := r.missing(); len(lack) > 0 {
+	if lack := r.missing(); len(lack) > 0 && len(o.Phases) == 0 {
 		errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(lack, ", ")))
 	}
 	return errors.Join(errs...)
