@@ -23,6 +23,17 @@
 /* Depths of the cgroup tree at which a cgroup may opt out. */
 #define MAX_LEVELS 32
 
+/* The hash of struct optout_sieve: the top bits of id × OPTOUT_HASH. */
+#define OPTOUT_HASH 0x9e3779b97f4a7c15ULL
+#define OPTOUT_HASH_BITS 12
+
+/* Homes of records may be taken. Not while programs of another layout take them by other rules. */
+volatile const __u8 may_claim = 1;
+
+/* The upper bits of struct record's cookie count claims. */
+#define CLAIM_BITS 16
+#define CLAIM (1ULL << (64 - CLAIM_BITS))
+
 #define NS_PER_SECOND 1000000000LL
 
 #define ECONNREFUSED 111

@@ -5,6 +5,7 @@
 
 #include "maps.h"
 
+/* The last thing that a hook does: nothing waits for these lines of memory, which often are cold. */
 static __always_inline void count_connect(__u32 index, __u32 number)
 {
 	struct frontend_counter *f = bpf_map_lookup_elem(&frontend_counters, &index);

@@ -110,12 +110,12 @@ struct {
 	__type(value, struct optout);
 } optouts SEC(".maps");
 
-/* [0]: bit n is set if `optouts` holds a cgroup of depth n. Written and read as the above. */
+/* [0]: what tells most cgroups apart from those in `optouts`. Written and read as the above. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct optout_sieve);
 } optout_levels SEC(".maps");
 
 #endif

@@ -5,23 +5,30 @@
 
 #include "maps.h"
 
-/* One load while nobody has opted out; else one helper call and lookup per depth that occurs. */
+static __always_inline _Bool may_hold(const struct optout_sieve *s, __u64 cgroup)
+{
+	__u32 bit = cgroup * OPTOUT_HASH >> (64 - OPTOUT_HASH_BITS);
+
+	return *(const volatile __u64 *)&s->bits[bit / 64] >> (bit % 64) & 1;
+}
+
+/* One load while nobody has opted out; else a helper call and a load per depth that occurs. */
 static __always_inline _Bool opted_out(void)
 {
 	__u32 zero = 0;
-	__u64 *levels = bpf_map_lookup_elem(&optout_levels, &zero);
+	struct optout_sieve *s = bpf_map_lookup_elem(&optout_levels, &zero);
 	__u64 left;
 
-	if (!levels)
+	if (!s)
 		return 0;
-	left = *(volatile __u64 *)levels;
+	left = *(volatile __u64 *)&s->levels;
 	for (int level = 0; level < MAX_LEVELS && left; level++, left >>= 1) {
 		__u64 id;
 
 		if (!(left & 1))
 			continue;
 		id = bpf_get_current_ancestor_cgroup_id(level);
-		if (id && bpf_map_lookup_elem(&optouts, &id))
+		if (id && may_hold(s, id) && bpf_map_lookup_elem(&optouts, &id))
 			return 1;
 	}
 	return 0;

@@ -33,25 +33,28 @@ static __always_inline _Bool is_wanted(const struct flow *f, struct want w)
 	return 1;
 }
 
-static __always_inline struct flow flow_of(const struct service_key *frontend,
-					   const struct backend *b, __u32 slot, __u8 connected)
-{
-	struct flow f = {
-		.frontend_port = frontend->port,
-		.backend_port = b->port,
-		.proto = frontend->proto,
-		.connected = connected,
-		.slot = slot,
-	};
+/* What is to be remembered: the backend of a frontend that a socket got. */
+struct choice {
+	const struct service_key *frontend;
+	const struct backend *backend;
+	__u32 slot;
+	__u8 connected;
+};
 
-	addr_copy(f.frontend, frontend->addr);
-	addr_copy(f.backend, b->addr);
-	return f;
+static __always_inline void write_flow(struct flow *f, struct choice c)
+{
+	addr_copy(f->frontend, c.frontend->addr);
+	addr_copy(f->backend, c.backend->addr);
+	f->frontend_port = c.frontend->port;
+	f->backend_port = c.backend->port;
+	f->proto = c.frontend->proto;
+	f->connected = c.connected;
+	f->slot = c.slot;
 }
 
-static __always_inline _Bool same_backend(const struct flow *a, const struct flow *b)
+static __always_inline _Bool leads_to(const struct flow *f, const struct backend *b)
 {
-	return !compare(a->backend, a->backend_port, b->backend, b->backend_port);
+	return !compare(f->backend, f->backend_port, b->addr, b->port);
 }
 
 static __always_inline struct record *home_of(__u64 cookie)
@@ -79,60 +82,72 @@ static __always_inline struct flow *find_more(const struct record *home, __u64 c
 	return 0;
 }
 
+/* Volatile: others change it at any time, and clang must not remember it. */
+static __always_inline __u64 owner_of(const struct record *home)
+{
+	return *(const volatile __u64 *)&home->cookie;
+}
+
+static __always_inline _Bool owns(const struct record *home, __u64 cookie)
+{
+	return !((owner_of(home) ^ cookie) << CLAIM_BITS);
+}
+
 static __always_inline struct flow *find(struct record *home, __u64 cookie, struct want w)
 {
-	if (home->cookie == cookie && is_wanted(&home->flow, w))
+	if (owns(home, cookie) && is_wanted(&home->flow, w))
 		return &home->flow;
 	return find_more(home, cookie, w);
 }
 
-/* Writes the flow at home if the home is free or the socket's own. */
-static __always_inline _Bool settle(struct record *home, __u64 cookie, const struct flow *f)
+/* A number that was another at the socket's last connect(). Additions may get lost: nobody counts. */
+static __always_inline __u32 next_turn(struct record *home)
 {
-	_Bool mine;
+	volatile __u32 *turn = &home->flow.turn;
 
-	bpf_spin_lock(&home->lock);
-	mine = !home->cookie || home->cookie == cookie;
-	if (mine) {
-		home->cookie = cookie;
-		home->flow = *f;
-	}
-	bpf_spin_unlock(&home->lock);
-	return mine;
+	return ++*turn;
 }
 
-static __always_inline void spill(struct record *home, __u64 cookie, const struct flow *f)
+/* Takes the home if it is free: see struct record. */
+static __always_inline _Bool claim(struct record *home)
+{
+	if (!may_claim || owner_of(home))
+		return 0;
+	__sync_fetch_and_add(&home->cookie, CLAIM);
+	if (owner_of(home) == CLAIM)
+		return 1;
+	__sync_fetch_and_add(&home->cookie, -CLAIM);
+	return 0;
+}
+
+static __always_inline void spill(struct record *home, __u64 cookie, struct choice c)
 {
 	struct more_key key = {.cookie = cookie};
+	struct flow f = {};
 
+	write_flow(&f, c);
 	for (int n = 0; n < MAX_MORE; n++) {
 		key.n = n;
 		if (bpf_map_lookup_elem(&sockets_more, &key))
 			continue;
-		if (!bpf_map_update_elem(&sockets_more, &key, f, BPF_NOEXIST))
+		if (!bpf_map_update_elem(&sockets_more, &key, &f, BPF_NOEXIST))
 			__sync_fetch_and_add(&home->spilled, 1);
 		return;
 	}
 }
 
-/* Writes the flow over the wanted one, else where there is room; with no room it is not kept. */
-static __always_inline void remember(struct record *home, __u64 cookie, const struct flow *f,
-				     struct want w)
+/* Writes the choice over what was had, else where there is room; with no room it is not kept. */
+static __always_inline void remember(struct record *home, __u64 cookie, struct flow *had,
+				     struct choice c)
 {
-	struct flow *more;
-
-	if (home->cookie == cookie && is_wanted(&home->flow, w)) {
-		settle(home, cookie, f);
-		return;
+	if (had) {
+		write_flow(had, c);
+	} else if (claim(home)) {
+		write_flow(&home->flow, c);
+		__sync_fetch_and_add(&home->cookie, cookie - CLAIM);
+	} else {
+		spill(home, cookie, c);
 	}
-	more = find_more(home, cookie, w);
-	if (more) {
-		*more = *f;
-		return;
-	}
-	if (!home->cookie && settle(home, cookie, f))
-		return;
-	spill(home, cookie, f);
 }
 
 /* The socket is gone: so are its records. */
@@ -140,8 +155,8 @@ static __always_inline void forget(struct record *home, __u64 cookie)
 {
 	struct more_key key = {.cookie = cookie};
 
-	if (home->cookie == cookie)
-		*(volatile __u64 *)&home->cookie = 0;
+	if (owns(home, cookie))
+		__sync_fetch_and_add(&home->cookie, -cookie);
 	if (!home->spilled)
 		return;
 	for (int n = 0; n < MAX_MORE; n++) {

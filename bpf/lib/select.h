@@ -50,11 +50,11 @@ static __always_inline struct backend *choose(struct snapshot s, __u32 random, _
 	return b;
 }
 
-/* Spreads (socket, frontend) evenly over 32 bits (the finaliser of MurmurHash3). */
-static __always_inline __u32 mix(__u64 cookie, const struct service_key *frontend)
+/* Spreads (a cookie, turn, frontend) evenly over 32 bits (the finaliser of MurmurHash3). */
+static __always_inline __u32 mix(__u64 cookie, __u32 turn, const struct service_key *frontend)
 {
 	const __u32 *w = (const __u32 *)frontend->addr;
-	__u64 h = cookie * 0x9e3779b97f4a7c15ULL;
+	__u64 h = (cookie + ((__u64)turn << 40)) * 0x9e3779b97f4a7c15ULL;
 
 	h ^= ((__u64)(w[0] ^ w[2]) << 32 | (w[1] ^ w[3])) + ((__u64)frontend->port << 17);
 	h ^= h >> 33;

@@ -9,6 +9,9 @@
 #include <linux/bpf.h>
 
 #define ADDR_BYTES 16
+/* Of struct optout_sieve: a power of two. */
+#define OPTOUT_BITS 4096
+
 #define ALIGNED(n) __attribute__((aligned(n)))
 
 /* An address, port and protocol; a frontend's is the key of `services`. */
@@ -60,17 +63,30 @@ struct flow {
 	__u8 connected; /* by connect(), else by sendto() and the like */
 	__u8 pad[2];
 	__u32 slot; /* where the backend was found; a hint */
-	__u32 reserved;
+	/* In a home, whoever has it: changes with each connect() of a socket whose home it is. */
+	__u32 turn;
 };
 
 /*
- * Home of the sockets whose cookie maps here, one at a time. The owner alone reads and writes its
- * flow, under its socket's lock; the spin lock makes taking an empty home exclusive and lets user
- * space read a whole record (BPF_F_LOCK).
+ * Home of the sockets whose cookie maps here, one at a time. Its owner alone reads and writes the flow
+ * (but for its turn), under its socket's lock.
+ *
+ * `cookie` is a sum: the owner's cookie, and CLAIM for each socket that tries to become the owner just
+ * now. 0 is free. Who finds it free adds CLAIM and looks again. Exactly CLAIM: the home is its own,
+ * it writes the flow and turns its CLAIM into its cookie by one addition. Anything else: it takes
+ * its CLAIM back and goes elsewhere. Two that meet may both go, but never do both stay: of two
+ * additions to one word one is second, and who made it sees the first, until that one is taken back.
+ * It needs no more than that all see the changes of one word in one order, which every machine
+ * grants without barriers: the additions of BPF before 5.12 fetch nothing and order nothing. What
+ * the owner before wrote into the flow is older than its leaving: between its last hook and
+ * sock_release the kernel drops the file's last reference, which is a barrier.
+ *
+ * The lower bits tell owners apart; they repeat after 2^48 sockets. Cookies that the kernel counts
+ * downwards (made in an interrupt) are negative, and sums and lower bits are right with them too.
  */
 struct record {
-	__u64 cookie; /* owner, 0 = free */
-	struct bpf_spin_lock lock;
+	__u64 cookie;
+	__u32 pad;     /* a spin lock in layout 2, whose map is used on: may not be touched */
 	__u32 spilled; /* number of `sockets_more` entries of cookies that map here */
 	struct flow flow;
 };
@@ -110,6 +126,15 @@ struct affinity {
 	__be16 port;
 	__u16 pad;
 	__u32 slot; /* where the backend was found; a hint */
+};
+
+/*
+ * A sieve before the map of opt-outs: a cgroup that is there has its depth's bit in levels, and its own,
+ * by the hash of its id, in bits. The reverse need not hold.
+ */
+struct optout_sieve {
+	__u64 levels;
+	__u64 bits[OPTOUT_BITS / 64];
 };
 
 /* Why a cgroup is not served. */

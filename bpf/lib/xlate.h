@@ -37,10 +37,10 @@ static __always_inline enum verdict refuse_empty(struct service_key *dst, struct
 	return refuse(dst);
 }
 
-static __always_inline enum verdict lead_to(struct service_key *dst, const struct flow *f)
+static __always_inline enum verdict lead_to(struct service_key *dst, const struct backend *b)
 {
-	addr_copy(dst->addr, f->backend);
-	dst->port = f->backend_port;
+	addr_copy(dst->addr, b->addr);
+	dst->port = b->port;
 	return REWRITE;
 }
 
@@ -53,29 +53,41 @@ static __always_inline struct backend *choose_any(struct bpf_sock_addr *ctx,
 	return choose(s, random, slot);
 }
 
-/* connect() chooses anew, by chance. */
-static __always_inline enum verdict forward_connect(struct bpf_sock_addr *ctx,
-						    struct service_key *dst, struct snapshot s)
+static __always_inline _Bool set_of(__u32 index, struct snapshot *s)
 {
-	struct record *home;
-	struct backend *b;
-	struct flow f;
-	__u64 cookie;
-	__u32 slot;
+	struct set *set = bpf_map_lookup_elem(&sets, &index);
 
+	if (set)
+		*s = set_read(set, index);
+	return !!set;
+}
+
+/* connect() chooses anew, by a hash of socket and turn: much cheaper than a random number. */
+static __always_inline enum verdict forward_connect(struct bpf_sock_addr *ctx,
+						    struct service_key *dst, __u32 index)
+{
+	__u64 cookie = bpf_get_socket_cookie(ctx);
+	struct record *home = home_of(cookie);
+	struct choice c = {.frontend = dst, .connected = 1};
+	struct snapshot s;
+	struct flow *had;
+
+	if (!home)
+		return refuse(dst);
 	if (opted_out())
+		return PASS;
+	if (!set_of(index, &s))
 		return PASS;
 	if (!s.count)
 		return refuse_empty(dst, s);
-	b = choose_any(ctx, dst, s, bpf_get_prandom_u32(), &slot);
-	cookie = bpf_get_socket_cookie(ctx);
-	home = home_of(cookie);
-	if (!b || !home)
+	c.backend = choose_any(ctx, dst, s, mix(cookie, next_turn(home), dst), &c.slot);
+	if (!c.backend)
 		return refuse(dst);
-	count_connect(s.index, b->counter);
-	f = flow_of(dst, b, slot, 1);
-	remember(home, cookie, &f, (struct want){.connected = 1, .side = ANY});
-	return lead_to(dst, &f);
+	had = find(home, cookie, (struct want){.connected = 1, .side = ANY});
+	remember(home, cookie, had, c);
+	lead_to(dst, c.backend);
+	count_connect(index, c.backend->counter);
+	return REWRITE;
 }
 
 static __always_inline struct backend *keep_flow(struct snapshot s, const struct flow *f,
@@ -95,34 +107,39 @@ static __always_inline struct backend *keep_flow(struct snapshot s, const struct
  * until that backend leaves the set. One that is being served stays so when its cgroup opts out.
  */
 static __always_inline enum verdict forward_send(struct bpf_sock_addr *ctx, struct service_key *dst,
-						 struct snapshot s)
+						 __u32 index)
 {
-	struct want want = {.at = dst, .side = FRONTEND};
 	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct record *home = home_of(cookie);
 	struct backend *b = 0;
-	struct flow f, *had;
+	struct flow *had;
+	struct snapshot s;
+	_Bool chosen = 0;
 	__u32 slot;
 
 	if (!home)
 		return refuse(dst);
-	had = find(home, cookie, want);
+	had = find(home, cookie, (struct want){.at = dst, .side = FRONTEND});
 	if (!had && opted_out())
+		return PASS;
+	if (!set_of(index, &s))
 		return PASS;
 	if (!s.count)
 		return refuse_empty(dst, s);
 	if (had)
 		b = keep_flow(s, had, &slot);
 	if (!b) {
-		b = choose_any(ctx, dst, s, mix(cookie, dst), &slot);
+		b = choose_any(ctx, dst, s, mix(cookie, 0, dst), &slot);
 		if (!b)
 			return refuse(dst);
-		count_connect(s.index, b->counter);
+		chosen = 1;
 	}
-	f = flow_of(dst, b, slot, 0);
-	if (!had || had->slot != slot || !same_backend(had, &f))
-		remember(home, cookie, &f, want);
-	return lead_to(dst, &f);
+	if (!had || had->slot != slot || !leads_to(had, b))
+		remember(home, cookie, had, (struct choice){dst, b, slot, 0});
+	lead_to(dst, b);
+	if (chosen)
+		count_connect(index, b->counter);
+	return REWRITE;
 }
 
 /* A frontend's address becomes a backend's. A miss is one lookup and nothing else. */
@@ -130,18 +147,11 @@ static __always_inline enum verdict forward(struct bpf_sock_addr *ctx, struct se
 					    _Bool connected)
 {
 	struct service *service = bpf_map_lookup_elem(&services, dst);
-	struct snapshot s;
-	struct set *set;
-	__u32 index;
 
 	if (!service)
 		return PASS;
-	index = service->index;
-	set = bpf_map_lookup_elem(&sets, &index);
-	if (!set)
-		return PASS;
-	s = set_read(set, index);
-	return connected ? forward_connect(ctx, dst, s) : forward_send(ctx, dst, s);
+	return connected ? forward_connect(ctx, dst, service->index)
+			 : forward_send(ctx, dst, service->index);
 }
 
 /*

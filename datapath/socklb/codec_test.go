@@ -94,6 +94,7 @@ func TestLayout(t *testing.T) {
 		"affinity_key":     {unsafe.Sizeof(socklbAffinityKey{}), 32},
 		"affinity":         {unsafe.Sizeof(socklbAffinity{}), 32},
 		"optout":           {unsafe.Sizeof(socklbOptout{}), 8},
+		"optout_sieve":     {unsafe.Sizeof(socklbOptoutSieve{}), 8 + 4096/8},
 	} {
 		if s[0] != s[1] {
 			t.Errorf("struct %s: %d bytes, want %d; a changed layout needs a new number in pins.go", name, s[0], s[1])

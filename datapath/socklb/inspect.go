@@ -99,7 +99,7 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 		return nil, fmt.Errorf("list affinity: %w", err)
 	}
 	now := ts.Nano()
-	err := all(r.maps.Affinities, 0, func(k socklbAffinityKey, v socklbAffinity) error {
+	err := all(r.maps.Affinities, func(k socklbAffinityKey, v socklbAffinity) error {
 		rows = append(rows, AffinityRow{
 			Frontend: k.Frontend.addr(), Client: k.Client, Backend: addrPort(v.Backend, v.Port),
 			IdleSeconds: max(0, time.Duration(now-int64(v.Used)).Seconds()), // it may have been used since
@@ -122,14 +122,11 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 // was closed while it was read, or twice if its record moved.
 func (r *Reader) Sockets() ([]SocketRow, error) {
 	rows := []SocketRow{}
-	err := all(r.maps.Sockets, unix.BPF_F_LOCK, func(_ uint32, v socklbRecord) error {
-		if v.Cookie != 0 {
-			rows = append(rows, socketRow(v.Cookie, v.Flow, false))
-		}
-		return nil
+	err := r.records(func(v socklbRecord) {
+		rows = append(rows, socketRow(v.owner(), v.Flow, false))
 	})
 	if err == nil {
-		err = all(r.maps.SocketsMore, 0, func(k socklbMoreKey, v socklbFlow) error {
+		err = all(r.maps.SocketsMore, func(k socklbMoreKey, v socklbFlow) error {
 			rows = append(rows, socketRow(k.Cookie, v, true))
 			return nil
 		})

@@ -48,7 +48,7 @@ func TestReader(t *testing.T) {
 	if err := os.Mkdir(cfg.Pins+"y/layout-1", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenReader(cfg.Pins + "y"); err == nil || !strings.Contains(err.Error(), "have layout-1, this program reads layout-2") {
+	if _, err := OpenReader(cfg.Pins + "y"); err == nil || !strings.Contains(err.Error(), "have layout-1, this program reads layout-3") {
 		t.Errorf("pins of another layout: %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func OptOuts(pins string) ([]string, error) {
 	}
 	defer m.Close()
 	paths := []string{}
-	err = all(m, 0, func(id uint64, _ socklbOptout) error {
+	err = all(m, func(id uint64, _ socklbOptout) error {
 		path, err := t.path(id)
 		if errors.Is(err, unix.ESTALE) {
 			return nil
@@ -147,12 +147,24 @@ func (o optOuts) drop(by uint32) {
 	}
 }
 
-// levels has a bit for each depth that occurs.
-func (o optOuts) levels() (mask uint64) {
-	for _, e := range o {
-		mask |= 1 << e.Level
+// sieve lets through each of the cgroups; see struct optout_sieve.
+func (o optOuts) sieve() (s socklbOptoutSieve) {
+	for id, e := range o {
+		s.Levels |= 1 << e.Level
+		bit := sieveBit(id)
+		s.Bits[bit/64] |= 1 << (bit % 64)
 	}
-	return mask
+	return s
+}
+
+// sieveBit is the hash of bpf/lib/optout.h.
+func sieveBit(cgroup uint64) uint64 { return cgroup * 0x9e3779b97f4a7c15 >> (64 - 12) }
+
+// with are the cgroups of both, as far as sieves are concerned.
+func (o optOuts) with(more optOuts) optOuts {
+	both := maps.Clone(o)
+	maps.Copy(both, more)
+	return both
 }
 
 // changeOptOuts reads what the map holds, lets change change it, and writes the difference. The daemon and any
@@ -174,7 +186,7 @@ func changeOptOuts(pins string, t *tree, change func(have optOuts)) error {
 	}
 	defer levels.Close()
 	have := optOuts{}
-	err = all(entries, 0, func(id uint64, e socklbOptout) error {
+	err = all(entries, func(id uint64, e socklbOptout) error {
 		have[id] = e
 		return nil
 	})
@@ -191,14 +203,15 @@ func changeOptOuts(pins string, t *tree, change func(have optOuts)) error {
 	return writeOptOuts(entries, levels, have, want)
 }
 
-// writeOptOuts: a bit of levels is set whenever there is an entry that needs it, so that no program finds the
-// one without the other. Removals first make room.
+// writeOptOuts: the sieve lets a cgroup through for as long as there is an entry of it, so that no entry is ever
+// there and not found. A sieve is not written as one, but a bit that is set before and after is set throughout.
+// Removals first make room.
 func writeOptOuts(entries, levels *ebpf.Map, have, want optOuts) error {
 	if maps.Equal(have, want) {
-		return levels.Put(uint32(0), want.levels())
+		return putSieve(levels, want)
 	}
-	if err := levels.Put(uint32(0), have.levels()|want.levels()); err != nil {
-		return fmt.Errorf("write map %s: %w", socklbMapOptoutLevels, err)
+	if err := putSieve(levels, have.with(want)); err != nil {
+		return err
 	}
 	var errs []error
 	for id := range have {
@@ -223,7 +236,14 @@ func writeOptOuts(entries, levels *ebpf.Map, have, want optOuts) error {
 			delete(want, id)
 		}
 	}
-	return errors.Join(append(errs, levels.Put(uint32(0), want.levels()))...)
+	return errors.Join(append(errs, putSieve(levels, want))...)
+}
+
+func putSieve(m *ebpf.Map, of optOuts) error {
+	if err := m.Put(uint32(0), of.sieve()); err != nil {
+		return fmt.Errorf("write map %s: %w", socklbMapOptoutLevels, err)
+	}
+	return nil
 }
 
 // tree is the machine's cgroup v2 tree.

@@ -134,9 +134,9 @@ func testOptOut(t *testing.T, l *LB, f family, pod, inner, other string) {
 		t.Fatal(err)
 	}
 	check("all are gone", map[string]bool{pod: true, inner: true, other: true})
-	var mask uint64
-	if err := l.maps.OptoutLevels.Lookup(uint32(0), &mask); err != nil || mask != 0 {
-		t.Errorf("levels %b, %v", mask, err)
+	var sieve socklbOptoutSieve
+	if err := l.maps.OptoutLevels.Lookup(uint32(0), &sieve); err != nil || sieve != (socklbOptoutSieve{}) {
+		t.Errorf("sieve %b, %v", sieve, err)
 	}
 }
 

@@ -16,15 +16,15 @@ import (
 
 // The directory of pins:
 //
-//	layout-2/<map>   maps; the number says which layout they have
-//	<map>            a symbolic link to layout-2/<map>, for people
+//	layout-3/<map>   maps; the number says which layout they have
+//	<map>            a symbolic link to layout-3/<map>, for people
 //	links/<hook>     links, which hold the programs
 //
 // It is made elsewhere and renamed into place, so that it is whole or not there. In layout 1 the maps were
 // in <map>, and layout-1/ was empty.
 const (
 	layoutPrefix = "layout-"
-	layout       = 2
+	layout       = 3
 	oldestLayout = 1
 	linksDir     = "links"
 	newInfix     = "-unfinished-" // then digits

@@ -110,7 +110,7 @@ type service struct {
 
 // services calls each for every frontend, in no order.
 func (r *Reader) services(each func(service) error) error {
-	return all(r.maps.Services, 0, func(k socklbServiceKey, v socklbService) error {
+	return all(r.maps.Services, func(k socklbServiceKey, v socklbService) error {
 		s, err := r.service(v.Index)
 		if err != nil {
 			return fmt.Errorf("frontend %s: %w", k.addr(), err)
@@ -144,14 +144,13 @@ func (r *Reader) service(index uint32) (s service, err error) {
 // batch is how many entries one system call reads.
 const batch = 4096
 
-// all calls each for every entry of a map that is not per CPU, while it may change. Flags are those of a
-// look-up.
-func all[K, V any](m *ebpf.Map, flags uint64, each func(K, V) error) error {
+// all calls each for every entry of a map that is not per CPU, while it may change.
+func all[K, V any](m *ebpf.Map, each func(K, V) error) error {
 	n := min(batch, int(m.MaxEntries()))
 	keys, values := make([]K, n), make([]V, n)
 	var cursor ebpf.MapBatchCursor
 	for {
-		got, err := m.BatchLookup(&cursor, keys, values, &ebpf.BatchOptions{ElemFlags: flags})
+		got, err := m.BatchLookup(&cursor, keys, values, nil)
 		last := errors.Is(err, ebpf.ErrKeyNotExist)
 		if err != nil && !last {
 			return fmt.Errorf("read %s: %w", m, err)

@@ -137,11 +137,17 @@ func (l *LB) create(cfg Config) error {
 	})
 }
 
-// reuse goes on with pinned maps of this layout and puts this program's code on the hooks.
-func (l *LB) reuse(cfg Config) error {
+// reuse goes on with pinned maps of this layout and puts this program's code on the hooks. Without mayClaim
+// sockets have their records in sockets_more only.
+func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
 		return err
+	}
+	if !mayClaim {
+		if err := spec.Variables[socklbVarMayClaim].Set(uint8(0)); err != nil {
+			return err
+		}
 	}
 	configured := map[string]uint32{}
 	for name, m := range pinned(spec.Maps) {
@@ -177,6 +183,9 @@ func (l *LB) reuse(cfg Config) error {
 
 // take keeps the maps of the collection; its programs live on in their links.
 func (l *LB) take(c *ebpf.Collection) error {
+	if l.maps != nil {
+		l.maps.Close()
+	}
 	l.maps = &socklbMaps{}
 	return c.Assign(l.maps)
 }

@@ -54,7 +54,7 @@ type socklbFlow struct {
 	Connected    uint8
 	Pad          [2]uint8
 	Slot         uint32
-	Reserved     uint32
+	Turn         uint32
 }
 
 type socklbFrontendCounter struct {
@@ -76,13 +76,16 @@ type socklbOptout struct {
 	By    uint32
 }
 
-type socklbRecord struct {
+type socklbOptoutSieve struct {
 	_      structs.HostLayout
-	Cookie uint64
-	Lock   struct {
-		_   structs.HostLayout
-		Val uint32
-	}
+	Levels uint64
+	Bits   [64]uint64
+}
+
+type socklbRecord struct {
+	_       structs.HostLayout
+	Cookie  uint64
+	Pad     uint32
 	Spilled uint32
 	Flow    socklbFlow
 }
@@ -132,6 +135,7 @@ const (
 	socklbProgSendmsg6        = "sendmsg6"
 	socklbProgSockRelease     = "sock_release"
 	socklbVarHasSetRetval     = "has_set_retval"
+	socklbVarMayClaim         = "may_claim"
 	socklbVarSocketsMask      = "sockets_mask"
 )
 
@@ -209,6 +213,7 @@ type socklbMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type socklbVariableSpecs struct {
 	HasSetRetval *ebpf.VariableSpec `ebpf:"has_set_retval"`
+	MayClaim     *ebpf.VariableSpec `ebpf:"may_claim"`
 	SocketsMask  *ebpf.VariableSpec `ebpf:"sockets_mask"`
 }
 
@@ -264,6 +269,7 @@ func (m *socklbMaps) Close() error {
 // It can be passed to loadSocklbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socklbVariables struct {
 	HasSetRetval *ebpf.Variable `ebpf:"has_set_retval"`
+	MayClaim     *ebpf.Variable `ebpf:"may_claim"`
 	SocketsMask  *ebpf.Variable `ebpf:"sockets_mask"`
 }
 

@@ -54,7 +54,7 @@ type tornFlow struct {
 	Connected    uint8
 	Pad          [2]uint8
 	Slot         uint32
-	Reserved     uint32
+	Turn         uint32
 }
 
 type tornFrontendCounter struct {
@@ -76,13 +76,16 @@ type tornOptout struct {
 	By    uint32
 }
 
-type tornRecord struct {
+type tornOptoutSieve struct {
 	_      structs.HostLayout
-	Cookie uint64
-	Lock   struct {
-		_   structs.HostLayout
-		Val uint32
-	}
+	Levels uint64
+	Bits   [64]uint64
+}
+
+type tornRecord struct {
+	_       structs.HostLayout
+	Cookie  uint64
+	Pad     uint32
 	Spilled uint32
 	Flow    tornFlow
 }
@@ -133,6 +136,7 @@ const (
 	tornProgTorn            = "torn"
 	tornVarFrontends        = "frontends"
 	tornVarHasSetRetval     = "has_set_retval"
+	tornVarMayClaim         = "may_claim"
 	tornVarSocketsMask      = "sockets_mask"
 )
 
@@ -204,6 +208,7 @@ type tornMapSpecs struct {
 type tornVariableSpecs struct {
 	Frontends    *ebpf.VariableSpec `ebpf:"frontends"`
 	HasSetRetval *ebpf.VariableSpec `ebpf:"has_set_retval"`
+	MayClaim     *ebpf.VariableSpec `ebpf:"may_claim"`
 	SocketsMask  *ebpf.VariableSpec `ebpf:"sockets_mask"`
 }
 
@@ -262,6 +267,7 @@ func (m *tornMaps) Close() error {
 type tornVariables struct {
 	Frontends    *ebpf.Variable `ebpf:"frontends"`
 	HasSetRetval *ebpf.Variable `ebpf:"has_set_retval"`
+	MayClaim     *ebpf.Variable `ebpf:"may_claim"`
 	SocketsMask  *ebpf.Variable `ebpf:"sockets_mask"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -15,19 +16,23 @@ import (
 // An upgrade from an older layout makes before it breaks. Each line is a state that works, and from which the
 // next Open goes on:
 //
-//	layout-1                 its programs are on the hooks
-//	layout-1, filling        new maps are filled from the old ones; thrown away and begun again
-//	layout-1, layout-2       renamed into place: some hooks have the old programs, some the new
-//	layout-2                 the old maps and then their layout's directory are removed
+//	layout-2                 its programs are on the hooks
+//	layout-2, filling        new maps are filled from the old ones; thrown away and begun again
+//	layout-2, layout-3       renamed into place: some hooks have the old programs, some the new
+//	layout-3                 the old maps and then their layout's directory are removed
 //
 // A map whose layout has not changed is the same map in both, so what programs write into it meanwhile (the
 // records of sockets) is seen by old and new. The others hold what only user space writes, and the lock on
 // the pins keeps out every other writer: nothing changes while they are copied.
+//
+// Up to layout 2 programs took a free home of a record under a spin lock, by other rules than ours. So ours take
+// none until the last of those is gone, and are then replaced once more.
 const filling = "filling"
 
 // convert fills a map of this layout from one of the layout before.
 var convert = map[string]func(to, from *ebpf.Map) error{
-	socklbMapSets: convertSets,
+	socklbMapSets:         convertSets,
+	socklbMapOptoutLevels: convertOptoutLevels,
 }
 
 // goOn takes over pins of the found layouts.
@@ -42,7 +47,15 @@ func (l *LB) goOn(cfg Config, found []int) error {
 			return fmt.Errorf("upgrade pins %s from %s: %w; the old programs stay in force", cfg.Pins, layoutDir(newest), err)
 		}
 	}
-	if err := l.reuse(cfg); err != nil {
+	if found[0] < layout {
+		if err := l.reuse(cfg, false); err != nil {
+			return err
+		}
+		if err := afterGrace(); err != nil {
+			return err
+		}
+	}
+	if err := l.reuse(cfg, true); err != nil {
 		return err
 	}
 	for _, old := range found {
@@ -158,6 +171,18 @@ func convertSets(to, from *ebpf.Map) error {
 		}
 	}
 	return v.close()
+}
+
+// convertOptoutLevels: layout 2 had only the levels. The sieve lets all through until the next change.
+func convertOptoutLevels(to, from *ebpf.Map) error {
+	var s socklbOptoutSieve
+	if err := from.Lookup(uint32(0), &s.Levels); err != nil {
+		return err
+	}
+	for i := range s.Bits {
+		s.Bits[i] = math.MaxUint64
+	}
+	return to.Put(uint32(0), s)
 }
 
 // removeLayout removes the pins of an older layout. The names of the maps are symbolic links by now, so what

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 )
 
 // MapUsage says how full a map is.
@@ -70,8 +69,8 @@ func (r *Reader) usage(log *slog.Logger) (rows []MapUsage) {
 }
 
 func countHomes(m *ebpf.Map) (n uint64, err error) {
-	err = all(m, unix.BPF_F_LOCK, func(_ uint32, r socklbRecord) error {
-		if r.Cookie != 0 {
+	err = all(m, func(_ uint32, r socklbRecord) error {
+		if r.owner() != 0 {
 			n++
 		}
 		return nil
@@ -80,7 +79,7 @@ func countHomes(m *ebpf.Map) (n uint64, err error) {
 }
 
 func countEntries[K, V any](m *ebpf.Map) (n uint64, err error) {
-	err = all(m, 0, func(K, V) error {
+	err = all(m, func(K, V) error {
 		n++
 		return nil
 	})

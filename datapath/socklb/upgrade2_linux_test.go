@@ -1,0 +1,199 @@
+package socklb
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"strait.io/strait/datapath"
+)
+
+// layout2 is the object of layout 2: it takes the homes of records under a spin lock, and has no sieve of opt-outs.
+const layout2 = "testdata/layout2.o"
+
+// openLayout2 makes pins as the daemon of layout 2 did, with the frontends in its maps.
+func openLayout2(t testing.TB, cfg Config, fronts []datapath.Frontend) {
+	t.Helper()
+	if err := rlimit.RemoveMemlock(); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := ebpf.LoadCollectionSpec(layout2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range map[string]uint32{
+		"services": cfg.MaxFrontends, "sets": cfg.MaxFrontends, "frontend_counters": cfg.MaxFrontends,
+		"backends": cfg.MaxBackends, "backend_counters": cfg.MaxBackends + 1,
+		"sockets": cfg.MaxSockets, "sockets_more": cfg.MaxSockets,
+	} {
+		spec.Maps[name].MaxEntries = size
+	}
+	if err := errors.Join(spec.Variables["sockets_mask"].Set(cfg.MaxSockets-1), spec.Variables["has_set_retval"].Set(uint8(0))); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cg, err := openCgroup(cfg.Cgroup, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillLayout2(t, c.Maps, fronts)
+	maps := filepath.Join(cfg.Pins, "layout-2")
+	err = errors.Join(os.MkdirAll(maps, 0o700), os.Mkdir(filepath.Join(cfg.Pins, linksDir), 0o700), pinMaps(maps, pinned(c.Maps)))
+	for name := range pinned(c.Maps) {
+		err = errors.Join(err, os.Symlink(filepath.Join("layout-2", name), filepath.Join(cfg.Pins, name)))
+	}
+	err = errors.Join(err, attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), cg, func(string) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// countedBefore is what a CPU counted of the i-th frontend before the upgrade.
+func countedBefore(i, cpu int) socklbFrontendCounter {
+	return socklbFrontendCounter{Connects: uint64(1000 * (i + 1)), Refused: uint64(10*i + cpu + 1)}
+}
+
+func fillLayout2(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Frontend) {
+	t.Helper()
+	next := uint32(5)
+	for i, f := range fronts {
+		f, err := normal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, block := uint32(3+i), extent{next, uint32(len(f.Backends))}
+		numbers := make([]uint32, len(f.Backends))
+		for n := range numbers {
+			numbers[n] = next + uint32(n) + 1
+		}
+		for n, s := range slotsOf(f.Backends, numbers) {
+			if err := m["backends"].Put(next+uint32(n), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts := make([]socklbFrontendCounter, ebpf.MustPossibleCPU())
+		for cpu := range counts {
+			counts[cpu] = countedBefore(i, cpu)
+		}
+		err = errors.Join(m["sets"].Put(index, socklbSet{Base: block.base, Count: block.count}), m["services"].Put(keyOf(f.Addr), index),
+			m["frontend_counters"].Put(index, counts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next = block.end()
+	}
+}
+
+// TestUpgradeLayout2: as TestUpgradeLayout, from layout 2. Old and new programs write the same records of sockets
+// meanwhile: none is lost and none stays. Every map but the sieve is the same one, and opt-outs hold throughout.
+func TestUpgradeLayout2(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	cfg := config(t)
+	cfg.MaxSockets = 64 // crowded: old and new programs want the same homes
+	w := newOldWorld(t, cfg, openLayout2)
+	pod := subtree(t, "pod")
+	optOutLayout2(t, cfg, pod)
+	before := mapIDs(t, cfg.Pins, "layout-2")
+	w.talk(t, "before")
+	steps, locked := 0, 0
+	cfg.step = func(s string) {
+		steps++
+		w.talk(t, s)
+		if s == "attached connect6" {
+			locked++
+		}
+	}
+	l := opened(t, cfg)
+	w.talk(t, "after")
+	checkFronts(t, l, w.fronts)
+	if got := entries(t, cfg.Pins); !slices.Contains(got, layoutDir(layout)) || slices.Contains(got, "layout-2") {
+		t.Errorf("pins hold %v", got)
+	}
+	if locked != 2 {
+		t.Errorf("programs were attached %d times: they may claim no home while old ones run", locked)
+	}
+	for name, id := range mapIDs(t, cfg.Pins, layoutDir(layout)) {
+		if same := before[name] == id; same == (name == socklbMapOptoutLevels) {
+			t.Errorf("map %s is the old one: %v", name, same)
+		}
+	}
+	for i, f := range w.fronts {
+		var want socklbFrontendCounter
+		for cpu := range ebpf.MustPossibleCPU() {
+			c := countedBefore(i, cpu)
+			want.Connects, want.Refused = want.Connects+c.Connects, want.Refused+c.Refused
+		}
+		if got := countsOf(t, l, f.Addr); got.refused != want.Refused || got.connects < want.Connects {
+			t.Errorf("%s: %d connects, %d refused; want at least %d, and %d", f.Addr, got.connects, got.refused, want.Connects, want.Refused)
+		}
+	}
+	for _, opted := range []bool{true, false} {
+		in(t, pod, func() {
+			if got := served(t, families[0], w.talks[1].vip); got == opted {
+				t.Errorf("opted out %v, served %v", opted, got)
+			}
+		})
+		if err := l.SetOptOut(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d connects while the layout changed in %d steps", w.end(), steps)
+	if home, more, spilled := countRecords(t, l); home+more != len(w.talks) || spilled != more {
+		t.Errorf("%d homes are taken, %d records beside (homes count %d), by %d sockets", home, more, spilled, len(w.talks))
+	}
+}
+
+// mapIDs are the kernel's numbers of the maps that are pinned as a layout's.
+func mapIDs(t testing.TB, pins, layout string) map[string]ebpf.MapID {
+	t.Helper()
+	ids := map[string]ebpf.MapID{}
+	for _, name := range entries(t, filepath.Join(pins, layout)) {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(pins, layout, name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Info()
+		if err := errors.Join(err, m.Close()); err != nil {
+			t.Fatal(err)
+		}
+		ids[name], _ = info.ID()
+	}
+	return ids
+}
+
+// optOutLayout2 leaves a cgroup alone, as the daemon of layout 2 did.
+func optOutLayout2(t testing.TB, cfg Config, cgroup string) {
+	t.Helper()
+	tr, err := openTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.close()
+	id, level, err := tr.find(cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, put := range map[string]func(*ebpf.Map) error{
+		"optouts":       func(m *ebpf.Map) error { return m.Put(id, socklbOptout{Level: level, By: byDaemon}) },
+		"optout_levels": func(m *ebpf.Map) error { return m.Put(uint32(0), uint64(1)<<level) },
+	} {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Pins, "layout-2", name), nil)
+		if err == nil {
+			err = errors.Join(put(m), m.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
