@@ -34,7 +34,8 @@ static __always_inline struct backend *adhere(struct affinity *a, struct snapsho
 
 /*
  * As choose(), but who has chosen before gets the same again. Of two first connections at the same
- * time one is too late to be written down, and follows the other.
+ * time one is too late to be written down, and follows the other. Those that find the same entry,
+ * and it counts no longer, agree without seeing each other: its last use is their die.
  */
 static __always_inline struct backend *choose_affine(struct bpf_sock_addr *ctx,
 						     const struct service_key *dst,
@@ -50,6 +51,7 @@ static __always_inline struct backend *choose_affine(struct bpf_sock_addr *ctx,
 		b = adhere(a, s, now, slot);
 		if (b)
 			return b;
+		random = mix(key.client ^ a->used, 0, dst);
 	}
 	b = choose(s, random, slot);
 	if (!b)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,40 +205,83 @@ func TestAffinityExpires(t *testing.T) {
 	}
 }
 
-// TestAffinityAtOnce: first connections at the same moment agree on a backend.
+// atOnce connects four fresh sockets at the same moment, and returns what they are given.
+func (a *affine) atOnce() map[netip.AddrPort]bool {
+	a.t.Helper()
+	const n = 4
+	var ready atomic.Int32
+	given := make(chan netip.AddrPort, n)
+	for range n {
+		go func() {
+			c := newClient(a.t, a.f, unix.SOCK_DGRAM)
+			defer c.close()
+			ready.Add(1)
+			for ready.Load() < n { // a channel would wake one after the other
+				runtime.Gosched()
+			}
+			if err := c.connect(netip.AddrPortFrom(a.f.vip, a.vip.Port)); err != nil {
+				a.t.Error(err)
+			}
+			given <- flowOf(a.t, a.l, c)
+		}()
+	}
+	seen := map[netip.AddrPort]bool{}
+	for range n {
+		seen[<-given] = true
+	}
+	return seen
+}
+
+// TestAffinityAtOnce: connections at the same moment agree on a backend, be they a client's first, or the first
+// since it was away for too long or its backend left.
 func TestAffinityAtOnce(t *testing.T) {
 	if !inside(t) {
 		return
 	}
 	l := opened(t, config(t))
-	f := families[0]
-	for n := range testutil.Rounds(200, 40) {
-		a := newAffine(t, l, f, "connect")
-		a.vip.Port = uint16(1000 + n)
-		a.want(100)
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		seen := map[netip.AddrPort]bool{}
-		start := make(chan struct{})
-		for range 4 {
-			wg.Go(func() {
-				c := newClient(t, f, unix.SOCK_DGRAM)
-				defer c.close()
-				<-start
-				if err := c.connect(netip.AddrPortFrom(f.vip, a.vip.Port)); err != nil {
-					t.Error(err)
+	for name, begin := range map[string]func(a *affine, n int){
+		"first": func(a *affine, n int) {
+			a.vip.Port = uint16(1000 + n)
+			a.want(100)
+		},
+		"away": func(a *affine, _ int) {
+			a.want(100)
+			a.ask()
+			a.expire()
+		},
+		"left": func(a *affine, _ int) {
+			a.want(100)
+			a.want(100, a.ask())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAffine(t, l, families[0], "connect")
+			for n := range testutil.Rounds(300, 40) {
+				begin(a, n)
+				if seen := a.atOnce(); len(seen) != 1 {
+					t.Fatalf("%d: sockets of one client that came at once were given %v", n, seen)
 				}
-				got := flowOf(t, l, c)
-				mu.Lock()
-				defer mu.Unlock()
-				seen[got] = true
-			})
+			}
+		})
+	}
+}
+
+// expire makes all clients of the frontend seem to have been away for long.
+func (a *affine) expire() {
+	a.t.Helper()
+	found := map[socklbAffinityKey]socklbAffinity{}
+	err := all(a.l.maps.Affinities, func(k socklbAffinityKey, v socklbAffinity) error {
+		if k.Frontend.addr() == a.vip {
+			found[k] = v
 		}
-		close(start)
-		wg.Wait()
-		if len(seen) != 1 {
-			t.Fatalf("%d: sockets of one client that came at once were given %v", n, seen)
-		}
+		return nil
+	})
+	for k, v := range found {
+		v.Used -= uint64(time.Hour)
+		err = errors.Join(err, a.l.maps.Affinities.Put(k, v))
+	}
+	if err != nil || len(found) == 0 {
+		a.t.Fatalf("%d clients, %v", len(found), err)
 	}
 }
 
