@@ -11,9 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/masquerade"
 	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/wireguard"
@@ -43,6 +46,7 @@ type kernel struct {
 	metrics   *api.Metrics
 	publicKey key.Public
 	router    *route.Router
+	exemption *masquerade.Exemption
 	stale     *stale
 	optOuts   optOuts
 
@@ -60,6 +64,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Log: log.With("part", "route"),
 	})
+	k.exemption = masquerade.New(masquerade.Config{Device: c.Mesh.Device, Log: log.With("part", "masquerade")})
 	k.stale = newStale(k, c.BPF.DestroyTCP)
 	if c.Mesh.Mode == "wireguard" {
 		private, err := wireguard.LoadKey(k.keyFile())
@@ -90,7 +95,7 @@ func (k *kernel) describe(n *clustermesh.Node) []clustermesh.Problem {
 	return nil
 }
 
-// apply makes the kernel hold what is wanted, from the bottom up: device, peers, routes, frontends; and
+// apply makes the kernel hold what is wanted, from the bottom up: device, peers, sources, routes, frontends; and
 // only then, if it may prune, removes from the top down. A part that fails does not stop the next.
 func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([]clustermesh.Problem, error) {
 	var problems []clustermesh.Problem
@@ -99,7 +104,10 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 		start := time.Now()
 		err := f()
 		k.metrics.Observe(target, time.Since(start), err)
-		if err != nil {
+		switch {
+		case target == "masquerade" && errors.Is(err, errors.ErrUnsupported):
+			problems = append(problems, masqueradeProblem(err)) // to try again would not help
+		case err != nil:
 			errs = append(errs, err)
 			for _, e := range flatten(err) {
 				problems = append(problems, clustermesh.Problem{Object: target, Message: e.Error()})
@@ -110,6 +118,7 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	if mesh {
 		step("wireguard", func() error { return k.peers(ctx, want.Peers, false) })
 	}
+	step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, false) })
 	step("route", func() error { return k.router.Reconcile(want.Routes, false) })
 	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
 	if c == exact && len(errs) == 0 {
@@ -117,6 +126,7 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	}
 	if c == exact && len(errs) == 0 {
 		step("route", func() error { return k.router.Reconcile(want.Routes, true) })
+		step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, true) })
 		if mesh {
 			step("wireguard", func() error { return k.peers(ctx, want.Peers, true) })
 		}
@@ -253,9 +263,12 @@ func (k *kernel) optOut(uids []string) ([]clustermesh.Problem, bool) {
 	return k.optOuts.apply(lb, uids, time.Now())
 }
 
-// watch signals when somebody else changed links or routes.
+// watch signals when somebody else changed links, routes or the table that keeps pods' addresses.
 func (k *kernel) watch(ctx context.Context, disturbed chan<- struct{}) error {
-	return k.router.Watch(ctx, disturbed)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return k.router.Watch(ctx, disturbed) })
+	g.Go(func() error { return k.exemption.Watch(ctx, disturbed) })
+	return g.Wait()
 }
 
 // close lets go of handles. Pins, device and routes stay.
@@ -283,13 +296,14 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// CleanUp removes every trace of strait from the kernel of this node: hooks, pins, device, routes. It
-// leaves keys and state on disk.
+// CleanUp removes every trace of strait from the kernel of this node: hooks, pins, device, routes,
+// nft table. It leaves keys and state on disk.
 func CleanUp(c Config) error {
 	return errors.Join(
 		socklb.CleanUp(c.BPF.socklb()),
 		wireguard.CleanUp(wireguard.Config{Device: c.Mesh.Device}),
 		route.CleanUp(route.Config{Device: c.Mesh.Device, Table: c.Mesh.Table}),
+		masquerade.CleanUp(),
 	)
 }
 

@@ -1,7 +1,7 @@
-// Package datapath says what the kernel of one node should hold: frontends, peers, routes; and how to
-// get from what it holds to that.
+// Package datapath says what the kernel of one node should hold: frontends, peers, routes, sources; and how
+// to get from what it holds to that.
 //
-// Input is Desired, made by daemon/plan; the shells socklb, wireguard and route apply it. Pure: it must
+// Input is Desired, made by daemon/plan; the shells socklb, wireguard, route and masquerade apply it. Pure: it must
 // not know clusters, services' rules or Kubernetes (package clustermesh), nor do any I/O.
 package datapath
 
@@ -74,11 +74,20 @@ type Route struct {
 	Unreachable bool `json:"unreachable,omitempty"`
 }
 
+// Sources are the source addresses that peers accept from this node. Without the mesh there are none.
+type Sources struct {
+	// Prefixes are sorted and hold the node's pods, which keep their addresses on the way into the tunnel.
+	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
+	// Node is the node's own, for what is not a pod's; may be invalid.
+	Node netip.Addr `json:"node"`
+}
+
 // Desired is all that the kernel of one node should hold. A value: never changed once made.
 type Desired struct {
 	Frontends []Frontend `json:"frontends"`
 	Peers     []Peer     `json:"peers"`
 	Routes    []Route    `json:"routes"`
+	Sources   Sources    `json:"sources"`
 	// Gone are the addresses of pods on dead machines, sorted: connections to them will never be answered.
 	Gone []netip.Addr `json:"gone,omitempty"`
 }

@@ -33,13 +33,24 @@ func (p *planner) peers() ([]datapath.Peer, []clustermesh.Problem) {
 	return peers, problems
 }
 
+// sources are what this node itself says that its pods' addresses and its own are: what peers make of that is
+// their own plan.
+func (p *planner) sources() datapath.Sources {
+	n := p.state.Records[p.self.Origin()].Content.Node
+	if n == nil || !p.config.Mesh {
+		return datapath.Sources{}
+	}
+	s := datapath.Sources{Node: n.Inside}
+	for _, pre := range n.Prefixes {
+		s.Prefixes = append(s.Prefixes, pre.Masked())
+	}
+	slices.SortFunc(s.Prefixes, comparePrefix)
+	return s
+}
+
 // routes sends each peer's prefixes into the tunnel, and makes what is left of the ClusterSetIP ranges
 // unreachable: a port that nobody serves must fail at once, not leave the node.
-func (p *planner) routes(peers []datapath.Peer) []datapath.Route {
-	var inside netip.Addr
-	if n := p.state.Records[p.self.Origin()].Content.Node; n != nil {
-		inside = n.Inside
-	}
+func (p *planner) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route {
 	var out []datapath.Route
 	for _, peer := range peers {
 		for _, dst := range peer.AllowedIPs {

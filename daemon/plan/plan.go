@@ -124,7 +124,8 @@ func Plan(s clustermesh.State, self Self, c Config) Result {
 	r.Problems = append(r.Problems, problems...)
 	r.Desired.Peers, problems = p.peers()
 	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
-	r.Desired.Routes = p.routes(r.Desired.Peers)
+	r.Desired.Sources = p.sources()
+	r.Desired.Routes = p.routes(r.Desired.Peers, r.Desired.Sources.Node)
 	r.Desired.Gone = p.gone()
 	return r
 }

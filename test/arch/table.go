@@ -49,6 +49,7 @@ var Table = []Package{
 	// The tests run it with the real route.Router, which is its Links.
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
+	{Path: "datapath/masquerade", Imports: []string{"datapath"}},
 
 	// The bridge, and what runs it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
@@ -58,7 +59,7 @@ var Table = []Package{
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer",
-		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route",
+		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
 		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},
 
@@ -136,6 +137,7 @@ var Dependencies = []Dependency{
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
+	{Path: "github.com/google/nftables", Owners: []string{"datapath/masquerade"}},
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
@@ -194,7 +196,7 @@ var Dependencies = []Dependency{
 	{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
-			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "clustermesh/gossip",
+			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/kube"},

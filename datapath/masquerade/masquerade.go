@@ -1,0 +1,106 @@
+// Package masquerade keeps the addresses of a node's pods on their way into the tunnel, where the CNI would
+// masquerade them: a peer accepts no other address of this node. It acts in the network namespace of the
+// calling thread and is the only package that speaks nf_tables.
+//
+// Input is datapath.Sources; outputs are a table of strait's own, and a signal when somebody else changed it.
+// It must not know peers, clusters or who masquerades. It reads and changes no foreign table.
+package masquerade
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+)
+
+// Config says where the exemption holds.
+type Config struct {
+	// Device is the tunnel, such as "strait0". It need not exist.
+	Device string
+	// Log hears what is changed. Nil discards.
+	Log *slog.Logger
+}
+
+// Exemption is strait's table. Its methods may be called from several goroutines.
+type Exemption struct {
+	device string
+	log    *slog.Logger
+
+	mu sync.Mutex // held from wanting to having, so that Watch never compares with a table that is on its way
+	// wanted is what the last Reconcile put; nil before the first and while no table is wanted.
+	wanted *content
+}
+
+// New prepares an Exemption. It does nothing to the kernel.
+func New(cfg Config) *Exemption {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Exemption{device: cfg.Device, log: cfg.Log}
+}
+
+// Reconcile makes the table say what want says, in one transaction, and writes nothing where it does. Want
+// without prefixes wants no table; with prune false it changes nothing. The error satisfies
+// errors.Is(err, errors.ErrUnsupported) where the kernel cannot do it.
+func (e *Exemption) Reconcile(want datapath.Sources, prune bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(want.Prefixes) == 0 {
+		if !prune {
+			return nil
+		}
+		e.wanted = nil
+		return remove(e.log)
+	}
+	c := contentOf(e.device, want)
+	e.wanted = &c
+	have, err := held()
+	if err != nil {
+		return err
+	}
+	if have != nil && have.equal(c) {
+		return nil
+	}
+	if err := put(c, have != nil); err != nil {
+		return fmt.Errorf("put nft table %s: %w", tableName, unsupported(err, unix.ENOENT))
+	}
+	e.log.Info("pods keep their addresses into the tunnel", "device", e.device, "prefixes", want.Prefixes)
+	return nil
+}
+
+// CleanUp removes the table. It is content where there is none, and where the kernel can have none.
+func CleanUp() error { return remove(slog.New(slog.DiscardHandler)) }
+
+func remove(log *slog.Logger) error {
+	have, err := held()
+	if errors.Is(err, errors.ErrUnsupported) || err == nil && have == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var c nftables.Conn
+	c.DelTable(table)
+	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove nft table %s: %w", tableName, err)
+	}
+	log.Info("removed the nft table", "table", tableName)
+	return nil
+}
+
+// unsupported joins errors.ErrUnsupported to what a kernel says that lacks a part of nf_tables: without
+// nfnetlink there is no such socket, without nf_tables or the inet family no such message. Further numbers are
+// those that mean it at the caller's place.
+func unsupported(err error, further ...unix.Errno) error {
+	for _, n := range append(further, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP) {
+		if errors.Is(err, n) {
+			return fmt.Errorf("%w (%w: needs nf_tables with NAT, CONFIG_NF_TABLES_INET and CONFIG_NFT_NAT; try modprobe nft_nat nft_chain_nat)", err, errors.ErrUnsupported)
+		}
+	}
+	return err
+}

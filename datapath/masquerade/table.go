@@ -1,0 +1,150 @@
+package masquerade
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tableName = "strait"
+	chainName = "postrouting"
+	// priority lies before srcnat (100), where CNIs, kube-proxy and iptables masquerade: the first NAT that a
+	// connection meets is the one that it keeps. An accept here would end this chain alone.
+	priority = 90
+)
+
+// table is of family inet: one table and chain for IPv4 and IPv6.
+var table = &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+
+// family is what rules for IPv4 and IPv6 differ in.
+type family struct {
+	name   string
+	number byte
+	set    string
+	key    nftables.SetDatatype
+	bits   int
+	// offset of the source address in the header, in bytes.
+	offset uint32
+}
+
+var families = []family{
+	{"IPv4", unix.NFPROTO_IPV4, "pods4", nftables.TypeIPAddr, 32, 12},
+	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8},
+}
+
+// rule with a comment that says in words, and for people who list the table, what it does.
+type rule struct {
+	comment string
+	exprs   []expr.Any
+}
+
+// ruleset makes the rules, in order. In nft's words:
+//
+//	oifname != "strait0" return
+//	ip saddr @pods4 snat ip to ip saddr
+//	ip6 saddr @pods6 snat ip6 to ip6 saddr
+//	meta nfproto ipv4 snat ip to 10.1.1.1
+//
+// The last is for what is neither a pod's nor has the source of strait's routes, such as a connection that
+// kube-proxy turned towards another cluster after its source had been chosen: a peer would drop it.
+func (c content) ruleset() []rule {
+	out := []rule{{"only what enters " + c.want.device, []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(c.want.device)},
+		&expr.Verdict{Kind: expr.VerdictReturn},
+	}}}
+	for _, f := range families {
+		out = append(out, rule{f.name + " pods keep their addresses", append(f.only(),
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.offset, Len: uint32(f.bits / 8)},
+			&expr.Lookup{SourceRegister: 1, SetName: f.set},
+			f.snat(),
+		)})
+		if c.want.node.BitLen() == f.bits {
+			out = append(out, rule{fmt.Sprintf("all else has the address of the node, %s", c.want.node), append(f.only(),
+				&expr.Immediate{Register: 1, Data: c.want.node.AsSlice()},
+				f.snat(),
+			)})
+		}
+	}
+	return out
+}
+
+func (f family) only() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.number}},
+	}
+}
+
+// snat to the address in register 1.
+func (f family) snat() expr.Any {
+	return &expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.number), RegAddrMin: 1}
+}
+
+// deviceName is the name as the kernel compares it.
+func deviceName(name string) []byte {
+	b := make([]byte, unix.IFNAMSIZ)
+	copy(b, name)
+	return b
+}
+
+// put replaces the whole table in one transaction: no packet meets a half of it. The error is the kernel's.
+func put(c content, replace bool) error {
+	var conn nftables.Conn
+	if replace {
+		conn.DelTable(table)
+	}
+	conn.AddTable(table)
+	for _, f := range families {
+		set := &nftables.Set{Table: table, Name: f.set, KeyType: f.key, Interval: true}
+		if err := conn.AddSet(set, elements(f, c.pods)); err != nil {
+			return fmt.Errorf("encode set %s: %w", f.set, err)
+		}
+	}
+	chain := conn.AddChain(&nftables.Chain{
+		Name: chainName, Table: table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(priority),
+	})
+	for _, r := range c.ruleset() {
+		conn.AddRule(&nftables.Rule{
+			Table: table, Chain: chain, Exprs: r.exprs,
+			UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
+		})
+	}
+	return conn.Flush()
+}
+
+// elements of a family's set: a start, and an end unless the span has none.
+func elements(f family, pods []span) (out []nftables.SetElement) {
+	for _, s := range pods {
+		if s.from.BitLen() != f.bits {
+			continue
+		}
+		out = append(out, nftables.SetElement{Key: s.from.AsSlice()})
+		if s.to.IsValid() {
+			out = append(out, nftables.SetElement{Key: s.to.AsSlice(), IntervalEnd: true})
+		}
+	}
+	return out
+}
+
+// toSpans is the inverse of elements, for elements in any order.
+func toSpans(elements []nftables.SetElement) (out []span) {
+	sortByKey(elements)
+	for _, e := range elements {
+		a, ok := netip.AddrFromSlice(e.Key)
+		switch n := len(out) - 1; {
+		case !ok:
+		case !e.IntervalEnd:
+			out = append(out, span{from: a})
+		case n >= 0 && !out[n].to.IsValid():
+			out[n].to = a
+		}
+	}
+	return out
+}
