@@ -19,13 +19,13 @@ bpftool         bpftool                             tests read pinned maps as a 
 qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
 xz-utils        xz                                  make test-vm unpacks their modules
 nftables        nft                                 test/bench compares with kube-proxy's rules
+iptables        iptables                            tests keep pods' addresses from what it masquerades
 curl            curl                                test/clients: the most used TCP client, from outside of Go
 bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP
 iperf3          iperf3                              test/clients: streams and datagrams at speed
 musl-tools      musl-gcc                            test/clients: the resolver of Alpine's images
 runc            runc                                make kube-lab starts pods; it needs cgo, so it is not built
 containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods addresses
-iptables        iptables                            make kube-lab masquerades pods, which the plugins do by it
 conntrack       conntrack                           make kube-lab: kube-proxy forgets old UDP flows by it
 busybox-static  /bin/busybox                        make kube-lab: the shell of the test image
 netcat-openbsd  nc.openbsd                          make kube-lab: the test image's nc, with -4 and -6

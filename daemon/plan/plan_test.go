@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
@@ -170,6 +171,27 @@ func TestPlanMesh(t *testing.T) {
 	if want := []string{"10.2.1.0/24 10.1.1.1 false", "10.2.2.0/24 10.1.1.1 false", "10.3.1.0/24 10.1.1.1 false",
 		"10.3.2.0/24 10.1.1.1 false", "241.0.0.0/8 invalid IP true"}; !slices.Equal(routes, want) {
 		t.Errorf("routes %q", routes)
+	}
+}
+
+func TestPlanSources(t *testing.T) {
+	s := clusterset()
+	edit(s, "a", "n1", func(c *clustermesh.Content) {
+		c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("fd00:1::7/64"), netip.MustParsePrefix("10.1.1.9/24")}
+	})
+	want := datapath.Sources{
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("fd00:1::/64")},
+		Node:     netip.MustParseAddr("10.1.1.1"),
+	}
+	self, config := plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true}
+	if got := plan.Plan(s, self, config).Desired.Sources; !reflect.DeepEqual(got, want) {
+		t.Errorf("sources %+v, want %+v", got, want)
+	}
+	if got := plan.Plan(s, self, plan.Config{}).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
+		t.Errorf("without a mesh: sources %+v", got)
+	}
+	if got := plan.Plan(s, plan.Self{Cluster: "a", Node: "new"}, config).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
+		t.Errorf("before the node has said anything: sources %+v", got)
 	}
 }
 

@@ -69,7 +69,7 @@ func (e *Exemption) Reconcile(want datapath.Sources, prune bool) error {
 	if err := put(c, have != nil); err != nil {
 		return fmt.Errorf("put nft table %s: %w", tableName, unsupported(err, unix.ENOENT))
 	}
-	e.log.Info("pods keep their addresses into the tunnel", "device", e.device, "prefixes", want.Prefixes)
+	e.log.Debug("put nft table", "table", tableName, "device", e.device, "prefixes", len(want.Prefixes), "node", want.Node)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func remove(log *slog.Logger) error {
 	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("remove nft table %s: %w", tableName, err)
 	}
-	log.Info("removed the nft table", "table", tableName)
+	log.Debug("removed nft table", "table", tableName)
 	return nil
 }
 

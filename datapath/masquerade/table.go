@@ -3,6 +3,7 @@ package masquerade
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -17,6 +18,9 @@ const (
 	// connection meets is the one that it keeps. An accept here would end this chain alone.
 	priority = 90
 )
+
+// maxElements go into one message: an attribute ends at 64 KiB, and an element of IPv6 takes up to 36 bytes.
+const maxElements = 1000
 
 // table is of family inet: one table and chain for IPv4 and IPv6.
 var table = &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
@@ -102,8 +106,13 @@ func put(c content, replace bool) error {
 	conn.AddTable(table)
 	for _, f := range families {
 		set := &nftables.Set{Table: table, Name: f.set, KeyType: f.key, Interval: true}
-		if err := conn.AddSet(set, elements(f, c.pods)); err != nil {
+		if err := conn.AddSet(set, nil); err != nil {
 			return fmt.Errorf("encode set %s: %w", f.set, err)
+		}
+		for some := range slices.Chunk(elements(f, c.pods), maxElements) {
+			if err := conn.SetAddElements(set, some); err != nil {
+				return fmt.Errorf("encode elements of set %s: %w", f.set, err)
+			}
 		}
 	}
 	chain := conn.AddChain(&nftables.Chain{

@@ -185,7 +185,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
-		Tests:  []string{"datapath/wireguard", "test/clients", "test/kube"},
+		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/kube"},
 		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
 	{
