@@ -35,7 +35,7 @@ func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocat
 		if !want[i.Service] {
 			continue
 		}
-		first := hashAddr(cidr, i.Service)
+		first := hashAddr(cidr, i.Service.String())
 		ip := kept[i.Service]
 		if !ip.IsValid() {
 			ip = probe(cidr, first, owner)
@@ -82,8 +82,8 @@ func probe(cidr netip.Prefix, first netip.Addr, owner map[netip.Addr]ServiceName
 }
 
 // hashAddr maps a name to an address of cidr, never its first or last (network and broadcast).
-func hashAddr(cidr netip.Prefix, s ServiceName) netip.Addr {
-	sum := sha256.Sum256([]byte(s.String()))
+func hashAddr(cidr netip.Prefix, name string) netip.Addr {
+	sum := sha256.Sum256([]byte(name))
 	host := min(cidr.Addr().BitLen()-cidr.Bits(), 63)
 	offset := uint64(1)
 	if size := uint64(1) << host; size > 2 {

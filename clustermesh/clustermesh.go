@@ -89,10 +89,10 @@ type Node struct {
 	Locality Locality `cbor:"2,keyasint" json:"locality"`
 	// Addresses are the node's own, reachable on the underlay; the first is the one to use.
 	Addresses []netip.Addr `cbor:"3,keyasint,omitempty" json:"addresses,omitempty"`
-	// Prefixes hold the addresses of the node's pods.
+	// Prefixes hold the addresses of the node's pods, and Inside.
 	Prefixes []netip.Prefix `cbor:"4,keyasint,omitempty" json:"prefixes,omitempty"`
 	// Inside is an address of the node itself that lies in Prefixes, so that peers accept packets
-	// from it; it answers inside the tunnel. Invalid if the node has none.
+	// from it; it answers inside the tunnel. Invalid where the mesh is off.
 	Inside netip.Addr `cbor:"5,keyasint" json:"inside"`
 	// PublicKey is zero where the mesh is off.
 	PublicKey     key.Public `cbor:"6,keyasint" json:"publicKey"`

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,11 +89,22 @@ func (k *kernel) describe(n *clustermesh.Node) []clustermesh.Problem {
 	if err != nil {
 		return []clustermesh.Problem{{Object: "node " + string(n.Name), Message: "read own addresses: " + err.Error()}}
 	}
-	n.Inside = inside
-	if !inside.IsValid() && len(n.Prefixes) > 0 {
-		return []clustermesh.Problem{insideProblem(*n)}
-	}
+	giveInside(n, inside, clustermesh.Origin{Cluster: clustermesh.ClusterName(k.config.Cluster), Node: n.Name})
 	return nil
+}
+
+// giveInside says which address peers shall accept of the node itself: its own in its pod network, else one
+// that the tunnel's device gets.
+func giveInside(n *clustermesh.Node, own netip.Addr, o clustermesh.Origin) {
+	if n.Inside = own; own.IsValid() {
+		return
+	}
+	like := n.Addresses[0]
+	if len(n.Prefixes) > 0 {
+		like = n.Prefixes[0].Addr()
+	}
+	n.Inside = clustermesh.TunnelAddr(o, like.Is6())
+	n.Prefixes = append(slices.Clip(n.Prefixes), netip.PrefixFrom(n.Inside, n.Inside.BitLen()))
 }
 
 // apply makes the kernel hold what is wanted, from the bottom up: device, peers, sources, routes, frontends; and
@@ -116,7 +128,7 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	}
 	mesh := k.config.Mesh.Mode == "wireguard"
 	if mesh {
-		step("wireguard", func() error { return k.peers(ctx, want.Peers, false) })
+		step("wireguard", func() error { return k.peers(ctx, want, false) })
 	}
 	step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, false) })
 	step("route", func() error { return k.router.Reconcile(want.Routes, false) })
@@ -128,7 +140,7 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 		step("route", func() error { return k.router.Reconcile(want.Routes, true) })
 		step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, true) })
 		if mesh {
-			step("wireguard", func() error { return k.peers(ctx, want.Peers, true) })
+			step("wireguard", func() error { return k.peers(ctx, want, true) })
 		}
 	}
 	k.meet(ctx, want.Peers)
@@ -149,12 +161,12 @@ func (k *kernel) meet(ctx context.Context, peers []datapath.Peer) {
 	}
 }
 
-func (k *kernel) peers(ctx context.Context, want []datapath.Peer, prune bool) error {
+func (k *kernel) peers(ctx context.Context, want datapath.Desired, prune bool) error {
 	k.mu.Lock()
 	device := k.device
 	k.mu.Unlock()
 	if device == nil {
-		opened, err := wireguard.Open(ctx, k.wireguardConfig(want), k.router)
+		opened, err := wireguard.Open(ctx, k.wireguardConfig(want.Peers), k.router)
 		if err != nil {
 			return err
 		}
@@ -164,13 +176,18 @@ func (k *kernel) peers(ctx context.Context, want []datapath.Peer, prune bool) er
 		k.device = device
 		k.mu.Unlock()
 	}
-	if mtu := k.tunnelMTU(want); mtu != k.mtu {
-		if err := k.router.SetUp(k.config.Mesh.Device, mtu, netip.Prefix{}); err != nil {
+	var addr netip.Prefix
+	if want.Sources.OnDevice {
+		addr = netip.PrefixFrom(want.Sources.Node, want.Sources.Node.BitLen())
+	}
+	// The address is looked at in each turn: others may take it away.
+	if mtu := k.tunnelMTU(want.Peers); mtu != k.mtu || addr.IsValid() {
+		if err := k.router.SetUp(k.config.Mesh.Device, mtu, addr); err != nil {
 			return err
 		}
 		k.mtu = mtu
 	}
-	return device.Reconcile(want, prune)
+	return device.Reconcile(want.Peers, prune)
 }
 
 // greetTimeout bounds how long a starting node waits for the peers that it knows.

@@ -74,13 +74,3 @@ func masqueradeProblem(err error) clustermesh.Problem {
 		Warning: true,
 	}
 }
-
-// insideProblem reports that nodes of other clusters would not accept this node's own packets.
-func insideProblem(n clustermesh.Node) clustermesh.Problem {
-	return clustermesh.Problem{
-		Object: "node " + string(n.Name), Field: "spec.podCIDRs",
-		Message: fmt.Sprintf("this machine has no address inside %v: its own and its host-network pods' calls to pods of other clusters leave with a source address that they do not accept", n.Prefixes),
-		Try:     "give the machine an address of the pod CIDR, as bridge CNIs do",
-		Warning: true,
-	}
-}

@@ -80,6 +80,8 @@ type Sources struct {
 	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
 	// Node is the node's own, for what is not a pod's; may be invalid.
 	Node netip.Addr `json:"node"`
+	// OnDevice: the tunnel's device bears Node, since no other device of the node does.
+	OnDevice bool `json:"onDevice,omitempty"`
 }
 
 // Desired is all that the kernel of one node should hold. A value: never changed once made.

@@ -40,7 +40,7 @@ func (p *planner) sources() datapath.Sources {
 	if n == nil || !p.config.Mesh {
 		return datapath.Sources{}
 	}
-	s := datapath.Sources{Node: n.Inside}
+	s := datapath.Sources{Node: n.Inside, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
 	for _, pre := range n.Prefixes {
 		s.Prefixes = append(s.Prefixes, pre.Masked())
 	}

@@ -187,6 +187,10 @@ func TestPlanSources(t *testing.T) {
 	if got := plan.Plan(s, self, config).Desired.Sources; !reflect.DeepEqual(got, want) {
 		t.Errorf("sources %+v, want %+v", got, want)
 	}
+	edit(s, "a", "n1", func(c *clustermesh.Content) { c.Node.Inside = clustermesh.TunnelAddr(self.Origin(), false) })
+	if got := plan.Plan(s, self, config).Desired.Sources; !got.OnDevice {
+		t.Errorf("the address that nobody else bears: sources %+v", got)
+	}
 	if got := plan.Plan(s, self, plan.Config{}).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
 		t.Errorf("without a mesh: sources %+v", got)
 	}
