@@ -80,7 +80,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
 // describe adds to the node's record what only this machine knows.
-func (k *kernel) describe(n *clustermesh.Node) []clustermesh.Problem {
+func (k *kernel) describe(self clustermesh.Origin, n *clustermesh.Node) []clustermesh.Problem {
 	if k.config.Mesh.Mode != "wireguard" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (k *kernel) describe(n *clustermesh.Node) []clustermesh.Problem {
 	if err != nil {
 		return []clustermesh.Problem{{Object: "node " + string(n.Name), Message: "read own addresses: " + err.Error()}}
 	}
-	giveInside(n, inside, clustermesh.Origin{Cluster: clustermesh.ClusterName(k.config.Cluster), Node: n.Name})
+	giveInside(n, inside, self)
 	return nil
 }
 

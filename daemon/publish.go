@@ -25,7 +25,7 @@ func (d *Daemon) nodeContent(local clustermesh.Local) (clustermesh.Content, []cl
 	}
 	c.Node.GossipPort = d.who.Advertise.Port()
 	c.Node.Prefixes = nodePrefixes(prefixes(d.config.NodePrefixes), c.Node.Prefixes, c.Node.Addresses, d.pods(c.Endpoints))
-	return c, append(problems, d.kernel.describe(c.Node)...)
+	return c, append(problems, d.kernel.describe(d.self().Origin(), c.Node)...)
 }
 
 // pods are the addresses of this node's pods: all of them if the source knows, else those with endpoints.

@@ -13,7 +13,7 @@ func cleanupCommand(o *options) *cobra.Command {
 	var state, hold bool
 	c := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove hooks, pins, tunnel and routes of this node; keys and state on disk stay",
+		Short: "Remove hooks, pins, tunnel, routes and nft table of this node; keys and state on disk stay",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hold {

@@ -216,7 +216,7 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// TestPeopleCanReadIt: nft lists the rules with their comments. docs/ports.md shows this.
+// TestPeopleCanReadIt: nft lists the rules with their comments, as docs/ports.md tells people to look.
 func TestPeopleCanReadIt(t *testing.T) {
 	tool, err := exec.LookPath("nft")
 	if err != nil {
