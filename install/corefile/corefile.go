@@ -56,7 +56,7 @@ func Add(text, zone string) (string, error) {
 	d := *b.kubernetes()
 	edits = append(edits, addZone(*b, d, zone)...)
 	edits = append(edits, addOption(text, d, zone)...)
-	return apply(text, edits), nil
+	return apply(text, append(edits, b.addUncached(d, zone)...)), nil
 }
 
 // Remove undoes Add.
@@ -83,6 +83,11 @@ func Remove(text, zone string) (string, error) {
 			}
 		}
 		edits = append(edits, removeOption(text, *d, zone)...)
+		for _, o := range b.uncached() {
+			if i := slices.IndexFunc(o.args[1:], func(t token) bool { return zoneOf(t.text) == zone }); i >= 0 && len(o.args) > 2 {
+				edits = append(edits, cut(text, o.args[1+i]))
+			}
+		}
 	}
 	return apply(text, edits), nil
 }
@@ -95,6 +100,31 @@ func (b block) kubernetes() *directive {
 		}
 	}
 	return nil
+}
+
+// uncached are the options of the plugin cache that exempt zones: disable success|denial ZONE...
+func (b block) uncached() (out []directive) {
+	for _, d := range b.directives {
+		for _, o := range d.body {
+			if d.name.text == "cache" && o.name.text == "disable" && len(o.args) > 1 {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// addUncached exempts the zone wherever a zone of the plugin's own is exempt, as kubeadm has it: else a Service is
+// found, or its pods are lost, only when the cache has forgotten what it knew.
+func (b block) addUncached(kubernetes directive, zone string) (out []edit) {
+	for _, o := range b.uncached() {
+		own := slices.ContainsFunc(o.args[1:], func(t token) bool { return has(kubernetes.args, zoneOf(t.text)) })
+		if own && !has(o.args[1:], zone) {
+			end := o.args[len(o.args)-1].end
+			out = append(out, edit{end, end, " " + zone})
+		}
+	}
+	return out
 }
 
 func (b block) snippet() bool { return len(b.keys) == 1 && strings.HasPrefix(b.keys[0].text, "(") }

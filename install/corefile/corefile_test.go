@@ -39,7 +39,10 @@ const kubeadm = `.:53 {
 func TestAddRemove(t *testing.T) {
 	for _, tc := range []struct{ name, have, want string }{
 		{"kubeadm", kubeadm, strings.NewReplacer("kubernetes cluster.local in", "kubernetes cluster.local clusterset.local in",
-			"       ttl 30\n", "       ttl 30\n       multicluster clusterset.local\n").Replace(kubeadm)},
+			"       ttl 30\n", "       ttl 30\n       multicluster clusterset.local\n",
+			"success cluster.local", "success cluster.local clusterset.local", "denial cluster.local", "denial cluster.local clusterset.local").Replace(kubeadm)},
+		{"cache of other zones", ".:53 {\n  kubernetes cluster.local {\n    multicluster other.set\n  }\n  cache {\n    disable success example.com # theirs\n    disable denial cluster.local # ours\n    disable denial\n  }\n}\n",
+			".:53 {\n  kubernetes cluster.local clusterset.local {\n    multicluster clusterset.local other.set\n  }\n  cache {\n    disable success example.com # theirs\n    disable denial cluster.local clusterset.local # ours\n    disable denial\n  }\n}\n"},
 		{"k3s, tabs, host file", ".:53 {\n\terrors\n\tkubernetes cluster.local in-addr.arpa ip6.arpa {\n\t\tpods insecure\n\t}\n\thosts /etc/coredns/NodeHosts {\n\t\tttl 60\n\t}\n\timport /etc/coredns/custom/*.override\n}\nimport /etc/coredns/custom/*.server\n",
 			".:53 {\n\terrors\n\tkubernetes cluster.local clusterset.local in-addr.arpa ip6.arpa {\n\t\tpods insecure\n\t\tmulticluster clusterset.local\n\t}\n\thosts /etc/coredns/NodeHosts {\n\t\tttl 60\n\t}\n\timport /etc/coredns/custom/*.override\n}\nimport /etc/coredns/custom/*.server\n"},
 		{"comments, some with braces", "# main } {\n.:53 { # all\n  # kubernetes other {\n  kubernetes cluster.local { # the cluster\n    ttl 5 # short }\n    # last\n  } # end\n}\n",
