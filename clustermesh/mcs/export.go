@@ -3,6 +3,7 @@ package mcs
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,10 +108,10 @@ func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
 		return fmt.Sprintf("Conflicting ports. Using all ports of all service exports, not only those of the oldest in %q. %s", k.Winner, who)
 	}
 	what, value := conflictValue(i, k)
-	if value != "" {
-		value = fmt.Sprintf("%q ", value)
+	if value = strconv.Quote(value); value == `""` {
+		value = "those" // labels, annotations, ports
 	}
-	return fmt.Sprintf("Conflicting %s. Using %sfrom oldest service export in %q. %s", what, value, k.Winner, who)
+	return fmt.Sprintf("Conflicting %s. Using %s from oldest service export in %q. %s", what, value, k.Winner, who)
 }
 
 // maxListed clusters are named in a message; the others are counted.

@@ -245,8 +245,12 @@ func TestConflict_OnAllExportsWithReasonsAndClusters(t *testing.T) {
 	if n := events(ops, "TypeConflict"); n != 1 {
 		t.Errorf("%d events of the conflict, want 1", n)
 	}
-	if want := "Conflicting ports. Using all ports"; !strings.Contains(c.Message, want) {
-		t.Errorf("message %q, want %q in it", c.Message, want)
+	for _, want := range []string{
+		"Conflicting ports. Using all ports", `Conflicting ports[http:80/TCP]. Using those from oldest service export in "c1".`,
+	} {
+		if !strings.Contains(c.Message, want) {
+			t.Errorf("message %q, want %q in it", c.Message, want)
+		}
 	}
 	ops = w.settle(viewOf(exportOf("c1", 1)), serve)
 	now := condition(w.exports["default/serve"].Status.Conditions, "Conflict")
