@@ -118,6 +118,14 @@ test-kube: check-go ## tests on real Kubernetes clusters, as root
 	go run -buildvcs=false ./test/kubelab/run build
 	@$(GOTEST) kube
 
+.PHONY: conformance
+conformance: ## the MCS API's own suite on the lab that make kube-lab left: CONFORMANCE_BIN=its test binary; docs/conformance.md
+	@test -x "$(CONFORMANCE_BIN)" || { echo "make conformance: set CONFORMANCE_BIN to the suite's test binary; docs/conformance.md says how to build it" >&2; exit 2; }
+	@test -e .lab/kubeconfig || { echo "make conformance: there is no lab: run make kube-lab first" >&2; exit 2; }
+	@mkdir -p bin/conformance
+	cd bin/conformance && '$(abspath $(CONFORMANCE_BIN))' -kubeconfig '$(CURDIR)/.lab/kubeconfig' -contexts c1,c2 \
+	  -organization strait -project strait -version '$(VERSION)' -test.timeout 30m -ginkgo.v $(ARGS)
+
 .PHONY: fuzz
 fuzz: check-go ## each fuzz target for FUZZTIME (30s)
 	@test/setup/fuzz.sh $(FUZZTIME)

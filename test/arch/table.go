@@ -108,6 +108,7 @@ var Table = []Package{
 	{Path: "test/kubelab/forward"},
 	{Path: "test/kubelab/programs"},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
+	{Path: "test/kube/serve"},
 	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
@@ -147,19 +148,20 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/api",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
+		Tests:  []string{"test/kube"},
 		Why: "manifest decodes Kubernetes objects, kube watches them, object says what they mean, mcs says which ones there should be, " +
 			"writer writes them; install/cluster reads DaemonSets and pods",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
-		Tests:  []string{"install/chart"},
+		Tests:  []string{"install/chart", "test/kube"},
 		Why:    "as k8s.io/api; kubelab installs its CRDs, the chart's are compared with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
 		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
-		Tests:  []string{"clustermesh/object"},
+		Tests:  []string{"clustermesh/object", "test/kube"},
 		Why:    "goes with k8s.io/api; mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
 	{
@@ -170,6 +172,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/client-go",
 		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster"},
+		Tests:  []string{"test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, cluster does so for the CLI",
 	},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},

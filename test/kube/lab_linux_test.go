@@ -26,11 +26,13 @@ var shared struct {
 	lab    *kubelab.Lab
 	err    error
 	before machine
+	// kept is set for a lab that is not the tests' own.
+	kept bool
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if shared.lab != nil {
+	if shared.lab != nil && !shared.kept {
 		if err := takeDown(); err != nil {
 			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
 			code = 1
@@ -56,24 +58,43 @@ func takeDown() error {
 	return after.compare(shared.before)
 }
 
-// theLab returns the shared lab, which is up.
+// theLab returns the shared lab, which is up, with strait in it. STRAIT_TEST_LAB names the folder of one that is up
+// already, as make kube-lab leaves it: for whoever writes tests.
 func theLab(t *testing.T) *kubelab.Lab {
 	t.Helper()
 	o := options(t)
 	shared.once.Do(func() {
+		if dir := os.Getenv("STRAIT_TEST_LAB"); dir != "" {
+			shared.kept = true
+			shared.lab, shared.err = kubelab.Open(dir, o.Log)
+			return
+		}
 		o.Dir = filepath.Join(o.Dir, "shared")
 		o.Clusters, o.Nodes, o.WithoutPodCIDRs = 2, 2, []string{"c2"}
 		if shared.before, shared.err = look(nil); shared.err != nil {
 			return
 		}
 		start := time.Now()
-		shared.lab, shared.err = kubelab.Up(context.Background(), o)
-		t.Logf("the lab came up in %.1f s", time.Since(start).Seconds())
+		if shared.lab, shared.err = kubelab.Up(context.Background(), o); shared.err != nil {
+			return
+		}
+		up := time.Since(start)
+		shared.err = installStrait(t, shared.lab, o.Source)
+		t.Logf("the lab came up in %.1f s, with strait in %.1f s", up.Seconds(), time.Since(start).Seconds())
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.lab
+}
+
+// installStrait builds strait and installs it as a user does.
+func installStrait(t *testing.T, l *kubelab.Lab, source string) error {
+	s, err := kubelab.BuildStrait(context.Background(), source, t.TempDir())
+	if err != nil {
+		return err
+	}
+	return l.InstallStrait(context.Background(), s)
 }
 
 // options are those of any lab of the tests, each in a folder below Dir, or the test ends: the programs must have

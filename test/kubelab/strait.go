@@ -3,8 +3,14 @@ package kubelab
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"strait.io/strait/install/image/oci"
 )
 
 // Strait is what to install: the CLI, an image file and the reference in it.
@@ -12,6 +18,24 @@ type Strait struct {
 	CLI, ImageFile, Image string
 	// Args are further arguments of strait install.
 	Args []string
+}
+
+// BuildStrait builds strait from its source, and its image, into a folder, as make build and make image do.
+func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
+	s := Strait{CLI: filepath.Join(dir, "strait"), ImageFile: filepath.Join(dir, "strait-image.tar"), Image: "localhost/strait:built"}
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/straitd", "./cmd/strait")
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return s, fmt.Errorf("build strait: %w\n%s", err, out)
+	}
+	root := filepath.Join(dir, "root")
+	for _, name := range []string{"straitd", "strait"} {
+		if err := copyInto(root, filepath.Join(dir, name), "/"+name); err != nil {
+			return s, err
+		}
+	}
+	image := oci.Image{Names: []string{s.Image}, Root: root, Arch: runtime.GOARCH, Entrypoint: []string{"/straitd"}}
+	return s, oci.Write(s.ImageFile, image)
 }
 
 // InstallStrait does what a user does: loads the image on all nodes, installs strait in each cluster, whose name is

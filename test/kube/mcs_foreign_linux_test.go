@@ -1,0 +1,140 @@
+package kube
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/install/image/oci"
+	"strait.io/strait/internal/testutil"
+)
+
+// asked is how often strait looks for kinds that were installed since, with some time to act.
+const asked = 45 * time.Second
+
+// apply applies a file of testdata in the test's namespace.
+func (m *member) apply(file string) {
+	m.t.Helper()
+	_, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", m.ns, "apply", "-f", filepath.Join("testdata", file))
+	must(m.t, err)
+}
+
+// serveImage makes an image under the very name that Karmada's example asks for.
+func serveImage(t *testing.T) string {
+	t.Helper()
+	root, file := t.TempDir(), filepath.Join(t.TempDir(), "serve.tar")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(root, "serve"), "./serve")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build serve: %v\n%s", err, out)
+	}
+	must(t, oci.Write(file, oci.Image{Names: []string{"docker.io/jeremyot/serve:0a40de8"}, Root: root, Entrypoint: []string{"/serve"}, Arch: runtime.GOARCH}))
+	return file
+}
+
+// Karmada's example: its user makes the import by hand where the service is used.
+func TestKarmadasExample(t *testing.T) {
+	t.Parallel()
+	c1, c2 := clusterset(t)
+	must(t, c1.lab.Import(t.Context(), serveImage(t)))
+	c2.apply("karmada-import.yaml")
+	c1.apply("karmada.yaml")
+	var ip string
+	testutil.Eventually(t, within, func() error {
+		s, err := c2.core.CoreV1().Services(c2.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		ip = s.Spec.ClusterIP
+		return equal("ports", fmt.Sprintf("%d/%s", s.Spec.Ports[0].Port, s.Spec.Ports[0].Protocol), "80/TCP")
+	})
+	i := c2.imported("serve", from("c1"))
+	must(t, equal("ips", i.Spec.IPs, []string{ip}))
+	testutil.Eventually(t, 2*within, func() error {
+		out, err := c2.run(1, "curl -sS --fail --max-time 2 http://%s/", ip)
+		if got := strings.Join(out, " "); err == nil && !strings.HasPrefix(got, "'hello from cluster member1 (Node: c1n") {
+			err = fmt.Errorf("the derived Service answers %q", got)
+		}
+		return err
+	})
+	// The import is the user's: it outlives the export.
+	c1.unexport("serve")
+	testutil.Eventually(t, within, func() error {
+		i, err := c2.mcs.MulticlusterV1beta1().ServiceImports(c2.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return condition(i.Status.Conditions, "Ready", "False", "Pending")
+	})
+	remains(t, func() error {
+		i, err := c2.mcs.MulticlusterV1beta1().ServiceImports(c2.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return equal("type", i.Spec.Type, mcsv1beta1.ClusterSetIP)
+	})
+}
+
+// The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is installed.
+func TestKEPsExample(t *testing.T) {
+	t.Parallel()
+	c1, c2 := apart(t)
+	c1.ns, c2.ns = "my-ns", "my-ns"
+	c1.makeNamespace()
+	c2.makeNamespace()
+	c1.serve(service(named("my-svc")))
+	c1.install(t, "multicluster.k8s.io", "v1alpha1")
+	c1.apply("kep.yaml")
+	c2.importedBy("my-svc")
+}
+
+// GKE's ServiceExport is an alias too. Where both kinds are there, strait's own counts.
+func TestGKEsExport(t *testing.T) {
+	t.Parallel()
+	c1, c2 := clusterset(t)
+	c1.serve(service())
+	c1.install(t, "net.gke.io", "v1")
+	gke := "apiVersion: net.gke.io/v1\nkind: ServiceExport\nmetadata: {name: hello}\n"
+	_, err := c1.lab.Kubectl(t.Context(), "c1", []byte(gke), "-n", c1.ns, "apply", "-f", "-")
+	must(t, err)
+	c2.importedBy("hello")
+	c1.export("hello", exporting("a", "1"))
+	c2.imported("hello", func(i *mcsv1beta1.ServiceImport) error {
+		return equal("label of our own kind", i.Labels["example.com/a"], "1")
+	})
+	c1.unexport("hello")
+	c2.imported("hello", func(i *mcsv1beta1.ServiceImport) error {
+		return equal("label of our own kind", i.Labels["example.com/a"], "")
+	})
+	_, err = c1.lab.Kubectl(t.Context(), "c1", nil, "-n", c1.ns, "delete", "serviceexports.net.gke.io", "hello")
+	must(t, err)
+	c2.gone("hello")
+}
+
+// install installs an alias' kind. It stays: another test's objects would go with it.
+func (m *member) install(t *testing.T, group, version string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/alias.yaml")
+	must(t, err)
+	must(t, m.lab.Apply(t.Context(), m.name, fmt.Sprintf(string(text), group, version)))
+	_, err = m.lab.Kubectl(t.Context(), m.name, nil, "wait", "--for=condition=Established", "--timeout=20s", "crd/serviceexports."+group)
+	must(t, err)
+}
+
+// importedBy waits for an import by an export of a kind that strait has still to find.
+func (m *member) importedBy(name string) {
+	m.t.Helper()
+	testutil.Eventually(m.t, asked, func() error {
+		_, err := m.mcs.MulticlusterV1beta1().ServiceImports(m.ns).Get(m.t.Context(), name, metav1.GetOptions{})
+		return err
+	})
+	m.imported(name, from("c1"))
+}
