@@ -108,7 +108,7 @@ func TestHeadless(t *testing.T) {
 // stateful waits for the StatefulSet's pods and returns their addresses.
 func (m *member) stateful() (out [2]string) {
 	m.t.Helper()
-	testutil.Eventually(m.t, 3*within, func() error {
+	testutil.Eventually(m.t, 2*within, func() error {
 		for n := range out {
 			p, err := m.core.CoreV1().Pods(m.ns).Get(m.t.Context(), fmt.Sprintf("hello-%d", n), metav1.GetOptions{})
 			if err != nil {

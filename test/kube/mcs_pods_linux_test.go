@@ -120,7 +120,7 @@ spec:
 
 func (m *member) podsReady(want int32) {
 	m.t.Helper()
-	testutil.Eventually(m.t, 3*within, func() error {
+	testutil.Eventually(m.t, 2*within, func() error {
 		d, err := m.core.AppsV1().Deployments(m.ns).Get(m.t.Context(), "hello-"+m.name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -21,8 +21,9 @@ import (
 	"strait.io/strait/test/kubelab"
 )
 
-// within is how long what must happen may take on a busy machine. TestExportIsImportedWithinTwoSeconds measures.
-const within = 20 * time.Second
+// within is how long what must happen may take on a busy machine, where the upstream suite gives a quiet one 20 s.
+// TestExportIsImportedWithinTwoSeconds measures.
+const within = 40 * time.Second
 
 // still is how long what must not happen is watched for.
 const still = 3 * time.Second
