@@ -1,7 +1,8 @@
 // Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of test/kubelab.
 //
-// One lab serves all tests of the package: two clusters with two nodes each, the second without podCIDRs. It must
-// not know how the lab is made.
+// One lab serves all tests of the package: two clusters with two nodes each, the second without podCIDRs, joined by
+// strait. It must not know how the lab is made. Tests of the MCS API (mcs_*) have a namespace each and run side by
+// side, after the others.
 package kube
 
 import (
