@@ -268,7 +268,9 @@ func TestReservedNamespaces(t *testing.T) {
 	name := "export-" + c1.ns[len(c1.ns)-6:]
 	c1.ns, c2.ns = "kube-public", "kube-public"
 	c1.serve(service(named(name)))
-	t.Cleanup(func() { kubectlQuietly(t, c1, "-n", "kube-public", "delete", "services,serviceexports.multicluster.x-k8s.io", name) })
+	t.Cleanup(func() {
+		kubectlQuietly(t, c1, "-n", "kube-public", "delete", "services,serviceexports.multicluster.x-k8s.io", name)
+	})
 	c1.export(name)
 	message := c1.exportHas(name, "Ready", "False", "Failed")
 	c1.exportHas(name, "Valid", "True", "Valid")
