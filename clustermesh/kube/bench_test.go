@@ -7,7 +7,6 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +25,10 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab/apiserver"
 )
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
 
 // bench is a real API server, behind a gate that can refuse what a test says, with a namespace and a Node of
 // the test's own.
@@ -40,11 +42,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	path := os.Getenv("STRAIT_TEST_KUBECONFIG")
-	if path == "" {
-		testutil.Missing(t, "needs an API server: set STRAIT_TEST_KUBECONFIG to the kubeconfig of one that may be written to")
-	}
-	c, err := Connect(path)
+	c, err := Connect(apiserver.Lab(t, 1).Kubeconfig())
 	must(t, err)
 	b := &bench{t: t, direct: c, gate: newGate(t, c.REST)}
 	b.crds()

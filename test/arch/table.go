@@ -37,9 +37,13 @@ var Table = []Package{
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
-	{Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"}},
+	{
+		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"},
+		Tests: []string{"test/kubelab/apiserver"},
+	},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object"}},
+	// Its tests, as the writer's, need a real API server: fakes do not know what it refuses, or forgets.
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object"}, Tests: []string{"test/kubelab/apiserver"}},
 
 	// Who knows the kernel. Never Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
@@ -107,6 +111,7 @@ var Table = []Package{
 	{Path: "test/kubelab/init", Imports: []string{"test/kubelab/machine"}},
 	{Path: "test/kubelab/forward"},
 	{Path: "test/kubelab/programs"},
+	{Path: "test/kubelab/apiserver", Imports: []string{"internal/testutil", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
 	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/programs"}},

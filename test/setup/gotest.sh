@@ -5,7 +5,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each once:
 #   arch, script, e2e   test/arch, test/script, test/e2e
-#   kube                test/kube: on real Kubernetes clusters; not part of make test
+#   kube                packages whose tests start real API servers or clusters (test/kubelab)
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
 set -eu -o pipefail
@@ -24,14 +24,17 @@ useRace() {
 
 # packages prints the packages of a set, one per line.
 packages() {
-  go list -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... |
-    while read -r path dir; do
+  go list -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' ./... |
+    while read -r path dir imports; do
       case "$path" in
         */test/arch) s=arch ;;
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
-        */test/kube | */test/kube/*) s=kube ;;
-        *) s=unit; compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel ;;
+        *)
+          s=unit
+          compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel
+          case "$imports " in *"/test/kubelab "* | *"/test/kubelab/apiserver "*) s=kube ;; esac
+          ;;
       esac
       [ "$s" = "$1" ] && echo "$path" || true
     done
@@ -44,8 +47,9 @@ case $set_ in
   unit) useRace ;;
   # One package at a time: they measure time and share the machine's one kernel.
   kernel | script) useRace; parallel='-p 1' ;;
-  # The clusters are what is tested, and they want the machine's processors.
-  kube) timeout=30m parallel='-parallel 8' ;; # they wait more than they work
+  # One package at a time: their clusters want the machine's processors. Tests of one package side by side: they wait
+  # more than they work.
+  kube) useRace; parallel='-p 1 -parallel 8'; timeout=30m ;;
   # The demo's processes are what is tested; the test itself only waits for them.
   e2e) timeout=20m ;;
 esac

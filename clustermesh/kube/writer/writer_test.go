@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +21,10 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab/apiserver"
 )
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
 
 // bench is a namespace of a real API server: fakes do not know server-side apply.
 type bench struct {
@@ -35,11 +37,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T) *bench {
-	path := os.Getenv("STRAIT_TEST_KUBECONFIG")
-	if path == "" {
-		testutil.Missing(t, "needs an API server with the CRDs of the MCS API: set STRAIT_TEST_KUBECONFIG to the kubeconfig of one that may be written to")
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	cfg, err := clientcmd.BuildConfigFromFlags("", apiserver.Lab(t, 1).Kubeconfig())
 	must(t, err)
 	cfg.QPS = -1
 	b := &bench{t: t, rest: cfg, core: kubernetes.NewForConfigOrDie(cfg), mcs: mcsclient.NewForConfigOrDie(cfg)}

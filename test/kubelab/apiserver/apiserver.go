@@ -1,0 +1,87 @@
+// Package apiserver gives a package's tests real API servers: clusters of the lab without nodes, up in seconds.
+//
+// Input are the programs in the cache; output is a lab that the tests of one package share, which goes when they are
+// done. Imported by tests only. It must not know what runs against it.
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/kubelab/programs"
+)
+
+// shared is the lab of the package's tests: up when the first asks for it.
+var shared struct {
+	once sync.Once
+	lab  *kubelab.Lab
+	err  error
+}
+
+// Main is a package's TestMain: it runs the tests, and takes the lab down if one of them asked for it.
+func Main(m *testing.M) {
+	code := m.Run()
+	if l := shared.lab; l != nil {
+		if err := l.Down(context.Background()); err != nil {
+			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
+			code = 1
+		}
+		_ = os.Remove(filepath.Dir(l.Dir)) // it stays while other labs are in it
+	}
+	os.Exit(code)
+}
+
+// Lab returns the package's lab of so many clusters, c1 and on, that have controllers and no nodes. All tests of a
+// package want the same number. The test ends where the programs are not built.
+func Lab(t testing.TB, clusters int) *kubelab.Lab {
+	t.Helper()
+	o := Options(t)
+	shared.once.Do(func() {
+		o.Clusters = clusters
+		shared.lab, shared.err = kubelab.Up(context.Background(), o)
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.lab
+}
+
+// Options are those of a lab of the calling package's tests, in a folder of the package's own, or the test ends: the
+// programs must have been built.
+func Options(t testing.TB) kubelab.Options {
+	t.Helper()
+	testutil.NeedRoot(t)
+	source, err := programs.Source(t.Context())
+	must(t, err)
+	missing, err := programs.Missing(source)
+	must(t, err)
+	if len(missing) > 0 {
+		testutil.Missing(t, "needs Kubernetes' programs ("+strings.Join(missing, ", ")+"): run `make test-kube`, which builds them")
+	}
+	dir, err := programs.Dir(source)
+	must(t, err)
+	here, err := os.Getwd() // go test runs a package's tests in its folder
+	must(t, err)
+	name, err := filepath.Rel(source, here)
+	must(t, err)
+	return kubelab.Options{
+		// Always the same: what a run that was killed has left is removed by the next.
+		Dir: filepath.Join(source, ".lab-test", strings.ReplaceAll(name, string(filepath.Separator), "-")), Source: source,
+		Programs: dir, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
