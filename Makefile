@@ -47,7 +47,7 @@ demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves the
 # Test
 
 .PHONY: test
-test: ## all that CI runs: setup, build, lint, arch, unit, kernel, script, generate-check, e2e
+test: ## all that CI runs: setup, build, lint, arch, unit, kernel, script, generate-check, e2e, test-kube
 	@test/setup/test.sh
 
 .PHONY: setup
@@ -112,10 +112,13 @@ kube-lab-import: check-go ## load an image on all nodes of the lab: IMAGE=file.t
 kube-lab-down: check-go ## take the lab down; nothing of it stays but the built programs
 	@$(KUBE_LAB) down
 
+.PHONY: kube-programs
+kube-programs: check-go ## build Kubernetes' programs for the lab into the user's cache: 15 minutes the first time
+	@go run -buildvcs=false ./test/kubelab/run build
+
 .PHONY: test-kube
-test-kube: check-go ## tests on real Kubernetes clusters, as root
+test-kube: kube-programs ## tests on real API servers and clusters, as root
 	@test/setup.sh $(KUBE_PACKAGES)
-	go run -buildvcs=false ./test/kubelab/run build
 	@$(GOTEST) kube
 
 .PHONY: conformance

@@ -2,7 +2,7 @@
 # Installs what the tests need and is missing, as root on Debian or Ubuntu; else says what is missing and
 # what to run, and goes on: the tests that need it skip with a reason. May be run any number of times.
 #
-#   test/setup.sh              all that `make test` needs
+#   test/setup.sh              all that `make test` needs but for make test-kube, which asks itself
 #   test/setup.sh PACKAGE...   only these
 set -eu
 
@@ -46,7 +46,7 @@ missing() {
     if [ $# -gt 0 ]; then
       case " $* " in *" $package "*) ;; *) continue ;; esac
     else
-      # make test-vm and make kube-lab ask for these by name: make test has no use for them.
+      # make test-vm, make kube-lab and make test-kube ask for these by name.
       case $why in "make test-vm "* | "make kube-lab"*) continue ;; esac
     fi
     there "$file" || echo "$package $why"

@@ -16,7 +16,14 @@ finish() {
 
 [ "$(id -u)" = 0 ] || echo "not root: the tests of the kernel and the demo will say that they need it, and skip"
 
-for step in setup build lint arch unit kernel script generate-check e2e; do
+steps="setup build lint arch unit kernel script generate-check e2e"
+if [ "$(id -u)" = 0 ]; then
+  steps+=" kube-programs test-kube"
+else
+  test/setup/skip.sh test-kube "not root: clusters are made of namespaces" | tee -a "$log"
+fi
+
+for step in $steps; do
   printf '\n== %s\n' "$step"
   start=$SECONDS
   if ! make --no-print-directory "$step" 2>&1 </dev/null | tee -a "$log"; then

@@ -89,6 +89,7 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 		return "", err
 	}
 	defer lock.Close()
+	began, built := time.Now(), 0
 	for i, p := range all {
 		target := filepath.Join(dir, p.name)
 		if _, err := os.Stat(target); err == nil {
@@ -101,6 +102,10 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 			return "", err
 		}
 		fmt.Fprintf(progress, ": %.0f s\n", time.Since(start).Seconds())
+		built++
+	}
+	if built > 0 {
+		fmt.Fprintf(progress, "built %d programs in %.0f s; they stay in %s\n", built, time.Since(began).Seconds(), dir)
 	}
 	return dir, nil
 }
