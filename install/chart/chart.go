@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -48,6 +49,17 @@ func Merge(under, over Values) Values {
 	return merge(under, over)
 }
 
+// tag makes a version one that labels and image tags may hold: Go's own, such as (devel) or v1.0.0+dirty, they may not.
+func tag(version string) string {
+	out := strings.Map(func(r rune) rune {
+		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r)) {
+			return r
+		}
+		return '-'
+	}, version)
+	return strings.Trim(out[:min(len(out), 63)], "-_.")
+}
+
 // Render returns the chart's objects, one document each, in the order of their files.
 func Render(o Options) ([][]byte, error) {
 	c, err := load()
@@ -55,7 +67,7 @@ func Render(o Options) ([][]byte, error) {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
 	if o.Version != "" {
-		c.meta.AppVersion = o.Version
+		c.meta.AppVersion = tag(o.Version)
 	}
 	if err := known(c.values, o.Values, ""); err != nil {
 		return nil, err

@@ -185,3 +185,17 @@ func TestCRDs(t *testing.T) {
 		}
 	}
 }
+
+// TestVersion: whatever version the CLI was built as, the API server takes it as a label, and it is an image's tag.
+func TestVersion(t *testing.T) {
+	for version, want := range map[string]string{"v1.2.3": "v1.2.3", "(devel)": "devel", "v0.0.0-2026+dirty": "v0.0.0-2026-dirty"} {
+		docs, err := chart.Render(chart.Options{Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := string(bytes.Join(docs, nil))
+		if !strings.Contains(all, "app.kubernetes.io/version: \""+want+"\"") || !strings.Contains(all, "strait:"+want) {
+			t.Errorf("%s: not the version %s in\n%s", version, want, all)
+		}
+	}
+}
