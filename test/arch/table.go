@@ -96,6 +96,7 @@ var Table = []Package{
 	{Path: "test/report"},
 	{Path: "test/e2e"},
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb"}},
+	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
 	// Standalone parts and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
 	{Path: "test/vm/initrd", Pure: true},

@@ -133,7 +133,7 @@ func await(ctx context.Context, within time.Duration, what string, check func() 
 // objectControllers are those that work on objects alone. Those that watch nodes would evict the pods of a
 // cluster whose nodes are only objects.
 const objectControllers = "endpointslice-controller,endpointslice-mirroring-controller,namespace-controller," +
-	"serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller"
+	"daemonset-controller,deployment-controller,replicaset-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller"
 
 // startControllers starts what must find the API server's RBAC rules in place, else it exits.
 func (l *Lab) startControllers(_ context.Context, c *Cluster) error {

@@ -1,0 +1,264 @@
+// Package install runs strait's CLI as a user does, against real API servers of clusters that have no nodes: what
+// install, upgrade, connect, dns setup and uninstall write, refuse and take away.
+//
+// Input is the source, of which it builds the CLI. What needs nodes is tested in test/kube.
+package install
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab/apiserver"
+)
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "strait-t-install-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "strait")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", file, "strait.io/strait/cmd/strait")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build strait: %w: %s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	return string(text), err
+})
+
+// user has a CLI and a lab of two clusters.
+type user struct {
+	*testing.T
+	cli, kubeconfig string
+}
+
+func newUser(t *testing.T) user {
+	t.Helper()
+	u := user{t, filepath.Join(t.TempDir(), "strait"), apiserver.Lab(t, 2).Kubeconfig()}
+	program, err := build()
+	if err == nil {
+		err = os.WriteFile(u.cli, []byte(program), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// strait runs the CLI and returns what it printed and its exit code.
+func (u user) strait(args ...string) (string, int) {
+	u.Helper()
+	cmd := exec.CommandContext(u.Context(), u.cli, append(args, "--kubeconfig", u.kubeconfig)...)
+	out, err := cmd.CombinedOutput()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		u.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// does runs what must succeed and say the words; fails what must not.
+func (u user) does(args []string, words ...string) string {
+	u.Helper()
+	return u.expect(true, args, words)
+}
+
+func (u user) fails(args []string, words ...string) { u.Helper(); u.expect(false, args, words) }
+
+func (u user) expect(ok bool, args, words []string) string {
+	u.Helper()
+	out, code := u.strait(args...)
+	if (code == 0) != ok {
+		u.Fatalf("strait %q: exit code %d: %s", args, code, out)
+	}
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			u.Errorf("strait %q does not say %q: %s", args, w, out)
+		}
+	}
+	return out
+}
+
+// kubectl returns what is printed; what is not found is empty.
+func (u user) kubectl(cluster string, args ...string) string {
+	u.Helper()
+	out, err := apiserver.Lab(u, 2).Kubectl(u.Context(), cluster, nil, args...)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// traces are all objects that strait's install makes, in a cluster.
+func (u user) traces(cluster string) string {
+	u.Helper()
+	kinds := "namespaces,clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,validatingadmissionpolicybindings," +
+		"roles,rolebindings,daemonsets,configmaps,secrets,serviceaccounts,leases"
+	return u.kubectl(cluster, "get", kinds, "-A", "-l", "app.kubernetes.io/part-of in (strait,strait-dns)", "-o", "name")
+}
+
+// versions tells an object that was written from one that was not.
+func (u user) versions(cluster string) string {
+	u.Helper()
+	return u.kubectl(cluster, "get", "clusterroles,crds,validatingadmissionpolicies,roles,daemonsets,configmaps,secrets,serviceaccounts", "-A",
+		"-l", "app.kubernetes.io/part-of=strait", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
+}
+
+var installC1 = []string{"install", "--context", "c1", "--cluster", "us-east"}
+
+func with(args []string, more ...string) []string { return append(args[:len(args):len(args)], more...) }
+
+func TestLife(t *testing.T) {
+	u := newUser(t)
+	before := u.traces("c1")
+	u.fails([]string{"upgrade", "--context", "c1"}, "no strait to upgrade", "strait install")
+	u.fails([]string{"install", "--context", "c1"}, "--cluster NAME")
+	u.does(with(installC1, "--dry-run"), "made", "DaemonSet", "nothing was changed")
+	if got := u.traces("c1"); got != before {
+		t.Fatalf("a dry run made %s", got)
+	}
+
+	start := time.Now()
+	out := u.does(installC1, "made", "DaemonSet strait-system/strait", "runs on 0 nodes")
+	t.Logf("installed in %.1f s", time.Since(start).Seconds())
+	if strings.Contains(out, "changed ") {
+		t.Errorf("the first install changed something: %s", out)
+	}
+	settled := u.versions("c1")
+	again := u.does(installC1)
+	if now := u.versions("c1"); now != settled || strings.Contains(again, "made ") || strings.Contains(again, "changed ") {
+		t.Errorf("install again changed something:\n%s\nwas\n%s\n%s", now, settled, again)
+	}
+
+	// The tunnel is there while a userspace mesh is wanted, and no longer.
+	u.does([]string{"upgrade", "--context", "c1", "--set", "mesh.implementation=userspace"}, "DaemonSet strait-system/strait-tunnel")
+	u.does([]string{"upgrade", "--context", "c1", "--set", "mesh.mode=off"}, "deleted", "strait-tunnel")
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if got := u.kubectl("c1", "-n", "strait-system", "get", "daemonsets", "-o", "name"); got != "daemonset.apps/strait" {
+			return fmt.Errorf("DaemonSets %s", got)
+		}
+		return nil
+	})
+	if got := u.kubectl("c1", "-n", "strait-system", "get", "configmap", "strait", "-o", "jsonpath={.data}"); !strings.Contains(got, "us-east") {
+		t.Errorf("the cluster's id is lost: %s", got)
+	}
+
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is gone")
+	if got := u.traces("c1"); got != before {
+		t.Errorf("uninstall left %s", got)
+	}
+	u.does([]string{"uninstall", "--context", "c1"}, "there was no strait")
+	u.does(installC1, "made")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is gone")
+}
+
+// TestConnectRefuses: nothing is written to clusters that cannot be joined.
+func TestConnectRefuses(t *testing.T) {
+	u := newUser(t)
+	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--timeout", "3s"}
+	u.fails(connect, "strait is not installed", "strait install --context c1")
+	for _, c := range []string{"c1", "c2"} {
+		u.does([]string{"install", "--context", c, "--cluster", "same"})
+		t.Cleanup(func() {
+			u := user{t, u.cli, u.kubeconfig}
+			out, err := exec.Command(u.cli, "uninstall", "--context", c, "--kubeconfig", u.kubeconfig, "--timeout", "60s").CombinedOutput()
+			if err != nil {
+				t.Errorf("uninstall: %v: %s", err, out)
+			}
+		})
+	}
+	secrets := func() string {
+		return u.kubectl("c1", "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.data}") +
+			u.kubectl("c2", "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.data}")
+	}
+	before := secrets()
+	u.fails(connect, "same", "c1", "c2")
+	u.does([]string{"upgrade", "--context", "c2", "--cluster", "other"})
+	for c, cidr := range map[string]string{"c1": "10.99.0.0/16", "c2": "10.98.0.0/15"} {
+		node := fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: twin}\nspec: {podCIDR: %[1]s, podCIDRs: [%[1]s]}\n", cidr)
+		if err := apiserver.Lab(t, 2).Apply(t.Context(), c, node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.fails(connect, "overlap", "10.99.")
+	if now := secrets(); now != before {
+		t.Error("a refused connect wrote a Secret")
+	}
+	for _, c := range []string{"c1", "c2"} {
+		u.kubectl(c, "delete", "node", "twin")
+	}
+	u.fails(connect, "have not met")
+	if now := secrets(); now == before {
+		t.Error("connect wrote no Secret")
+	}
+}
+
+// coreDNS is what dns setup looks for: it runs nowhere.
+const coreDNS = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: coredns, namespace: kube-system}
+data:
+  Corefile: |
+    .:53 {
+        errors # ours
+        kubernetes cluster.local in-addr.arpa ip6.arpa {
+           pods insecure
+        }
+        forward . /etc/resolv.conf
+    }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: coredns, namespace: kube-system}
+spec:
+  replicas: 0
+  selector: {matchLabels: {k8s-app: kube-dns}}
+  template:
+    metadata: {labels: {k8s-app: kube-dns}}
+    spec:
+      serviceAccountName: coredns
+      containers: [{name: coredns, image: "registry.k8s.io/coredns/coredns:v1.12.2"}]
+      volumes: [{name: config, configMap: {name: coredns}}]
+`
+
+func TestDNS(t *testing.T) {
+	u := newUser(t)
+	setup := []string{"dns", "setup", "--context", "c2"}
+	u.fails(setup, "no CoreDNS", "docs/kubernetes.md")
+	if err := apiserver.Lab(t, 2).Apply(t.Context(), "c2", coreDNS); err != nil {
+		t.Fatal(err)
+	}
+	read := func() string {
+		return u.kubectl("c2", "-n", "kube-system", "get", "configmap", "coredns", "-o", "jsonpath={.data.Corefile}")
+	}
+	before := read()
+	u.does(with(setup, "--dry-run"), "multicluster clusterset.local")
+	if read() != before {
+		t.Fatal("a dry run changed the Corefile")
+	}
+	u.does(setup, "CoreDNS answers")
+	if got := read(); !strings.Contains(got, "multicluster clusterset.local") || !strings.Contains(got, "errors # ours") {
+		t.Errorf("Corefile %s", got)
+	}
+	u.does(setup, "as it should be")
+	if got := u.traces("c2"); !strings.Contains(got, "strait-coredns") {
+		t.Errorf("CoreDNS has no right to read imports: %s", got)
+	}
+	u.does(with(setup, "--undo"), "no longer answers")
+	if got := read(); got != before {
+		t.Errorf("after --undo the Corefile is %s", got)
+	}
+	if got := u.traces("c2"); strings.Contains(got, "strait-coredns") {
+		t.Errorf("rights that --undo left: %s", got)
+	}
+}
