@@ -88,7 +88,7 @@ test-vm: check-go ## kernel tests on Debian's kernels in VMs; KERNELS="5.10 6.1"
 	go run -buildvcs=false ./test/vm/run -kernels '$(KERNELS)' $(ARGS)
 
 .PHONY: bench
-bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BENCH_DOC=docs/benchmarks.md, BENCH_QUICK=1
+bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BENCH_DOC=docs/benchmarks.md, BENCH_QUICK=1; BENCH_KUBE=1: 10,000 Services in Kubernetes too
 	@test/setup.sh nftables
 	go run -buildvcs=false ./test/bench
 

@@ -90,7 +90,13 @@ var Table = []Package{
 	{Path: "install/image/oci"},
 
 	{Path: "test/arch"},
-	{Path: "test/bench", Imports: []string{"datapath", "datapath/socklb", "test/bench/kubeproxy", "test/bench/stats"}},
+	{Path: "test/bench", Imports: []string{
+		"datapath", "datapath/socklb", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
+	}},
+	// Against a real API server. It speaks gossip for the nodes that are not there.
+	{Path: "test/bench/scale", Imports: []string{
+		"clustermesh", "clustermesh/gossip", "datapath/socklb", "internal/fabric", "test/kubelab",
+	}, Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
 	{Path: "test/report"},
@@ -153,20 +159,20 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
 		Why: "manifest decodes Kubernetes objects, kube watches them, object says what they mean, mcs says which ones there should be, " +
-			"writer writes them; install/cluster reads DaemonSets and pods",
+			"writer writes them; install/cluster reads DaemonSets and pods; scale writes a cluster to measure",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale"},
 		Tests:  []string{"install/chart", "test/kube"},
 		Why:    "as k8s.io/api; kubelab installs its CRDs, the chart's are compared with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster"},
+		Owners: []string{"clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/object", "test/kube"},
 		Why:    "goes with k8s.io/api; mcs, and the tests of object, write Kubernetes objects, with their metadata",
 	},
@@ -177,7 +183,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster"},
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, cluster does so for the CLI",
 	},
@@ -206,14 +212,14 @@ var Dependencies = []Dependency{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
 			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip",
-			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
+			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/kube"},
 		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "demo", "demo/traffic", "test/kubelab", "test/vm/run"},
+		Owners: []string{"daemon", "demo", "demo/traffic", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, where goroutines are started and waited for: nearly a part of the standard library",
 	},
 	{

@@ -1,7 +1,7 @@
 // Command bench measures the socket load balancer against a direct connection and against kube-proxy's
-// nftables rules, in one run: `make bench`.
+// nftables rules, and the daemon in a large Kubernetes cluster, in one run: `make bench`.
 //
-// Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC); output is a table, a JSON
+// Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC, BENCH_KUBE); output is a table, a JSON
 // file of metrics and the table in docs/benchmarks.md, which also says what each metric means. It needs
 // root, works in a network namespace, cgroup and bpffs of its own, and removes them. It must use the load
 // balancer as the daemon does: by the exported functions of datapath/socklb.
@@ -14,6 +14,8 @@ import (
 	"os/signal"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/test/bench/scale"
 )
 
 // A bench is several processes of one binary: the outer, which makes and removes; the inner, which
@@ -34,6 +36,9 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
+	if scale.IsInner() {
+		return scale.Inner()
+	}
 	switch os.Getenv(roleEnv) {
 	case roleInner:
 		return measure()

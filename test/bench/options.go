@@ -14,6 +14,8 @@ import (
 type options struct {
 	// Quick measures little: a smoke test, whose numbers mean nothing.
 	Quick bool
+	// Kube measures the daemon in a Kubernetes cluster, which takes half an hour.
+	Kube bool
 	// JSON is where the metrics go; Doc is the page that holds the table between two marks.
 	JSON, Doc string
 	// Phases are those that are run; all if none are named.
@@ -22,7 +24,7 @@ type options struct {
 
 func optionsFromEnv() options {
 	return options{
-		Quick: os.Getenv("BENCH_QUICK") == "1", JSON: os.Getenv("BENCH_JSON"), Doc: os.Getenv("BENCH_DOC"),
+		Quick: os.Getenv("BENCH_QUICK") == "1", Kube: os.Getenv("BENCH_KUBE") == "1", JSON: os.Getenv("BENCH_JSON"), Doc: os.Getenv("BENCH_DOC"),
 		Phases: strings.FieldsFunc(os.Getenv("BENCH_PHASES"), func(r rune) bool { return r == ',' }),
 	}
 }

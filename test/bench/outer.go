@@ -59,7 +59,13 @@ func outer(ctx context.Context, o options) (err error) {
 	if err := runInner(ctx, cgroup, dir); err != nil {
 		return err
 	}
-	return publish(o, filepath.Join(dir, resultFile))
+	var kube map[string]float64
+	if o.Kube {
+		if kube, err = measureKube(ctx); err != nil {
+			return fmt.Errorf("kube: %w", err)
+		}
+	}
+	return publish(o, filepath.Join(dir, resultFile), kube)
 }
 
 func runInner(ctx context.Context, cgroup, dir string) error {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"strait.io/strait/test/bench/stats"
 )
 
 // goal is a metric that issue and design name, with what it is to reach.
@@ -52,6 +54,16 @@ var goals = []goal{
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
 }
 
+// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints each, all exported.
+var kubeGoals = []goal{
+	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with all of it, MB"},
+	{"kube_sync_s", nil, nil, "start of straitd on a clean node until the maps hold all, s"},
+	{"kube_first_sync_s", nil, nil, "the same where its leader has yet to write all imports, s"},
+	{"kube_watch_to_map_ms", nil, nil, "one endpoint changed: API server's answer to map, ms"},
+	{"kube_writes_per_change", value(2), nil, "what the leader writes for it: a slice of the import, and one of the derived Service"},
+	{"kube_writes_after_restart", value(0), nil, "what a new leader writes where nothing changed"},
+}
+
 func (g goal) verdict(v float64) string {
 	switch {
 	case g.most != nil && *g.most == 0 && v == 0:
@@ -88,6 +100,14 @@ func (s summary) spread() string {
 	return fmt.Sprintf("%s … %s (%d)", figure(s.Q1), figure(s.Q3), s.N)
 }
 
+// goals are those of what was measured.
+func (r result) goals() []goal {
+	if _, ok := r.Metrics[kubeGoals[0].metric]; ok {
+		return slices.Concat(goals, kubeGoals)
+	}
+	return goals
+}
+
 // write prints the table and everything else that was measured.
 func (r result) write(w io.Writer) error {
 	var b strings.Builder
@@ -96,7 +116,7 @@ func (r result) write(w io.Writer) error {
 		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter, r.Took.Seconds())
 	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (number) | to reach | what |\n|---|---|---|---|---|\n")
 	named := map[string]bool{}
-	for _, g := range goals {
+	for _, g := range r.goals() {
 		named[g.metric] = true
 		s, ok := r.Metrics[g.metric]
 		if !ok {
@@ -116,7 +136,7 @@ func (r result) write(w io.Writer) error {
 
 // missing are metrics that a whole run must have and this one has not.
 func (r result) missing() (out []string) {
-	for _, g := range goals {
+	for _, g := range r.goals() {
 		if _, ok := r.Metrics[g.metric]; !ok {
 			out = append(out, g.metric)
 		}
@@ -140,8 +160,8 @@ func splice(page, text string) (string, error) {
 	return before + docBegin + text + docEnd + after, nil
 }
 
-// publish shows the result of the inner process and writes it where the user wants it.
-func publish(o options, path string) error {
+// publish shows the result of the inner process, with the daemon's metrics, and writes it where the user wants it.
+func publish(o options, path string, kube map[string]float64) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -149,6 +169,9 @@ func publish(o options, path string) error {
 	var r result
 	if err := json.Unmarshal(text, &r); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
+	}
+	for metric, v := range kube {
+		r.Metrics[metric] = summary(stats.Exactly(v))
 	}
 	var table strings.Builder
 	if err := r.write(io.MultiWriter(&table, os.Stdout)); err != nil {

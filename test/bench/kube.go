@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"strait.io/strait/test/bench/scale"
+	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/kubelab/programs"
+)
+
+// measureKube runs the daemon against an API server with as many services and endpoints as the maps are measured
+// with. It builds Kubernetes' programs where they are missing.
+func measureKube(ctx context.Context) (map[string]float64, error) {
+	source, err := programs.Source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := programs.Build(ctx, source, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	all := options{}.sizes()
+	return scale.Measure(ctx, scale.Options{
+		Services: all.frontends, Endpoints: all.backends, Changes: 20,
+		Lab: kubelab.Options{Dir: filepath.Join(source, ".lab-bench"), Programs: dir, Source: source},
+	})
+}

@@ -1,0 +1,111 @@
+package scale
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// daemon is the real straitd, of the first node.
+type daemon struct {
+	job
+	config, pins string
+	cmd          *exec.Cmd
+}
+
+type tree = map[string]any
+
+// newDaemon writes its configuration: all that it keeps is in the job's folder.
+func newDaemon(j job, key []byte) (*daemon, error) {
+	bpffs := filepath.Join(j.Dir, "bpf")
+	d := &daemon{job: j, config: filepath.Join(j.Dir, "strait.yaml"), pins: filepath.Join(bpffs, "strait")}
+	if err := errors.Join(os.MkdirAll(bpffs, 0o755), unix.Mount("bpffs", bpffs, "bpf", 0, "")); err != nil {
+		return nil, fmt.Errorf("mount bpffs: %w", err)
+	}
+	keyFile := filepath.Join(j.Dir, "gossip.key")
+	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key)), 0o600); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(tree{ // which is YAML too
+		"cluster": "c1", "node": nodeName(0),
+		"source":   tree{"kubernetes": tree{"kubeconfig": j.Kubeconfig}},
+		"stateDir": filepath.Join(j.Dir, "state"), "runDir": filepath.Join(j.Dir, "run"),
+		"bpf":     tree{"pins": d.pins, "cgroup": filepath.Join(j.Cgroup, "straitd"), "allowVirtualRoot": true},
+		"gossip":  tree{"bind": gossipOf(0).String(), "keyFile": keyFile, "seeds": []string{gossipOf(1).String()}},
+		"mesh":    tree{"mode": "off"},
+		"metrics": tree{"listen": "off"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, os.WriteFile(d.config, text, 0o600)
+}
+
+// start starts it; its log is in the job's folder.
+func (d *daemon) start() error {
+	log, err := os.OpenFile(filepath.Join(d.Dir, "straitd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cg, err := os.Open(filepath.Join(d.Cgroup, "straitd"))
+	if err != nil {
+		return err
+	}
+	defer cg.Close()
+	d.cmd = exec.Command(d.Straitd, "--config", d.config)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cg.Fd())}
+	return d.cmd.Start()
+}
+
+// clean ends it and takes its traces, and what it remembers, away.
+func (d *daemon) clean() error {
+	if err := d.stop(); err != nil {
+		return err
+	}
+	if out, err := exec.Command(d.Straitd, "cleanup", "--state", "--config", d.config).CombinedOutput(); err != nil {
+		return fmt.Errorf("straitd cleanup: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (d *daemon) stop() error {
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop straitd, which should run: %w; %s", err, d.lastWords())
+	}
+	if err := d.cmd.Wait(); err != nil {
+		return fmt.Errorf("straitd: %w; %s", err, d.lastWords())
+	}
+	return nil
+}
+
+// lastWords are the end of its log.
+func (d *daemon) lastWords() string {
+	b, _ := os.ReadFile(filepath.Join(d.Dir, "straitd.log"))
+	return "its log ends with:\n" + string(b[max(0, len(b)-2000):])
+}
+
+// memory reads a line of its status in MB of a million bytes: VmRSS, or VmHWM, the most that it was.
+func (d *daemon) memory(field string) (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of straitd: %w; %s", err, d.lastWords())
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == field+":" {
+			kb, err := strconv.ParseFloat(f[1], 64)
+			return kb * 1024 / 1e6, err
+		}
+	}
+	return 0, fmt.Errorf("read memory of straitd: no line %s", field)
+}

@@ -1,0 +1,249 @@
+package scale
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/datapath/socklb"
+)
+
+// settled is how long nothing must be written until all is.
+const settled = 5 * time.Second
+
+// within bounds everything: a daemon that stands still is an error, not a wait.
+const within = 20 * time.Minute
+
+// Inner is the measuring process.
+func Inner() error {
+	text, err := os.ReadFile(os.Getenv(role))
+	if err != nil {
+		return err
+	}
+	var j job
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	// What is mounted here stays here. In a chroot / is no mount, and cannot be told.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("not done within %s", within))
+	defer cancel()
+	m := &measurement{job: j, metrics: map[string]float64{}}
+	if err := m.run(ctx); err != nil {
+		return err
+	}
+	if text, err = json.Marshal(m.metrics); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(j.Dir, "metrics.json"), text, 0o600)
+}
+
+type measurement struct {
+	job
+	world   *world
+	daemon  *daemon
+	metrics map[string]float64
+}
+
+func (m *measurement) run(ctx context.Context) (err error) {
+	if m.world, err = newWorld(m.Kubeconfig, m.Services, m.Endpoints); err != nil {
+		return err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	if m.daemon, err = newDaemon(m.job, key); err != nil {
+		return err
+	}
+	system, err := m.world.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read namespace kube-system: %w", err)
+	}
+	start := time.Now()
+	if err := m.world.fill(ctx); err != nil {
+		return err
+	}
+	say("%d services with %d endpoints are in the API server after %.0f s", m.Services, m.Services*m.Endpoints, time.Since(start).Seconds())
+	g, gctx := errgroup.WithContext(ctx)
+	peers, stop := context.WithCancel(gctx)
+	g.Go(func() error { return runPeers(peers, m.world, string(system.UID), key) })
+	g.Go(func() error {
+		defer stop()
+		return m.lives(gctx)
+	})
+	return g.Wait()
+}
+
+// lives are the daemon's two: the first makes the imports, the second finds them made.
+func (m *measurement) lives(ctx context.Context) error {
+	took, err := m.first(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
+	}
+	m.metrics["kube_first_sync_s"] = took
+	if err := m.daemon.clean(); err != nil {
+		return err
+	}
+	if took, err = m.second(ctx); err != nil {
+		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
+	}
+	m.metrics["kube_sync_s"] = took
+	return m.daemon.stop()
+}
+
+// first is the life that finds Services and exports, and writes imports, derived Services and slices.
+func (m *measurement) first(ctx context.Context) (took float64, err error) {
+	before, err := m.world.writes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if took, err = m.sync(ctx); err != nil {
+		return 0, err
+	}
+	after, err := m.world.rest(ctx, settled)
+	if err != nil {
+		return 0, err
+	}
+	m.metrics["kube_writes_per_new_import"] = float64(after-before) / float64(m.Services)
+	m.metrics["kube_rss_peak_mb"], err = m.daemon.memory("VmHWM")
+	say("the first daemon served all after %.0f s; it wrote %d times", took, after-before)
+	return took, err
+}
+
+// second is the life of a daemon that restarts on a clean machine in a cluster that has everything.
+func (m *measurement) second(ctx context.Context) (took float64, err error) {
+	before, err := m.world.writes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if took, err = m.sync(ctx); err != nil {
+		return 0, err
+	}
+	after, err := m.world.rest(ctx, 2*settled) // it has to be elected before it writes
+	if err != nil {
+		return 0, err
+	}
+	m.metrics["kube_writes_after_restart"] = float64(after - before)
+	say("the second daemon served all after %.1f s; it wrote %d times", took, after-before)
+	if err := m.changes(ctx); err != nil {
+		return 0, err
+	}
+	m.metrics["kube_rss_mb"], err = m.daemon.memory("VmRSS")
+	return took, err
+}
+
+// sync starts the daemon and waits until the kernel holds every service with every endpoint.
+func (m *measurement) sync(ctx context.Context) (seconds float64, err error) {
+	start := time.Now()
+	if err := m.daemon.start(); err != nil {
+		return 0, err
+	}
+	said := start
+	err = await(ctx, 200*time.Millisecond, func() (bool, error) {
+		frontends, backends, err := m.held()
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			say("%d of %d services, %d of %d endpoints are in the kernel (%v)", frontends, m.Services, backends, m.Services*m.Endpoints, err)
+		}
+		// An error is that there are no maps yet.
+		return err == nil && frontends == m.Services && backends == m.Services*m.Endpoints, nil
+	})
+	return time.Since(start).Seconds(), err
+}
+
+// held counts what is in the kernel, without the self-test's.
+func (m *measurement) held() (frontends, backends int, err error) {
+	all, err := socklb.Read(m.daemon.pins)
+	for _, f := range all {
+		if !f.Addr.IP.IsLoopback() {
+			frontends++
+			backends += len(f.Backends)
+		}
+	}
+	return frontends, backends, err
+}
+
+// changes times one endpoint that goes or comes, from the API server's answer, with which watches hear of it, to the
+// kernel's map; and counts what the leader writes for it.
+func (m *measurement) changes(ctx context.Context) error {
+	before, err := m.world.writes(ctx)
+	if err != nil {
+		return err
+	}
+	var took []float64
+	for n := range m.Changes {
+		ms, err := m.change(ctx, n%2 == 1, m.Services*m.Endpoints-1+n%2)
+		if err != nil {
+			return fmt.Errorf("change %d: %w", n, err)
+		}
+		took = append(took, ms)
+	}
+	after, err := m.world.rest(ctx, settled)
+	if err != nil {
+		return err
+	}
+	slices.Sort(took)
+	m.metrics["kube_watch_to_map_ms"] = took[len(took)/2]
+	m.metrics["kube_watch_to_map_max_ms"] = took[len(took)-1]
+	// Each change is a write of this program's own.
+	m.metrics["kube_writes_per_change"] = float64(after-before-m.Changes) / float64(m.Changes)
+	return nil
+}
+
+// change makes one endpoint ready or not, and waits until the kernel has so many backends.
+func (m *measurement) change(ctx context.Context, ready bool, want int) (ms float64, err error) {
+	if err := m.world.ready(ctx, ready); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	reader, err := socklb.OpenReader(m.daemon.pins)
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close()
+	err = await(ctx, 5*time.Millisecond, func() (bool, error) {
+		slots, err := reader.Services()
+		n := 0
+		for _, s := range slots {
+			if !s.Addr.IP.IsLoopback() {
+				n += int(s.Count)
+			}
+		}
+		return n == want, err
+	})
+	took := time.Since(start)
+	if err != nil {
+		return 0, err
+	}
+	// Let the leader write, as between two changes of one service in life.
+	_, err = m.world.rest(ctx, time.Second)
+	return float64(took.Microseconds()) / 1000, err
+}
+
+// await asks until done.
+func await(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
+	for {
+		done, err := ask()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: kube: "+format+"\n", args...) }

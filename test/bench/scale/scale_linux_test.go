@@ -1,0 +1,53 @@
+package scale
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"strait.io/strait/test/kubelab/apiserver"
+)
+
+func TestMain(m *testing.M) {
+	if IsInner() {
+		if err := Inner(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	apiserver.Main(m)
+}
+
+// TestSmall measures a small cluster: times mean little here, what is counted is exact.
+func TestSmall(t *testing.T) {
+	got, err := Measure(t.Context(), Options{Services: 50, Endpoints: 4, Changes: 4, Lab: apiserver.Options(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(got)
+	for metric, most := range map[string]float64{
+		"kube_rss_mb": 100, "kube_rss_peak_mb": 100, "kube_watch_to_map_ms": 2000,
+		"kube_first_sync_s": 60, "kube_sync_s": 20,
+		"kube_writes_per_new_import": 8, "kube_writes_per_change": 2,
+	} {
+		if v, ok := got[metric]; !ok || v <= 0 || v > most {
+			t.Errorf("%s is %v (there: %v), want at most %v", metric, v, ok, most)
+		}
+	}
+	if n := got["kube_writes_after_restart"]; n != 0 {
+		t.Errorf("a restarted daemon wrote %v times where nothing had changed", n)
+	}
+}
+
+func TestSumWrites(t *testing.T) {
+	n, err := sumWrites(`# HELP apiserver_request_total x
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="serviceimports",scope="resource",subresource="status",verb="APPLY",version="v1beta1"} 3
+apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="services",scope="resource",subresource="",verb="POST",version="v1"} 1.2e+04
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="services",scope="resource",subresource="",verb="GET",version="v1"} 7
+apiserver_request_total{code="201",component="apiserver",dry_run="",group="coordination.k8s.io",resource="leases",scope="resource",subresource="",verb="PUT",version="v1"} 9
+`)
+	if n != 12003 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+}

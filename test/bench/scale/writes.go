@@ -1,0 +1,60 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// counted are the requests that change what strait writes. Nobody else does, but for this package.
+var counted = regexp.MustCompile(`^apiserver_request_total\{.*resource="(?:serviceimports|serviceexports|services|endpointslices)".*verb="(?:POST|PUT|PATCH|APPLY|DELETE)".*\} ([0-9.e+]+)$`)
+
+// writes counts them, as the API server does.
+func (w *world) writes(ctx context.Context) (total int, err error) {
+	text, err := w.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read metrics of the API server: %w", err)
+	}
+	n, err := sumWrites(string(text))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("the metrics of the API server count no write: their form has changed")
+	}
+	return n, err
+}
+
+func sumWrites(metrics string) (total int, err error) {
+	for line := range strings.Lines(metrics) {
+		if m := counted.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			n, err := strconv.ParseFloat(m[1], 64)
+			if err != nil {
+				return 0, fmt.Errorf("read metrics of the API server: %w", err)
+			}
+			total += int(n)
+		}
+	}
+	return total, nil
+}
+
+// rest waits until nothing is written for a while, and returns how much was in all.
+func (w *world) rest(ctx context.Context, while time.Duration) (int, error) {
+	last, since := -1, time.Now()
+	for {
+		n, err := w.writes(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		} else if time.Since(since) >= while {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
