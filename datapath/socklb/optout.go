@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -68,19 +66,18 @@ func OptOuts(pins string) ([]string, error) {
 		return nil, fmt.Errorf("list opt-outs: %w", err)
 	}
 	defer m.Close()
-	paths := []string{}
+	ids := map[uint64]bool{}
 	err = all(m, func(id uint64, _ socklbOptout) error {
-		path, err := t.path(id)
-		if errors.Is(err, unix.ESTALE) {
-			return nil
-		}
-		paths = append(paths, path)
-		return err
+		ids[id] = true
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list opt-outs: %w", err)
 	}
-	slices.Sort(paths)
+	paths, err := t.paths(ids)
+	if err != nil {
+		return nil, fmt.Errorf("list opt-outs: %w", err)
+	}
 	return paths, nil
 }
 
@@ -246,10 +243,10 @@ func putSieve(m *ebpf.Map, of optOuts) error {
 	return nil
 }
 
-// tree is the machine's cgroup v2 tree.
+// tree is the machine's cgroup v2 tree, as far as this process sees it.
 type tree struct {
-	mount string
-	root  *os.File
+	root   *os.File          // of a mount that shows all of it; nil if there is none
+	levels map[uint64]uint32 // by id, of the cgroups whose depth is known
 }
 
 func openTree() (*tree, error) {
@@ -257,18 +254,24 @@ func openTree() (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id, err := inode(mount); err != nil || id != rootInode {
-		return nil, fmt.Errorf("cgroup mount %s does not show the machine's whole tree, so that the depth of a cgroup is unknown: "+
-			"mount the host's (hostPath /sys/fs/cgroup, or cgroupns host)", mount)
+	t := &tree{levels: map[uint64]uint32{rootInode: 0}}
+	if id, err := inode(mount); err == nil && id == rootInode {
+		t.root, err = os.Open(mount)
+		return t, err
 	}
-	root, err := os.Open(mount)
+	own, err := ownLevels()
 	if err != nil {
 		return nil, err
 	}
-	return &tree{mount, root}, nil
+	maps.Copy(t.levels, own)
+	return t, nil
 }
 
-func (t *tree) close() { t.root.Close() }
+func (t *tree) close() {
+	if t.root != nil {
+		t.root.Close()
+	}
+}
 
 // find returns the id and the depth of the cgroup at path, which may be on any mount.
 func (t *tree) find(path string) (id uint64, level uint32, err error) {
@@ -283,17 +286,16 @@ func (t *tree) find(path string) (id uint64, level uint32, err error) {
 		return 0, 0, fmt.Errorf("cgroup %s: %w", path, err)
 	}
 	at, err := t.path(id)
-	if err != nil {
+	if err != nil { // no right to open by id, or no mount that shows all
+		at = path
+	}
+	if level, err = climb(at, t.levels); err != nil {
 		return 0, 0, fmt.Errorf("cgroup %s: %w", path, err)
 	}
-	rel, err := filepath.Rel(t.mount, at)
 	switch {
-	case err != nil:
-		return 0, 0, fmt.Errorf("cgroup %s: %w", path, err)
-	case rel == ".":
+	case level == 0:
 		return 0, 0, fmt.Errorf("cgroup %s is the root: that would opt out everybody; stop the daemon and clean up instead", path)
-	}
-	if level = uint32(strings.Count(rel, "/")) + 1; level >= maxLevels {
+	case level >= maxLevels:
 		return 0, 0, fmt.Errorf("cgroup %s is %d deep: only the first %d levels of the tree can opt out", path, level, maxLevels-1)
 	}
 	return id, level, nil
@@ -302,8 +304,11 @@ func (t *tree) find(path string) (id uint64, level uint32, err error) {
 // fileIDKernfs is FILEID_KERNFS of linux/exportfs.h: a handle that holds the id.
 const fileIDKernfs = 0xfe
 
-// path finds a cgroup by its id; ESTALE if it was removed.
+// path finds a cgroup by its id; ESTALE if it was removed, another error if that cannot be found out.
 func (t *tree) path(id uint64) (string, error) {
+	if t.root == nil {
+		return "", fmt.Errorf("find cgroup %d: no mount shows the machine's whole tree", id)
+	}
 	handle := unix.NewFileHandle(fileIDKernfs, binary.NativeEndian.AppendUint64(nil, id))
 	fd, err := unix.OpenByHandleAt(int(t.root.Fd()), handle, unix.O_PATH|unix.O_CLOEXEC)
 	if err != nil {
@@ -311,4 +316,27 @@ func (t *tree) path(id uint64) (string, error) {
 	}
 	defer unix.Close(fd)
 	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// paths finds cgroups by their ids, sorted; those that were removed, or cannot be seen from here, are missing.
+func (t *tree) paths(ids map[uint64]bool) ([]string, error) {
+	out, unseen := []string{}, map[uint64]bool{}
+	for id := range ids {
+		path, err := t.path(id)
+		switch {
+		case err == nil:
+			out = append(out, path)
+		case !errors.Is(err, unix.ESTALE):
+			unseen[id] = true
+		}
+	}
+	if len(unseen) > 0 {
+		found, err := search(unseen)
+		if err != nil {
+			return nil, fmt.Errorf("find cgroups: %w", err)
+		}
+		out = slices.AppendSeq(out, maps.Values(found))
+	}
+	slices.Sort(out)
+	return out, nil
 }

@@ -186,3 +186,50 @@ func TestOptOutErrors(t *testing.T) {
 		t.Errorf("listed %q, %v", got, err)
 	}
 }
+
+// TestOwnLevels: what the kernel says of this process' cgroups is what the whole tree shows, and is enough to find
+// the depth of others.
+func TestOwnLevels(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	whole, err := openTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.close()
+	pod := subtree(t, "level/pod")
+	id, want, err := whole.find(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels, err := ownLevels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(levels, rootInode) // as where it cannot be seen
+	part := tree{levels: levels}
+	if gotID, got, err := part.find(pod); err != nil || gotID != id || got != want || got < 3 {
+		t.Errorf("without the root, %s is cgroup %d, %d deep (%v); want %d, %d", pod, gotID, got, err, id, want)
+	}
+	if got, err := part.paths(map[uint64]bool{id: true, 1 << 60: true}); err != nil || len(got) != 1 || !sameFile(t, got[0], pod) {
+		t.Errorf("cgroup %d is found at %q (%v), want %s", id, got, err, pod)
+	}
+	part.levels = nil
+	if _, _, err := part.find(pod); err == nil || !strings.Contains(err.Error(), "its depth is unknown") {
+		t.Errorf("with no cgroup known: %v", err)
+	}
+}
+
+func sameFile(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := inode(a)
+	if err != nil {
+		t.Error(err)
+	}
+	y, err := inode(b)
+	if err != nil {
+		t.Error(err)
+	}
+	return x == y
+}

@@ -1,0 +1,110 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// climb finds how deep a cgroup is, from a cgroup above it of which that is known: no file says it of a mount that
+// shows a part of the tree only, as containers have. Levels is by id.
+func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
+	at, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return 0, err
+	}
+	for up := uint32(0); ; up++ {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(at, &fs); err != nil {
+			return 0, err
+		}
+		if int64(fs.Type) != unix.CGROUP2_SUPER_MAGIC {
+			return 0, errors.New("its mount shows neither the root of the machine's tree nor a cgroup that this process is below, so that its depth is unknown: " +
+				"mount the host's tree (hostPath /sys/fs/cgroup, or cgroupns host)")
+		}
+		id, err := inode(at)
+		if err != nil {
+			return 0, err
+		}
+		if level, ok := levels[id]; ok {
+			return level + up, nil
+		}
+		at = filepath.Dir(at)
+	}
+}
+
+// ownLevels are the cgroups that this process is in or below, by id, with their depth: the root's is 0. The kernel
+// alone knows them in a cgroup namespace, and tells programs: this one is run once, in this thread.
+func ownLevels() (map[uint64]uint32, error) {
+	ids, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8 * maxLevels, MaxEntries: 1})
+	if err != nil {
+		return nil, fmt.Errorf("make map of own cgroups: %w", err)
+	}
+	defer ids.Close()
+	code := asm.Instructions{
+		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
+		asm.LoadMapPtr(asm.R1, ids.FD()),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "out"),
+		asm.Mov.Reg(asm.R6, asm.R0),
+	}
+	for level := range int16(maxLevels) {
+		code = append(code, asm.Mov.Imm(asm.R1, int32(level)), asm.FnGetCurrentAncestorCgroupId.Call(),
+			asm.StoreMem(asm.R6, 8*level, asm.R0, asm.DWord))
+	}
+	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "strait_levels", Type: ebpf.RawTracepoint, License: "GPL", Instructions: code})
+	if err != nil {
+		return nil, fmt.Errorf("load program that reads own cgroups: %w", err)
+	}
+	defer prog.Close()
+	if _, err := prog.Run(&ebpf.RunOptions{}); err != nil {
+		return nil, fmt.Errorf("read own cgroups: %w", err)
+	}
+	var found [maxLevels]uint64
+	if err := ids.Lookup(uint32(0), &found); err != nil {
+		return nil, fmt.Errorf("read own cgroups: %w", err)
+	}
+	levels := map[uint64]uint32{}
+	for level, id := range found {
+		if id != 0 {
+			levels[id] = uint32(level)
+		}
+	}
+	return levels, nil
+}
+
+// search finds the paths of cgroups on all mounts of cgroup v2, for those who may not open them by id.
+func search(ids map[uint64]bool) (map[uint64]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	mounts, err := cgroupMounts(f)
+	if err != nil {
+		return nil, err
+	}
+	found := map[uint64]string{}
+	for _, mount := range mounts {
+		err := filepath.WalkDir(mount, func(path string, d os.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return nil // gone while we looked, or not ours to read
+			}
+			if id, err := inode(path); err == nil && ids[id] && found[id] == "" {
+				found[id] = path
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
