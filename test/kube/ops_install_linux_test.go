@@ -1,0 +1,125 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
+)
+
+// install is the command as InstallStrait gives it.
+func (o *ops) install(t *testing.T, cluster, id string, more ...string) (string, error) {
+	t.Helper()
+	args := append([]string{"install", "--cluster", id, "--image", o.strait.Image}, kubelab.Settings...)
+	return o.cli(t, cluster, append(args, more...)...)
+}
+
+// testInstallTwice: the second time nothing is changed and no pod restarts.
+func testInstallTwice(t *testing.T, o *ops) {
+	pods := func() string {
+		return o.kubectl(t, "c1", "-n", "strait-system", "get", "pods,daemonsets,configmaps,secrets", "-o",
+			`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
+	}
+	before := pods()
+	out, err := o.install(t, "c1", "c1")
+	must(t, err)
+	for _, line := range lines(out) {
+		if did, _, _ := strings.Cut(line, " "); slices.Contains([]string{"changed", "created", "deleted"}, did) {
+			t.Errorf("install again says %q", line)
+		}
+	}
+	if after := pods(); after != before {
+		t.Errorf("before the second install\n%s\nafter\n%s", before, after)
+	}
+}
+
+// traces lists what strait may leave on a node.
+const traces = `ls -d /sys/fs/bpf/strait /var/lib/strait /run/strait 2>/dev/null
+ls /var/run/wireguard 2>/dev/null
+ip -o link show | grep -i strait
+ip -4 rule | grep -v -w -e local -e main -e default
+nft list tables | grep -i strait
+grep -lz '^/straitd' /proc/[0-9]*/cmdline 2>/dev/null
+true`
+
+// testUninstall: nothing stays, another cluster's id is refused, and install works again.
+func testUninstall(t *testing.T, o *ops) {
+	for _, node := range []string{"c2n1", "c2n2"} {
+		out, err := o.OnNode(t.Context(), node, "sh", "-c", traces)
+		must(t, err)
+		for _, want := range []string{"/sys/fs/bpf/strait", "/var/lib/strait", "/run/strait", "strait0.sock", "strait0:", "/cmdline"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: strait runs there, and %q is not found: this test would see nothing stay", node, want)
+			}
+		}
+	}
+	start := time.Now()
+	out, err := o.cli(t, "c2", "uninstall")
+	t.Logf("uninstall took %.1f s and says\n%s", time.Since(start).Seconds(), out)
+	must(t, err)
+	o.mustBeGone(t, "c2")
+	t.Run("DuplicateID", func(t *testing.T) { testDuplicateID(t, o) })
+	must(t, o.InstallStrait(t.Context(), o.strait))
+	o.shell(t, "c2", "again", "c2n1", "", idle)
+	testutil.Eventually(t, 20*time.Second, func() error {
+		got, err := get(t.Context(), o.Lab, "c2", "again", "http://ops-c1.default.svc.clusterset.local/hostname")
+		if err == nil && !strings.HasPrefix(got, "ops-c1-") {
+			err = fmt.Errorf("answered by %q", got)
+		}
+		return err
+	})
+}
+
+// mustBeGone demands that nothing of strait is in a cluster but what people made.
+func (o *ops) mustBeGone(t *testing.T, cluster string) {
+	t.Helper()
+	c, err := o.Topology.Cluster(cluster)
+	must(t, err)
+	for _, n := range c.Nodes {
+		out, err := o.OnNode(t.Context(), n.Name, "sh", "-c", traces)
+		must(t, err)
+		if out != "" {
+			t.Errorf("%s: strait left\n%s", n.Name, out)
+		}
+	}
+	all := o.kubectl(t, cluster, "get", "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,"+
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses", "-o", "name")
+	all += o.kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,pods",
+		"-A", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
+	for _, line := range lines(all) {
+		if strings.Contains(line, "strait") || strings.Contains(line, "/derived-") || strings.HasPrefix(line, "ServiceImport/") || strings.Contains(line, "about.k8s.io") {
+			t.Errorf("%s: strait left %s", cluster, line)
+		}
+	}
+	// The users' export stays, without a word of strait's.
+	export := o.kubectl(t, cluster, "get", "serviceexport", "ops-"+cluster, "-o", "yaml", "--show-managed-fields")
+	for _, word := range []string{"manager: strait", "conditions:", "type: Valid"} {
+		if strings.Contains(export, word) {
+			t.Errorf("%s: the export still has %q:\n%s", cluster, word, export)
+		}
+	}
+}
+
+// testDuplicateID: a cluster whose id is another's is not joined, and nothing is written.
+func testDuplicateID(t *testing.T, o *ops) {
+	secret := func(c string) string {
+		return o.kubectl(t, c, "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.metadata.resourceVersion}")
+	}
+	_, err := o.install(t, "c2", "c1", "--wait=false")
+	must(t, err)
+	before := secret("c1") + " " + secret("c2")
+	out, err := o.cliAll(t, "clusterset", "connect", "--context", "c1", "--context", "c2")
+	t.Logf("connect of two clusters of one id says\n%s", out)
+	if err == nil || !strings.Contains(out, "both have the cluster id c1") || !strings.Contains(out, "--cluster") {
+		t.Errorf("connect of two clusters of one id: %v, and it says\n%s", err, out)
+	}
+	if after := secret("c1") + " " + secret("c2"); after != before {
+		t.Errorf("the Secrets were changed all the same: %s, then %s", before, after)
+	}
+	_, err = o.cli(t, "c2", "uninstall")
+	must(t, err)
+}

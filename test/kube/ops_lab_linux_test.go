@@ -1,0 +1,217 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/install/image/oci"
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
+)
+
+// ops is a lab of its own with strait, for tests that kill nodes and API servers, and uninstall.
+type ops struct {
+	*kubelab.Lab
+	strait kubelab.Strait
+}
+
+// TestOps operates strait as people and accidents do. Its parts follow each other on one lab, the most destructive
+// last; each leaves it working.
+func TestOps(t *testing.T) {
+	o := newOps(t)
+	for _, c := range []string{"c1", "c2"} {
+		o.startServers(t, c)
+	}
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *ops)
+	}{
+		{"EveryCNI", testEveryCNI},
+		{"OptOut", testOptOut},
+		{"Rights", testRights},
+		{"Words", testWords},
+		{"Memory", testMemory},
+		{"InstallTwice", testInstallTwice},
+		{"RollingUpdate", testRollingUpdate},
+		{"TunnelPod", testTunnelPod},
+		{"APIServerDown", testAPIServerDown},
+		{"LeaderDies", testLeaderDies},
+		{"NodeDies", testNodeKill},
+		{"Uninstall", testUninstall},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, o) })
+	}
+}
+
+// newOps brings the lab up and installs strait, built from this source; or takes the lab that is in the folder of
+// STRAIT_TEST_OPS_LAB, up and with strait, to work on one test.
+func newOps(t *testing.T) *ops {
+	t.Helper()
+	lab := options(t)
+	dir := t.TempDir()
+	o := &ops{strait: buildStrait(t, lab.Source, dir)}
+	if up := os.Getenv("STRAIT_TEST_OPS_LAB"); up != "" {
+		l, err := kubelab.Open(up, lab.Log)
+		must(t, err)
+		o.Lab = l
+		must(t, l.InstallStrait(t.Context(), o.strait))
+		return o
+	}
+	lab.Dir = filepath.Join(lab.Dir, "ops")
+	lab.Clusters, lab.Nodes, lab.WithoutPodCIDRs = 2, 2, []string{"c2"}
+	before, err := look(nil)
+	must(t, err)
+	start := time.Now()
+	o.Lab, err = kubelab.Up(t.Context(), lab)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, o.Down(context.Background()))
+		after, err := look(o.Lab)
+		must(t, err)
+		must(t, after.compare(before))
+	})
+	must(t, o.InstallStrait(t.Context(), o.strait))
+	t.Logf("the lab was up, with strait, after %.1f s", time.Since(start).Seconds())
+	return o
+}
+
+// buildStrait makes strait's image and CLI as make image does.
+func buildStrait(t *testing.T, source, dir string) kubelab.Strait {
+	t.Helper()
+	root := filepath.Join(dir, "root")
+	must(t, os.Mkdir(root, 0o755))
+	tag := fmt.Sprintf("localhost/strait:test-%d", time.Now().Unix())
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test",
+		"-o", root+"/", "./cmd/straitd", "./cmd/strait")
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build strait: %v\n%s", err, out)
+	}
+	image := filepath.Join(dir, "strait-test.tar")
+	must(t, oci.Write(image, oci.Image{Names: []string{tag}, Root: root, Arch: runtime.GOARCH, Entrypoint: []string{"/straitd"}}))
+	return kubelab.Strait{CLI: filepath.Join(root, "strait"), ImageFile: image, Image: tag}
+}
+
+// cli runs strait against a cluster.
+func (o *ops) cli(t *testing.T, cluster string, args ...string) (string, error) {
+	t.Helper()
+	return o.cliAll(t, append(args, "--context", cluster)...)
+}
+
+func (o *ops) cliAll(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), o.strait.CLI, append(args, "--kubeconfig", o.Kubeconfig())...).CombinedOutput()
+	return string(out), err
+}
+
+// kubectl runs kubectl and returns what it printed.
+func (o *ops) kubectl(t *testing.T, cluster string, args ...string) string {
+	t.Helper()
+	out, err := o.Kubectl(t.Context(), cluster, nil, args...)
+	must(t, err)
+	return out
+}
+
+// servers is an exported Service with a pod on each node of its cluster. Pods of a dead node need not be waited for.
+const servers = `
+apiVersion: v1
+kind: Service
+metadata: {name: ops-%[1]s}
+spec: {selector: {app: ops-%[1]s}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceExport
+metadata: {name: ops-%[1]s}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ops-%[1]s}
+spec:
+  selector: {matchLabels: {app: ops-%[1]s}}
+  template:
+    metadata: {labels: {app: ops-%[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: serve, image: "localhost/agnhost:1", args: [netexec, --http-port=8080]}]
+`
+
+// startServers makes them, and waits until both clusters have the import.
+func (o *ops) startServers(t *testing.T, cluster string) {
+	t.Helper()
+	must(t, o.Apply(t.Context(), cluster, fmt.Sprintf(servers, cluster)))
+	t.Cleanup(func() {
+		_, err := o.Kubectl(context.Background(), cluster, nil, "delete", "--wait=false", "daemonset/ops-"+cluster, "service/ops-"+cluster, "serviceexport/ops-"+cluster)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	o.kubectl(t, cluster, "rollout", "status", "daemonset/ops-"+cluster, "--timeout=60s")
+	for _, c := range o.Topology.Clusters {
+		o.vip(t, c.Name, "ops-"+cluster)
+	}
+}
+
+// vip is the ClusterSetIP of an import, once it has one.
+func (o *ops) vip(t *testing.T, cluster, name string) (ip string) {
+	t.Helper()
+	testutil.Eventually(t, 15*time.Second, func() (err error) {
+		ip, err = o.Kubectl(t.Context(), cluster, nil, "get", "serviceimport", name, "-o", "jsonpath={.spec.ips[0]}")
+		if err == nil && ip == "" {
+			err = fmt.Errorf("import %s of %s has no address", name, cluster)
+		}
+		return err
+	})
+	return ip
+}
+
+// shell starts a pod of the shell image, with lines of a pod's YAML more, and removes it when the test ends.
+func (o *ops) shell(t *testing.T, cluster, name, node, metadata, spec string) {
+	t.Helper()
+	must(t, o.Apply(t.Context(), cluster, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s%s}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+%s
+`, name, metadata, node, spec)))
+	t.Cleanup(func() {
+		if _, err := o.Kubectl(context.Background(), cluster, nil, "delete", "pod", name, "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	})
+	o.kubectl(t, cluster, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=30s")
+}
+
+const idle = `  containers: [{name: shell, image: "localhost/shell:1", command: [sleep, infinity]}]`
+
+// daemon is the name of strait's pod on a node.
+func (o *ops) daemon(t *testing.T, cluster, node, component string) string {
+	t.Helper()
+	return o.kubectl(t, cluster, "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component="+component,
+		"--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
+}
+
+// inStrait runs strait's CLI in its pod.
+func (o *ops) inStrait(t *testing.T, cluster, node string, args ...string) string {
+	t.Helper()
+	return o.kubectl(t, cluster, append([]string{"-n", "strait-system", "exec", o.daemon(t, cluster, node, "daemon"), "--", "/strait"}, args...)...)
+}
+
+// lines are those of a text that are not empty, each with single spaces.
+func lines(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			out = append(out, strings.Join(fields, " "))
+		}
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const account = "system:serviceaccount:strait-system:strait"
+
+// everybody are the rights of any account, which Kubernetes gives.
+var everybody = []string{
+	"selfsubjectreviews.authentication.k8s.io [] [] [create]",
+	"selfsubjectaccessreviews.authorization.k8s.io [] [] [create]",
+	"selfsubjectrulesreviews.authorization.k8s.io [] [] [create]",
+}
+
+// rights are those of the daemon's account in every namespace, in the words of kubectl auth can-i --list.
+var rights = []string{
+	"events [] [] [create patch]",
+	"events.events.k8s.io [] [] [create patch]",
+	"endpointslices.discovery.k8s.io/restricted [] [] [create]",
+	"services [] [] [get list watch create patch delete]",
+	"endpointslices.discovery.k8s.io [] [] [get list watch create patch delete]",
+	"serviceimports.multicluster.x-k8s.io [] [] [get list watch create patch delete]",
+	"namespaces [] [] [get list watch]",
+	"nodes [] [] [get list watch]",
+	"pods [] [] [get list watch]",
+	"clusterproperties.about.k8s.io [] [] [get list watch]",
+	"serviceexports.multicluster.k8s.io [] [] [get list watch]",
+	"serviceexports.multicluster.x-k8s.io [] [] [get list watch]",
+	"serviceexports.net.gke.io [] [] [get list watch]",
+	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
+	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
+	"serviceimports.multicluster.x-k8s.io/finalizers [] [] [update]",
+}
+
+// inOwnNamespace are those that it has besides in strait-system.
+var inOwnNamespace = []string{
+	"leases.coordination.k8s.io [] [] [create]",
+	"leases.coordination.k8s.io [] [strait-leader] [get update]",
+}
+
+// testRights: the daemon's account can do this and nothing else.
+func testRights(t *testing.T, o *ops) {
+	for namespace, want := range map[string][]string{
+		"default":       slices.Concat(everybody, rights),
+		"kube-system":   slices.Concat(everybody, rights),
+		"strait-system": slices.Concat(everybody, rights, inOwnNamespace),
+	} {
+		var got []string
+		for _, line := range lines(o.kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
+			// Paths such as /healthz are everybody's to read.
+			if !strings.HasPrefix(line, "Resources ") && !strings.HasPrefix(line, "[/") {
+				got = append(got, line)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("rights in %s:\n%s\nwant\n%s", namespace, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	for _, args := range []string{
+		"get secrets -n strait-system", "get secret strait-clusterset -n strait-system", "get configmaps -n kube-system",
+		"delete node c1n2", "label node c1n2 a=b", "delete pod -n kube-system --all", "create namespace strait-forbidden",
+		"delete serviceexport ops-c1", "get leases -n kube-system", "delete lease strait-leader -n strait-system",
+		"create serviceaccount strait-forbidden", "get clusterroles", "delete crd serviceexports.multicluster.x-k8s.io",
+		"get --raw /metrics", "exec -n strait-system " + o.daemon(t, "c1", "c1n1", "daemon") + " -- /strait version",
+	} {
+		// Only what asks for nothing else first tells: others would fail for want of a right to read.
+		out, err := o.Kubectl(t.Context(), "c1", nil, append(strings.Fields("--as="+account), strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(err.Error(), "orbidden") {
+			t.Errorf("kubectl %s as the daemon: %q, %v; want it forbidden", args, out, err)
+		}
+	}
+}
