@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,8 @@ func (a *app) uninstallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove strait from a Kubernetes cluster and its nodes",
-		Long: `Remove strait from the cluster of a context: hooks, tunnel, routes and state of every node; imports, derived Services
-and slices that strait wrote; its rights and its namespace. CRDs go if install made them and nobody has objects
+		Long: `Remove strait from the cluster of a context: hooks, tunnel, routes and state of every node; what dns setup taught
+CoreDNS; imports, derived Services and slices that strait wrote; its rights and its namespace. CRDs go if install made them and nobody has objects
 of them. It says what stays, and why. Services of other clusters stop answering here.`,
 		Example: `  strait uninstall --context c1
   strait uninstall --context c1 --force    # although a node does not answer`,
@@ -56,6 +57,9 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 			p.line("%s: not all nodes are clean: %v", c.Context, err)
 		}
 	}
+	if err := a.forgetDNS(ctx, t, c); err != nil {
+		return err
+	}
 	written, err := c.RemoveWritten(ctx)
 	a.printChanges(written)
 	if err != nil {
@@ -75,4 +79,18 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	}
 	p.line("%s: strait is gone", c.Context)
 	return nil
+}
+
+// forgetDNS undoes dns setup, before the CRD goes: without that a CoreDNS that starts would wait for it, and answer
+// nobody.
+func (a *app) forgetDNS(ctx context.Context, t target, c *cluster.Cluster) error {
+	taught, err := c.HasDNSRights(ctx)
+	if err != nil || !taught {
+		return err
+	}
+	err = a.dnsSetup(ctx, t, c.Context, true, false)
+	if errors.Is(err, cluster.ErrNoCoreDNS) {
+		return c.RemoveDNSRights(ctx)
+	}
+	return err
 }

@@ -117,6 +117,15 @@ func (c *Cluster) DNSRights(ctx context.Context, d DNS, dryRun bool) ([]Change, 
 	return c.Apply(ctx, [][]byte{[]byte(role), []byte(binding)}, dryRun)
 }
 
+// HasDNSRights reports whether DNSRights was called here, and so whether the Corefile is strait's to take back.
+func (c *Cluster) HasDNSRights(ctx context.Context) (bool, error) {
+	_, err := c.objects.Resource(resource("rbac.authorization.k8s.io", "v1", "clusterroles")).Get(ctx, dnsRole, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("context %s: read ClusterRole %s: %w", c.Context, dnsRole, err)
+	}
+	return err == nil, nil
+}
+
 // RemoveDNSRights undoes DNSRights.
 func (c *Cluster) RemoveDNSRights(ctx context.Context) error {
 	var errs []error
