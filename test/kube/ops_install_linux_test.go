@@ -95,6 +95,9 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 			t.Errorf("%s: strait left %s", cluster, line)
 		}
 	}
+	if corefile := o.kubectl(t, cluster, "-n", "kube-system", "get", "configmap", "coredns", "-o", "yaml"); strings.Contains(corefile, "clusterset") {
+		t.Errorf("%s: CoreDNS still has the clusterset:\n%s", cluster, corefile)
+	}
 	// The users' export stays, without a word of strait's.
 	export := o.kubectl(t, cluster, "get", "serviceexport", "ops-"+cluster, "-o", "yaml", "--show-managed-fields")
 	for _, word := range []string{"manager: strait", "conditions:", "type: Valid"} {
