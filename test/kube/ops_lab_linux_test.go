@@ -94,7 +94,7 @@ func buildStrait(t *testing.T, source, dir string) kubelab.Strait {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build strait: %v\n%s", err, out)
 	}
-	image := filepath.Join(dir, "strait-test.tar")
+	image := filepath.Join(dir, fmt.Sprintf("strait-test-%d.tar", time.Now().Unix())) // beside those that pods still ask for
 	must(t, oci.Write(image, oci.Image{Names: []string{tag}, Root: root, Arch: runtime.GOARCH, Entrypoint: []string{"/straitd"}}))
 	return kubelab.Strait{CLI: filepath.Join(root, "strait"), ImageFile: image, Image: tag}
 }
