@@ -73,6 +73,7 @@ func newOps(t *testing.T) *ops {
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, o.Down(context.Background()))
+		_ = os.Remove(filepath.Dir(o.Dir)) // it stays where another lab is in it
 		after, err := look(o.Lab)
 		must(t, err)
 		must(t, after.compare(before))
