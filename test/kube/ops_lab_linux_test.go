@@ -6,12 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"strait.io/strait/install/image/oci"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab"
 )
@@ -56,7 +54,9 @@ func newOps(t *testing.T) *ops {
 	t.Helper()
 	lab := options(t)
 	dir := t.TempDir()
-	o := &ops{strait: buildStrait(t, lab.Source, dir)}
+	built, err := kubelab.BuildStrait(t.Context(), lab.Source, dir)
+	must(t, err)
+	o := &ops{strait: built}
 	if up := os.Getenv("STRAIT_TEST_OPS_LAB"); up != "" {
 		l, err := kubelab.Open(up, lab.Log)
 		must(t, err)
@@ -83,23 +83,6 @@ func newOps(t *testing.T) *ops {
 	return o
 }
 
-// buildStrait makes strait's image and CLI as make image does.
-func buildStrait(t *testing.T, source, dir string) kubelab.Strait {
-	t.Helper()
-	root := filepath.Join(dir, "root")
-	must(t, os.Mkdir(root, 0o755))
-	tag := fmt.Sprintf("localhost/strait:test-%d", time.Now().Unix())
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test",
-		"-o", root+"/", "./cmd/straitd", "./cmd/strait")
-	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build strait: %v\n%s", err, out)
-	}
-	image := filepath.Join(dir, fmt.Sprintf("strait-test-%d.tar", time.Now().Unix())) // beside those that pods still ask for
-	must(t, oci.Write(image, oci.Image{Names: []string{tag}, Root: root, Arch: runtime.GOARCH, Entrypoint: []string{"/straitd"}}))
-	return kubelab.Strait{CLI: filepath.Join(root, "strait"), ImageFile: image, Image: tag}
-}
-
 // cli runs strait against a cluster.
 func (o *ops) cli(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
@@ -120,8 +103,8 @@ func (o *ops) kubectl(t *testing.T, cluster string, args ...string) string {
 	return out
 }
 
-// servers is an exported Service with a pod on each node of its cluster. Pods of a dead node need not be waited for.
-const servers = `
+// opsServers is an exported Service with a pod on each node of its cluster. Pods of a dead node need not be waited for.
+const opsServers = `
 apiVersion: v1
 kind: Service
 metadata: {name: ops-%[1]s}
@@ -146,7 +129,7 @@ spec:
 // startServers makes them, and waits until both clusters have the import.
 func (o *ops) startServers(t *testing.T, cluster string) {
 	t.Helper()
-	must(t, o.Apply(t.Context(), cluster, fmt.Sprintf(servers, cluster)))
+	must(t, o.Apply(t.Context(), cluster, fmt.Sprintf(opsServers, cluster)))
 	t.Cleanup(func() {
 		_, err := o.Kubectl(context.Background(), cluster, nil, "delete", "--wait=false", "daemonset/ops-"+cluster, "service/ops-"+cluster, "serviceexport/ops-"+cluster)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,7 +23,9 @@ type Strait struct {
 
 // BuildStrait builds strait from its source, and its image, into a folder, as make build and make image do.
 func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
-	s := Strait{CLI: filepath.Join(dir, "strait"), ImageFile: filepath.Join(dir, "strait-image.tar"), Image: "localhost/strait:built"}
+	// A tag and a file of its own: pods of an earlier build may still ask for theirs.
+	tag := fmt.Sprintf("built-%d", time.Now().Unix())
+	s := Strait{CLI: filepath.Join(dir, "strait"), ImageFile: filepath.Join(dir, "strait-"+tag+".tar"), Image: "localhost/strait:" + tag}
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/straitd", "./cmd/strait")
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -17,10 +17,9 @@ finish() {
 [ "$(id -u)" = 0 ] || echo "not root: the tests of the kernel and the demo will say that they need it, and skip"
 
 steps="setup build lint arch unit kernel script generate-check e2e"
-if [ "$(id -u)" = 0 ]; then
+# Real clusters: the first time they take a quarter of an hour to build.
+if [ "${TEST_KUBE:-}" = 1 ]; then
   steps+=" kube-programs test-kube"
-else
-  test/setup/skip.sh test-kube "not root: clusters are made of namespaces" | tee -a "$log"
 fi
 
 for step in $steps; do
