@@ -152,23 +152,6 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestVersionIsALabel: what Go says of a program that nobody gave a version is no label's value.
-func TestVersionIsALabel(t *testing.T) {
-	for version, want := range map[string]string{"(devel)": "devel", "v1.2.3-0.20261120-abc+dirty": "v1.2.3-0.20261120-abc_dirty", "v1.2.3": "v1.2.3"} {
-		docs, err := chart.Render(chart.Options{Version: version})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var o any
-		if err := yaml.Unmarshal(docs[0], &o); err != nil {
-			t.Fatal(err)
-		}
-		if got := dig(o, "metadata", "labels", "app.kubernetes.io/version"); got != want {
-			t.Errorf("version %s: label %v, want %s", version, got, want)
-		}
-	}
-}
-
 // TestCRDs: the chart's CRDs are those of the module whose types the daemon uses.
 func TestCRDs(t *testing.T) {
 	for file, want := range map[string][]byte{

@@ -1,7 +1,7 @@
 {{- define "strait.labels" -}}
 app.kubernetes.io/name: strait
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | replace "(" "" | replace ")" "" | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: strait
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
