@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -38,6 +39,9 @@ func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
 	}
 }
 
+// errNoAncestors means that this kernel tells no program of this kind which cgroups it runs in (before Linux 5.15).
+var errNoAncestors = errors.New("no bpf_get_current_ancestor_cgroup_id for tracing programs before Linux 5.15")
+
 // ownLevels are the cgroups that this process is in or below, by id, with their depth: the root's is 0. The kernel
 // alone knows them in a cgroup namespace, and tells programs: this one is run once, in this thread.
 func ownLevels() (map[uint64]uint32, error) {
@@ -60,6 +64,9 @@ func ownLevels() (map[uint64]uint32, error) {
 	}
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "strait_levels", Type: ebpf.RawTracepoint, License: "GPL", Instructions: code})
+	if err != nil && strings.Contains(err.Error(), "unknown func") {
+		return nil, errNoAncestors
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load program that reads own cgroups: %w", err)
 	}

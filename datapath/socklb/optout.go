@@ -260,7 +260,7 @@ func openTree() (*tree, error) {
 		return t, err
 	}
 	own, err := ownLevels()
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoAncestors) { // without them, climb says what to mount
 		return nil, err
 	}
 	maps.Copy(t.levels, own)
