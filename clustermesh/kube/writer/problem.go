@@ -1,14 +1,17 @@
 package writer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -68,6 +71,18 @@ func blames(err error, field string) bool {
 		}
 	}
 	return false
+}
+
+// sink takes the Events. In a namespace that is going none can be made, and nobody is left to read them; client-go
+// would log each as an error.
+type sink struct{ events.EventSink }
+
+func (s sink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	made, err := s.EventSink.Create(ctx, e)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		return e, nil
+	}
+	return made, err
 }
 
 // maxNote is the API's limit for the text of an Event.

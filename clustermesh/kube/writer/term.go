@@ -38,16 +38,13 @@ type term struct {
 	informers map[string]cache.SharedIndexInformer // by kind
 	recorder  events.EventRecorder
 	events    events.EventBroadcaster
-
-	mu   sync.Mutex
-	view mcs.View // what the queue was last filled from
 }
 
 func newTerm(w *Writer) (*term, error) {
 	t := &term{Writer: w, store: newStore(), informers: w.informers()}
 	t.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[clustermesh.ServiceName](retryMin, retryMax))
-	t.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: w.core.EventsV1()})
+	t.events = events.NewBroadcaster(sink{&events.EventSinkImpl{Interface: w.core.EventsV1()}})
 	t.recorder = t.events.NewRecorder(scheme, mcs.FieldManager)
 	for kind, informer := range t.informers {
 		if _, err := informer.AddEventHandler(t.handler()); err != nil {
@@ -80,7 +77,7 @@ func (t *term) run(ctx context.Context) error {
 	if !t.synced(ctx) {
 		return nil
 	}
-	t.fill() // before anybody works: no view is no knowledge
+	filled := t.fill(mcs.View{})
 	for range workers {
 		wg.Go(func() { t.work(ctx) })
 	}
@@ -89,7 +86,7 @@ func (t *term) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.submit:
-			t.fill()
+			filled = t.fill(filled)
 		}
 	}
 }
@@ -118,13 +115,10 @@ func (t *term) synced(ctx context.Context) bool {
 	}
 }
 
-// fill takes the latest view and queues the services for which it may say something new.
-func (t *term) fill() {
+// fill queues the services for which the latest view may say something new, and returns that view; old is the one
+// that the queue was last filled from.
+func (t *term) fill(old mcs.View) mcs.View {
 	now := *t.latest()
-	t.mu.Lock()
-	old := t.view
-	t.view = now
-	t.mu.Unlock()
 	for _, s := range mcs.Changed(old, now) {
 		t.queue.Add(s)
 	}
@@ -133,6 +127,7 @@ func (t *term) fill() {
 			t.queue.Add(s)
 		}
 	}
+	return now
 }
 
 func (t *term) work(ctx context.Context) {
@@ -150,14 +145,13 @@ func (t *term) work(ctx context.Context) {
 	}
 }
 
-// sync writes for one service until there is nothing left to write.
+// sync writes for one service until there is nothing left to write. It holds on to one view: of a later one the queue
+// tells, and with a view that changes faster than it is written the rounds would say nothing of other writers.
 func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	var problems []clustermesh.Problem
 	var err error
+	view := *t.latest()
 	for round := 0; ; round++ {
-		t.mu.Lock()
-		view := t.view
-		t.mu.Unlock()
 		var ops []mcs.Op
 		ops, problems = mcs.Diff(view, s, t.store.have(s), time.Now())
 		if len(ops) == 0 {

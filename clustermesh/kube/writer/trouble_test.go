@@ -254,3 +254,21 @@ func TestTerminatingNamespace(t *testing.T) {
 	})
 	b.calm(w)
 }
+
+// What is there already can be written in such a namespace, but no Events of it. That is no error.
+func TestEventsOfATerminatingNamespace(t *testing.T) {
+	b := newBench(t)
+	var log heard
+	w, _ := b.start(log.warnings)
+	w.Submit(b.view())
+	b.eventually("import", ready)
+	must(t, b.core.CoreV1().Namespaces().Delete(t.Context(), b.ns, metav1.DeleteOptions{}))
+	w.Submit(b.view(func(i *mcs.Import) { i.Type = clustermesh.Headless }))
+	b.rests(w, 0)
+	w.Submit(b.view(func(i *mcs.Import) { i.Ports = nil }))
+	b.eventually("without ports", readyIs(metav1.ConditionFalse, "Pending"))
+	b.rests(w, 0)
+	if strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("logged: %s", log.String())
+	}
+}

@@ -23,7 +23,8 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// Writes a second, and at once. A new cluster of 10,000 imports takes five writes each; a change takes two or three.
+// Writes a second, and at once. A new import takes six writes, one for each of its slices and one for the cluster's own
+// export of it: eight or nine in a small clusterset. An endpoint's change takes two.
 const (
 	qps   = 200
 	burst = 400

@@ -210,10 +210,15 @@ func TestExportBecomesImport(t *testing.T) {
 	if len(e.Status.Conditions) != 3 {
 		t.Errorf("export's conditions %+v", e.Status.Conditions)
 	}
-	if n := b.rests(w, 0); n > 10 {
-		t.Errorf("%d writes for a new import: %v", n, w.Writes())
+	b.rests(w, 0)
+	want := map[Write]uint64{
+		{mcs.Create, "ServiceImport", false}: 1, {"adopt", "ServiceImport", false}: 1, {mcs.Apply, "ServiceImport", false}: 1,
+		{mcs.ApplyStatus, "ServiceImport", false}: 1, {mcs.ApplyStatus, "ServiceExport", false}: 1,
+		{mcs.Create, "Service", false}: 1, {mcs.Create, "EndpointSlice", false}: 3, // of each cluster, and the derived Service's
 	}
-	t.Logf("writes: %v", w.Writes())
+	if got := w.Writes(); !maps.Equal(got, want) {
+		t.Errorf("writes for a new import: %v, want %v", got, want)
+	}
 	testutil.Eventually(t, 5*time.Second, func() error {
 		list, err := b.core.EventsV1().Events(b.ns).List(t.Context(), metav1.ListOptions{})
 		must(t, err)
