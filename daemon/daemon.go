@@ -185,7 +185,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	m := &moment{state: state, result: result}
 	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
 	if sourced && synced {
-		m.table = dnsTable(result)
+		m.table = dns.NewTable(dnsServices(result, local.Namespaces))
 	}
 	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))
 	if !d.greeted {

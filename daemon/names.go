@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"log/slog"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/dns"
@@ -16,10 +17,13 @@ func (d *Daemon) table() *dns.Table {
 	return nil
 }
 
-// dnsTable makes DNS names of the imports of a plan.
-func dnsTable(r plan.Result) *dns.Table {
-	var services []dns.Service
+// dnsServices are the imports of a plan that have DNS names in a cluster: those of the namespaces, sorted, that exist
+// there, all where that is nil.
+func dnsServices(r plan.Result, namespaces []string) (services []dns.Service) {
 	for _, i := range r.Imports {
+		if _, exists := slices.BinarySearch(namespaces, i.Service.Namespace); !exists && namespaces != nil {
+			continue
+		}
 		s := dns.Service{Name: i.Service, Headless: i.Type == clustermesh.Headless, IPs: i.IPs, Ports: i.Ports}
 		for _, e := range i.Endpoints {
 			if s.Headless && e.Ready && !e.Terminating && !e.Dead {
@@ -28,7 +32,7 @@ func dnsTable(r plan.Result) *dns.Table {
 		}
 		services = append(services, s)
 	}
-	return dns.NewTable(services)
+	return services
 }
 
 func dnsConfig(c Config, log *slog.Logger) dns.Config {

@@ -97,27 +97,21 @@ func (v viewer) services() (out []api.Service) {
 	for _, f := range v.result.Desired.Frontends {
 		want[f.Addr] = f
 	}
-	for _, i := range v.result.Imports {
-		s := api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}
-		for _, c := range i.Exporters {
+	add := func(s api.Service, exporters []clustermesh.ClusterName, frontends []plan.Frontend) {
+		for _, c := range exporters {
 			s.Exporters = append(s.Exporters, string(c))
 		}
-		for _, f := range i.Frontends {
+		for _, f := range frontends {
 			in, ok := kernel[f.Addr]
 			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
 		}
 		out = append(out, s)
 	}
+	for _, i := range v.result.Imports {
+		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}, i.Exporters, i.Frontends)
+	}
 	for _, g := range v.result.Globals {
-		s := api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}
-		for _, c := range g.Sharers {
-			s.Exporters = append(s.Exporters, string(c))
-		}
-		for _, f := range g.Frontends {
-			in, ok := kernel[f.Addr]
-			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
-		}
-		out = append(out, s)
+		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}, g.Sharers, g.Frontends)
 	}
 	return out
 }

@@ -65,6 +65,11 @@ func TestViewServices(t *testing.T) {
 		t.Fatalf("services %+v", got)
 	}
 	f := got[0].Frontends[0]
+	v.result.Globals = []plan.Global{{Global: clustermesh.Global{Service: clustermesh.ServiceName{Namespace: "default", Name: "shared"}},
+		Sharers: []clustermesh.ClusterName{"b"}, Frontends: v.result.Imports[0].Frontends}}
+	if got := v.services(); len(got) != 2 || got[1].Type != "Global" || !slices.Equal(got[1].Exporters, []string{"b"}) || !got[1].Frontends[0].InKernel {
+		t.Errorf("with a global service: %+v", got)
+	}
 	if !f.InKernel || f.Tier != "clusterset" || len(f.Endpoints) != 1 || f.Endpoints[0].Share != 1 || f.Endpoints[0].Reason == "" {
 		t.Errorf("frontend %+v", f)
 	}

@@ -148,7 +148,7 @@ func trimPod(o any) {
 	p := o.(*corev1.Pod)
 	trimMeta(&p.ObjectMeta)
 	p.Spec = corev1.PodSpec{HostNetwork: p.Spec.HostNetwork}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, PodIPs: p.Status.PodIPs}
 }
 
 func trimMetadata(o any) { trimMeta(&o.(*metav1.PartialObjectMetadata).ObjectMeta) }
