@@ -88,7 +88,7 @@ func (u user) expect(ok bool, args, words []string) string {
 	return out
 }
 
-// kubectl returns what is printed; what is not found is empty.
+// kubectl returns what is printed.
 func (u user) kubectl(cluster string, args ...string) string {
 	u.Helper()
 	out, err := apiserver.Lab(u, 2).Kubectl(u.Context(), cluster, nil, args...)

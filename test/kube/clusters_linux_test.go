@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/install/image/oci"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/kubelab/apiserver"
 )
 
 // pods is a server and a shell on each node of a cluster, and a Service before the servers.
@@ -192,8 +193,9 @@ func extraImage(t *testing.T) string {
 
 // TestObjects is the tier without nodes.
 func TestObjects(t *testing.T) {
-	o := options(t)
-	o.Dir, o.Clusters = filepath.Join(o.Dir, "objects"), 2
+	o := apiserver.Options(t)
+	o.Dir += "-objects"
+	o.Clusters = 2
 	before, err := look(nil)
 	must(t, err)
 	start := time.Now()

@@ -1,27 +1,24 @@
 // Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of test/kubelab.
 //
-// One lab serves all tests of the package: two clusters with two nodes each, the second without podCIDRs, joined by
-// strait. It must not know how the lab is made. Tests of the MCS API (mcs_*) have a namespace each and run side by
-// side, after the others.
+// One lab serves most tests: two clusters with two nodes each, the second without podCIDRs, joined by strait. Tests of
+// the MCS API (mcs_*) have a namespace each in it and run side by side, after the others. TestObjects has a lab without
+// nodes, and TestOps (ops_*), which kills and uninstalls, one like the shared. It must not know how a lab is made.
 package kube
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab"
-	"strait.io/strait/test/kubelab/programs"
+	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// shared is the lab of all tests: up when the first asks for it, down at the end.
+// shared is the lab of most tests: up when the first asks for it, down at the end.
 var shared struct {
 	once   sync.Once
 	lab    *kubelab.Lab
@@ -63,14 +60,13 @@ func takeDown() error {
 // already, as make kube-lab leaves it: for whoever writes tests.
 func theLab(t *testing.T) *kubelab.Lab {
 	t.Helper()
-	o := options(t)
+	o := apiserver.Options(t)
 	shared.once.Do(func() {
 		if dir := os.Getenv("STRAIT_TEST_LAB"); dir != "" {
 			shared.kept = true
 			shared.lab, shared.err = kubelab.Open(dir, o.Log)
 			return
 		}
-		o.Dir = filepath.Join(o.Dir, "shared")
 		o.Clusters, o.Nodes, o.WithoutPodCIDRs = 2, 2, []string{"c2"}
 		if shared.before, shared.err = look(nil); shared.err != nil {
 			return
@@ -96,27 +92,6 @@ func installStrait(t *testing.T, l *kubelab.Lab, source string) error {
 		return err
 	}
 	return l.InstallStrait(context.Background(), s)
-}
-
-// options are those of any lab of the tests, each in a folder below Dir, or the test ends: the programs must have
-// been built.
-func options(t *testing.T) kubelab.Options {
-	t.Helper()
-	testutil.NeedRoot(t)
-	source, err := programs.Source(t.Context())
-	must(t, err)
-	missing, err := programs.Missing(source)
-	must(t, err)
-	if len(missing) > 0 {
-		testutil.Missing(t, "needs Kubernetes' programs ("+strings.Join(missing, ", ")+"): run `make test-kube`, which builds them")
-	}
-	dir, err := programs.Dir(source)
-	must(t, err)
-	return kubelab.Options{
-		// Always the same: what a run that was killed has left is removed by the next.
-		Dir: filepath.Join(source, ".lab-test"), Source: source,
-		Programs: dir, Log: slog.New(slog.DiscardHandler),
-	}
 }
 
 func must(t testing.TB, err error) {

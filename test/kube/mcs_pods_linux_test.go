@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +67,7 @@ func (m *member) client(n int) string {
 	return ""
 }
 
-// run runs a shell script in the client pod on a node and returns its lines.
+// run runs a shell script in the client pod on a node and returns its words.
 func (m *member) run(node int, script string, args ...any) ([]string, error) {
 	m.t.Helper()
 	out, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", clientsNamespace, "exec", m.client(node), "--", "sh", "-c", fmt.Sprintf(script, args...))
@@ -186,10 +185,4 @@ func (m *member) dig(name, kind string) (answers []string, ok bool) {
 		}
 	}
 	return answers, strings.Contains(out, "status: NOERROR") && len(answers) > 0
-}
-
-func kubectlQuietly(t testing.TB, m *member, args ...string) {
-	if _, err := m.lab.Kubectl(context.Background(), m.name, nil, args...); err != nil {
-		t.Error(err)
-	}
 }

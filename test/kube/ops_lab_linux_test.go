@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/kubelab/apiserver"
 )
 
 // ops is a lab of its own with strait, for tests that kill nodes and API servers, and uninstall.
@@ -52,7 +53,7 @@ func TestOps(t *testing.T) {
 // STRAIT_TEST_OPS_LAB, up and with strait, to work on one test.
 func newOps(t *testing.T) *ops {
 	t.Helper()
-	lab := options(t)
+	lab := apiserver.Options(t)
 	dir := t.TempDir()
 	built, err := kubelab.BuildStrait(t.Context(), lab.Source, dir)
 	must(t, err)
@@ -64,7 +65,7 @@ func newOps(t *testing.T) *ops {
 		must(t, l.InstallStrait(t.Context(), o.strait))
 		return o
 	}
-	lab.Dir = filepath.Join(lab.Dir, "ops")
+	lab.Dir += "-ops"
 	lab.Clusters, lab.Nodes, lab.WithoutPodCIDRs = 2, 2, []string{"c2"}
 	before, err := look(nil)
 	must(t, err)

@@ -19,16 +19,8 @@ import (
 	"strait.io/strait/install/image/oci"
 )
 
-// Images that every node has.
-const (
-	// Agnhost is Kubernetes' own test server: `netexec` answers HTTP and UDP with the pod's name.
-	Agnhost = "localhost/agnhost:1"
-	// Shell has sh, busybox, curl, dig, nslookup, nc and socat.
-	Shell = "localhost/shell:1"
-)
-
-// buildImages makes the lab's own images, most of them once per set of programs, and takes the caller's too.
-func (l *Lab) buildImages(ctx context.Context, others []string) error {
+// buildImages makes the lab's own images, most of them once per set of programs.
+func (l *Lab) buildImages(ctx context.Context) error {
 	if l.state.Nodes == 0 {
 		return nil
 	}
@@ -49,19 +41,10 @@ func (l *Lab) buildImages(ctx context.Context, others []string) error {
 	if err != nil {
 		return err
 	}
-	err = l.cachedImage("shell", oci.Image{Cmd: []string{"/bin/sh"}, Names: []string{
+	return l.cachedImage("shell", oci.Image{Cmd: []string{"/bin/sh"}, Names: []string{
 		// The second and third are what the MCS conformance suite asks for.
-		Shell, "docker.io/alpine/socat:1.7.4.4", "docker.io/nicolaka/netshoot:v0.15",
+		"localhost/shell:1", "docker.io/alpine/socat:1.7.4.4", "docker.io/nicolaka/netshoot:v0.15",
 	}}, files, applets...)
-	if err != nil {
-		return err
-	}
-	for _, file := range others {
-		if err := l.keepImage(file); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // cachedImage makes an image beside the programs unless it is there, and links to it.
@@ -120,17 +103,13 @@ func (l *Lab) buildImage(file string, image oci.Image, files map[string]string, 
 	return oci.Write(file, image)
 }
 
-// keepImage takes a file into the lab's folder, for nodes that come later.
-func (l *Lab) keepImage(file string) error {
-	return copyInto(l.path("images"), file, filepath.Base(file))
-}
-
 // Import loads an image file on every node, and on nodes that come later.
 func (l *Lab) Import(ctx context.Context, file string) error {
 	if !strings.HasSuffix(file, ".tar") {
 		return fmt.Errorf("import %q: want an image as a .tar file", file)
 	}
-	if err := l.keepImage(file); err != nil {
+	// Nodes that come later take it from there.
+	if err := copyInto(l.path("images"), file, filepath.Base(file)); err != nil {
 		return fmt.Errorf("import image: %w", err)
 	}
 	all, ctx := errgroup.WithContext(ctx)

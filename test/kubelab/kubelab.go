@@ -34,9 +34,7 @@ type Options struct {
 	Clusters, Nodes int
 	// WithoutPodCIDRs names the clusters whose Node objects have no podCIDRs.
 	WithoutPodCIDRs []string
-	// Images are image files to import on every node, besides the lab's own.
-	Images []string
-	Log    *slog.Logger
+	Log             *slog.Logger
 }
 
 // Lab is a set of clusters that are up.
@@ -120,7 +118,7 @@ func (l *Lab) up(ctx context.Context, o Options) error {
 	if err := l.startEtcd(); err != nil {
 		return err
 	}
-	if err := l.buildImages(ctx, o.Images); err != nil {
+	if err := l.buildImages(ctx); err != nil {
 		return err
 	}
 	all, ctx := errgroup.WithContext(ctx)

@@ -17,8 +17,6 @@ import (
 // Strait is what to install: the CLI, an image file and the reference in it.
 type Strait struct {
 	CLI, ImageFile, Image string
-	// Args are further arguments of strait install.
-	Args []string
 }
 
 // BuildStrait builds strait from its source, and its image, into a folder, as make build and make image do.
@@ -51,7 +49,7 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 	for _, c := range l.Topology.Clusters {
 		g.Go(func() error {
 			args := append([]string{"install", "--cluster", c.Name, "--image", s.Image}, Settings...)
-			return l.strait(gctx, s, c.Name, append(args, s.Args...)...)
+			return l.strait(gctx, s, c.Name, args...)
 		})
 	}
 	if err := g.Wait(); err != nil {

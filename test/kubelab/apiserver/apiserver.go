@@ -1,7 +1,8 @@
 // Package apiserver gives a package's tests real API servers: clusters of the lab without nodes, up in seconds.
 //
 // Input are the programs in the cache; output is a lab that the tests of one package share, which goes when they are
-// done. Imported by tests only. It must not know what runs against it.
+// done; or only the Options of one, for tests that want nodes too. Imported by tests only. It must not know what runs
+// against it.
 package apiserver
 
 import (
@@ -55,7 +56,7 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 }
 
 // Options are those of a lab of the calling package's tests, in a folder of the package's own, or the test ends: the
-// programs must have been built.
+// programs must have been built. The sizes are the caller's to set; for more than one lab at a time, it adds to Dir.
 func Options(t testing.TB) kubelab.Options {
 	t.Helper()
 	testutil.NeedRoot(t)
