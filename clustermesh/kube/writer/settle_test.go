@@ -65,9 +65,9 @@ func TestWishThatChangesAllTheTime(t *testing.T) {
 		}
 	}), log.warnings)
 	w.Submit(wish())
-	i := b.eventually("import", ready)
+	b.eventually("import", ready)
 	b.rests(w, 0)
-	if i = b.eventually("import", ready); i.Labels["change"] != fmt.Sprint(5*maxRounds) {
+	if i := b.eventually("import", ready); i.Labels["change"] != fmt.Sprint(5*maxRounds) {
 		t.Errorf("labels %v after change %d", i.Labels, changes)
 	}
 	if strings.Contains(log.String(), "does not stay") {
