@@ -1,7 +1,6 @@
 package masquerade_test
 
 import (
-	"context"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -151,7 +150,7 @@ func TestWatchAndRestore(t *testing.T) {
 	nft(t)
 	e := exemption(t)
 	must(t, e.Reconcile(sources(), true))
-	changed := watch(t, p.node, e)
+	changed := p.node.Watch(t, e.Watch)
 
 	// Other people's tables and our own writes are no news.
 	var c nftables.Conn
@@ -161,7 +160,7 @@ func TestWatchAndRestore(t *testing.T) {
 	less.Prefixes = less.Prefixes[:1]
 	must(t, e.Reconcile(less, true))
 	must(t, e.Reconcile(sources(), true))
-	if signalled(changed, 300*time.Millisecond) {
+	if testutil.Signalled(changed, 300*time.Millisecond) {
 		t.Error("a signal although nothing was lost")
 	}
 
@@ -187,7 +186,7 @@ func TestWatchAndRestore(t *testing.T) {
 	} {
 		breakIt()
 		must(t, c.Flush())
-		if !signalled(changed, 5*time.Second) {
+		if !testutil.Signalled(changed, 5*time.Second) {
 			t.Errorf("%s: no signal", name)
 		}
 		must(t, e.Reconcile(sources(), true))
@@ -195,7 +194,7 @@ func TestWatchAndRestore(t *testing.T) {
 			nft(t)
 		}
 		p.sees(t, far4, pod4)
-		for signalled(changed, 100*time.Millisecond) { // of what came before the repair
+		for testutil.Signalled(changed, 100*time.Millisecond) { // of what came before the repair
 		}
 	}
 }
@@ -233,36 +232,5 @@ func TestPeopleCanReadIt(t *testing.T) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("nft does not show %s in\n%s", want, out)
 		}
-	}
-}
-
-// watch starts Watch in the namespace and returns its signals.
-func watch(t *testing.T, ns *testutil.Namespace, e *masquerade.Exemption) chan struct{} {
-	t.Helper()
-	changed := make(chan struct{}, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- ns.Do(func() error { return e.Watch(ctx, changed) }) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			must(t, err)
-		case <-time.After(5 * time.Second):
-			t.Error("Watch does not end")
-		}
-	})
-	if !signalled(changed, 5*time.Second) {
-		t.Fatal("no signal at the start")
-	}
-	return changed
-}
-
-func signalled(changed chan struct{}, wait time.Duration) bool {
-	select {
-	case <-changed:
-		return true
-	case <-time.After(wait):
-		return false
 	}
 }

@@ -1,7 +1,6 @@
 package route_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -313,44 +312,13 @@ func TestInsideAndUnderlayMTU(t *testing.T) {
 	}
 }
 
-// watch starts Watch in the namespace and returns its signals.
-func watch(t *testing.T, ns *testutil.Namespace, r *route.Router) chan struct{} {
-	t.Helper()
-	changed := make(chan struct{}, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- ns.Do(func() error { return r.Watch(ctx, changed) }) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			must(t, err)
-		case <-time.After(5 * time.Second):
-			t.Error("Watch does not end")
-		}
-	})
-	if !signalled(changed, 5*time.Second) {
-		t.Fatal("no signal at the start")
-	}
-	return changed
-}
-
-func signalled(changed chan struct{}, wait time.Duration) bool {
-	select {
-	case <-changed:
-		return true
-	case <-time.After(wait):
-		return false
-	}
-}
-
 func TestWatch(t *testing.T) {
 	ns := testutil.NetNS(t)
 	r := router(t)
 	v4, v6, vip := tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1"), unreachable("10.99.0.0/16")
 	all := []datapath.Route{v4, vip, v6}
 	must(t, r.Reconcile(all, true))
-	changed := watch(t, ns, r)
+	changed := ns.Watch(t, r.Watch)
 	link, err := netlink.LinkByName(device)
 	must(t, err)
 
@@ -378,7 +346,7 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Log(name)
 		breakIt()
-		if !signalled(changed, 5*time.Second) {
+		if !testutil.Signalled(changed, 5*time.Second) {
 			t.Errorf("%s: no signal", name)
 		}
 		must(t, r.SetUp(device, 1380, netip.MustParsePrefix("10.1.0.1/32")))
@@ -387,7 +355,7 @@ func TestWatch(t *testing.T) {
 		}
 		must(t, r.Reconcile(all, true))
 		holds(t, r, v4, vip, v6)
-		for signalled(changed, 100*time.Millisecond) { // of the repair itself
+		for testutil.Signalled(changed, 100*time.Millisecond) { // of the repair itself
 		}
 	}
 
@@ -397,7 +365,7 @@ func TestWatch(t *testing.T) {
 	f := netlink.Route{Dst: n, LinkIndex: link.Attrs().Index, Scope: netlink.SCOPE_LINK}
 	must(t, netlink.RouteAdd(&f))
 	must(t, netlink.RouteDel(&f))
-	if signalled(changed, 300*time.Millisecond) {
+	if testutil.Signalled(changed, 300*time.Millisecond) {
 		t.Error("a signal although nothing of ours was lost")
 	}
 }

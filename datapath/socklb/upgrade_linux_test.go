@@ -144,8 +144,8 @@ func (v conversation) goesOn(t testing.TB, when string) {
 	}
 }
 
-// layout1World is what was running when the upgrade comes: frontends, pods, load and conversations.
-type layout1World struct {
+// oldWorld is what was running when the upgrade comes: frontends, pods, load and conversations.
+type oldWorld struct {
 	fronts []datapath.Frontend
 	storms []*churned
 	talks  []conversation
@@ -154,11 +154,11 @@ type layout1World struct {
 	count  atomic.Int64
 }
 
-func newLayout1World(t testing.TB, cfg Config) *layout1World { return newOldWorld(t, cfg, openLayout1) }
+func newLayout1World(t testing.TB, cfg Config) *oldWorld { return newOldWorld(t, cfg, openLayout1) }
 
 // newOldWorld has its frontends in the maps of the layout that open makes.
-func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datapath.Frontend)) *layout1World {
-	w := &layout1World{}
+func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datapath.Frontend)) *oldWorld {
+	w := &oldWorld{}
 	vips := map[l4.Proto]map[string]netip.AddrPort{l4.TCP: {}, l4.UDP: {}}
 	for i, f := range families {
 		for proto, vip := range vips {
@@ -181,7 +181,7 @@ func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datap
 	return w
 }
 
-func (w *layout1World) talk(t testing.TB, when string) {
+func (w *oldWorld) talk(t testing.TB, when string) {
 	t.Helper()
 	for _, v := range w.talks {
 		v.goesOn(t, when)
@@ -189,7 +189,7 @@ func (w *layout1World) talk(t testing.TB, when string) {
 }
 
 // end stops the load and returns how many connects there were.
-func (w *layout1World) end() int64 {
+func (w *oldWorld) end() int64 {
 	w.stop.Store(true)
 	w.wg.Wait()
 	return w.count.Load()

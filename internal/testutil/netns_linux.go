@@ -1,9 +1,11 @@
 package testutil
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -60,6 +62,31 @@ func (n *Namespace) Do(fn func() error) error {
 		done <- fn()
 	}()
 	return <-done
+}
+
+// Watch runs a watcher of the kernel inside the namespace until the test ends, and returns the signals that it sends. The
+// first, that it is listening, has come.
+func (n *Namespace) Watch(t testing.TB, watch func(context.Context, chan<- struct{}) error) <-chan struct{} {
+	t.Helper()
+	changed := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Do(func() error { return watch(ctx, changed) }) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("watch: %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("the watcher does not end")
+		}
+	})
+	if !Signalled(changed, 5*time.Second) {
+		t.Fatal("the watcher does not say that it listens")
+	}
+	return changed
 }
 
 // LoopbackUp sets lo up in the calling thread's network namespace.

@@ -24,3 +24,13 @@ func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 		time.Sleep(pollEvery)
 	}
 }
+
+// Signalled reports whether a signal comes within the time.
+func Signalled(signal <-chan struct{}, wait time.Duration) bool {
+	select {
+	case <-signal:
+		return true
+	case <-time.After(wait):
+		return false
+	}
+}
