@@ -188,6 +188,9 @@ func (d *Daemon) apply(ctx context.Context) error {
 		m.table = dns.NewTable(dnsServices(result, local.Namespaces))
 	}
 	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))
+	if wait := d.kernel.stale.again; wait > 0 {
+		d.againIn(wait)
+	}
 	if !d.greeted {
 		d.kernel.greet(ctx)
 		d.greeted = true
@@ -217,14 +220,19 @@ func (d *Daemon) optOut() []clustermesh.Problem {
 	}
 	problems, again := d.kernel.optOut(pods.OptOut)
 	if again {
-		time.AfterFunc(optOutRetry, func() {
-			select {
-			case d.again <- struct{}{}:
-			default:
-			}
-		})
+		d.againIn(optOutRetry)
 	}
 	return problems
+}
+
+// againIn asks for another turn of the loop after a while.
+func (d *Daemon) againIn(wait time.Duration) {
+	time.AfterFunc(wait, func() {
+		select {
+		case d.again <- struct{}{}:
+		default:
+		}
+	})
 }
 
 // allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.

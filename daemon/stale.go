@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
@@ -19,7 +20,8 @@ type stale struct {
 	udp, tcp  atomic.Uint64
 	last      []datapath.Frontend // what was in force after the last pass
 	gone      []netip.Addr
-	left      bool // some sockets could not be closed yet
+	left      bool          // some sockets could not be closed yet
+	again     time.Duration // in how long to pass again because of them; 0 is no need to
 }
 
 func newStale(k *kernel, tcp string) *stale {
@@ -33,12 +35,14 @@ func newStale(k *kernel, tcp string) *stale {
 // pass closes what is stale, when want is what is in force. It looks only when there can be something: when a frontend lost a backend, a
 // machine died, or an earlier pass left something.
 func (s *stale) pass(ctx context.Context, want datapath.Desired) error {
+	s.again = 0
 	died := slices.ContainsFunc(want.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
 	if !s.left && !died && !lost(s.last, want.Frontends) {
 		s.last, s.gone = want.Frontends, want.Gone
 		return nil
 	}
 	r, err := s.destroyer.Destroy(ctx, want.Frontends, want.Gone)
+	s.again = r.Again
 	s.udp.Add(uint64(r.UDP))
 	s.tcp.Add(uint64(r.TCP))
 	s.last, s.gone, s.left = want.Frontends, want.Gone, r.Left > 0 || err != nil

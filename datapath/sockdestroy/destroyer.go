@@ -31,10 +31,12 @@ type Result struct {
 	UDP, TCP int
 	// Namespaces is how many network namespaces were searched: 0 if nothing is stale.
 	Namespaces int
-	// Left are stale records whose socket was found in no namespace, has no peer, or could not be
-	// destroyed. Call again in a while, even without a change: what cannot be found is given up after a
-	// few times, and then no longer counts.
+	// Left are stale records whose socket was found in no namespace, has no peer (yet), or could not be
+	// destroyed. What cannot be found is given up after a few times, and then no longer counts.
 	Left int
+	// Again is in how long to call again because of those that are left, even without a change; 0 is no need to, or
+	// an error, after which when to try again is the caller's to say.
+	Again time.Duration
 }
 
 // Destroyer destroys stale sockets. Its methods are safe for concurrent use.
@@ -116,6 +118,7 @@ func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone 
 	}
 	if err == nil {
 		d.looked.missed(todo, d.now())
+		r.Again = d.looked.soonest(d.now())
 	}
 	r.Left = len(todo) + waiting
 	return r, err
@@ -184,12 +187,12 @@ func (r *Result) count(t Target) {
 	}
 }
 
-const (
-	// again is how soon a target that was looked for is looked for again.
-	again = 10 * time.Second
-	// giveUp is after how many times in vain a target counts as dealt with.
-	giveUp = 3
-)
+// again is how soon a target is looked for anew that was looked for in vain once, twice, and more often. A thread that
+// was interrupted amid its connect() is soon through; a socket that nobody can find is not worth much.
+var again = []time.Duration{200 * time.Millisecond, 5 * time.Second, 10 * time.Second}
+
+// giveUp is after how many times in vain a target counts as dealt with.
+var giveUp = len(again)
 
 // looked remembers what was looked for. The record of a destroyed socket stays until the client notices,
 // and the record of one that is in no namespace may stay for ever: without this each would cost every
@@ -198,8 +201,11 @@ type looked map[Target]look
 
 type look struct {
 	at     time.Time
-	misses int // giveUp: dealt with
+	misses int // 1 or more; giveUp: dealt with
 }
+
+// next is when to look again.
+func (l look) next() time.Time { return l.at.Add(again[l.misses-1]) }
 
 func (l looked) settled(t Target, now time.Time) { l[t] = look{now, giveUp} }
 
@@ -217,7 +223,7 @@ func (l looked) due(stale []Target, now time.Time) (due []Target, waiting int) {
 		still[t] = true
 		before, ok := l[t]
 		switch {
-		case !ok || now.Sub(before.at) >= again:
+		case !ok || !now.Before(before.next()):
 			due = append(due, t)
 		case before.misses < giveUp:
 			waiting++
@@ -229,6 +235,19 @@ func (l looked) due(stale []Target, now time.Time) (due []Target, waiting int) {
 		}
 	}
 	return due, waiting
+}
+
+// soonest returns in how long a target is to be looked for again; 0 if none is.
+func (l looked) soonest(now time.Time) (first time.Duration) {
+	for _, look := range l {
+		if look.misses >= giveUp {
+			continue
+		}
+		if wait := max(look.next().Sub(now), time.Millisecond); first == 0 || wait < first {
+			first = wait
+		}
+	}
+	return first
 }
 
 // both returns what is in a and in b.

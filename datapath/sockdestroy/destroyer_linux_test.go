@@ -117,11 +117,12 @@ func TestDestroyer(t *testing.T) {
 		d, records := setUp(t, s)
 		now := time.Now()
 		d.now = func() time.Time { return now }
-		pass(t, d, Result{Namespaces: 3, Left: 1})
+		pass(t, d, Result{Namespaces: 3, Left: 1, Again: again[0]})
 		check(t, "searches", s.n, 3)
-		pass(t, d, Result{Left: 1})
+		now = now.Add(again[0] / 4)
+		pass(t, d, Result{Left: 1, Again: again[0] * 3 / 4})
 		check(t, "searches a moment later", s.n, 3)
-		now = now.Add(again)
+		now = now.Add(again[0])
 		s.try = all
 		pass(t, d, Result{UDP: 1, Namespaces: 1})
 		pass(t, d, Result{})
@@ -136,11 +137,12 @@ func TestDestroyer(t *testing.T) {
 		d, _ := setUp(t, s)
 		now := time.Now()
 		d.now = func() time.Time { return now }
-		for range giveUp {
-			pass(t, d, Result{Namespaces: 3, Left: 1})
-			now = now.Add(again)
+		for n := range giveUp - 1 {
+			pass(t, d, Result{Namespaces: 3, Left: 1, Again: again[n]})
+			now = now.Add(again[n])
 		}
-		now = now.Add(-again / 2)
+		pass(t, d, Result{Namespaces: 3, Left: 1})
+		now = now.Add(again[giveUp-1] / 2)
 		pass(t, d, Result{})
 		check(t, "searches", s.n, 3*giveUp)
 	})
@@ -227,7 +229,7 @@ func TestStorm(t *testing.T) {
 	}
 	methods(t, func(t *testing.T, forced method) {
 		m, p := newMachine(t, forced, Policy{}), newPod(t)
-		places, total, aborts, rounds := []place{old, new_}, 0, 0, testutil.Rounds(20, 4)
+		places, total, aborts, late, rounds := []place{old, new_}, 0, 0, 0, testutil.Rounds(20, 4)
 		for round := range rounds {
 			now := places[round%2]
 			m.set(places[1-round%2])
@@ -236,6 +238,12 @@ func TestStorm(t *testing.T) {
 			want := m.set(now)
 			r := m.pass(want)
 			aborts += r.UDP
+			for r.Left > 0 { // a thread that was interrupted amid its connect()
+				late++
+				time.Sleep(r.Again)
+				r = m.pass(want)
+				aborts += r.UDP
+			}
 			var sockets []int
 			p.call("Stop", Call{}, &sockets)
 			total += len(sockets)
@@ -244,11 +252,8 @@ func TestStorm(t *testing.T) {
 			if len(wrong) > 0 {
 				t.Errorf("round %d: %d of %d sockets with the wrong backend: %q", round, len(wrong), len(sockets), wrong[:1])
 			}
-			if r.Left > 0 {
-				t.Errorf("round %d: %d left", round, r.Left)
-			}
 		}
-		t.Logf("%d sockets connected during %d flips, %d of them destroyed", total, rounds, aborts)
+		t.Logf("%d sockets connected during %d flips, %d of them destroyed; %d times some were not to be found at once", total, rounds, aborts, late)
 		if aborts == 0 {
 			t.Error("none met a flip: the test shows nothing")
 		}
