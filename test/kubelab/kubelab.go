@@ -50,7 +50,7 @@ type Lab struct {
 
 // Up brings the clusters up, after removing what an earlier lab in the same folder left, and returns when every
 // node is Ready and every cluster resolves names. On error what was made is removed, except the logs in
-// Dir/log.
+// Dir/log. The error is ErrUnfit where this machine cannot run it.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	t, err := NewTopology(o.Clusters, o.Nodes, o.WithoutPodCIDRs...)
 	if err != nil {
@@ -66,6 +66,9 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err := clearOld(ctx, dir, o.Log); err != nil {
 		return nil, err
 	}
+	if err := Fit(o.Clusters, o.Nodes); err != nil {
+		return nil, err
+	}
 	l := &Lab{Topology: t, Dir: dir, log: o.Log, state: state{
 		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs, Name: nameOf(dir),
 	}}
@@ -77,9 +80,6 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 
 // preflight says what would fail later, and less clearly.
 func preflight(dirs ...string) error {
-	if os.Geteuid() != 0 {
-		return errors.New("the lab makes namespaces, cgroups and mounts: run it as root")
-	}
 	for _, dir := range dirs {
 		for _, hidden := range []string{"/run", "/var/lib", "/var/log"} {
 			if strings.HasPrefix(dir+"/", hidden+"/") {

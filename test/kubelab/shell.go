@@ -31,7 +31,7 @@ func shellFiles(ctx context.Context) (map[string]string, error) {
 	for name, to := range shellPrograms {
 		from, err := exec.LookPath(name)
 		if err != nil {
-			return nil, fmt.Errorf("%w: run `make kube-lab`, which installs it on Debian and Ubuntu", err)
+			return nil, unfit("%w: run `make kube-lab`, which installs it on Debian and Ubuntu", err)
 		}
 		files[from] = to
 		libraries, err := librariesOf(ctx, from)

@@ -7,6 +7,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -49,9 +50,7 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 		o.Clusters = clusters
 		shared.lab, shared.err = kubelab.Up(context.Background(), o)
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
+	Must(t, shared.err)
 	return shared.lab
 }
 
@@ -59,7 +58,7 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 // programs must have been built. The sizes are the caller's to set; for more than one lab at a time, it adds to Dir.
 func Options(t testing.TB) kubelab.Options {
 	t.Helper()
-	testutil.NeedRoot(t)
+	Must(t, kubelab.Fit(1, 0))
 	source, err := programs.Source(t.Context())
 	must(t, err)
 	missing, err := programs.Missing(source)
@@ -78,6 +77,15 @@ func Options(t testing.TB) kubelab.Options {
 		Dir: filepath.Join(source, ".lab-test", strings.ReplaceAll(name, string(filepath.Separator), "-")), Source: source,
 		Programs: dir, Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// Must ends the test where a lab did not come up: as one that this machine cannot run, if that is why.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, kubelab.ErrUnfit) {
+		testutil.Missing(t, err.Error())
+	}
+	must(t, err)
 }
 
 func must(t testing.TB, err error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,9 @@ func command(ctx context.Context, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	switch what := flags.Arg(0); what {
 	case "build":
+		if err := kubelab.Fit(2, 2); err != nil {
+			return skip(ctx, err)
+		}
 		_, err := build(ctx)
 		return err
 	case "up":
@@ -71,6 +75,17 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return errors.New(usage)
 	}
+}
+
+// skip says why there is nothing to build for, and fails in CI.
+func skip(ctx context.Context, why error) error {
+	source, err := programs.Source(ctx)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(source, "test/setup/skip.sh"), "kube-programs", why.Error())
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
 }
 
 func build(ctx context.Context) (string, error) {
@@ -101,6 +116,9 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 		return fmt.Errorf("a lab is in %s: run make kube-lab-down first", dir)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	if err := kubelab.Fit(o.Clusters, o.Nodes); err != nil {
+		return err // before a quarter of an hour of building
 	}
 	var err error
 	if o.Source, err = programs.Source(ctx); err != nil {
