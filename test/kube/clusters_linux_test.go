@@ -200,7 +200,7 @@ func TestObjects(t *testing.T) {
 	must(t, err)
 	start := time.Now()
 	l, err := kubelab.Up(t.Context(), o)
-	must(t, err)
+	apiserver.Must(t, err)
 	t.Logf("API servers were up in %.1f s", time.Since(start).Seconds())
 	t.Cleanup(func() {
 		must(t, l.Down(context.Background()))

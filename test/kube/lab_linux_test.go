@@ -1,8 +1,8 @@
 // Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of test/kubelab.
 //
-// One lab serves most tests: two clusters with two nodes each, the second without podCIDRs, joined by strait. Tests of
-// the MCS API (mcs_*) have a namespace each in it and run side by side, after the others. TestObjects has a lab without
-// nodes, and TestOps (ops_*), which kills and uninstalls, one like the shared. It must not know how a lab is made.
+// One lab serves them: two clusters with two nodes each, the second without podCIDRs, joined by strait. Tests that stop
+// and kill (TestOps, ops_*, most of all) leave it working. Tests of the MCS API (mcs_*) have a namespace each in it and run
+// side by side, after the others. Only TestObjects has a lab of its own, without nodes. It must not know how a lab is made.
 package kube
 
 import (
@@ -18,7 +18,7 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// shared is the lab of most tests: up when the first asks for it, down at the end.
+// shared is the lab of nearly all tests: up when the first asks for it, down at the end.
 var shared struct {
 	once   sync.Once
 	lab    *kubelab.Lab
@@ -26,6 +26,8 @@ var shared struct {
 	before machine
 	// kept is set for a lab that is not the tests' own.
 	kept bool
+	// strait is what was installed in it, unless it is kept.
+	strait kubelab.Strait
 }
 
 func TestMain(m *testing.M) {
@@ -76,22 +78,20 @@ func theLab(t *testing.T) *kubelab.Lab {
 			return
 		}
 		up := time.Since(start)
-		shared.err = installStrait(t, shared.lab, o.Source)
+		shared.strait, shared.err = installStrait(shared.lab, o.Source, filepath.Join(o.Dir, "strait"))
 		t.Logf("the lab came up in %.1f s, with strait in %.1f s", up.Seconds(), time.Since(start).Seconds())
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
+	apiserver.Must(t, shared.err)
 	return shared.lab
 }
 
-// installStrait builds strait and installs it as a user does.
-func installStrait(t *testing.T, l *kubelab.Lab, source string) error {
-	s, err := kubelab.BuildStrait(context.Background(), source, t.TempDir())
+// installStrait builds strait into a folder and installs it as a user does.
+func installStrait(l *kubelab.Lab, source, dir string) (kubelab.Strait, error) {
+	s, err := kubelab.BuildStrait(context.Background(), source, dir)
 	if err != nil {
-		return err
+		return s, err
 	}
-	return l.InstallStrait(context.Background(), s)
+	return s, l.InstallStrait(context.Background(), s)
 }
 
 func must(t testing.TB, err error) {

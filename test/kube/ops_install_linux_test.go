@@ -21,7 +21,7 @@ func (o *ops) install(t *testing.T, cluster, id string, more ...string) (string,
 // testInstallTwice: the second time nothing is changed and no pod restarts.
 func testInstallTwice(t *testing.T, o *ops) {
 	pods := func() string {
-		return o.kubectl(t, "c1", "-n", "strait-system", "get", "pods,daemonsets,configmaps,secrets", "-o",
+		return kubectl(t, "c1", "-n", "strait-system", "get", "pods,daemonsets,configmaps,secrets", "-o",
 			`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
 	}
 	before := pods()
@@ -86,20 +86,20 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 			t.Errorf("%s: strait left\n%s", n.Name, out)
 		}
 	}
-	all := o.kubectl(t, cluster, "get", "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,"+
+	all := kubectl(t, cluster, "get", "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses", "-o", "name")
-	all += o.kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,pods",
+	all += kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,pods",
 		"-A", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
 	for _, line := range lines(all) {
 		if strings.Contains(line, "strait") || strings.Contains(line, "/derived-") || strings.HasPrefix(line, "ServiceImport/") || strings.Contains(line, "about.k8s.io") {
 			t.Errorf("%s: strait left %s", cluster, line)
 		}
 	}
-	if corefile := o.kubectl(t, cluster, "-n", "kube-system", "get", "configmap", "coredns", "-o", "yaml"); strings.Contains(corefile, "clusterset") {
+	if corefile := kubectl(t, cluster, "-n", "kube-system", "get", "configmap", "coredns", "-o", "yaml"); strings.Contains(corefile, "clusterset") {
 		t.Errorf("%s: CoreDNS still has the clusterset:\n%s", cluster, corefile)
 	}
 	// The users' export stays, without a word of strait's.
-	export := o.kubectl(t, cluster, "get", "serviceexport", "ops-"+cluster, "-o", "yaml", "--show-managed-fields")
+	export := kubectl(t, cluster, "get", "serviceexport", "ops-"+cluster, "-o", "yaml", "--show-managed-fields")
 	for _, word := range []string{"manager: strait", "conditions:", "type: Valid"} {
 		if strings.Contains(export, word) {
 			t.Errorf("%s: the export still has %q:\n%s", cluster, word, export)
@@ -110,7 +110,7 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 // testDuplicateID: a cluster whose id is another's is not joined, and nothing is written.
 func testDuplicateID(t *testing.T, o *ops) {
 	secret := func(c string) string {
-		return o.kubectl(t, c, "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.metadata.resourceVersion}")
+		return kubectl(t, c, "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.metadata.resourceVersion}")
 	}
 	_, err := o.install(t, "c2", "c1", "--wait=false")
 	must(t, err)

@@ -3,9 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +13,14 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// ops is a lab of its own with strait, for tests that kill nodes and API servers, and uninstall.
+// ops is the lab, and the strait that is in it.
 type ops struct {
 	*kubelab.Lab
 	strait kubelab.Strait
 }
 
-// TestOps operates strait as people and accidents do. Its parts follow each other on one lab, the most destructive
-// last; each leaves it working.
+// TestOps operates strait as people and accidents do. Its parts follow each other, the most destructive last; each
+// leaves the lab working.
 func TestOps(t *testing.T) {
 	o := newOps(t)
 	for _, c := range []string{"c1", "c2"} {
@@ -49,38 +47,15 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// newOps brings the lab up and installs strait, built from this source; or takes the lab that is in the folder of
-// STRAIT_TEST_OPS_LAB, up and with strait, to work on one test.
+// newOps is the shared lab. In one that was there before the tests, this source's strait takes the place of what is there.
 func newOps(t *testing.T) *ops {
 	t.Helper()
-	lab := apiserver.Options(t)
-	dir := t.TempDir()
-	built, err := kubelab.BuildStrait(t.Context(), lab.Source, dir)
-	must(t, err)
-	o := &ops{strait: built}
-	if up := os.Getenv("STRAIT_TEST_OPS_LAB"); up != "" {
-		l, err := kubelab.Open(up, lab.Log)
+	o := &ops{theLab(t), shared.strait}
+	if shared.kept {
+		var err error
+		o.strait, err = installStrait(o.Lab, apiserver.Options(t).Source, t.TempDir())
 		must(t, err)
-		o.Lab = l
-		must(t, l.InstallStrait(t.Context(), o.strait))
-		return o
 	}
-	lab.Dir += "-ops"
-	lab.Clusters, lab.Nodes, lab.WithoutPodCIDRs = 2, 2, []string{"c2"}
-	before, err := look(nil)
-	must(t, err)
-	start := time.Now()
-	o.Lab, err = kubelab.Up(t.Context(), lab)
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, o.Down(context.Background()))
-		_ = os.Remove(filepath.Dir(o.Dir)) // it stays where another lab is in it
-		after, err := look(o.Lab)
-		must(t, err)
-		must(t, after.compare(before))
-	})
-	must(t, o.InstallStrait(t.Context(), o.strait))
-	t.Logf("the lab was up, with strait, after %.1f s", time.Since(start).Seconds())
 	return o
 }
 
@@ -94,14 +69,6 @@ func (o *ops) cliAll(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), o.strait.CLI, append(args, "--kubeconfig", o.Kubeconfig())...).CombinedOutput()
 	return string(out), err
-}
-
-// kubectl runs kubectl and returns what it printed.
-func (o *ops) kubectl(t *testing.T, cluster string, args ...string) string {
-	t.Helper()
-	out, err := o.Kubectl(t.Context(), cluster, nil, args...)
-	must(t, err)
-	return out
 }
 
 // opsServers is an exported Service with a pod on each node of its cluster. Pods of a dead node need not be waited for.
@@ -137,7 +104,7 @@ func (o *ops) startServers(t *testing.T, cluster string) {
 			t.Error(err)
 		}
 	})
-	o.kubectl(t, cluster, "rollout", "status", "daemonset/ops-"+cluster, "--timeout=60s")
+	kubectl(t, cluster, "rollout", "status", "daemonset/ops-"+cluster, "--timeout=60s")
 	for _, c := range o.Topology.Clusters {
 		o.vip(t, c.Name, "ops-"+cluster)
 	}
@@ -173,7 +140,7 @@ spec:
 			t.Error(err)
 		}
 	})
-	o.kubectl(t, cluster, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=30s")
+	kubectl(t, cluster, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=30s")
 }
 
 const idle = `  containers: [{name: shell, image: "localhost/shell:1", command: [sleep, infinity]}]`
@@ -181,14 +148,14 @@ const idle = `  containers: [{name: shell, image: "localhost/shell:1", command: 
 // daemon is the name of strait's pod on a node.
 func (o *ops) daemon(t *testing.T, cluster, node, component string) string {
 	t.Helper()
-	return o.kubectl(t, cluster, "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component="+component,
+	return kubectl(t, cluster, "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component="+component,
 		"--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
 }
 
 // inStrait runs strait's CLI in its pod.
 func (o *ops) inStrait(t *testing.T, cluster, node string, args ...string) string {
 	t.Helper()
-	return o.kubectl(t, cluster, append([]string{"-n", "strait-system", "exec", o.daemon(t, cluster, node, "daemon"), "--", "/strait"}, args...)...)
+	return kubectl(t, cluster, append([]string{"-n", "strait-system", "exec", o.daemon(t, cluster, node, "daemon"), "--", "/strait"}, args...)...)
 }
 
 // lines are those of a text that are not empty, each with single spaces.

@@ -50,7 +50,7 @@ func (o *ops) startLoad(t *testing.T, name string) load {
 // calls are those that ended since a time.
 func (l load) calls(t *testing.T, container string, since time.Time) (out []call) {
 	t.Helper()
-	for line := range strings.Lines(l.o.kubectl(t, l.cluster, "logs", l.name, "-c", container, "--timestamps")) {
+	for line := range strings.Lines(kubectl(t, l.cluster, "logs", l.name, "-c", container, "--timestamps")) {
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 4)
 		ended, err := time.Parse(time.RFC3339Nano, fields[0])
 		must(t, err)
@@ -87,10 +87,10 @@ func testRollingUpdate(t *testing.T, o *ops) {
 	l := o.startLoad(t, "load-roll")
 	start := time.Now()
 	for _, c := range []string{"c1", "c2"} {
-		o.kubectl(t, c, "-n", "strait-system", "rollout", "restart", "daemonset/strait")
+		kubectl(t, c, "-n", "strait-system", "rollout", "restart", "daemonset/strait")
 	}
 	for _, c := range []string{"c1", "c2"} {
-		o.kubectl(t, c, "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+		kubectl(t, c, "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
 	}
 	t.Logf("4 daemons were replaced in %.1f s", time.Since(start).Seconds())
 	time.Sleep(2 * time.Second) // what the last of them does once it is ready
@@ -104,7 +104,7 @@ func testTunnelPod(t *testing.T, o *ops) {
 	l := o.startLoad(t, "load-tunnel")
 	uid, process := o.tunnel(t)
 	start := time.Now()
-	o.kubectl(t, "c1", "-n", "strait-system", "delete", "pod", o.daemon(t, "c1", "c1n1", "tunnel"))
+	kubectl(t, "c1", "-n", "strait-system", "delete", "pod", o.daemon(t, "c1", "c1n1", "tunnel"))
 	testutil.Eventually(t, 60*time.Second, func() error {
 		nextUID, next := o.tunnel(t)
 		if nextUID == "" || nextUID == uid || next == "" || next == process {
@@ -122,7 +122,7 @@ func testTunnelPod(t *testing.T, o *ops) {
 // while there is none.
 func (o *ops) tunnel(t *testing.T) (uid, process string) {
 	t.Helper()
-	uid = o.kubectl(t, "c1", "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component=tunnel",
+	uid = kubectl(t, "c1", "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component=tunnel",
 		"--field-selector", "spec.nodeName=c1n1", "-o", "jsonpath={.items[*].metadata.uid}")
 	process, err := o.OnNode(t.Context(), "c1n1", "sh", "-c", "grep -lz '^tunnel$' /proc/[0-9]*/cmdline 2>/dev/null; true")
 	must(t, err)
@@ -177,7 +177,7 @@ apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceExport
 metadata: {name: %[1]s}
 `, name)))
-	defer o.kubectl(t, "c1", "delete", "--wait=false", "service/"+name, "serviceexport/"+name)
+	defer kubectl(t, "c1", "delete", "--wait=false", "service/"+name, "serviceexport/"+name)
 	testutil.Eventually(t, within, func() error {
 		_, err := o.Kubectl(t.Context(), "c2", nil, "get", "serviceimport", name)
 		return err
@@ -188,23 +188,23 @@ metadata: {name: %[1]s}
 func (o *ops) written(t *testing.T, cluster string) string {
 	t.Helper()
 	format := `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}`
-	return o.kubectl(t, cluster, "get", "serviceimports", "-A", "-o", format) +
-		o.kubectl(t, cluster, "get", "services,endpointslices", "-A", "-l", "strait.io/service-import", "-o", format) +
-		o.kubectl(t, cluster, "get", "endpointslices", "-A", "-l", "endpointslice.kubernetes.io/managed-by=strait.io", "-o", format)
+	return kubectl(t, cluster, "get", "serviceimports", "-A", "-o", format) +
+		kubectl(t, cluster, "get", "services,endpointslices", "-A", "-l", "strait.io/service-import", "-o", format) +
+		kubectl(t, cluster, "get", "endpointslices", "-A", "-l", "endpointslice.kubernetes.io/managed-by=strait.io", "-o", format)
 }
 
 // testLeaderDies: another leads, from what it already knows, and takes nothing away.
 func testLeaderDies(t *testing.T, o *ops) {
 	l := o.startLoad(t, "load-leader")
 	holder := func() string {
-		return o.kubectl(t, "c1", "-n", "strait-system", "get", "lease", "strait-leader", "-o", "jsonpath={.spec.holderIdentity}")
+		return kubectl(t, "c1", "-n", "strait-system", "get", "lease", "strait-leader", "-o", "jsonpath={.spec.holderIdentity}")
 	}
 	before, first := o.written(t, "c1"), holder()
 	if strings.Count(before, "\n") < 4 {
 		t.Fatalf("too little is written to tell: %s", before)
 	}
 	start := time.Now()
-	o.kubectl(t, "c1", "-n", "strait-system", "delete", "pod", "--grace-period=0", "--force", o.daemon(t, "c1", first, "daemon"))
+	kubectl(t, "c1", "-n", "strait-system", "delete", "pod", "--grace-period=0", "--force", o.daemon(t, "c1", first, "daemon"))
 	testutil.Eventually(t, 20*time.Second, func() error {
 		if now := holder(); now == "" || now == first {
 			return fmt.Errorf("%q leads, want another than %s", now, first)
@@ -220,7 +220,7 @@ func testLeaderDies(t *testing.T, o *ops) {
 		}
 		return nil
 	})
-	o.kubectl(t, "c1", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+	kubectl(t, "c1", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
 	l.mustBeWhole(t, start)
 }
 
@@ -238,7 +238,7 @@ func testNodeKill(t *testing.T, o *ops) {
 			failed, last = failed+1, c.ended.Sub(start)
 		}
 	}
-	ready := o.kubectl(t, "c2", "get", "node", "c2n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	ready := kubectl(t, "c2", "get", "node", "c2n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	t.Logf("%d of %d calls failed, the last %.1f s after the node died; Kubernetes says after %.1f s that its condition Ready is %s",
 		failed, len(calls), last.Seconds(), time.Since(start).Seconds(), ready)
 	if failed == 0 {
@@ -248,7 +248,7 @@ func testNodeKill(t *testing.T, o *ops) {
 		t.Errorf("the dead node's pods were called until %.1f s after its death, in %d calls; want 6 s at most", last.Seconds(), len(calls))
 	}
 	must(t, o.NodeUp(t.Context(), "c2n2"))
-	o.kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
-	o.kubectl(t, "c2", "rollout", "status", "daemonset/ops-c2", "--timeout=60s")
+	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+	kubectl(t, "c2", "rollout", "status", "daemonset/ops-c2", "--timeout=60s")
 	t.Logf("the node and strait were back after %.1f s", time.Since(start).Seconds())
 }

@@ -49,7 +49,7 @@ func testRights(t *testing.T, o *ops) {
 		"strait-system": slices.Concat(everybody, rights, inOwnNamespace),
 	} {
 		var got []string
-		for _, line := range lines(o.kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
+		for _, line := range lines(kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
 			// Paths such as /healthz are everybody's to read.
 			if !strings.HasPrefix(line, "Resources ") && !strings.HasPrefix(line, "[/") {
 				got = append(got, line)
