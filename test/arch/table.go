@@ -113,7 +113,7 @@ var Table = []Package{
 	{Path: "test/vm/run", Imports: []string{"test/vm/initrd", "test/vm/job", "test/vm/kernels", "test/vm/result"}},
 	{Path: "test/vm/verify"},
 	// Kubernetes clusters to run strait in. They know nothing of it but how a user installs it.
-	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine"}},
+	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine"}, Tests: []string{"internal/testutil"}},
 	{Path: "test/kubelab/machine", Pure: true},
 	{Path: "test/kubelab/init", Imports: []string{"test/kubelab/machine"}},
 	{Path: "test/kubelab/forward"},

@@ -11,9 +11,10 @@ import (
 // ErrUnfit is of a machine that no lab of that size can run on, whatever is built: no fault of the lab's.
 var ErrUnfit = errors.New("this machine cannot run Kubernetes' nodes")
 
-// inotifyPerNode and inotifyPerCluster are the inotify instances that programs hold, counted in /proc/PID/fd.
+// inotifyPerNode and inotifyPerCluster are the inotify instances that programs hold, counted in /proc/PID/fd: 54 in a lab
+// of two clusters with two nodes each.
 const (
-	inotifyPerNode    = 10
+	inotifyPerNode    = 11
 	inotifyPerCluster = 6
 )
 
