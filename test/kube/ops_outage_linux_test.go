@@ -1,0 +1,167 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/testutil"
+)
+
+// testRollingUpdate: every daemon of both clusters is replaced, and no call notices.
+func testRollingUpdate(t *testing.T, o *ops) {
+	l := o.startLoad(t, "load-roll")
+	start := time.Now()
+	for _, c := range []string{"c1", "c2"} {
+		kubectl(t, c, "-n", "strait-system", "rollout", "restart", "daemonset/strait")
+	}
+	for _, c := range []string{"c1", "c2"} {
+		kubectl(t, c, "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+	}
+	t.Logf("4 daemons were replaced in %.1f s", time.Since(start).Seconds())
+	time.Sleep(2 * time.Second) // what the last of them does once it is ready
+	l.mustBeWhole(t, start)
+}
+
+// testTunnelPod: the process that encrypts in user space goes, and with it packets of all that is on the node, until the
+// next one runs. Another pod and process must take its place, and calls must succeed again, by new connections and by
+// the client that keeps one. For how long they fail is only measured: it is the time that Kubernetes takes to start a pod.
+func testTunnelPod(t *testing.T, o *ops) {
+	l := o.startLoad(t, "load-tunnel")
+	uid, process := o.tunnel(t)
+	start := time.Now()
+	kubectl(t, "c1", "-n", "strait-system", "delete", "pod", o.daemon(t, "c1", "c1n1", "tunnel"))
+	testutil.Eventually(t, 60*time.Second, func() error {
+		nextUID, next := o.tunnel(t)
+		if nextUID == "" || nextUID == uid || next == "" || next == process {
+			return fmt.Errorf("pod %q and process %q, want one of each other than %s and %s", nextUID, next, uid, process)
+		}
+		return nil
+	})
+	t.Logf("another pod was there after %.1f s", time.Since(start).Seconds())
+	for _, container := range []string{"new", "kept"} {
+		t.Logf("%s: calls failed for %.1f s", container, l.mustRecover(t, container, start).Seconds())
+	}
+}
+
+// tunnel tells the tunnel's pod on c1n1 from its next, and its process, by the path in the node's /proc. Both are empty
+// while there is none.
+func (o *ops) tunnel(t *testing.T) (uid, process string) {
+	t.Helper()
+	uid = kubectl(t, "c1", "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component=tunnel",
+		"--field-selector", "spec.nodeName=c1n1", "-o", "jsonpath={.items[*].metadata.uid}")
+	process, err := o.OnNode(t.Context(), "c1n1", "sh", "-c", "grep -lz '^tunnel$' /proc/[0-9]*/cmdline 2>/dev/null; true")
+	must(t, err)
+	return uid, process
+}
+
+// testAPIServerDown: what is served stays served, and what changed elsewhere still arrives, for that comes by
+// gossip. 15 s and not a minute: everything that has a deadline in strait (the Lease's 6 s, the watches' and the
+// gossip's) is over by then, and each test's time is everybody's.
+func testAPIServerDown(t *testing.T, o *ops) {
+	l := o.startLoad(t, "load-api")
+	start := time.Now()
+	must(t, o.StopAPIServer(t.Context(), "c1"))
+	time.Sleep(15 * time.Second)
+	must(t, o.StartAPIServer(t.Context(), "c1"))
+	back := time.Now()
+	o.exportWithin(t, "late-api", 30*time.Second)
+	t.Logf("an export made once it was back arrived elsewhere after %.1f s", time.Since(back).Seconds())
+	l.mustBeWhole(t, start)
+}
+
+// exportWithin exports a Service in c1, and waits until c2 has the import.
+func (o *ops) exportWithin(t *testing.T, name string, within time.Duration) {
+	t.Helper()
+	must(t, o.Apply(t.Context(), "c1", fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s}
+spec: {selector: {app: ops-c1}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceExport
+metadata: {name: %[1]s}
+`, name)))
+	defer kubectl(t, "c1", "delete", "--wait=false", "service/"+name, "serviceexport/"+name)
+	testutil.Eventually(t, within, func() error {
+		_, err := o.Kubectl(t.Context(), "c2", nil, "get", "serviceimport", name)
+		return err
+	})
+}
+
+// written is all that leaders wrote in a cluster, with UIDs: what was deleted and made again differs.
+func (o *ops) written(t *testing.T, cluster string) string {
+	t.Helper()
+	format := `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}`
+	return kubectl(t, cluster, "get", "serviceimports", "-A", "-o", format) +
+		kubectl(t, cluster, "get", "services,endpointslices", "-A", "-l", "strait.io/service-import", "-o", format) +
+		kubectl(t, cluster, "get", "endpointslices", "-A", "-l", "endpointslice.kubernetes.io/managed-by=strait.io", "-o", format)
+}
+
+// testLeaderDies: another leads, from what it already knows, and takes nothing away.
+func testLeaderDies(t *testing.T, o *ops) {
+	l := o.startLoad(t, "load-leader")
+	holder := func() string {
+		return kubectl(t, "c1", "-n", "strait-system", "get", "lease", "strait-leader", "-o", "jsonpath={.spec.holderIdentity}")
+	}
+	before, first := o.written(t, "c1"), holder()
+	if strings.Count(before, "\n") < 4 {
+		t.Fatalf("too little is written to tell: %s", before)
+	}
+	start := time.Now()
+	kubectl(t, "c1", "-n", "strait-system", "delete", "pod", "--grace-period=0", "--force", o.daemon(t, "c1", first, "daemon"))
+	testutil.Eventually(t, 20*time.Second, func() error {
+		if now := holder(); now == "" || now == first {
+			return fmt.Errorf("%q leads, want another than %s", now, first)
+		}
+		return nil
+	})
+	t.Logf("%s leads after %s for %.1f s", holder(), first, time.Since(start).Seconds())
+	o.exportWithin(t, "late-leader", 15*time.Second)
+	t.Logf("an export arrived %.1f s after the leader went", time.Since(start).Seconds())
+	testutil.Eventually(t, 10*time.Second, func() error { // late-leader goes again
+		if after := o.written(t, "c1"); after != before {
+			return fmt.Errorf("objects of c1 were\n%s\nand are\n%s", before, after)
+		}
+		return nil
+	})
+	kubectl(t, "c1", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+	l.mustBeWhole(t, start)
+}
+
+// testNodeKill: calls go to the dead node's pods for 6 s at most. Beside it: when Kubernetes itself knows.
+func testNodeKill(t *testing.T, o *ops) {
+	l := o.startLoad(t, "load-node")
+	start := time.Now()
+	must(t, o.NodeDown(t.Context(), "c2n2"))
+	time.Sleep(12 * time.Second)
+	calls := l.calls(t, "new", start)
+	failed, last := 0, time.Duration(0)
+	for _, c := range calls {
+		if !c.ok {
+			failed, last = failed+1, c.ended.Sub(start)
+		}
+	}
+	t.Logf("%d of %d calls failed, the last %.1f s after the node died", failed, len(calls), last.Seconds())
+	if failed == 0 {
+		t.Error("no call failed: did the node serve any?")
+	}
+	if last > 6*time.Second || len(calls) < 200 {
+		t.Errorf("the dead node's pods were called until %.1f s after its death, in %d calls; want 6 s at most", last.Seconds(), len(calls))
+	}
+	testutil.Eventually(t, 90*time.Second, func() error {
+		ready := kubectl(t, "c2", "get", "node", "c2n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if ready == "True" {
+			return errors.New("Kubernetes still believes that the node is Ready")
+		}
+		return nil
+	})
+	t.Logf("Kubernetes' own condition of the node knew after %.1f s", time.Since(start).Seconds())
+	must(t, o.NodeUp(t.Context(), "c2n2"))
+	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+	kubectl(t, "c2", "rollout", "status", "daemonset/ops-c2", "--timeout=60s")
+	t.Logf("the node and strait were back after %.1f s", time.Since(start).Seconds())
+}
