@@ -32,6 +32,9 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if code != 0 && shared.lab != nil {
+		tellLogs(shared.lab)
+	}
 	if shared.lab != nil && !shared.kept {
 		if err := takeDown(); err != nil {
 			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
@@ -39,6 +42,15 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// tellLogs prints what strait's daemons said last: on a machine of CI nobody can ask them later.
+func tellLogs(l *kubelab.Lab) {
+	for _, c := range l.Topology.Clusters {
+		out, err := l.Kubectl(context.Background(), c.Name, nil, "-n", "strait-system", "logs", "-l", "app.kubernetes.io/component=daemon",
+			"--prefix", "--timestamps", "--tail=100")
+		fmt.Printf("strait's daemons in %s (%v):\n%s\n", c.Name, err, out)
+	}
 }
 
 // takeDown ends the shared lab, and says what it left on the machine.

@@ -74,10 +74,11 @@ func (m *member) run(node int, script string, args ...any) ([]string, error) {
 	return strings.Fields(out), err
 }
 
-// calls asks n times over TCP who is there, from the client on a node; a failed call is "-".
+// calls asks n times over TCP who is there, from the client on a node; a failed call is "-". It is patient, for it is about
+// who answers: TestOps is about calls that fail.
 func (m *member) calls(node, n int, address string) []string {
 	m.t.Helper()
-	out, err := m.run(node, "for i in $(seq %d); do curl -sS --fail --max-time 3 http://%s/hostname || printf -; echo; done", n, address)
+	out, err := m.run(node, "for i in $(seq %d); do curl -sS --fail --max-time 10 http://%s/hostname || printf -; echo; done", n, address)
 	if err != nil {
 		m.t.Fatalf("%s: call %s: %v", m.name, address, err)
 	}

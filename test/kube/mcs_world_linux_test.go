@@ -22,8 +22,8 @@ import (
 )
 
 // within is how long what must happen may take on a busy machine, where the upstream suite gives a quiet one 20 s.
-// TestExportIsImportedWithinTwoSeconds measures.
-const within = 40 * time.Second
+// It is no claim: TestExportIsImportedWithinTwoSeconds measures.
+const within = 90 * time.Second
 
 // still is how long what must not happen is watched for.
 const still = 3 * time.Second

@@ -24,11 +24,11 @@ func TestSmall(t *testing.T) {
 	got, err := Measure(t.Context(), Options{Services: 50, Endpoints: 4, Changes: 4, Lab: apiserver.Options(t)})
 	apiserver.Must(t, err)
 	t.Log(got)
-	// On a busy machine some imports are seen in parts and written again: 8.4 writes per import were seen at a load of 28.
+	// Eight or nine writes for an import, says package writer, and a busy machine sees some imports in parts.
 	for metric, most := range map[string]float64{
 		"kube_rss_mb": 100, "kube_rss_peak_mb": 100, "kube_watch_to_map_ms": 2000,
 		"kube_first_sync_s": 60, "kube_sync_s": 20,
-		"kube_writes_per_new_import": 12, "kube_writes_per_change": 2,
+		"kube_writes_per_new_import": 10, "kube_writes_per_change": 2,
 	} {
 		if v, ok := got[metric]; !ok || v <= 0 || v > most {
 			t.Errorf("%s is %v (there: %v), want at most %v", metric, v, ok, most)
