@@ -19,6 +19,7 @@ finish() {
 steps="setup build lint arch unit kernel script generate-check e2e"
 if [ "${TEST_KUBE:-1}" != 0 ]; then
   steps+=" kube-programs test-kube"
+  echo "TEST_KUBE=0 leaves the tests on real Kubernetes out; the first time they take a quarter of an hour more, to build it"
 elif ! test/setup/skip.sh test-kube "TEST_KUBE=0 leaves the tests on real Kubernetes out: make test-kube runs them" | tee "$log"; then
   exit 1
 fi
