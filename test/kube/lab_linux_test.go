@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 func tellLogs(l *kubelab.Lab) {
 	for _, c := range l.Topology.Clusters {
 		out, err := l.Kubectl(context.Background(), c.Name, nil, "-n", "strait-system", "logs", "-l", "app.kubernetes.io/component=daemon",
-			"--prefix", "--timestamps", "--tail=100")
+			"--prefix", "--timestamps", "--tail=40")
 		fmt.Printf("strait's daemons in %s (%v):\n%s\n", c.Name, err, out)
 	}
 }
