@@ -152,6 +152,9 @@ func (o *ops) daemon(t *testing.T, cluster, node, component string) string {
 		"--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
 }
 
+// daemonProcesses lists the daemons of a node, by the path in its /proc.
+const daemonProcesses = "grep -lzx -- --config=/etc/strait/strait.yaml /proc/[0-9]*/cmdline 2>/dev/null"
+
 // inStrait runs strait's CLI in its pod.
 func (o *ops) inStrait(t *testing.T, cluster, node string, args ...string) string {
 	t.Helper()

@@ -100,7 +100,7 @@ func testMemory(t *testing.T, o *ops) {
 	const limit = 40 << 10
 	for _, node := range []string{"c1n1", "c1n2", "c2n1", "c2n2"} {
 		out, err := o.OnNode(t.Context(), node, "sh", "-c",
-			"for f in $(grep -lzx -- --config=/etc/strait/strait.yaml /proc/[0-9]*/cmdline); do cat ${f%cmdline}status 2>/dev/null; done; true")
+			"for f in $("+daemonProcesses+"); do cat ${f%cmdline}status 2>/dev/null; done; true")
 		must(t, err)
 		kb := map[string]int{}
 		for _, line := range lines(out) {
