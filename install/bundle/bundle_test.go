@@ -33,6 +33,8 @@ func TestMerge(t *testing.T) {
 	twin, copied := b, member("a", 6)
 	twin.ID = "x"
 	copied.UID = "uid-other"
+	renamed := a
+	renamed.ID = "z"
 	for _, tc := range []struct {
 		name  string
 		views []bundle.View
@@ -52,6 +54,9 @@ func TestMerge(t *testing.T) {
 		{"one cluster twice", []bundle.View{view(b, 1), view(twin, 2)}, 0, "", "the same cluster"},
 		{"overlap", []bundle.View{view(a, 1), view(overlap, 2)}, 0, "", "10.1.0.0/16 and 10.1.128.0/17"},
 		{"overlap with a member without a context", []bundle.View{view(b, 1, a), view(overlap, 2)}, 0, "", "clusters a and o"},
+		{"renamed: the former id goes", []bundle.View{view(renamed, 1, a, b), view(b, 1, a)}, 1, "b z", ""},
+		{"renamed, in the set that gives up its key", []bundle.View{view(c, 3, d, b), view(renamed, 1, a)}, 3, "b c d z", ""},
+		{"renamed, and nobody shows it", []bundle.View{view(b, 1, a), view(c, 1, renamed)}, 0, "", "clusters a and z have the same UID uid-a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := bundle.Merge(tc.views, key(9))

@@ -23,6 +23,7 @@ func Merge(views []View, fresh Key) (Bundle, error) {
 	if err := errors.Join(twins(views), ids(views)); err != nil {
 		return Bundle{}, err
 	}
+	views = withoutFormer(views)
 	key, err := chooseKey(views, fresh)
 	if err != nil {
 		return Bundle{}, err
@@ -47,6 +48,26 @@ func Merge(views []View, fresh Key) (Bundle, error) {
 	}
 	out = out.sorted()
 	return out, errors.Join(out.check(), uids(out), overlaps(out))
+}
+
+// withoutFormer drops from what the contexts hold the members that a context shows under another id by now.
+func withoutFormer(views []View) []View {
+	id := map[string]string{} // by UID
+	for _, v := range views {
+		id[v.Cluster.UID] = v.Cluster.ID
+	}
+	views = slices.Clone(views)
+	for i, v := range views {
+		if v.Have != nil {
+			have := *v.Have
+			have.Clusters = slices.DeleteFunc(slices.Clone(have.Clusters), func(c Cluster) bool {
+				now, shown := id[c.UID]
+				return c.UID != "" && shown && now != c.ID
+			})
+			views[i].Have = &have
+		}
+	}
+	return views
 }
 
 // twins finds one cluster behind two contexts.
@@ -76,13 +97,13 @@ func ids(views []View) error {
 	return errors.Join(errs...)
 }
 
-// uids finds a member that is known by an id that a context's cluster has taken, or under two ids.
+// uids finds a member that no context shows and that others know under two ids.
 func uids(b Bundle) error {
 	var errs []error
 	for i, x := range b.Clusters {
 		for _, y := range b.Clusters[:i] {
 			if x.UID != "" && x.UID == y.UID {
-				errs = append(errs, fmt.Errorf("clusters %s and %s have the same UID %s: a cluster was renamed; name the contexts of all clusters, after strait clusterset disconnect of this one",
+				errs = append(errs, fmt.Errorf("clusters %s and %s have the same UID %s: the cluster was renamed, and no context says which id holds: name its context too: --context NAME",
 					y.ID, x.ID, x.UID))
 			}
 		}
