@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,22 +41,18 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 		return err
 	}
 	p := a.printer()
-	ctx, cancel := t.waiting(ctx)
-	defer cancel()
-	started, err := c.StartCleanup(ctx)
-	if err != nil {
-		return waitOver(err)
+	deaf, err := c.Withdraw(ctx)
+	switch {
+	case err != nil && !force:
+		return err
+	case err != nil:
+		p.line("! %v", err)
+	case len(deaf) > 0:
+		p.line("! %s: not heard by %s, where what is known of this cluster's Services stays in force", c.Context, strings.Join(deaf, ", "))
 	}
-	if started {
-		pods, err := c.WaitDaemonSet(ctx, cluster.Cleanup, func(s string) { p.line("%s: %s", c.Context, s) })
-		switch {
-		case err == nil:
-			p.line("%s: %d nodes are clean", c.Context, pods)
-		case !force:
-			return waitOver(fmt.Errorf("%w; run it again, or with --force to leave those nodes as they are", err))
-		default:
-			p.line("%s: not all nodes are clean: %v", c.Context, err)
-		}
+	cleaned, err := a.cleanNodes(ctx, t, c, force)
+	if err != nil {
+		return err
 	}
 	if err := a.forgetDNS(ctx, t, c); err != nil {
 		return err
@@ -70,15 +67,46 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	if err != nil {
 		return err
 	}
-	if err := c.WaitNamespaceGone(ctx); err != nil {
+	wait, cancel := t.waiting(ctx)
+	defer cancel()
+	if err := c.WaitNamespaceGone(wait); err != nil {
 		return waitOver(fmt.Errorf("context %s: wait for the namespace %s to end: %w", c.Context, c.Namespace, err))
 	}
-	if len(written)+len(installed) == 0 && !started {
+	if len(written)+len(installed) == 0 && !cleaned {
 		p.line("%s: there was no strait", c.Context)
 		return nil
 	}
 	p.line("%s: strait is gone", c.Context)
 	return nil
+}
+
+// cleanNodes takes strait's traces from every node, or with force from those that answer. It reports false where
+// there was no daemon.
+func (a *app) cleanNodes(ctx context.Context, t target, c *cluster.Cluster, force bool) (bool, error) {
+	p := a.printer()
+	started, err := c.StartCleanup(ctx, t.waiting, force)
+	if err != nil {
+		return false, unclean(err)
+	}
+	if !started {
+		return false, nil
+	}
+	wait, cancel := t.waiting(ctx)
+	defer cancel()
+	pods, err := c.WaitDaemonSet(wait, cluster.Cleanup, func(s string) { p.line("%s: %s", c.Context, s) })
+	switch {
+	case err == nil:
+		p.line("%s: %d nodes are clean", c.Context, pods)
+	case !force:
+		return true, unclean(err)
+	default:
+		p.line("! %s: not all nodes are clean: %v", c.Context, err)
+	}
+	return true, nil
+}
+
+func unclean(err error) error {
+	return waitOver(fmt.Errorf("%w; run it again, or with --force to leave those nodes as they are", err))
 }
 
 // forgetDNS undoes dns setup, before the CRD goes: without that a CoreDNS that starts would wait for it, and answer

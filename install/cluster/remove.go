@@ -21,9 +21,13 @@ import (
 // Cleanup is the DaemonSet that takes strait's traces from the nodes.
 const Cleanup = "strait-cleanup"
 
+// Bound bounds a wait.
+type Bound func(context.Context) (context.Context, context.CancelFunc)
+
 // StartCleanup replaces the daemon by one that takes its traces from every node, with the daemon's own mounts and
-// rights. It reports false where there is no daemon to take the place of.
-func (c *Cluster) StartCleanup(ctx context.Context) (started bool, err error) {
+// rights. It reports false where there is no daemon to take the place of. Pods that do not end in time, on nodes that
+// do not answer, are an error, or with force are forgotten.
+func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (started bool, err error) {
 	sets := c.objects.Resource(daemonSets).Namespace(c.Namespace)
 	daemon, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
 	if apierrors.IsNotFound(err) {
@@ -40,8 +44,12 @@ func (c *Cluster) StartCleanup(ctx context.Context) (started bool, err error) {
 			return false, fmt.Errorf("context %s: delete DaemonSet %s: %w", c.Context, name, err)
 		}
 	}
-	for _, component := range []string{"daemon", "tunnel"} {
-		if err := c.waitGone(ctx, "app.kubernetes.io/name=strait,app.kubernetes.io/component="+component); err != nil {
+	wait, cancel := bound(ctx)
+	defer cancel()
+	if err := c.waitGone(wait, servingPods); err != nil && !force {
+		return false, err
+	} else if err != nil {
+		if err := c.dropPods(ctx, servingPods); err != nil {
 			return false, err
 		}
 	}
@@ -53,6 +61,23 @@ func (c *Cluster) StartCleanup(ctx context.Context) (started bool, err error) {
 		return false, fmt.Errorf("context %s: make DaemonSet %s: %w", c.Context, Cleanup, err)
 	}
 	return true, nil
+}
+
+// servingPods are those of the daemon and of the tunnel.
+const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel)"
+
+// dropPods deletes pods that do not end by themselves: those of a node that does not answer never do.
+func (c *Cluster) dropPods(ctx context.Context, selector string) error {
+	left, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
+	if err != nil {
+		return fmt.Errorf("context %s: list the pods %s: %w", c.Context, selector, err)
+	}
+	var errs []error
+	for _, p := range left {
+		err := c.objects.Resource(pods).Namespace(c.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		errs = append(errs, ignoreNotFound(err))
+	}
+	return errors.Join(errs...)
 }
 
 // cleanupOf makes the cleanup of the daemon: its pod with another command, without what a daemon needs to serve.

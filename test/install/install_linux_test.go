@@ -5,6 +5,8 @@
 package install
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,6 +161,47 @@ func TestLife(t *testing.T) {
 	u.does([]string{"uninstall", "--context", "c1"}, "there was no strait")
 	u.does(installC1, "made")
 	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is gone")
+}
+
+// deadNode gets pods and runs none: no kubelet is behind it.
+const deadNode = `
+apiVersion: v1
+kind: Node
+metadata: {name: dead, labels: {kubernetes.io/os: linux}}
+status:
+  allocatable: {cpu: "4", memory: 4Gi, pods: "10"}
+  capacity: {cpu: "4", memory: 4Gi, pods: "10"}
+`
+
+// TestUninstallForce: a node that does not answer stops uninstall, and with --force is left as it is.
+func TestUninstallForce(t *testing.T) {
+	u := newUser(t)
+	before := u.traces("c1")
+	lab := apiserver.Lab(t, 2)
+	if err := lab.Apply(t.Context(), "c1", deadNode); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if out, err := lab.Kubectl(context.Background(), "c1", nil, "delete", "node", "dead"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	u.does(with(installC1, "--wait=false"), "made")
+	testutil.Eventually(t, 30*time.Second, func() error {
+		pod := u.kubectl("c1", "-n", "strait-system", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")
+		if pod == "" {
+			return errors.New("the daemon has no pod")
+		}
+		// The lab has no scheduler. A pod that no node has goes at once; one whose node is silent stays.
+		binding := fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"kind":"Node","name":"dead"}}`, pod)
+		_, err := lab.Kubectl(t.Context(), "c1", []byte(binding), "create", "--raw", "/api/v1/namespaces/strait-system/pods/"+pod+"/binding", "-f", "-")
+		return err
+	})
+	u.fails([]string{"uninstall", "--context", "c1", "--timeout", "3s"}, "not within 3s", "--force")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "20s", "--force"}, "not all nodes are clean", "strait is gone")
+	if got := u.traces("c1"); got != before {
+		t.Errorf("uninstall left %s", got)
+	}
 }
 
 // TestConnectRefuses: nothing is written to clusters that cannot be joined.

@@ -62,6 +62,13 @@ func testUninstall(t *testing.T, o *ops) {
 	t.Logf("uninstall took %.1f s and says\n%s", time.Since(start).Seconds(), out)
 	must(t, err)
 	o.mustBeGone(t, "c2")
+	// The others were told: a daemon that only stops withdraws nothing.
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if got := o.kubectl(t, "c1", "get", "serviceimport", "ops-c2", "--ignore-not-found", "-o", "name"); got != "" {
+			return fmt.Errorf("c1 still has %s", got)
+		}
+		return nil
+	})
 	t.Run("DuplicateID", func(t *testing.T) { testDuplicateID(t, o) })
 	must(t, o.InstallStrait(t.Context(), o.strait))
 	o.shell(t, "c2", "again", "c2n1", "", idle)

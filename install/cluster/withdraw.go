@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// withdrawTime is how long the daemons may take to start anew and meet the other clusters.
+	withdrawTime = time.Minute
+	// spreadTime is for word to get around among daemons that have met: they compare what they hold once a second.
+	spreadTime = 5 * time.Second
+)
+
+// configHash of the daemon's pods is the chart's: it is another when the configuration is.
+const configHash = "strait.io/config-hash"
+
+// Withdraw has the daemons announce nothing any more, for one that only stops withdraws nothing: the others would
+// go on dialling pods that no tunnel leads to. It returns the clusters that cannot have heard it; done again, it does
+// nothing but ask.
+func (c *Cluster) Withdraw(ctx context.Context) (deaf []string, err error) {
+	have, err := c.ReadBundle(ctx)
+	if err != nil || have == nil {
+		return nil, err
+	}
+	own, err := c.ID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deaf = slices.DeleteFunc(Members(*have), func(id string) bool { return id == own })
+	ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
+	switch {
+	case apierrors.IsNotFound(err) || len(deaf) == 0:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("context %s: read DaemonSet %s: %w", c.Context, Daemon, err)
+	case ds.Status.DesiredNumberScheduled == 0 || ds.DeletionTimestamp != nil:
+		return deaf, nil // nobody is there to say it
+	}
+	if err := c.barAll(ctx); err != nil {
+		return nil, err
+	}
+	return c.heard(ctx, own, deaf)
+}
+
+// barAll bars every namespace and starts all daemons anew, at once: what the kernels hold goes on meanwhile.
+func (c *Cluster) barAll(ctx context.Context) error {
+	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, configName)
+	if err != nil {
+		return fmt.Errorf("context %s: read ConfigMap %s/%s: %w", c.Context, c.Namespace, configName, err)
+	}
+	text, err := barred([]byte(m.Data["strait.yaml"]))
+	if err != nil {
+		return fmt.Errorf("context %s: ConfigMap %s/%s: strait.yaml: %w", c.Context, c.Namespace, configName, err)
+	}
+	sum := sha256.Sum256(text)
+	all := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": "100%", "maxSurge": 0}}
+	pod := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configHash: hex.EncodeToString(sum[:8])}}}
+	err = errors.Join(
+		c.merge(ctx, configMaps, configName, map[string]any{"data": map[string]any{"strait.yaml": string(text)}}),
+		c.merge(ctx, daemonSets, Daemon, map[string]any{"spec": map[string]any{"updateStrategy": all, "template": pod}}))
+	if err != nil {
+		return fmt.Errorf("context %s: have the daemons withdraw what they announce: %w", c.Context, err)
+	}
+	return nil
+}
+
+// barred is the daemon's configuration with every namespace barred.
+func barred(config []byte) ([]byte, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(config, &tree); err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		return nil, errors.New("it is empty")
+	}
+	if err := unstructured.SetNestedStringSlice(tree, []string{"*"}, "source", "kubernetes", "barredNamespaces"); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(tree)
+}
+
+func (c *Cluster) merge(ctx context.Context, kind schema.GroupVersionResource, name string, patch map[string]any) error {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = c.objects.Resource(kind).Namespace(c.Namespace).Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: Manager})
+	return err
+}
+
+// heard waits until all daemons are of the present template and hear every other cluster, and then for word to get
+// around. It returns those that are not heard in time.
+func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf []string, err error) {
+	over := errors.New("time is over")
+	wait, cancel := context.WithTimeoutCause(ctx, withdrawTime, over)
+	defer cancel()
+	err = poll(wait, waitEvery, func() (bool, error) {
+		deaf = others
+		ds, err := get[appsv1.DaemonSet](wait, c, daemonSets, c.Namespace, Daemon)
+		if err != nil || !rolledOut(ds) {
+			return false, err
+		}
+		answers, _ := c.Ask(wait, own) // who does not answer hears nobody
+		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return hears(answers, id) })
+		return len(deaf) == 0, nil
+	})
+	if err != nil && !errors.Is(err, over) {
+		return deaf, fmt.Errorf("context %s: have the daemons withdraw what they announce: %w", c.Context, err)
+	}
+	if len(deaf) == len(others) {
+		return deaf, nil
+	}
+	select {
+	case <-ctx.Done():
+		return deaf, context.Cause(ctx)
+	case <-time.After(spreadTime):
+		return deaf, nil
+	}
+}
+
+// hears reports whether any of the daemons hears a node of the cluster.
+func hears(answers []Answer, cluster string) bool {
+	for _, a := range answers {
+		for _, n := range a.Nodes {
+			if n.Cluster == cluster && n.Contact == "alive" {
+				return true
+			}
+		}
+	}
+	return false
+}
