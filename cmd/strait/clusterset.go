@@ -22,7 +22,7 @@ func (a *app) clustersetCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.connectCommand(), a.clustersetStatusCommand())
+	c.AddCommand(a.connectCommand(), a.disconnectCommand(), a.clustersetStatusCommand())
 	return c
 }
 

@@ -31,6 +31,12 @@ func (t *target) flags(c *cobra.Command) {
 	f.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with contexts (default: what kubectl takes)")
 	f.StringVarP(&t.namespace, "namespace", "n", chart.Namespace, "strait's `namespace`")
 	f.DurationVar(&t.timeout, "timeout", 5*time.Minute, "give up waiting after this `time`")
+	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if o, err := cmd.Flags().GetString("output"); err != nil || o != "table" {
+			return usageError("%s says what it does while it does it: there is no --output %s", cmd.CommandPath(), o)
+		}
+		return nil
+	}
 }
 
 func (t *target) open(context string) (*cluster.Cluster, error) {
@@ -93,7 +99,7 @@ func (f *installFlags) declare(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
 	f.flags(c)
 	c.Flags().StringVar(&f.cluster, "cluster", "", "this cluster's `id` in the clusterset, a DNS label")
-	c.Flags().StringVar(&f.image, "image", "", "image `reference`, such as registry.example/strait:v1")
+	c.Flags().StringVar(&f.image, "image", "", "image `reference`; without a tag that of this program's version (default: localhost/strait, loaded on the nodes)")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "set a value: `name=value`; may be repeated")
 	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with values; may be repeated")
 	c.Flags().BoolVar(&f.wait, "wait", true, "wait until strait runs on every node")
@@ -125,6 +131,9 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 		return err
 	}
 	p.line("%s: strait %s into the namespace %s", c.Context, thisVersion().Version, c.Namespace)
+	if pin := imagePin(before, given); upgrade && pin != "" {
+		p.line("! %s: the image stays at %s, as it was set: --image names another", c.Context, pin)
+	}
 	if err := a.applyChart(ctx, c, values, f.dryRun); err != nil {
 		return err
 	}
@@ -172,6 +181,18 @@ func splitImage(ref string) map[string]any {
 		name, tag = name[:i], name[i+1:]
 	}
 	return map[string]any{"repository": name, "tag": tag, "digest": digest}
+}
+
+// imagePin is the tag or digest that earlier commands gave the image, unless this one names an image: then this program's
+// version does not decide. Else it is empty.
+func imagePin(before, given chart.Values) string {
+	image, _ := before["image"].(map[string]any)
+	if _, now := given["image"]; now {
+		return ""
+	}
+	tag, _ := image["tag"].(string)
+	digest, _ := image["digest"].(string)
+	return cmp.Or(digest, tag)
 }
 
 // clusterID makes sure that there is an id: a daemon without one would not start.
@@ -258,7 +279,20 @@ func (a *app) waitDaemons(ctx context.Context, c *cluster.Cluster, t target, val
 		}
 		p.line("%s: %s runs on %d nodes", c.Context, name, pods)
 	}
-	return nil
+	return a.oldTunnels(ctx, c, names[0])
+}
+
+// oldTunnels says which pods an upgrade does not replace.
+func (a *app) oldTunnels(ctx context.Context, c *cluster.Cluster, name string) error {
+	if name != cluster.Tunnel {
+		return nil
+	}
+	old, err := c.Outdated(ctx, name)
+	if old > 0 {
+		a.printer().line("! %s: %d pods of %s are as they were before this change, and go on: the tunnel's packets wait while one is replaced. Node by node, when it suits:\n"+
+			"    kubectl --context %s -n %s delete pod --field-selector spec.nodeName=NODE -l app.kubernetes.io/component=tunnel", c.Context, old, name, c.Context, c.Namespace)
+	}
+	return err
 }
 
 // waitOver gives a wait that ran out its exit code, and keeps what was missing.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"strait.io/strait/install/chart"
 )
 
 func TestSplitImage(t *testing.T) {
@@ -20,6 +22,31 @@ func TestSplitImage(t *testing.T) {
 	}
 }
 
+func TestImagePin(t *testing.T) {
+	image := func(kv ...string) chart.Values {
+		m := map[string]any{}
+		for i := 0; i < len(kv); i += 2 {
+			m[kv[i]] = kv[i+1]
+		}
+		return chart.Values{"image": m}
+	}
+	for _, tc := range []struct {
+		name          string
+		before, given chart.Values
+		want          string
+	}{
+		{"nothing was set", chart.Values{}, chart.Values{}, ""},
+		{"a repository alone", image("repository", "reg/strait", "tag", "", "digest", ""), chart.Values{}, ""},
+		{"a tag", image("repository", "reg/strait", "tag", "v1", "digest", ""), chart.Values{"log": "x"}, "v1"},
+		{"a digest", image("tag", "v1", "digest", "sha256:0"), chart.Values{}, "sha256:0"},
+		{"a tag, and now another", image("tag", "v1"), image("tag", "v2"), ""},
+	} {
+		if got := imagePin(tc.before, tc.given); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
 // TestClusterUsage: what can be known without an API server is said without one.
 func TestClusterUsage(t *testing.T) {
 	for _, c := range []struct {
@@ -28,6 +55,9 @@ func TestClusterUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"clusterset", "connect", "--context", "a"}, exitUsage, "needs two clusters"},
+		{[]string{"clusterset", "disconnect", "--context", "a"}, exitUsage, "accepts 1 arg"},
+		{[]string{"install", "--context", "a", "-o", "json"}, exitUsage, "no --output json"},
+		{[]string{"clusterset", "status", "-o", "yaml"}, exitUsage, "no --output yaml"},
 		{[]string{"install", "--kubeconfig", "/nonexistent", "--context", "a"}, exitProblem, `context "a"`},
 		{[]string{"install", "--kubeconfig", "/nonexistent", "extra"}, exitUsage, "extra"},
 	} {

@@ -167,6 +167,12 @@ func (b Bundle) Cluster(id string) (Cluster, bool) {
 	return b.Clusters[i], true
 }
 
+// Without is the bundle without a member.
+func (b Bundle) Without(id string) Bundle {
+	b.Clusters = slices.DeleteFunc(slices.Clone(b.Clusters), func(c Cluster) bool { return c.ID == id })
+	return b
+}
+
 // Seeds is the seeds file of a cluster: where the daemons find the others. Their own cluster's nodes they know.
 func (b Bundle) Seeds(own string) []byte {
 	var out strings.Builder

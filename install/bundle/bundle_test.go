@@ -141,3 +141,44 @@ func FuzzParse(f *testing.F) {
 		_ = b.Seeds("a")
 	})
 }
+
+func TestDisconnect(t *testing.T) {
+	a, b, c := member("a", 1), member("b", 2), member("c", 3)
+	for _, tc := range []struct {
+		name  string
+		views []bundle.View
+		says  string
+		left  string
+	}{
+		{"of two", []bundle.View{view(a, 1, b)}, "", "a"},
+		{"of three", []bundle.View{view(a, 1, b, c), view(c, 1, a, b)}, "", "a c, c a"},
+		{"one forgot it before", []bundle.View{view(a, 1, c), view(c, 1, a, b)}, "", "a c, c a"},
+		{"one was never joined", []bundle.View{view(c, 0), view(a, 1, b)}, "", "-, a"},
+		{"another knows it too", []bundle.View{view(a, 1, b, c)}, "contexts as well: c", ""},
+		{"itself", []bundle.View{view(a, 1, b), view(b, 1, a)}, "strait uninstall --context ctx-b", ""},
+		{"a stranger", []bundle.View{view(a, 1, c), view(c, 1, a)}, "joined are: a, c", ""},
+	} {
+		got, err := bundle.Disconnect(tc.views, "b")
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: error %v, want %q", tc.name, err, tc.says)
+		}
+		var left []string
+		for i, x := range got {
+			if x == nil {
+				left = append(left, "-")
+				continue
+			}
+			var ids []string
+			for _, m := range x.Clusters {
+				ids = append(ids, m.ID)
+			}
+			left = append(left, strings.Join(ids, " "))
+			if x.GossipKey != tc.views[i].Have.GossipKey || len(tc.views[i].Have.Clusters) < len(ids) {
+				t.Errorf("%s: another key, or what was given is changed", tc.name)
+			}
+		}
+		if s := strings.Join(left, ", "); s != tc.left {
+			t.Errorf("%s: left are %q, want %q", tc.name, s, tc.left)
+		}
+	}
+}

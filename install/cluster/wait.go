@@ -41,9 +41,22 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(strin
 		return false, nil
 	})
 	if err != nil && errors.Is(err, context.Cause(ctx)) {
+		if strings.Contains(last, "ImagePull") {
+			last += "; load the image on the nodes, or name one that they can pull: --image"
+		}
 		err = fmt.Errorf("context %s: wait for DaemonSet %s/%s: %s: %w", c.Context, c.Namespace, name, cmp.Or(last, "it is not there"), err)
 	}
 	return count, err
+}
+
+// Outdated counts the DaemonSet's pods that are not of its present template: they are replaced when somebody deletes
+// them.
+func (c *Cluster) Outdated(ctx context.Context, name string) (int, error) {
+	ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, name)
+	if err != nil {
+		return 0, fmt.Errorf("context %s: read DaemonSet %s: %w", c.Context, name, err)
+	}
+	return int(ds.Status.DesiredNumberScheduled - ds.Status.UpdatedNumberScheduled), nil
 }
 
 func rolledOut(ds *appsv1.DaemonSet) bool {

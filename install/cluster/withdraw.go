@@ -117,7 +117,7 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 			return false, err
 		}
 		answers, _ := c.Ask(wait, own) // who does not answer hears nobody
-		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return hears(answers, id) })
+		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return Hears(answers, id) })
 		return len(deaf) == 0, nil
 	})
 	if err != nil && !errors.Is(err, over) {
@@ -134,8 +134,8 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 	}
 }
 
-// hears reports whether any of the daemons hears a node of the cluster.
-func hears(answers []Answer, cluster string) bool {
+// Hears reports whether any of the daemons hears a node of the cluster.
+func Hears(answers []Answer, cluster string) bool {
 	for _, a := range answers {
 		for _, n := range a.Nodes {
 			if n.Cluster == cluster && n.Contact == "alive" {

@@ -32,7 +32,7 @@ func TestBarred(t *testing.T) {
 func TestHears(t *testing.T) {
 	answers := []Answer{{Nodes: []api.Node{{Cluster: "a", Contact: "self"}, {Cluster: "b", Contact: "quiet"}}}, {Nodes: []api.Node{{Cluster: "c", Contact: "alive"}}}}
 	for id, want := range map[string]bool{"b": false, "c": true, "d": false} {
-		if got := hears(answers, id); got != want {
+		if got := Hears(answers, id); got != want {
 			t.Errorf("%s: %v", id, got)
 		}
 	}

@@ -243,6 +243,11 @@ func TestConnectRefuses(t *testing.T) {
 	if now := secrets(); now == before {
 		t.Error("connect wrote no Secret")
 	}
+	disconnect := []string{"clusterset", "disconnect", "other"}
+	u.fails(with(disconnect, "--context", "c1", "--context", "c2"), "context c2 is cluster other itself")
+	u.does(with(disconnect, "--context", "c1"), "disconnected: other")
+	u.does([]string{"clusterset", "status", "--context", "c1"}, "joined: same;")
+	u.fails(with(disconnect, "--context", "c1"), "no context's cluster is joined to a cluster other")
 }
 
 // coreDNS is what dns setup looks for: it runs nowhere.
