@@ -28,11 +28,12 @@ build: check-go ## build bin/straitd and bin/strait
 	$(GOBUILD) -o bin/ ./cmd/straitd ./cmd/strait
 
 # Of the container image. Its programs are static, so that it needs nothing else in it.
-IMAGE_NAME ?= localhost/strait:$(VERSION)
+IMAGE_REPOSITORY ?= localhost/strait
+IMAGE_NAME ?= $(IMAGE_REPOSITORY):$(VERSION)
 GOARCHES   ?= $(shell go env GOARCH)
 
 .PHONY: image
-image: check-go ## bin/strait-image-ARCH.tar, a container image without Docker; GOARCHES="amd64 arm64", IMAGE_NAME=
+image: check-go ## bin/strait-image-ARCH.tar, a container image without Docker; GOARCHES="amd64 arm64", IMAGE_REPOSITORY=registry.example/strait
 	@for arch in $(GOARCHES); do \
 	  mkdir -p bin/image/$$arch; \
 	  GOARCH=$$arch $(GOBUILD) -o bin/image/$$arch/ ./cmd/straitd ./cmd/strait; \

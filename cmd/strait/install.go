@@ -289,8 +289,9 @@ func (a *app) oldTunnels(ctx context.Context, c *cluster.Cluster, name string) e
 	}
 	old, err := c.Outdated(ctx, name)
 	if old > 0 {
-		a.printer().line("! %s: %d pods of %s are as they were before this change, and go on: the tunnel's packets wait while one is replaced. Node by node, when it suits:\n"+
-			"    kubectl --context %s -n %s delete pod --field-selector spec.nodeName=NODE -l app.kubernetes.io/component=tunnel", c.Context, old, name, c.Context, c.Namespace)
+		p := a.printer()
+		p.line("! %s: %d pods of %s are as they were before this change, and go on. Packets wait while one is replaced; node by node, when it suits:", c.Context, old, name)
+		p.line("  kubectl --context %s -n %s delete pod -l app.kubernetes.io/component=tunnel --field-selector spec.nodeName=NODE", c.Context, c.Namespace)
 	}
 	return err
 }
