@@ -67,6 +67,7 @@ ones add to it.
 
 Values are those of the chart: docs/kubernetes.md lists them.`,
 		Example: `  strait install --context c1 --cluster us-east
+  strait install --context c1 --cluster us-east --image registry.example/strait
   strait install --context c1 --cluster us-east --set mesh.implementation=userspace
   strait install --context c1 --cluster us-east --dry-run`,
 		Args:              cobra.NoArgs,
@@ -83,7 +84,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 		Use:   "upgrade",
 		Short: "Bring strait in a Kubernetes cluster to this version, or change its values",
 		Long: `Bring strait in the cluster of a context to this program's version, and change the values that are given; others stay
-as install or an earlier upgrade set them. Node by node: no connection breaks.`,
+as install or an earlier upgrade set them, an image's tag among them. Node by node: no connection breaks. Pods that serve a
+userspace tunnel are left to you; it says how to replace them.`,
 		Example: `  strait upgrade --context c1
   strait upgrade --context c1 --set log.level=debug`,
 		Args:              cobra.NoArgs,

@@ -18,9 +18,12 @@ func (a *app) uninstallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove strait from a Kubernetes cluster and its nodes",
-		Long: `Remove strait from the cluster of a context: hooks, tunnel, routes and state of every node; what dns setup taught
-CoreDNS; imports, derived Services and slices that strait wrote; its rights and its namespace. CRDs go if install made them and nobody has objects
-of them. It says what stays, and why. Services of other clusters stop answering here.`,
+		Long: `Remove strait from the cluster of a context. First its daemons withdraw what they announce, so that other clusters use
+it no longer. Then go: hooks, tunnel, routes and state of every node; what dns setup taught CoreDNS; imports, derived
+Services and slices that strait wrote; its rights and its namespace. CRDs go if install made them and nobody has objects
+of them. It says what stays, and why. Services of other clusters stop answering here.
+
+The other clusters go on looking for its nodes, until strait clusterset disconnect.`,
 		Example: `  strait uninstall --context c1
   strait uninstall --context c1 --force    # although a node does not answer`,
 		Args:              cobra.NoArgs,
@@ -41,7 +44,7 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 		return err
 	}
 	p := a.printer()
-	deaf, err := c.Withdraw(ctx)
+	deaf, err := c.Withdraw(ctx, func(s string) { p.line("%s: %s", c.Context, s) })
 	switch {
 	case err != nil && !force:
 		return err

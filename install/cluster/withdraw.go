@@ -32,8 +32,8 @@ const configHash = "strait.io/config-hash"
 
 // Withdraw has the daemons announce nothing any more, for one that only stops withdraws nothing: the others would
 // go on dialling pods that no tunnel leads to. It returns the clusters that cannot have heard it; done again, it does
-// nothing but ask.
-func (c *Cluster) Withdraw(ctx context.Context) (deaf []string, err error) {
+// nothing but ask. Say hears what is waited for.
+func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string, err error) {
 	have, err := c.ReadBundle(ctx)
 	if err != nil || have == nil {
 		return nil, err
@@ -55,6 +55,7 @@ func (c *Cluster) Withdraw(ctx context.Context) (deaf []string, err error) {
 	if err := c.barAll(ctx); err != nil {
 		return nil, err
 	}
+	say("its Services are withdrawn from the clusterset")
 	return c.heard(ctx, own, deaf)
 }
 
