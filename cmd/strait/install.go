@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,28 +172,6 @@ func (f *installFlags) read() (chart.Values, error) {
 		return values, err
 	}
 	return chart.Merge(values, chart.Values{"image": splitImage(f.image)}), nil
-}
-
-// splitImage cuts NAME[:TAG][@DIGEST]; a colon before a slash is a registry's port.
-func splitImage(ref string) map[string]any {
-	name, digest, _ := strings.Cut(ref, "@")
-	tag := ""
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-		name, tag = name[:i], name[i+1:]
-	}
-	return map[string]any{"repository": name, "tag": tag, "digest": digest}
-}
-
-// imagePin is the tag or digest that earlier commands gave the image, unless this one names an image: then this program's
-// version does not decide. Else it is empty.
-func imagePin(before, given chart.Values) string {
-	image, _ := before["image"].(map[string]any)
-	if _, now := given["image"]; now {
-		return ""
-	}
-	tag, _ := image["tag"].(string)
-	digest, _ := image["digest"].(string)
-	return cmp.Or(digest, tag)
 }
 
 // clusterID makes sure that there is an id: a daemon without one would not start.

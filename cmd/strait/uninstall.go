@@ -51,7 +51,7 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	case err != nil:
 		p.line("! %v", err)
 	case len(deaf) > 0:
-		p.line("! %s: not heard by %s, where what is known of this cluster's Services stays in force", c.Context, strings.Join(deaf, ", "))
+		p.line("! %s: not heard by %s: there, what is known of this cluster's Services stays in force", c.Context, strings.Join(deaf, ", "))
 	}
 	cleaned, err := a.cleanNodes(ctx, t, c, force)
 	if err != nil {

@@ -117,7 +117,8 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 		if err != nil || !rolledOut(ds) {
 			return false, err
 		}
-		answers, _ := c.Ask(wait, own) // who does not answer hears nobody
+		// Who does not answer hears nobody. A question has a time of its own: cut short, client-go complains on stderr.
+		answers, _ := c.Ask(ctx, own)
 		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return Hears(answers, id) })
 		return len(deaf) == 0, nil
 	})
