@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"strings"
+
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/clustermesh/mcs"
@@ -21,8 +23,9 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
-		Imports: make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
-		Exports: make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
+		Imports:  make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
+		Exports:  make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
+		Problems: serviceProblems(local.Problems),
 	}
 	if local.Namespaces != nil {
 		v.Namespaces = make(map[string]bool, len(local.Namespaces))
@@ -40,6 +43,19 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 		}
 	}
 	return v
+}
+
+// serviceProblems are those that are about a Service, by its name.
+func serviceProblems(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
+	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
+	for _, p := range ps {
+		if text, is := strings.CutPrefix(p.Object, "Service "); is {
+			if name, err := clustermesh.ParseServiceName(text); err == nil {
+				out[name] = append(out[name], p)
+			}
+		}
+	}
+	return out
 }
 
 // knowledge says of each cluster whether what it does not say is a fact. A cluster has spoken if one of its daemons is

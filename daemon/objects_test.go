@@ -67,6 +67,7 @@ func TestMCSView(t *testing.T) {
 		return mcsView(mcs.Config{}, "c1", clustermesh.Local{
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
+			Problems:     []clustermesh.Problem{{Object: "Service default/serve", Message: "odd"}, {Object: "ServiceExport default/serve"}, {Object: "Node n1"}},
 		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
 	}
 	v := view(true, "default")
@@ -82,6 +83,9 @@ func TestMCSView(t *testing.T) {
 	}
 	if !reflect.DeepEqual(v.Namespaces, map[string]bool{"default": true}) || view(true).Namespaces != nil {
 		t.Errorf("namespaces %v", v.Namespaces)
+	}
+	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 1 || ps[0].Message != "odd" {
+		t.Errorf("problems of Services: %+v", v.Problems)
 	}
 	if !v.Exports[serve].Exported || v.Clusters["c2"] != mcs.Spoken {
 		t.Errorf("view %+v", v)

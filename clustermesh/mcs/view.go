@@ -26,6 +26,8 @@ type View struct {
 	Namespaces map[string]bool
 	// Clusters holds every cluster of the set with what is known of it. One that is missing is Unknown.
 	Clusters map[clustermesh.ClusterName]Knowledge
+	// Problems are those of the cluster's own Services: what has no conditions is told of by Events.
+	Problems map[clustermesh.ServiceName][]clustermesh.Problem
 	Config   Config
 }
 
@@ -149,6 +151,11 @@ func Changed(old, now View) []clustermesh.ServiceName {
 		}
 		for s, e := range v.Exports {
 			if o, ok := other.Exports[s]; all || !ok || o != e {
+				out[s] = true
+			}
+		}
+		for s, ps := range v.Problems {
+			if !slices.Equal(ps, other.Problems[s]) {
 				out[s] = true
 			}
 		}

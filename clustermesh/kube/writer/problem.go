@@ -95,10 +95,13 @@ func (t *term) tell(o mcs.Op) {
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		note := e.Message
-		if len(note) > maxNote {
-			note = strings.ToValidUTF8(note[:maxNote-4], "") + " …"
-		}
-		t.recorder.Eventf(o.Object().(runtime.Object), nil, kind, e.Reason, "Reconcile", "%s", note)
+		t.recorder.Eventf(o.Object().(runtime.Object), nil, kind, e.Reason, "Reconcile", "%s", shortNote(e.Message))
 	}
+}
+
+func shortNote(s string) string {
+	if len(s) <= maxNote {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxNote-4], "") + " …"
 }

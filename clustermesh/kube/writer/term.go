@@ -38,6 +38,7 @@ type term struct {
 	informers map[string]cache.SharedIndexInformer // by kind
 	recorder  events.EventRecorder
 	events    events.EventBroadcaster
+	told      told
 }
 
 func newTerm(w *Writer) (*term, error) {
@@ -136,7 +137,7 @@ func (t *term) work(ctx context.Context) {
 		if stop || ctx.Err() != nil {
 			return
 		}
-		if err := t.sync(ctx, s); err == nil {
+		if err := errors.Join(t.sync(ctx, s), t.tellProblems(ctx, s)); err == nil {
 			t.queue.Forget(s)
 		} else if !errors.Is(err, errStopped) {
 			t.queue.AddRateLimited(s)
