@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -55,6 +56,10 @@ func apiServerName(c *Cluster) string { return c.Name + "-apiserver" }
 
 func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 	pki := func(name string) string { return l.path(c.Name, name) }
+	ranges := c.Services.String()
+	if slices.Contains(l.DualStack, c.Name) {
+		ranges += "," + c.Services6.String()
+	}
 	_, err := l.start(process{machine: fabricName, name: apiServerName(c), argv: []string{
 		l.program("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--etcd-prefix=/" + c.Name,
@@ -71,7 +76,7 @@ func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + pki("tokens.pub"), "--service-account-signing-key-file=" + pki("tokens.key"),
-		"--service-cluster-ip-range=" + c.Services.String(),
+		"--service-cluster-ip-range=" + ranges,
 		"--authorization-mode=Node,RBAC", "--allow-privileged=true", "--profiling=false",
 	}})
 	return err

@@ -34,6 +34,8 @@ type Options struct {
 	Clusters, Nodes int
 	// WithoutPodCIDRs names the clusters whose Node objects have no podCIDRs.
 	WithoutPodCIDRs []string
+	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Nodes have IPv4 all the same.
+	DualStack []string
 	Log             *slog.Logger
 }
 
@@ -56,6 +58,11 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range o.DualStack {
+		if _, err := t.Cluster(name); err != nil {
+			return nil, fmt.Errorf("dual stack: %w", err)
+		}
+	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", o.Dir, err)
@@ -70,7 +77,8 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Topology: t, Dir: dir, log: o.Log, state: state{
-		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs, Name: nameOf(dir),
+		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs,
+		DualStack: o.DualStack, Name: nameOf(dir),
 	}}
 	if err := l.up(ctx, o); err != nil {
 		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx), true))

@@ -22,6 +22,7 @@ type state struct {
 	Clusters        int      `json:"clusters"`
 	Nodes           int      `json:"nodes"`
 	WithoutPodCIDRs []string `json:"withoutPodCIDRs,omitempty"`
+	DualStack       []string `json:"dualStack,omitempty"`
 }
 
 // nameOf gives each folder's lab a name of its own, and the same one again.

@@ -25,9 +25,11 @@ type Cluster struct {
 	// Underlay is the network of the nodes. Gateway is the fabric's address in it, where the API server listens.
 	Underlay netip.Prefix
 	Gateway  netip.Addr
-	// Services is the range of ClusterIPs; DNS the cluster's name server in it.
-	Services netip.Prefix
-	DNS      netip.Addr
+	// Services is the range of ClusterIPs; DNS the cluster's name server in it. Services6 is the second range of a
+	// dual-stack cluster.
+	Services  netip.Prefix
+	Services6 netip.Prefix
+	DNS       netip.Addr
 	// PodCIDRs says whether Node.spec.podCIDRs is filled. Where it is not, only the nodes' CNI files know the ranges.
 	PodCIDRs bool
 	Nodes    []Node
@@ -57,13 +59,14 @@ func NewTopology(clusters, nodes int, withoutPodCIDRs ...string) (Topology, erro
 	var t Topology
 	for i := 1; i <= clusters; i++ {
 		c := Cluster{
-			Name:     fmt.Sprintf("c%d", i),
-			Index:    i,
-			Underlay: prefix(172, 31, i, 0, 24),
-			Gateway:  addr(172, 31, i, 254),
-			Services: prefix(10, 200+i, 0, 0, 16),
-			DNS:      addr(10, 200+i, 0, 10),
-			PodCIDRs: true,
+			Name:      fmt.Sprintf("c%d", i),
+			Index:     i,
+			Underlay:  prefix(172, 31, i, 0, 24),
+			Gateway:   addr(172, 31, i, 254),
+			Services:  prefix(10, 200+i, 0, 0, 16),
+			DNS:       addr(10, 200+i, 0, 10),
+			Services6: netip.MustParsePrefix(fmt.Sprintf("fd00:10:%d::/112", 200+i)),
+			PodCIDRs:  true,
 		}
 		t.Clusters = append(t.Clusters, c)
 	}

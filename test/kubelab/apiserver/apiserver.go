@@ -41,13 +41,15 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Lab returns the package's lab of so many clusters, c1 and on, that have controllers and no nodes. All tests of a
-// package want the same number. The test ends where the programs are not built.
+// Lab returns the package's lab of so many clusters, c1 and on, that have controllers and no nodes. c1 has ClusterIPs of
+// IPv4, c2 of both families. All tests of a package want the same number. The test ends where the programs are not built.
 func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	t.Helper()
 	o := Options(t)
 	shared.once.Do(func() {
-		o.Clusters = clusters
+		if o.Clusters = clusters; clusters > 1 {
+			o.DualStack = []string{"c2"}
+		}
 		shared.lab, shared.err = kubelab.Up(context.Background(), o)
 	})
 	Must(t, shared.err)
