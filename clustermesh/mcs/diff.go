@@ -176,7 +176,7 @@ func (d *differ) derivedSlices(service *corev1.Service) {
 		}
 	}
 	if service != nil {
-		d.slices(d.slicesOf(d.derivedSet(service.Name, service.Spec.Ports)), stale)
+		d.slices(d.slicesOf(d.derivedSet(service)), stale)
 	}
 	d.deleteSlices(stale)
 }

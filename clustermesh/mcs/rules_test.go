@@ -308,7 +308,9 @@ func TestStatus_ReadyExportedAndSlicesPresent(t *testing.T) {
 
 func TestSlices_LabelsOfTheTwoSets(t *testing.T) {
 	w := newWorld(t)
-	w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2)).
+	w.families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	dual := func(i *Import) { i.Families = []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6} }
+	w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2)).change(dual).
 		change(pod("c1", "10.1.0.1", 8080)).change(pod("c2", "10.2.0.1", 8080)).change(pod("c2", "fd02::1", 8080)), serve)
 	seen := map[string]int{}
 	for _, s := range w.slices {
@@ -337,6 +339,23 @@ func TestSlices_LabelsOfTheTwoSets(t *testing.T) {
 	want := map[string]int{"true c1 IPv4": 1, "true c2 IPv4": 1, "true c2 IPv6": 1, "false  IPv4": 2, "false  IPv6": 1}
 	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("endpoints by slice %v, want %v", seen, want)
+	}
+}
+
+// No address of an IPv4 Service leads to IPv6 endpoints.
+func TestSlices_DerivedHaveTheFamiliesOfTheService(t *testing.T) {
+	w := newWorld(t)
+	w.settle(viewOf(exportOf("c1", 1)).change(pod("c1", "10.1.0.1", 8080)).change(pod("c1", "fd01::1", 8080)), serve)
+	var derived, imported []string
+	for _, s := range w.slices {
+		if _, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
+			derived = append(derived, string(s.AddressType))
+		} else {
+			imported = append(imported, string(s.AddressType))
+		}
+	}
+	if !slices.Equal(derived, []string{"IPv4"}) || len(imported) != 2 {
+		t.Errorf("derived %v, import's %v", derived, imported)
 	}
 }
 

@@ -109,6 +109,16 @@ func (d *differ) setFamilies(s *corev1.ServiceSpec, have *corev1.Service) {
 	}
 }
 
+// serviceFamilies are those that the API server gave the derived Service; before, those that it is asked for by name.
+func (d *differ) serviceFamilies(want *corev1.Service) []corev1.IPFamily {
+	for _, s := range d.have.Services {
+		if s.Name == want.Name {
+			return s.Spec.IPFamilies
+		}
+	}
+	return want.Spec.IPFamilies
+}
+
 // servicePorts are the derived Service's ports: the import's, by a user's import its own. A Service with several
 // ports needs a name for each.
 func (d *differ) servicePorts() []corev1.ServicePort {

@@ -66,10 +66,15 @@ func (d *differ) endpoint(e Endpoint) discoveryv1.Endpoint {
 	return out
 }
 
-// derivedSet lists what this cluster would use now, for kube-proxy: the Service's ports by the Service's names.
-func (d *differ) derivedSet(service string, ports []corev1.ServicePort) set {
+// derivedSet lists what this cluster would use now, for kube-proxy: the Service's ports by the Service's names, and
+// only endpoints of the families that it has, since no others can be reached by its addresses.
+func (d *differ) derivedSet(service *corev1.Service) set {
 	entries := map[netip.Addr]*entry{}
+	ports, families := service.Spec.Ports, d.serviceFamilies(service)
 	for _, b := range d.imp.Backends {
+		if !slices.Contains(families, corev1.IPFamily(clustermesh.FamilyOf(b.Addr.Addr()))) {
+			continue
+		}
 		i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool {
 			return p.Port == int32(b.Port.Port) && string(p.Protocol) == b.Port.Proto.String()
 		})
@@ -84,7 +89,7 @@ func (d *differ) derivedSet(service string, ports []corev1.ServicePort) set {
 		e.ports = append(e.ports, clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()})
 	}
 	out := set{key: "derived", labels: map[string]string{
-		discoveryv1.LabelServiceName: service,
+		discoveryv1.LabelServiceName: service.Name,
 		discoveryv1.LabelManagedBy:   object.SliceManager,
 		object.LabelServiceImport:    d.name.Name,
 	}}
