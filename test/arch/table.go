@@ -103,6 +103,7 @@ var Table = []Package{
 	{Path: "test/e2e"},
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone parts and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
 	{Path: "test/vm/initrd", Pure: true},
