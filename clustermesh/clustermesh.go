@@ -261,6 +261,8 @@ type Record struct {
 	Origin  Origin  `cbor:"1,keyasint" json:"origin"`
 	Stamp   Stamp   `cbor:"2,keyasint" json:"stamp"`
 	Content Content `cbor:"3,keyasint" json:"content"`
+	// UID tells the origin's cluster from another of its name; empty where it has no API server.
+	UID string `cbor:"4,keyasint,omitempty" json:"uid,omitempty"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).

@@ -125,13 +125,13 @@ func New(cfg Config) (*Gossip, error) {
 			g.witness.restore(e.Record.Content.Silent)
 		}
 	}
-	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot}, held)
-	g.contacts.restore(g.witness.claims)
 	last, err := loadUIDs(cfg.StateDir)
 	if err != nil {
 		g.problems.set("uids", stateProblem(err), 0, time.Now())
 	}
 	g.uids = newUIDs(cfg.Self.Cluster, cfg.UID, last, time.Now())
+	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot, UID: cfg.UID, Admit: g.admitRecord}, held)
+	g.contacts.restore(g.witness.claims)
 	g.identity, err = newIdentity(cfg.Key, peer{member{cfg.Self, g.boot}, cfg.UID})
 	return g, err
 }

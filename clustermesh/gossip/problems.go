@@ -79,12 +79,23 @@ func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem
 	}
 }
 
+const otherID = "give one of the two another id, by ClusterProperty cluster.clusterset.k8s.io or cluster in its configuration, and restart its daemons"
+
+// passedOnProblem is about records of the second of two clusters of one name, which a third daemon has let in.
+func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermesh.Origin) clustermesh.Problem {
+	return clustermesh.Problem{
+		Object:  "cluster " + string(c),
+		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s, whose records %s passes on; they are refused", owner, uid, by),
+		Try:     otherID,
+	}
+}
+
 // clusterProblem is about two clusters of one name, as seen by one of them (own) or by a third.
 func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
 	p := clustermesh.Problem{
 		Object:  "cluster " + string(c),
 		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s at %s, which is refused", owner, uid, addr),
-		Try:     "give one of the two another id, by ClusterProperty cluster.clusterset.k8s.io or cluster in its configuration, and restart its daemons",
+		Try:     otherID,
 	}
 	if own {
 		p.Message = fmt.Sprintf("two clusters have this id: this one, with UID %s, and one with UID %s at %s; they refuse each other", owner, uid, addr)

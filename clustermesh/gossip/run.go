@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/replica"
 )
 
 // beat is how often streams, probes, leadership and problems are looked at without a reason.
@@ -92,6 +93,10 @@ func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup) {
 		g.mu.Lock()
 		g.members(ctx, wg, now)
 		g.look(started, now)
+		if g.uids.anew() && g.replica.Purge() {
+			g.touch()
+			poke(g.dirty)
+		}
 		if now.After(nextTick) {
 			nextTick = now.Add(jitter(time.Second, rng))
 			g.apply(g.replica.Tick(rng))
@@ -190,6 +195,15 @@ func (g *Gossip) admit(p peer, addr string) error {
 	defer g.mu.Unlock()
 	g.refuse(p, owner, addr)
 	return errOtherCluster
+}
+
+// admitRecord refuses a record that a peer holds of another cluster with a known name. The lock is held, or nothing runs.
+func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh.Problem, bool) {
+	owner, ok := g.uids.belongs(r.Origin.Cluster, r.UID)
+	if ok {
+		return clustermesh.Problem{}, true
+	}
+	return passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
 }
 
 // refuse reports two clusters of one name. The lock is held.

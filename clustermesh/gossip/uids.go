@@ -32,6 +32,7 @@ type uids struct {
 	mu     sync.Mutex
 	owners map[clustermesh.ClusterName]owner
 	news   bool // since the last save
+	moved  bool // a name has come to belong to a cluster, since last asked
 }
 
 type owner struct {
@@ -41,7 +42,7 @@ type owner struct {
 
 // newUIDs starts with what the last life knew; those clusters count as heard now.
 func newUIDs(self clustermesh.ClusterName, uid string, last map[clustermesh.ClusterName]string, now time.Time) *uids {
-	u := &uids{self: self, owners: map[clustermesh.ClusterName]owner{}}
+	u := &uids{self: self, owners: map[clustermesh.ClusterName]owner{}, moved: true} // since the records were saved
 	for c, id := range last {
 		u.owners[c] = owner{id, now}
 	}
@@ -70,8 +71,26 @@ func (u *uids) admit(c clustermesh.ClusterName, uid string, now time.Time) (othe
 		return "", true // we do not know our own: standalone
 	}
 	u.owners[c] = owner{uid, now}
-	u.news = true
+	u.news, u.moved = true, true
 	return "", true
+}
+
+// belongs reports whether a record that says to be of a cluster with that UID may be; otherwise it returns the UID of
+// the one that has the name. That a third daemon passes it on says nothing of who is heard.
+func (u *uids) belongs(c clustermesh.ClusterName, uid string) (other string, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	o, owned := u.owners[c]
+	return o.uid, uid == "" || !owned || o.uid == uid
+}
+
+// anew reports whether a name has come to belong to a cluster since it was last asked.
+func (u *uids) anew() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	moved := u.moved
+	u.moved = false
+	return moved
 }
 
 // heard notes that members of a cluster are alive.

@@ -83,6 +83,59 @@ func TestTwoClustersOfOneName(t *testing.T) {
 	}
 }
 
+// TestTwinsRecordsPassedOn: two that each know another cluster by the same name refuse what the other holds of it.
+func TestTwinsRecordsPassedOn(t *testing.T) {
+	withUID := func(uid string, c Config) Config {
+		c.UID = uid
+		return c
+	}
+	exports := func(d *daemon, n string) {
+		eventually(t, n+" leads", d.Leader)
+		d.PublishCluster(clustermesh.Content{Exports: []clustermesh.Export{{Service: clustermesh.ServiceName{Namespace: "default", Name: n},
+			Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{{Port: 80, Proto: 6}}}}})
+	}
+	exported := func(d *daemon) string {
+		for _, e := range d.State().Records[clustermesh.Origin{Cluster: "b"}].Content.Exports {
+			return e.Service.Name
+		}
+		return ""
+	}
+	a := withUID("uid-a", config(node("a", "n1")))
+	a.StateDir = t.TempDir()
+	c := withUID("uid-c", config(node("c", "n1")))
+	b, twin := withUID("uid-b", config(node("b", "n1"), a.Bind)), withUID("uid-twin", config(node("b", "n9"), c.Bind))
+	da, dc, db, dt := start(t, a), start(t, c), start(t, b), start(t, twin)
+	for i, d := range []*daemon{da, dc, db, dt} {
+		d.say(i)
+	}
+	exports(db, "of-b")
+	exports(dt, "of-twin")
+	eventually(t, "each knows its own", func() bool {
+		return da.said(b.Self) == 2 && exported(da) == "of-b" && dc.said(twin.Self) == 3 && exported(dc) == "of-twin"
+	})
+	if err := dc.SetSeeds([]string{a.Bind.String()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "they meet", func() bool { return da.said(c.Self) == 1 && dc.said(a.Self) == 0 })
+	eventually(t, "both say so", func() bool {
+		return da.hasProblem("cluster b", "uid-b", "uid-twin", "c/n1 passes on", "another id") && dc.hasProblem("cluster b", "uid-twin", "uid-b", "passes on")
+	})
+	for range 30 {
+		time.Sleep(50 * time.Millisecond)
+		if da.said(twin.Self) != -1 || dc.said(b.Self) != -1 || exported(da) != "of-b" || exported(dc) != "of-twin" {
+			t.Fatalf("records were taken in: %d, %d, %s, %s", da.said(twin.Self), dc.said(b.Self), exported(da), exported(dc))
+		}
+	}
+
+	// What was known of b goes when its name comes to belong to the other.
+	db.stop()
+	da.uids.mu.Lock()
+	da.uids.owners["b"] = owner{"uid-twin", time.Now()}
+	da.uids.moved = true
+	da.uids.mu.Unlock()
+	eventually(t, "a follows", func() bool { return da.said(b.Self) == -1 && da.said(twin.Self) == 3 && exported(da) == "of-twin" })
+}
+
 // TestTwinClusterAtSeed: a daemon whose only seed is of the other cluster finds out at the handshake.
 func TestTwinClusterAtSeed(t *testing.T) {
 	one := config(node("b", "n1"))

@@ -54,7 +54,7 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 // write makes the next version of the own record from what was published last, and spreads it.
 func (r *Replica) write() Output {
 	next := clustermesh.Stamp{Epoch: r.writer.epoch, Version: r.writer.count + 1}
-	e, err := NewEntry(clustermesh.Record{Origin: r.self, Stamp: next, Content: r.writer.last})
+	e, err := NewEntry(clustermesh.Record{Origin: r.self, Stamp: next, Content: r.writer.last, UID: r.uid})
 	if err != nil {
 		return problem(unpublishable(r.self, err))
 	}
@@ -68,7 +68,7 @@ func (r *Replica) write() Output {
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
-	if ok && sameContent(held.Record.Content, content) {
+	if ok && held.Record.UID == r.uid && sameContent(held.Record.Content, content) {
 		return Output{}
 	}
 	next := clustermesh.Stamp{Epoch: max(electionEpoch, 1), Version: 1}
@@ -79,7 +79,7 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 		// Another leader wrote it, whose clock may run ahead of ours.
 		next.Epoch = max(next.Epoch, held.Record.Stamp.Epoch+1)
 	}
-	e, err := NewEntry(clustermesh.Record{Origin: o, Stamp: next, Content: content})
+	e, err := NewEntry(clustermesh.Record{Origin: o, Stamp: next, Content: content, UID: r.uid})
 	if err != nil {
 		return problem(unpublishable(o, err))
 	}

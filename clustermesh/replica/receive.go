@@ -49,6 +49,10 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		if !r.newer(e) {
 			continue
 		}
+		if p, ok := r.admit(from, e.Record); !ok {
+			r.refuse(&out, Rejected{Origin: o, Version: e.version}, p)
+			continue
+		}
 		if o == r.self && r.writer.content != nil {
 			out.add(r.usurped(e.version))
 			continue
@@ -82,19 +86,23 @@ func (r *Replica) reject(from Peer, rejected []Rejected) Output {
 	var out Output
 	for _, x := range rejected {
 		delete(r.missing, x.Origin)
-		if _, known := r.rejected[x.Origin]; known || len(r.rejected) < maxRejected {
-			r.rejected[x.Origin] = x.Version
-		}
-		if len(out.Problems) >= maxProblems {
-			continue
-		}
-		out.Problems = append(out.Problems, clustermesh.Problem{
+		r.refuse(&out, x, clustermesh.Problem{
 			Object:  "record " + x.Origin.String(),
 			Message: fmt.Sprintf("ignored, its last valid one stays in force: %v (came by %s)", x.Err, from),
 			Try:     "upgrade the older daemon if the versions differ; else report a bug",
 		})
 	}
 	return out
+}
+
+// refuse remembers a version that is not let in, so that it is not asked for again, and says why.
+func (r *Replica) refuse(out *Output, x Rejected, why clustermesh.Problem) {
+	if _, known := r.rejected[x.Origin]; known || len(r.rejected) < maxRejected {
+		r.rejected[x.Origin] = x.Version
+	}
+	if len(out.Problems) < maxProblems {
+		out.Problems = append(out.Problems, why)
+	}
 }
 
 // receiveOffers asks for what is newer with the peer.

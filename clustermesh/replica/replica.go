@@ -29,6 +29,11 @@ type Config struct {
 	Self clustermesh.Origin
 	// Epoch is this life of the writer. New raises it above that of Self's held record if need be.
 	Epoch uint64
+	// UID is that of Self's cluster, and stands in what this replica writes.
+	UID string
+	// Admit says of a record that came by a peer whether its cluster is the one of that name, and if not, what
+	// people should know. Nil admits all.
+	Admit func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
 }
 
 // Envelope is a message to send. Envelopes to several peers may share one Message.
@@ -57,6 +62,8 @@ func (o *Output) send(to Peer, m Message) { o.Send = append(o.Send, Envelope{to,
 // Replica holds the latest record of every origin heard of. Not safe for concurrent use.
 type Replica struct {
 	self    clustermesh.Origin
+	uid     string
+	admit   func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
 	writer  writer
 	entries map[clustermesh.Origin]Entry
 	view    view
@@ -78,6 +85,8 @@ type Replica struct {
 func New(cfg Config, held []Entry) *Replica {
 	r := &Replica{
 		self:     cfg.Self,
+		uid:      cfg.UID,
+		admit:    cfg.Admit,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
@@ -85,6 +94,9 @@ func New(cfg Config, held []Entry) *Replica {
 		asked:    map[clustermesh.Origin]Version{},
 		rejected: map[clustermesh.Origin]Version{},
 		missing:  map[clustermesh.Origin]bool{},
+	}
+	if r.admit == nil {
+		r.admit = func(Peer, clustermesh.Record) (clustermesh.Problem, bool) { return clustermesh.Problem{}, true }
 	}
 	for _, e := range held {
 		if r.newer(e) {
@@ -167,6 +179,24 @@ func (r *Replica) put(e Entry) {
 	delete(r.rejected, o)
 }
 
+// Purge forgets the records that are not admitted any more, and lets those in that were refused: which cluster has a
+// name was learnt anew. It reports whether there were any.
+func (r *Replica) Purge() (changed bool) {
+	for o, e := range r.entries {
+		if _, ok := r.admit(o, e.Record); ok {
+			continue
+		}
+		d := r.digests[o.Cluster]
+		d.toggle(e)
+		r.digests[o.Cluster] = d
+		delete(r.entries, o)
+		r.view.remove(o)
+		changed = true
+	}
+	clear(r.rejected)
+	return changed
+}
+
 // view is a map that is copied when it is changed after it was given away.
 type view struct {
 	records map[clustermesh.Origin]clustermesh.Record
@@ -178,11 +208,20 @@ func (v *view) share() map[clustermesh.Origin]clustermesh.Record {
 	return v.records
 }
 
-func (v *view) set(rec clustermesh.Record) {
+func (v *view) own() {
 	if v.shared {
 		v.records, v.shared = maps.Clone(v.records), false
 	}
+}
+
+func (v *view) set(rec clustermesh.Record) {
+	v.own()
 	v.records[rec.Origin] = rec
+}
+
+func (v *view) remove(o clustermesh.Origin) {
+	v.own()
+	delete(v.records, o)
 }
 
 // Exchange opens a digest exchange with one peer, for one whose connection was just made anew.
