@@ -14,7 +14,7 @@ import (
 )
 
 // patient is how long a test waits for what takes a second on a machine at rest.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 func TestSourceReadsTheCluster(t *testing.T) {
 	b := newBench(t)
@@ -145,15 +145,16 @@ func TestSourceOutage(t *testing.T) {
 	s := b.start()
 	b.eventually("synced", patient, func() bool { return endpoints(s, b.name("serve")) == "10.1.1.10" })
 	b.gate.set(true)
-	b.slice("serve", nil, map[string]clustermesh.NodeName{"10.1.1.11": b.node})
-	took := b.eventually("a Problem", 2*away+patient, func() bool {
+	closed := time.Now()
+	b.slice("serve", nil, map[string]clustermesh.NodeName{"10.1.1.11": b.node}) // may take long, too
+	b.eventually("a Problem", 2*away+patient, func() bool {
 		local, ok := s.Local()
 		if !ok || endpoints(s, b.name("serve")) != "10.1.1.10" {
 			t.Fatalf("the outage changed what is known: %v %q", ok, endpoints(s, b.name("serve")))
 		}
 		return hasProblem(local.Problems, "API server "+b.gate.url, "stays in force")
 	})
-	if took < away/2 {
+	if took := time.Since(closed); took < away {
 		t.Errorf("reported after %s: a restart of the API server is no Problem", took)
 	}
 	b.gate.set(false)
