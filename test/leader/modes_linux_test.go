@@ -1,8 +1,11 @@
 package leader
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"strait.io/strait/test/kubelab/apiserver"
 )
 
 // serve is a Service of one endpoint, and a headless one.
@@ -60,4 +63,53 @@ func TestClusterSetCIDRAndImportSlices(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		w.until(c, "", "-n", w.ns, "get", "serviceimports", "-o", "name")
 	}
+}
+
+// hello is the example of AWS' controller: v1alpha1, and endpoints as its controller of pods would write them.
+func hello(pods ...string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: my-amazing-service}
+spec: {ports: [{name: web, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: my-amazing-service-1, labels: {kubernetes.io/service-name: my-amazing-service}}
+addressType: IPv4
+ports: [{name: web, port: 8080}]
+endpoints: [{addresses: [%s]}]
+---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata: {name: my-amazing-service}
+`, strings.Join(pods, "]}, {addresses: ["))
+}
+
+// What users of AWS' controller for EKS have works as it stands: the cluster's id is a ClusterProperty, exports are of
+// v1alpha1, endpoints follow, and a second cluster adds its own to those of the first.
+func TestEKSExample(t *testing.T) {
+	for _, c := range []string{"c1", "c2"} {
+		property := fmt.Sprintf("{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %s}}\n---\n", "cluster.clusterset.k8s.io", "of-"+c) +
+			"{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: clusterset.k8s.io}, spec: {value: set}}"
+		w := &world{T: t, lab: apiserver.Lab(t, 2)}
+		w.install()
+		w.must(w.lab.Apply(t.Context(), c, property))
+		w.undo(c, "delete", "clusterproperties", "--all")
+	}
+	w := newWorld(t, nil, func(config tree) { delete(config, "cluster") })
+	pods := []string{"10.11.0.1", "10.11.0.2", "10.11.0.3", "10.11.0.4", "10.11.0.5"}
+	w.apply("c1", hello(pods...))
+	w.becomes("c2", "serviceimports.v1alpha1.multicluster.x-k8s.io/my-amazing-service", readiness+" {.status.clusters[*].cluster}", "True Ready of-c1")
+	first := "my-amazing-service of-c1 IPv4 " + strings.Join(pods, " ")
+	w.slices("c2", first, strings.Replace(first, "my-amazing-service of-c1", "derived-my-amazing-service ", 1))
+	pods = append(pods, "10.11.0.6")
+	w.apply("c1", hello(pods...))
+	first += " 10.11.0.6"
+	w.slices("c2", first, strings.Replace(first, "my-amazing-service of-c1", "derived-my-amazing-service ", 1))
+
+	w.apply("c2", hello("10.12.0.1"))
+	w.becomes("c2", "serviceimport/my-amazing-service", "{.status.clusters[*].cluster}", "of-c1 of-c2")
+	// c2 uses what is near, and lists all.
+	w.slices("c2", first, "my-amazing-service of-c2 IPv4 10.12.0.1", "derived-my-amazing-service  IPv4 10.12.0.1")
 }

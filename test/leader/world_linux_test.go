@@ -37,11 +37,6 @@ const (
 
 type tree = map[string]any
 
-var installed struct {
-	once sync.Once
-	err  error
-}
-
 // world is the two clusters with a daemon each.
 type world struct {
 	*testing.T
@@ -53,21 +48,16 @@ type world struct {
 }
 
 // newWorld installs strait in both clusters and starts a daemon for each; kubernetes is how they are configured
-// besides. In both there is a namespace of the test's own.
-func newWorld(t *testing.T, kubernetes tree) *world {
+// besides, and edits change the rest. In both there is a namespace of the test's own.
+func newWorld(t *testing.T, kubernetes tree, edits ...func(config tree)) *world {
 	t.Helper()
 	w := &world{T: t, lab: apiserver.Lab(t, 2), dir: t.TempDir(), straitd: map[string]*exec.Cmd{},
 		ns: strings.ToLower(t.Name()) + time.Now().Format("-150405")}
 	w.must(os.WriteFile(filepath.Join(w.dir, "gossip.key"), []byte(strings.Repeat("A", 43)+"="), 0o600))
-	w.run("go", "build", "-buildvcs=false", "-o", w.dir, "strait.io/strait/cmd/straitd", "strait.io/strait/cmd/strait")
-	installed.once.Do(func() {
-		for _, c := range []string{"c1", "c2"} {
-			w.run(filepath.Join(w.dir, "strait"), "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c, "--cluster", "of-"+c,
-				"--set", "admissionPolicy=true", "--set", "mesh.mode=off")
-		}
-	})
+	w.run("go", "build", "-buildvcs=false", "-o", w.dir, "strait.io/strait/cmd/straitd")
+	w.install()
 	for _, c := range []string{"c1", "c2"} {
-		w.configure(c, kubernetes)
+		w.configure(c, kubernetes, edits)
 		w.start(c)
 		t.Cleanup(func() { w.stop(c) })
 	}
@@ -75,6 +65,19 @@ func newWorld(t *testing.T, kubernetes tree) *world {
 		w.namespace(c, w.ns)
 	}
 	return w
+}
+
+var installed sync.Once
+
+// install does what strait's CLI does, once.
+func (w *world) install() {
+	w.Helper()
+	installed.Do(func() {
+		for _, c := range []string{"c1", "c2"} {
+			w.run("go", "run", "-buildvcs=false", "strait.io/strait/cmd/strait", "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c,
+				"--cluster", "of-"+c, "--set", "admissionPolicy=true", "--set", "mesh.mode=off")
+		}
+	})
 }
 
 func (w *world) must(err error) {
@@ -111,7 +114,7 @@ var serverLine = regexp.MustCompile(`"server": "[^"]*"`)
 
 // configure writes a cluster's configuration. Its daemon lives where the API servers do, and writes as the account
 // that install made.
-func (w *world) configure(cluster string, kubernetes tree) {
+func (w *world) configure(cluster string, kubernetes tree, edits []func(config tree)) {
 	w.Helper()
 	c, err := w.lab.Cluster(cluster)
 	w.must(err)
@@ -133,6 +136,9 @@ func (w *world) configure(cluster string, kubernetes tree) {
 		"metrics": tree{"listen": "off"},
 	}
 	maps.Copy(config["source"].(tree)["kubernetes"].(tree), kubernetes)
+	for _, edit := range edits {
+		edit(config)
+	}
 	w.write(cluster, config)
 }
 
