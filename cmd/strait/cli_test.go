@@ -28,7 +28,7 @@ var exitCases = []struct {
 }{
 	{"all well", "well", "status", 0, "no problems"},
 	{"warnings do not count", "warning", "status", 0, "0 errors, 1 warning"},
-	{"problems", "ill", "status", 1, "3 errors, 2 warnings"},
+	{"problems", "ill", "status", 1, "3 errors, 3 warnings"},
 	{"problems as JSON", "ill", "status -o json", 1, `"problems"`},
 	{"not ready", "notReady", "status", 1, "✗ not ready, waiting for gossip"},
 	{"hooks off", "detached", "status", 1, "connections bypass strait"},

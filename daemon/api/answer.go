@@ -74,7 +74,7 @@ func (s Status) Viewpoint() Viewpoint {
 
 // NewStatusAnswer wraps a status, with the problems of maps that are full; lists that are nil become empty, so that JSON readers see [] and not null.
 func NewStatusAnswer(s Status) StatusAnswer {
-	s = s.withPressure()
+	s = s.withDatapath()
 	s.Clusters = orEmpty(s.Clusters)
 	s.Problems = orEmpty(s.Problems)
 	s.Datapath.Features = orEmpty(s.Datapath.Features)

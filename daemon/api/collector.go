@@ -67,7 +67,7 @@ func (c viewCollector) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range memberStates(v.Nodes) {
 		gauge(members, n, state)
 	}
-	for severity, n := range severities(v.Status.withPressure().Problems) {
+	for severity, n := range severities(v.Status.withDatapath().Problems) {
 		gauge(problems, n, severity)
 	}
 	for _, remote := range v.Status.Clusters {

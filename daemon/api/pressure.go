@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // nearlyFull is the part of a map in use from which it is a warning: time to raise its size before it
@@ -36,16 +38,39 @@ func (m MapUsage) Problem() (Problem, bool) {
 	return p, true
 }
 
-// withPressure adds the problems of full maps to those that the status has, unless it tells of the map
-// already.
-func (s Status) withPressure() Status {
+// withDatapath adds the problems that follow from the datapath, full maps and programs of others, to those that the
+// status has, unless it tells of the same thing already.
+func (s Status) withDatapath() Status {
 	problems := slices.Clone(s.Problems)
-	for _, m := range s.Datapath.Maps {
-		p, found := m.Problem()
+	add := func(p Problem, found bool) {
 		if found && !slices.ContainsFunc(problems, func(q Problem) bool { return q.Object == p.Object }) {
 			problems = append(problems, p)
 		}
 	}
+	for _, m := range s.Datapath.Maps {
+		add(m.Problem())
+	}
+	add(foreignProblem(s.Datapath.Foreign))
 	s.Problems = problems
 	return s
+}
+
+// foreignProblem says that others' programs are on the hooks: usually another socket load balancer's.
+func foreignProblem(all []ForeignProgram) (Problem, bool) {
+	if len(all) == 0 {
+		return Problem{}, false
+	}
+	var names []string
+	for _, f := range all {
+		if name := cmp.Or(f.Name, "one without a name"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return Problem{
+		Object: "socket hooks",
+		Message: fmt.Sprintf("%s of somebody else are on them (%s): if they balance Services too, the last to run decides",
+			Count(len(all), "program"), strings.Join(names, ", ")),
+		Try:     "turn that load balancer off for sockets, as socketLB in Cilium; if it only counts or permits, leave it",
+		Warning: true,
+	}, true
 }

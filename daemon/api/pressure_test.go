@@ -44,7 +44,22 @@ func TestPressureIsToldOnce(t *testing.T) {
 	if len(s.Problems) != 1 {
 		t.Error("the status given was changed")
 	}
-	if n := severities(s.withPressure().Problems)["error"]; n != 2 {
+	if n := severities(s.withDatapath().Problems)["error"]; n != 2 {
 		t.Errorf("strait_problems says %v errors, want 2", n)
+	}
+}
+
+// TestForeignProgramsAreAWarning: it counts in strait_problems, and names each program once.
+func TestForeignProgramsAreAWarning(t *testing.T) {
+	s := Status{Datapath: Datapath{Foreign: []ForeignProgram{
+		{Hook: "connect4", Name: "cil_sock4_connect"}, {Hook: "connect6"}, {Hook: "sendmsg4", Name: "cil_sock4_connect"}}}}
+	got := NewStatusAnswer(NewStatusAnswer(s).Status).Status.Problems
+	want := "socket hooks: 3 programs of somebody else are on them (cil_sock4_connect, one without a name): " +
+		"if they balance Services too, the last to run decides"
+	if len(got) != 1 || got[0].String() != want || !got[0].Warning || got[0].Try == "" {
+		t.Errorf("%+v", got)
+	}
+	if n := severities(s.withDatapath().Problems)["warning"]; n != 1 {
+		t.Errorf("strait_problems says %v warnings, want 1", n)
 	}
 }
