@@ -23,9 +23,8 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
-		Imports:  make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
-		Exports:  make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
-		Problems: serviceProblems(local.Problems),
+		Imports: make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
+		Exports: make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
 	}
 	if local.Namespaces != nil {
 		v.Namespaces = make(map[string]bool, len(local.Namespaces))
@@ -33,6 +32,7 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 			v.Namespaces[ns] = true
 		}
 	}
+	v.Problems = serviceProblems(local.Problems)
 	for _, e := range local.ExportStatus {
 		v.Exports[e.Service] = e
 	}

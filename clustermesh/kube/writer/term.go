@@ -38,7 +38,6 @@ type term struct {
 	informers map[string]cache.SharedIndexInformer // by kind
 	recorder  events.EventRecorder
 	events    events.EventBroadcaster
-	told      told
 }
 
 func newTerm(w *Writer) (*term, error) {
@@ -78,9 +77,9 @@ func (t *term) run(ctx context.Context) error {
 	if !t.synced(ctx) {
 		return nil
 	}
-	filled := t.fill(mcs.View{})
+	filled, tell := t.fill(mcs.View{}), &teller{term: t, told: map[clustermesh.ServiceName][]clustermesh.Problem{}}
 	for range workers {
-		wg.Go(func() { t.work(ctx) })
+		wg.Go(func() { t.work(ctx, tell) })
 	}
 	for {
 		select {
@@ -131,13 +130,13 @@ func (t *term) fill(old mcs.View) mcs.View {
 	return now
 }
 
-func (t *term) work(ctx context.Context) {
+func (t *term) work(ctx context.Context, tell *teller) {
 	for {
 		s, stop := t.queue.Get()
 		if stop || ctx.Err() != nil {
 			return
 		}
-		if err := errors.Join(t.sync(ctx, s), t.tellProblems(ctx, s)); err == nil {
+		if err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s)); err == nil {
 			t.queue.Forget(s)
 		} else if !errors.Is(err, errStopped) {
 			t.queue.AddRateLimited(s)

@@ -17,41 +17,17 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// told are the Problems of Services that this term has made Events of.
-type told struct {
+// teller makes Events of the Problems of Services.
+type teller struct {
+	*term
 	mu   sync.Mutex
-	have map[clustermesh.ServiceName][]clustermesh.Problem
+	told map[clustermesh.ServiceName][]clustermesh.Problem // in this term
 }
 
-// fresh returns those of now that were not told.
-func (d *told) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (out []clustermesh.Problem) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range now {
-		if !slices.Contains(d.have[s], p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (d *told) set(s clustermesh.ServiceName, now []clustermesh.Problem) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case len(now) == 0:
-		delete(d.have, s)
-	case d.have == nil:
-		d.have = map[clustermesh.ServiceName][]clustermesh.Problem{s: now}
-	default:
-		d.have[s] = now
-	}
-}
-
-// tellProblems makes an Event of each Problem of a Service that is new. What fails for a while is tried again.
-func (t *term) tellProblems(ctx context.Context, s clustermesh.ServiceName) error {
+// problems makes an Event of each Problem of a Service that is new. What fails for a while is tried again.
+func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
 	now := t.latest().Problems[s]
-	fresh := t.told.fresh(s, now)
+	fresh := t.fresh(s, now)
 	if len(fresh) > 0 {
 		if !t.leading() {
 			return errStopped
@@ -62,17 +38,33 @@ func (t *term) tellProblems(ctx context.Context, s clustermesh.ServiceName) erro
 			return nil // its Problems went with it
 		}
 		for i := 0; i < len(fresh) && err == nil; i++ {
-			err = t.tellProblem(ctx, service, fresh[i])
+			err = t.event(ctx, service, fresh[i])
 		}
 		if err != nil {
 			return fmt.Errorf("tell of Service %s: %w", s, err)
 		}
 	}
-	t.told.set(s, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if delete(t.told, s); len(now) > 0 {
+		t.told[s] = now
+	}
 	return nil
 }
 
-func (t *term) tellProblem(ctx context.Context, s *corev1.Service, p clustermesh.Problem) error {
+// fresh returns those of now that were not told.
+func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (out []clustermesh.Problem) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range now {
+		if !slices.Contains(t.told[s], p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (t *teller) event(ctx context.Context, s *corev1.Service, p clustermesh.Problem) error {
 	_, err := t.core.EventsV1().Events(s.Namespace).Create(ctx, problemEvent(s, p), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

@@ -23,24 +23,24 @@ func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	w, stop := b.start(b.account("list", "watch", "create", "patch", "delete"))
-	begin := time.Now()
-	w.Submit(b.odd("sometimes", "maybe"))
+	both, begin := []string{"sometimes", "maybe"}, time.Now()
+	w.Submit(b.odd(both))
 	b.notes(service, "sometimes", "maybe")
 	t.Logf("told within %v", time.Since(begin))
 
 	// The Service is looked at again for other reasons, and by the next leader.
-	w.Submit(b.odd("sometimes", "maybe", func(i *mcs.Import) { i.Labels = map[string]string{"a": "b"} }))
+	w.Submit(b.odd(both, func(i *mcs.Import) { i.Labels = map[string]string{"a": "b"} }))
 	b.rests(w, 0)
 	stop()
 	b.calm(w)
 	w, _ = b.start()
-	w.Submit(b.odd("sometimes", "maybe"))
+	w.Submit(b.odd(both))
 	b.rests(w, 0)
 	b.notes(service, "sometimes", "maybe")
 
-	w.Submit(b.odd("often"))
+	w.Submit(b.odd([]string{"often"}))
 	b.notes(service, "sometimes", "maybe", "often")
-	gone := b.odd("never")
+	gone := b.odd([]string{"never"})
 	gone.Problems[clustermesh.ServiceName{Namespace: b.ns, Name: "gone"}] = gone.Problems[b.name]
 	w.Submit(gone)
 	b.notes(service, "sometimes", "maybe", "often", "never")
@@ -48,20 +48,13 @@ func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 }
 
 // odd is a view in which the Service's annotations have these values.
-func (b *bench) odd(values ...any) mcs.View {
-	v := b.view()
+func (b *bench) odd(values []string, change ...func(*mcs.Import)) mcs.View {
+	v := b.view(change...)
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{}
-	for n, x := range values {
-		switch x := x.(type) {
-		case string:
-			v.Problems[b.name] = append(v.Problems[b.name], clustermesh.Problem{
-				Object: "Service " + b.name.String(), Field: fmt.Sprintf("metadata.annotations[service.strait.io/%d]", n), Message: x, Try: "write another",
-			})
-		case func(*mcs.Import):
-			i := v.Imports[b.name]
-			x(&i)
-			v.Imports[b.name] = i
-		}
+	for n, value := range values {
+		v.Problems[b.name] = append(v.Problems[b.name], clustermesh.Problem{
+			Object: "Service " + b.name.String(), Field: fmt.Sprintf("metadata.annotations[service.strait.io/%d]", n), Message: value, Try: "write another",
+		})
 	}
 	return v
 }
