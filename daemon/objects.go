@@ -45,19 +45,6 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 	return v
 }
 
-// serviceProblems are those that are about a Service, by its name.
-func serviceProblems(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
-	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
-	for _, p := range ps {
-		if text, is := strings.CutPrefix(p.Object, "Service "); is {
-			if name, err := clustermesh.ParseServiceName(text); err == nil {
-				out[name] = append(out[name], p)
-			}
-		}
-	}
-	return out
-}
-
 // knowledge says of each cluster whether what it does not say is a fact. A cluster has spoken if one of its daemons is
 // heard now and its leader's record is here; one that only answers, its daemons being down, may be out of date.
 func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]mcs.Knowledge {
@@ -114,4 +101,17 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 		Port: port, Addr: v.Addr, Cluster: v.Cluster, Node: v.Node, Zone: v.Locality.Zone,
 		Ready: v.Ready, Serving: v.Serving, Terminating: v.Terminating,
 	}
+}
+
+// serviceProblems are those that are about a Service, by its name.
+func serviceProblems(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
+	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
+	for _, p := range ps {
+		if text, is := strings.CutPrefix(p.Object, "Service "); is {
+			if name, err := clustermesh.ParseServiceName(text); err == nil {
+				out[name] = append(out[name], p)
+			}
+		}
+	}
+	return out
 }

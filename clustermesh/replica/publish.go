@@ -68,7 +68,7 @@ func (r *Replica) write() Output {
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
-	if ok && held.Record.UID == r.uid && sameContent(held.Record.Content, content) {
+	if ok && sameContent(held.Record.Content, content) {
 		return Output{}
 	}
 	next := clustermesh.Stamp{Epoch: max(electionEpoch, 1), Version: 1}
