@@ -64,7 +64,7 @@ func testUninstall(t *testing.T, o *ops) {
 	o.mustBeGone(t, "c2")
 	// The others were told: a daemon that only stops withdraws nothing.
 	testutil.Eventually(t, 10*time.Second, func() error {
-		if got := o.kubectl(t, "c1", "get", "serviceimport", "ops-c2", "--ignore-not-found", "-o", "name"); got != "" {
+		if got := kubectl(t, "c1", "get", "serviceimport", "ops-c2", "--ignore-not-found", "-o", "name"); got != "" {
 			return fmt.Errorf("c1 still has %s", got)
 		}
 		return nil
