@@ -36,7 +36,7 @@ type Options struct {
 	WithoutPodCIDRs []string
 	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Nodes have IPv4 all the same.
 	DualStack []string
-	Log             *slog.Logger
+	Log       *slog.Logger
 }
 
 // Lab is a set of clusters that are up.
