@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"strait.io/strait/internal/key"
@@ -115,6 +116,12 @@ type Endpoint struct {
 	Ready       bool   `cbor:"8,keyasint,omitempty" json:"ready"`
 	Serving     bool   `cbor:"9,keyasint,omitempty" json:"serving"`
 	Terminating bool   `cbor:"10,keyasint,omitempty" json:"terminating"`
+}
+
+// Equal reports that two endpoints say the same.
+func (e Endpoint) Equal(o Endpoint) bool {
+	return e.Service == o.Service && e.Addr == o.Addr && e.Node == o.Node && e.Zone == o.Zone && e.Hostname == o.Hostname && e.Pod == o.Pod &&
+		e.Ready == o.Ready && e.Serving == o.Serving && e.Terminating == o.Terminating && slices.Equal(e.Ports, o.Ports)
 }
 
 // EndpointPort is a named port of a pod.

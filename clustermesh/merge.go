@@ -49,8 +49,7 @@ func (s State) Exports() map[ServiceName][]ClusterExport {
 	return out
 }
 
-// Imports merges exports, service by service, oldest import first: by creation time, then cluster, then
-// name. Conflicts are warnings: the import works, by the oldest export's word.
+// Imports merges exports, service by service, oldest import first. Conflicts are warnings: the import works, by the oldest export's word.
 func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 	imports := make([]Import, 0, len(exports))
 	var problems []Problem
@@ -59,11 +58,13 @@ func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 		imports = append(imports, i)
 		problems = append(problems, p...)
 	}
-	slices.SortFunc(imports, func(a, b Import) int {
-		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Exporters[0], b.Exporters[0]),
-			a.Service.Compare(b.Service))
-	})
+	slices.SortFunc(imports, Import.Compare)
 	return imports, problems
+}
+
+// Compare orders imports, which have an exporter, by age: by creation time, then cluster, then name.
+func (i Import) Compare(j Import) int {
+	return cmp.Or(cmp.Compare(i.Created, j.Created), cmp.Compare(i.Exporters[0], j.Exporters[0]), i.Service.Compare(j.Service))
 }
 
 // Merge makes one import of the exports of one service, of which there must be at least one (KEP-1645 "conflict

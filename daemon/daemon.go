@@ -44,6 +44,7 @@ type Daemon struct {
 	metrics *api.Metrics
 
 	again   chan struct{} // asks for another turn of the loop
+	planner *plan.Planner // of the loop alone
 	greeted bool          // of the loop alone: the first turn is over
 
 	mu      sync.Mutex
@@ -52,12 +53,14 @@ type Daemon struct {
 
 // moment is all that was known and decided at one time. Immutable once stored.
 type moment struct {
-	applied  time.Time // zero until a plan was applied without error
-	state    clustermesh.State
-	result   plan.Result
-	table    *dns.Table
-	waiting  []string
-	problems []clustermesh.Problem // of source, plan and kernel; the servers' are asked for when needed
+	applied time.Time // zero until a plan was applied without error
+	state   clustermesh.State
+	result  plan.Result
+	table   *dns.Table // nil while it is unknown
+	// namespaces are those of the table.
+	namespaces []string
+	waiting    []string
+	problems   []clustermesh.Problem // of source, plan and kernel; the servers' are asked for when needed
 }
 
 // New checks the config, reads the keys and the last known state, and opens nothing.
@@ -115,6 +118,7 @@ func (d *Daemon) join(w who) error {
 	}
 	g, err := gossip.New(c)
 	d.gossip = g
+	d.planner = plan.NewPlanner(d.self(), d.planConfig())
 	return err
 }
 
@@ -177,7 +181,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	}
 	synced, reason := d.gossip.Synced()
 	state := d.gossip.State()
-	result := plan.Plan(state, d.self(), d.planConfig())
+	result := d.planner.Plan(state)
 	if sourced && synced && d.greeted && d.gossip.Leader() {
 		// A new allocation comes back as a change of state, and so as another turn.
 		d.gossip.PublishCluster(local.ClusterContent(d.allocations(local, result)))
@@ -185,7 +189,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	m := &moment{state: state, result: result}
 	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
 	if sourced && synced {
-		m.table = dns.NewTable(dnsServices(result, local.Namespaces))
+		m.table, m.namespaces = d.tableOf(result, local.Namespaces), local.Namespaces
 	}
 	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))
 	if wait := d.kernel.stale.again; wait > 0 {

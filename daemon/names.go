@@ -17,6 +17,15 @@ func (d *Daemon) table() *dns.Table {
 	return nil
 }
 
+// tableOf makes the table of a plan; it is the last one if that says the same.
+func (d *Daemon) tableOf(r plan.Result, namespaces []string) *dns.Table {
+	if m := d.now(); m != nil && m.table != nil && slices.Equal(m.namespaces, namespaces) &&
+		(m.namespaces == nil) == (namespaces == nil) && sameNames(m.result.Imports, r.Imports) {
+		return m.table
+	}
+	return dns.NewTable(dnsServices(r, namespaces))
+}
+
 // dnsServices are the imports of a plan that have DNS names in a cluster: those of the namespaces, sorted, that exist
 // there, all where that is nil.
 func dnsServices(r plan.Result, namespaces []string) (services []dns.Service) {
@@ -25,14 +34,29 @@ func dnsServices(r plan.Result, namespaces []string) (services []dns.Service) {
 			continue
 		}
 		s := dns.Service{Name: i.Service, Headless: i.Type == clustermesh.Headless, IPs: i.IPs, Ports: i.Ports}
-		for _, e := range i.Endpoints {
-			if s.Headless && e.Ready && !e.Terminating && !e.Dead {
-				s.Endpoints = append(s.Endpoints, dns.Endpoint{Hostname: e.Hostname, Cluster: e.Cluster, IP: e.Addr, Ports: e.Ports})
-			}
+		if s.Headless {
+			s.Endpoints = dnsEndpoints(i.Endpoints())
 		}
 		services = append(services, s)
 	}
 	return services
+}
+
+func dnsEndpoints(all []plan.Endpoint) (out []dns.Endpoint) {
+	for _, e := range all {
+		if e.Ready && !e.Terminating && !e.Dead {
+			out = append(out, dns.Endpoint{Hostname: e.Hostname, Cluster: e.Cluster, IP: e.Addr, Ports: e.Ports})
+		}
+	}
+	return out
+}
+
+// sameNames reports that two lists of imports have the same DNS names in the same namespaces: mostly only endpoints differ,
+// of services whose names do not tell them.
+func sameNames(a, b []*plan.Import) bool {
+	return slices.EqualFunc(a, b, func(i, j *plan.Import) bool {
+		return i == j || i.Import == j.Import && i.Type != clustermesh.Headless && slices.Equal(i.IPs, j.IPs)
+	})
 }
 
 func dnsConfig(c Config, log *slog.Logger) dns.Config {

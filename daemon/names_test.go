@@ -12,8 +12,8 @@ import (
 func TestNamesOfNamespacesThatExist(t *testing.T) {
 	var r plan.Result
 	for _, ns := range []string{"here", "elsewhere"} {
-		r.Imports = append(r.Imports, plan.Import{
-			Import: clustermesh.Import{Service: clustermesh.ServiceName{Namespace: ns, Name: "serve"}, Type: clustermesh.ClusterSetIP},
+		r.Imports = append(r.Imports, &plan.Import{
+			Import: &clustermesh.Import{Service: clustermesh.ServiceName{Namespace: ns, Name: "serve"}, Type: clustermesh.ClusterSetIP},
 			IPs:    []netip.Addr{netip.MustParseAddr("10.96.0.1")},
 		})
 	}

@@ -23,7 +23,7 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
-		Imports: make(map[clustermesh.ServiceName]mcs.Import, len(r.Imports)),
+		Imports: make(map[clustermesh.ServiceName]mcs.Source, len(r.Imports)),
 		Exports: make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
 	}
 	if local.Namespaces != nil {
@@ -37,12 +37,24 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 		v.Exports[e.Service] = e
 	}
 	for _, i := range r.Imports {
-		v.Imports[i.Service] = mcs.Import{
-			Import: i.Import, IPs: i.IPs,
-			Endpoints: objectEndpoints(s, i), Backends: objectBackends(s, cluster, i),
-		}
+		v.Imports[i.Service] = planned{i}
 	}
 	return v
+}
+
+// planned makes what objects are to say of an import when they are written: for all imports at once it would be as
+// large as all that is known.
+type planned struct{ *plan.Import }
+
+// Make implements mcs.Source.
+func (p planned) Make() mcs.Import {
+	return mcs.Import{Import: *p.Import.Import, IPs: p.IPs, Endpoints: p.endpoints(), Backends: p.backends()}
+}
+
+// Same implements mcs.Source.
+func (p planned) Same(other mcs.Source) bool {
+	o, is := other.(planned)
+	return is && p.Version() == o.Version()
 }
 
 // knowledge says of each cluster whether what it does not say is a fact. A cluster has spoken if one of its daemons is
@@ -74,22 +86,20 @@ func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh
 	return out
 }
 
-func objectEndpoints(s clustermesh.State, i plan.Import) []mcs.Endpoint {
-	out := make([]mcs.Endpoint, 0, len(i.Endpoints))
-	for _, e := range i.Endpoints {
-		if n := s.Records[clustermesh.Origin{Cluster: e.Cluster, Node: e.Node}].Content.Node; e.Zone == "" && n != nil {
-			e.Zone = n.Locality.Zone
-		}
+func (p planned) endpoints() []mcs.Endpoint {
+	all := p.Endpoints()
+	out := make([]mcs.Endpoint, 0, len(all))
+	for _, e := range all {
 		out = append(out, mcs.Endpoint(e))
 	}
 	return out
 }
 
-func objectBackends(s clustermesh.State, cluster clustermesh.ClusterName, i plan.Import) (out []mcs.Backend) {
-	for _, p := range plan.ForCluster(s, cluster, i) {
-		for _, v := range p.Choice.Verdicts {
+func (p planned) backends() (out []mcs.Backend) {
+	for _, c := range p.ForCluster() {
+		for _, v := range c.Choice.Verdicts {
 			if v.Weight > 0 {
-				out = append(out, backend(p.Port, v))
+				out = append(out, backend(c.Port, v))
 			}
 		}
 	}

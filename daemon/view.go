@@ -108,10 +108,10 @@ func (v viewer) services() (out []api.Service) {
 		out = append(out, s)
 	}
 	for _, i := range v.result.Imports {
-		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}, i.Exporters, i.Frontends)
+		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}, i.Exporters, i.Frontends())
 	}
 	for _, g := range v.result.Globals {
-		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}, g.Sharers, g.Frontends)
+		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}, g.Sharers, g.Frontends())
 	}
 	return out
 }

@@ -65,9 +65,7 @@ func TestViewServices(t *testing.T) {
 		t.Fatalf("services %+v", got)
 	}
 	f := got[0].Frontends[0]
-	v.result.Globals = []plan.Global{{Global: clustermesh.Global{Service: clustermesh.ServiceName{Namespace: "default", Name: "shared"}},
-		Sharers: []clustermesh.ClusterName{"b"}, Frontends: v.result.Imports[0].Frontends}}
-	if got := v.services(); len(got) != 2 || got[1].Type != "Global" || !slices.Equal(got[1].Exporters, []string{"b"}) || !got[1].Frontends[0].InKernel {
+	if got := withGlobal(v).services(); len(got) != 2 || got[1].Type != "Global" || !slices.Equal(got[1].Exporters, []string{"b"}) || !got[1].Frontends[0].InKernel {
 		t.Errorf("with a global service: %+v", got)
 	}
 	if !f.InKernel || f.Tier != "clusterset" || len(f.Endpoints) != 1 || f.Endpoints[0].Share != 1 || f.Endpoints[0].Reason == "" {
@@ -77,6 +75,20 @@ func TestViewServices(t *testing.T) {
 	if v.services()[0].Frontends[0].InKernel {
 		t.Error("a map without the backend counts as equal to the plan")
 	}
+}
+
+// withGlobal makes the service a global one of both clusters besides.
+func withGlobal(v viewer) viewer {
+	serve := v.result.Imports[0].Service
+	ports := v.result.Imports[0].Ports
+	for o, ip := range map[clustermesh.Origin]string{{Cluster: "a"}: "10.96.0.7", {Cluster: "b"}: "10.97.0.7"} {
+		r := v.state.Records[o]
+		r.Content.Globals = []clustermesh.Global{{Service: serve, Ports: ports, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Shared: true}}
+		v.state.Records[o] = r
+	}
+	m := moment{state: v.state, result: plan.Plan(v.state, v.self, plan.Config{Mesh: true})}
+	v.moment, v.held.frontends = &m, m.result.Desired.Frontends
+	return v
 }
 
 func TestViewNodes(t *testing.T) {

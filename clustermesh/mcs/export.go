@@ -58,17 +58,17 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionFalse,
 		Reason: string(mcsv1beta1.ServiceExportReasonFailed), Message: "Not exported: " + e.Message,
 	}
-	imp, known := d.view.Imports[d.name]
+	_, known := d.view.Imports[d.name]
 	switch {
 	case !e.Exported:
 		return []metav1.Condition{judged, told}
-	case !known || !slices.Contains(imp.Exporters, d.view.Cluster):
+	case !known || !slices.Contains(d.imp.Exporters, d.view.Cluster):
 		told.Reason, told.Message = pending, "Not announced to the clusterset yet."
 		return []metav1.Condition{judged, told}
 	}
 	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
 	told.Message = "Announced to the clusterset."
-	return []metav1.Condition{judged, told, conflictCondition(imp.Import)}
+	return []metav1.Condition{judged, told, conflictCondition(d.imp.Import)}
 }
 
 // conflictCondition is raised on every export of a service whose exports disagree.

@@ -19,7 +19,7 @@ import (
 type View struct {
 	Cluster clustermesh.ClusterName
 	// Imports are all that any cluster exports.
-	Imports map[clustermesh.ServiceName]Import
+	Imports map[clustermesh.ServiceName]Source
 	// Exports are the cluster's own ServiceExports, the invalid ones as well.
 	Exports map[clustermesh.ServiceName]clustermesh.ExportStatus
 	// Namespaces are those that exist in the cluster; nil where every namespace counts as existing.
@@ -72,6 +72,13 @@ const (
 	IPsCIDR IPMode = "cidr"
 )
 
+// Source makes an import when it is needed: all of them at once are as large as all endpoints of the clusterset.
+type Source interface {
+	Make() Import
+	// Same reports that the other is known to make the same, without making it.
+	Same(other Source) bool
+}
+
 // Import is an import with its addresses and endpoints.
 type Import struct {
 	clustermesh.Import
@@ -122,7 +129,10 @@ func (v View) hasNamespace(ns string) bool { return v.Namespaces == nil || v.Nam
 // wanted returns the import of a name, if this cluster is to have one.
 func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
 	i, ok := v.Imports[s]
-	return i, ok && v.Config.Barred.Why(s) == ""
+	if !ok {
+		return Import{}, false
+	}
+	return i.Make(), v.Config.Barred.Why(s) == ""
 }
 
 // complete reports that no cluster that is heard still has to say what it exports, the own one least of all.
@@ -145,7 +155,7 @@ func Changed(old, now View) []clustermesh.ServiceName {
 	gather := func(v, other View) {
 		for s, i := range v.Imports {
 			j, ok := other.Imports[s]
-			if all || !ok || v.hasNamespace(s.Namespace) != other.hasNamespace(s.Namespace) || !i.equal(j) {
+			if all || !ok || v.hasNamespace(s.Namespace) != other.hasNamespace(s.Namespace) || !i.Same(j) {
 				out[s] = true
 			}
 		}
@@ -163,19 +173,6 @@ func Changed(old, now View) []clustermesh.ServiceName {
 	gather(old, now)
 	gather(now, old)
 	return slices.SortedFunc(maps.Keys(out), clustermesh.ServiceName.Compare)
-}
-
-func (i Import) equal(j Import) bool {
-	return slices.Equal(i.IPs, j.IPs) && slices.Equal(i.Backends, j.Backends) &&
-		slices.EqualFunc(i.Endpoints, j.Endpoints, Endpoint.equal) && reflect.DeepEqual(i.Import, j.Import)
-}
-
-func (e Endpoint) equal(o Endpoint) bool {
-	if !slices.Equal(e.Ports, o.Ports) {
-		return false
-	}
-	e.Ports, o.Ports = nil, nil
-	return e.Cluster == o.Cluster && e.Dead == o.Dead && reflect.DeepEqual(e.Endpoint, o.Endpoint)
 }
 
 // KnowsMore reports that clusters, namespaces or the configuration have changed: then what waited to be deleted, and

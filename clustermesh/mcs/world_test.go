@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 
@@ -224,7 +225,7 @@ func (w *world) export(s clustermesh.ServiceName) {
 // viewOf is the view of cluster c1 of a set in which clusters export serve, merged as the real thing merges it.
 func viewOf(exports ...clustermesh.ClusterExport) View {
 	v := View{
-		Cluster: "c1", Imports: map[clustermesh.ServiceName]Import{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
+		Cluster: "c1", Imports: map[clustermesh.ServiceName]Source{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
 		Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
 	}
 	byName := map[clustermesh.ServiceName][]clustermesh.ClusterExport{}
@@ -236,7 +237,7 @@ func viewOf(exports ...clustermesh.ClusterExport) View {
 	}
 	for s, es := range byName {
 		i, _ := clustermesh.Merge(es)
-		v.Imports[s] = Import{Import: i}
+		v.Imports[s] = made{Import{Import: i}}
 	}
 	return v
 }
@@ -255,11 +256,17 @@ func exportOf(c clustermesh.ClusterName, created int64, change ...func(*clusterm
 // change edits the view's import of serve.
 func (v View) change(f func(*Import)) View {
 	v.Imports = maps.Clone(v.Imports)
-	i := v.Imports[serve]
+	i := v.Imports[serve].Make()
 	f(&i)
-	v.Imports[serve] = i
+	v.Imports[serve] = made{i}
 	return v
 }
+
+// made is an import that is there already.
+type made struct{ i Import }
+
+func (m made) Make() Import       { return m.i }
+func (m made) Same(o Source) bool { return reflect.DeepEqual(m.i, o.Make()) }
 
 // pod adds a ready endpoint of a cluster that is in use.
 func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {

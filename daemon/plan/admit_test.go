@@ -23,7 +23,7 @@ func TestDoubleEndpoints(t *testing.T) {
 	used := func(s clustermesh.State) map[string]string {
 		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		out := map[string]string{}
-		for _, v := range r.Globals[0].Frontends[0].Choice.Verdicts {
+		for _, v := range r.Globals[0].Frontends()[0].Choice.Verdicts {
 			if v.Addr.Addr() == pod && v.Weight > 0 {
 				out[string(v.Cluster)] += v.Reason
 			}
@@ -51,7 +51,7 @@ func TestDoubleEndpoints(t *testing.T) {
 		t.Errorf("twice in one cluster, once ready: used for %v", got)
 	}
 	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
-	if n := len(r.Globals[0].Endpoints); n != 4 {
+	if n := len(r.Globals[0].Endpoints()); n != 4 {
 		t.Errorf("%d endpoints of 4 pods, one of which its cluster lists twice", n)
 	}
 }
@@ -69,8 +69,8 @@ func TestOnePodOfTwoServices(t *testing.T) {
 		c.Endpoints = append(c.Endpoints, e)
 	})
 	for _, i := range planFor(s).Imports {
-		if want := map[clustermesh.ServiceName]int{serve: 6, other: 1}[i.Service]; len(i.Endpoints) != want {
-			t.Errorf("%s: %d endpoints, want %d", i.Service, len(i.Endpoints), want)
+		if want := map[clustermesh.ServiceName]int{serve: 6, other: 1}[i.Service]; len(i.Endpoints()) != want {
+			t.Errorf("%s: %d endpoints, want %d", i.Service, len(i.Endpoints()), want)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestForCluster(t *testing.T) {
 	show := func(s clustermesh.State) string {
 		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		var out []string
-		for _, c := range plan.ForCluster(s, "a", r.Imports[0]) {
+		for _, c := range r.Imports[0].ForCluster() {
 			line := fmt.Sprint(c.Port, " ", c.Family)
 			for _, v := range c.Choice.Verdicts {
 				if v.Weight > 0 {

@@ -2,72 +2,115 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 )
 
-// sharer is another cluster that lends its endpoints of a global service.
-type sharer struct {
-	cluster clustermesh.ClusterName
-	ports   []clustermesh.ServicePort
+// shares are the own cluster's global services, and which other clusters share theirs.
+type shares struct {
+	from map[clustermesh.ClusterName][]clustermesh.Global // what it was made of
+	list []shared
 }
 
-// shared gathers what other clusters share, by service, in the order of their names.
-func (p *planner) shared() map[clustermesh.ServiceName][]sharer {
-	out := map[clustermesh.ServiceName][]sharer{}
-	if len(p.own().Globals) == 0 {
-		return out
+// shared is a global service with the other clusters that lend their endpoints, in the order of their names.
+type shared struct {
+	*clustermesh.Global
+	others []offer
+}
+
+// update gathers again if any cluster's global services are not those of the last time.
+func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
+	from := map[clustermesh.ClusterName][]clustermesh.Global{}
+	same := x.from != nil
+	for _, c := range s.Clusters() {
+		from[c] = s.Records[clustermesh.Origin{Cluster: c}].Content.Globals
+		same = same && sameList(from[c], x.from[c])
 	}
-	for _, c := range p.state.Clusters() {
-		if c == p.self.Cluster {
+	if same && len(from) == len(x.from) {
+		return
+	}
+	x.from = from
+	others := map[clustermesh.ServiceName][]offer{}
+	for _, c := range s.Clusters() {
+		if c == self || len(from[self]) == 0 {
 			continue
 		}
-		for _, g := range p.state.Records[clustermesh.Origin{Cluster: c}].Content.Globals {
+		for _, g := range from[c] {
 			if g.Shared {
-				out[g.Service] = append(out[g.Service], sharer{c, g.Ports})
+				others[g.Service] = append(others[g.Service], offer{c, g.Ports})
 			}
 		}
+	}
+	old := make(map[clustermesh.ServiceName]shared, len(x.list))
+	for _, s := range x.list {
+		old[s.Service] = s
+	}
+	x.list = make([]shared, 0, len(from[self]))
+	for _, g := range from[self] {
+		now := shared{&g, others[g.Service]}
+		if was, ok := old[g.Service]; ok && reflect.DeepEqual(was, now) {
+			now = was // what says the same stays what it is
+		}
+		x.list = append(x.list, now)
+	}
+}
+
+// planGlobals plans the global services, those in which something has changed anew.
+func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Global {
+	out := make([]*Global, 0, len(p.shares.list))
+	for _, s := range p.shares.list {
+		old := p.globals[s.Service]
+		switch {
+		case old == nil || old.Global != s.Global || old.stand != p.stand || touched[s.Service] == changed:
+			out = append(out, p.planGlobal(s))
+		case touched[s.Service] == moved:
+			g := *old
+			g.rows = p.index.rows[s.Service]
+			out = append(out, &g)
+		default:
+			out = append(out, old)
+		}
+	}
+	p.globals = make(map[clustermesh.ServiceName]*Global, len(out))
+	for _, g := range out {
+		p.globals[g.Service] = g
 	}
 	return out
 }
 
-// global makes frontends of the own Service's addresses. Behind them are the own cluster's endpoints, always, and
+// planGlobal makes frontends of the own Service's addresses. Behind them are the own cluster's endpoints, always, and
 // those of every other cluster whose Service of that name is global and shared; whether this cluster shares its own
 // makes no difference to it.
-func (p *planner) global(g clustermesh.Global, sharers []sharer) (Global, []clustermesh.Problem) {
-	d := demand{
-		object: "Service " + g.Service.String(), ips: g.IPs, ports: g.Ports,
+func (p *Planner) planGlobal(s shared) *Global {
+	own := []offer{{p.stand.self.Cluster, s.Ports}}
+	out := &Global{Global: s.Global, demand: demand{
+		kind: "Service", service: s.Service, ips: s.IPs, ports: s.Ports, affinitySeconds: s.AffinitySeconds,
 		prefer: locality.Preference{
-			LocalOnly:    g.InternalTrafficPolicy == clustermesh.PolicyLocal,
-			Distribution: g.TrafficDistribution,
-			Affinity:     g.Affinity,
+			LocalOnly:    s.InternalTrafficPolicy == clustermesh.PolicyLocal,
+			Distribution: s.TrafficDistribution,
+			Affinity:     s.Affinity,
 		},
-		offers: map[clustermesh.ClusterName][]clustermesh.ServicePort{p.self.Cluster: g.Ports},
+		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial,
+	}}
+	for _, o := range s.others {
+		out.Sharers = append(out.Sharers, o.cluster)
+		out.problems = append(out.problems, missingPorts(&out.demand, o)...)
 	}
-	out := Global{Global: g}
-	var problems []clustermesh.Problem
-	for _, s := range sharers {
-		d.offers[s.cluster] = s.ports
-		out.Sharers = append(out.Sharers, s.cluster)
-		problems = append(problems, missingPorts(d, s)...)
-	}
-	d.endpoints, d.doubles = p.admit(p.endpoints[g.Service], d.offers)
-	out.Endpoints = d.endpoints
-	var more []clustermesh.Problem
-	out.Frontends, more = p.frontends(d)
-	return out, append(problems, more...)
+	out.plan()
+	return out
 }
 
 // missingPorts reports the ports for which another cluster's pods cannot be used.
-func missingPorts(d demand, s sharer) (problems []clustermesh.Problem) {
+func missingPorts(d *demand, s offer) (problems []clustermesh.Problem) {
 	for _, port := range d.ports {
 		if slices.ContainsFunc(s.ports, port.Is) {
 			continue
 		}
 		problems = append(problems, clustermesh.Problem{
-			Object: d.object, Field: "spec.ports[" + port.String() + "]",
+			Object: d.object(), Field: "spec.ports[" + port.String() + "]",
 			Message: fmt.Sprintf("cluster %s shares this service without such a port: its pods are not used for it", s.cluster),
 			Try:     "give the Service the same ports, by name, protocol and number, in every cluster",
 			Warning: true,

@@ -10,17 +10,24 @@ import (
 	"strait.io/strait/datapath"
 )
 
+// mesh is what the tunnels to other clusters' nodes are made of.
+type mesh struct {
+	state  clustermesh.State
+	self   Self
+	config Config
+}
+
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster pods
 // reach each other by the cluster's own network.
-func (p *planner) peers() ([]datapath.Peer, []clustermesh.Problem) {
-	owned, problems := p.ownedPrefixes()
-	if !p.config.Mesh {
+func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
+	owned, problems := m.ownedPrefixes()
+	if !m.config.Mesh {
 		return nil, problems
 	}
 	var peers []datapath.Peer
-	for r := range p.state.Nodes() {
+	for r := range m.state.Nodes() {
 		n := r.Content.Node
-		if r.Origin.Cluster == p.self.Cluster || n.PublicKey.IsZero() || len(n.Addresses) == 0 || len(owned[r.Origin]) == 0 {
+		if r.Origin.Cluster == m.self.Cluster || n.PublicKey.IsZero() || len(n.Addresses) == 0 || len(owned[r.Origin]) == 0 {
 			continue
 		}
 		peers = append(peers, datapath.Peer{
@@ -35,9 +42,9 @@ func (p *planner) peers() ([]datapath.Peer, []clustermesh.Problem) {
 
 // sources are what this node itself says that its pods' addresses and its own are: what peers make of that is
 // their own plan.
-func (p *planner) sources() datapath.Sources {
-	n := p.state.Records[p.self.Origin()].Content.Node
-	if n == nil || !p.config.Mesh {
+func (m mesh) sources() datapath.Sources {
+	n := m.state.Records[m.self.Origin()].Content.Node
+	if n == nil || !m.config.Mesh {
 		return datapath.Sources{}
 	}
 	s := datapath.Sources{Node: n.Inside, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
@@ -50,7 +57,7 @@ func (p *planner) sources() datapath.Sources {
 
 // routes sends each peer's prefixes into the tunnel, and makes what is left of the ClusterSetIP ranges
 // unreachable: a port that nobody serves must fail at once, not leave the node.
-func (p *planner) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route {
+func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route {
 	var out []datapath.Route
 	for _, peer := range peers {
 		for _, dst := range peer.AllowedIPs {
@@ -61,7 +68,7 @@ func (p *planner) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Ro
 			out = append(out, r)
 		}
 	}
-	for _, c := range p.config.CIDRs {
+	for _, c := range m.config.CIDRs {
 		out = append(out, datapath.Route{Dst: c.Masked(), Unreachable: true})
 	}
 	slices.SortFunc(out, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
@@ -78,11 +85,11 @@ type claim struct {
 // ownedPrefixes gives each prefix one owner. Of claims that overlap the winner is: the own cluster, whose
 // pods this node must go on reaching; then the lower cluster and node name. A losing claim is a Problem,
 // never a silent steal.
-func (p *planner) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
+func (m mesh) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
 	var claims []claim
-	for r := range p.state.Nodes() {
+	for r := range m.state.Nodes() {
 		rank := 1
-		if r.Origin.Cluster == p.self.Cluster {
+		if r.Origin.Cluster == m.self.Cluster {
 			rank = 0
 		}
 		for _, pre := range r.Content.Node.Prefixes {

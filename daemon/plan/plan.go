@@ -2,11 +2,11 @@
 // computes what one node's kernel should hold, and why.
 //
 // Input is State, Self and Config; output is a Result. Pure, and the same on every call with the same
-// input. It imports both clustermesh and datapath and must not know any shell.
+// input; a Planner remembers what it planned last only to be quicker. It imports both clustermesh and datapath and must
+// not know any shell.
 package plan
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -38,37 +38,32 @@ type Config struct {
 	Mesh bool
 }
 
-// Result is a plan: what the kernel should hold and what people and DNS should see.
+// Result is a plan: what the kernel should hold and what people and DNS should see. A value: never changed once made.
 type Result struct {
 	Desired datapath.Desired
-	Imports []Import
+	// Imports are sorted by service. One in which nothing has changed is the one of the plan before.
+	Imports []*Import
 	// Globals are the own cluster's global services, sorted.
-	Globals []Global
+	Globals []*Global
 	// Allocations are the ClusterSetIPs as this node's cluster should have them: its leader publishes them.
 	Allocations []clustermesh.Allocation
 	Problems    []clustermesh.Problem
 }
 
-// Import is an import with its addresses and, per address and port, the choice of endpoints.
+// Import is an import with its addresses. What would be large, and is rarely asked for, it works out when it is.
 type Import struct {
-	clustermesh.Import
-	IPs       []netip.Addr
-	Frontends []Frontend
-	// Endpoints are all endpoints of all exporting clusters, for DNS names of headless services; an address once per
-	// cluster.
-	Endpoints []Endpoint
-	// Exports are what the import is made of.
-	Exports []clustermesh.ClusterExport
+	*clustermesh.Import
+	IPs    []netip.Addr
+	merged *clustermesh.Import // of which it was made
+	demand
 }
 
-// Global is a global service of the own cluster with, per address and port, the choice of endpoints.
+// Global is a global service of the own cluster.
 type Global struct {
-	clustermesh.Global
+	*clustermesh.Global
 	// Sharers are the other clusters whose endpoints it may use, sorted.
-	Sharers   []clustermesh.ClusterName
-	Frontends []Frontend
-	// Endpoints are the own cluster's and those of the sharers.
-	Endpoints []Endpoint
+	Sharers []clustermesh.ClusterName
+	demand
 }
 
 // Frontend is one address and port of an import, with the verdict on every endpoint.
@@ -86,154 +81,70 @@ type Endpoint struct {
 }
 
 // Plan computes the plan for one node.
-func Plan(s clustermesh.State, self Self, c Config) Result {
-	p := &planner{state: s, self: self, config: c, endpoints: endpoints(s), exports: s.Exports(), at: map[netip.Addr]int{}}
-	var r Result
-	r.Problems = p.bar()
-	imports, problems := clustermesh.Imports(p.exports)
+func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(self, c).Plan(s) }
+
+// Planner makes the plans of one node, one after the other. What costs is done again only for services in which
+// something has changed; the result is that of Plan. Not for use by two goroutines at a time.
+type Planner struct {
+	config Config
+	stand  *stand
+	serial uint64 // of the plan
+	index  index
+	merged merged
+	shares shares
+
+	imports   map[clustermesh.ServiceName]*Import
+	globals   map[clustermesh.ServiceName]*Global
+	frontends frontends
+}
+
+// stand is the node and where it stands. Services that were planned from one stand share it.
+type stand struct {
+	self  Self
+	where locality.Self
+}
+
+// NewPlanner makes a Planner that has planned nothing yet.
+func NewPlanner(self Self, c Config) *Planner {
+	return &Planner{config: c, stand: &stand{self: self}}
+}
+
+// Plan computes the plan for a state, of which nothing may change afterwards.
+func (p *Planner) Plan(s clustermesh.State) Result {
+	p.serial++
+	p.settle(s)
+	touched := p.index.update(s, p.stand.self)
+	own := s.Records[clustermesh.Origin{Cluster: p.stand.self.Cluster}].Content
+	p.merged.update(s, own.Allocations, p.config)
+	p.shares.update(s, p.stand.self.Cluster)
+	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
+	r.Imports = p.planImports(touched)
+	r.Globals = p.planGlobals(touched)
+	var problems []clustermesh.Problem
+	r.Desired.Frontends, problems = p.frontends.update(r.Imports, r.Globals)
 	r.Problems = append(r.Problems, problems...)
-	own := p.own()
-	if len(c.CIDRs) == 0 {
-		r.Allocations = own.Allocations
+	for _, i := range r.Imports {
+		r.Problems = append(r.Problems, i.problems...)
 	}
-	for _, cidr := range c.CIDRs {
-		a, problems := clustermesh.Allocate(cidr, own.Allocations, imports)
-		r.Allocations = append(r.Allocations, a...)
-		r.Problems = append(r.Problems, problems...)
+	for _, g := range r.Globals {
+		r.Problems = append(r.Problems, g.problems...)
 	}
-	ips := p.inForce()
-	for _, i := range imports {
-		pi, problems := p.plan(i, ips[i.Service])
-		r.Imports = append(r.Imports, pi)
-		r.Problems = append(r.Problems, problems...)
-		for _, f := range pi.Frontends {
-			r.Desired.Frontends = append(r.Desired.Frontends, desired(i.Service, i.AffinitySeconds, f))
-		}
-	}
-	slices.SortFunc(r.Imports, func(a, b Import) int { return a.Service.Compare(b.Service) })
-	shared := p.shared()
-	for _, g := range own.Globals {
-		pg, problems := p.global(g, shared[g.Service])
-		r.Globals = append(r.Globals, pg)
-		r.Problems = append(r.Problems, problems...)
-		for _, f := range pg.Frontends {
-			r.Desired.Frontends = append(r.Desired.Frontends, desired(g.Service, g.AffinitySeconds, f))
-		}
-	}
-	r.Desired.Frontends, problems = unique(r.Desired.Frontends)
-	r.Problems = append(r.Problems, problems...)
-	r.Desired.Peers, problems = p.peers()
+	m := mesh{state: s, self: p.stand.self, config: p.config}
+	r.Desired.Peers, problems = m.peers()
 	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
-	r.Desired.Sources = p.sources()
-	r.Desired.Routes = p.routes(r.Desired.Peers, r.Desired.Sources.Node)
-	r.Desired.Gone = p.gone()
+	r.Desired.Sources = m.sources()
+	r.Desired.Routes = m.routes(r.Desired.Peers, r.Desired.Sources.Node)
+	r.Desired.Gone = p.index.gone()
 	return r
 }
 
-// unique sorts frontends. An address that two services claim would be the kernel's to decide, so the first has it.
-func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []clustermesh.Problem) {
-	slices.SortStableFunc(fs, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
-	for _, f := range fs {
-		if n := len(out) - 1; n >= 0 && out[n].Addr == f.Addr {
-			problems = append(problems, clustermesh.Problem{
-				Object:  "Service " + f.Service,
-				Message: fmt.Sprintf("%s is already the address of %s: not programmed for this service", f.Addr, out[n].Service),
-				Try:     "give each Service a ClusterIP of its own, outside clustersetCIDRs",
-			})
-			continue
-		}
-		out = append(out, f)
+// settle finds out where the node stands, by its own record.
+func (p *Planner) settle(s clustermesh.State) {
+	where := locality.Self{Cluster: p.stand.self.Cluster, Node: p.stand.self.Node}
+	if n := s.Records[p.stand.self.Origin()].Content.Node; n != nil {
+		where.Locality = n.Locality
 	}
-	return out, problems
-}
-
-type planner struct {
-	state     clustermesh.State
-	self      Self
-	config    Config
-	endpoints map[clustermesh.ServiceName][]Endpoint
-	exports   map[clustermesh.ServiceName][]clustermesh.ClusterExport
-	at        map[netip.Addr]int // of admit, kept to be used again
-}
-
-// own is what the own cluster's leader says.
-func (p *planner) own() clustermesh.Content {
-	return p.state.Records[clustermesh.Origin{Cluster: p.self.Cluster}].Content
-}
-
-// bar drops the exports of namespaces that are barred here, whatever other clusters do.
-func (p *planner) bar() (problems []clustermesh.Problem) {
-	for s, es := range p.exports {
-		why := p.config.Barred.Why(s)
-		if why == "" {
-			continue
-		}
-		delete(p.exports, s)
-		problems = append(problems, clustermesh.Problem{
-			Object:  "ServiceImport " + s.String(),
-			Message: fmt.Sprintf("%s: not imported, though cluster %s exports it", why, es[0].Cluster),
-			Try:     "use another namespace, or delete the ServiceExport there",
-			Warning: true,
-		})
+	if p.stand.where != where {
+		p.stand = &stand{p.stand.self, where}
 	}
-	return problems
-}
-
-// inForce returns the addresses that the cluster's leader gave out. Before it has, an import has none:
-// every node of a cluster must use the same.
-func (p *planner) inForce() map[clustermesh.ServiceName][]netip.Addr {
-	own := p.own().Allocations
-	ips := make(map[clustermesh.ServiceName][]netip.Addr, len(own))
-	for _, a := range own {
-		if len(p.config.CIDRs) == 0 || slices.ContainsFunc(p.config.CIDRs, func(c netip.Prefix) bool { return c.Contains(a.IP) }) {
-			ips[a.Service] = append(ips[a.Service], a.IP)
-		}
-	}
-	return ips
-}
-
-// endpoints gathers the endpoints of all origins by service, in a stable order. Records have a service's endpoints
-// in a row, so that it is looked up once per row.
-func endpoints(s clustermesh.State) map[clustermesh.ServiceName][]Endpoint {
-	out := map[clustermesh.ServiceName][]Endpoint{}
-	for _, o := range s.Origins() {
-		dead := o.Node != "" && s.Dead(o)
-		for rest := s.Records[o].Content.Endpoints; len(rest) > 0; {
-			n := 1
-			for n < len(rest) && rest[n].Service == rest[0].Service {
-				n++
-			}
-			es := slices.Grow(out[rest[0].Service], n)
-			for _, e := range rest[:n] {
-				es = append(es, Endpoint{e, o.Cluster, dead})
-			}
-			out[rest[0].Service], rest = es, rest[n:]
-		}
-	}
-	return out
-}
-
-// gone returns the addresses of the pods on dead machines.
-func (p *planner) gone() []netip.Addr {
-	var out []netip.Addr
-	for _, es := range p.endpoints {
-		for _, e := range es {
-			if e.Dead {
-				out = append(out, e.Addr)
-			}
-		}
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return slices.Compact(out)
-}
-
-func desired(s clustermesh.ServiceName, affinitySeconds uint32, f Frontend) datapath.Frontend {
-	d := datapath.Frontend{Addr: f.Addr, Service: s.String(), AffinitySeconds: affinitySeconds}
-	for _, v := range f.Choice.Verdicts {
-		if v.Weight > 0 {
-			d.Backends = append(d.Backends, datapath.Backend{IP: v.Addr.Addr(), Port: v.Addr.Port(), Weight: v.Weight})
-		}
-	}
-	d.Backends = datapath.SortBackends(d.Backends)
-	return d
 }

@@ -1,65 +1,84 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 )
 
-// demand is what frontends are made of: addresses and ports, and whose endpoints may be behind them.
+// demand is what frontends are made of: addresses and ports, and whose endpoints may be behind them; and what was made
+// of it. Immutable once planned.
 type demand struct {
-	// object names it in Problems: "ServiceImport default/serve".
-	object string
-	ips    []netip.Addr
-	ports  []clustermesh.ServicePort
-	prefer locality.Preference
-	// offers are the ports of each cluster's own Service; a cluster that is not in it contributes nothing.
-	offers    map[clustermesh.ClusterName][]clustermesh.ServicePort
-	endpoints []Endpoint
-	// doubles is set if two clusters list one address.
-	doubles bool
+	// kind and service name it in Problems: "ServiceImport default/serve".
+	kind            string
+	service         clustermesh.ServiceName
+	ips             []netip.Addr
+	ports           []clustermesh.ServicePort
+	affinitySeconds uint32
+	prefer          locality.Preference
+	// offers are sorted by cluster; one that is not among them contributes nothing (KEP-1645).
+	offers []offer
+	rows   []row
+	stand  *stand
+	// serial is that of the plan in which it was made anew.
+	serial uint64
+
+	desired  []datapath.Frontend
+	problems []clustermesh.Problem
 }
 
-// plan makes the frontends of one import: each address with each port.
-func (p *planner) plan(i clustermesh.Import, ips []netip.Addr) (Import, []clustermesh.Problem) {
-	d := p.importDemand(i, p.exports[i.Service])
-	out := Import{Import: i, IPs: ips, Endpoints: d.endpoints, Exports: p.exports[i.Service]}
-	if silent(out.Exports) {
-		out.Families = familiesOf(out.Endpoints, out.Families)
-	}
-	if i.Type == clustermesh.Headless {
-		return out, nil
-	}
-	d.ips = ips
-	var problems []clustermesh.Problem
-	out.Frontends, problems = p.frontends(d)
-	return out, problems
+func (d *demand) object() string { return d.kind + " " + d.service.String() }
+
+// Version grows when the service, or an endpoint of it, is not what it was in the plan before.
+func (d *demand) Version() uint64 { return d.serial }
+
+// Frontends are its addresses with its ports, and the verdict on every endpoint.
+func (d *demand) Frontends() []Frontend {
+	out, _ := d.frontends()
+	return out
 }
 
-// importDemand admits the endpoints of clusters that export the service, and no others (KEP-1645).
-func (p *planner) importDemand(i clustermesh.Import, exports []clustermesh.ClusterExport) demand {
-	d := demand{
-		object: "ServiceImport " + i.Service.String(), ports: i.Ports,
-		prefer: locality.Preference{LocalOnly: i.InternalTrafficPolicy == clustermesh.PolicyLocal, Distribution: i.TrafficDistribution},
-		offers: make(map[clustermesh.ClusterName][]clustermesh.ServicePort, len(exports)),
+// Endpoints are those of all clusters that offer theirs, an address once per cluster; with the zone of the node where
+// they name none.
+func (d *demand) Endpoints() []Endpoint {
+	members, _ := d.admit()
+	out := make([]Endpoint, len(members))
+	for i, m := range members {
+		out[i] = Endpoint{*m.Endpoint, m.from.origin.Cluster, m.from.dead}
+		out[i].Zone = cmp.Or(m.Zone, m.from.of(m.Node).locality.Zone)
 	}
-	for _, e := range exports {
-		d.offers[e.Cluster] = e.Ports
+	return out
+}
+
+// plan works out what the kernel should hold of it.
+func (d *demand) plan() {
+	fs, problems := d.frontends()
+	d.problems = append(d.problems, problems...)
+	for _, f := range fs {
+		out := datapath.Frontend{Addr: f.Addr, Service: d.service.String(), AffinitySeconds: d.affinitySeconds}
+		for _, v := range f.Choice.Verdicts {
+			if v.Weight > 0 {
+				out.Backends = append(out.Backends, datapath.Backend{IP: v.Addr.Addr(), Port: v.Addr.Port(), Weight: v.Weight})
+			}
+		}
+		out.Backends = datapath.SortBackends(out.Backends)
+		d.desired = append(d.desired, out)
 	}
-	d.endpoints, d.doubles = p.admit(p.endpoints[i.Service], d.offers)
-	return d
 }
 
 // frontends makes each address with each port a frontend.
-func (p *planner) frontends(d demand) (out []Frontend, problems []clustermesh.Problem) {
+func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
+	members, doubles := d.admit()
 	for _, port := range d.ports {
 		if port.Proto != l4.TCP && port.Proto != l4.UDP {
 			problems = append(problems, clustermesh.Problem{
-				Object: d.object, Field: "ports[" + port.String() + "]",
+				Object: d.object(), Field: "ports[" + port.String() + "]",
 				Message: port.Proto.String() + " has no socket load balancing: this port is not served",
 				Try:     "use TCP or UDP, or reach the pods by a headless service",
 				Warning: true,
@@ -68,87 +87,78 @@ func (p *planner) frontends(d demand) (out []Frontend, problems []clustermesh.Pr
 		}
 		for _, ip := range d.ips {
 			f := Frontend{Addr: l4.New(ip, port.Port, port.Proto), Port: port}
-			f.Choice = locality.Select(p.where(), p.candidates(d, port, clustermesh.FamilyOf(ip)), d.prefer)
+			f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(ip)), d.prefer)
 			out = append(out, f)
-			problems = append(problems, familyProblem(d.object, f)...)
+			problems = append(problems, d.familyProblem(f)...)
 		}
 	}
 	return out, problems
 }
 
+// ports of a cluster's own Service, and whether it offers its endpoints.
+func (d *demand) offered(c clustermesh.ClusterName) ([]clustermesh.ServicePort, bool) {
+	for _, o := range d.offers {
+		if o.cluster == c {
+			return o.ports, true
+		}
+	}
+	return nil, false
+}
+
 // candidates are the endpoints behind one port, of any family; those of another than the frontend's are barred. A
 // port reaches only clusters whose own Service has that name, protocol and number ("strict port conflict", KEP-1645).
-func (p *planner) candidates(d demand, port clustermesh.ServicePort, family clustermesh.Family) []locality.Candidate {
-	out := make([]locality.Candidate, 0, len(d.endpoints))
+func (d *demand) candidates(members []member, doubles bool, port clustermesh.ServicePort, family clustermesh.Family) []locality.Candidate {
+	out := make([]locality.Candidate, 0, len(members))
 	var cluster clustermesh.ClusterName
-	offered := false
-	for i := range d.endpoints {
-		e := &d.endpoints[i]
-		if e.Cluster != cluster {
-			cluster = e.Cluster
-			offered = slices.ContainsFunc(d.offers[cluster], port.Is)
+	served := false
+	for _, m := range members {
+		if c := m.from.origin.Cluster; c != cluster {
+			cluster = c
+			ports, _ := d.offered(c)
+			served = slices.ContainsFunc(ports, port.Is)
 		}
-		if !offered {
+		if !served {
 			continue
 		}
-		for _, q := range e.Ports {
+		for _, q := range m.Ports {
 			if q.Name != port.Name || q.Proto != port.Proto || q.Port == 0 {
 				continue
 			}
-			c := p.candidate(e, q.Port)
-			if have := clustermesh.FamilyOf(e.Addr); have != family {
+			c := m.candidate(q.Port)
+			if have := clustermesh.FamilyOf(m.Addr); have != family {
 				c.Barred = fmt.Sprintf("is %s, the frontend is %s", have, family)
 			}
 			out = append(out, c)
 		}
 	}
-	if d.doubles {
-		p.barDoubles(out)
+	if doubles {
+		d.barDoubles(out)
 	}
 	return out
 }
 
-func (p *planner) candidate(e *Endpoint, port uint16) locality.Candidate {
-	origin := clustermesh.Origin{Cluster: e.Cluster, Node: e.Node}
+func (m member) candidate(port uint16) locality.Candidate {
+	about := m.from.of(m.Node)
 	c := locality.Candidate{
-		Addr: netip.AddrPortFrom(e.Addr, port), Cluster: e.Cluster, Node: e.Node, Pod: e.Pod,
-		Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
-		Dead: e.Dead, Contact: p.contact(origin),
+		Addr: netip.AddrPortFrom(m.Addr, port), Cluster: m.from.origin.Cluster, Node: m.Node, Pod: m.Pod,
+		Ready: m.Ready, Serving: m.Serving, Terminating: m.Terminating,
+		Dead: m.from.dead, Contact: about.contact, Locality: about.locality,
 	}
-	if n := p.state.Records[origin].Content.Node; n != nil {
-		c.Locality = n.Locality
-	}
-	if e.Zone != "" {
-		c.Locality.Zone = e.Zone
+	if m.Zone != "" {
+		c.Locality.Zone = m.Zone
 	}
 	return c
 }
 
-func (p *planner) contact(o clustermesh.Origin) clustermesh.Contact {
-	if o == p.self.Origin() || o.Node == "" {
-		return clustermesh.Alive
-	}
-	return p.state.Contacts[o]
-}
-
-// where is the node's own standing, from its own record.
-func (p *planner) where() locality.Self {
-	s := locality.Self{Cluster: p.self.Cluster, Node: p.self.Node}
-	if n := p.state.Records[p.self.Origin()].Content.Node; n != nil {
-		s.Locality = n.Locality
-	}
-	return s
-}
-
 // familyProblem reports a frontend none of whose endpoints have its IP family.
-func familyProblem(object string, f Frontend) []clustermesh.Problem {
+func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 	vs := f.Choice.Verdicts
 	family := clustermesh.FamilyOf(f.Addr.IP)
 	if len(vs) == 0 || slices.ContainsFunc(vs, func(v locality.Verdict) bool { return clustermesh.FamilyOf(v.Addr.Addr()) == family }) {
 		return nil
 	}
 	return []clustermesh.Problem{{
-		Object: object, Field: "ips[" + f.Addr.IP.String() + "]",
+		Object: d.object(), Field: "ips[" + f.Addr.IP.String() + "]",
 		Message: fmt.Sprintf("frontend %s is %s, but all %d endpoints are of the other family: connections are refused",
 			f.Addr, family, len(vs)),
 		Try:     fmt.Sprintf("give the pods an %s address, or remove that family from clustersetCIDRs or the Service", family),
@@ -156,15 +166,10 @@ func familyProblem(object string, f Frontend) []clustermesh.Problem {
 	}}
 }
 
-// silent reports exports of which none says its families: those of older daemons.
-func silent(exports []clustermesh.ClusterExport) bool {
-	return !slices.ContainsFunc(exports, func(e clustermesh.ClusterExport) bool { return len(e.Families) > 0 })
-}
-
 // familiesOf returns the families that the endpoints have, IPv4 first, or the default if there are none.
-func familiesOf(es []Endpoint, def []clustermesh.Family) (out []clustermesh.Family) {
+func familiesOf(es []member, def []clustermesh.Family) (out []clustermesh.Family) {
 	for _, f := range []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6} {
-		if slices.ContainsFunc(es, func(e Endpoint) bool { return clustermesh.FamilyOf(e.Addr) == f }) {
+		if slices.ContainsFunc(es, func(e member) bool { return clustermesh.FamilyOf(e.Addr) == f }) {
 			out = append(out, f)
 		}
 	}

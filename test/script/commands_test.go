@@ -212,12 +212,12 @@ func cmdExplain(w *world, args []string) error {
 	var all []plan.Frontend
 	for _, i := range n.result.Imports {
 		if i.Service.String() == args[1] {
-			all = append(all, i.Frontends...)
+			all = append(all, i.Frontends()...)
 		}
 	}
 	for _, g := range n.result.Globals {
 		if g.Service.String() == args[1] {
-			all = append(all, g.Frontends...)
+			all = append(all, g.Frontends()...)
 		}
 	}
 	for _, f := range all {
@@ -238,7 +238,7 @@ func cmdCluster(w *world, args []string) error {
 		if i.Service.String() != args[1] {
 			continue
 		}
-		for _, c := range plan.ForCluster(w.state(n), n.origin.Cluster, i) {
+		for _, c := range i.ForCluster() {
 			fmt.Fprint(&w.out, c.Port, " ", c.Family)
 			for _, v := range c.Choice.Verdicts {
 				if v.Weight > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func (b *bench) view(change ...func(*mcs.Import)) mcs.View {
 		f(&i)
 	}
 	v := b.empty()
-	v.Imports[b.name] = i
+	v.Imports[b.name] = made{i}
 	v.Exports[b.name] = clustermesh.ExportStatus{Service: b.name, Valid: true, Exported: true, Reason: "Valid"}
 	return v
 }
@@ -109,9 +110,15 @@ func addPod(i *mcs.Import, c clustermesh.ClusterName, a netip.Addr) {
 	i.Backends = append(i.Backends, mcs.Backend{Port: i.Ports[0], Addr: netip.AddrPortFrom(a, 8080), Cluster: c, Ready: true, Serving: true})
 }
 
+// made is an import that is there already.
+type made struct{ i mcs.Import }
+
+func (m made) Make() mcs.Import       { return m.i }
+func (m made) Same(o mcs.Source) bool { return reflect.DeepEqual(m.i, o.Make()) }
+
 func (b *bench) empty() mcs.View {
 	return mcs.View{
-		Cluster: "c1", Imports: map[clustermesh.ServiceName]mcs.Import{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
+		Cluster: "c1", Imports: map[clustermesh.ServiceName]mcs.Source{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
 		Namespaces: map[string]bool{b.ns: true}, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken, "c2": mcs.Spoken},
 	}
 }

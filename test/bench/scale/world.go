@@ -77,12 +77,14 @@ func (w *world) fill(ctx context.Context) error {
 	if err := w.namespace(ctx, "strait-system"); err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(32)
 	for first := 0; first < w.services; first += perNamespace {
 		if err := w.namespace(ctx, namespaceOf(first)); err != nil {
 			return err
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(32)
+	for first := 0; first < w.services; first += perNamespace {
 		for i := first; i < min(first+perNamespace, w.services); i++ {
 			g.Go(func() error { return w.service(ctx, i) })
 		}

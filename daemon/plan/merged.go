@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// offer is a cluster whose endpoints may be used, and the ports of its own Service.
+type offer struct {
+	cluster clustermesh.ClusterName
+	ports   []clustermesh.ServicePort
+}
+
+// merged is what all clusters' exports amount to, and the addresses given to it.
+type merged struct {
+	// What it was made of.
+	exports map[clustermesh.ClusterName][]clustermesh.Export
+	given   []clustermesh.Allocation
+
+	imports     []exported // sorted by service
+	ips         map[clustermesh.ServiceName][]netip.Addr
+	allocations []clustermesh.Allocation
+	problems    []clustermesh.Problem
+}
+
+// exported is an import with the clusters behind it.
+type exported struct {
+	*clustermesh.Import
+	offers []offer
+	// silent: no export says its families; such are of older daemons.
+	silent bool
+}
+
+// update merges again if any cluster's exports, or the own cluster's allocations, are not those of the last time.
+func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c Config) {
+	exports := map[clustermesh.ClusterName][]clustermesh.Export{}
+	same := m.exports != nil && sameList(given, m.given)
+	for _, cluster := range s.Clusters() {
+		list := s.Records[clustermesh.Origin{Cluster: cluster}].Content.Exports
+		exports[cluster] = list
+		same = same && sameList(list, m.exports[cluster])
+	}
+	if same && len(exports) == len(m.exports) {
+		return
+	}
+	m.exports, m.given, m.problems = exports, given, nil
+	all := s.Exports()
+	m.bar(all, c.Barred)
+	imports, problems := clustermesh.Imports(all)
+	m.problems = append(m.problems, problems...)
+	m.allocate(imports, c.CIDRs)
+	m.take(imports, all)
+}
+
+// bar drops the exports of namespaces that are barred here, whatever other clusters do.
+func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterExport, barred clustermesh.Barred) {
+	for s, es := range exports {
+		why := barred.Why(s)
+		if why == "" {
+			continue
+		}
+		delete(exports, s)
+		m.problems = append(m.problems, clustermesh.Problem{
+			Object:  "ServiceImport " + s.String(),
+			Message: fmt.Sprintf("%s: not imported, though cluster %s exports it", why, es[0].Cluster),
+			Try:     "use another namespace, or delete the ServiceExport there",
+			Warning: true,
+		})
+	}
+}
+
+// allocate says which addresses the leader should give out, and gathers those that it has. Before it has, an import
+// has none: every node of a cluster must use the same.
+func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
+	m.allocations = nil
+	if len(cidrs) == 0 {
+		m.allocations = m.given
+	}
+	for _, cidr := range cidrs {
+		a, problems := clustermesh.Allocate(cidr, m.given, imports)
+		m.allocations = append(m.allocations, a...)
+		m.problems = append(m.problems, problems...)
+	}
+	m.ips = make(map[clustermesh.ServiceName][]netip.Addr, len(m.given))
+	for _, a := range m.given {
+		if len(cidrs) == 0 || slices.ContainsFunc(cidrs, func(c netip.Prefix) bool { return c.Contains(a.IP) }) {
+			m.ips[a.Service] = append(m.ips[a.Service], a.IP)
+		}
+	}
+}
+
+// take replaces the imports, but by those that say the same as before: these stay what they are.
+func (m *merged) take(imports []clustermesh.Import, exports map[clustermesh.ServiceName][]clustermesh.ClusterExport) {
+	slices.SortFunc(imports, func(a, b clustermesh.Import) int { return a.Service.Compare(b.Service) })
+	out := make([]exported, 0, len(imports))
+	old := m.imports
+	for _, i := range imports {
+		now := exported{Import: &i, silent: true}
+		for _, e := range exports[i.Service] {
+			now.offers = append(now.offers, offer{e.Cluster, e.Ports})
+			now.silent = now.silent && len(e.Families) == 0
+		}
+		for len(old) > 0 && old[0].Service.Compare(i.Service) < 0 {
+			old = old[1:]
+		}
+		if len(old) > 0 && reflect.DeepEqual(old[0], now) {
+			now = old[0]
+		}
+		out = append(out, now)
+	}
+	m.imports = out
+}

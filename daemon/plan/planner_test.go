@@ -1,0 +1,168 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/l4"
+)
+
+// seen is all that a plan says, worked out.
+type seen struct {
+	plan.Result
+	imports []any
+	globals []any
+}
+
+func seenOf(r plan.Result) seen {
+	out := seen{Result: r}
+	for _, i := range r.Imports {
+		out.imports = append(out.imports, *i.Import, i.IPs, i.Frontends(), i.Endpoints(), i.ForCluster())
+	}
+	for _, g := range r.Globals {
+		out.globals = append(out.globals, *g.Global, g.Sharers, g.Frontends(), g.Endpoints())
+	}
+	out.Imports, out.Globals = nil, nil
+	return out
+}
+
+func drawService(rt *rapid.T) clustermesh.ServiceName {
+	return clustermesh.ServiceName{Namespace: "default", Name: rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(rt, "service")}
+}
+
+func drawIP(rt *rapid.T, a, b byte) netip.Addr {
+	if rapid.IntRange(0, 9).Draw(rt, "six") == 0 {
+		return netip.AddrFrom16([16]byte{0xfd, 15: rapid.Byte().Draw(rt, "low") & 3})
+	}
+	return netip.AddrFrom4([4]byte{a, b, 0, rapid.Byte().Draw(rt, "low") & 7})
+}
+
+func drawPort(rt *rapid.T) clustermesh.ServicePort {
+	return clustermesh.ServicePort{Name: rapid.SampledFrom([]string{"http", "dns"}).Draw(rt, "port"), Proto: l4.TCP, Port: rapid.SampledFrom([]uint16{80, 81}).Draw(rt, "number")}
+}
+
+// drawContent is what an origin may come to say; c numbers its cluster.
+func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Content) {
+	for range rapid.IntRange(0, 4).Draw(rt, "endpoints") {
+		out.Endpoints = append(out.Endpoints, clustermesh.Endpoint{
+			Service: drawService(rt), Addr: drawIP(rt, 10, c), Node: o.Node,
+			Zone:  rapid.SampledFrom([]string{"", "z1"}).Draw(rt, "zone"),
+			Ready: rapid.Bool().Draw(rt, "ready"), Serving: rapid.Bool().Draw(rt, "serving"), Terminating: rapid.IntRange(0, 3).Draw(rt, "terminating") == 0,
+			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}, {Name: "dns", Proto: l4.TCP, Port: 8053}},
+		})
+	}
+	if o.Node != "" {
+		out.Node = &clustermesh.Node{Name: o.Node, Locality: clustermesh.Locality{Zone: rapid.SampledFrom([]string{"z1", "z2"}).Draw(rt, "zone of the node")}}
+		for range rapid.IntRange(0, 2).Draw(rt, "claims") {
+			out.Silent = append(out.Silent, clustermesh.Silence{Origin: drawOrigin(rt), Epoch: 9})
+		}
+		return out
+	}
+	if len(out.Endpoints) > 0 { // one that names a node after all
+		out.Endpoints[0].Node = "n2"
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2", "s3"}), 0, 3, rapid.ID).Draw(rt, "exports") {
+		e := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "default", Name: name}, Type: clustermesh.ClusterSetIP,
+			Ports: []clustermesh.ServicePort{drawPort(rt)}, Created: int64(rapid.IntRange(0, 2).Draw(rt, "created")),
+			InternalTrafficPolicy: rapid.SampledFrom([]string{"Cluster", "Cluster", "Local"}).Draw(rt, "policy")}
+		if rapid.Bool().Draw(rt, "says its families") {
+			e.Families = []clustermesh.Family{clustermesh.IPv4}
+		}
+		if rapid.IntRange(0, 4).Draw(rt, "headless") == 0 {
+			e.Type = clustermesh.Headless
+		}
+		out.Exports = append(out.Exports, e)
+		out.Allocations = append(out.Allocations, clustermesh.Allocation{Service: e.Service, IP: drawIP(rt, 241, 0)})
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2", "s3"}), 0, 2, rapid.ID).Draw(rt, "globals") {
+		out.Globals = append(out.Globals, clustermesh.Global{Service: clustermesh.ServiceName{Namespace: "default", Name: name},
+			Ports: []clustermesh.ServicePort{drawPort(rt)}, IPs: []netip.Addr{drawIP(rt, 10, 96)}, Shared: rapid.Bool().Draw(rt, "shared"),
+			Affinity: rapid.SampledFrom([]clustermesh.GlobalAffinity{"", clustermesh.AffinityLocal, clustermesh.AffinityNone}).Draw(rt, "affinity")})
+	}
+	return out
+}
+
+func drawOrigin(rt *rapid.T) clustermesh.Origin {
+	return clustermesh.Origin{
+		Cluster: rapid.SampledFrom([]clustermesh.ClusterName{"a", "b", "c"}).Draw(rt, "cluster"),
+		Node:    rapid.SampledFrom([]clustermesh.NodeName{"", "n1", "n2", "n3"}).Draw(rt, "node"),
+	}
+}
+
+// TestPlannerForgetsNothing: whatever it planned before, a Planner plans what Plan does.
+func TestPlannerForgetsNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		self := plan.Self{Cluster: "a", Node: "n1"}
+		c := plan.Config{Mesh: true}
+		if rapid.Bool().Draw(rt, "own range") {
+			c.CIDRs = []netip.Prefix{cidr}
+		}
+		p := plan.NewPlanner(self, c)
+		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		var last plan.Result
+		var was seen
+		for step := range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
+			o := drawOrigin(rt)
+			switch rapid.IntRange(0, 9).Draw(rt, "what") {
+			case 0:
+				delete(s.Records, o)
+			case 1:
+				s.Contacts[o] = rapid.SampledFrom([]clustermesh.Contact{clustermesh.Held, clustermesh.Silent, clustermesh.Quiet, clustermesh.Alive}).Draw(rt, "contact")
+			case 2: // the same again, in other memory
+				r := s.Records[o]
+				r.Content.Endpoints = append([]clustermesh.Endpoint(nil), r.Content.Endpoints...)
+				r.Content.Exports = append([]clustermesh.Export(nil), r.Content.Exports...)
+				s.Records[o] = r
+			default:
+				s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(step)}, Content: drawContent(rt, o, o.Cluster[0])}
+			}
+			if step > 0 {
+				if again := seenOf(last); !reflect.DeepEqual(again, was) {
+					rt.Fatalf("the plan before is not what it was:\n%+v\n%+v", again, was)
+				}
+			}
+			last = p.Plan(s)
+			was = seenOf(last)
+			if want := seenOf(plan.Plan(s, self, c)); !same(was, want) {
+				rt.Fatalf("step %d: planned\n%+v\nwant\n%+v", step, was, want)
+			}
+		}
+	})
+}
+
+// same compares what is said: none is empty.
+func same(a, b seen) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) }
+
+// TestPlannerKeepsWhatHasNotChanged: an import is the same value as before unless something of it changed.
+func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
+	s := clusterset()
+	edit(s, "a", "", func(c *clustermesh.Content) {
+		e := c.Exports[0]
+		e.Service.Name = "other"
+		c.Exports = append(c.Exports, e)
+	})
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	first := p.Plan(s)
+	s.Records = maps.Clone(s.Records)
+	edit(s, "a", "n1", unready)
+	second := p.Plan(s)
+	if first.Imports[0] != second.Imports[0] || first.Imports[0].Service.Name != "other" {
+		t.Error("an import whose endpoints are as they were was planned again")
+	}
+	if first.Imports[1].Version() == second.Imports[1].Version() {
+		t.Error("an import with a pod that is not ready any more has the version that it had")
+	}
+	s.Records = maps.Clone(s.Records)
+	edit(s, "a", "n1", func(*clustermesh.Content) {})
+	if third := p.Plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
+		t.Error("a new record that says the same is a new version")
+	}
+}
