@@ -60,25 +60,23 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 
 // planGlobals plans the global services, those in which something has changed anew.
 func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Global {
-	out := make([]*Global, 0, len(p.shares.list))
+	last := make(map[clustermesh.ServiceName]*Global, len(p.globals))
+	for _, g := range p.globals {
+		last[g.Service] = g
+	}
+	p.globals = make([]*Global, 0, len(p.shares.list))
 	for _, s := range p.shares.list {
-		old := p.globals[s.Service]
-		switch {
-		case old == nil || old.Global != s.Global || old.stand != p.stand || touched[s.Service] == changed:
-			out = append(out, p.planGlobal(s))
-		case touched[s.Service] == moved:
-			g := *old
-			g.rows = p.index.rows[s.Service]
-			out = append(out, &g)
-		default:
-			out = append(out, old)
+		g := last[s.Service]
+		if t := touched[s.Service]; g == nil || g.Global != s.Global || g.stand != p.stand || t == changed {
+			g = p.planGlobal(s)
+		} else if t == moved {
+			same := *g
+			same.rows = p.index.rows[s.Service]
+			g = &same
 		}
+		p.globals = append(p.globals, g)
 	}
-	p.globals = make(map[clustermesh.ServiceName]*Global, len(out))
-	for _, g := range out {
-		p.globals[g.Service] = g
-	}
-	return out
+	return p.globals
 }
 
 // planGlobal makes frontends of the own Service's addresses. Behind them are the own cluster's endpoints, always, and

@@ -8,27 +8,42 @@ import (
 	"strait.io/strait/clustermesh/locality"
 )
 
-// planImports plans the imports, those in which something has changed anew.
-func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch) []*Import {
-	out := make([]*Import, 0, len(p.merged.imports))
-	for _, e := range p.merged.imports {
-		old, ips := p.imports[e.Service], p.merged.ips[e.Service]
-		switch {
-		case old == nil || old.merged != e.Import || !slices.Equal(old.IPs, ips) || old.stand != p.stand || touched[e.Service] == changed:
-			out = append(out, p.planImport(e, ips))
-		case touched[e.Service] == moved:
-			i := *old
-			i.rows = p.index.rows[e.Service]
-			out = append(out, &i)
-		default:
-			out = append(out, old)
+// planImports plans the imports, those in which something has changed anew; fresh says that this may be any of them, not
+// only those whose endpoints were touched.
+func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh bool) []*Import {
+	if fresh {
+		last := make(map[clustermesh.ServiceName]*Import, len(p.imports))
+		for _, i := range p.imports {
+			last[i.Service] = i
+		}
+		p.imports = make([]*Import, len(p.merged.imports))
+		for n, e := range p.merged.imports {
+			p.imports[n] = p.nextImport(e, last[e.Service], touched[e.Service])
+		}
+		return p.imports
+	}
+	p.imports = slices.Clone(p.imports) // the last Result has it
+	for name, t := range touched {
+		n, is := slices.BinarySearchFunc(p.merged.imports, name, func(e exported, s clustermesh.ServiceName) int { return e.Service.Compare(s) })
+		if is {
+			p.imports[n] = p.nextImport(p.merged.imports[n], p.imports[n], t)
 		}
 	}
-	p.imports = make(map[clustermesh.ServiceName]*Import, len(out))
-	for _, i := range out {
-		p.imports[i.Service] = i
+	return p.imports
+}
+
+// nextImport is an import as it is now; old is as it was last planned, nil if it was not.
+func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
+	ips := p.merged.ips[e.Service]
+	if old == nil || old.merged != e.Import || !slices.Equal(old.IPs, ips) || old.stand != p.stand || t == changed {
+		return p.planImport(e, ips)
 	}
-	return out
+	if t == moved {
+		i := *old
+		i.rows = p.index.rows[e.Service]
+		return &i
+	}
+	return old
 }
 
 // planImport makes the frontends of one import: each address with each port.

@@ -68,9 +68,10 @@ func (x *index) update(s clustermesh.State, self Self) map[clustermesh.ServiceNa
 			added[name] = append(added[name], rows...)
 		}
 	}
+	claimed := claimed(s)
 	for _, o := range s.Origins() {
 		old := x.sources[o]
-		next[o] = sourceOf(s, self, o, old)
+		next[o] = sourceOf(s, self, o, claimed[o] && s.Dead(o), old)
 		if next[o] != old {
 			replace(old, next[o])
 		}
@@ -121,18 +122,27 @@ func (x *index) gone() (out []netip.Addr) {
 
 // sourceOf makes a source of a record; it is the old one if that says the same. Records are immutable, so that
 // endpoints which lie where they lay are those that they were.
-func sourceOf(s clustermesh.State, self Self, o clustermesh.Origin, old *source) *source {
-	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: o.Node != "" && s.Dead(o), facts: factsOf(s, self, o)}
+func sourceOf(s clustermesh.State, self Self, o clustermesh.Origin, dead bool, old *source) *source {
+	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: dead, facts: factsOf(s, self, o)}
 	same := old != nil && sameList(old.endpoints, src.endpoints)
-	if same && old.others == nil {
-		src.others = nil
-	} else {
+	if !same || old.others != nil {
 		src.others = src.strangers(s, self)
 	}
 	if same && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
 		return old
 	}
 	return src
+}
+
+// claimed are the nodes that somebody calls silent: no other can be dead.
+func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
+	out := map[clustermesh.Origin]bool{}
+	for _, r := range s.Records {
+		for _, c := range r.Content.Silent {
+			out[c.Origin] = c.Origin.Node != ""
+		}
+	}
+	return out
 }
 
 func factsOf(s clustermesh.State, self Self, o clustermesh.Origin) facts {

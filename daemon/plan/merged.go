@@ -35,8 +35,9 @@ type exported struct {
 	silent bool
 }
 
-// update merges again if any cluster's exports, or the own cluster's allocations, are not those of the last time.
-func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c Config) {
+// update merges again if any cluster's exports, or the own cluster's allocations, are not those of the last time; it
+// reports whether it did.
+func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c Config) bool {
 	exports := map[clustermesh.ClusterName][]clustermesh.Export{}
 	same := m.exports != nil && sameList(given, m.given)
 	for _, cluster := range s.Clusters() {
@@ -45,7 +46,7 @@ func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c C
 		same = same && sameList(list, m.exports[cluster])
 	}
 	if same && len(exports) == len(m.exports) {
-		return
+		return false
 	}
 	m.exports, m.given, m.problems = exports, given, nil
 	all := s.Exports()
@@ -54,6 +55,7 @@ func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c C
 	m.problems = append(m.problems, problems...)
 	m.allocate(imports, c.CIDRs)
 	m.take(imports, all)
+	return true
 }
 
 // bar drops the exports of namespaces that are barred here, whatever other clusters do.

@@ -93,8 +93,8 @@ type Planner struct {
 	merged merged
 	shares shares
 
-	imports   map[clustermesh.ServiceName]*Import
-	globals   map[clustermesh.ServiceName]*Global
+	imports   []*Import
+	globals   []*Global
 	frontends frontends
 }
 
@@ -112,13 +112,13 @@ func NewPlanner(self Self, c Config) *Planner {
 // Plan computes the plan for a state, of which nothing may change afterwards.
 func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
-	p.settle(s)
+	fresh := p.settle(s)
 	touched := p.index.update(s, p.stand.self)
 	own := s.Records[clustermesh.Origin{Cluster: p.stand.self.Cluster}].Content
-	p.merged.update(s, own.Allocations, p.config)
+	fresh = p.merged.update(s, own.Allocations, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
-	r.Imports = p.planImports(touched)
+	r.Imports = p.planImports(touched, fresh)
 	r.Globals = p.planGlobals(touched)
 	var problems []clustermesh.Problem
 	r.Desired.Frontends, problems = p.frontends.update(r.Imports, r.Globals)
@@ -138,13 +138,15 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	return r
 }
 
-// settle finds out where the node stands, by its own record.
-func (p *Planner) settle(s clustermesh.State) {
+// settle finds out where the node stands, by its own record; it reports whether that is elsewhere than before.
+func (p *Planner) settle(s clustermesh.State) bool {
 	where := locality.Self{Cluster: p.stand.self.Cluster, Node: p.stand.self.Node}
 	if n := s.Records[p.stand.self.Origin()].Content.Node; n != nil {
 		where.Locality = n.Locality
 	}
-	if p.stand.where != where {
-		p.stand = &stand{p.stand.self, where}
+	if p.stand.where == where {
+		return false
 	}
+	p.stand = &stand{p.stand.self, where}
+	return true
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"reflect"
+	"runtime"
 	"testing"
+	"weak"
 
 	"pgregory.net/rapid"
 
@@ -14,39 +15,35 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// seen is all that a plan says, worked out.
-type seen struct {
-	plan.Result
-	imports []any
-	globals []any
-}
-
-func seenOf(r plan.Result) seen {
-	out := seen{Result: r}
+// seenOf is all that a plan says, worked out and written down.
+func seenOf(r plan.Result) string {
+	out := fmt.Sprintf("%+v %+v %+v\n", r.Desired, r.Allocations, r.Problems)
 	for _, i := range r.Imports {
-		out.imports = append(out.imports, *i.Import, i.IPs, i.Frontends(), i.Endpoints(), i.ForCluster())
+		out += fmt.Sprintf("%+v %+v %+v %+v %+v\n", *i.Import, i.IPs, i.Frontends(), i.Endpoints(), i.ForCluster())
 	}
 	for _, g := range r.Globals {
-		out.globals = append(out.globals, *g.Global, g.Sharers, g.Frontends(), g.Endpoints())
+		out += fmt.Sprintf("%+v %+v %+v %+v\n", *g.Global, g.Sharers, g.Frontends(), g.Endpoints())
 	}
-	out.Imports, out.Globals = nil, nil
 	return out
 }
 
 func drawService(rt *rapid.T) clustermesh.ServiceName {
-	return clustermesh.ServiceName{Namespace: "default", Name: rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(rt, "service")}
+	return clustermesh.ServiceName{Namespace: "default", Name: rapid.SampledFrom([]string{"s1", "s2"}).Draw(rt, "service")}
 }
 
 func drawIP(rt *rapid.T, a, b byte) netip.Addr {
 	if rapid.IntRange(0, 9).Draw(rt, "six") == 0 {
 		return netip.AddrFrom16([16]byte{0xfd, 15: rapid.Byte().Draw(rt, "low") & 3})
 	}
-	return netip.AddrFrom4([4]byte{a, b, 0, rapid.Byte().Draw(rt, "low") & 7})
+	return netip.AddrFrom4([4]byte{a, b, 0, rapid.Byte().Draw(rt, "low") & 3})
 }
 
 func drawPort(rt *rapid.T) clustermesh.ServicePort {
 	return clustermesh.ServicePort{Name: rapid.SampledFrom([]string{"http", "dns"}).Draw(rt, "port"), Proto: l4.TCP, Port: rapid.SampledFrom([]uint16{80, 81}).Draw(rt, "number")}
 }
+
+// mortal is the node that others may call silent.
+var mortal = clustermesh.Origin{Cluster: "b", Node: "n1"}
 
 // drawContent is what an origin may come to say; c numbers its cluster.
 func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Content) {
@@ -54,21 +51,21 @@ func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Con
 		out.Endpoints = append(out.Endpoints, clustermesh.Endpoint{
 			Service: drawService(rt), Addr: drawIP(rt, 10, c), Node: o.Node,
 			Zone:  rapid.SampledFrom([]string{"", "z1"}).Draw(rt, "zone"),
-			Ready: rapid.Bool().Draw(rt, "ready"), Serving: rapid.Bool().Draw(rt, "serving"), Terminating: rapid.IntRange(0, 3).Draw(rt, "terminating") == 0,
+			Ready: rapid.IntRange(0, 3).Draw(rt, "ready") > 0, Serving: rapid.Bool().Draw(rt, "serving"), Terminating: rapid.IntRange(0, 3).Draw(rt, "terminating") == 0,
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}, {Name: "dns", Proto: l4.TCP, Port: 8053}},
 		})
 	}
 	if o.Node != "" {
 		out.Node = &clustermesh.Node{Name: o.Node, Locality: clustermesh.Locality{Zone: rapid.SampledFrom([]string{"z1", "z2"}).Draw(rt, "zone of the node")}}
-		for range rapid.IntRange(0, 2).Draw(rt, "claims") {
-			out.Silent = append(out.Silent, clustermesh.Silence{Origin: drawOrigin(rt), Epoch: 9})
+		if o != mortal && rapid.Bool().Draw(rt, "claims") {
+			out.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 9}}
 		}
 		return out
 	}
 	if len(out.Endpoints) > 0 { // one that names a node after all
 		out.Endpoints[0].Node = "n2"
 	}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2", "s3"}), 0, 3, rapid.ID).Draw(rt, "exports") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2"}), 0, 2, rapid.ID).Draw(rt, "exports") {
 		e := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "default", Name: name}, Type: clustermesh.ClusterSetIP,
 			Ports: []clustermesh.ServicePort{drawPort(rt)}, Created: int64(rapid.IntRange(0, 2).Draw(rt, "created")),
 			InternalTrafficPolicy: rapid.SampledFrom([]string{"Cluster", "Cluster", "Local"}).Draw(rt, "policy")}
@@ -79,9 +76,11 @@ func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Con
 			e.Type = clustermesh.Headless
 		}
 		out.Exports = append(out.Exports, e)
-		out.Allocations = append(out.Allocations, clustermesh.Allocation{Service: e.Service, IP: drawIP(rt, 241, 0)})
 	}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2", "s3"}), 0, 2, rapid.ID).Draw(rt, "globals") {
+	for range rapid.IntRange(0, 3).Draw(rt, "allocations") {
+		out.Allocations = append(out.Allocations, clustermesh.Allocation{Service: drawService(rt), IP: drawIP(rt, 241, 0)})
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s1", "s2"}), 0, 2, rapid.ID).Draw(rt, "globals") {
 		out.Globals = append(out.Globals, clustermesh.Global{Service: clustermesh.ServiceName{Namespace: "default", Name: name},
 			Ports: []clustermesh.ServicePort{drawPort(rt)}, IPs: []netip.Addr{drawIP(rt, 10, 96)}, Shared: rapid.Bool().Draw(rt, "shared"),
 			Affinity: rapid.SampledFrom([]clustermesh.GlobalAffinity{"", clustermesh.AffinityLocal, clustermesh.AffinityNone}).Draw(rt, "affinity")})
@@ -92,7 +91,7 @@ func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Con
 func drawOrigin(rt *rapid.T) clustermesh.Origin {
 	return clustermesh.Origin{
 		Cluster: rapid.SampledFrom([]clustermesh.ClusterName{"a", "b", "c"}).Draw(rt, "cluster"),
-		Node:    rapid.SampledFrom([]clustermesh.NodeName{"", "n1", "n2", "n3"}).Draw(rt, "node"),
+		Node:    rapid.SampledFrom([]clustermesh.NodeName{"", "n1", "n2"}).Draw(rt, "node"),
 	}
 }
 
@@ -106,40 +105,49 @@ func TestPlannerForgetsNothing(t *testing.T) {
 		}
 		p := plan.NewPlanner(self, c)
 		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		draw := func(o clustermesh.Origin, version int) clustermesh.Record {
+			return clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: drawContent(rt, o, o.Cluster[0])}
+		}
+		for _, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
+			for _, node := range []clustermesh.NodeName{"", "n1", "n2"} {
+				o := clustermesh.Origin{Cluster: cluster, Node: node}
+				s.Records[o], s.Contacts[o] = draw(o, 0), clustermesh.Alive
+			}
+		}
+		s.Contacts[mortal] = clustermesh.Silent
 		var last plan.Result
-		var was seen
-		for step := range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		var was string
+		for step := range rapid.IntRange(1, 20).Draw(rt, "steps") {
 			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
 			o := drawOrigin(rt)
-			switch rapid.IntRange(0, 9).Draw(rt, "what") {
+			switch rapid.IntRange(0, 7).Draw(rt, "what") {
 			case 0:
 				delete(s.Records, o)
-			case 1:
+			case 1, 2:
 				s.Contacts[o] = rapid.SampledFrom([]clustermesh.Contact{clustermesh.Held, clustermesh.Silent, clustermesh.Quiet, clustermesh.Alive}).Draw(rt, "contact")
-			case 2: // the same again, in other memory
+			case 3: // the same but for the addresses
+				r := s.Records[o]
+				r.Content.Allocations = draw(o, step).Content.Allocations
+				s.Records[o] = r
+			case 4: // the same again, in other memory
 				r := s.Records[o]
 				r.Content.Endpoints = append([]clustermesh.Endpoint(nil), r.Content.Endpoints...)
 				r.Content.Exports = append([]clustermesh.Export(nil), r.Content.Exports...)
 				s.Records[o] = r
 			default:
-				s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(step)}, Content: drawContent(rt, o, o.Cluster[0])}
+				s.Records[o] = draw(o, step)
 			}
-			if step > 0 {
-				if again := seenOf(last); !reflect.DeepEqual(again, was) {
-					rt.Fatalf("the plan before is not what it was:\n%+v\n%+v", again, was)
-				}
+			next := p.Plan(s)
+			if step > 0 && seenOf(last) != was {
+				rt.Fatalf("the plan before is not what it was:\n%s\n%s", seenOf(last), was)
 			}
-			last = p.Plan(s)
-			was = seenOf(last)
-			if want := seenOf(plan.Plan(s, self, c)); !same(was, want) {
-				rt.Fatalf("step %d: planned\n%+v\nwant\n%+v", step, was, want)
+			last, was = next, seenOf(next)
+			if want := seenOf(plan.Plan(s, self, c)); was != want {
+				rt.Fatalf("step %d: planned\n%s\nwant\n%s", step, was, want)
 			}
 		}
 	})
 }
-
-// same compares what is said: none is empty.
-func same(a, b seen) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) }
 
 // TestPlannerKeepsWhatHasNotChanged: an import is the same value as before unless something of it changed.
 func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
@@ -165,4 +173,51 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 	if third := p.Plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
 		t.Error("a new record that says the same is a new version")
 	}
+}
+
+// TestPlannerSeesDeath: of what is known of a machine, only its death changes here.
+func TestPlannerSeesDeath(t *testing.T) {
+	s := clusterset()
+	edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
+	s.Contacts[mortal] = clustermesh.Silent
+	for _, other := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}} {
+		edit(s, other[0], other[1], unready)
+	}
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	if got := backends(p.Plan(s)); got != "10.2.1.10:8080" {
+		t.Fatalf("backends %s, want the one that is silent, since no other is ready", got)
+	}
+	s.Records = maps.Clone(s.Records)
+	for _, witness := range [][2]string{{"b", "n2"}, {"c", "n1"}} {
+		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(witness[0]), Node: clustermesh.NodeName(witness[1])}
+		r := s.Records[o]
+		r.Content.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 1}}
+		s.Records[o] = r
+	}
+	r := p.Plan(s)
+	if got := backends(r); got != "" {
+		t.Errorf("backends %s of a dead machine", got)
+	}
+	for _, e := range r.Imports[0].Endpoints() {
+		if e.Dead != (e.Addr.String() == "10.2.1.10") {
+			t.Errorf("endpoint %s: dead %t", e.Addr, e.Dead)
+		}
+	}
+}
+
+// TestPlannerLetsGo: a record that another has replaced is not kept, though the other says the same.
+func TestPlannerLetsGo(t *testing.T) {
+	s := clusterset()
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	p.Plan(s)
+	old := weak.Make(&s.Records[clustermesh.Origin{Cluster: "b", Node: "n1"}].Content.Endpoints[0])
+	s.Records = maps.Clone(s.Records)
+	edit(s, "b", "n1", func(*clustermesh.Content) {})
+	r := p.Plan(s)
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("the record that was replaced is still in memory")
+	}
+	runtime.KeepAlive(p)
+	runtime.KeepAlive(r)
 }
