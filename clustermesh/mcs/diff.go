@@ -121,14 +121,12 @@ func (d *differ) prune() {
 }
 
 // mayDelete reports that a slice which is not wanted is known to be out of date: its cluster has spoken.
-func (d *differ) mayDelete(s *discoveryv1.EndpointSlice) bool {
-	c := clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])
-	return c == "" || d.view.Clusters[c] == Spoken
+func (d *differ) mayDelete(s Slice) bool {
+	return s.Cluster == "" || d.view.Clusters[s.Cluster] == Spoken
 }
 
-func (d *differ) deleteSlice(s *discoveryv1.EndpointSlice) {
-	m := meta(s)
-	m.Labels = s.Labels // they say whose it is
+func (d *differ) deleteSlice(s Slice) {
+	m := metav1.ObjectMeta{Namespace: d.name.Namespace, Name: s.Name, UID: s.UID}
 	d.deletions = append(d.deletions, Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: m}})
 }
 
@@ -145,15 +143,14 @@ func (d *differ) deleteService(s *corev1.Service) {
 func (d *differ) importSlices() {
 	on := d.view.Config.slicesFor(d.importType())
 	has := map[clustermesh.ClusterName]bool{}
-	stale := map[string]*discoveryv1.EndpointSlice{}
+	stale := map[string]bool{}
 	for _, s := range d.have.Slices {
-		c := clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])
-		if _, derived := s.Labels[discoveryv1.LabelServiceName]; derived {
+		if s.Derived {
 			continue
 		}
-		has[c] = true
+		has[s.Cluster] = true
 		if !on || d.mayDelete(s) {
-			stale[s.Name] = s
+			stale[s.Name] = true
 		}
 	}
 	if on {
@@ -169,10 +166,10 @@ func (d *differ) importSlices() {
 
 // derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil.
 func (d *differ) derivedSlices(service *corev1.Service) {
-	stale := map[string]*discoveryv1.EndpointSlice{}
+	stale := map[string]bool{}
 	for _, s := range d.have.Slices {
-		if _, derived := s.Labels[discoveryv1.LabelServiceName]; derived {
-			stale[s.Name] = s
+		if s.Derived {
+			stale[s.Name] = true
 		}
 	}
 	if service != nil {
@@ -183,10 +180,10 @@ func (d *differ) derivedSlices(service *corev1.Service) {
 
 // slices writes the wanted slices that differ, new ones first: an endpoint that moves from one slice to another
 // is in both for a moment, never in none. It removes them from stale.
-func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]*discoveryv1.EndpointSlice) {
+func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]bool) {
 	var later []Op
 	for _, w := range want {
-		i := slices.IndexFunc(d.have.Slices, func(s *discoveryv1.EndpointSlice) bool { return s.Name == w.Name })
+		i := slices.IndexFunc(d.have.Slices, func(s Slice) bool { return s.Name == w.Name })
 		delete(stale, w.Name)
 		if i < 0 {
 			d.do(Op{Verb: Create, Slice: w})
@@ -198,9 +195,9 @@ func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]*dis
 	d.ops = append(d.ops, later...)
 }
 
-func (d *differ) deleteSlices(stale map[string]*discoveryv1.EndpointSlice) {
+func (d *differ) deleteSlices(stale map[string]bool) {
 	for _, s := range d.have.Slices { // in an order that does not change
-		if stale[s.Name] != nil {
+		if stale[s.Name] {
 			d.deleteSlice(s)
 		}
 	}

@@ -81,7 +81,7 @@ type Have struct {
 	Export *mcsv1beta1.ServiceExport
 	// Services and Slices are those with the labels of Owned; more than one Service is one too many.
 	Services []*corev1.Service
-	Slices   []*discoveryv1.EndpointSlice
+	Slices   []Slice
 	// Trouble is what last kept the derived Service from being made.
 	Trouble Trouble
 }

@@ -2,6 +2,7 @@ package mcs
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -191,15 +192,50 @@ func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
 	return out
 }
 
-// sameSlice reports that have says what want says.
-func sameSlice(have, want *discoveryv1.EndpointSlice) bool {
-	for k, v := range want.Labels {
-		if have.Labels[k] != v {
-			return false
-		}
+// Slice is what matters of an EndpointSlice that is there: whose it is, and what it says as a sum. All slices of a
+// clusterset as they are would be the most of a leader's memory.
+type Slice struct {
+	Name string
+	UID  types.UID
+	// Cluster is the source cluster of a slice of the import; Derived is set of one of the derived Service.
+	Cluster clustermesh.ClusterName
+	Derived bool
+	Owners  []types.UID
+	Sum     Sum
+}
+
+// Sum stands for what a slice says: equal sums, equal slices.
+type Sum [16]byte
+
+// SliceFrom keeps what matters of a slice, and nothing of its memory but short strings.
+func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
+	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster]), Sum: sumOf(s)}
+	_, out.Derived = s.Labels[discoveryv1.LabelServiceName]
+	for _, o := range s.OwnerReferences {
+		out.Owners = append(out.Owners, o.UID)
 	}
-	return have.AddressType == want.AddressType && ownsAll(have.OwnerReferences, want.OwnerReferences) &&
-		equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(have.Ports, want.Ports)
+	return out
+}
+
+// sumOf counts what strait writes. Its encoding does not tell a list that is empty from one that is not there.
+func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
+	h := sha256.New()
+	for _, key := range []string{
+		mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
+	} {
+		fmt.Fprintf(h, "%q ", s.Labels[key])
+	}
+	said := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}
+	b, _ := said.Marshal() // into memory of its own: it cannot fail
+	h.Write(b)
+	copy(out[:], h.Sum(nil))
+	return out
+}
+
+// sameSlice reports that have says what want says.
+func sameSlice(have Slice, want *discoveryv1.EndpointSlice) bool {
+	return have.Sum == sumOf(want) &&
+		!slices.ContainsFunc(want.OwnerReferences, func(w metav1.OwnerReference) bool { return !slices.Contains(have.Owners, w.UID) })
 }
 
 func ownsAll(have, want []metav1.OwnerReference) bool {

@@ -63,7 +63,7 @@ func (w *world) have(s clustermesh.ServiceName) Have {
 	}
 	for _, k := range slices.Sorted(maps.Keys(w.slices)) {
 		if of, ok := SliceOf(w.slices[k]); ok && of == s {
-			h.Slices = append(h.Slices, w.slices[k])
+			h.Slices = append(h.Slices, SliceFrom(w.slices[k]))
 		}
 	}
 	return h

@@ -137,12 +137,17 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 		live = have.Import
 	}
 	for _, svc := range have.Services {
-		if o.Service != nil && svc.Name == o.Service.Name {
-			live = svc
+		if o.Service != nil && svc.Name == o.Service.Name && adoptable(svc.ManagedFields) {
+			// Whose its fields are is not kept: this is rare, and Services are many.
+			whole, err := t.core.CoreV1().Services(svc.Namespace).Get(ctx, svc.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			live = whole
 		}
 	}
 	if live == nil {
-		return nil // deleted meanwhile: the apply will say so
+		return nil // nothing to adopt; or deleted meanwhile: the apply will say so
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(mcs.FieldManager), mcs.FieldManager)
 	if err != nil || patch == nil {
@@ -182,6 +187,7 @@ func (t *term) take(o mcs.Op, answer *unstructured.Unstructured) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
 		return fmt.Errorf("decode %s: %w", o.Target(), err)
 	}
+	trim(obj)
 	t.store.put(obj)
 	return nil
 }

@@ -3,6 +3,7 @@ package writer
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,25 +18,36 @@ import (
 )
 
 // store is what the API server has, by service: as watched, and as it answered to our own writes, which the
-// watch shows only later. Without the latter every write would be repeated until the watch has caught up.
+// watch shows only later. Without the latter every write would be repeated until the watch has caught up. Of objects it
+// keeps what trim leaves.
 type store struct {
 	mu      sync.Mutex
 	service map[clustermesh.ServiceName]*entry
+	// of says whose Services and slices are: labels can change, and we do not keep all.
+	of map[types.UID]clustermesh.ServiceName
 	// deleted are objects that we deleted, until the watch says so: before, it may still tell of their last change.
 	deleted map[types.UID]bool
 }
 
-// entry is one service's objects. Slices and Services are by name.
+// entry is one service's objects. Services and slices are few, sorted by name.
 type entry struct {
 	imp      *mcsv1beta1.ServiceImport
 	exp      *mcsv1beta1.ServiceExport
-	services map[string]*corev1.Service
-	slices   map[string]*discoveryv1.EndpointSlice
+	services []*corev1.Service
+	slices   []slice
 	trouble  mcs.Trouble
 }
 
+// slice is an EndpointSlice with its resource version.
+type slice struct {
+	mcs.Slice
+	version string
+}
+
 func newStore() *store {
-	return &store{service: map[clustermesh.ServiceName]*entry{}, deleted: map[types.UID]bool{}}
+	return &store{
+		service: map[clustermesh.ServiceName]*entry{}, of: map[types.UID]clustermesh.ServiceName{}, deleted: map[types.UID]bool{},
+	}
 }
 
 // serviceOf returns the service that an object belongs to.
@@ -60,74 +72,137 @@ func (s *store) deleting(obj metav1.Object, is bool) {
 	}
 }
 
-// put takes an object in, unless a later version of it is known or it was deleted. It returns its service.
-func (s *store) put(obj metav1.Object) (clustermesh.ServiceName, bool) {
+// put takes an object in, unless a later version of it is known or it was deleted. It returns the services that this
+// is news for: of an object whose labels were changed two.
+func (s *store) put(obj metav1.Object) []clustermesh.ServiceName {
 	name, ours := serviceOf(obj)
-	if !ours {
-		return name, false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var news []clustermesh.ServiceName
+	if was, known := s.of[obj.GetUID()]; known && (!ours || was != name) {
+		s.forget(was, obj)
+		news = append(news, was)
+	}
+	if !ours {
+		return news
+	}
+	news = append(news, name)
 	if s.deleted[obj.GetUID()] && obj.GetDeletionTimestamp() == nil {
-		return name, true
+		return news
 	}
 	e := s.service[name]
 	if e == nil {
-		e = &entry{services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{}}
+		e = &entry{}
 		s.service[name] = e
 	}
 	switch obj := obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp == nil || newer(obj, e.imp) {
+		if e.imp == nil || newer(obj.ResourceVersion, e.imp.ResourceVersion) {
 			e.imp = obj
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp == nil || newer(obj, e.exp) {
+		if e.exp == nil || newer(obj.ResourceVersion, e.exp.ResourceVersion) {
 			e.exp = obj
 		}
 	case *corev1.Service:
-		if have := e.services[obj.Name]; have == nil || newer(obj, have) {
-			e.services[obj.Name] = obj
-		}
+		s.of[obj.UID] = name
+		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x *corev1.Service, n string) int { return strings.Compare(x.Name, n) })
+		e.services = keep(e.services, at, there, obj, func(was *corev1.Service) bool { return newer(obj.ResourceVersion, was.ResourceVersion) })
 	case *discoveryv1.EndpointSlice:
-		if have := e.slices[obj.Name]; have == nil || newer(obj, have) {
-			e.slices[obj.Name] = obj
-		}
+		s.of[obj.UID] = name
+		at, there := slices.BinarySearchFunc(e.slices, obj.Name, func(x slice, n string) int { return strings.Compare(x.Name, n) })
+		e.slices = keep(e.slices, at, there, slice{mcs.SliceFrom(obj), obj.ResourceVersion}, func(was slice) bool { return newer(obj.ResourceVersion, was.version) })
 	}
-	return name, true
+	return news
 }
 
-// drop forgets an object that is gone, unless another of its name has come since.
-func (s *store) drop(obj metav1.Object) (clustermesh.ServiceName, bool) {
-	name, ours := serviceOf(obj)
+// keep puts an item into a list at its place, or in the place of an older one.
+func keep[T any](list []T, at int, there bool, item T, newer func(T) bool) []T {
+	switch {
+	case !there:
+		return slices.Insert(list, at, item)
+	case newer(list[at]):
+		list[at] = item
+	}
+	return list
+}
+
+// drop forgets an object that is gone, unless another of its name has come since. It returns the service that this is
+// news for.
+func (s *store) drop(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.service[name]
-	if !ours || e == nil {
-		return name, false
+	name, known := s.of[obj.GetUID()]
+	if !known {
+		var ours bool
+		if name, ours = serviceOf(obj); !ours {
+			return nil
+		}
 	}
-	switch obj := obj.(type) {
+	if s.service[name] == nil {
+		return nil
+	}
+	s.forget(name, obj)
+	return []clustermesh.ServiceName{name}
+}
+
+// forget takes an object from a service. The lock is held.
+func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
+	e, uid := s.service[name], obj.GetUID()
+	delete(s.of, uid)
+	if e == nil {
+		return
+	}
+	switch obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp != nil && e.imp.UID == obj.UID {
+		if e.imp != nil && e.imp.UID == uid {
 			e.imp = nil
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp != nil && e.exp.UID == obj.UID {
+		if e.exp != nil && e.exp.UID == uid {
 			e.exp = nil
 		}
 	case *corev1.Service:
-		if have := e.services[obj.Name]; have != nil && have.UID == obj.UID {
-			delete(e.services, obj.Name)
-		}
+		e.services = slices.DeleteFunc(e.services, func(x *corev1.Service) bool { return x.UID == uid })
 	case *discoveryv1.EndpointSlice:
-		if have := e.slices[obj.Name]; have != nil && have.UID == obj.UID {
-			delete(e.slices, obj.Name)
-		}
+		e.slices = slices.DeleteFunc(e.slices, func(x slice) bool { return x.UID == uid })
 	}
 	if e.imp == nil && e.exp == nil && len(e.services)+len(e.slices) == 0 {
 		delete(s.service, name)
 	}
-	return name, true
+}
+
+// missing returns the objects of a kind, given by an example, that are not among those listed at a version: they are gone. Those
+// that we made later are not.
+func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version string) (gone []metav1.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	add := func(obj metav1.Object) {
+		if !listed[obj.GetUID()] && !newer(obj.GetResourceVersion(), version) {
+			gone = append(gone, obj)
+		}
+	}
+	for name, e := range s.service {
+		switch kind.(type) {
+		case *mcsv1beta1.ServiceImport:
+			if e.imp != nil {
+				add(e.imp)
+			}
+		case *mcsv1beta1.ServiceExport:
+			if e.exp != nil {
+				add(e.exp)
+			}
+		case *corev1.Service:
+			for _, x := range e.services {
+				add(x)
+			}
+		case *discoveryv1.EndpointSlice:
+			for _, x := range e.slices {
+				add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: x.Name, UID: x.UID, ResourceVersion: x.version}})
+			}
+		}
+	}
+	return gone
 }
 
 // have is what mcs.Diff compares with.
@@ -138,12 +213,9 @@ func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 	if e == nil {
 		return mcs.Have{}
 	}
-	h := mcs.Have{Import: e.imp, Export: e.exp, Trouble: e.trouble}
-	for _, k := range slices.Sorted(maps.Keys(e.services)) {
-		h.Services = append(h.Services, e.services[k])
-	}
-	for _, k := range slices.Sorted(maps.Keys(e.slices)) {
-		h.Slices = append(h.Slices, e.slices[k])
+	h := mcs.Have{Import: e.imp, Export: e.exp, Services: slices.Clone(e.services), Trouble: e.trouble}
+	for _, x := range e.slices {
+		h.Slices = append(h.Slices, x.Slice)
 	}
 	return h
 }
@@ -163,8 +235,8 @@ func (s *store) names() []clustermesh.ServiceName {
 	return slices.Collect(maps.Keys(s.service))
 }
 
-// newer compares versions of objects of one kind. Versions that cannot be compared come from the watch in order.
-func newer(a, b metav1.Object) bool {
-	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+// newer compares resource versions of one kind. Versions that cannot be compared come from the watch in order.
+func newer(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || c > 0
 }

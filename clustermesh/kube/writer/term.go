@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -33,28 +32,21 @@ var errStopped = errors.New("not leading")
 // term is the work of one term of leadership.
 type term struct {
 	*Writer
-	store     *store
-	queue     workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
-	informers map[string]cache.SharedIndexInformer // by kind
-	recorder  events.EventRecorder
-	events    events.EventBroadcaster
+	store    *store
+	queue    workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
+	watches  []*watch
+	recorder events.EventRecorder
+	events   events.EventBroadcaster
 }
 
-func newTerm(w *Writer) (*term, error) {
-	t := &term{Writer: w, store: newStore(), informers: w.informers()}
+func newTerm(w *Writer) *term {
+	t := &term{Writer: w, store: newStore()}
 	t.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[clustermesh.ServiceName](retryMin, retryMax))
 	t.events = events.NewBroadcaster(sink{&events.EventSinkImpl{Interface: w.core.EventsV1()}})
 	t.recorder = t.events.NewRecorder(scheme, mcs.FieldManager)
-	for kind, informer := range t.informers {
-		if _, err := informer.AddEventHandler(t.handler()); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind, err)
-		}
-		if err := informer.SetWatchErrorHandlerWithContext(t.watchFailed(kind)); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind, err)
-		}
-	}
-	return t, nil
+	t.watches = t.watchAll()
+	return t
 }
 
 // run watches, and writes once everything was read: what is not read yet is not absent.
@@ -71,8 +63,8 @@ func (t *term) run(ctx context.Context) error {
 	if err := t.events.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("record events: %w", err)
 	}
-	for _, informer := range t.informers {
-		wg.Go(func() { informer.RunWithContext(ctx) })
+	for _, w := range t.watches {
+		wg.Go(func() { w.run(ctx) })
 	}
 	if !t.synced(ctx) {
 		return nil
@@ -97,9 +89,9 @@ func (t *term) synced(ctx context.Context) bool {
 	defer ticker.Stop()
 	for {
 		all := true
-		for kind, informer := range t.informers {
-			if informer.HasSynced() {
-				t.report(kind, nil)
+		for _, w := range t.watches {
+			if w.synced.Load() {
+				t.report(w.kind, nil)
 			} else {
 				all = false
 			}

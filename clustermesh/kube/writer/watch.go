@@ -3,80 +3,139 @@ package writer
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	mcsinformers "sigs.k8s.io/mcs-api/pkg/client/informers/externalversions/apis/v1beta1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 )
 
-// informers watch what strait writes, and no more: a cluster's own Services and slices are not its business here.
-func (w *Writer) informers() map[string]cache.SharedIndexInformer {
-	labelled := func(selector string) func(*metav1.ListOptions) {
-		return func(o *metav1.ListOptions) { o.LabelSelector = selector }
+// watch keeps the store up to date with one kind. It is what client-go's reflector writes to: a shared informer would
+// keep every object, and whole.
+type watch struct {
+	term   *term
+	kind   string
+	empty  runtime.Object
+	source *cache.ListWatch
+	synced atomic.Bool
+}
+
+// resource is what typed clients have in common.
+type resource[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+}
+
+// newWatch makes a watch of the objects that have a label.
+func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r resource[L], selector string) *watch {
+	w := &watch{term: t, kind: kind, empty: empty}
+	w.source = &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			list, err := r.List(ctx, o)
+			if err != nil {
+				w.failed(ctx, err)
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			o.LabelSelector = selector
+			return r.Watch(ctx, o)
+		},
 	}
-	none := cache.Indexers{}
-	return map[string]cache.SharedIndexInformer{
-		"serviceimports": mcsinformers.NewServiceImportInformer(w.mcs, metav1.NamespaceAll, 0, none),
-		"serviceexports": mcsinformers.NewServiceExportInformer(w.mcs, metav1.NamespaceAll, 0, none),
-		"services": coreinformers.NewFilteredServiceInformer(w.core, metav1.NamespaceAll, 0, none,
-			labelled(object.LabelManagedBy+"="+object.ManagedBy)),
-		"endpointslices": discoveryinformers.NewFilteredEndpointSliceInformer(w.core, metav1.NamespaceAll, 0, none,
-			labelled(discoveryv1.LabelManagedBy+"="+object.SliceManager)),
+	return w
+}
+
+// watches are of what strait writes, and no more: a cluster's own Services and slices are not its business here.
+func (t *term) watchAll() []*watch {
+	api := t.mcs.MulticlusterV1beta1()
+	return []*watch{
+		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, api.ServiceImports(""), ""),
+		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, api.ServiceExports(""), ""),
+		newWatch(t, "services", &corev1.Service{}, t.core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
+		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.core.DiscoveryV1().EndpointSlices(""),
+			discoveryv1.LabelManagedBy+"="+object.SliceManager),
 	}
 }
 
-// handler keeps the store and queues the services whose objects changed.
-func (t *term) handler() cache.ResourceEventHandler {
-	queue := func(s clustermesh.ServiceName, ours bool) {
-		if ours {
-			t.queue.Add(s)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { queue(t.store.put(obj.(metav1.Object))) },
-		UpdateFunc: func(was, obj any) {
-			before, ours := serviceOf(was.(metav1.Object))
-			now, _ := serviceOf(obj.(metav1.Object))
-			if ours && before != now { // somebody changed its labels
-				queue(t.store.drop(was.(metav1.Object)))
-			}
-			queue(t.store.put(obj.(metav1.Object)))
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			t.store.deleting(obj.(metav1.Object), false)
-			queue(t.store.drop(obj.(metav1.Object)))
-		},
+func (w *watch) run(ctx context.Context) {
+	cache.NewReflectorWithOptions(w.source, w.empty, w, cache.ReflectorOptions{Name: w.kind}).RunWithContext(ctx)
+}
+
+func (w *watch) queue(names []clustermesh.ServiceName) {
+	for _, name := range names {
+		w.term.queue.Add(name)
 	}
 }
 
-// watchFailed says why a kind cannot be read. Before all kinds were read nothing is written.
-func (t *term) watchFailed(kind string) cache.WatchErrorHandlerWithContext {
-	return func(ctx context.Context, _ *cache.Reflector, err error) {
-		if t.informers[kind].HasSynced() || ctx.Err() != nil {
-			t.log.Debug("watch", "kind", kind, "error", err)
-			return // it goes on from where it was
-		}
-		p := clustermesh.Problem{
-			Object:  "API server",
-			Message: fmt.Sprintf("list %s: %v: no ServiceImports are written", kind, err),
-			Try:     "see whether the API server can be reached",
-		}
-		switch {
-		case apierrors.IsNotFound(err):
-			p.Try = "install the CRDs of the Multi-Cluster Services API (v1beta1)"
-		case apierrors.IsForbidden(err):
-			p.Try = "let strait's account list and watch " + kind + ": see the ClusterRole in install"
-		}
-		t.report(kind, []clustermesh.Problem{p})
+// Add implements cache.ReflectorStore.
+func (w *watch) Add(o any) error { return w.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (w *watch) Update(o any) error {
+	trim(o)
+	w.queue(w.term.store.put(o.(metav1.Object)))
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (w *watch) Delete(o any) error {
+	obj := o.(metav1.Object)
+	w.term.store.deleting(obj, false)
+	w.queue(w.term.store.drop(obj))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: after it, the objects are all that there are.
+func (w *watch) Replace(all []any, version string) error {
+	listed := make(map[types.UID]bool, len(all))
+	for _, o := range all {
+		listed[o.(metav1.Object).GetUID()] = true
+		_ = w.Update(o) // never fails
 	}
+	for _, gone := range w.term.store.missing(w.empty.(metav1.Object), listed, version) {
+		_ = w.Delete(gone)
+	}
+	w.synced.Store(true)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (*watch) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: a long list is trimmed as it comes.
+func (*watch) Transformer() cache.TransformFunc {
+	return func(o any) (any, error) {
+		trim(o)
+		return o, nil
+	}
+}
+
+// failed says why a kind cannot be read. Before all kinds were read nothing is written.
+func (w *watch) failed(ctx context.Context, err error) {
+	if w.synced.Load() || ctx.Err() != nil {
+		w.term.log.Debug("watch", "kind", w.kind, "error", err)
+		return // it goes on from where it was
+	}
+	p := clustermesh.Problem{
+		Object:  "API server",
+		Message: fmt.Sprintf("list %s: %v: no ServiceImports are written", w.kind, err),
+		Try:     "see whether the API server can be reached",
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		p.Try = "install the CRDs of the Multi-Cluster Services API (v1beta1)"
+	case apierrors.IsForbidden(err):
+		p.Try = "let strait's account list and watch " + w.kind + ": see the ClusterRole in install"
+	}
+	w.term.report(w.kind, []clustermesh.Problem{p})
 }
