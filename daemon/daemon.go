@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -308,6 +309,9 @@ func (d *Daemon) store(m *moment) {
 	}
 	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
 		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
+	}
+	if old != nil && len(old.waiting) > 0 && len(m.waiting) == 0 {
+		debug.FreeOSMemory() // reading everything took more than keeping it does
 	}
 }
 

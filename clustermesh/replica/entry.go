@@ -72,6 +72,7 @@ func decodeEntry(raw []byte) (Entry, error) {
 	if err := decMode.Unmarshal(raw, &rec); err != nil {
 		return Entry{}, fmt.Errorf("decode record: %w", err)
 	}
+	share(&rec.Content)
 	return entry(rec, raw), validate(rec)
 }
 

@@ -3,6 +3,7 @@ package replica
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 
 	"strait.io/strait/clustermesh"
 )
@@ -18,6 +19,9 @@ type writer struct {
 	last    clustermesh.Content
 	// cluster is the stamp of the cluster's record if this replica wrote the one in force.
 	cluster clustermesh.Stamp
+	// said is what was last found to be what the cluster's record of version saidIn says.
+	said   clustermesh.Content
+	saidIn Version
 
 	// rival is true while somebody else's record stands above ours; takeovers counts our answers.
 	rival     bool
@@ -37,6 +41,9 @@ func (w *writer) above(epoch uint64) {
 // the first of a life always is one: a claim about the earlier life must not hold for this.
 // The content must not be changed afterwards.
 func (r *Replica) Publish(content clustermesh.Content) Output {
+	if r.writer.content != nil && reflect.DeepEqual(content, r.writer.last) {
+		return Output{} // mostly, and much cheaper to find out than by encoding it
+	}
 	encoded, err := encMode.Marshal(content)
 	if err == nil && r.writer.content != nil && bytes.Equal(encoded, r.writer.content) {
 		return Output{}
@@ -68,7 +75,7 @@ func (r *Replica) write() Output {
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
-	if ok && sameContent(held.Record.Content, content) {
+	if ok && r.says(held, content) {
 		return Output{}
 	}
 	next := clustermesh.Stamp{Epoch: max(electionEpoch, 1), Version: 1}
@@ -83,9 +90,21 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 	if err != nil {
 		return problem(unpublishable(o, err))
 	}
-	r.writer.cluster = next
+	r.writer.cluster, r.writer.said, r.writer.saidIn = next, content, e.version
 	r.put(e)
 	return r.spread(e)
+}
+
+// says reports whether the cluster's record says this. A leader asks in each turn, mostly for what it asked before.
+func (r *Replica) says(held Entry, content clustermesh.Content) bool {
+	if held.version == r.writer.saidIn && reflect.DeepEqual(content, r.writer.said) {
+		return true
+	}
+	if !sameContent(held.Record.Content, content) {
+		return false
+	}
+	r.writer.said, r.writer.saidIn = content, held.version
+	return true
 }
 
 // usurped is called when a version of our own record, not written by us in this life, is above ours.
