@@ -146,9 +146,15 @@ func (s *Source) await(ctx context.Context) {
 			if first.IsZero() {
 				first = now
 			}
-			timer.Reset(max(s.took, min(quiet, patience-now.Sub(first)))) // never more than half of the time
+			timer.Reset(pause(now.Sub(first), s.took))
 		}
 	}
+}
+
+// pause is how long to wait for another change, so long after the first one: until it is quiet, and so that reading, which
+// took so long the last time, is done no more than half of the time. Changes that never end do not put it off for ever.
+func pause(since, took time.Duration) time.Duration {
+	return max(0, min(max(quiet, took), max(patience, took)-since))
 }
 
 // read makes what is known of what the watches hold, and publishes it if that is news.

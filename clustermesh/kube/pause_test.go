@@ -1,0 +1,25 @@
+package kube
+
+import (
+	"testing"
+	"time"
+)
+
+// Objects are read while changes pour in: what a leader writes for 10,000 imports goes on for minutes.
+func TestPauseEnds(t *testing.T) {
+	for _, took := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
+		waited := time.Duration(0)
+		for pause(waited, took) > 0 {
+			waited += 5 * time.Millisecond // the next change
+			if waited > 10*time.Second {
+				t.Fatalf("never, where reading takes %s", took)
+			}
+		}
+		if waited < took || waited > max(patience, took)+5*time.Millisecond {
+			t.Errorf("waited %s where reading takes %s", waited, took)
+		}
+		if p := pause(0, took); p != max(quiet, took) {
+			t.Errorf("a single change waits %s where reading takes %s", p, took)
+		}
+	}
+}
