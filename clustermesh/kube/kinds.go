@@ -54,6 +54,8 @@ type kind struct {
 	labels, fields string
 	// trim drops what nobody reads, in place. Trimming twice is trimming once.
 	trim func(any)
+	// useless, unless nil, reports objects of which nothing is left that anybody reads: they are not kept.
+	useless func(any) bool
 }
 
 // kinds is everything that a Source reads.
@@ -80,6 +82,7 @@ func kinds(cfg Config) []kind {
 		{name: endpointSlices, need: required, object: &discoveryv1.EndpointSlice{}, trim: trimSlice(string(cfg.Node)),
 			versions: []schema.GroupVersionResource{{Group: discoveryv1.GroupName, Version: "v1", Resource: "endpointslices"}},
 			labels:   discoveryv1.LabelManagedBy + "!=" + object.SliceManager,
+			useless:  elsewhere,
 			lister:   typed(listerOf(c.core.DiscoveryV1().EndpointSlices("")))},
 		{name: serviceExports, need: required, crd: true, object: &mcsv1beta1.ServiceExport{}, trim: trimExport,
 			versions: export(mcsv1beta1.GroupName, "v1beta1"), lister: typed(listerOf(c.mcs.MulticlusterV1beta1().ServiceExports("")))},

@@ -70,8 +70,8 @@ func TestMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
 	t.Logf("%.1f MB for %d services with %d endpoints each", mb, scaleServices, scaleEndpoints)
-	if mb > 50 {
-		t.Error("more than 50 MB")
+	if mb > 25 {
+		t.Error("more than 25 MB")
 	}
 	if len(k.local.Exports)+len(k.objects.Exports) != scaleServices || len(k.objects.Endpoints) != scaleServices*scaleEndpoints/scaleNodes {
 		t.Errorf("%d exports, %d endpoints", len(k.objects.Exports), len(k.objects.Endpoints))

@@ -119,6 +119,13 @@ func trimSlice(node string) func(any) {
 	}
 }
 
+// elsewhere reports a trimmed slice whose endpoints are all other nodes', and with which nothing is wrong.
+func elsewhere(o any) bool {
+	s := o.(*discoveryv1.EndpointSlice)
+	return len(s.Endpoints) == 0 && s.Labels[discoveryv1.LabelServiceName] != "" &&
+		(s.AddressType == discoveryv1.AddressTypeIPv4 || s.AddressType == discoveryv1.AddressTypeIPv6)
+}
+
 func trimEndpoint(e *discoveryv1.Endpoint) {
 	e.DeprecatedTopology, e.Hints = nil, nil
 	for _, s := range []*string{e.NodeName, e.Zone} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,6 +152,12 @@ func (w *watch) Add(o any) error { return w.Update(o) }
 func (w *watch) Update(o any) error {
 	w.kind.trim(o)
 	old, exists, err := w.Get(o)
+	if w.kind.useless != nil && w.kind.useless(o) {
+		if err == nil && exists {
+			return w.Delete(o)
+		}
+		return err
+	}
 	if err == nil && exists && apiequality.Semantic.DeepEqual(old, o) {
 		return nil
 	}
@@ -161,8 +168,11 @@ func (w *watch) Update(o any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
+// Delete implements cache.ReflectorStore. The kind may not have kept the object: then it says nothing.
 func (w *watch) Delete(o any) error {
+	if _, exists, err := w.Get(o); err == nil && !exists {
+		return nil
+	}
 	if err := w.Store.Delete(o); err != nil {
 		return err
 	}
@@ -174,6 +184,9 @@ func (w *watch) Delete(o any) error {
 func (w *watch) Replace(all []any, version string) error {
 	for _, o := range all {
 		w.kind.trim(o)
+	}
+	if w.kind.useless != nil {
+		all = slices.DeleteFunc(all, w.kind.useless)
 	}
 	if err := w.Store.Replace(all, version); err != nil {
 		return err

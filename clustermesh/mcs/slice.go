@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -209,10 +210,11 @@ type Sum [16]byte
 
 // SliceFrom keeps what matters of a slice, and nothing of its memory but short strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
-	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster]), Sum: sumOf(s)}
+	out := Slice{Name: s.Name, UID: s.UID, Sum: sumOf(s)}
+	out.Cluster = unique.Make(clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])).Value()
 	_, out.Derived = s.Labels[discoveryv1.LabelServiceName]
 	for _, o := range s.OwnerReferences {
-		out.Owners = append(out.Owners, o.UID)
+		out.Owners = append(out.Owners, unique.Make(o.UID).Value())
 	}
 	return out
 }

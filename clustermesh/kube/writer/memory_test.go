@@ -42,7 +42,7 @@ func fill(s *store, imports int) {
 	for i := range imports {
 		name := fmt.Sprint("service-", i)
 		put(&mcsv1beta1.ServiceImport{ObjectMeta: meta(name, map[string]string{object.LabelManagedBy: object.ManagedBy}),
-			Spec: mcsv1beta1.ServiceImportSpec{Type: "ClusterSetIP", IPs: []string{"10.96.0.1"}, Ports: []mcsv1beta1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}}},
+			Spec:   mcsv1beta1.ServiceImportSpec{Type: "ClusterSetIP", IPs: []string{"10.96.0.1"}, Ports: []mcsv1beta1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}}},
 			Status: mcsv1beta1.ServiceImportStatus{Clusters: []mcsv1beta1.ClusterStatus{{Cluster: "c1"}}, Conditions: []metav1.Condition{condition("Imported from c1")}}})
 		put(&mcsv1beta1.ServiceExport{ObjectMeta: meta(name, nil),
 			Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{condition("a"), condition("b"), condition("c")}}})

@@ -1,7 +1,9 @@
 package writer
 
 import (
+	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,11 +33,43 @@ type store struct {
 
 // entry is one service's objects. Services and slices are few, sorted by name.
 type entry struct {
-	imp      *mcsv1beta1.ServiceImport
-	exp      *mcsv1beta1.ServiceExport
-	services []*corev1.Service
+	imp, exp packed // with an empty UID where there is none
+	services []packed
 	slices   []slice
 	trouble  mcs.Trouble
+}
+
+// packed is an object in bytes, which are a half of what it is in memory. It is read when its service is looked at.
+type packed struct {
+	name    string
+	uid     types.UID
+	version string
+	bytes   []byte
+}
+
+// pack writes an object. What came in bytes can be written so.
+func pack(obj metav1.Object) packed {
+	p := packed{name: obj.GetName(), uid: obj.GetUID(), version: obj.GetResourceVersion()}
+	if binary, ok := obj.(interface{ Marshal() ([]byte, error) }); ok { // built-in kinds
+		p.bytes, _ = binary.Marshal()
+	} else {
+		p.bytes, _ = json.Marshal(obj)
+	}
+	return p
+}
+
+// unpack reads an object that pack wrote; nil if there is none.
+func unpack[T any](p packed) *T {
+	if p.uid == "" {
+		return nil
+	}
+	out := new(T)
+	if binary, ok := any(out).(interface{ Unmarshal([]byte) error }); ok {
+		_ = binary.Unmarshal(p.bytes)
+	} else {
+		_ = json.Unmarshal(p.bytes, out)
+	}
+	return out
 }
 
 // slice is an EndpointSlice with its resource version.
@@ -97,17 +131,17 @@ func (s *store) put(obj metav1.Object) []clustermesh.ServiceName {
 	}
 	switch obj := obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp == nil || newer(obj.ResourceVersion, e.imp.ResourceVersion) {
-			e.imp = obj
+		if e.imp.uid == "" || newer(obj.ResourceVersion, e.imp.version) {
+			e.imp = pack(obj)
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp == nil || newer(obj.ResourceVersion, e.exp.ResourceVersion) {
-			e.exp = obj
+		if e.exp.uid == "" || newer(obj.ResourceVersion, e.exp.version) {
+			e.exp = pack(obj)
 		}
 	case *corev1.Service:
 		s.of[obj.UID] = name
-		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x *corev1.Service, n string) int { return strings.Compare(x.Name, n) })
-		e.services = keep(e.services, at, there, obj, func(was *corev1.Service) bool { return newer(obj.ResourceVersion, was.ResourceVersion) })
+		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x packed, n string) int { return strings.Compare(x.name, n) })
+		e.services = keep(e.services, at, there, pack(obj), func(was packed) bool { return newer(obj.ResourceVersion, was.version) })
 	case *discoveryv1.EndpointSlice:
 		s.of[obj.UID] = name
 		at, there := slices.BinarySearchFunc(e.slices, obj.Name, func(x slice, n string) int { return strings.Compare(x.Name, n) })
@@ -155,54 +189,57 @@ func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
 	}
 	switch obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp != nil && e.imp.UID == uid {
-			e.imp = nil
+		if e.imp.uid == uid {
+			e.imp = packed{}
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp != nil && e.exp.UID == uid {
-			e.exp = nil
+		if e.exp.uid == uid {
+			e.exp = packed{}
 		}
 	case *corev1.Service:
-		e.services = slices.DeleteFunc(e.services, func(x *corev1.Service) bool { return x.UID == uid })
+		e.services = slices.DeleteFunc(e.services, func(x packed) bool { return x.uid == uid })
 	case *discoveryv1.EndpointSlice:
 		e.slices = slices.DeleteFunc(e.slices, func(x slice) bool { return x.UID == uid })
 	}
-	if e.imp == nil && e.exp == nil && len(e.services)+len(e.slices) == 0 {
+	if e.imp.uid == "" && e.exp.uid == "" && len(e.services)+len(e.slices) == 0 {
 		delete(s.service, name)
 	}
 }
 
-// missing returns the objects of a kind, given by an example, that are not among those listed at a version: they are gone. Those
-// that we made later are not.
+// missing returns the objects of a kind, given by an example, that are not among those listed at a version: they are gone.
+// Those that we made later are not. Of each there is what drop reads.
 func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version string) (gone []metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	add := func(obj metav1.Object) {
-		if !listed[obj.GetUID()] && !newer(obj.GetResourceVersion(), version) {
+	for name, e := range s.service {
+		for _, have := range e.of(kind) {
+			if have.uid == "" || listed[have.uid] || newer(have.version, version) {
+				continue
+			}
+			obj := reflect.New(reflect.TypeOf(kind).Elem()).Interface().(metav1.Object)
+			obj.SetNamespace(name.Namespace)
+			obj.SetName(have.name)
+			obj.SetUID(have.uid)
 			gone = append(gone, obj)
 		}
 	}
-	for name, e := range s.service {
-		switch kind.(type) {
-		case *mcsv1beta1.ServiceImport:
-			if e.imp != nil {
-				add(e.imp)
-			}
-		case *mcsv1beta1.ServiceExport:
-			if e.exp != nil {
-				add(e.exp)
-			}
-		case *corev1.Service:
-			for _, x := range e.services {
-				add(x)
-			}
-		case *discoveryv1.EndpointSlice:
-			for _, x := range e.slices {
-				add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: x.Name, UID: x.UID, ResourceVersion: x.version}})
-			}
-		}
-	}
 	return gone
+}
+
+// of are the objects of a kind, without what they say.
+func (e *entry) of(kind metav1.Object) (out []packed) {
+	switch kind.(type) {
+	case *mcsv1beta1.ServiceImport:
+		return []packed{e.imp}
+	case *mcsv1beta1.ServiceExport:
+		return []packed{e.exp}
+	case *corev1.Service:
+		return e.services
+	}
+	for _, x := range e.slices {
+		out = append(out, packed{name: x.Name, uid: x.UID, version: x.version})
+	}
+	return out
 }
 
 // have is what mcs.Diff compares with.
@@ -213,7 +250,10 @@ func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 	if e == nil {
 		return mcs.Have{}
 	}
-	h := mcs.Have{Import: e.imp, Export: e.exp, Services: slices.Clone(e.services), Trouble: e.trouble}
+	h := mcs.Have{Import: unpack[mcsv1beta1.ServiceImport](e.imp), Export: unpack[mcsv1beta1.ServiceExport](e.exp), Trouble: e.trouble}
+	for _, x := range e.services {
+		h.Services = append(h.Services, unpack[corev1.Service](x))
+	}
 	for _, x := range e.slices {
 		h.Slices = append(h.Slices, x.Slice)
 	}

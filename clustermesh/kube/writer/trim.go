@@ -3,7 +3,6 @@ package writer
 import (
 	"encoding/json"
 	"slices"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,27 +19,15 @@ func trim(o any) {
 		if !adoptable(o.ManagedFields) { // else all of them are needed, as they are
 			o.ManagedFields = metadataOnly(o.ManagedFields)
 		}
-		trimMeta(&o.ObjectMeta)
-		trimConditions(o.Status.Conditions)
-		for i := range o.Status.Clusters {
-			intern(&o.Status.Clusters[i].Cluster)
-		}
-		for i := range o.Spec.Ports {
-			intern(&o.Spec.Ports[i].Name)
-			intern(&o.Spec.Ports[i].Protocol)
-		}
 	case *mcsv1beta1.ServiceExport:
 		o.ManagedFields, o.Labels, o.Annotations = nil, nil, nil
-		trimMeta(&o.ObjectMeta)
 		o.Spec = mcsv1beta1.ServiceExportSpec{}
-		trimConditions(o.Status.Conditions)
 	case *corev1.Service:
 		adopt := adoptable(o.ManagedFields)
 		o.ManagedFields, o.Annotations = nil, nil
 		if adopt {
 			o.ManagedFields = created
 		}
-		trimMeta(&o.ObjectMeta)
 		o.Status = corev1.ServiceStatus{}
 	}
 }
@@ -70,49 +57,10 @@ func metadataOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedField
 		}
 		if err == nil {
 			if short, err := json.Marshal(said); err == nil {
-				f.FieldsV1 = metav1.NewFieldsV1(unique.Make(string(short)).Value())
+				f.FieldsV1 = metav1.NewFieldsV1(string(short))
 			}
 		}
 		out = append(out, metav1.ManagedFieldsEntry{Manager: mcs.FieldManager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: f.FieldsV1})
 	}
 	return out
 }
-
-// trimMeta makes one string of all equal ones: objects repeat few words many times.
-func trimMeta(m *metav1.ObjectMeta) {
-	m.GenerateName, m.SelfLink = "", ""
-	intern(&m.Namespace)
-	intern(&m.Name)
-	for _, all := range []*map[string]string{&m.Labels, &m.Annotations} {
-		var words map[string]string
-		for k, v := range *all {
-			if words == nil {
-				words = make(map[string]string, len(*all))
-			}
-			intern(&k)
-			intern(&v)
-			words[k] = v
-		}
-		*all = words
-	}
-	for i := range m.OwnerReferences {
-		o := &m.OwnerReferences[i]
-		intern(&o.APIVersion)
-		intern(&o.Kind)
-		intern(&o.Name)
-		intern(&o.UID)
-	}
-	intern(&m.UID)
-}
-
-func trimConditions(all []metav1.Condition) {
-	for i := range all {
-		c := &all[i]
-		intern(&c.Type)
-		intern(&c.Status)
-		intern(&c.Reason)
-		intern(&c.Message)
-	}
-}
-
-func intern[S ~string](s *S) { *s = unique.Make(*s).Value() }

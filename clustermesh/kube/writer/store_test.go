@@ -1,0 +1,97 @@
+package writer
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+func name(s string) clustermesh.ServiceName {
+	return clustermesh.ServiceName{Namespace: "team", Name: s}
+}
+
+func importAt(n, uid, version string) *mcsv1beta1.ServiceImport {
+	return &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: n, UID: types.UID(uid), ResourceVersion: version}}
+}
+
+func sliceAt(of, uid, version string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "slice", UID: types.UID(uid), ResourceVersion: version,
+		Labels: map[string]string{mcsv1beta1.LabelServiceName: of, discoveryv1.LabelManagedBy: object.SliceManager}}}
+}
+
+// A list says what is gone, but not of what was made after it.
+func TestListSaysWhatIsGone(t *testing.T) {
+	s := newStore()
+	s.put(importAt("old", "1", "5"))
+	s.put(importAt("listed", "2", "6"))
+	s.put(importAt("ours", "3", "12"))
+	s.put(sliceAt("old", "4", "7"))
+	gone := s.missing(&mcsv1beta1.ServiceImport{}, map[types.UID]bool{"2": true}, "10")
+	if len(gone) != 1 || gone[0].GetName() != "old" || gone[0].GetUID() != "1" {
+		t.Fatalf("gone: %v", gone)
+	}
+	if news := s.drop(gone[0]); !reflect.DeepEqual(news, []clustermesh.ServiceName{name("old")}) {
+		t.Errorf("news for %v", news)
+	}
+	if h := s.have(name("old")); h.Import != nil || len(h.Slices) != 1 {
+		t.Errorf("of the service there is %+v: want its slice, of which nothing was said", h)
+	}
+	if s.have(name("ours")).Import == nil {
+		t.Error("what was made after the list is gone")
+	}
+}
+
+// A slice whose label was changed belongs to another service, and both are looked at; as are those of one that is not ours any more.
+func TestLabelsOfASliceChange(t *testing.T) {
+	s := newStore()
+	s.put(sliceAt("a", "1", "5"))
+	if news := s.put(sliceAt("b", "1", "6")); !reflect.DeepEqual(news, []clustermesh.ServiceName{name("a"), name("b")}) {
+		t.Errorf("news for %v", news)
+	}
+	if len(s.have(name("a")).Slices) != 0 || len(s.have(name("b")).Slices) != 1 {
+		t.Error("the slice is not where its label says")
+	}
+	stranger := sliceAt("b", "1", "7")
+	stranger.Labels = nil
+	if news := s.drop(stranger); !reflect.DeepEqual(news, []clustermesh.ServiceName{name("b")}) || len(s.have(name("b")).Slices) != 0 {
+		t.Errorf("news for %v", news)
+	}
+	if len(s.service)+len(s.of) != 0 {
+		t.Errorf("something is left: %v %v", s.service, s.of)
+	}
+}
+
+// What is packed is what is unpacked, and an older version of it does not replace it.
+func TestPacked(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "derived-a", UID: "1", ResourceVersion: "6", ManagedFields: created,
+		Labels:          map[string]string{object.LabelManagedBy: object.ManagedBy, object.LabelServiceImport: "a"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ServiceImport", UID: "2"}}},
+		Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}, InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyLocal)}}
+	i := importAt("a", "2", "7")
+	i.Generation, i.Labels = 3, map[string]string{"k": "v"}
+	i.Spec.Ports = []mcsv1beta1.ServicePort{{Name: "http", Port: 80}}
+	i.Status.Conditions = []metav1.Condition{{Type: "Ready", LastTransitionTime: metav1.Unix(7, 0)}}
+	i.ManagedFields = metadataOnly([]metav1.ManagedFieldsEntry{fields(metav1.ManagedFieldsOperationApply, "")})
+	s := newStore()
+	s.put(service)
+	s.put(i)
+	older := service.DeepCopy()
+	older.ResourceVersion, older.Spec.Ports = "5", nil
+	s.put(older)
+	h := s.have(name("a"))
+	if len(h.Services) != 1 || !equality.Semantic.DeepEqual(h.Services[0], service) {
+		t.Errorf("service %+v", h.Services)
+	}
+	if !equality.Semantic.DeepEqual(h.Import, i) {
+		t.Errorf("import %+v, want %+v", h.Import, i)
+	}
+}
