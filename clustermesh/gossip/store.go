@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,8 +22,9 @@ const (
 	stateMagic = "strait replica 1 "
 	// savePause is the least time between two writes of the state.
 	savePause = time.Second
-	// saveChunk bounds the records of one frame in the file, roughly.
+	// saveChunk and saveBytes bound the records of one frame in the file, roughly.
 	saveChunk = 256
+	saveBytes = 256 << 10
 )
 
 // corruptError says that the state file was there and unusable, and where it is now.
@@ -84,42 +86,47 @@ func decodeState(b []byte) ([]replica.Entry, error) {
 	return entries, nil
 }
 
-func encodeState(entries []replica.Entry) ([]byte, error) {
-	var body bytes.Buffer
-	w := bufio.NewWriter(&body)
+// writeState writes what decodeState reads, piece by piece: the whole of a large clusterset a second time would be most of
+// the daemon's memory.
+func writeState(f io.WriteSeeker, entries []replica.Entry) error {
+	head := func(sum [sha256.Size]byte) []byte { return []byte(stateMagic + hex.EncodeToString(sum[:]) + "\n") }
+	if _, err := f.Write(head([sha256.Size]byte{})); err != nil {
+		return err
+	}
+	hash := sha256.New()
+	w := bufio.NewWriter(io.MultiWriter(f, hash))
 	for len(entries) > 0 {
 		n, size := 0, 0
-		for n < len(entries) && n < saveChunk && (n == 0 || size+entries[n].Size() < maxFrame/4) {
+		for n < len(entries) && n < saveChunk && (n == 0 || size+entries[n].Size() < saveBytes) {
 			size += entries[n].Size()
 			n++
 		}
 		frame, err := replica.Encode(&replica.Snapshot{Entries: entries[:n]})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := writeFrame(w, frame); err != nil {
-			return nil, err
+			return err
 		}
 		entries = entries[n:]
 	}
 	if err := w.Flush(); err != nil {
-		return nil, err
+		return err
 	}
-	sum := sha256.Sum256(body.Bytes())
-	return append([]byte(stateMagic+hex.EncodeToString(sum[:])+"\n"), body.Bytes()...), nil
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := f.Write(head([sha256.Size]byte(hash.Sum(nil))))
+	return err
 }
 
 // saveState replaces the state file: it is the old or the new one whole, whatever happens meanwhile.
 func saveState(dir string, entries []replica.Entry) error {
-	b, err := encodeState(entries)
-	if err != nil {
-		return err
-	}
-	return replaceFile(dir, stateFile, b)
+	return replaceFile(dir, stateFile, func(f *os.File) error { return writeState(f, entries) })
 }
 
 // replaceFile writes a file of the state directory in one step.
-func replaceFile(dir, name string, b []byte) error {
+func replaceFile(dir, name string, write func(*os.File) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
 	}
@@ -128,8 +135,7 @@ func replaceFile(dir, name string, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {

@@ -140,5 +140,8 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 	if err != nil {
 		return fmt.Errorf("write the clusters' UIDs: %w", err)
 	}
-	return replaceFile(dir, uidsFile, b)
+	return replaceFile(dir, uidsFile, func(f *os.File) error {
+		_, err := f.Write(b)
+		return err
+	})
 }
