@@ -47,6 +47,9 @@ func (g *Gossip) accept(ctx context.Context, raw net.Conn) {
 	}
 }
 
+// keptFrame is the size up to which a stream's memory for a message is kept for the next one.
+const keptFrame = 64 << 10
+
 // read takes messages of a peer until the stream ends.
 func (g *Gossip) read(conn net.Conn, peer clustermesh.Origin) error {
 	r := bufio.NewReaderSize(conn, 32<<10)
@@ -74,8 +77,8 @@ func (g *Gossip) read(conn net.Conn, peer clustermesh.Origin) error {
 		if err := g.take(peer, frame); err != nil {
 			return err
 		}
-		if cap(buf) > 1<<20 {
-			buf = nil
+		if cap(buf) > keptFrame {
+			buf = nil // large ones are rare, and peers are many
 		}
 	}
 }
