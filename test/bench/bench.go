@@ -63,7 +63,7 @@ func phaseNames() string {
 	for _, p := range phases {
 		names = append(names, p.name)
 	}
-	return strings.Join(names, ",")
+	return strings.Join(append(names, phaseKube), ",")
 }
 
 // measure is the inner process.

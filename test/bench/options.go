@@ -31,16 +31,23 @@ func optionsFromEnv() options {
 
 // check finds what cannot be done, before anything is measured.
 func (o options) check() error {
-	if o.Doc != "" && len(o.Phases) > 0 {
-		return fmt.Errorf("BENCH_DOC needs every phase: leave BENCH_PHASES out")
+	if o.Doc != "" && len(o.Phases) > 0 && !o.kubeAlone() {
+		return fmt.Errorf("BENCH_DOC needs every phase, or kube alone: leave BENCH_PHASES out")
 	}
 	for _, name := range o.Phases {
-		if !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
+		if name != phaseKube && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
 			return fmt.Errorf("BENCH_PHASES: there is no phase %q: name some of %s", name, phaseNames())
 		}
 	}
 	return nil
 }
+
+// phaseKube is the part that is no phase of the inner process.
+const phaseKube = "kube"
+
+func (o options) kubeAlone() bool { return len(o.Phases) == 1 && o.Phases[0] == phaseKube }
+
+func (o options) wantsKube() bool { return o.Kube || slices.Contains(o.Phases, phaseKube) }
 
 func (o options) wants(phase string) bool {
 	return len(o.Phases) == 0 || slices.Contains(o.Phases, phase)

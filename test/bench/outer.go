@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/test/bench/stats"
 )
 
 const (
@@ -56,16 +58,29 @@ func outer(ctx context.Context, o options) (err error) {
 		_ = unix.Unmount(pinsIn(dir), unix.MNT_DETACH)
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	if err := runInner(ctx, cgroup, dir); err != nil {
-		return err
-	}
-	var kube map[string]float64
-	if o.Kube {
-		if kube, err = measureKube(ctx); err != nil {
-			return fmt.Errorf("kube: %w", err)
+	r := result{Machine: thisMachine(), Metrics: map[string]summary{}}
+	if !o.kubeAlone() {
+		if err := runInner(ctx, cgroup, dir); err != nil {
+			return err
+		}
+		if r, err = readResult(filepath.Join(dir, resultFile)); err != nil {
+			return err
 		}
 	}
-	return publish(o, filepath.Join(dir, resultFile), kube)
+	var kube result
+	if o.wantsKube() {
+		kube = result{Machine: thisMachine(), Metrics: map[string]summary{}}
+		start := time.Now()
+		metrics, err := measureKube(ctx)
+		if err != nil {
+			return fmt.Errorf("kube: %w", err)
+		}
+		for metric, v := range metrics {
+			kube.Metrics[metric] = summary(stats.Exactly(v))
+		}
+		kube.Took, kube.Machine.LoadAfter = time.Since(start), loadAverage()
+	}
+	return publish(o, r, kube)
 }
 
 func runInner(ctx context.Context, cgroup, dir string) error {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"strait.io/strait/test/bench/stats"
 )
 
 // goal is a metric that issue and design name, with what it is to reach.
@@ -100,23 +98,15 @@ func (s summary) spread() string {
 	return fmt.Sprintf("%s … %s (%d)", figure(s.Q1), figure(s.Q3), s.N)
 }
 
-// goals are those of what was measured.
-func (r result) goals() []goal {
-	if _, ok := r.Metrics[kubeGoals[0].metric]; ok {
-		return slices.Concat(goals, kubeGoals)
-	}
-	return goals
-}
-
-// write prints the table and everything else that was measured.
-func (r result) write(w io.Writer) error {
+// write prints the table of goals and everything else that was measured.
+func (r result) write(w io.Writer, goals []goal) error {
 	var b strings.Builder
 	m := r.Machine
 	fmt.Fprintf(&b, "Linux %s, %d × %s, %s, %s. Load average %s before, %s after (the bench itself makes about 1). Took %.0f s.\n\n",
 		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter, r.Took.Seconds())
 	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (number) | to reach | what |\n|---|---|---|---|---|\n")
 	named := map[string]bool{}
-	for _, g := range r.goals() {
+	for _, g := range goals {
 		named[g.metric] = true
 		s, ok := r.Metrics[g.metric]
 		if !ok {
@@ -135,8 +125,8 @@ func (r result) write(w io.Writer) error {
 }
 
 // missing are metrics that a whole run must have and this one has not.
-func (r result) missing() (out []string) {
-	for _, g := range r.goals() {
+func (r result) missing(goals []goal) (out []string) {
+	for _, g := range goals {
 		if _, ok := r.Metrics[g.metric]; !ok {
 			out = append(out, g.metric)
 		}
@@ -144,53 +134,66 @@ func (r result) missing() (out []string) {
 	return out
 }
 
-// Marks of the page's part that is written by the bench.
-const (
-	docBegin = "<!-- bench: begin; written by make bench BENCH_DOC=docs/benchmarks.md -->\n"
-	docEnd   = "<!-- bench: end -->\n"
+// marks enclose a part of the page that is written by the bench.
+type marks struct{ begin, end string }
+
+var (
+	docMarks  = marks{"<!-- bench: begin; written by make bench BENCH_DOC=docs/benchmarks.md -->\n", "<!-- bench: end -->\n"}
+	kubeMarks = marks{"<!-- kube: begin; written by make bench BENCH_PHASES=kube BENCH_DOC=docs/benchmarks.md -->\n", "<!-- kube: end -->\n"}
 )
 
 // splice replaces what is between the marks of a page.
-func splice(page, text string) (string, error) {
-	before, rest, ok := strings.Cut(page, docBegin)
-	_, after, ok2 := strings.Cut(rest, docEnd)
+func splice(page, text string, m marks) (string, error) {
+	before, rest, ok := strings.Cut(page, m.begin)
+	_, after, ok2 := strings.Cut(rest, m.end)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("the page has no marks %q and %q", strings.TrimSpace(docBegin), strings.TrimSpace(docEnd))
+		return "", fmt.Errorf("the page has no marks %q and %q", strings.TrimSpace(m.begin), strings.TrimSpace(m.end))
 	}
-	return before + docBegin + text + docEnd + after, nil
+	return before + m.begin + text + m.end + after, nil
 }
 
-// publish shows the result of the inner process, with the daemon's metrics, and writes it where the user wants it.
-func publish(o options, path string, kube map[string]float64) error {
+func readResult(path string) (r result, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return r, err
 	}
-	var r result
 	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return r, fmt.Errorf("read %s: %w", path, err)
 	}
-	for metric, v := range kube {
-		r.Metrics[metric] = summary(stats.Exactly(v))
-	}
-	var table strings.Builder
-	if err := r.write(io.MultiWriter(&table, os.Stdout)); err != nil {
-		return err
-	}
-	errs := []error{writeJSON(o.JSON, r), writeDoc(o.Doc, table.String())}
-	if lack := r.missing(); len(lack) > 0 && len(o.Phases) == 0 {
-		errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(lack, ", ")))
+	return r, nil
+}
+
+// publish shows what was measured of the datapath and of the daemon, either of which may be nothing, and writes it where the
+// user wants it.
+func publish(o options, datapath, kube result) error {
+	errs := []error{writeJSON(o.JSON, datapath, kube)}
+	for _, part := range []struct {
+		result
+		goals []goal
+		marks marks
+		whole bool
+	}{{datapath, goals, docMarks, len(o.Phases) == 0}, {kube, kubeGoals, kubeMarks, true}} {
+		if len(part.Metrics) == 0 {
+			continue
+		}
+		var table strings.Builder
+		errs = append(errs, part.write(io.MultiWriter(&table, os.Stdout), part.goals), writeDoc(o.Doc, table.String(), part.marks))
+		if lack := part.missing(part.goals); len(lack) > 0 && part.whole {
+			errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(lack, ", ")))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-func writeJSON(path string, r result) error {
+func writeJSON(path string, results ...result) error {
 	if path == "" {
 		return nil
 	}
 	metrics := map[string]float64{}
-	for name, s := range r.Metrics {
-		metrics[name] = s.Median
+	for _, r := range results {
+		for name, s := range r.Metrics {
+			metrics[name] = s.Median
+		}
 	}
 	text, err := json.MarshalIndent(map[string]any{"metrics": metrics}, "", "  ")
 	if err != nil {
@@ -199,7 +202,7 @@ func writeJSON(path string, r result) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-func writeDoc(path, table string) error {
+func writeDoc(path, table string, m marks) error {
 	if path == "" {
 		return nil
 	}
@@ -207,7 +210,7 @@ func writeDoc(path, table string) error {
 	if err != nil {
 		return err
 	}
-	changed, err := splice(string(page), table)
+	changed, err := splice(string(page), table, m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -40,11 +40,11 @@ func TestMissing(t *testing.T) {
 	for _, g := range goals {
 		r.Metrics[g.metric] = summary(stats.Exactly(1))
 	}
-	if lack := r.missing(); len(lack) > 0 {
+	if lack := r.missing(goals); len(lack) > 0 {
 		t.Errorf("missing %v of a whole run", lack)
 	}
 	delete(r.Metrics, "torn_reads")
-	if lack := r.missing(); len(lack) != 1 || lack[0] != "torn_reads" {
+	if lack := r.missing(goals); len(lack) != 1 || lack[0] != "torn_reads" {
 		t.Errorf("missing %v, want torn_reads", lack)
 	}
 }
@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 		"tcp_connect_ratio": {Median: 1.01, Q1: 1.005, Q3: 1.02, N: 40}, "extra_ns": {Median: 5, Q1: 5, Q3: 5, N: 1},
 	}}
 	var b strings.Builder
-	if err := r.write(&b); err != nil {
+	if err := r.write(&b, goals); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"| `tcp_connect_ratio` | 1.010 | 1.005 … 1.020 (40) | ≤ 1.05 |", "| `extra_ns` | 5 | – |"} {
@@ -65,12 +65,12 @@ func TestTable(t *testing.T) {
 }
 
 func TestSplice(t *testing.T) {
-	page := "before\n" + docBegin + "old\n" + docEnd + "after\n"
-	got, err := splice(page, "new\n")
-	if want := "before\n" + docBegin + "new\n" + docEnd + "after\n"; err != nil || got != want {
+	page := "before\n" + docMarks.begin + "old\n" + docMarks.end + "after\n"
+	got, err := splice(page, "new\n", docMarks)
+	if want := "before\n" + docMarks.begin + "new\n" + docMarks.end + "after\n"; err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if _, err := splice("no marks", "new\n"); err == nil {
+	if _, err := splice("no marks", "new\n", docMarks); err == nil {
 		t.Error("a page without marks was taken")
 	}
 }
