@@ -221,3 +221,23 @@ func TestPlannerLetsGo(t *testing.T) {
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(r)
 }
+
+// TestMemory bounds what the plan of 10,000 services × 10 endpoints keeps besides the records. It is a part of the 150 MB
+// that the daemon may take.
+func TestMemory(t *testing.T) {
+	s := large()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	r := p.Plan(s)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
+	t.Logf("%.1f MB", mb)
+	if mb > 30 {
+		t.Error("more than 30 MB")
+	}
+	runtime.KeepAlive(p)
+	runtime.KeepAlive(r)
+}
