@@ -26,3 +26,26 @@ func TestNamesOfNamespacesThatExist(t *testing.T) {
 		}
 	}
 }
+
+// The table stays what it is while names answer the same, and no longer.
+func TestSameNames(t *testing.T) {
+	clusterIP := &clustermesh.Import{Service: clustermesh.ServiceName{Namespace: "default", Name: "a"}, Type: clustermesh.ClusterSetIP}
+	headless := &clustermesh.Import{Service: clustermesh.ServiceName{Namespace: "default", Name: "b"}, Type: clustermesh.Headless}
+	ips := []netip.Addr{netip.MustParseAddr("10.96.0.1")}
+	one := &plan.Import{Import: headless}
+	for what, c := range map[string]struct {
+		a, b []*plan.Import
+		same bool
+	}{
+		"the same":                   {[]*plan.Import{one}, []*plan.Import{one}, true},
+		"endpoints of a ClusterIP":   {[]*plan.Import{{Import: clusterIP, IPs: ips}}, []*plan.Import{{Import: clusterIP, IPs: ips}}, true},
+		"its addresses":              {[]*plan.Import{{Import: clusterIP, IPs: ips}}, []*plan.Import{{Import: clusterIP}}, false},
+		"endpoints of a headless":    {[]*plan.Import{one}, []*plan.Import{{Import: headless}}, false},
+		"one more":                   {[]*plan.Import{one}, []*plan.Import{one, {Import: clusterIP}}, false},
+		"an import that was changed": {[]*plan.Import{{Import: clusterIP}}, []*plan.Import{{Import: &clustermesh.Import{Service: clusterIP.Service}}}, false},
+	} {
+		if got := sameNames(c.a, c.b); got != c.same {
+			t.Errorf("%s: same is %t", what, got)
+		}
+	}
+}

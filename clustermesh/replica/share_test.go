@@ -1,0 +1,38 @@
+package replica
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
+)
+
+// What is shared says what it said, lists of ports that differ by little stay apart, and equal words are one.
+func TestShare(t *testing.T) {
+	fresh := func() (c clustermesh.Content) {
+		for i := range 3 * maxShared {
+			e := clustermesh.Endpoint{Service: clustermesh.ServiceName{Namespace: "default", Name: string([]byte("serve"))},
+				Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), Node: clustermesh.NodeName([]byte("n1")), Zone: string([]byte("z1")), Pod: string(rune('a' + i))}
+			if i > 0 {
+				e.Ports = []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: uint16(i / 2)}}
+			}
+			c.Endpoints = append(c.Endpoints, e)
+		}
+		return c
+	}
+	got := fresh()
+	share(&got)
+	if !reflect.DeepEqual(got, fresh()) {
+		t.Errorf("shared: %+v", got)
+	}
+	a, b := got.Endpoints[2], got.Endpoints[3]
+	if &a.Ports[0] != &b.Ports[0] {
+		t.Error("equal lists of ports are two")
+	}
+	if unsafe.StringData(a.Service.Name) != unsafe.StringData(b.Service.Name) || unsafe.StringData(a.Zone) != unsafe.StringData(b.Zone) {
+		t.Error("equal words are two")
+	}
+}
