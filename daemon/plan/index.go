@@ -38,13 +38,12 @@ type index struct {
 	rows    map[clustermesh.ServiceName][]row // in the order of origins; a list that was given away is never changed
 }
 
-// touch says what became of a service's endpoints.
+// touch says what became of a service's endpoints; 0 is nothing.
 type touch uint8
 
 const (
-	untouched touch = iota
 	// moved: they are as they were, in a new record.
-	moved
+	moved touch = iota + 1
 	// changed: they, or what is known of their machines, are not as they were.
 	changed
 )

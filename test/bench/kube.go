@@ -12,7 +12,7 @@ import (
 
 // measureKube runs the daemon against an API server with as many services and endpoints as the maps are measured
 // with. It builds Kubernetes' programs where they are missing.
-func measureKube(ctx context.Context) (map[string]float64, error) {
+func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	source, err := programs.Source(ctx)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func measureKube(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := options{}.sizes()
+	all := o.sizes()
 	return scale.Measure(ctx, scale.Options{
 		Services: all.frontends, Endpoints: all.backends, Changes: 20,
 		Lab: kubelab.Options{Dir: filepath.Join(source, ".lab-bench"), Programs: dir, Source: source},

@@ -71,7 +71,7 @@ func outer(ctx context.Context, o options) (err error) {
 	if o.wantsKube() {
 		kube = result{Machine: thisMachine(), Metrics: map[string]summary{}}
 		start := time.Now()
-		metrics, err := measureKube(ctx)
+		metrics, err := measureKube(ctx, o)
 		if err != nil {
 			return fmt.Errorf("kube: %w", err)
 		}
