@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,6 +157,7 @@ func TestHangingTunnelIsReplaced(t *testing.T) {
 	pid := a.pid(t)
 	must(t, unix.Kill(pid, unix.SIGSTOP))
 	defer unix.Kill(pid, unix.SIGCONT)
+	testutil.Eventually(t, 5*time.Second, func() error { return stopped(pid) }) // one thread after the other does
 	begin := time.Now()
 	if a.dev.Alive() {
 		t.Error("alive although its process is stopped")
@@ -168,6 +170,18 @@ func TestHangingTunnelIsReplaced(t *testing.T) {
 		t.Error("the stopped process is still in charge")
 	}
 	must(t, a.connect(t, b.pod).echo("hello"))
+}
+
+// stopped returns an error while a thread of a process still runs, by proc_pid_stat(5).
+func stopped(pid int) error {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		text, _ := os.ReadFile(path) // a thread that has ended runs no longer
+		if _, after, ok := strings.Cut(string(text), ") "); ok && !strings.HasPrefix(after, "T") {
+			return fmt.Errorf("thread %s: state %.1s", path, after)
+		}
+	}
+	return err
 }
 
 // TestStaleSockets: the socket files of killed processes, our own and another's, hurt nobody.

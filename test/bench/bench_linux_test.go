@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -69,11 +70,11 @@ func TestQuick(t *testing.T) {
 			t.Errorf("%s is %v: too few to tell", metric, got.Metrics[metric])
 		}
 	}
-	wantNoTraces(t)
+	wantNoTraces(t, cmd.Process.Pid)
 }
 
-// wantNoTraces looks for what a bench makes outside of its own namespaces.
-func wantNoTraces(t *testing.T) {
+// wantNoTraces looks for what the bench of a process makes outside of its own namespaces.
+func wantNoTraces(t *testing.T, pid int) {
 	t.Helper()
 	mount, err := cgroupMount()
 	if err != nil {
@@ -85,7 +86,7 @@ func wantNoTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), scratchPattern) {
+			if strings.HasPrefix(e.Name(), fmt.Sprintf("%s%d-", scratchPrefix, pid)) {
 				t.Errorf("left behind: %s", filepath.Join(dir, e.Name()))
 			}
 		}

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// The names by which what a killed bench left behind would be found.
-	scratchPattern = "strait-t-bench-"
+	// scratchPrefix, and its process ID, begin the names by which what a killed bench left behind would be found.
+	scratchPrefix = "strait-t-bench-"
 	// dirEnv and cgroupEnv tell the inner process where it may make things.
 	dirEnv    = "STRAIT_BENCH_DIR"
 	cgroupEnv = "STRAIT_BENCH_CGROUP"
@@ -44,12 +44,13 @@ func outer(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	cgroup, err := os.MkdirTemp(mount, scratchPattern)
+	scratch := fmt.Sprintf("%s%d-", scratchPrefix, os.Getpid())
+	cgroup, err := os.MkdirTemp(mount, scratch)
 	if err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	defer func() { err = errors.Join(err, removeCgroups(cgroup)) }()
-	dir, err := os.MkdirTemp("", scratchPattern)
+	dir, err := os.MkdirTemp("", scratch)
 	if err != nil {
 		return err
 	}
