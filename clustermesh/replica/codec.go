@@ -46,7 +46,10 @@ func Encode(m Message) ([]byte, error) {
 	if s, ok := m.(*Snapshot); ok {
 		records := make([]cbor.RawMessage, len(s.Entries))
 		for i, e := range s.Entries {
-			records[i] = e.raw
+			var err error
+			if records[i], err = e.wire(); err != nil {
+				return nil, fmt.Errorf("encode record of %s: %w", e.Record.Origin, err)
+			}
 		}
 		body = snapshotBody{records}
 	}

@@ -90,6 +90,26 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestBytesAreMadeAnew: a record is not kept a second time in bytes where it makes the same ones again.
+func TestBytesAreMadeAnew(t *testing.T) {
+	for _, rec := range []clustermesh.Record{full(), leaderRecord()} {
+		sent, err := mustEntry(t, rec).wire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := decodeEntry(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.raw != nil || e.Size() != len(sent) {
+			t.Errorf("%s: %d bytes are kept, its size is %d, want none kept and %d", rec.Origin, len(e.raw), e.Size(), len(sent))
+		}
+		if again, err := e.wire(); err != nil || !bytes.Equal(again, sent) {
+			t.Errorf("%s: %x became %x (%v)", rec.Origin, sent, again, err)
+		}
+	}
+}
+
 // TestUnknownFieldsPass: a record of a newer build is understood as far as possible, and passed on whole.
 func TestUnknownFieldsPass(t *testing.T) {
 	raw, err := encMode.Marshal(map[int]any{

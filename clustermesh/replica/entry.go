@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -32,11 +33,13 @@ func (v Version) Stamp() clustermesh.Stamp {
 	return clustermesh.Stamp{Epoch: v.Epoch, Version: v.Count}
 }
 
-// Entry is a record as it travels. It keeps the bytes that the writer sent, so that fields which this
-// build does not know are passed on and kept.
+// Entry is a record as it travels. Where encoding the record anew would not make the bytes that the writer sent, it
+// keeps them, so that fields which this build does not know are passed on and kept. Else they would be as much
+// memory again as the record.
 type Entry struct {
 	Record  clustermesh.Record
-	raw     []byte
+	raw     []byte // nil if the record says it all
+	size    int    // of the bytes
 	version Version
 }
 
@@ -55,9 +58,10 @@ func NewEntry(rec clustermesh.Record) (Entry, error) {
 	return entry(rec, raw), nil
 }
 
+// entry makes the entry of a record and the bytes that say it whole.
 func entry(rec clustermesh.Record, raw []byte) Entry {
 	hash := sha256.Sum256(raw)
-	return Entry{Record: rec, raw: raw, version: Version{
+	return Entry{Record: rec, size: len(raw), version: Version{
 		Epoch: rec.Stamp.Epoch, Count: rec.Stamp.Version, Sum: binary.BigEndian.Uint64(hash[:]),
 	}}
 }
@@ -73,7 +77,19 @@ func decodeEntry(raw []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("decode record: %w", err)
 	}
 	share(&rec.Content)
-	return entry(rec, raw), validate(rec)
+	e := entry(rec, raw)
+	if again, err := encMode.Marshal(rec); err != nil || !bytes.Equal(again, raw) {
+		e.raw = raw
+	}
+	return e, validate(rec)
+}
+
+// wire returns the bytes that the writer sent.
+func (e Entry) wire() ([]byte, error) {
+	if e.raw != nil {
+		return e.raw, nil
+	}
+	return encMode.Marshal(e.Record)
 }
 
 // sum is the XOR of the hashes of versions: it can be kept up to date record by record.
@@ -94,4 +110,4 @@ func (s *sum) toggle(e Entry) {
 }
 
 // Size is how many bytes the record takes on the wire.
-func (e Entry) Size() int { return len(e.raw) }
+func (e Entry) Size() int { return e.size }

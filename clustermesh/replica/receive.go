@@ -152,11 +152,11 @@ func (r *Replica) receiveWant(from Peer, w *Want) Output {
 // sendSnapshots sends records in chunks, the smallest first: one large record must not hold up the rest.
 func sendSnapshots(out *Output, to Peer, entries []Entry) {
 	entries = slices.Clone(entries)
-	slices.SortStableFunc(entries, func(a, b Entry) int { return len(a.raw) - len(b.raw) })
+	slices.SortStableFunc(entries, func(a, b Entry) int { return a.size - b.size })
 	for len(entries) > 0 {
 		n, size := 0, 0
-		for n < len(entries) && (n == 0 || size+len(entries[n].raw) <= chunkBytes) {
-			size += len(entries[n].raw)
+		for n < len(entries) && (n == 0 || size+entries[n].size <= chunkBytes) {
+			size += entries[n].size
 			n++
 		}
 		out.send(to, &Snapshot{Entries: entries[:n:n]})
