@@ -19,9 +19,9 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// gcPercent lets the heap grow by a half between two collections, not to twice its size: the daemon shares its node with
+// gcPercent lets the heap grow by a quarter between two collections, not to twice its size: the daemon shares its node with
 // others, and allocates little once it has read everything.
-const gcPercent = 50
+const gcPercent = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {
