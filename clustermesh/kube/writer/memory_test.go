@@ -78,8 +78,8 @@ func TestMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
 	t.Logf("%.1f MB for %d imports", mb, imports)
-	if mb > 60 {
-		t.Error("more than 60 MB")
+	if mb > 25 {
+		t.Error("more than 25 MB")
 	}
 	if h := s.have(clustermesh.ServiceName{Namespace: "team", Name: "service-77"}); h.Import == nil || h.Export == nil || len(h.Services) != 1 || len(h.Slices) != 2 {
 		t.Errorf("of one service there is %+v", h)

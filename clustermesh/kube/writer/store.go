@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -37,39 +36,6 @@ type entry struct {
 	services []packed
 	slices   []slice
 	trouble  mcs.Trouble
-}
-
-// packed is an object in bytes, which are a half of what it is in memory. It is read when its service is looked at.
-type packed struct {
-	name    string
-	uid     types.UID
-	version string
-	bytes   []byte
-}
-
-// pack writes an object. What came in bytes can be written so.
-func pack(obj metav1.Object) packed {
-	p := packed{name: obj.GetName(), uid: obj.GetUID(), version: obj.GetResourceVersion()}
-	if binary, ok := obj.(interface{ Marshal() ([]byte, error) }); ok { // built-in kinds
-		p.bytes, _ = binary.Marshal()
-	} else {
-		p.bytes, _ = json.Marshal(obj)
-	}
-	return p
-}
-
-// unpack reads an object that pack wrote; nil if there is none.
-func unpack[T any](p packed) *T {
-	if p.uid == "" {
-		return nil
-	}
-	out := new(T)
-	if binary, ok := any(out).(interface{ Unmarshal([]byte) error }); ok {
-		_ = binary.Unmarshal(p.bytes)
-	} else {
-		_ = json.Unmarshal(p.bytes, out)
-	}
-	return out
 }
 
 // slice is an EndpointSlice with its resource version.

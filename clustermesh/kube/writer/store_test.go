@@ -87,6 +87,8 @@ func TestPacked(t *testing.T) {
 	older := service.DeepCopy()
 	older.ResourceVersion, older.Spec.Ports = "5", nil
 	s.put(older)
+	s.put(importAt("another", "3", "8"))
+	s.have(name("another")) // what reads and writes the bytes is used again
 	h := s.have(name("a"))
 	if len(h.Services) != 1 || !equality.Semantic.DeepEqual(h.Services[0], service) {
 		t.Errorf("service %+v", h.Services)
