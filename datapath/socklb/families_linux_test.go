@@ -176,8 +176,8 @@ func TestAffinityEveryWay(t *testing.T) {
 			stayed++
 		}
 	}
-	// By chance one of nine stays once in seven times, three once in 7,000.
-	if stayed > 2 {
+	// By chance one of nine stays once in seven times, three once in 3,000 (seen), four once in 130,000.
+	if stayed > 3 {
 		t.Errorf("after the time-out %d of %d are given the same backend of 64", stayed, len(before))
 	}
 }
