@@ -188,6 +188,6 @@ func (t *term) take(o mcs.Op, answer *unstructured.Unstructured) error {
 		return fmt.Errorf("decode %s: %w", o.Target(), err)
 	}
 	trim(obj)
-	t.store.put(obj)
+	t.store.answered(obj)
 	return nil
 }

@@ -28,6 +28,8 @@ type store struct {
 	of map[types.UID]clustermesh.ServiceName
 	// deleted are objects that we deleted, until the watch says so: before, it may still tell of their last change.
 	deleted map[types.UID]bool
+	// passed are the versions up to which the watches have told of every change, by kind.
+	passed map[reflect.Type]string
 }
 
 // entry is one service's objects. Services and slices are few, sorted by name.
@@ -47,6 +49,7 @@ type slice struct {
 func newStore() *store {
 	return &store{
 		service: map[clustermesh.ServiceName]*entry{}, of: map[types.UID]clustermesh.ServiceName{}, deleted: map[types.UID]bool{},
+		passed: map[reflect.Type]string{},
 	}
 }
 
@@ -72,12 +75,37 @@ func (s *store) deleting(obj metav1.Object, is bool) {
 	}
 }
 
+// answered takes in what the API server answered to a write. What the watch has passed is no news: it has told of it, and
+// may have told since that the object is gone.
+func (s *store) answered(obj metav1.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if passed := s.passed[reflect.TypeOf(obj)]; passed == "" || newer(obj.GetResourceVersion(), passed) {
+		s.take(obj)
+	}
+}
+
+// watched notes that the watch of a kind, given by an example, has come to a version. To be called before the change of that
+// version is taken in: an answer that comes between must not outlive it.
+func (s *store) watched(kind metav1.Object, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version != "" {
+		s.passed[reflect.TypeOf(kind)] = version
+	}
+}
+
 // put takes an object in, unless a later version of it is known or it was deleted. It returns the services that this
 // is news for: of an object whose labels were changed two.
 func (s *store) put(obj metav1.Object) []clustermesh.ServiceName {
-	name, ours := serviceOf(obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.take(obj)
+}
+
+// take is put with the lock held.
+func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
+	name, ours := serviceOf(obj)
 	var news []clustermesh.ServiceName
 	if was, known := s.of[obj.GetUID()]; known && (!ours || was != name) {
 		s.forget(was, obj)

@@ -50,6 +50,28 @@ func TestListSaysWhatIsGone(t *testing.T) {
 	}
 }
 
+// The answer to a write may be read after the watch has told that somebody deleted the object: it does not come back by that.
+func TestAnswerAfterTheObjectIsGone(t *testing.T) {
+	s := newStore()
+	kind := &mcsv1beta1.ServiceImport{}
+	s.watched(kind, "5")
+	s.answered(importAt("a", "1", "6"))
+	if s.have(name("a")).Import == nil {
+		t.Fatal("an answer ahead of the watch is not taken in")
+	}
+	late := importAt("a", "1", "7")
+	s.watched(kind, "8")
+	s.drop(importAt("a", "1", "8"))
+	s.answered(late)
+	if s.have(name("a")).Import != nil {
+		t.Error("it is there again")
+	}
+	s.answered(importAt("a", "2", "9"))
+	if i := s.have(name("a")).Import; i == nil || i.UID != "2" {
+		t.Errorf("the next of its name is not taken in: %v", i)
+	}
+}
+
 // A slice whose label was changed belongs to another service, and both are looked at; as are those of one that is not ours any more.
 func TestLabelsOfASliceChange(t *testing.T) {
 	s := newStore()

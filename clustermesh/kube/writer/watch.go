@@ -82,14 +82,21 @@ func (w *watch) Add(o any) error { return w.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (w *watch) Update(o any) error {
-	trim(o)
-	w.queue(w.term.store.put(o.(metav1.Object)))
+	obj := o.(metav1.Object)
+	w.term.store.watched(obj, obj.GetResourceVersion())
+	w.put(obj)
 	return nil
+}
+
+func (w *watch) put(obj metav1.Object) {
+	trim(obj)
+	w.queue(w.term.store.put(obj))
 }
 
 // Delete implements cache.ReflectorStore.
 func (w *watch) Delete(o any) error {
 	obj := o.(metav1.Object)
+	w.term.store.watched(obj, obj.GetResourceVersion())
 	w.term.store.deleting(obj, false)
 	w.queue(w.term.store.drop(obj))
 	return nil
@@ -97,12 +104,14 @@ func (w *watch) Delete(o any) error {
 
 // Replace implements cache.ReflectorStore: after it, the objects are all that there are.
 func (w *watch) Replace(all []any, version string) error {
-	listed := make(map[types.UID]bool, len(all))
+	kind, listed := w.empty.(metav1.Object), make(map[types.UID]bool, len(all))
+	w.term.store.watched(kind, version)
 	for _, o := range all {
-		listed[o.(metav1.Object).GetUID()] = true
-		_ = w.Update(o) // never fails
+		obj := o.(metav1.Object)
+		listed[obj.GetUID()] = true
+		w.put(obj)
 	}
-	for _, gone := range w.term.store.missing(w.empty.(metav1.Object), listed, version) {
+	for _, gone := range w.term.store.missing(kind, listed, version) {
 		_ = w.Delete(gone)
 	}
 	w.synced.Store(true)
