@@ -70,6 +70,8 @@ func testAPIServerDown(t *testing.T, o *ops) {
 	o.exportWithin(t, "late-api", 30*time.Second)
 	t.Logf("an export made once it was back arrived elsewhere after %.1f s", time.Since(back).Seconds())
 	l.mustBeWhole(t, start)
+	// Kubernetes itself has taken its nodes for lost meanwhile, and schedules nothing until it has heard of each.
+	kubectl(t, "c1", "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=120s")
 }
 
 // exportWithin exports a Service in c1, and waits until c2 has the import.
