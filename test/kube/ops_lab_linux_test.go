@@ -140,7 +140,7 @@ spec:
 			t.Error(err)
 		}
 	})
-	kubectl(t, cluster, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=30s")
+	kubectl(t, cluster, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=90s")
 }
 
 const idle = `  containers: [{name: shell, image: "localhost/shell:1", command: [sleep, infinity]}]`
