@@ -45,6 +45,7 @@ type Daemon struct {
 	metrics *api.Metrics
 
 	again   chan struct{} // asks for another turn of the loop
+	asked   time.Time     // of the loop alone: when the turn comes that was asked for last
 	planner *plan.Planner // of the loop alone
 	greeted bool          // of the loop alone: the first turn is over
 
@@ -230,8 +231,14 @@ func (d *Daemon) optOut() []clustermesh.Problem {
 	return problems
 }
 
-// againIn asks for another turn of the loop after a while.
+// againIn asks for another turn of the loop after a while, unless one comes sooner: turns that each asked for their own would
+// multiply.
 func (d *Daemon) againIn(wait time.Duration) {
+	now := time.Now()
+	if d.asked.After(now) && d.asked.Before(now.Add(wait)) {
+		return
+	}
+	d.asked = now.Add(wait)
 	time.AfterFunc(wait, func() {
 		select {
 		case d.again <- struct{}{}:

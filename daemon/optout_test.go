@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestPodCgroups(t *testing.T) {
@@ -30,5 +31,32 @@ func TestPodCgroups(t *testing.T) {
 	}
 	if got, err := podCgroups("/does/not/exist", nil); got != nil || err != nil {
 		t.Errorf("without pods: %q, %v", got, err)
+	}
+}
+
+// Turns of the loop that wait for the same thing bring about one more together, not one each.
+func TestAgainIn(t *testing.T) {
+	d := &Daemon{again: make(chan struct{}, 1)}
+	count := func() (n int) {
+		for over := time.After(150 * time.Millisecond); ; {
+			select {
+			case <-d.again:
+				n++
+			case <-over:
+				return n
+			}
+		}
+	}
+	for range 10 {
+		d.againIn(50 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+	}
+	if n := count(); n != 1 {
+		t.Errorf("%d turns, want one", n)
+	}
+	d.againIn(100 * time.Millisecond)
+	d.againIn(20 * time.Millisecond)
+	if n := count(); n != 2 {
+		t.Errorf("%d turns, want the sooner one too", n)
 	}
 }

@@ -47,6 +47,21 @@ type Reader struct {
 // OpenReader opens the maps that are pinned in a directory.
 func OpenReader(pins string) (*Reader, error) {
 	r := &Reader{pins: pins}
+	err := r.open()
+	if err == nil {
+		err = r.view()
+	}
+	if err != nil {
+		r.Close()
+		return nil, fmt.Errorf("read socket load balancer: %w", err)
+	}
+	return r, nil
+}
+
+// readerOf sees through the kernel's views, which must outlive it: all of a map that is mapped counts as memory of the daemon,
+// each time that it is.
+func readerOf(k *bpfKernel, pins string) (*Reader, error) {
+	r := &Reader{pins: pins, sets: k.sets, slots: k.slots}
 	if err := r.open(); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("read socket load balancer: %w", err)
@@ -54,11 +69,10 @@ func OpenReader(pins string) (*Reader, error) {
 	return r, nil
 }
 
+// open opens the maps that system calls read.
 func (r *Reader) open() (err error) {
 	for name, m := range map[string]**ebpf.Map{
 		socklbMapServices:         &r.maps.Services,
-		socklbMapSets:             &r.maps.Sets,
-		socklbMapBackends:         &r.maps.Backends,
 		socklbMapSockets:          &r.maps.Sockets,
 		socklbMapSocketsMore:      &r.maps.SocketsMore,
 		socklbMapFrontendCounters: &r.maps.FrontendCounters,
@@ -66,11 +80,21 @@ func (r *Reader) open() (err error) {
 		socklbMapAffinities:       &r.maps.Affinities,
 		socklbMapOptouts:          &r.maps.Optouts,
 	} {
-		// The kernel maps no memory of a map that was opened for reading only.
-		shared := name == socklbMapSets || name == socklbMapBackends
-		if *m, err = openPin(r.pins, name, &ebpf.LoadPinOptions{ReadOnly: !shared}); err != nil {
+		if *m, err = openPin(r.pins, name, &ebpf.LoadPinOptions{ReadOnly: true}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// view maps the others.
+func (r *Reader) view() (err error) {
+	// Not for reading only: of such a map the kernel maps no memory.
+	if r.maps.Sets, err = openPin(r.pins, socklbMapSets, nil); err != nil {
+		return err
+	}
+	if r.maps.Backends, err = openPin(r.pins, socklbMapBackends, nil); err != nil {
+		return err
 	}
 	if r.sets, err = mapped[socklbSet](&r.views, r.maps.Sets, unix.PROT_READ); err != nil {
 		return err

@@ -105,7 +105,7 @@ func (l *LB) load(cfg Config) error {
 	if err := l.restore(len(found) == 0); err != nil {
 		return err
 	}
-	reader, err := OpenReader(cfg.Pins)
+	reader, err := readerOf(l.kernel, cfg.Pins)
 	l.reading.Lock()
 	defer l.reading.Unlock()
 	l.reader = reader

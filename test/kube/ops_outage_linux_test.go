@@ -70,7 +70,7 @@ func testAPIServerDown(t *testing.T, o *ops) {
 	o.exportWithin(t, "late-api", 30*time.Second)
 	t.Logf("an export made once it was back arrived elsewhere after %.1f s", time.Since(back).Seconds())
 	l.mustBeWhole(t, start)
-	// Kubernetes itself has taken its nodes for lost meanwhile, and schedules nothing until it has heard of each.
+	// Once no pod of the next part was Ready within 30 s of this one.
 	kubectl(t, "c1", "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=120s")
 }
 
