@@ -253,7 +253,7 @@ type Silence struct {
 }
 
 // Content is everything that one origin says. Node, Endpoints and Silent come from nodes; Exports,
-// Globals, Allocations and the Endpoints that name no node come from the cluster's leader.
+// Globals, Allocations, Nodes and the Endpoints that name no node come from the cluster's leader.
 type Content struct {
 	Node        *Node        `cbor:"1,keyasint,omitempty" json:"node,omitempty"`
 	Endpoints   []Endpoint   `cbor:"2,keyasint,omitempty" json:"endpoints,omitempty"`
@@ -261,6 +261,9 @@ type Content struct {
 	Allocations []Allocation `cbor:"4,keyasint,omitempty" json:"allocations,omitempty"`
 	Silent      []Silence    `cbor:"5,keyasint,omitempty" json:"silent,omitempty"`
 	Globals     []Global     `cbor:"6,keyasint,omitempty" json:"globals,omitempty"`
+	// Nodes are the names of the cluster's Node objects, sorted; see Left. Empty where they are unknown: the source is
+	// no API server, or the leader is of a build that does not say.
+	Nodes []NodeName `cbor:"7,keyasint,omitempty" json:"nodes,omitempty"`
 }
 
 // Record is an origin's whole snapshot. What is absent from it is gone. Immutable once published.
@@ -287,10 +290,12 @@ type ExportStatus struct {
 
 // Local is what a cluster's own source (a directory of YAML, or an API server) says about the cluster.
 type Local struct {
-	Nodes     []Node
-	Exports   []Export
-	Globals   []Global
-	Endpoints []Endpoint
+	Nodes []Node
+	// NodesKnown is true if Nodes are all that the cluster has. A directory of YAML may have some only.
+	NodesKnown bool
+	Exports    []Export
+	Globals    []Global
+	Endpoints  []Endpoint
 	// ExportStatus has one verdict per ServiceExport object, whether it is in Exports or not, sorted by service.
 	ExportStatus []ExportStatus
 	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.

@@ -12,10 +12,21 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 	return Content{Node: &node, Endpoints: l.endpointsOn(name)}, found
 }
 
-// ClusterContent is what a cluster's leader publishes: the exports, the global services, the addresses given to imports, and
-// the endpoints that name no node.
+// ClusterContent is what a cluster's leader publishes: the exports, the global services, the addresses given to imports,
+// the endpoints that name no node, and which Nodes there are, if the source knows all.
 func (l Local) ClusterContent(allocations []Allocation) Content {
-	return Content{Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn("")}
+	return Content{Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames()}
+}
+
+func (l Local) nodeNames() (out []NodeName) {
+	if !l.NodesKnown {
+		return nil
+	}
+	for _, n := range l.Nodes {
+		out = append(out, n.Name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (l Local) endpointsOn(node NodeName) (out []Endpoint) {

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -215,6 +216,14 @@ func (c *contacts) probed(o clustermesh.Origin, v verdict, began, now time.Time,
 func (c *contacts) renew(o clustermesh.Origin, now time.Time) {
 	n := c.node(o)
 	n.rounds, n.due = 0, now
+}
+
+// forget forgets nodes of which no record is held, but those whose daemons are there.
+func (c *contacts) forget(known map[clustermesh.Origin]clustermesh.Record) {
+	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
+		_, held := known[o]
+		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing
+	})
 }
 
 // alive returns the other nodes that are live members.

@@ -189,6 +189,27 @@ func TestProbeThatWasOvertaken(t *testing.T) {
 	}
 }
 
+// TestForget: of a node without a record nothing is kept, unless its daemon is there.
+func TestForget(t *testing.T) {
+	n2, n3, n4 := node("a", "n2"), node("a", "n3"), node("a", "n4")
+	w := newWatch(t, n2)
+	w.join(member{n2, 5}, testAddr(), w.now)
+	w.join(member{n3, 5}, testAddr(), w.now)
+	w.stream(n4, +1, w.now)
+	w.forget(w.records)
+	if len(w.nodes) != 3 {
+		t.Errorf("%d nodes are left of one that is held, one that is heard and one with a stream", len(w.nodes))
+	}
+	delete(w.records, n2)
+	w.leave(member{n2, 5}, w.now)
+	w.leave(member{n3, 5}, w.now)
+	w.stream(n4, -1, w.now)
+	w.forget(w.records)
+	if len(w.nodes) > 0 || len(w.all(w.records)) != 1 {
+		t.Errorf("left: %v", w.all(w.records))
+	}
+}
+
 func TestJudge(t *testing.T) {
 	dial := func(errno error) error { return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)} }
 	cases := []struct {

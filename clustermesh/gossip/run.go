@@ -99,14 +99,27 @@ func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		if now.After(nextTick) {
 			nextTick = now.Add(jitter(time.Second, rng))
-			g.apply(g.replica.Tick(rng))
-			g.publishCluster()
+			g.tick(rng)
 		}
 		g.mu.Unlock()
 		if now.Sub(started) > startGrace {
 			g.probeDue(ctx, slots, wg.Go)
 		}
 	}
+}
+
+// tick is what happens about once a second. The lock is held.
+func (g *Gossip) tick(rng *rand.Rand) {
+	out := g.replica.Tick(rng)
+	for _, o := range out.Changed {
+		if _, held := g.replica.Record(o); !held {
+			g.log.Info("node left its cluster", "node", o)
+		}
+	}
+	g.apply(out)
+	g.contacts.forget(g.replica.Records())
+	g.testify()
+	g.publishCluster()
 }
 
 func (g *Gossip) setRunning(running bool, now time.Time) {

@@ -217,6 +217,7 @@ func (s *Source) gather(settled bool) known {
 		all.Aliases = slices.Concat(s.aliases(gkeExports), s.aliases(kepExports))
 		all.Namespaces = s.namespaces()
 		k.objects = object.Local(all)
+		k.objects.NodesKnown = true
 	}
 	return k
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,25 @@ func sortedUnique(in []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// The cluster's Nodes are published as they come and go: the records of those that are gone are dropped by that.
+func TestSourceNamesTheNodes(t *testing.T) {
+	b := newBench(t)
+	s := b.start()
+	named := func() bool {
+		local, ok := s.Local()
+		return ok && slices.Contains(local.ClusterContent(nil).Nodes, b.node)
+	}
+	b.eventually("synced", patient, func() bool { _, ok := s.Local(); return ok })
+	if named() {
+		t.Fatal("a Node that there is not")
+	}
+	_, err := b.direct.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node)}}, metav1.CreateOptions{})
+	must(t, err)
+	b.eventually("the Node", patient, named)
+	must(t, b.direct.core.CoreV1().Nodes().Delete(t.Context(), string(b.node), metav1.DeleteOptions{}))
+	b.eventually("its end", patient, func() bool { return !named() })
 }
 
 // What the API server does not let strait read is unknown, which is not empty.

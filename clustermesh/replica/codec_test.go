@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +48,7 @@ func leaderRecord() clustermesh.Record {
 			Globals: []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}},
 				IPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}, Shared: true,
 				Affinity: clustermesh.AffinityLocal, AffinitySeconds: 3, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferSameNode"}},
+			Nodes: []clustermesh.NodeName{"n1", "n2"},
 		},
 	}
 }
@@ -172,6 +174,10 @@ func TestValidateServices(t *testing.T) {
 		"no address":                 global(func(g *clustermesh.Global) { g.IPs[0] = netip.Addr{} }),
 		"global's affinity":          global(func(g *clustermesh.Global) { g.Affinity = clustermesh.GlobalAffinity(strings.Repeat("x", 65)) }),
 		"global's time-out":          global(func(g *clustermesh.Global) { g.AffinitySeconds = 86401 }),
+		"a Node without a name":      func(c *clustermesh.Content) { c.Nodes[0] = "" },
+		"a Node's long name":         func(c *clustermesh.Content) { c.Nodes[1] = clustermesh.NodeName(strings.Repeat("x", 254)) },
+		"a Node twice":               func(c *clustermesh.Content) { c.Nodes[1] = c.Nodes[0] },
+		"Nodes in disorder":          func(c *clustermesh.Content) { slices.Reverse(c.Nodes) },
 	} {
 		rec := leaderRecord()
 		change(&rec.Content)
@@ -214,6 +220,7 @@ func TestValidate(t *testing.T) {
 		"claims itself":      func(r *clustermesh.Record) { r.Content.Silent[0].Origin = r.Origin },
 		"claims a cluster":   func(r *clustermesh.Record) { r.Content.Silent[0].Origin.Node = "" },
 		"globals of a node":  func(r *clustermesh.Record) { r.Content.Globals = leaderRecord().Content.Globals },
+		"nodes of a node":    func(r *clustermesh.Record) { r.Content.Nodes = leaderRecord().Content.Nodes },
 		"node of a cluster":  func(r *clustermesh.Record) { r.Origin.Node = "" },
 	}
 	if err := validate(full()); err != nil {

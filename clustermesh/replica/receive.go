@@ -46,7 +46,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		_, wanted := r.asked[o]
 		delete(r.asked, o)
 		delete(r.missing, o)
-		if !r.newer(e) {
+		if !r.newer(e) || r.left(o) {
 			continue
 		}
 		if p, ok := r.admit(from, e.Record); !ok {
@@ -125,7 +125,7 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 func (r *Replica) lacks(offer Offer, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
 	if ok && offer.Version.Compare(have.version) <= 0 || validOrigin(offer.Origin) != nil ||
-		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp {
+		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) {
 		return false
 	}
 	if offer.Origin == r.self && r.writer.content != nil {

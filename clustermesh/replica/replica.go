@@ -9,7 +9,7 @@
 // How it works: an origin alone writes its record; the larger version wins everywhere, so replicas that
 // have heard the same records hold the same. News is pushed to a few peers and announced to the others;
 // once a tick one random peer is asked whether it holds the same, which repairs any loss. Nothing is
-// ever deleted by silence.
+// ever deleted by silence; but the record of a node that is silent is, once its cluster does not list it.
 package replica
 
 import (
@@ -45,7 +45,7 @@ type Envelope struct {
 // Output is what one event caused.
 type Output struct {
 	Send []Envelope
-	// Changed are the origins whose record is another now.
+	// Changed are the origins whose record is another now, or held no more.
 	Changed []clustermesh.Origin
 	// Problems are for people, each with what to do.
 	Problems []clustermesh.Problem
@@ -78,6 +78,8 @@ type Replica struct {
 	missing    map[clustermesh.Origin]bool
 	exchanging bool
 	synced     bool
+	// ticks of this life.
+	ticks int
 }
 
 // New returns a replica that holds what an earlier life held. Self's own record stays in force until the
@@ -151,8 +153,10 @@ func (r *Replica) SetPeers(peers []Peer) Output {
 // Tick is one beat, about a second: one digest exchange with one random peer, and whatever waited.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	clear(r.asked)
+	r.ticks++
 	rng.Shuffle(len(r.peers), func(i, j int) { r.peers[i], r.peers[j] = r.peers[j], r.peers[i] })
 	out := r.tickRival()
+	out.add(r.dropLeft())
 	if len(r.peers) > 0 {
 		out.send(r.peers[rng.IntN(len(r.peers))], r.digest())
 	}
@@ -186,15 +190,21 @@ func (r *Replica) Purge() (changed bool) {
 		if _, ok := r.admit(o, e.Record); ok {
 			continue
 		}
-		d := r.digests[o.Cluster]
-		d.toggle(e)
-		r.digests[o.Cluster] = d
-		delete(r.entries, o)
-		r.view.remove(o)
+		r.drop(e)
 		changed = true
 	}
 	clear(r.rejected)
 	return changed
+}
+
+// drop holds an entry no more.
+func (r *Replica) drop(e Entry) {
+	o := e.Record.Origin
+	d := r.digests[o.Cluster]
+	d.toggle(e)
+	r.digests[o.Cluster] = d
+	delete(r.entries, o)
+	r.view.remove(o)
 }
 
 // view is a map that is copied when it is changed after it was given away.

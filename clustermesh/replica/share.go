@@ -50,6 +50,9 @@ func share(c *clustermesh.Content) {
 	for i := range c.Allocations {
 		shareName(&c.Allocations[i].Service)
 	}
+	for i := range c.Nodes {
+		intern(&c.Nodes[i])
+	}
 }
 
 func shareName(s *clustermesh.ServiceName) {

@@ -24,6 +24,7 @@ type sim struct {
 	saved    [][]Entry
 	peers    []Peer
 	side     []int // nodes reach each other if they are on one side
+	down     map[int]bool
 	flying   []flight
 	problems []clustermesh.Problem
 	sent     int
@@ -36,7 +37,7 @@ func simOrigin(i int) clustermesh.Origin {
 }
 
 func newSim(t testing.TB, origins []clustermesh.Origin, seed uint64) *sim {
-	s := &sim{t: t, rng: rand.New(rand.NewPCG(seed, 1)), peers: origins, clock: 1000}
+	s := &sim{t: t, rng: rand.New(rand.NewPCG(seed, 1)), peers: origins, clock: 1000, down: map[int]bool{}}
 	s.side = make([]int, len(origins))
 	s.saved = make([][]Entry, len(origins))
 	s.nodes = make([]*Replica, len(origins))
@@ -71,7 +72,10 @@ func (s *sim) do(i int, out Output) {
 	}
 	have := s.nodes[i].entries
 	for o, v := range s.seen[i] {
-		if e, ok := have[o]; !ok || e.version.Compare(v) < 0 {
+		e, ok := have[o]
+		if !ok && s.nodes[i].left(o) {
+			delete(s.seen[i], o)
+		} else if !ok || e.version.Compare(v) < 0 {
 			s.t.Fatalf("node %d: record of %s went from %v back to %v (held: %v)", i, o, v, e.version, ok)
 		}
 	}
@@ -85,7 +89,7 @@ func (s *sim) deliver(n int, drop, repeat bool) {
 	if !repeat {
 		s.flying = slices.Delete(s.flying, n, n+1)
 	}
-	if drop || s.side[f.from] != s.side[f.to] {
+	if drop || s.down[f.to] || s.side[f.from] != s.side[f.to] {
 		return
 	}
 	m, err := Decode(f.bytes)
@@ -100,7 +104,9 @@ func (s *sim) settle(ticks int) {
 	clear(s.side)
 	for range ticks {
 		for i := range s.nodes {
-			s.do(i, s.nodes[i].Tick(s.rng))
+			if !s.down[i] {
+				s.do(i, s.nodes[i].Tick(s.rng))
+			}
 		}
 		for len(s.flying) > 0 {
 			s.deliver(s.rng.IntN(len(s.flying)), false, false)

@@ -37,8 +37,8 @@ func validContent(o clustermesh.Origin, c clustermesh.Content) error {
 	if o.Node == "" && (c.Node != nil || len(c.Silent) > 0) {
 		errs = append(errs, errors.New("a cluster's own record has no node and no silent"))
 	}
-	if o.Node != "" && len(c.Exports)+len(c.Allocations)+len(c.Globals) > 0 {
-		errs = append(errs, errors.New("a node's record has no exports, globals or allocations: its leader writes them"))
+	if o.Node != "" && len(c.Exports)+len(c.Allocations)+len(c.Globals)+len(c.Nodes) > 0 {
+		errs = append(errs, errors.New("a node's record has no exports, globals, allocations or nodes: its leader writes them"))
 	}
 	if c.Node != nil {
 		check("node", 0, validNode(o, *c.Node))
@@ -61,6 +61,14 @@ func validContent(o clustermesh.Origin, c clustermesh.Content) error {
 			err = fmt.Errorf("%s is not another node", s.Origin)
 		}
 		check("silent", i, err)
+	}
+	for i, n := range c.Nodes {
+		switch {
+		case !validName(string(n)):
+			check("nodes", i, fmt.Errorf("%q is no usable name", n))
+		case i > 0 && n <= c.Nodes[i-1]:
+			check("nodes", i, fmt.Errorf("%q does not come after %q: they are sorted, each once", n, c.Nodes[i-1]))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ type worldKey struct{}
 // "cmp stdout FILE".
 //
 //	derived                   ClusterSetIPs are those of derived Services, not of a range
+//	nodes CLUSTER             CLUSTER's YAML lists all of its Nodes, as an API server does
+//	gone NODE                 NODE's machine is away for good; its object goes with the YAML
 //	sync                      read all YAML, gossip and plan until nothing changes
 //	contact NODE OTHER WHAT   NODE observes OTHER as alive, quiet, silent or held
 //	silent NODE OTHER         NODE claims that OTHER has gone silent (silent NODE: claims nothing)
@@ -35,6 +37,8 @@ type worldKey struct{}
 //	problems NODE             one line each, those of the source and of the plan
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"derived":   command(0, cmdDerived),
+	"nodes":     command(1, cmdNodes),
+	"gone":      command(1, cmdGone),
 	"sync":      command(0, cmdSync),
 	"contact":   command(3, cmdContact),
 	"silent":    command(-1, cmdSilent),
@@ -97,6 +101,27 @@ func cmdSync(w *world, _ []string) error {
 func cmdDerived(w *world, _ []string) error {
 	w.cidrs = nil
 	return nil
+}
+
+func cmdNodes(w *world, args []string) error {
+	w.known[clustermesh.ClusterName(args[0])] = true
+	return nil
+}
+
+// cmdGone lets so much time pass that nobody waits for the daemon any more.
+func cmdGone(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	delete(w.nodes, n.origin)
+	if err := w.sync(); err != nil {
+		return err
+	}
+	for range 20 {
+		w.tick()
+	}
+	return w.sync()
 }
 
 func cmdContact(w *world, args []string) error {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -24,6 +25,9 @@ type world struct {
 	size  sizes
 	nodes map[clustermesh.Origin]*node
 	local map[clustermesh.ClusterName]clustermesh.Local
+	// known are the clusters whose YAML lists all of their Nodes.
+	known map[clustermesh.ClusterName]bool
+	rng   *rand.Rand
 	// cidrs are the ranges of ClusterSetIPs; none where derived Services give them out.
 	cidrs []netip.Prefix
 	// inside runs what makes sockets, where these reach nobody else.
@@ -47,6 +51,7 @@ type node struct {
 func newWorld(dir string, open func(sizes) balancer) *world {
 	return &world{
 		dir: dir, open: open, size: sizes{1024, 4096}, alone: map[string]balancer{}, nodes: map[clustermesh.Origin]*node{}, local: map[clustermesh.ClusterName]clustermesh.Local{},
+		known: map[clustermesh.ClusterName]bool{}, rng: rand.New(rand.NewPCG(1, 1)),
 		cidrs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")},
 	}
 }
@@ -55,8 +60,10 @@ func newWorld(dir string, open func(sizes) balancer) *world {
 func (w *world) read(clusters []string) {
 	for _, name := range clusters {
 		c := clustermesh.ClusterName(name)
-		w.local[c] = manifest.Read(filepath.Join(w.dir, name))
-		for _, n := range w.local[c].Nodes {
+		local := manifest.Read(filepath.Join(w.dir, name))
+		local.NodesKnown = w.known[c]
+		w.local[c] = local
+		for _, n := range local.Nodes {
 			o := clustermesh.Origin{Cluster: c, Node: n.Name}
 			if w.nodes[o] == nil {
 				w.nodes[o] = &node{origin: o, contacts: map[clustermesh.Origin]clustermesh.Contact{},
@@ -90,6 +97,13 @@ func (w *world) sync() error {
 		}
 	}
 	return fmt.Errorf("the clusterset does not settle: records change for ever")
+}
+
+// tick is a second of all daemons.
+func (w *world) tick() {
+	for _, o := range w.origins() {
+		w.deliver(w.nodes[o], w.nodes[o].replica.Tick(w.rng))
+	}
 }
 
 // stamps fingerprints what everybody holds.

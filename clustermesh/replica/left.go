@@ -1,0 +1,31 @@
+package replica
+
+import (
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// leftGrace is for how many ticks no node counts as left: what an earlier life held is of nodes that were listed or
+// heard when it was kept, and their daemons take a while to be heard anew.
+const leftGrace = 10
+
+// left reports whether a node was taken out of its cluster: the cluster's record does not list it, and its daemon is
+// no peer. What is said of such a node is not held, nor let in. It is no news that was refused, so that nothing has to
+// be taken back when the node is listed or heard again: the next exchange brings its record.
+func (r *Replica) left(o clustermesh.Origin) bool {
+	return r.ticks > leftGrace && o != r.self &&
+		r.entries[clustermesh.Origin{Cluster: o.Cluster}].Record.Content.Left(o.Node) && !slices.Contains(r.peers, o)
+}
+
+// dropLeft drops the records of nodes that have left.
+func (r *Replica) dropLeft() (out Output) {
+	for o, e := range r.entries {
+		if r.left(o) {
+			r.drop(e)
+			out.Changed = append(out.Changed, o)
+		}
+	}
+	slices.SortFunc(out.Changed, clustermesh.Origin.Compare)
+	return out
+}

@@ -1,0 +1,264 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/clustermesh"
+)
+
+var (
+	home   = clustermesh.Origin{Cluster: "c"}
+	abroad = clustermesh.Origin{Cluster: "d", Node: "n0"}
+)
+
+// clusterOf is a sim of some nodes of one cluster and one of another, which have been up for long and hold all of each other.
+func clusterOf(t testing.TB, nodes int, seed uint64) *sim {
+	var origins []clustermesh.Origin
+	for i := range nodes {
+		origins = append(origins, clustermesh.Origin{Cluster: home.Cluster, Node: clustermesh.NodeName(fmt.Sprint("n", i))})
+	}
+	s := newSim(t, append(origins, abroad), seed)
+	for i, o := range s.peers {
+		s.do(i, s.nodes[i].Publish(content(o, i)))
+	}
+	s.settle(leftGrace + 1)
+	return s
+}
+
+// meet says to all who is heard.
+func (s *sim) meet() {
+	var up []Peer
+	for i, p := range s.peers {
+		if !s.down[i] {
+			up = append(up, p)
+		}
+	}
+	for i, r := range s.nodes {
+		if !s.down[i] {
+			s.do(i, r.SetPeers(up))
+		}
+	}
+}
+
+func (s *sim) stop(i int) {
+	s.down[i] = true
+	s.flying = slices.DeleteFunc(s.flying, func(f flight) bool { return f.to == i || f.from == i })
+	s.meet()
+}
+
+// list is a leader's word on which Nodes there are.
+func (s *sim) list(leader int, nodes ...int) {
+	var c clustermesh.Content
+	for _, n := range nodes {
+		c.Nodes = append(c.Nodes, s.peers[n].Node)
+	}
+	slices.Sort(c.Nodes)
+	s.do(leader, s.nodes[leader].PublishCluster(c, s.clock))
+}
+
+// held checks of whom all that are up hold records, and that they know to agree.
+func (s *sim) held(want ...int) {
+	s.t.Helper()
+	for i, r := range s.nodes {
+		for n, o := range s.peers {
+			if _, ok := r.Record(o); !s.down[i] && ok != slices.Contains(want, n) {
+				s.t.Errorf("node %d holds %s: %v", i, o, ok)
+			}
+		}
+		for c, d := range r.digests {
+			if !s.down[i] && d != s.nodes[0].digests[c] {
+				s.t.Errorf("digests of nodes 0 and %d differ in %s", i, c)
+			}
+		}
+	}
+}
+
+// A node that was taken out of the cluster is forgotten by all, once its daemon is not heard; a newborn that the leader
+// does not list yet is not.
+func TestLeftIsDropped(t *testing.T) {
+	s := clusterOf(t, 4, 1)
+	s.list(0, 0, 1, 2)
+	s.settle(5)
+	s.held(0, 1, 2, 3, 4)
+	s.stop(3)
+	s.settle(2)
+	s.held(0, 1, 2, 4)
+	before := s.sent
+	s.settle(1)
+	if got := s.sent - before; got != 8 {
+		t.Errorf("%d messages in a tick of four that agree, not 8", got)
+	}
+}
+
+// Nothing is dropped because the cluster says nothing of it.
+func TestUnlistedIsNotLeft(t *testing.T) {
+	s := clusterOf(t, 3, 1)
+	s.stop(2)
+	s.settle(20)
+	s.held(0, 1, 2, 3)
+	s.do(0, s.nodes[0].PublishCluster(content(home, 9), s.clock))
+	s.settle(20)
+	s.held(0, 1, 2, 3)
+}
+
+// A node never drops its own record, though it hears nobody and is not listed.
+func TestOwnIsNotLeft(t *testing.T) {
+	s := clusterOf(t, 3, 1)
+	s.list(0, 0, 1)
+	s.settle(2)
+	s.do(2, s.nodes[2].SetPeers(nil))
+	s.settle(1)
+	if _, ok := s.nodes[2].Record(s.peers[2]); !ok {
+		t.Error("dropped")
+	}
+}
+
+// Who was away while the node left holds its record still; nobody takes it back.
+func TestLeftDoesNotComeBack(t *testing.T) {
+	s := clusterOf(t, 4, 1)
+	s.stop(3)
+	s.side[abroadIndex(s)] = 1
+	s.list(0, 0, 1, 2)
+	for range 3 {
+		for i := range s.nodes[:3] {
+			s.do(i, s.nodes[i].Tick(s.rng))
+		}
+		for len(s.flying) > 0 {
+			s.deliver(0, false, false)
+		}
+	}
+	for _, r := range s.nodes[:3] {
+		if _, ok := r.Record(s.peers[3]); ok {
+			t.Fatal("held by one that knows")
+		}
+		if _, ok := s.nodes[abroadIndex(s)].Record(s.peers[3]); !ok {
+			t.Fatal("dropped by one that cannot know")
+		}
+	}
+	// It is given to one that knows.
+	old := s.nodes[abroadIndex(s)].entries[s.peers[3]]
+	if out := s.nodes[1].Receive(abroad, &Snapshot{Entries: []Entry{old}}); len(out.Changed)+len(out.Send)+len(out.Problems) > 0 {
+		t.Errorf("of a record of a node that left came %+v", out)
+	}
+	if out := s.nodes[1].Receive(abroad, &Announce{offersOf([]Entry{old})}); len(out.Send) > 0 {
+		t.Errorf("it is asked for: %+v", out)
+	}
+	s.settle(4)
+	s.held(0, 1, 2, 4)
+}
+
+func abroadIndex(s *sim) int { return len(s.peers) - 1 }
+
+// A node that returns is let in: at once when its daemon is heard, and soon when it is listed again.
+func TestLeftReturns(t *testing.T) {
+	for _, way := range []string{"heard", "listed", "both"} {
+		t.Run(way, func(t *testing.T) {
+			s := clusterOf(t, 4, 1)
+			s.list(0, 0, 1, 2)
+			s.stop(3)
+			s.settle(2)
+			s.held(0, 1, 2, 4)
+			if way != "heard" {
+				s.list(0, 0, 1, 2, 3)
+				s.settle(1)
+			}
+			if way != "listed" {
+				delete(s.down, 3)
+				s.meet()
+				s.settle(1)
+			} else {
+				// One holds it after all: it was away, or heard it for a moment.
+				s.nodes[1].put(s.nodes[3].entries[s.peers[3]])
+				s.settle(6)
+			}
+			s.held(0, 1, 2, 3, 4)
+		})
+	}
+}
+
+// What an earlier life kept is given some time to be heard before it counts.
+func TestKeptIsNotLeftAtOnce(t *testing.T) {
+	s := clusterOf(t, 3, 1)
+	s.list(0, 0, 1)
+	s.settle(2)
+	r := New(Config{Self: s.peers[0], Epoch: 9}, s.nodes[0].Entries())
+	for range leftGrace {
+		r.Tick(s.rng)
+	}
+	if _, ok := r.Record(s.peers[2]); !ok {
+		t.Fatal("a newborn was dropped at the start, before it could be heard")
+	}
+	r.SetPeers(s.peers[1:2])
+	if out := r.Tick(s.rng); !slices.Equal(out.Changed, s.peers[2:3]) {
+		t.Errorf("changed %v", out.Changed)
+	}
+	if slices.ContainsFunc(r.Entries(), func(e Entry) bool { return e.Record.Origin == s.peers[2] }) {
+		t.Error("it is kept for the next life")
+	}
+}
+
+// Whatever happens to nodes, lists and the network: in the end all hold the records of those that are listed or heard.
+func TestLeftConverges(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const nodes = 5
+		s := clusterOf(t, nodes, rapid.Uint64().Draw(rt, "seed"))
+		listed := map[int]bool{0: true}
+		count := 100
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			i := rapid.IntRange(1, nodes-1).Draw(rt, "node") // the leader stays
+			switch rapid.SampledFrom([]string{"stop", "start", "list", "unlist", "publish", "part", "heal", "tick", "lose", "deliver", "deliver"}).Draw(rt, "step") {
+			case "stop":
+				s.stop(i)
+			case "start":
+				delete(s.down, i)
+				s.meet()
+			case "list", "unlist":
+				listed[i] = !listed[i]
+				var all []int
+				for n, is := range listed {
+					if is {
+						all = append(all, n)
+					}
+				}
+				s.list(0, all...)
+			case "publish":
+				if count++; !s.down[i] {
+					s.do(i, s.nodes[i].Publish(content(s.peers[i], count)))
+				}
+			case "part":
+				s.side[i] = rapid.IntRange(0, 2).Draw(rt, "side")
+			case "heal":
+				clear(s.side)
+			case "tick":
+				if !s.down[i] {
+					s.do(i, s.nodes[i].Tick(s.rng))
+				}
+			case "lose":
+				s.flying = nil
+			case "deliver":
+				if len(s.flying) > 0 {
+					s.deliver(rapid.IntRange(0, len(s.flying)-1).Draw(rt, "message"), false, false)
+				}
+			}
+		}
+		s.settle(30)
+		for i, r := range s.nodes {
+			for n, o := range s.peers {
+				_, ok := r.Record(o)
+				up, left := !s.down[n], n < nodes && len(listed) > 1 && !listed[n]
+				if !s.down[i] && (up && !ok || !up && left && ok) {
+					rt.Fatalf("node %d holds %s: %v; it is up: %v, listed: %v", i, o, ok, up, listed[n])
+				}
+			}
+			for c, d := range r.digests {
+				if !s.down[i] && d != s.nodes[0].digests[c] {
+					rt.Fatalf("digests of nodes 0 and %d differ in %s", i, c)
+				}
+			}
+		}
+	})
+}
