@@ -106,6 +106,12 @@ func (x *index) replace(name clustermesh.ServiceName, gone map[*source]bool, row
 	x.rows[name] = out
 }
 
+// dead reports whether a node was judged dead at the last update.
+func (x *index) dead(o clustermesh.Origin) bool {
+	src := x.sources[o]
+	return src != nil && src.dead
+}
+
 // gone returns the addresses of the pods on dead machines, sorted.
 func (x *index) gone() (out []netip.Addr) {
 	for _, src := range x.sources {

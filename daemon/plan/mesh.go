@@ -15,6 +15,7 @@ type mesh struct {
 	state  clustermesh.State
 	self   Self
 	config Config
+	dead   func(clustermesh.Origin) bool
 }
 
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster pods
@@ -77,35 +78,56 @@ func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route 
 
 // claim is a node's word that its pods live in a prefix.
 type claim struct {
-	prefix netip.Prefix
-	node   clustermesh.Origin
-	rank   int
+	prefix  netip.Prefix
+	node    clustermesh.Origin
+	foreign bool // of another cluster
+	dead    bool
 }
 
-// ownedPrefixes gives each prefix one owner. Of claims that overlap the winner is: the own cluster, whose
-// pods this node must go on reaching; then the lower cluster and node name. A losing claim is a Problem,
-// never a silent steal.
+// before orders claims by who wins: the own cluster, whose pods this node must go on reaching; then the lower name; of
+// one cluster's nodes those that live, then the lower name.
+func (c claim) before(d claim) int {
+	falseFirst := func(a, b bool) int {
+		switch {
+		case a == b:
+			return 0
+		case a:
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(falseFirst(c.foreign, d.foreign), cmp.Compare(c.node.Cluster, d.node.Cluster),
+		falseFirst(c.dead, d.dead), cmp.Compare(c.node.Node, d.node.Node))
+}
+
+// excludes reports whether a claim that has won leaves no room for another. Between clusters that is any overlap. In one
+// cluster prefixes nest where its IPAM gives a node addresses out of another's prefix: routes and tunnels go by the
+// longest match, so that only equal ones exclude each other.
+func (c claim) excludes(d claim) bool {
+	if c.node.Cluster == d.node.Cluster {
+		return c.node != d.node && c.prefix == d.prefix
+	}
+	return c.prefix.Overlaps(d.prefix)
+}
+
+// ownedPrefixes gives each prefix one owner. A losing claim is a Problem, never a silent steal.
 func (m mesh) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
 	var claims []claim
 	for r := range m.state.Nodes() {
-		rank := 1
-		if r.Origin.Cluster == m.self.Cluster {
-			rank = 0
-		}
+		c := claim{node: r.Origin, foreign: r.Origin.Cluster != m.self.Cluster, dead: m.dead(r.Origin)}
 		for _, pre := range r.Content.Node.Prefixes {
-			claims = append(claims, claim{pre.Masked(), r.Origin, rank})
+			c.prefix = pre.Masked()
+			claims = append(claims, c)
 		}
 	}
-	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(comparePrefix(a.prefix, b.prefix), cmp.Compare(a.rank, b.rank), a.node.Compare(b.node))
-	})
+	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.before(b)) })
 	owned := map[clustermesh.Origin][]netip.Prefix{}
 	var problems []clustermesh.Problem
 	for group := range overlapping(claims) {
-		slices.SortStableFunc(group, func(a, b claim) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.node.Compare(b.node)) })
+		slices.SortStableFunc(group, claim.before)
 		var won []claim
 		for _, c := range group {
-			i := slices.IndexFunc(won, func(w claim) bool { return w.node != c.node && w.prefix.Overlaps(c.prefix) })
+			i := slices.IndexFunc(won, func(w claim) bool { return w.excludes(c) })
 			if i < 0 {
 				won = append(won, c)
 				owned[c.node] = append(owned[c.node], c.prefix)
@@ -139,11 +161,15 @@ func overlapping(claims []claim) func(func([]claim) bool) {
 }
 
 func overlap(lost, won claim) clustermesh.Problem {
+	try := "give every cluster pod CIDRs of its own"
+	if lost.node.Cluster == won.node.Cluster {
+		try = "give every node prefixes of its own"
+	}
 	return clustermesh.Problem{
 		Object: "node " + lost.node.String(), Field: "prefixes",
 		Message: fmt.Sprintf("%s overlaps %s of node %s, which keeps it: pods of %s there cannot be reached from here",
 			lost.prefix, won.prefix, won.node, lost.node),
-		Try: "give every cluster pod CIDRs of its own",
+		Try: try,
 	}
 }
 

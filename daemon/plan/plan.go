@@ -129,7 +129,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	for _, g := range r.Globals {
 		r.Problems = append(r.Problems, g.problems...)
 	}
-	m := mesh{state: s, self: p.stand.self, config: p.config}
+	m := mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead}
 	r.Desired.Peers, problems = m.peers()
 	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
 	r.Desired.Sources = m.sources()

@@ -221,6 +221,89 @@ func TestPlanOverlappingPrefixes(t *testing.T) {
 	}
 }
 
+// Inside a cluster the longer prefix wins, as it does in the kernel; between clusters an overlap is a Problem.
+func TestPlanNestedPrefixes(t *testing.T) {
+	s := clusterset()
+	claim := func(cluster, node string, prefixes ...string) {
+		edit(s, cluster, node, func(c *clustermesh.Content) {
+			c.Node.Prefixes = nil
+			for _, p := range prefixes {
+				c.Node.Prefixes = append(c.Node.Prefixes, netip.MustParsePrefix(p))
+			}
+		})
+	}
+	for _, tc := range []struct {
+		name     string
+		claims   [][]string // cluster, node, prefixes
+		want     string     // peers of b and c
+		problems []string
+	}{
+		{"a pod of one node in the prefix of another", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.77/32"}},
+			"b/n1[10.2.1.0/24] b/n2[10.2.1.77/32]", nil},
+		{"whichever has the lower name", [][]string{{"b", "n1", "10.2.1.77/32"}, {"b", "n2", "10.2.1.0/24"}},
+			"b/n1[10.2.1.77/32] b/n2[10.2.1.0/24]", nil},
+		{"equal ones have one owner", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.0/24", "10.2.1.77/32"}},
+			"b/n1[10.2.1.0/24] b/n2[10.2.1.77/32]", []string{"node b/n2: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n1"}},
+		{"a loser against the own cluster loses whole, its neighbour only where it overlaps",
+			[][]string{{"b", "n1", "10.1.0.0/16"}, {"b", "n2", "10.1.1.77/32", "10.1.9.77/32"}}, "b/n2[10.1.9.77/32]",
+			[]string{"node b/n1: prefixes: 10.1.0.0/16 overlaps 10.1.1.0/24 of node a/n1", "node b/n2: prefixes: 10.1.1.77/32 overlaps 10.1.1.0/24 of node a/n1"}},
+		{"longer is not better between clusters", [][]string{{"b", "n1", "10.2.0.0/16"}, {"b", "n2", "10.2.2.0/24"}, {"c", "n1", "10.2.2.7/32"}, {"c", "n2", "10.2.0.0/16"}},
+			"b/n1[10.2.0.0/16] b/n2[10.2.2.0/24]",
+			[]string{"node c/n1: prefixes: 10.2.2.7/32 overlaps 10.2.0.0/16 of node b/n1", "node c/n2: prefixes: 10.2.0.0/16 overlaps 10.2.0.0/16 of node b/n1"}},
+	} {
+		s = clusterset()
+		claim("b", "n1")
+		claim("b", "n2")
+		claim("c", "n1")
+		claim("c", "n2")
+		for _, c := range tc.claims {
+			claim(c[0], c[1], c[2:]...)
+		}
+		r := planFor(s)
+		var peers []string
+		for _, p := range r.Desired.Peers {
+			peers = append(peers, fmt.Sprint(p.Name, p.AllowedIPs))
+		}
+		if got := strings.Join(peers, " "); got != tc.want {
+			t.Errorf("%s: peers %s, want %s", tc.name, got, tc.want)
+		}
+		if len(r.Problems) != len(tc.problems) {
+			t.Errorf("%s: problems %v", tc.name, r.Problems)
+			continue
+		}
+		for i, want := range tc.problems {
+			if !strings.HasPrefix(r.Problems[i].String(), want) {
+				t.Errorf("%s: problem %q", tc.name, r.Problems[i])
+			}
+		}
+	}
+}
+
+// A prefix that a living node claims is not a dead one's.
+func TestPlanPrefixOfTheDead(t *testing.T) {
+	s := clusterset()
+	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24")} })
+	owner := func() (out string) {
+		for _, p := range planFor(s).Desired.Peers {
+			if p.AllowedIPs[0] == netip.MustParsePrefix("10.2.1.0/24") {
+				out += p.Name
+			}
+		}
+		return out
+	}
+	if got := owner(); got != "b/n1" {
+		t.Fatalf("of two that live it is %q's", got)
+	}
+	dead := clustermesh.Origin{Cluster: "b", Node: "n1"}
+	s.Contacts[dead] = clustermesh.Silent
+	for _, c := range []string{"b", "a"} {
+		edit(s, c, "n2", func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: dead, Epoch: 1}} })
+	}
+	if got := owner(); got != "b/n2" {
+		t.Errorf("of one that is dead and one that lives it is %q's", got)
+	}
+}
+
 func TestPlanFamilies(t *testing.T) {
 	s := clusterset()
 	v6 := netip.MustParsePrefix("fd00:5::/112")
