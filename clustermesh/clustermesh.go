@@ -293,9 +293,11 @@ type Local struct {
 	Nodes []Node
 	// NodesKnown is true if Nodes are all that the cluster has. A directory of YAML may have some only.
 	NodesKnown bool
-	Exports    []Export
-	Globals    []Global
-	Endpoints  []Endpoint
+	// NodePrefixes are written at Node objects for strait: such a node answers for these, whatever else is known of it.
+	NodePrefixes map[NodeName][]netip.Prefix
+	Exports      []Export
+	Globals      []Global
+	Endpoints    []Endpoint
 	// ExportStatus has one verdict per ServiceExport object, whether it is in Exports or not, sorted by service.
 	ExportStatus []ExportStatus
 	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.

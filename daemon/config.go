@@ -25,8 +25,8 @@ type Config struct {
 	StateDir string `json:"stateDir,omitempty"`
 	// RunDir holds the API socket.
 	RunDir string `json:"runDir,omitempty"`
-	// NodePrefixes are the prefixes of this node's pods; empty means what the Node object says, or where its
-	// pods have other addresses, those.
+	// NodePrefixes are the prefixes of this node's pods; empty means what the Node object says in annotation
+	// strait.io/prefixes, else in its spec, or where its pods have other addresses, those.
 	NodePrefixes []string `json:"nodePrefixes,omitempty"`
 	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same in
 	// every cluster.

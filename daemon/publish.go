@@ -24,7 +24,7 @@ func (d *Daemon) nodeContent(local clustermesh.Local) (clustermesh.Content, []cl
 		c.Node.Addresses = []netip.Addr{d.who.Advertise.Addr()}
 	}
 	c.Node.GossipPort = d.who.Advertise.Port()
-	c.Node.Prefixes = nodePrefixes(prefixes(d.config.NodePrefixes), c.Node.Prefixes, c.Node.Addresses, d.pods(c.Endpoints))
+	c.Node.Prefixes = nodePrefixes(writtenPrefixes(d.config, local), c.Node.Prefixes, c.Node.Addresses, d.pods(c.Endpoints))
 	return c, append(problems, d.kernel.describe(d.self().Origin(), c.Node)...)
 }
 

@@ -20,7 +20,8 @@ const patient = time.Minute
 func TestSourceReadsTheCluster(t *testing.T) {
 	b := newBench(t)
 	_, err := b.direct.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node),
-		Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}, Spec: corev1.NodeSpec{PodCIDR: "10.1.1.0/24", PodCIDRs: []string{"10.1.1.0/24"}},
+		Labels: map[string]string{corev1.LabelTopologyZone: "z1"}, Annotations: map[string]string{"strait.io/prefixes": "10.9.1.0/24"}},
+		Spec:   corev1.NodeSpec{PodCIDR: "10.1.1.0/24", PodCIDRs: []string{"10.1.1.0/24"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}, metav1.CreateOptions{})
 	must(t, err)
 	b.export("serve")
@@ -35,6 +36,9 @@ func TestSourceReadsTheCluster(t *testing.T) {
 	node, found := local.NodeContent(b.node)
 	if !found || node.Node.Locality.Zone != "z1" || len(node.Node.Prefixes) != 1 || node.Endpoints[0].Pod != "pod-10.1.1.10" {
 		t.Errorf("node %+v", node)
+	}
+	if p := local.NodePrefixes[b.node]; len(p) != 1 || p[0].String() != "10.9.1.0/24" {
+		t.Errorf("prefixes by annotation: %v", p)
 	}
 	if !reflect.DeepEqual(local.Namespaces, sortedUnique(local.Namespaces)) || len(local.Namespaces) < 4 {
 		t.Errorf("namespaces %q", local.Namespaces)

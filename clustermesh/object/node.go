@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -12,10 +13,14 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// readNodes returns the nodes sorted by name. Of two objects with one name the first counts.
-func readNodes(objs []*corev1.Node, r *report) []clustermesh.Node {
+// AnnotationPrefixes is the annotation of a Node that says which prefixes its pods have, separated by commas, where
+// neither its spec nor the pods that it has now tell: CNIs that give out blocks of addresses of their own.
+const AnnotationPrefixes = "strait.io/prefixes"
+
+// readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any. Of two objects with
+// one name the first counts.
+func readNodes(objs []*corev1.Node, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
 	seen := map[string]bool{}
-	var out []clustermesh.Node
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
 		if msgs := validation.IsDNS1123Subdomain(obj.Name); len(msgs) > 0 {
@@ -27,10 +32,17 @@ func readNodes(objs []*corev1.Node, r *report) []clustermesh.Node {
 			continue
 		}
 		seen[obj.Name] = true
-		out = append(out, readNode(obj, o))
+		n := readNode(obj, o)
+		out = append(out, n)
+		if p := writtenPrefixes(obj, o); len(p) > 0 {
+			if written == nil {
+				written = map[clustermesh.NodeName][]netip.Prefix{}
+			}
+			written[n.Name] = p
+		}
 	}
 	slices.SortFunc(out, func(a, b clustermesh.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return out, written
 }
 
 func readNode(obj *corev1.Node, o *objectReport) clustermesh.Node {
@@ -94,6 +106,26 @@ func nodePrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
 	}
 	if len(obj.Spec.PodCIDRs) == 0 && obj.Spec.PodCIDR != "" {
 		add("spec.podCIDR", obj.Spec.PodCIDR)
+	}
+	return out
+}
+
+// writtenPrefixes reads the annotation.
+func writtenPrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
+	value, ok := obj.Annotations[AnnotationPrefixes]
+	if !ok {
+		return nil
+	}
+	for _, text := range strings.Split(value, ",") {
+		p, err := parsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			o.problem(path(AnnotationPrefixes), err.Error(),
+				`write the prefixes of the node's pods, separated by commas, such as "10.1.2.0/24,fd00:1:2::/64"`)
+			continue
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
 	}
 	return out
 }

@@ -51,7 +51,8 @@ type Config struct {
 // server always sets the time; in a hand-written file it may be missing.
 func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
-	out := clustermesh.Local{Nodes: readNodes(objs.Nodes, &l.report), Allocations: l.readAllocations(), Globals: l.readGlobals()}
+	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
+	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, &l.report)
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	wanted := map[clustermesh.ServiceName]bool{}
 	for _, e := range out.Exports {

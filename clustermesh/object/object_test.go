@@ -214,3 +214,38 @@ func TestNodes(t *testing.T) {
 	}
 	check(t, "nodes", got, lines...)
 }
+
+// The annotation says what a node answers for, whatever its spec says; what is wrong with it is said, and the rest counts.
+func TestNodePrefixesByAnnotation(t *testing.T) {
+	prefixes := func(texts ...string) (out []netip.Prefix) {
+		for _, x := range texts {
+			out = append(out, netip.MustParsePrefix(x))
+		}
+		return out
+	}
+	const where = "Node n1: metadata.annotations[strait.io/prefixes]: "
+	const try = `; write the prefixes of the node's pods, separated by commas, such as "10.1.2.0/24,fd00:1:2::/64"`
+	for _, c := range []struct {
+		value    string
+		want     []netip.Prefix
+		problems []string
+	}{
+		{"10.9.1.0/24", prefixes("10.9.1.0/24"), nil},
+		{" 10.9.1.7/24, fd09:1::/64 ,10.9.1.0/24", prefixes("10.9.1.0/24", "fd09:1::/64"), nil},
+		{"10.9.1.0/24,x", prefixes("10.9.1.0/24"), []string{where + `"x" is not a CIDR: not used` + try}},
+		{"0.0.0.0/0", nil, []string{where + `"0.0.0.0/0" holds every address: not used` + try}},
+		{"", nil, []string{where + `"" is not a CIDR: not used` + try}},
+	} {
+		n := &corev1.Node{ObjectMeta: meta("", "n1"), Spec: corev1.NodeSpec{PodCIDRs: []string{"10.1.1.0/24"}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
+		n.Annotations = map[string]string{"strait.io/prefixes": c.value}
+		got := Local(Objects{Nodes: []*corev1.Node{n}})
+		check(t, c.value, got, c.problems...)
+		if !slices.Equal(got.NodePrefixes["n1"], c.want) {
+			t.Errorf("%q: %v, want %v", c.value, got.NodePrefixes["n1"], c.want)
+		}
+		if !slices.Equal(got.Nodes[0].Prefixes, prefixes("10.1.1.0/24")) {
+			t.Errorf("%q: the object's own became %v", c.value, got.Nodes[0].Prefixes)
+		}
+	}
+}

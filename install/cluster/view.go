@@ -113,13 +113,18 @@ func addresses(n *corev1.Node, port uint16) (out []netip.AddrPort) {
 	return out
 }
 
+// podCIDRs are the prefixes of a node's pods as its object has them: the annotation counts more than the spec, as to the
+// daemons.
 func podCIDRs(n *corev1.Node) (out []netip.Prefix) {
 	list := n.Spec.PodCIDRs
 	if len(list) == 0 && n.Spec.PodCIDR != "" {
 		list = []string{n.Spec.PodCIDR}
 	}
+	if written := n.Annotations["strait.io/prefixes"]; written != "" {
+		list = strings.Split(written, ",")
+	}
 	for _, s := range list {
-		if p, err := netip.ParsePrefix(s); err == nil {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(s)); err == nil {
 			out = append(out, p.Masked())
 		}
 	}
