@@ -233,6 +233,7 @@ type gate struct {
 	closed bool
 	cut    context.CancelFunc
 	ctx    context.Context
+	inside sync.WaitGroup // requests that go through
 }
 
 func newGate(t *testing.T, cfg *rest.Config) *gate {
@@ -272,6 +273,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status = s
 		}
 	}
+	if !closed {
+		g.inside.Add(1)
+		defer g.inside.Done()
+	}
 	g.mu.Unlock()
 	if closed {
 		panic(http.ErrAbortHandler)
@@ -287,14 +292,17 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.proxy.ServeHTTP(w, r.WithContext(ctx2))
 }
 
-// set closes or opens the gate; closing breaks what goes through.
+// set closes or opens the gate; closing breaks what goes through, and returns when nothing does any more.
 func (g *gate) set(closed bool) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = closed
 	if closed {
 		g.cut()
 		g.ctx, g.cut = context.WithCancel(context.Background())
+	}
+	g.mu.Unlock()
+	if closed {
+		g.inside.Wait()
 	}
 }
 
