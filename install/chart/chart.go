@@ -146,7 +146,7 @@ func (c *parsed) manifests() (out []string) {
 
 // free are the values whose content is not the chart's business.
 var free = []string{"config", "resources", "tunnelResources", "nodeSelector", "affinity", "updateStrategy", "podAnnotations",
-	"commonLabels", "global"}
+	"commonLabels", "seLinuxOptions", "global"}
 
 // known refuses values that the chart does not have: what was meant would silently not happen.
 func known(have, given map[string]any, at string) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,7 +21,7 @@ spec:
       - name: straitd
         image: strait:1
         livenessProbe: {httpGet: {port: 9964}}
-        securityContext: {capabilities: {drop: [ALL], add: [BPF]}}
+        securityContext: {appArmorProfile: {type: Unconfined}, seLinuxOptions: {type: spc_t}, capabilities: {drop: [ALL], add: [BPF]}}
         volumeMounts:
         - {name: state, mountPath: /var/lib/strait}
         - {name: bpffs, mountPath: /sys/fs/bpf}
@@ -37,6 +38,10 @@ spec:
 	if work.Image != "strait:1" || work.LivenessProbe != nil || !strings.Contains(strings.Join(work.Command, " "), "cleanup") ||
 		len(work.SecurityContext.Capabilities.Add) != 1 || !spec.HostPID {
 		t.Errorf("work %+v", work)
+	}
+	if c := work.SecurityContext; c.AppArmorProfile == nil || c.AppArmorProfile.Type != corev1.AppArmorProfileTypeUnconfined ||
+		c.SELinuxOptions == nil || c.SELinuxOptions.Type != "spc_t" {
+		t.Errorf("work is confined, and could not remove pins: %+v", c)
 	}
 	if len(hold.SecurityContext.Capabilities.Add) != 0 || len(hold.VolumeMounts) != 0 {
 		t.Errorf("what holds the pod has rights: %+v", hold)

@@ -78,3 +78,15 @@ affinity:
 tolerations:
   {{- toYaml .root.Values.tolerations | nindent 2 }}
 {{- end }}
+
+{{- /* How the node's own mandatory access control treats a container. */ -}}
+{{- define "strait.confinement" -}}
+# The profile that runtimes give by default on nodes with AppArmor (Ubuntu, Debian) denies all writes below /sys/fs but
+# to cgroups, mounts, and a look at processes of other profiles, whatever the capabilities are: nothing could be pinned.
+appArmorProfile:
+  type: Unconfined
+{{- with .Values.seLinuxOptions }}
+seLinuxOptions:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
