@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"strait.io/strait/clustermesh"
 )
@@ -132,6 +134,44 @@ func TestSourceForbidden(t *testing.T) {
 		local, _ := s.Local()
 		return !hasProblem(local.Problems, "access to") && local.Namespaces != nil
 	})
+}
+
+// TestListAndWatchSuffice: the Source needs no right to get a single object of what it reads.
+func TestListAndWatchSuffice(t *testing.T) {
+	b := newBench(t)
+	b.export("serve")
+	user := "reader-" + b.ns
+	var rules []rbacv1.PolicyRule
+	for group, resources := range map[string][]string{
+		"":                      {"services", "nodes", "namespaces", "pods"},
+		"discovery.k8s.io":      {"endpointslices"},
+		"multicluster.x-k8s.io": {"serviceexports", "serviceimports"},
+		"about.k8s.io":          {"clusterproperties"},
+		"net.gke.io":            {"serviceexports"},
+		"multicluster.k8s.io":   {"serviceexports"},
+	} {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"list", "watch"}})
+	}
+	rights := b.direct.core.RbacV1()
+	_, err := rights.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = rights.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	limited := rest.CopyConfig(b.direct.REST)
+	limited.Impersonate.UserName = user
+	b.gate = newGate(t, limited)
+	s := b.start()
+	b.eventually("the export", patient, func() bool { return hasExport(s, b.name("serve")) })
+	b.eventually("all kinds", patient, func() bool {
+		local, _ := s.Local()
+		return local.Namespaces != nil && !hasProblem(local.Problems, "access to")
+	})
+	if id := s.Identity(); !id.Read || id.UID == "" {
+		t.Errorf("identity %+v", id)
+	}
 }
 
 // Without the CRDs nothing is exported, strait says what to install, and finds it when it is there.

@@ -17,22 +17,20 @@ var everybody = []string{
 
 // rights are those of the daemon's account in every namespace, in the words of kubectl auth can-i --list.
 var rights = []string{
-	"events [] [] [create patch]",
 	"events.events.k8s.io [] [] [create patch]",
 	"endpointslices.discovery.k8s.io/restricted [] [] [create]",
 	"services [] [] [get list watch create patch delete]",
-	"endpointslices.discovery.k8s.io [] [] [get list watch create patch delete]",
-	"serviceimports.multicluster.x-k8s.io [] [] [get list watch create patch delete]",
-	"namespaces [] [] [get list watch]",
-	"nodes [] [] [get list watch]",
-	"pods [] [] [get list watch]",
-	"clusterproperties.about.k8s.io [] [] [get list watch]",
-	"serviceexports.multicluster.k8s.io [] [] [get list watch]",
-	"serviceexports.multicluster.x-k8s.io [] [] [get list watch]",
-	"serviceexports.net.gke.io [] [] [get list watch]",
+	"endpointslices.discovery.k8s.io [] [] [list watch create patch delete]",
+	"serviceimports.multicluster.x-k8s.io [] [] [list watch create patch delete]",
+	"namespaces [] [] [list watch]",
+	"nodes [] [] [list watch]",
+	"pods [] [] [list watch]",
+	"clusterproperties.about.k8s.io [] [] [list watch]",
+	"serviceexports.multicluster.k8s.io [] [] [list watch]",
+	"serviceexports.multicluster.x-k8s.io [] [] [list watch]",
+	"serviceexports.net.gke.io [] [] [list watch]",
 	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
 	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
-	"serviceimports.multicluster.x-k8s.io/finalizers [] [] [update]",
 }
 
 // inOwnNamespace are those that it has besides in strait-system.
