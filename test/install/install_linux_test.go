@@ -100,6 +100,16 @@ func (u user) kubectl(cluster string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// uninstallAtEnd leaves the cluster to the next test as it was.
+func (u user) uninstallAtEnd(cluster string) {
+	u.Cleanup(func() {
+		out, err := exec.Command(u.cli, "uninstall", "--context", cluster, "--kubeconfig", u.kubeconfig, "--timeout", "60s").CombinedOutput()
+		if err != nil {
+			u.Errorf("uninstall: %v: %s", err, out)
+		}
+	})
+}
+
 // traces are all objects that strait's install makes, in a cluster.
 func (u user) traces(cluster string) string {
 	u.Helper()
@@ -211,13 +221,7 @@ func TestConnectRefuses(t *testing.T) {
 	u.fails(connect, "strait is not installed", "strait install --context c1")
 	for _, c := range []string{"c1", "c2"} {
 		u.does([]string{"install", "--context", c, "--cluster", "same"})
-		t.Cleanup(func() {
-			u := user{t, u.cli, u.kubeconfig}
-			out, err := exec.Command(u.cli, "uninstall", "--context", c, "--kubeconfig", u.kubeconfig, "--timeout", "60s").CombinedOutput()
-			if err != nil {
-				t.Errorf("uninstall: %v: %s", err, out)
-			}
-		})
+		u.uninstallAtEnd(c)
 	}
 	secrets := func() string {
 		return u.kubectl("c1", "-n", "strait-system", "get", "secret", "strait-clusterset", "-o", "jsonpath={.data}") +
