@@ -21,12 +21,12 @@ func (u user) as(name, object string, args ...string) error {
 	return err
 }
 
-// TestManagedObjects: what strait manages is kept from everybody but strait, and the controllers that clear away
+// TestPolicies: exports from barred namespaces are refused; and what strait manages is kept from everybody but strait, and the controllers that clear away
 // after an owner or a namespace, whatever kube-controller-manager calls itself.
-func TestManagedObjects(t *testing.T) {
+func TestPolicies(t *testing.T) {
 	u := newUser(t)
 	u.uninstallAtEnd("c1") // the Service below too
-	u.does(with(installC1, "--set", "admissionPolicy=true"), "ValidatingAdmissionPolicy")
+	u.does(with(installC1, "--set", "admissionPolicy=true", "--set", "barredNamespaces={[^d]*}"), "ValidatingAdmissionPolicy")
 	const derived = `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}, metadata: {name: derived-policy, namespace: default,
 labels: {app.kubernetes.io/managed-by: strait, strait.io/service-import: policy}}}`
 	const daemon = "system:serviceaccount:strait-system:strait"
@@ -53,6 +53,13 @@ labels: {app.kubernetes.io/managed-by: strait, strait.io/service-import: policy}
 	} {
 		if err := remove(name); (err == nil) != may {
 			t.Errorf("%s deletes a derived Service: %v; want it allowed: %v", name, err, may)
+		}
+	}
+	const export = "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: policy}}"
+	for namespace, may := range map[string]bool{"default": true, "strait-system": false, "kube-system": false} {
+		err := u.as("somebody", export, "-n", namespace, "create", "--dry-run=server", "-f", "-")
+		if (err == nil) != may || !may && !strings.Contains(err.Error(), "barred") {
+			t.Errorf("an export from %s: %v; want it allowed: %v", namespace, err, may)
 		}
 	}
 }
