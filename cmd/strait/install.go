@@ -163,21 +163,23 @@ func (f *installFlags) read() (chart.Values, error) {
 		}
 		docs = append(docs, text)
 	}
-	set := f.set
+	values, err := chart.Read(docs, f.set)
+	if err != nil {
+		return nil, err
+	}
 	if f.cluster != "" {
-		set = append(set, "cluster="+f.cluster)
+		values = chart.Merge(values, chart.Values{"cluster": f.cluster})
 	}
-	values, err := chart.Read(docs, set)
-	if err != nil || f.image == "" {
-		return values, err
+	if f.image != "" {
+		values = chart.Merge(values, chart.Values{"image": splitImage(f.image)})
 	}
-	return chart.Merge(values, chart.Values{"image": splitImage(f.image)}), nil
+	return values, nil
 }
 
 // clusterID makes sure that there is an id: a daemon without one would not start.
 func clusterID(ctx context.Context, c *cluster.Cluster, values chart.Values) error {
-	if id, _ := values["cluster"].(string); id != "" {
-		return nil
+	if id := values["cluster"]; id != nil && id != "" {
+		return nil // the chart says what is wrong with it, if something is
 	}
 	id, err := c.PropertyID(ctx)
 	if err == nil && id == "" {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +45,24 @@ func TestImagePin(t *testing.T) {
 	} {
 		if got := imagePin(tc.before, tc.given); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestClusterFlag: whatever DNS label a cluster's id is, it is text, and more than one of --set or --values says.
+func TestClusterFlag(t *testing.T) {
+	for _, id := range []string{"us-east", "1", "007", "true", "null", "1e3"} {
+		f := installFlags{cluster: id, image: "strait:2", set: []string{"cluster=other,log.level=debug"}}
+		values, err := f.read()
+		if err != nil || values["cluster"] != any(id) {
+			t.Errorf("--cluster %s: %v %v", id, values, err)
+		}
+		if err := clusterID(t.Context(), nil, values); err != nil { // without an API server: the id is there
+			t.Errorf("--cluster %s: %v", id, err)
+		}
+		docs, err := chart.Render(chart.Options{Values: values})
+		if err != nil || !strings.Contains(string(bytes.Join(docs, nil)), fmt.Sprintf("\n    cluster: %s\n", map[bool]string{true: id, false: strconv.Quote(id)}[id == "us-east"])) {
+			t.Errorf("--cluster %s: it is not in the daemon's configuration: %v", id, err)
 		}
 	}
 }

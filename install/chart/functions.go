@@ -56,6 +56,7 @@ func functions(t *template.Template) template.FuncMap {
 			}
 			return v[0]
 		},
+		"kindIs": func(kind string, v any) bool { return reflect.ValueOf(v).Kind().String() == kind },
 		"int":    toInt,
 		"list":   func(v ...any) []any { return v },
 		"append": func(list []any, v any) []any { return append(slices.Clone(list), v) },

@@ -63,7 +63,8 @@ func helm(t *testing.T, values chart.Values) map[string]map[string]any {
 func TestHelm(t *testing.T) {
 	for _, values := range []string{
 		"{}",
-		"createNamespace: true\ninstallCRDs: false",
+		"createNamespace: true\ninstallCRDs: false\ncluster: null",
+		"cluster: '1'",
 		"cluster: us-east\nmesh: {implementation: userspace, mtu: 1380, port: 51821}",
 		"mesh: {mode: 'off'}\ngossip: {port: 7000}\nlog: {level: debug, format: json}",
 		"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
@@ -107,6 +108,22 @@ func TestSet(t *testing.T) {
 		want, helmErr := strvals.Parse(s)
 		if err != nil || helmErr != nil || fmt.Sprintf("%#v", map[string]any(got)) != fmt.Sprintf("%#v", want) && s != "a=null" && s != "a={}" {
 			t.Errorf("%s: %v %v, of Helm %v %v", s, got, err, want, helmErr)
+		}
+	}
+	// Only what the chart has as text stays text, where Helm wants --set-string.
+	for s, want := range map[string]string{
+		"cluster=1": `{cluster: "1"}`, "cluster=true": `{cluster: "true"}`, "cluster=007": `{cluster: "007"}`, "cluster=null": "{cluster: null}",
+		"image.tag=20,image.digest=": `{image: {tag: "20", digest: ""}}`, "mesh.port=1,mesh.mode=0": `{mesh: {port: 1, mode: "0"}}`,
+		"bpf.mount=true,podAnnotations.a=1": "{bpf: {mount: true}, podAnnotations: {a: 1}}",
+	} {
+		var tree map[string]any
+		if err := yaml.Unmarshal([]byte(want), &tree); err != nil {
+			t.Fatal(err)
+		}
+		a, err := chart.Read(nil, []string{s})
+		have, _ := yaml.Marshal(a)
+		if wanted, _ := yaml.Marshal(chart.Merge(nil, tree)); err != nil || string(have) != string(wanted) {
+			t.Errorf("%s: %s %v, want %s", s, have, err, wanted)
 		}
 	}
 	for _, s := range []string{"a", "=b", "a[0]=b"} {

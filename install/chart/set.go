@@ -9,7 +9,8 @@ import (
 )
 
 // Read merges values: documents first, each over the one before, then settings as in `helm --set`:
-// a.b=c,d={e,f}. Commas and dots that belong to a name or value are written \, and \. as there.
+// a.b=c,d={e,f}. Commas and dots that belong to a name or value are written \, and \. as there. Other than there, what
+// the chart has as text stays text: cluster=1 names a cluster.
 func Read(documents [][]byte, settings []string) (Values, error) {
 	merged := Values{}
 	for _, d := range documents {
@@ -19,9 +20,13 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 		}
 		merged = Merge(merged, v)
 	}
+	c, err := load()
+	if err != nil {
+		return nil, fmt.Errorf("load chart: %w", err)
+	}
 	for _, s := range settings {
 		for _, one := range cutAt(s, ',') {
-			v, err := setting(one)
+			v, err := setting(one, c.values)
 			if err != nil {
 				return nil, fmt.Errorf("--set %s: %w", s, err)
 			}
@@ -32,7 +37,7 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 }
 
 // setting makes a tree of one a.b=c.
-func setting(s string) (map[string]any, error) {
+func setting(s string, defaults map[string]any) (map[string]any, error) {
 	name, value, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
 		return nil, fmt.Errorf("%q: want NAME=VALUE", s)
@@ -40,8 +45,17 @@ func setting(s string) (map[string]any, error) {
 	if strings.ContainsAny(name, "[]") {
 		return nil, fmt.Errorf("%q: one item of a list cannot be set; give the list as {a,b}, or a file with --values", name)
 	}
-	var v any = scalar(value)
-	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
+	path := cutAt(name, '.')
+	var have any = defaults
+	for i := range path {
+		path[i] = unescape(path[i])
+		table, _ := have.(map[string]any)
+		have = table[path[i]]
+	}
+	v := scalar(value)
+	if _, isText := have.(string); isText && v != nil {
+		v = unescape(value)
+	} else if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		list := []any{}
 		for _, item := range cutAt(value[1:len(value)-1], ',') {
 			if item != "" {
@@ -50,9 +64,8 @@ func setting(s string) (map[string]any, error) {
 		}
 		v = list
 	}
-	path := cutAt(name, '.')
 	for i := len(path) - 1; i >= 0; i-- {
-		v = map[string]any{unescape(path[i]): v}
+		v = map[string]any{path[i]: v}
 	}
 	return v.(map[string]any), nil
 }
