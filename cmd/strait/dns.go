@@ -125,14 +125,10 @@ func (a *app) dnsUndo(ctx context.Context, t target, c *cluster.Cluster, dns clu
 	return nil
 }
 
-// writeDNS writes what differs, and waits for CoreDNS.
+// writeDNS writes what differs, and waits for CoreDNS, whoever restarted it: an earlier attempt may have given up.
 func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cluster.DNS, text, does string) error {
-	p := a.printer()
-	if text == dns.Corefile {
-		p.line("%s: the Corefile is as it should be; CoreDNS %s for %s", c.Context, does, clustersetZone)
-		return nil
-	}
-	if err := c.WriteDNS(ctx, dns, text, does == "answers"); err != nil {
+	changed, err := c.WriteDNS(ctx, dns, text, does == "answers")
+	if err != nil {
 		return err
 	}
 	ctx, cancel := t.waiting(ctx)
@@ -140,6 +136,10 @@ func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cl
 	if err := c.WaitDNS(ctx, dns); err != nil {
 		return waitOver(err)
 	}
-	p.line("%s: CoreDNS %s for %s", c.Context, does, clustersetZone)
+	as := ""
+	if !changed {
+		as = "the Corefile is as it should be; "
+	}
+	a.printer().line("%s: %sCoreDNS %s for %s", c.Context, as, does, clustersetZone)
 	return nil
 }

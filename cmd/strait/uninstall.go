@@ -34,7 +34,7 @@ The other clusters go on looking for its nodes, until strait clusterset disconne
 	}
 	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&force, "force", false, "go on although nodes could not be cleaned")
+	c.Flags().BoolVar(&force, "force", false, "go on although nodes could not be cleaned, or CoreDNS does not restart")
 	return c
 }
 
@@ -57,7 +57,7 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	if err != nil {
 		return err
 	}
-	if err := a.forgetDNS(ctx, t, c); err != nil {
+	if err := a.forgetDNS(ctx, t, c, force); err != nil {
 		return err
 	}
 	written, err := c.RemoveWritten(ctx)
@@ -113,14 +113,19 @@ func unclean(err error) error {
 }
 
 // forgetDNS undoes dns setup, before the CRD goes: without that a CoreDNS that starts would wait for it, and answer
-// nobody.
-func (a *app) forgetDNS(ctx context.Context, t target, c *cluster.Cluster) error {
+// nobody. With force it goes on where CoreDNS does not restart: what it reads when it does is undone.
+func (a *app) forgetDNS(ctx context.Context, t target, c *cluster.Cluster, force bool) error {
 	taught, err := c.HasDNSRights(ctx)
 	if err != nil || !taught {
 		return err
 	}
 	err = a.dnsSetup(ctx, t, c.Context, true, false)
-	if errors.Is(err, cluster.ErrNoCoreDNS) {
+	var over *exitError
+	switch {
+	case errors.Is(err, cluster.ErrNoCoreDNS):
+		return c.RemoveDNSRights(ctx)
+	case force && errors.As(err, &over) && over.code == exitWaitOver:
+		a.printer().line("! %v", err)
 		return c.RemoveDNSRights(ctx)
 	}
 	return err

@@ -31,6 +31,8 @@ type DNS struct {
 	// Corefile is its configuration, version that of the ConfigMap it was read from.
 	Corefile string
 	version  string
+	// mark is what its pods are marked with: for which Corefile they were restarted.
+	mark string
 	// Deployment runs it, with this account and image.
 	Deployment, Account, Image string
 }
@@ -57,6 +59,7 @@ func (c *Cluster) ReadDNS(ctx context.Context) (DNS, error) {
 			if v.ConfigMap != nil && v.ConfigMap.Name == dnsConfigMap {
 				pod := x.Spec.Template.Spec
 				d.Deployment, d.Account, d.Image = x.Name, pod.ServiceAccountName, pod.Containers[0].Image
+				d.mark = x.Spec.Template.Annotations[dnsAnnotation]
 				return d, nil
 			}
 		}
@@ -84,26 +87,49 @@ func KnowsMulticluster(image string) (yes, known bool) {
 	return version >= 1_012_002, true
 }
 
-// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment says. It is refused if somebody
-// changed the Corefile since it was read.
-func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, mark bool) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": d.version}, "data": map[string]any{dnsKey: corefile},
-	})
-	if err != nil {
-		return err
+// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment says; of that, what is not done yet,
+// and reports whether there was anything. It is refused if somebody changed the Corefile since it was read.
+func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours bool) (changed bool, err error) {
+	write, roll := d.left(corefile, ours)
+	if write {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": d.version}, "data": map[string]any{dnsKey: corefile},
+		})
+		if err != nil {
+			return false, err
+		}
+		written, err := c.objects.Resource(configMaps).Namespace(dnsNamespace).Patch(ctx, dnsConfigMap, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: Manager})
+		if err != nil {
+			return false, fmt.Errorf("context %s: write ConfigMap %s/%s: %w", c.Context, dnsNamespace, dnsConfigMap, err)
+		}
+		d.version = written.GetResourceVersion()
 	}
-	_, err = c.objects.Resource(configMaps).Namespace(dnsNamespace).Patch(ctx, dnsConfigMap, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: Manager})
-	if err != nil {
-		return fmt.Errorf("context %s: write ConfigMap %s/%s: %w", c.Context, dnsNamespace, dnsConfigMap, err)
+	if !roll {
+		return write, nil
 	}
-	hash := ""
-	if mark {
-		sum := sha256.Sum256([]byte(corefile))
-		hash = hex.EncodeToString(sum[:8])
+	mark := ""
+	if ours {
+		mark = corefileHash(corefile) + "." + d.version
 	}
-	return c.annotate(ctx, "deployments", "Deployment", dnsNamespace, d.Deployment, dnsAnnotation, hash)
+	return true, c.annotate(ctx, "deployments", "Deployment", dnsNamespace, d.Deployment, dnsAnnotation, mark)
+}
+
+// left is what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have ended half way. Pods are
+// marked for a Corefile that is ours, with its hash and the ConfigMap's version. A Corefile that somebody took back
+// since, and that comes again, takes a restart too.
+func (d DNS) left(corefile string, ours bool) (write, roll bool) {
+	hash, _, _ := strings.Cut(d.mark, ".")
+	write = corefile != d.Corefile
+	if !ours {
+		return write, d.mark != ""
+	}
+	return write, write || hash != corefileHash(corefile)
+}
+
+func corefileHash(corefile string) string {
+	sum := sha256.Sum256([]byte(corefile))
+	return hex.EncodeToString(sum[:8])
 }
 
 // DNSRights lets CoreDNS read ServiceImports.

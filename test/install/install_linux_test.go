@@ -302,7 +302,21 @@ func TestDNS(t *testing.T) {
 	if got := read(); !strings.Contains(got, "multicluster clusterset.local") || !strings.Contains(got, "errors # ours") {
 		t.Errorf("Corefile %s", got)
 	}
-	u.does(setup, "as it should be")
+	u.does(setup, "as it should be", "CoreDNS answers")
+
+	// What an earlier attempt left undone is done, and waited for.
+	generation := func() string {
+		return u.kubectl("c2", "-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.metadata.generation}")
+	}
+	settled := generation()
+	u.kubectl("c2", "-n", "kube-system", "patch", "configmap", "coredns", "--type=merge", "-p", fmt.Sprintf(`{"data":{"Corefile":%q}}`, before+"\n"))
+	u.does(setup, "CoreDNS answers")
+	if generation() == settled {
+		t.Error("somebody took the Corefile back; it was written again, and CoreDNS not restarted")
+	}
+	u.kubectl("c2", "-n", "kube-system", "scale", "deployment", "coredns", "--replicas=1") // there is no node for it
+	u.fails(with(setup, "--timeout", "3s"), "wait for CoreDNS", "not within 3s")
+	u.kubectl("c2", "-n", "kube-system", "scale", "deployment", "coredns", "--replicas=0")
 	if got := u.traces("c2"); !strings.Contains(got, "strait-coredns") {
 		t.Errorf("CoreDNS has no right to read imports: %s", got)
 	}
