@@ -117,6 +117,9 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
+	if err := c.OnlyHere(ctx); err != nil {
+		return err
+	}
 	before, found, err := c.Values(ctx)
 	if err != nil {
 		return err

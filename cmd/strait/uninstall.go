@@ -43,6 +43,9 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	if err != nil {
 		return err
 	}
+	if err := c.OnlyHere(ctx); err != nil {
+		return err
+	}
 	p := a.printer()
 	deaf, err := c.Withdraw(ctx, func(s string) { p.line("%s: %s", c.Context, s) })
 	switch {

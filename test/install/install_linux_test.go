@@ -121,7 +121,7 @@ func (u user) traces(cluster string) string {
 // versions tells an object that was written from one that was not.
 func (u user) versions(cluster string) string {
 	u.Helper()
-	return u.kubectl(cluster, "get", "clusterroles,crds,validatingadmissionpolicies,roles,daemonsets,configmaps,secrets,serviceaccounts", "-A",
+	return u.kubectl(cluster, "get", "clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,roles,daemonsets,configmaps,secrets,serviceaccounts", "-A",
 		"-l", "app.kubernetes.io/part-of=strait", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
 }
 
@@ -149,6 +149,14 @@ func TestLife(t *testing.T) {
 	again := u.does(installC1)
 	if now := u.versions("c1"); now != settled || strings.Contains(again, "made ") || strings.Contains(again, "changed ") {
 		t.Errorf("install again changed something:\n%s\nwas\n%s\n%s", now, settled, again)
+	}
+
+	// What it has outside of namespaces is there once.
+	for _, args := range [][]string{installC1, with(installC1, "--dry-run"), {"upgrade", "--context", "c1"}, {"uninstall", "--context", "c1"}} {
+		u.fails(with(args, "-n", "other"), "strait is in the namespace strait-system", "use -n strait-system", "strait uninstall --context c1 -n strait-system")
+	}
+	if now := u.versions("c1"); now != settled {
+		t.Errorf("what was refused changed something:\n%s\nwas\n%s", now, settled)
 	}
 
 	// The tunnel is there while a userspace mesh is wanted, and no longer.
