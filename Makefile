@@ -48,7 +48,7 @@ demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves the
 # Test
 
 .PHONY: test
-test: ## all tests: setup, build, lint, arch, unit, kernel, script, generate-check, e2e, test-kube; TEST_KUBE=0 leaves the last out, the longest, as CI does
+test: ## all tests: setup, build, lint, arch, unit, kernel, script, generate-check, e2e, test-kube; TEST_KUBE=0 leaves the last out, the longest
 	@test/setup/test.sh
 
 .PHONY: setup
