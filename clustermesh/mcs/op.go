@@ -92,4 +92,7 @@ type Trouble struct {
 	NameTaken bool
 	// FamilyNotSupported: the cluster has no ClusterIPs of the import's IP family.
 	FamilyNotSupported bool
+	// AddressRefused is how often in a row the API server refused the addresses that the import has: another has them by
+	// now, or they are out of its range.
+	AddressRefused int
 }

@@ -34,7 +34,7 @@ func (d *differ) derivedService() *corev1.Service {
 	switch {
 	case have == nil:
 		d.foreign(name)
-		d.settling = d.have.Trouble == Trouble{}
+		d.settling = !d.have.Trouble.NameTaken && !d.have.Trouble.FamilyNotSupported
 		d.do(Op{Verb: Create, Service: want})
 	case have.DeletionTimestamp != nil:
 		d.settling = true // wait: its successor needs its name
@@ -82,14 +82,20 @@ func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service 
 	if s.InternalTrafficPolicy == nil {
 		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster) // as the API server defaults it
 	}
-	d.setFamilies(s, have)
+	d.setFamilies(out, have)
 	return out
 }
 
 // setFamilies asks for the import's families. A Service keeps the addresses that it has, so it may gain a
 // family but never lose one. For two families the cluster's own order is taken, and one if it has no second.
-func (d *differ) setFamilies(s *corev1.ServiceSpec, have *corev1.Service) {
+func (d *differ) setFamilies(service, have *corev1.Service) {
+	s := &service.Spec
 	single, prefer := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack
+	if have == nil {
+		if have = d.lost(service.Name); have != nil {
+			s.ClusterIP, s.ClusterIPs, s.IPFamilies = have.Spec.ClusterIP, have.Spec.ClusterIPs, have.Spec.IPFamilies
+		}
+	}
 	if have != nil {
 		s.IPFamilyPolicy = have.Spec.IPFamilyPolicy
 		for _, f := range d.imp.Families {
@@ -107,6 +113,33 @@ func (d *differ) setFamilies(s *corev1.ServiceSpec, have *corev1.Service) {
 	for _, f := range d.imp.Families {
 		s.IPFamilies = append(s.IPFamilies, corev1.IPFamily(f))
 	}
+}
+
+// addressTries bounds how often the API server is asked for the addresses of before: it gives up those of a Service only
+// after its watch has told that the Service is gone.
+const addressTries = 3
+
+// lost is what the import remembers of a derived Service that somebody deleted: made again it has the same addresses,
+// which are the import's for life. Nil if there was none, or the addresses are not to be had.
+func (d *differ) lost(name string) *corev1.Service {
+	i := d.have.Import
+	if i.Annotations[DerivedAnnotation] != name || len(i.Spec.IPs) == 0 || d.have.Trouble.AddressRefused >= addressTries {
+		return nil
+	}
+	s := &corev1.Service{Spec: corev1.ServiceSpec{
+		ClusterIP: i.Spec.IPs[0], ClusterIPs: i.Spec.IPs, IPFamilyPolicy: ptr(corev1.IPFamilyPolicySingleStack),
+	}}
+	for _, text := range i.Spec.IPs {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil
+		}
+		s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPFamily(clustermesh.FamilyOf(ip)))
+	}
+	if len(s.Spec.IPFamilies) > 1 {
+		s.Spec.IPFamilyPolicy = ptr(corev1.IPFamilyPolicyPreferDualStack)
+	}
+	return s
 }
 
 // serviceFamilies are those that the API server gave the derived Service; before, those that it is asked for by name.

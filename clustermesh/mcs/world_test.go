@@ -37,6 +37,7 @@ type world struct {
 	services map[string]*corev1.Service
 	slices   map[string]*discoveryv1.EndpointSlice
 	trouble  Trouble
+	taken    []string // addresses that somebody else has
 	writes   []Op
 }
 
@@ -184,9 +185,14 @@ func (w *world) applyService(key string, o Op) {
 		delete(w.services, key)
 		return
 	}
-	if w.trouble != (Trouble{}) {
+	if w.trouble.NameTaken || w.trouble.FamilyNotSupported {
 		return
 	}
+	if slices.ContainsFunc(o.Service.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(w.taken, ip) }) {
+		w.trouble.AddressRefused++
+		return
+	}
+	w.trouble = Trouble{}
 	next := o.Service.DeepCopy()
 	for i := range next.Spec.Ports {
 		next.Spec.Ports[i].TargetPort.IntVal = next.Spec.Ports[i].Port

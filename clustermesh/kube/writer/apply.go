@@ -161,8 +161,11 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 // judge finds out why a derived Service could not be made. One that is ours after all, made by an earlier
 // leader, is taken in.
 func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
-	var trouble mcs.Trouble
 	s, _ := mcs.ServiceOf(o.Service)
+	var trouble mcs.Trouble
+	if err != nil {
+		trouble.AddressRefused = t.store.have(s).Trouble.AddressRefused
+	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		live, getErr := api.Get(ctx, o.Service.Name, metav1.GetOptions{})
@@ -174,6 +177,8 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 		}
 		have, ours := mcs.ServiceOf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: live.GetNamespace(), Labels: live.GetLabels()}})
 		trouble.NameTaken = !ours || have != s
+	case addressRefused(o, err):
+		trouble.AddressRefused++
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
 		trouble.FamilyNotSupported = true
 	}

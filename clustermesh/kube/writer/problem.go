@@ -42,6 +42,8 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 		p.Try = "exempt strait's account from that policy, or change the Service that is exported"
 	case apierrors.IsForbidden(err):
 		p.Try = "let strait's account write it: see the ClusterRole in install"
+	case addressRefused(o, err):
+		p.Try, p.Warning = "nothing: if it is refused again, the import gets another address", true
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
 		p.Try, p.Warning = "give the cluster Services of that IP family, or the exported Services one of this cluster", true
 	case apierrors.IsInvalid(err):
@@ -71,6 +73,12 @@ func blames(err error, field string) bool {
 		}
 	}
 	return false
+}
+
+// addressRefused reports that a Service cannot be made with the addresses that it asks for.
+func addressRefused(o mcs.Op, err error) bool {
+	return o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 && apierrors.IsInvalid(err) &&
+		(blames(err, "spec.clusterIP") || blames(err, "spec.ipFamil"))
 }
 
 // sink takes the Events. In a namespace that is going none can be made, and nobody is left to read them; client-go

@@ -1,0 +1,62 @@
+package writer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/testutil"
+)
+
+// A derived Service that somebody deletes is made again with the addresses that it had, unless another has them by now.
+func TestAddressOutlivesTheDerivedService(t *testing.T) {
+	b := newBench(t)
+	w, stop := b.start()
+	w.Submit(b.view())
+	i := b.eventually("import", ready)
+	derived := b.core.CoreV1().Services(b.ns)
+	for range 5 { // each is a race against the API server, which gives the address up after it has told of the end
+		old, err := derived.Get(t.Context(), "derived-serve", metav1.GetOptions{})
+		must(t, err)
+		must(t, derived.Delete(t.Context(), "derived-serve", metav1.DeleteOptions{}))
+		testutil.Eventually(t, 10*time.Second, func() error {
+			s, err := derived.Get(t.Context(), "derived-serve", metav1.GetOptions{})
+			if err == nil && (s.UID == old.UID || !slices.Equal(s.Spec.ClusterIPs, i.Spec.IPs)) {
+				err = fmt.Errorf("ClusterIPs %v, were %v", s.Spec.ClusterIPs, i.Spec.IPs)
+			}
+			return err
+		})
+	}
+	b.calm(w)
+	// Later writes, which say nothing of addresses, leave them.
+	w.Submit(b.view(func(i *mcs.Import) { i.AffinitySeconds = 7 }))
+	testutil.Eventually(t, 10*time.Second, func() error {
+		s, err := derived.Get(t.Context(), "derived-serve", metav1.GetOptions{})
+		if err == nil && (s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || !slices.Equal(s.Spec.ClusterIPs, i.Spec.IPs)) {
+			err = fmt.Errorf("spec %+v", s.Spec)
+		}
+		return err
+	})
+	stop()
+
+	must(t, derived.Delete(t.Context(), "derived-serve", metav1.DeleteOptions{}))
+	_, err := derived.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "quick"}, Spec: corev1.ServiceSpec{ClusterIP: i.Spec.IPs[0], Ports: []corev1.ServicePort{{Port: 9}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w, _ = b.start()
+	w.Submit(b.view())
+	b.eventually("another address", func(now *mcsv1beta1.ServiceImport) error {
+		if slices.Equal(now.Spec.IPs, i.Spec.IPs) {
+			return fmt.Errorf("ips %v", now.Spec.IPs)
+		}
+		return ready(now)
+	})
+	b.calm(w)
+}
