@@ -65,7 +65,7 @@ func (d *differ) barred() bool { return d.view.Config.Barred.Why(d.name) != "" }
 func (d *differ) keep() {
 	if d.uncertain() {
 		// A cluster that contributed is not known now: what was merged stays, or its share would be lost.
-		d.importSlices()
+		d.heardSlices()
 		d.importStatus()
 		return
 	}
@@ -84,9 +84,23 @@ func (d *differ) keep() {
 // uncertain reports that a cluster which contributed to the import may still export it, and is not in the view.
 func (d *differ) uncertain() bool {
 	return slices.ContainsFunc(d.have.Import.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool {
-		name := clustermesh.ClusterName(c.Cluster)
-		return d.view.Clusters[name] != Spoken && !slices.Contains(d.imp.Exporters, name)
+		return d.unheard(clustermesh.ClusterName(c.Cluster))
 	}) && !d.barred()
+}
+
+// unheard reports a cluster of which it is not known whether it exports. Of one without a name nothing ever is.
+func (d *differ) unheard(c clustermesh.ClusterName) bool {
+	return d.view.Clusters[c] != Spoken && !slices.Contains(d.imp.Exporters, c)
+}
+
+// heardSlices brings the slices of those clusters up to date that are known, while others are not.
+func (d *differ) heardSlices() {
+	d.importSlices()
+	for _, s := range d.have.Services {
+		if s.Name == d.have.Import.Annotations[DerivedAnnotation] {
+			d.derivedSlices(s)
+		}
+	}
 }
 
 // prune removes what is left of an import that nobody exports, if that is known.
@@ -102,13 +116,14 @@ func (d *differ) prune() {
 			Try:     "bring that cluster back; or, if it is gone for good, delete the ServiceImport",
 			Warning: true,
 		})
+		d.heardSlices()
 		return
 	}
 	if !d.view.complete() && !d.barred() {
 		return
 	}
 	for _, s := range h.Slices {
-		if d.barred() || d.mayDelete(s) {
+		if d.barred() || s.Derived || d.mayDelete(s) {
 			d.deleteSlice(s)
 		}
 	}
@@ -120,7 +135,7 @@ func (d *differ) prune() {
 	}
 }
 
-// mayDelete reports that a slice which is not wanted is known to be out of date: its cluster has spoken.
+// mayDelete reports that a slice of the import which is not wanted is known to be out of date: its cluster has spoken.
 func (d *differ) mayDelete(s Slice) bool {
 	return s.Cluster == "" || d.view.Clusters[s.Cluster] == Spoken
 }
@@ -164,16 +179,19 @@ func (d *differ) importSlices() {
 	d.deleteSlices(stale)
 }
 
-// derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil.
+// derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil. Those of
+// clusters that are not known stay.
 func (d *differ) derivedSlices(service *corev1.Service) {
-	stale := map[string]bool{}
+	stale, uncertain := map[string]bool{}, d.uncertain()
 	for _, s := range d.have.Slices {
-		if s.Derived {
+		if s.Derived && !(uncertain && d.unheard(s.Cluster)) {
 			stale[s.Name] = true
 		}
 	}
 	if service != nil {
-		d.slices(d.slicesOf(d.derivedSet(service)), stale)
+		for _, set := range d.derivedSets(service) {
+			d.slices(d.slicesOf(set), stale)
+		}
 	}
 	d.deleteSlices(stale)
 }

@@ -1,10 +1,13 @@
 package mcs
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -76,6 +79,65 @@ func TestSlices_OfAHeldClusterStay(t *testing.T) {
 	if got := sources(fresh); len(got) != 1 {
 		t.Errorf("slices of %v", got)
 	}
+}
+
+// What a cluster that is not known had stays in the derived Service's slices too; those that are known are followed.
+func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		exports []clustermesh.ClusterExport // of those that are known
+		pods    []func(*Import)
+		older   bool // slices as older versions wrote them, which name no cluster
+		want    string
+	}{
+		"a pod is another":  {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, pods: []func(*Import){pod("c1", "10.1.0.9", 80)}, want: "10.1.0.9 10.3.0.1"},
+		"no pod is left":    {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, want: "10.3.0.1"},
+		"another exports":   {exports: []clustermesh.ClusterExport{exportOf("c2", 9)}, pods: []func(*Import){pod("c2", "10.2.0.1", 80)}, want: "10.2.0.1 10.3.0.1"},
+		"nobody exports":    {want: "10.3.0.1"},
+		"an older strait's": {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, older: true, want: "10.1.0.1 10.3.0.1"},
+	} {
+		for knowledge, k := range map[string]Knowledge{"unknown": Unknown, "held": Held, "forgotten": Spoken + 1} {
+			t.Run(name+", "+knowledge, func(t *testing.T) {
+				w := newWorld(t)
+				w.settle(viewOf(exportOf("c1", 1), exportOf("c3", 3)).change(pod("c1", "10.1.0.1", 80)).change(pod("c3", "10.3.0.1", 80)), serve)
+				if c.older {
+					for _, s := range w.slices {
+						delete(s.Labels, object.LabelSourceCluster)
+					}
+				}
+				before := w.imports["default/serve"].Spec
+				v := viewOf(c.exports...)
+				for _, f := range c.pods {
+					v = v.change(f)
+				}
+				if v.Clusters["c3"] = k; k > Spoken {
+					delete(v.Clusters, "c3")
+				}
+				w.settle(v, serve)
+				got := strings.Join(derivedAddrs(w), " ")
+				if i := w.imports["default/serve"]; i == nil || got != c.want || !reflect.DeepEqual(i.Spec, before) {
+					t.Errorf("the derived Service has %s, want %s; import %+v, was %+v", got, c.want, i, before)
+				}
+				v.Clusters["c3"] = Spoken
+				w.settle(v, serve)
+				if got := derivedAddrs(w); slices.Contains(got, "10.3.0.1") || len(got) != len(c.pods) {
+					t.Errorf("when c3 has said that it exports no more: %v", got)
+				}
+			})
+		}
+	}
+}
+
+// derivedAddrs are the endpoints of the derived Service, sorted.
+func derivedAddrs(w *world) (out []string) {
+	for _, s := range w.slices {
+		if s.Labels[discoveryv1.LabelServiceName] != "" {
+			for _, e := range s.Endpoints {
+				out = append(out, e.Addresses[0])
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/internal/l4"
 )
 
@@ -334,9 +335,9 @@ func TestSlices_LabelsOfTheTwoSets(t *testing.T) {
 				t.Errorf("%s: nodeName %v: only the own cluster's nodes are named", addr, e.NodeName)
 			}
 		}
-		seen[fmt.Sprintf("%t %s %s", byMCS, s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType)] = len(s.Endpoints)
+		seen[fmt.Sprintf("%t %s%s %s", byMCS, s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster], s.AddressType)] = len(s.Endpoints)
 	}
-	want := map[string]int{"true c1 IPv4": 1, "true c2 IPv4": 1, "true c2 IPv6": 1, "false  IPv4": 2, "false  IPv6": 1}
+	want := map[string]int{"true c1 IPv4": 1, "true c2 IPv4": 1, "true c2 IPv6": 1, "false c1 IPv4": 1, "false c2 IPv4": 1, "false c2 IPv6": 1}
 	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("endpoints by slice %v, want %v", seen, want)
 	}

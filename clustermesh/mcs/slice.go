@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -41,18 +42,20 @@ func (d *differ) importSets() []set {
 	for _, e := range d.imp.Endpoints {
 		byCluster[e.Cluster] = append(byCluster[e.Cluster], entry{e.Addr, e.Ports, d.endpoint(e)})
 	}
-	var out []set
-	for c, entries := range byCluster {
-		out = append(out, set{
-			labels: map[string]string{
-				mcsv1beta1.LabelServiceName:   d.name.Name,
-				mcsv1beta1.LabelSourceCluster: string(c),
-				discoveryv1.LabelManagedBy:    object.SliceManager,
-			},
-			key: "import/" + string(c), entries: entries,
-		})
+	return sets("import/", byCluster, func(c clustermesh.ClusterName) map[string]string {
+		return map[string]string{
+			mcsv1beta1.LabelServiceName:   d.name.Name,
+			mcsv1beta1.LabelSourceCluster: string(c),
+			discoveryv1.LabelManagedBy:    object.SliceManager,
+		}
+	})
+}
+
+// sets makes a set of each cluster's entries, in the order of the clusters.
+func sets(kind string, byCluster map[clustermesh.ClusterName][]entry, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
+	for _, c := range slices.Sorted(maps.Keys(byCluster)) {
+		out = append(out, set{labels: labels(c), key: kind + string(c), entries: byCluster[c]})
 	}
-	slices.SortFunc(out, func(a, b set) int { return strings.Compare(a.key, b.key) })
 	return out
 }
 
@@ -68,10 +71,15 @@ func (d *differ) endpoint(e Endpoint) discoveryv1.Endpoint {
 	return out
 }
 
-// derivedSet lists what this cluster would use now, for kube-proxy: the Service's ports by the Service's names, and
-// only endpoints of the families that it has, since no others can be reached by its addresses.
-func (d *differ) derivedSet(service *corev1.Service) set {
-	entries := map[netip.Addr]*entry{}
+// derivedSets list what this cluster would use now, for kube-proxy: the Service's ports by the Service's names, and
+// only endpoints of the families that it has, since no others can be reached by its addresses. There is one for each
+// cluster, so that those of one that is not known can stay as they are.
+func (d *differ) derivedSets(service *corev1.Service) []set {
+	type key struct {
+		cluster clustermesh.ClusterName
+		addr    netip.Addr
+	}
+	entries := map[key]*entry{}
 	ports, families := service.Spec.Ports, d.serviceFamilies(service)
 	for _, b := range d.imp.Backends {
 		if !slices.Contains(families, corev1.IPFamily(clustermesh.FamilyOf(b.Addr.Addr()))) {
@@ -83,22 +91,26 @@ func (d *differ) derivedSet(service *corev1.Service) set {
 		if i < 0 {
 			continue // a user's import that leaves this port out
 		}
-		e := entries[b.Addr.Addr()]
+		k := key{b.Cluster, b.Addr.Addr()}
+		e := entries[k]
 		if e == nil {
-			e = &entry{addr: b.Addr.Addr(), endpoint: d.backend(b)}
-			entries[e.addr] = e
+			e = &entry{addr: k.addr, endpoint: d.backend(b)}
+			entries[k] = e
 		}
 		e.ports = append(e.ports, clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()})
 	}
-	out := set{key: "derived", labels: map[string]string{
-		discoveryv1.LabelServiceName: service.Name,
-		discoveryv1.LabelManagedBy:   object.SliceManager,
-		object.LabelServiceImport:    d.name.Name,
-	}}
-	for _, e := range entries {
-		out.entries = append(out.entries, *e)
+	byCluster := map[clustermesh.ClusterName][]entry{}
+	for k, e := range entries {
+		byCluster[k.cluster] = append(byCluster[k.cluster], *e)
 	}
-	return out
+	return sets("derived/", byCluster, func(c clustermesh.ClusterName) map[string]string {
+		return map[string]string{
+			discoveryv1.LabelServiceName: service.Name,
+			discoveryv1.LabelManagedBy:   object.SliceManager,
+			object.LabelServiceImport:    d.name.Name,
+			object.LabelSourceCluster:    string(c),
+		}
+	})
 }
 
 func (d *differ) backend(b Backend) discoveryv1.Endpoint {
@@ -198,7 +210,7 @@ func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
 type Slice struct {
 	Name string
 	UID  types.UID
-	// Cluster is the source cluster of a slice of the import; Derived is set of one of the derived Service.
+	// Cluster is where the endpoints are. Derived is set of a slice of the derived Service, else it is one of the import.
 	Cluster clustermesh.ClusterName
 	Derived bool
 	Owners  []types.UID
@@ -211,7 +223,8 @@ type Sum [16]byte
 // SliceFrom keeps what matters of a slice, and nothing of its memory but short strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	out := Slice{Name: s.Name, UID: s.UID, Sum: sumOf(s)}
-	out.Cluster = unique.Make(clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster])).Value()
+	cluster := cmp.Or(s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster])
+	out.Cluster = unique.Make(clustermesh.ClusterName(cluster)).Value()
 	_, out.Derived = s.Labels[discoveryv1.LabelServiceName]
 	for _, o := range s.OwnerReferences {
 		out.Owners = append(out.Owners, unique.Make(o.UID).Value())
@@ -224,6 +237,7 @@ func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	h := sha256.New()
 	for _, key := range []string{
 		mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
+		object.LabelSourceCluster,
 	} {
 		fmt.Fprintf(h, "%q ", s.Labels[key])
 	}

@@ -17,6 +17,9 @@ const (
 	ManagedBy      = "strait"
 	// LabelServiceImport names the ServiceImport, of the same namespace, for which a derived Service exists.
 	LabelServiceImport = "strait.io/service-import"
+	// LabelSourceCluster names the cluster of the endpoints in a derived Service's EndpointSlice: the MCS API's own label
+	// is for the import's slices.
+	LabelSourceCluster = "strait.io/source-cluster"
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
 )
