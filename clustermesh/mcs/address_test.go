@@ -3,9 +3,11 @@ package mcs
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh"
 )
@@ -73,5 +75,53 @@ func TestIPs_OfARangeAreNotTheServices(t *testing.T) {
 		if o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 {
 			t.Errorf("asks for %v", o.Service.Spec.ClusterIPs)
 		}
+	}
+}
+
+// An import keeps its addresses when the clusters of their family leave: then it says that nothing is behind them.
+func TestReady_NotByAddressesOfAnotherFamily(t *testing.T) {
+	four, six := clustermesh.IPv4, clustermesh.IPv6
+	of := func(fs ...clustermesh.Family) func(*clustermesh.Export) {
+		return func(e *clustermesh.Export) { e.Families = fs }
+	}
+	for name, c := range map[string]struct {
+		dual   bool
+		is     View
+		status metav1.ConditionStatus
+	}{
+		"only the other family": {is: viewOf(exportOf("c2", 2, of(six))).change(pod("c2", "fd02::1", 80)), status: metav1.ConditionFalse},
+		"both families":         {is: viewOf(exportOf("c2", 2, of(six, four))), status: metav1.ConditionTrue},
+		"a younger export's": {is: viewOf(exportOf("c2", 2, of(six)), exportOf("c3", 3, of(four))).
+			change(pod("c2", "fd02::1", 80)).change(pod("c3", "10.3.0.1", 80)), status: metav1.ConditionTrue},
+		"a cluster of two families": {dual: true, is: viewOf(exportOf("c2", 2, of(six))), status: metav1.ConditionTrue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.dual {
+				w.families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+			}
+			w.settle(viewOf(exportOf("c1", 1, of(four)), exportOf("c2", 2, of(six))), serve)
+			ip := w.imports["default/serve"].Spec.IPs[0]
+			ops := w.settle(c.is, serve)
+			got := condition(w.imports["default/serve"].Status.Conditions, "Ready")
+			if got.Status != c.status {
+				t.Fatalf("Ready: %+v", got)
+			}
+			if c.status == metav1.ConditionTrue {
+				return
+			}
+			for _, word := range []string{ip, "c2", "IPv4", "IPv6"} {
+				if !strings.Contains(got.Message, word) {
+					t.Errorf("message %q: want %s in it", got.Message, word)
+				}
+			}
+			if got.Reason != "IPFamilyNotSupported" || events(ops, got.Reason) != 1 {
+				t.Errorf("reason %s, events %d", got.Reason, events(ops, got.Reason))
+			}
+			w.settle(viewOf(exportOf("c1", 1, of(four)), exportOf("c2", 2, of(six))), serve)
+			if i := w.imports["default/serve"]; condition(i.Status.Conditions, "Ready").Status != metav1.ConditionTrue || i.Spec.IPs[0] != ip {
+				t.Errorf("when the first is back: %+v %+v", i.Spec, i.Status)
+			}
+		})
 	}
 }

@@ -2,6 +2,8 @@ package mcs
 
 import (
 	"cmp"
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -83,7 +85,7 @@ const (
 // importReady says whether the import can be used in this cluster.
 func (d *differ) importReady() metav1.Condition {
 	c := metav1.Condition{Type: string(mcsv1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: pending}
-	have := d.have.Import
+	have, mismatch := d.have.Import, d.mismatch()
 	switch {
 	case d.barred():
 		c.Message = "Nothing is imported here: " + d.view.Config.Barred.Why(d.name) + "."
@@ -93,6 +95,8 @@ func (d *differ) importReady() metav1.Condition {
 		c.Message = "No cluster of the clusterset exports this service."
 	case d.importType() == clustermesh.ClusterSetIP && d.imp.Type == clustermesh.Headless:
 		c.Message = "The exported Services are headless: this import of type ClusterSetIP gets no address."
+	case mismatch != "":
+		c.Reason, c.Message = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported), mismatch
 	case d.importType() == clustermesh.Headless, len(have.Spec.IPs) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ready, "Imported from "+clusterNames(d.exporters())+"."
 	case d.have.Trouble.NameTaken:
@@ -106,6 +110,29 @@ func (d *differ) importReady() metav1.Condition {
 		c.Message = "The derived Service has no ClusterIP yet."
 	}
 	return c
+}
+
+// mismatch says why nothing can be behind the import's addresses, if so: it keeps those that it has, and the clusters
+// that had endpoints of their families may have left.
+func (d *differ) mismatch() string {
+	ips := d.have.Import.Spec.IPs
+	if d.importType() != clustermesh.ClusterSetIP || len(ips) == 0 || len(d.imp.Families) == 0 || d.uncertain() {
+		return ""
+	}
+	var families []clustermesh.Family
+	for _, text := range ips {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			families = append(families, clustermesh.FamilyOf(ip))
+		}
+	}
+	has := func(f clustermesh.Family) bool { return slices.Contains(families, f) }
+	// The families are the oldest export's; a younger one's endpoints may have others.
+	if slices.ContainsFunc(d.imp.Families, has) ||
+		slices.ContainsFunc(d.imp.Endpoints, func(e Endpoint) bool { return has(clustermesh.FamilyOf(e.Addr)) }) {
+		return ""
+	}
+	return fmt.Sprintf("This cluster's ClusterSetIPs are of %s (%s), the Services exported by %s of %s: nothing can be reached by them.",
+		familyNames(families), strings.Join(ips, ", "), clusterNames(d.exporters()), familyNames(d.imp.Families))
 }
 
 func familyNames(fs []clustermesh.Family) string {
