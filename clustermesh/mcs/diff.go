@@ -156,7 +156,7 @@ func (d *differ) deleteService(s *corev1.Service) {
 // importSlices brings the slices of the MCS API up to date. Those of a cluster that is not heard stay as they
 // are: what this daemon last knew of it may be older than they.
 func (d *differ) importSlices() {
-	on := d.view.Config.slicesFor(d.importType())
+	on := d.hasSlices()
 	has := map[clustermesh.ClusterName]bool{}
 	stale := map[string]bool{}
 	for _, s := range d.have.Slices {
@@ -178,6 +178,9 @@ func (d *differ) importSlices() {
 	}
 	d.deleteSlices(stale)
 }
+
+// hasSlices reports that the import gets slices of its own, if there are endpoints.
+func (d *differ) hasSlices() bool { return d.view.Config.slicesFor(d.importType()) && !d.barred() }
 
 // derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil. Those of
 // clusters that are not known stay.

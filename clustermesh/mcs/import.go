@@ -138,7 +138,7 @@ func (d *differ) importSpec(service *corev1.Service) {
 func (d *differ) userImport(service *corev1.Service) {
 	have := d.have.Import
 	want := &mcsv1beta1.ServiceImport{ObjectMeta: meta(have)}
-	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil {
+	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil && !(d.barred() && wroteIPs(have.ManagedFields)) {
 		want.Spec.IPs = have.Spec.IPs
 	}
 	if service != nil {

@@ -2,6 +2,7 @@ package mcs
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,22 +16,32 @@ const FieldManager = "strait"
 func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, f := range fields {
-		if f.Manager != FieldManager || f.FieldsV1 == nil {
-			continue
-		}
-		var owned struct {
-			Metadata map[string]map[string]any `json:"f:metadata"`
-		}
-		// Entries that do not parse are treated as not ours; the next apply writes them anew.
-		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &owned) != nil {
-			continue
-		}
-		for key := range owned.Metadata[of] {
+		for key := range written(f).Metadata[of] {
 			name, ok := strings.CutPrefix(key, "f:")
 			if v, there := all[name]; ok && there {
 				out[name] = v
 			}
 		}
+	}
+	return out
+}
+
+// wroteIPs reports that strait wrote an import's ips, by the same account.
+func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
+}
+
+// fieldSet is the part of what a manager wrote that is read here.
+type fieldSet struct {
+	Metadata map[string]map[string]any `json:"f:metadata"`
+	Spec     map[string]any            `json:"f:spec"`
+}
+
+// written is what strait wrote by one entry. Entries that do not parse are treated as not ours; the next apply writes them
+// anew.
+func written(f metav1.ManagedFieldsEntry) (out fieldSet) {
+	if f.Manager != FieldManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &out) != nil {
+		return fieldSet{}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package mcs
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -172,6 +173,46 @@ func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
 		if o.Import != nil && (o.Verb == Delete || o.Verb == Apply && (o.Force || o.Import.Spec.Type != "" || o.Import.Labels != nil)) {
 			t.Errorf("wrote too much of a user's import: %s %+v", o, o.Import)
 		}
+	}
+}
+
+func TestUserImport_KeepsNothingOfOursInABarredNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		theirs []string // ips of the user's own
+		mode   IPMode
+		want   []string
+	}{
+		"a derived Service":    {mode: IPsDerived},
+		"an address of ours":   {mode: IPsCIDR},
+		"an address of theirs": {mode: IPsDerived, theirs: []string{"192.0.2.1"}, want: []string{"192.0.2.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.imports["default/serve"] = &mcsv1beta1.ServiceImport{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "serve", UID: "u", Generation: 1},
+				Spec: mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: c.theirs,
+					Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: "TCP"}}},
+			}
+			v := viewOf(exportOf("c2", 1), exportOf("c3", 2)).change(pod("c2", "10.2.0.1", 80)).change(pod("c3", "10.3.0.1", 80)).
+				change(func(i *Import) { i.IPs = []netip.Addr{netip.MustParseAddr("241.0.0.9")} })
+			v.Config.ClusterSetIPs = c.mode
+			if c.theirs == nil {
+				w.settle(v, serve)
+				if i := w.imports["default/serve"]; len(i.Spec.IPs) != 1 || len(w.slices) == 0 {
+					t.Fatalf("before: %+v, %d slices", i, len(w.slices))
+				}
+			}
+			v.Config.Barred = clustermesh.Barred{"def*"}
+			v.Clusters["c3"] = Unknown // whoever is heard
+			w.settle(v, serve)
+			i := w.imports["default/serve"]
+			if len(w.services)+len(w.slices) > 0 || !slices.Equal(i.Spec.IPs, c.want) || i.Annotations[DerivedAnnotation] != "" {
+				t.Errorf("%d Services, %d slices, ips %v, annotations %v", len(w.services), len(w.slices), i.Spec.IPs, i.Annotations)
+			}
+			if s := i.Status; len(s.Clusters) != 0 || s.EndpointSliceObjects != "Absent" || !strings.Contains(condition(s.Conditions, "Ready").Message, "def*") {
+				t.Errorf("status %+v", s)
+			}
+		})
 	}
 }
 

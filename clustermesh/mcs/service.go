@@ -49,7 +49,7 @@ func (d *differ) derivedService() *corev1.Service {
 // wantsService reports whether there is to be a derived Service. Once made it lives as long as the import, since
 // its ClusterIP is the import's address: an unexport alone does not take it from a user's import.
 func (d *differ) wantsService(have *corev1.Service) bool {
-	if !d.view.Config.derived() || d.importType() != clustermesh.ClusterSetIP {
+	if !d.view.Config.derived() || d.importType() != clustermesh.ClusterSetIP || d.barred() {
 		return false
 	}
 	if !d.wanted {

@@ -21,7 +21,7 @@ func (d *differ) importStatus() {
 		Clusters:             d.exporters(),
 		Conditions:           []metav1.Condition{d.date(have.Status.Conditions, have.Generation, d.importReady())},
 	}
-	if d.view.Config.slicesFor(d.importType()) {
+	if d.hasSlices() {
 		want.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
 	}
 	ready := want.Conditions[0]

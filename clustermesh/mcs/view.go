@@ -129,10 +129,10 @@ func (v View) hasNamespace(ns string) bool { return v.Namespaces == nil || v.Nam
 // wanted returns the import of a name, if this cluster is to have one.
 func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
 	i, ok := v.Imports[s]
-	if !ok {
+	if !ok || v.Config.Barred.Why(s) != "" {
 		return Import{}, false
 	}
-	return i.Make(), v.Config.Barred.Why(s) == ""
+	return i.Make(), true
 }
 
 // complete reports that no cluster that is heard still has to say what it exports, the own one least of all.

@@ -147,12 +147,14 @@ func (w *world) applyImport(key string, o Op) {
 		next.Status = o.Import.Status
 	case o.Verb == Create:
 		next.UID, next.Generation = w.uid(), 1
-		next.ManagedFields = fieldsOf(next)
+		next.ManagedFields = fieldsOf(next, len(next.Spec.IPs) > 0)
 	default:
 		next.Generation, next.Status = have.Generation+1, have.Status
 		if !OurImport(have) {
 			next = have.DeepCopy()
-			next.Spec.IPs = o.Import.Spec.IPs
+			if len(o.Import.Spec.IPs) > 0 || wroteIPs(have.ManagedFields) { // else they are the user's
+				next.Spec.IPs = o.Import.Spec.IPs
+			}
 			next.Annotations = maps.Clone(next.Annotations)
 			if next.Annotations == nil {
 				next.Annotations = map[string]string{}
@@ -160,13 +162,13 @@ func (w *world) applyImport(key string, o Op) {
 			delete(next.Annotations, DerivedAnnotation) // ours: it goes unless it is applied again
 			maps.Copy(next.Annotations, o.Import.Annotations)
 		}
-		next.ManagedFields = fieldsOf(next)
+		next.ManagedFields = fieldsOf(next, len(o.Import.Spec.IPs) > 0)
 	}
 	w.imports[key] = next
 }
 
-// fieldsOf is the API server's account of who wrote labels and annotations: all by strait.
-func fieldsOf(i *mcsv1beta1.ServiceImport) []metav1.ManagedFieldsEntry {
+// fieldsOf is the API server's account of who wrote labels and annotations, all by strait, and ips.
+func fieldsOf(i *mcsv1beta1.ServiceImport, ips bool) []metav1.ManagedFieldsEntry {
 	keys := func(m map[string]string) map[string]any {
 		out := map[string]any{}
 		for k := range m {
@@ -174,7 +176,11 @@ func fieldsOf(i *mcsv1beta1.ServiceImport) []metav1.ManagedFieldsEntry {
 		}
 		return out
 	}
-	raw, _ := json.Marshal(map[string]any{"f:metadata": map[string]any{
+	spec := map[string]string{}
+	if ips {
+		spec["ips"] = ""
+	}
+	raw, _ := json.Marshal(map[string]any{"f:spec": keys(spec), "f:metadata": map[string]any{
 		"f:labels": keys(i.Labels), "f:annotations": keys(i.Annotations),
 	}}) // plain maps always encode
 	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}

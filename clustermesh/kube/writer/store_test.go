@@ -102,7 +102,7 @@ func TestPacked(t *testing.T) {
 	i.Generation, i.Labels = 3, map[string]string{"k": "v"}
 	i.Spec.Ports = []mcsv1beta1.ServicePort{{Name: "http", Port: 80}}
 	i.Status.Conditions = []metav1.Condition{{Type: "Ready", LastTransitionTime: metav1.Unix(7, 0)}}
-	i.ManagedFields = metadataOnly([]metav1.ManagedFieldsEntry{fields(metav1.ManagedFieldsOperationApply, "")})
+	i.ManagedFields = metadataOnly([]metav1.ManagedFieldsEntry{fields(metav1.ManagedFieldsOperationApply, "")}, true)
 	s := newStore()
 	s.put(service)
 	s.put(i)

@@ -17,7 +17,7 @@ func trim(o any) {
 	switch o := o.(type) {
 	case *mcsv1beta1.ServiceImport:
 		if !adoptable(o.ManagedFields) { // else all of them are needed, as they are
-			o.ManagedFields = metadataOnly(o.ManagedFields)
+			o.ManagedFields = metadataOnly(o.ManagedFields, !mcs.OurImport(o))
 		}
 	case *mcsv1beta1.ServiceExport:
 		o.ManagedFields, o.Labels, o.Annotations = nil, nil, nil
@@ -42,17 +42,23 @@ func adoptable(fields []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// metadataOnly keeps of our own fields those of the metadata. What does not parse is kept as it is.
-func metadataOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedFieldsEntry) {
+// metadataOnly keeps of our own fields those of the metadata, and on demand spec.ips. What does not parse is kept as it is.
+func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
 		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil {
 			continue
 		}
 		var said struct {
 			Metadata json.RawMessage `json:"f:metadata,omitempty"`
+			Spec     struct {
+				IPs json.RawMessage `json:"f:ips,omitempty"`
+			} `json:"f:spec,omitzero"`
 		}
 		err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &said)
-		if err == nil && said.Metadata == nil {
+		if !ips {
+			said.Spec.IPs = nil
+		}
+		if err == nil && said.Metadata == nil && said.Spec.IPs == nil {
 			continue
 		}
 		if err == nil {

@@ -67,6 +67,21 @@ func TestUserImportIsHonoured(t *testing.T) {
 		t.Errorf("spec %+v, was %+v", after.Spec, i.Spec)
 	}
 	b.calm(w)
+	barred := b.view()
+	barred.Config.Barred = clustermesh.Barred{b.ns}
+	w.Submit(barred)
+	theirs.Spec.IPs = nil
+	b.eventually("in a barred namespace", func(i *mcsv1beta1.ServiceImport) error {
+		if !reflect.DeepEqual(i.Spec, theirs.Spec) || len(i.Annotations) > 0 {
+			return fmt.Errorf("import %+v", i)
+		}
+		return nil
+	})
+	b.rests(w, 0)
+	if list, err := b.core.CoreV1().Services(b.ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("Services in a barred namespace: %+v, %v", list.Items, err)
+	}
+	b.calm(w)
 }
 
 // A user's import whose ips somebody else writes is a Problem, and is left as it is.
