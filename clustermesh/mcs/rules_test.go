@@ -343,6 +343,46 @@ func TestSlices_LabelsOfTheTwoSets(t *testing.T) {
 	}
 }
 
+// kube-proxy prefers by hints alone, and by those of a kind only if all endpoints have them.
+func TestSlices_HintsOfTheDerivedService(t *testing.T) {
+	for distribution, want := range map[string]map[string]string{
+		"":               {"10.1.0.1": "", "10.1.0.2": "", "10.2.0.1": ""},
+		"PreferClose":    {"10.1.0.1": "zone z1", "10.1.0.2": "zone z1", "10.2.0.1": "zone z1"},
+		"PreferSameZone": {"10.1.0.1": "zone z1", "10.1.0.2": "zone z1", "10.2.0.1": "zone z1"},
+		// The other cluster's node n1 is not ours of that name.
+		"PreferSameNode": {"10.1.0.1": "zone z1 node n1", "10.1.0.2": "zone z1 node c1.clusterset.invalid", "10.2.0.1": "zone z1 node c2.clusterset.invalid"},
+	} {
+		w := newWorld(t)
+		w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2)).
+			change(pod("c1", "10.1.0.1", 80)).change(pod("c1", "10.1.0.2", 80)).change(pod("c2", "10.2.0.1", 80)).
+			change(func(i *Import) { i.TrafficDistribution, i.Backends[1].Node = distribution, "" }), serve)
+		got := map[string]string{}
+		for _, s := range w.slices {
+			for _, e := range s.Endpoints {
+				if s.Labels[discoveryv1.LabelServiceName] == "" {
+					if e.Hints != nil {
+						t.Errorf("%s: hints in a slice of the import: %+v", distribution, e.Hints)
+					}
+					continue
+				}
+				var hints []string
+				if e.Hints != nil {
+					for _, z := range e.Hints.ForZones {
+						hints = append(hints, "zone "+z.Name)
+					}
+					for _, n := range e.Hints.ForNodes {
+						hints = append(hints, "node "+n.Name)
+					}
+				}
+				got[e.Addresses[0]] = strings.Join(hints, " ")
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: hints %v, want %v", distribution, got, want)
+		}
+	}
+}
+
 // No address of an IPv4 Service leads to IPv6 endpoints.
 func TestSlices_DerivedHaveTheFamiliesOfTheService(t *testing.T) {
 	w := newWorld(t)

@@ -94,7 +94,7 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 		k := key{b.Cluster, b.Addr.Addr()}
 		e := entries[k]
 		if e == nil {
-			e = &entry{addr: k.addr, endpoint: d.backend(b)}
+			e = &entry{addr: k.addr, endpoint: d.backend(b, deref(service.Spec.TrafficDistribution))}
 			entries[k] = e
 		}
 		e.ports = append(e.ports, clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()})
@@ -113,22 +113,38 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 	})
 }
 
-func (d *differ) backend(b Backend) discoveryv1.Endpoint {
+func (d *differ) backend(b Backend, distribution string) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
 		Addresses:  []string{b.Addr.Addr().String()},
 		Conditions: conditions(b.Ready, b.Serving, b.Terminating),
-		Zone:       ptr(b.Zone),
+		Zone:       ptr(b.Zone), Hints: d.hints(b, distribution),
 	}
 	if b.Cluster == d.view.Cluster {
 		out.NodeName = ptr(string(b.Node))
 	}
-	// kube-proxy takes the preference from hints alone, which for other Services Kubernetes' controller gives.
-	switch d.imp.TrafficDistribution {
-	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
-		corev1.ServiceTrafficDistributionPreferSameNode:
-		if b.Zone != "" {
-			out.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: b.Zone}}}
+	return out
+}
+
+// hints are what kube-proxy takes the preference from; for other Services Kubernetes' controller gives them. It heeds hints of
+// a kind only if all endpoints have them. So one that is at no node of this cluster is meant for a node that cannot
+// exist: nobody's own, but no reason to forget whose own the others are.
+func (d *differ) hints(b Backend, distribution string) *discoveryv1.EndpointHints {
+	out := &discoveryv1.EndpointHints{}
+	switch distribution {
+	case corev1.ServiceTrafficDistributionPreferSameNode:
+		node := string(b.Node)
+		if b.Cluster != d.view.Cluster || node == "" {
+			node = string(b.Cluster) + ".clusterset.invalid"
 		}
+		out.ForNodes = []discoveryv1.ForNode{{Name: node}}
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
+	default:
+		return nil
+	}
+	if b.Zone != "" {
+		out.ForZones = []discoveryv1.ForZone{{Name: b.Zone}}
+	} else if out.ForNodes == nil {
+		return nil
 	}
 	return out
 }

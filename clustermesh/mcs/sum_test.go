@@ -36,6 +36,9 @@ func TestSameSlice(t *testing.T) {
 		"a hint": {func(s *discoveryv1.EndpointSlice) {
 			s.Endpoints[0].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z"}}}
 		}, false},
+		"a node's hint": {func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints[0].Hints = &discoveryv1.EndpointHints{ForNodes: []discoveryv1.ForNode{{Name: "n"}}}
+		}, false},
 		"a port":       {func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(81)) }, false},
 		"no endpoints": {func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil }, false},
 	} {

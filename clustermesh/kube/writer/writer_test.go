@@ -269,6 +269,29 @@ func TestOneChangeIsOneWriteOfEachSet(t *testing.T) {
 	}
 }
 
+// The API server keeps the hints for nodes that there are, and for such as there are not.
+func TestHintsForNodes(t *testing.T) {
+	b := newBench(t)
+	w, _ := b.start()
+	w.Submit(b.view(func(i *mcs.Import) {
+		i.TrafficDistribution, i.Backends[0].Node = corev1.ServiceTrafficDistributionPreferSameNode, "n1"
+	}))
+	b.eventually("import", ready)
+	b.calm(w)
+	list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=derived-serve"})
+	must(t, err)
+	var nodes []string
+	for _, s := range list.Items {
+		nodes = append(nodes, s.Endpoints[0].Hints.ForNodes[0].Name)
+	}
+	if slices.Sort(nodes); !slices.Equal(nodes, []string{"c2.clusterset.invalid", "n1"}) {
+		t.Errorf("hints for %v", nodes)
+	}
+	if n := b.rests(w, total(w)); n != 0 {
+		t.Errorf("not settled: %d writes", n)
+	}
+}
+
 // What an export says no more must go, though a Create wrote it and not an apply.
 func TestFieldsThatGo(t *testing.T) {
 	b := newBench(t)
