@@ -278,6 +278,9 @@ type Record struct {
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).
 type ExportStatus struct {
 	Service ServiceName
+	// Alias is the kind of an export that is of another API group, "ServiceExport.net.gke.io": its conditions, if it has any,
+	// are not ours to write.
+	Alias string
 	// Valid is false if there is no Service that can be exported: Reason is "NoService" or "InvalidServiceType".
 	Valid bool
 	// Exported is true if the export is in Local.Exports. A valid export that is not has Reason "Failed": its
@@ -286,6 +289,8 @@ type ExportStatus struct {
 	// Reason is "Valid" for an export in force; otherwise it and Message say what stands in the way.
 	Reason  string
 	Message string
+	// Omitted names the exported labels and annotations that are left out, and why if it is not for their form.
+	Omitted string
 }
 
 // Local is what a cluster's own source (a directory of YAML, or an API server) says about the cluster.
@@ -298,7 +303,8 @@ type Local struct {
 	Exports      []Export
 	Globals      []Global
 	Endpoints    []Endpoint
-	// ExportStatus has one verdict per ServiceExport object, whether it is in Exports or not, sorted by service.
+	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, whether it is in Exports or not,
+	// sorted by service.
 	ExportStatus []ExportStatus
 	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.
 	Allocations []Allocation

@@ -32,7 +32,7 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 			v.Namespaces[ns] = true
 		}
 	}
-	v.Problems = serviceProblems(local.Problems)
+	v.Problems = toTell(local.Problems)
 	for _, e := range local.ExportStatus {
 		v.Exports[e.Service] = e
 	}
@@ -113,14 +113,17 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 	}
 }
 
-// serviceProblems are those that are about a Service, by its name.
-func serviceProblems(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
+// toTell are the Problems, by service, of objects that say nothing of them by themselves: of Services, of exports of other API
+// groups, and of what a ServiceExport says besides which Service it means. The rest is in its conditions.
+func toTell(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
 	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for _, p := range ps {
-		if text, is := strings.CutPrefix(p.Object, "Service "); is {
-			if name, err := clustermesh.ParseServiceName(text); err == nil {
-				out[name] = append(out[name], p)
-			}
+		kind, text, _ := strings.Cut(p.Object, " ")
+		if kind != "Service" && !strings.HasPrefix(kind, "ServiceExport.") && !(kind == "ServiceExport" && strings.HasPrefix(p.Field, "spec.")) {
+			continue
+		}
+		if name, err := clustermesh.ParseServiceName(text); err == nil {
+			out[name] = append(out[name], p)
 		}
 	}
 	return out

@@ -67,7 +67,11 @@ func TestMCSView(t *testing.T) {
 		return mcsView(mcs.Config{}, "c1", clustermesh.Local{
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
-			Problems:     []clustermesh.Problem{{Object: "Service default/serve", Message: "odd"}, {Object: "ServiceExport default/serve"}, {Object: "Node n1"}},
+			Problems: []clustermesh.Problem{
+				{Object: "Service default/serve", Message: "odd"}, {Object: "ServiceExport default/serve", Message: "there is no Service"}, {Object: "Node n1"},
+				{Object: "ServiceExport default/serve", Field: `spec.exportedLabels["a"]`, Message: "left out"},
+				{Object: "ServiceExport.net.gke.io default/serve", Message: "alias"}, {Object: "ServiceImport default/serve", Field: "spec.ips"},
+			},
 		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
 	}
 	v := view(true, "default")
@@ -84,8 +88,8 @@ func TestMCSView(t *testing.T) {
 	if !reflect.DeepEqual(v.Namespaces, map[string]bool{"default": true}) || view(true).Namespaces != nil {
 		t.Errorf("namespaces %v", v.Namespaces)
 	}
-	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 1 || ps[0].Message != "odd" {
-		t.Errorf("problems of Services: %+v", v.Problems)
+	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 3 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" {
+		t.Errorf("problems to tell of: %+v", v.Problems)
 	}
 	if !v.Exports[serve].Exported || v.Clusters["c2"] != mcs.Spoken {
 		t.Errorf("view %+v", v)

@@ -10,14 +10,15 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 )
 
 // exportStatus writes the conditions of the cluster's own ServiceExport if they differ. One that the source has
-// not judged yet is left alone.
+// not judged yet is left alone; it may have judged an alias of it.
 func (d *differ) exportStatus() {
 	have := d.have.Export
 	e, known := d.view.Exports[d.name]
-	if have == nil || !known {
+	if have == nil || !known || e.Alias != "" {
 		return
 	}
 	var want []metav1.Condition
@@ -68,7 +69,27 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 	}
 	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
 	told.Message = "Announced to the clusterset."
+	if e.Omitted != "" {
+		told.Message = shorten("Announced to the clusterset. Not valid, and left out: "+e.Omitted, maxMessage)
+	}
 	return []metav1.Condition{judged, told, conflictCondition(d.imp.Import)}
+}
+
+// ToTell are the Problems of a service that become Events: those of objects without conditions, or with conditions that
+// have no room for them. Exports of other API groups are among these.
+func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
+	out, e := v.Problems[s], v.Exports[s]
+	i, known := v.Imports[s]
+	if e.Alias == "" || !e.Exported || !known {
+		return out
+	}
+	if c := conflictCondition(i.Make().Import); c.Status == metav1.ConditionTrue {
+		out = append(slices.Clone(out), clustermesh.Problem{
+			Object: object.Name(e.Alias, s.Namespace, s.Name), Message: c.Reason + ": " + c.Message,
+			Try: "make the Services agree in every exporting cluster", Warning: true,
+		})
+	}
+	return out
 }
 
 // conflictCondition is raised on every export of a service whose exports disagree.

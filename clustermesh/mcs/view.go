@@ -20,13 +20,13 @@ type View struct {
 	Cluster clustermesh.ClusterName
 	// Imports are all that any cluster exports.
 	Imports map[clustermesh.ServiceName]Source
-	// Exports are the cluster's own ServiceExports, the invalid ones as well.
+	// Exports are the cluster's own ServiceExports and aliases of such, the invalid ones as well.
 	Exports map[clustermesh.ServiceName]clustermesh.ExportStatus
 	// Namespaces are those that exist in the cluster; nil where every namespace counts as existing.
 	Namespaces map[string]bool
 	// Clusters holds every cluster of the set with what is known of it. One that is missing is Unknown.
 	Clusters map[clustermesh.ClusterName]Knowledge
-	// Problems are those of the cluster's own Services: what has no conditions is told of by Events.
+	// Problems are those of the cluster's own Services and exports that no condition says: they are told of by Events.
 	Problems map[clustermesh.ServiceName][]clustermesh.Problem
 	Config   Config
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,16 +58,17 @@ func compareBool(a, b bool) int {
 }
 
 // readExports returns the exports sorted by service, one per wish whose Service can be exported, and a verdict
-// per ServiceExport.
+// per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
 	for _, w := range wishes(objs) {
 		e, s := l.readExport(w)
 		if s.Exported {
 			out = append(out, e)
 		}
-		if !w.alias {
-			status = append(status, s)
+		if w.alias {
+			s.Alias = w.kind
 		}
+		status = append(status, s)
 	}
 	return out, status
 }
@@ -103,20 +105,31 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	case string(mcsv1beta1.ServiceExportReasonInvalidServiceType):
 		l.report.on("Service", w.service.Namespace, w.service.Name).problem("spec.type", status.Message,
 			"use another type, or delete the ServiceExport")
+		l.tellAlias(w, o, status)
 		return clustermesh.Export{}, status
 	}
 	e, ok := readService(service, l.report.on("Service", w.service.Namespace, w.service.Name))
 	if !ok {
 		fail("no port of Service %s can be used", w.service)
+		l.tellAlias(w, o, status)
 		return clustermesh.Export{}, status
 	}
 	e.Service = w.service
 	if !w.created.IsZero() {
 		e.Created = max(0, w.created.Unix())
 	}
-	e.Labels, e.Annotations = exportedLabels(w.spec.ExportedLabels, o), exportedAnnotations(w.spec.ExportedAnnotations, o)
+	labels, annotations := exportedLabels(w.spec.ExportedLabels, o), exportedAnnotations(w.spec.ExportedAnnotations, o)
+	e.Labels, e.Annotations = labels.kept, annotations.kept
+	status.Omitted = strings.Join(slices.Concat(labels.omitted, annotations.omitted), ", ")
 	status.Exported = true
 	return e, status
+}
+
+// tellAlias reports a verdict where there are no conditions to say it.
+func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) {
+	if w.alias {
+		o.problem("", s.Message+": nothing is exported", "change the Service, or delete the "+w.kind)
+	}
 }
 
 // validity judges what the condition Valid is about: is there a Service of a type that can be exported?

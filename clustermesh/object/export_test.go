@@ -80,24 +80,39 @@ func TestExportStatus(t *testing.T) {
 	}
 }
 
-// An alias exports like a ServiceExport, has no status, and yields to a ServiceExport of the same name.
+// An alias exports like a ServiceExport, and yields to a ServiceExport of the same name. It has no conditions of ours: what
+// they would say are Problems.
 func TestAliases(t *testing.T) {
 	other := service(func(s *corev1.Service) { s.Name = "other" })
+	elsewhere := service(func(s *corev1.Service) { s.Name, s.Spec.Type = "elsewhere", corev1.ServiceTypeExternalName })
+	portless := service(func(s *corev1.Service) { s.Name, s.Spec.Ports = "portless", nil })
 	e := export("default", "serve")
 	e.CreationTimestamp = metav1.NewTime(time.Unix(500, 0))
-	got := Local(Objects{Services: []*corev1.Service{service(nil), other}, Exports: []*serviceExport{e}, Aliases: []Alias{
+	got := Local(Objects{Services: []*corev1.Service{service(nil), other, elsewhere, portless}, Exports: []*serviceExport{e}, Aliases: []Alias{
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "serve", Created: time.Unix(100, 0)},
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "other", Created: time.Unix(300, 0)},
 		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "other", Created: time.Unix(200, 0)},
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "gone"},
+		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "elsewhere"},
+		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "portless"},
 	}})
 	if len(got.Exports) != 2 || got.Exports[0].Created != 200 || got.Exports[1].Created != 500 {
 		t.Errorf("exports %+v", got.Exports)
 	}
-	if len(got.ExportStatus) != 1 || got.ExportStatus[0].Service.Name != "serve" {
+	status := map[string]string{}
+	for _, s := range got.ExportStatus {
+		status[s.Service.Name] = s.Alias
+	}
+	if want := map[string]string{"serve": "", "other": "ServiceExport.multicluster.k8s.io", "gone": "ServiceExport.net.gke.io",
+		"elsewhere": "ServiceExport.net.gke.io", "portless": "ServiceExport.multicluster.k8s.io"}; !reflect.DeepEqual(status, want) {
 		t.Errorf("status %+v", got.ExportStatus)
 	}
-	check(t, "aliases", got, "warning: ServiceExport.net.gke.io default/gone: there is no Service of this name: nothing is exported; create Service default/gone, or delete the ServiceExport")
+	check(t, "aliases", got,
+		"Service default/elsewhere: spec.type: a Service of type ExternalName cannot be exported; use another type, or delete the ServiceExport",
+		"Service default/portless: spec.ports: the Service has no ports: not offered to other clusters; add at least one port",
+		"ServiceExport.multicluster.k8s.io default/portless: no port of Service default/portless can be used: nothing is exported; change the Service, or delete the ServiceExport.multicluster.k8s.io",
+		"ServiceExport.net.gke.io default/elsewhere: a Service of type ExternalName cannot be exported: nothing is exported; change the Service, or delete the ServiceExport.net.gke.io",
+		"warning: ServiceExport.net.gke.io default/gone: there is no Service of this name: nothing is exported; create Service default/gone, or delete the ServiceExport")
 }
 
 func TestExportProperties(t *testing.T) {
@@ -111,6 +126,7 @@ func TestExportProperties(t *testing.T) {
 		edit     func(*corev1.Service)
 		spec     mcsv1beta1.ServiceExportSpec
 		want     string // policy distribution families labels annotations
+		omitted  string
 		problems []string
 	}{
 		{what: "families of endpoints", want: `"" "" [IPv4] map[] map[]`},
@@ -134,8 +150,9 @@ func TestExportProperties(t *testing.T) {
 			spec: mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"x.io/l": "2"}, ExportedAnnotations: map[string]string{"a": "any text"}},
 			want: `"" "" [IPv4] map[x.io/l:2] map[a:any text]`},
 		{what: "labels that an API server refuses", spec: mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"a": "b c", "good": "1"}},
-			want: `"" "" [IPv4] map[good:1] map[]`, problems: []string{"…"}},
+			want: `"" "" [IPv4] map[good:1] map[]`, omitted: `spec.exportedLabels["a"]`, problems: []string{"…"}},
 		{what: "too many", spec: mcsv1beta1.ServiceExportSpec{ExportedAnnotations: long}, want: `"" "" [IPv4] map[] map[]`,
+			omitted:  "spec.exportedAnnotations (129 entries are more than 128)",
 			problems: []string{x + "spec.exportedAnnotations: 129 entries are more than 128: none is exported; export fewer or shorter ones"}},
 		{what: "appProtocol", edit: func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = ptr("a b") }, want: `"" "" [IPv4] map[] map[]`,
 			problems: []string{s + `spec.ports[0].appProtocol: "a b" is no application protocol: left out; write a name such as http or kubernetes.io/h2c`}},
@@ -149,6 +166,9 @@ func TestExportProperties(t *testing.T) {
 			}
 		} else {
 			check(t, c.what, got, c.problems...)
+		}
+		if s := got.ExportStatus[0]; !s.Valid || !s.Exported || s.Omitted != c.omitted {
+			t.Errorf("%s: status %+v", c.what, s)
 		}
 		g := got.Exports[0]
 		if s := fmt.Sprintf("%q %q %v %v %v", g.InternalTrafficPolicy, g.TrafficDistribution, g.Families, g.Labels, g.Annotations); s != c.want {

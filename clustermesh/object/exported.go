@@ -10,35 +10,43 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
+// selection is which of the labels, or annotations, of an export go to other clusters.
+type selection struct {
+	kept    map[string]string
+	omitted []string // field paths
+}
+
 // exportedLabels returns the labels that may stand on an import in any cluster. A label that an API server
 // would refuse is left out: it would stop the whole import.
-func exportedLabels(in map[string]string, o *objectReport) map[string]string {
+func exportedLabels(in map[string]string, o *objectReport) selection {
 	return exported("spec.exportedLabels", in, o, validation.IsValidLabelValue)
 }
 
-func exportedAnnotations(in map[string]string, o *objectReport) map[string]string {
+func exportedAnnotations(in map[string]string, o *objectReport) selection {
 	return exported("spec.exportedAnnotations", in, o, func(string) []string { return nil })
 }
 
-func exported(field string, in map[string]string, o *objectReport, value func(string) []string) map[string]string {
-	out := map[string]string{}
+func exported(field string, in map[string]string, o *objectReport, value func(string) []string) selection {
+	out := selection{kept: map[string]string{}}
 	for _, k := range slices.Sorted(maps.Keys(in)) {
 		msgs := validation.IsQualifiedName(k)
 		if len(msgs) == 0 {
 			msgs = value(in[k])
 		}
 		if len(msgs) > 0 {
-			o.problem(fmt.Sprintf("%s[%q]", field, k), "is not valid: not exported", msgs[0])
+			path := fmt.Sprintf("%s[%q]", field, k)
+			o.problem(path, "is not valid: not exported", msgs[0])
+			out.omitted = append(out.omitted, path)
 			continue
 		}
-		out[k] = in[k]
+		out.kept[k] = in[k]
 	}
-	if err := clustermesh.CheckExported(out); err != nil {
+	if err := clustermesh.CheckExported(out.kept); err != nil {
 		o.problem(field, err.Error()+": none is exported", "export fewer or shorter ones")
-		return nil
+		return selection{omitted: []string{fmt.Sprintf("%s (%s)", field, err)}}
 	}
-	if len(out) == 0 {
-		return nil
+	if len(out.kept) == 0 {
+		out.kept = nil
 	}
 	return out
 }

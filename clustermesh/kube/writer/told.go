@@ -6,42 +6,59 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// teller makes Events of the Problems of Services.
+// teller makes Events of the Problems of Services and exports.
 type teller struct {
 	*term
 	mu   sync.Mutex
 	told map[clustermesh.ServiceName][]clustermesh.Problem // in this term
 }
 
-// problems makes an Event of each Problem of a Service that is new. What fails for a while is tried again.
+// resources are the kinds that Problems are told of, by their names in Problems. The versions are those that package kube
+// reads.
+var resources = map[string]schema.GroupVersionResource{
+	"Service":                           corev1.SchemeGroupVersion.WithResource("services"),
+	mcsv1beta1.ServiceExportKindName:    mcsVersion.WithResource(mcsv1beta1.ServiceExportPluralName),
+	"ServiceExport.net.gke.io":          {Group: "net.gke.io", Version: "v1", Resource: "serviceexports"},
+	"ServiceExport.multicluster.k8s.io": {Group: "multicluster.k8s.io", Version: "v1alpha1", Resource: "serviceexports"},
+}
+
+// problems makes an Event of each Problem of a service that is new. What fails for a while is tried again.
 func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
-	now := t.latest().Problems[s]
-	fresh := t.fresh(s, now)
-	if len(fresh) > 0 {
+	now := t.latest().ToTell(s)
+	for _, p := range t.fresh(s, now) {
 		if !t.leading() {
 			return errStopped
 		}
-		// Who describes a Service sees the Events of its UID.
-		service, err := t.core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil // its Problems went with it
+		kind, _, _ := strings.Cut(p.Object, " ")
+		resource, known := resources[kind]
+		if !known {
+			continue
 		}
-		for i := 0; i < len(fresh) && err == nil; i++ {
-			err = t.event(ctx, service, fresh[i])
+		// Who describes an object sees the Events of its UID.
+		o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // its Problems went with it
+		}
+		if err == nil {
+			err = t.event(ctx, o, p)
 		}
 		if err != nil {
-			return fmt.Errorf("tell of Service %s: %w", s, err)
+			return fmt.Errorf("tell of %s: %w", p.Object, err)
 		}
 	}
 	t.mu.Lock()
@@ -64,8 +81,8 @@ func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (ou
 	return out
 }
 
-func (t *teller) event(ctx context.Context, s *corev1.Service, p clustermesh.Problem) error {
-	_, err := t.core.EventsV1().Events(s.Namespace).Create(ctx, problemEvent(s, p), metav1.CreateOptions{})
+func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
+	_, err := t.core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // an earlier leader told of it; or nobody is left to read
@@ -76,20 +93,20 @@ func (t *teller) event(ctx context.Context, s *corev1.Service, p clustermesh.Pro
 	return err
 }
 
-// problemEvent is the Event of a Problem of a Service. It has the same name whoever makes it, so that each leader
-// may make it anew and there is still one. client-go's recorder would take two Problems of one Service for one.
-func problemEvent(s *corev1.Service, p clustermesh.Problem) *eventsv1.Event {
+// problemEvent is the Event of a Problem of an object. It has the same name whoever makes it, so that each leader
+// may make it anew and there is still one. client-go's recorder would take two Problems of one object for one.
+func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1.Event {
 	note := p
 	note.Object, note.File = "", ""
-	sum := sha256.Sum256([]byte(string(s.UID) + "\n" + note.String()))
+	sum := sha256.Sum256([]byte(string(o.GetUID()) + "\n" + note.String()))
 	host, _ := os.Hostname()
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: s.Namespace, Name: fmt.Sprintf("%s.%x", s.Name, sum[:8])},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: fmt.Sprintf("%s.%x", o.GetName(), sum[:8])},
 		EventTime:           metav1.NowMicro(),
 		ReportingController: mcs.FieldManager, ReportingInstance: mcs.FieldManager + "-" + host,
 		Action: "Read", Reason: "Misconfigured", Type: corev1.EventTypeWarning, Note: shortNote(note.String()),
 		Regarding: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Service", Namespace: s.Namespace, Name: s.Name, UID: s.UID, FieldPath: p.Field,
+			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), FieldPath: p.Field,
 		},
 	}
 }

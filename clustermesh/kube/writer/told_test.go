@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -47,6 +52,51 @@ func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	b.calm(w)
 }
 
+// Exports' owners hear of what their conditions do not say, and those of other API groups' exports of everything: on the very
+// object.
+func TestProblemsOfExportsBecomeEvents(t *testing.T) {
+	b := newBench(t)
+	b.export()
+	alias := b.alias("net.gke.io", "v1")
+	export, err := b.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+	must(t, err)
+	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
+	v := b.view()
+	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
+		{Object: "ServiceExport " + b.name.String(), Field: "spec.exportedLabels", Message: "service.strait.io/no", Try: "write another"},
+		{Object: "ServiceExport.net.gke.io " + b.name.String(), Message: "service.strait.io/: odd", Try: "write another"},
+		{Object: "ServiceExport.multicluster.k8s.io " + b.name.String(), Message: "its kind is not there"},
+	}}
+	w.Submit(v)
+	b.notesOn("ServiceExport", export.UID, "service.strait.io/no")
+	b.notesOn("ServiceExport", alias.GetUID(), "odd")
+	b.rests(w, 0)
+	b.calm(w)
+}
+
+// alias makes an export of another API group, whose CRD it installs.
+func (b *bench) alias(group, version string) *unstructured.Unstructured {
+	b.t.Helper()
+	client := dynamic.NewForConfigOrDie(b.rest)
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "serviceexports." + group},
+		"spec": map[string]any{"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "serviceexports", "singular": "serviceexport", "kind": "ServiceExport"},
+			"versions": []any{map[string]any{"name": version, "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
+	}}
+	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	_, err := crds.Create(b.t.Context(), crd, metav1.CreateOptions{})
+	must(b.t, err)
+	b.t.Cleanup(func() { must(b.t, crds.Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{})) })
+	var out *unstructured.Unstructured
+	testutil.Eventually(b.t, 10*time.Second, func() (err error) {
+		out, err = client.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: "serviceexports"}).Namespace(b.ns).Create(b.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/" + version, "kind": "ServiceExport", "metadata": map[string]any{"name": "serve"},
+		}}, metav1.CreateOptions{})
+		return err
+	})
+	return out
+}
+
 // odd is a view in which the Service's annotations have these values.
 func (b *bench) odd(values []string, change ...func(*mcs.Import)) mcs.View {
 	v := b.view(change...)
@@ -62,13 +112,22 @@ func (b *bench) odd(values []string, change ...func(*mcs.Import)) mcs.View {
 // notes waits until the Events of a Service say just this.
 func (b *bench) notes(s *corev1.Service, want ...string) {
 	b.t.Helper()
+	b.notesOn("Service", s.UID, want...)
+}
+
+// notesOn waits until the Events of our Problems on an object say just this.
+func (b *bench) notesOn(kind string, uid types.UID, want ...string) {
+	b.t.Helper()
 	slices.Sort(want)
 	testutil.Eventually(b.t, 10*time.Second, func() error {
 		// As kubectl describe asks.
-		all, err := b.core.CoreV1().Events(b.ns).List(b.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,involvedObject.uid=" + string(s.UID)})
+		all, err := b.core.CoreV1().Events(b.ns).List(b.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.uid=" + string(uid)})
 		must(b.t, err)
 		var got []string
 		for _, e := range all.Items {
+			if e.Reason != "Misconfigured" {
+				continue // of a condition
+			}
 			if e.Type != corev1.EventTypeWarning || !strings.Contains(e.Message, "service.strait.io/") || !strings.HasSuffix(e.Message, "write another") {
 				return fmt.Errorf("event %+v", e)
 			}

@@ -1,0 +1,53 @@
+package mcs
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh"
+)
+
+// What is left out of an export is said where its owner looks, and the rest goes on.
+func TestReady_NamesWhatIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	w.export(serve)
+	v := viewOf(exportOf("c1", 1))
+	e := v.Exports[serve]
+	e.Omitted = `spec.exportedLabels["bad key!"]`
+	v.Exports[serve] = e
+	w.settle(v, serve)
+	if c := condition(w.exports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "bad key!") {
+		t.Errorf("Ready: %+v", c)
+	}
+}
+
+// An export of another API group has no conditions of ours: what they would say is told.
+func TestToTell_ConflictOfAnAlias(t *testing.T) {
+	w := newWorld(t)
+	w.export(serve)
+	agreed, other := viewOf(exportOf("c1", 1)), func(e *clustermesh.Export) { e.AffinitySeconds = 9 }
+	disagreed := viewOf(exportOf("c1", 1), exportOf("c2", 2, other))
+	if ps := disagreed.ToTell(serve); len(ps) != 0 {
+		t.Errorf("of a ServiceExport: %v", ps)
+	}
+	odd := clustermesh.Problem{Object: "Service default/serve", Message: "odd"}
+	for _, v := range []*View{&agreed, &disagreed} {
+		e := v.Exports[serve]
+		e.Alias = "ServiceExport.net.gke.io"
+		v.Exports[serve] = e
+		v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {odd}}
+	}
+	if ps := agreed.ToTell(serve); len(ps) != 1 || ps[0] != odd {
+		t.Errorf("where all agree: %v", ps)
+	}
+	ps := disagreed.ToTell(serve)
+	if len(ps) != 2 || ps[0] != odd || ps[1].Object != "ServiceExport.net.gke.io default/serve" || !strings.Contains(ps[1].Message, "SessionAffinityConflict: Conflicting session affinity") {
+		t.Errorf("where they do not: %v", ps)
+	}
+	w.settle(disagreed, serve)
+	if cs := w.exports["default/serve"].Status.Conditions; len(cs) != 0 {
+		t.Errorf("an alias' verdict on a ServiceExport: %+v", cs)
+	}
+}
