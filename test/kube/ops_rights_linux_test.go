@@ -17,7 +17,7 @@ var everybody = []string{
 
 // rights are those of the daemon's account in every namespace, in the words of kubectl auth can-i --list.
 var rights = []string{
-	"events.events.k8s.io [] [] [create patch]",
+	"events.events.k8s.io [] [] [create]",
 	"endpointslices.discovery.k8s.io/restricted [] [] [create]",
 	"services [] [] [get list watch create patch delete]",
 	"endpointslices.discovery.k8s.io [] [] [list watch create patch delete]",
@@ -26,9 +26,9 @@ var rights = []string{
 	"nodes [] [] [list watch]",
 	"pods [] [] [list watch]",
 	"clusterproperties.about.k8s.io [] [] [list watch]",
-	"serviceexports.multicluster.k8s.io [] [] [list watch]",
-	"serviceexports.multicluster.x-k8s.io [] [] [list watch]",
-	"serviceexports.net.gke.io [] [] [list watch]",
+	"serviceexports.multicluster.k8s.io [] [] [get list watch]",
+	"serviceexports.multicluster.x-k8s.io [] [] [get list watch]",
+	"serviceexports.net.gke.io [] [] [get list watch]",
 	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
 	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
@@ -20,13 +19,6 @@ import (
 
 	"strait.io/strait/clustermesh/mcs"
 )
-
-// scheme names the kinds that Events are about.
-var scheme = func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(mcsv1beta1.Install(s)) // constant: it cannot fail after it has once worked
-	return s
-}()
 
 // mcsVersion is the version of the MCS API that is written.
 var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)

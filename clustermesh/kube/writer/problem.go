@@ -1,17 +1,13 @@
 package writer
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -79,37 +75,4 @@ func blames(err error, field string) bool {
 func addressRefused(o mcs.Op, err error) bool {
 	return o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 && apierrors.IsInvalid(err) &&
 		(blames(err, "spec.clusterIP") || blames(err, "spec.ipFamil"))
-}
-
-// sink takes the Events. In a namespace that is going none can be made, and nobody is left to read them; client-go
-// would log each as an error.
-type sink struct{ events.EventSink }
-
-func (s sink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
-	made, err := s.EventSink.Create(ctx, e)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
-		return e, nil
-	}
-	return made, err
-}
-
-// maxNote is the API's limit for the text of an Event.
-const maxNote = 1024
-
-// tell records the Events of an operation that succeeded.
-func (t *term) tell(o mcs.Op) {
-	for _, e := range o.Events {
-		kind := corev1.EventTypeNormal
-		if e.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		t.recorder.Eventf(o.Object().(runtime.Object), nil, kind, e.Reason, "Reconcile", "%s", shortNote(e.Message))
-	}
-}
-
-func shortNote(s string) string {
-	if len(s) <= maxNote {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxNote-4], "") + " …"
 }

@@ -3,12 +3,10 @@ package writer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -32,19 +30,15 @@ var errStopped = errors.New("not leading")
 // term is the work of one term of leadership.
 type term struct {
 	*Writer
-	store    *store
-	queue    workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
-	watches  []*watch
-	recorder events.EventRecorder
-	events   events.EventBroadcaster
+	store   *store
+	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
+	watches []*watch
 }
 
 func newTerm(w *Writer) *term {
 	t := &term{Writer: w, store: newStore()}
 	t.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[clustermesh.ServiceName](retryMin, retryMax))
-	t.events = events.NewBroadcaster(sink{&events.EventSinkImpl{Interface: w.core.EventsV1()}})
-	t.recorder = t.events.NewRecorder(scheme, mcs.FieldManager)
 	t.watches = t.watchAll()
 	return t
 }
@@ -58,11 +52,7 @@ func (t *term) run(ctx context.Context) error {
 		cancel()
 		t.queue.ShutDown()
 		wg.Wait()
-		t.events.Shutdown()
 	}()
-	if err := t.events.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("record events: %w", err)
-	}
 	for _, w := range t.watches {
 		wg.Go(func() { w.run(ctx) })
 	}
@@ -181,7 +171,7 @@ func (t *term) writeAll(ctx context.Context, ops []mcs.Op) (problems []clusterme
 			return problems, errStopped
 		}
 		if err == nil {
-			t.tell(o)
+			t.tell(ctx, o)
 			continue
 		}
 		failed = err

@@ -2,15 +2,12 @@ package writer
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +15,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/mcs"
 )
 
 // teller makes Events of the Problems of Services and exports.
@@ -84,29 +80,11 @@ func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (ou
 func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
 	_, err := t.core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // an earlier leader told of it; or nobody is left to read
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case apierrors.IsAlreadyExists(err) || nobodyReads(err): // an earlier leader told of it
+		return nil
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 		t.log.Warn("event refused", "problem", p.String(), "err", err)
 		return nil
 	}
 	return err
-}
-
-// problemEvent is the Event of a Problem of an object. It has the same name whoever makes it, so that each leader
-// may make it anew and there is still one. client-go's recorder would take two Problems of one object for one.
-func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1.Event {
-	note := p
-	note.Object, note.File = "", ""
-	sum := sha256.Sum256([]byte(string(o.GetUID()) + "\n" + note.String()))
-	host, _ := os.Hostname()
-	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: fmt.Sprintf("%s.%x", o.GetName(), sum[:8])},
-		EventTime:           metav1.NowMicro(),
-		ReportingController: mcs.FieldManager, ReportingInstance: mcs.FieldManager + "-" + host,
-		Action: "Read", Reason: "Misconfigured", Type: corev1.EventTypeWarning, Note: shortNote(note.String()),
-		Regarding: corev1.ObjectReference{
-			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), FieldPath: p.Field,
-		},
-	}
 }

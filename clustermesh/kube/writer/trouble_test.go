@@ -183,7 +183,7 @@ func (b *bench) account(sliceVerbs ...string) func(*Config) {
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"net.gke.io", "multicluster.k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports/status", "serviceexports/status"}, Verbs: status},
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}}
 	_, err := b.core.RbacV1().ClusterRoles().Create(b.t.Context(), role, metav1.CreateOptions{})
 	must(b.t, err)

@@ -1,0 +1,79 @@
+package writer
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+)
+
+// Events are made directly. client-go's recorder keeps each for six minutes, to count those that come again, and has a
+// goroutine for each that waits to be written: in the first minutes of a large cluster that is a fifth of the daemon. And it
+// takes two Problems of one object for one.
+
+// tell makes the Events of an operation that succeeded. They are for people, and nothing waits for one that is refused.
+func (t *term) tell(ctx context.Context, o mcs.Op) {
+	obj := o.Object()
+	about := corev1.ObjectReference{
+		APIVersion: kinds[o.Kind()].version.String(), Kind: o.Kind(),
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+	}
+	for _, e := range o.Events {
+		kind := corev1.EventTypeNormal
+		if e.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		event := newEvent(about, fmt.Sprintf("%s.%x", about.Name, time.Now().UnixNano()), kind, "Reconcile", e.Reason, e.Message)
+		if _, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && !nobodyReads(err) && ctx.Err() == nil {
+			t.log.Warn("event not made", "about", o.Target(), "reason", e.Reason, "err", err)
+		}
+	}
+}
+
+// problemEvent is the Event of a Problem of an object. It has the same name whoever makes it, so that each leader
+// may make it anew and there is still one.
+func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1.Event {
+	note := p
+	note.Object, note.File = "", ""
+	sum := sha256.Sum256([]byte(string(o.GetUID()) + "\n" + note.String()))
+	about := corev1.ObjectReference{
+		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), FieldPath: p.Field,
+	}
+	return newEvent(about, fmt.Sprintf("%s.%x", o.GetName(), sum[:8]), corev1.EventTypeWarning, "Read", "Misconfigured", note.String())
+}
+
+func newEvent(about corev1.ObjectReference, name, kind, action, reason, note string) *eventsv1.Event {
+	host, _ := os.Hostname()
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: name},
+		EventTime:           metav1.NowMicro(),
+		ReportingController: mcs.FieldManager, ReportingInstance: mcs.FieldManager + "-" + host,
+		Type: kind, Action: action, Reason: reason, Note: shortNote(note), Regarding: about,
+	}
+}
+
+// nobodyReads reports that a namespace is going or gone: no Event can be made there.
+func nobodyReads(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err)
+}
+
+// maxNote is the API's limit for the text of an Event.
+const maxNote = 1024
+
+func shortNote(s string) string {
+	if len(s) <= maxNote {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxNote-4], "") + " …"
+}
