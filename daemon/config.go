@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/datapath/socklb"
 )
 
@@ -63,6 +64,8 @@ type KubernetesConfig struct {
 	Namespace string `json:"namespace,omitempty"`
 	// ClusterSetIPs says where they come from: "derived" Services, or "cidr", the clustersetCIDRs.
 	ClusterSetIPs string `json:"clusterSetIPs,omitempty"`
+	// DerivedPrefix begins the names of derived Services; an empty one gives them the names of their imports.
+	DerivedPrefix *string `json:"derivedPrefix,omitempty"`
 	// ImportSlices says for which imports EndpointSlices with all endpoints are written: "all", "headless", "none".
 	ImportSlices string `json:"importSlices,omitempty"`
 	// BarredNamespaces are patterns of namespaces that take no part, besides the cluster's own.
@@ -196,6 +199,9 @@ func (c *Config) setDefaults() {
 		def(&k.Namespace, "strait-system")
 		def(&k.ClusterSetIPs, "derived")
 		def(&k.ImportSlices, "all")
+		if k.DerivedPrefix == nil {
+			k.DerivedPrefix = new(mcs.DerivedPrefix)
+		}
 	}
 	def(&c.BPF.Pins, "/sys/fs/bpf/strait")
 	def(&c.Gossip.Bind, "0.0.0.0:7946")

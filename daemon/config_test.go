@@ -62,11 +62,12 @@ log: {level: loud, format: xml}
 			"bpf.maxAffinity: 16777217 is more than 16777216", "bpf.maxOptOuts: 1048577 is more than 1048576", "log.level:", "log.format:"}},
 		{"a Kubernetes source and another", `
 node: n1
-source: {manifest: /etc/strait/manifests, kubernetes: {namespace: Not_One, clusterSetIPs: some, importSlices: few, barredNamespaces: ["[", ""]}}
+source: {manifest: /etc/strait/manifests, kubernetes: {namespace: Not_One, clusterSetIPs: some, derivedPrefix: "1-", importSlices: few, barredNamespaces: ["[", ""]}}
 gossip: {keyFile: k}
-`, []string{"source: has both", "source.kubernetes.namespace:", "source.kubernetes.clusterSetIPs:", "source.kubernetes.importSlices:",
+`, []string{"source: has both", "source.kubernetes.namespace:", "source.kubernetes.clusterSetIPs:", `source.kubernetes.derivedPrefix: "1-" cannot begin`, "source.kubernetes.importSlices:",
 			"source.kubernetes.barredNamespaces[0]:", "source.kubernetes.barredNamespaces[1]:"}},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
+		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},
 		{"null is none", "cluster: c\nnode: n1\nsource: {kubernetes: }\ngossip: {keyFile: k}\n", []string{"source: is required"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

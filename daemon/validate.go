@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
 )
 
 // mistakes collects what is wrong with a Config, each with the path of its field.
@@ -72,6 +73,11 @@ func (c Config) validateSource(m *mistakes) {
 		m.add("source.kubernetes.namespace", "%q: %s", k.Namespace, msgs[0])
 	}
 	m.oneOf("source.kubernetes.clusterSetIPs", k.ClusterSetIPs, "derived", "cidr")
+	if k.DerivedPrefix != nil {
+		if err := mcs.CheckPrefix(*k.DerivedPrefix); err != nil {
+			m.add("source.kubernetes.derivedPrefix", "%q %v", *k.DerivedPrefix, err)
+		}
+	}
 	m.oneOf("source.kubernetes.importSlices", k.ImportSlices, "all", "headless", "none")
 	for i, p := range k.BarredNamespaces {
 		if err := (clustermesh.Barred{p}).Check(); err != nil {

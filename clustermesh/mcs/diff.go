@@ -36,7 +36,7 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 		d.prune()
 	}
 	d.exportStatus()
-	return append(d.ops, d.deletions...), d.problems
+	return slices.Concat(d.ops, d.deletions, d.retries), d.problems
 }
 
 // differ works out the operations of one service.
@@ -48,8 +48,9 @@ type differ struct {
 	imp    Import
 	wanted bool
 
-	ops, deletions []Op
-	problems       []clustermesh.Problem
+	// retries come last: nothing is deleted after an operation that failed, and of these it is known that they did.
+	ops, deletions, retries []Op
+	problems                []clustermesh.Problem
 	// settling is set when what an operation returns is needed to go on.
 	settling bool
 }
@@ -96,10 +97,8 @@ func (d *differ) unheard(c clustermesh.ClusterName) bool {
 // heardSlices brings the slices of those clusters up to date that are known, while others are not.
 func (d *differ) heardSlices() {
 	d.importSlices()
-	for _, s := range d.have.Services {
-		if s.Name == d.have.Import.Annotations[DerivedAnnotation] {
-			d.derivedSlices(s)
-		}
+	if s := d.inForce(); s != nil {
+		d.derivedSlices(s)
 	}
 }
 
@@ -123,7 +122,7 @@ func (d *differ) prune() {
 		return
 	}
 	for _, s := range h.Slices {
-		if d.barred() || s.Derived || d.mayDelete(s) {
+		if d.barred() || s.Derived != "" || d.mayDelete(s) {
 			d.deleteSlice(s)
 		}
 	}
@@ -160,7 +159,7 @@ func (d *differ) importSlices() {
 	has := map[clustermesh.ClusterName]bool{}
 	stale := map[string]bool{}
 	for _, s := range d.have.Slices {
-		if s.Derived {
+		if s.Derived != "" {
 			continue
 		}
 		has[s.Cluster] = true
@@ -182,12 +181,13 @@ func (d *differ) importSlices() {
 // hasSlices reports that the import gets slices of its own, if there are endpoints.
 func (d *differ) hasSlices() bool { return d.view.Config.slicesFor(d.importType()) && !d.barred() }
 
-// derivedSlices brings the slices behind the derived Service up to date; service is the wanted one or nil. Those of
-// clusters that are not known stay.
+// derivedSlices brings the slices behind the derived Service up to date; service is the one in force or nil. Those of
+// clusters that are not known stay, and those of another derived Service while that is there.
 func (d *differ) derivedSlices(service *corev1.Service) {
 	stale, uncertain := map[string]bool{}, d.uncertain()
 	for _, s := range d.have.Slices {
-		if s.Derived && !(uncertain && d.unheard(s.Cluster)) {
+		of := d.service(s.Derived)
+		if s.Derived != "" && (of == nil || service != nil && of.Name == service.Name) && !(uncertain && d.unheard(s.Cluster)) {
 			stale[s.Name] = true
 		}
 	}

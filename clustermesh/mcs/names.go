@@ -3,6 +3,8 @@ package mcs
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,22 +20,50 @@ import (
 const (
 	// DerivedAnnotation names the derived Service on a ServiceImport.
 	DerivedAnnotation = "multicluster.kubernetes.io/derived-service"
-	// DerivedPrefix begins the name of every derived Service.
+	// DerivedPrefix begins the names of derived Services, where no other prefix is configured.
 	DerivedPrefix = "derived-"
 )
 
 const (
 	maxName  = 63 // of a Service: a DNS label
 	hashSize = 10
+	// maxPrefix leaves room for a letter of the import's name, and a hash of it.
+	maxPrefix = maxName - 1 - 1 - hashSize
 )
 
-// DerivedName is the name of the Service derived from an import. A name that would be too long for a Service
-// is cut and told apart by a hash.
-func DerivedName(importName string) string {
-	if n := DerivedPrefix + importName; len(n) <= maxName {
+// CheckPrefix returns an error if names of Services cannot begin so. An empty prefix is none.
+func CheckPrefix(prefix string) error {
+	if len(prefix) > maxPrefix {
+		return fmt.Errorf("is longer than %d characters", maxPrefix)
+	}
+	if !object.IsServiceName(prefix + "x") {
+		return errors.New("cannot begin the name of a Service: it starts with a letter and has lower-case letters, digits and '-', as derived-")
+	}
+	return nil
+}
+
+// derivedNames are the names that the Service derived from an import may have, the best first. Without a prefix it is the
+// import's own. Where that is no name for a Service, or somebody else's Service has it, it begins with DerivedPrefix.
+func (c Config) derivedNames(importName string) []string {
+	if c.DerivedPrefix == nil {
+		return []string{derivedName(DerivedPrefix, importName)}
+	}
+	names := []string{derivedName(*c.DerivedPrefix, importName)}
+	switch {
+	case *c.DerivedPrefix != "":
+		return names
+	case !object.IsServiceName(names[0]):
+		names = nil
+	}
+	return append(names, derivedName(DerivedPrefix, importName))
+}
+
+// derivedName is a prefix and the import's name. What would be too long for a Service is cut and told apart by a hash.
+func derivedName(prefix, importName string) string {
+	if n := prefix + importName; len(n) <= maxName {
 		return n
 	}
-	return DerivedPrefix + importName[:maxName-len(DerivedPrefix)-1-hashSize] + "-" + hash(importName)
+	return prefix + importName[:maxName-len(prefix)-1-hashSize] + "-" + hash(importName)
 }
 
 // hash is a short name for a list of words, in characters that every Kubernetes name may have.

@@ -88,8 +88,9 @@ type Have struct {
 
 // Trouble is why the derived Service could not be made, as the API server said. The zero value is none.
 type Trouble struct {
-	// NameTaken: a Service of that name is there and is not strait's.
-	NameTaken bool
+	// NameTaken: a Service of that name is there and is not strait's. OwnNameTaken says so of the import's own name, for
+	// which there is another.
+	NameTaken, OwnNameTaken bool
 	// FamilyNotSupported: the cluster has no ClusterIPs of the import's IP family.
 	FamilyNotSupported bool
 	// AddressRefused is how often in a row the API server refused the addresses that the import has: another has them by

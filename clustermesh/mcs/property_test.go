@@ -45,6 +45,7 @@ func drawView(rt *rapid.T) View {
 	v.Config = Config{
 		ImportSlices:  rapid.SampledFrom([]SliceMode{SlicesAll, SlicesHeadless, SlicesNone}).Draw(rt, "slices"),
 		ClusterSetIPs: rapid.SampledFrom([]IPMode{IPsDerived, IPsDerived, IPsCIDR}).Draw(rt, "ips"),
+		DerivedPrefix: rapid.SampledFrom([]*string{nil, nil, new(""), new("x-")}).Draw(rt, "prefix"),
 	}
 	if rapid.IntRange(0, 9).Draw(rt, "barred") == 0 {
 		v.Config.Barred = clustermesh.Barred{"default"}
@@ -91,6 +92,9 @@ func TestDiffProperties(t *testing.T) {
 		}
 		user := rapid.Bool().Draw(rt, "user's import")
 		foreign(w, user)
+		if rapid.Bool().Draw(rt, "a Service of the cluster's own") {
+			w.services["default/serve"] = theirs("serve")
+		}
 		for range rapid.IntRange(1, 4).Draw(rt, "views") {
 			v := drawView(rt)
 			exporters := map[string]bool{}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -213,49 +212,6 @@ func TestUserImport_KeepsNothingOfOursInABarredNamespace(t *testing.T) {
 				t.Errorf("status %+v", s)
 			}
 		})
-	}
-}
-
-func TestDerivedService_ForeignNameIsLeftAlone(t *testing.T) {
-	w := newWorld(t)
-	w.trouble.NameTaken = true
-	v := viewOf(exportOf("c2", 1))
-	var problems []clustermesh.Problem
-	for range 3 {
-		var ops []Op
-		ops, problems = Diff(v, serve, w.have(serve), start)
-		for _, o := range ops {
-			w.apply(o)
-		}
-	}
-	c := condition(w.imports["default/serve"].Status.Conditions, "Ready")
-	if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "derived-serve") {
-		t.Errorf("Ready: %+v", c)
-	}
-	if len(problems) != 1 || problems[0].Try == "" {
-		t.Errorf("problems %v", problems)
-	}
-	// A Service that has the label but is not the one is ours too many: it goes.
-	w = newWorld(t)
-	w.services["default/stray"] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stray", UID: "s",
-		Labels: map[string]string{object.LabelManagedBy: "helm", object.LabelServiceImport: "serve"}}}
-	w.settle(v, serve)
-	if w.services["default/stray"] == nil {
-		t.Error("deleted a Service that is not ours")
-	}
-}
-
-func TestDerivedName_FitsAndTellsApart(t *testing.T) {
-	if got := DerivedName("serve"); got != "derived-serve" {
-		t.Error(got)
-	}
-	long := strings.Repeat("x", 62)
-	a, b := DerivedName(long+"a"), DerivedName(long+"b")
-	if len(a) > 63 || a == b || !strings.HasPrefix(a, DerivedPrefix) {
-		t.Errorf("%s, %s", a, b)
-	}
-	if n := DerivedName(strings.Repeat("x", 55)); len(n) != 63 || strings.Count(n, "-") != 1 {
-		t.Errorf("cut without need: %s", n)
 	}
 }
 

@@ -15,45 +15,91 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// derivedService brings the derived Service up to date and returns it as it should be; nil if there is to be none.
+// derivedService brings the derived Service up to date and returns the one in force, as it should be; nil if there is none.
+// One that is to have another name stays until that one is there and the import has its addresses.
 func (d *differ) derivedService() *corev1.Service {
-	name := DerivedName(d.name.Name)
-	var have *corev1.Service
-	for _, s := range d.have.Services {
-		if s.Name == name {
-			have = s
-		}
+	name := d.serviceName()
+	have := d.service(name)
+	if have == nil && d.inForce() != nil && d.wantsService(true) {
+		d.createService(name)
+		name, have = d.inForce().Name, d.inForce()
 	}
-	if !d.wantsService(have) {
+	if !d.wantsService(have != nil) {
 		for _, s := range d.have.Services {
 			d.deleteService(s)
 		}
 		return nil
 	}
+	if have == nil {
+		d.createService(name)
+		return nil // no slices yet: somebody else's Service may have the name
+	}
 	want := d.wantService(name, have)
 	switch {
-	case have == nil:
-		d.foreign(name)
-		d.settling = !d.have.Trouble.NameTaken && !d.have.Trouble.FamilyNotSupported
-		d.do(Op{Verb: Create, Service: want})
 	case have.DeletionTimestamp != nil:
 		d.settling = true // wait: its successor needs its name
 	case !sameService(have, want):
 		want.UID = have.UID
 		d.settling = true
 		d.do(Op{Verb: Apply, Service: want, Force: true})
+	default: // others go when the import has this one's addresses
+		for _, s := range d.have.Services {
+			if s.Name != name {
+				d.deleteService(s)
+			}
+		}
 	}
 	return want
 }
 
+// service is the derived Service of a name that is there, or nil.
+func (d *differ) service(name string) *corev1.Service {
+	for _, s := range d.have.Services {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// inForce is the derived Service that the import names, or nil.
+func (d *differ) inForce() *corev1.Service {
+	if s := d.service(d.have.Import.Annotations[DerivedAnnotation]); s != nil && s.DeletionTimestamp == nil {
+		return s
+	}
+	return nil
+}
+
+// serviceName is the name that the derived Service is to have. The import's own name is left to a Service of this cluster's
+// own, and where there is a ServiceExport of that name it is to be expected.
+func (d *differ) serviceName() string {
+	names := d.view.Config.derivedNames(d.name.Name)
+	if _, exports := d.view.Exports[d.name]; len(names) > 1 && (exports || d.have.Trouble.OwnNameTaken) {
+		return names[1]
+	}
+	return names[0]
+}
+
+// createService makes a derived Service. If that is known to fail the rest goes on.
+func (d *differ) createService(name string) {
+	d.foreign(name)
+	o := Op{Verb: Create, Service: d.wantService(name, nil)}
+	if d.have.Trouble.NameTaken || d.have.Trouble.FamilyNotSupported {
+		d.retries = append(d.retries, o)
+		return
+	}
+	d.settling = true
+	d.do(o)
+}
+
 // wantsService reports whether there is to be a derived Service. Once made it lives as long as the import, since
 // its ClusterIP is the import's address: an unexport alone does not take it from a user's import.
-func (d *differ) wantsService(have *corev1.Service) bool {
+func (d *differ) wantsService(have bool) bool {
 	if !d.view.Config.derived() || d.importType() != clustermesh.ClusterSetIP || d.barred() {
 		return false
 	}
 	if !d.wanted {
-		return have != nil
+		return have
 	}
 	return d.imp.Type == clustermesh.ClusterSetIP && len(d.servicePorts()) > 0
 }
@@ -206,13 +252,18 @@ func (d *differ) clusterIPs(want *corev1.Service) (out []netip.Addr) {
 
 // foreign reports a Service of somebody else that has the name.
 func (d *differ) foreign(name string) {
-	if d.have.Trouble.NameTaken {
-		d.problem(clustermesh.Problem{
-			Object:  "ServiceImport " + d.name.String(),
-			Message: fmt.Sprintf("Service %s/%s is there and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
-			Try:     "rename or delete that Service",
-		})
+	if !d.have.Trouble.NameTaken {
+		return
 	}
+	p := clustermesh.Problem{
+		Object:  "ServiceImport " + d.name.String(),
+		Message: fmt.Sprintf("Service %s/%s is there and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
+		Try:     "rename or delete that Service",
+	}
+	if s := d.inForce(); s != nil {
+		p.Warning, p.Message = true, fmt.Sprintf("Service %s/%s is there and is not strait's: the import's stays %s", d.name.Namespace, name, s.Name)
+	}
+	d.problem(p)
 }
 
 // sameService compares what strait writes; what the API server fills in and what others add does not count.

@@ -103,7 +103,7 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 	for k, e := range entries {
 		byCluster[k.cluster] = append(byCluster[k.cluster], *e)
 	}
-	return sets("derived/", byCluster, func(c clustermesh.ClusterName) map[string]string {
+	return sets("derived/"+service.Name+"/", byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
 			discoveryv1.LabelServiceName: service.Name,
 			discoveryv1.LabelManagedBy:   object.SliceManager,
@@ -226,9 +226,9 @@ func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
 type Slice struct {
 	Name string
 	UID  types.UID
-	// Cluster is where the endpoints are. Derived is set of a slice of the derived Service, else it is one of the import.
+	// Cluster is where the endpoints are. Derived is the derived Service that the slice is of; empty of one of the import.
 	Cluster clustermesh.ClusterName
-	Derived bool
+	Derived string
 	Owners  []types.UID
 	Sum     Sum
 }
@@ -241,7 +241,7 @@ func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	out := Slice{Name: s.Name, UID: s.UID, Sum: sumOf(s)}
 	cluster := cmp.Or(s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster])
 	out.Cluster = unique.Make(clustermesh.ClusterName(cluster)).Value()
-	_, out.Derived = s.Labels[discoveryv1.LabelServiceName]
+	out.Derived = unique.Make(s.Labels[discoveryv1.LabelServiceName]).Value()
 	for _, o := range s.OwnerReferences {
 		out.Owners = append(out.Owners, unique.Make(o.UID).Value())
 	}

@@ -100,7 +100,7 @@ func (d *differ) importReady() metav1.Condition {
 	case d.importType() == clustermesh.Headless, len(have.Spec.IPs) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ready, "Imported from "+clusterNames(d.exporters())+"."
 	case d.have.Trouble.NameTaken:
-		c.Message = "Service " + DerivedName(d.name.Name) + ` exists and is not strait's: rename or delete it.`
+		c.Message = "Service " + d.serviceName() + ` exists and is not strait's: rename or delete it.`
 	case d.have.Trouble.FamilyNotSupported, !d.view.Config.derived():
 		c.Reason = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported)
 		c.Message = "This cluster has no ClusterSetIPs of the exported Services' IP families (" + familyNames(d.imp.Families) + ")."

@@ -48,6 +48,9 @@ const (
 type Config struct {
 	ImportSlices  SliceMode
 	ClusterSetIPs IPMode
+	// DerivedPrefix begins the names of derived Services; nil is DerivedPrefix, and an empty one gives them the names of
+	// their imports.
+	DerivedPrefix *string
 	Barred        clustermesh.Barred
 }
 

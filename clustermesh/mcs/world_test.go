@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/internal/l4"
 )
 
@@ -98,6 +99,13 @@ func (w *world) apply(o Op) {
 	w.t.Helper()
 	w.writes = append(w.writes, o)
 	key := o.Object().GetNamespace() + "/" + o.Object().GetName()
+	if o.Verb == Create && o.Service != nil && w.services[key] != nil {
+		if _, ours := ServiceOf(w.services[key]); !ours {
+			own := o.Service.Name == o.Service.Labels[object.LabelServiceImport]
+			w.trouble = Trouble{OwnNameTaken: w.trouble.OwnNameTaken || own, NameTaken: !own}
+			return
+		}
+	}
 	if uid := w.uidOf(o, key); (o.Verb == Create) == (uid != "") && w.trouble == (Trouble{}) || o.Verb != Create && uid != o.Object().GetUID() {
 		w.t.Fatalf("%s: UID %q, the API server has %q", o, o.Object().GetUID(), uid)
 	}
@@ -191,14 +199,14 @@ func (w *world) applyService(key string, o Op) {
 		delete(w.services, key)
 		return
 	}
-	if w.trouble.NameTaken || w.trouble.FamilyNotSupported {
+	if w.trouble.FamilyNotSupported {
 		return
 	}
 	if slices.ContainsFunc(o.Service.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(w.taken, ip) }) {
 		w.trouble.AddressRefused++
 		return
 	}
-	w.trouble = Trouble{}
+	w.trouble = Trouble{OwnNameTaken: w.trouble.OwnNameTaken}
 	next := o.Service.DeepCopy()
 	for i := range next.Spec.Ports {
 		next.Spec.Ports[i].TargetPort.IntVal = next.Spec.Ports[i].Port

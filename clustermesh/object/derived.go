@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
 )
@@ -23,6 +24,9 @@ const (
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
 )
+
+// IsServiceName reports that a Service may have a name, in every version of Kubernetes.
+func IsServiceName(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
 // derived returns the name of the ServiceImport for which strait made a Service; empty for all other Services.
 func derived(s *corev1.Service) string {

@@ -114,6 +114,11 @@ func TestValues(t *testing.T) {
 		dig(c, "bpf", "maxSockets") != 65536.0 || dig(c, "mesh", "table") != 7.0 {
 		t.Errorf("config is not merged: %v", c)
 	}
+	for values, want := range map[string]any{"{}": nil, "derivedPrefix: mc-": "mc-", "derivedPrefix: ''": ""} {
+		if got := dig(config(render(t, values)), "source", "kubernetes", "derivedPrefix"); got != want {
+			t.Errorf("%s: prefix %v", values, got)
+		}
+	}
 	// A changed configuration is another pod template, and so a rolling update.
 	hash := func(o map[string]map[string]any) any {
 		return dig(o["DaemonSet/strait"], "spec", "template", "metadata", "annotations", "strait.io/config-hash")
@@ -139,6 +144,8 @@ func TestMistakes(t *testing.T) {
 		"cluster: Not_A_Label":         "cluster: \"Not_A_Label\" is no DNS label",
 		"cluster: 1":                   "cluster: 1 is no text: write it in quotes",
 		"cluster: 0":                   "cluster: 0 is no text",
+		"derivedPrefix: 1-":            "derivedPrefix",
+		"derivedPrefix: Mc-":           "derivedPrefix",
 	} {
 		v, err := chart.Read([][]byte{[]byte(values)}, nil)
 		if err == nil {

@@ -75,6 +75,7 @@ func TestHelm(t *testing.T) {
 		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53']}",
 		"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",
 		"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
+		"derivedPrefix: ''",
 		"tolerations: [{key: a, operator: Exists}]\nnodeSelector: {zone: b}\naffinity: {nodeAffinity: {}}\nresources: null",
 		"updateStrategy: {type: OnDelete, rollingUpdate: null}",
 	} {

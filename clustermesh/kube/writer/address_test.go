@@ -60,3 +60,53 @@ func TestAddressOutlivesTheDerivedService(t *testing.T) {
 	})
 	b.calm(w)
 }
+
+// With an empty prefix the derived Service has the import's own name, unless that is somebody else's.
+func TestDerivedServiceOfTheImportsName(t *testing.T) {
+	b := newBench(t)
+	w, stop := b.start()
+	w.Submit(b.view())
+	b.eventually("import", ready)
+	own := b.view()
+	delete(own.Exports, b.name)
+	own.Config.DerivedPrefix = new("")
+	w.Submit(own)
+	only := func(name string) {
+		t.Helper()
+		testutil.Eventually(t, 10*time.Second, func() error {
+			list, err := b.core.CoreV1().Services(b.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "strait.io/service-import=serve"})
+			must(t, err)
+			eps, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name"})
+			must(t, err)
+			i, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+			must(t, err)
+			if len(list.Items) != 1 || list.Items[0].Name != name || len(eps.Items) != 2 || eps.Items[0].Labels["kubernetes.io/service-name"] != name ||
+				!slices.Equal(i.Spec.IPs, list.Items[0].Spec.ClusterIPs) || i.Annotations[mcs.DerivedAnnotation] != name {
+				return fmt.Errorf("import %+v, Services %v, slices %v", i, list.Items, eps.Items)
+			}
+			return ready(i)
+		})
+		b.calm(w)
+	}
+	only("serve")
+	w.Submit(b.view())
+	only("derived-serve")
+	stop()
+
+	theirs, err := b.core.CoreV1().Services(b.ns).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "serve"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 9}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w, _ = b.start()
+	w.Submit(own)
+	b.rests(w, 0)
+	only("derived-serve")
+	now, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "serve", metav1.GetOptions{})
+	must(t, err)
+	if now.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("touched: %+v", now)
+	}
+	if n := b.rests(w, total(w)); n != 0 {
+		t.Errorf("not settled: %d writes", n)
+	}
+}

@@ -154,9 +154,10 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 // leader, is taken in.
 func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
 	s, _ := mcs.ServiceOf(o.Service)
-	var trouble mcs.Trouble
+	was := t.store.have(s).Trouble
+	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken} // for this term: else it would be tried in turns with the other
 	if err != nil {
-		trouble.AddressRefused = t.store.have(s).Trouble.AddressRefused
+		trouble.AddressRefused = was.AddressRefused
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -168,7 +169,9 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 			return takeErr
 		}
 		have, ours := mcs.ServiceOf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: live.GetNamespace(), Labels: live.GetLabels()}})
-		trouble.NameTaken = !ours || have != s
+		taken := !ours || have != s
+		trouble.OwnNameTaken = trouble.OwnNameTaken || taken && o.Service.Name == s.Name
+		trouble.NameTaken = taken && o.Service.Name != s.Name
 	case addressRefused(o, err):
 		trouble.AddressRefused++
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):

@@ -18,6 +18,7 @@ app.kubernetes.io/part-of: strait
 {{- define "strait.config" -}}
 {{- $v := .Values -}}
 {{- $kubernetes := dict "namespace" .Release.Namespace "clusterSetIPs" $v.clusterSetIPs "importSlices" $v.importSlices -}}
+{{- if ne $v.derivedPrefix "derived-" }}{{ $_ := set $kubernetes "derivedPrefix" $v.derivedPrefix }}{{ end -}}
 {{- with $v.barredNamespaces }}{{ $_ := set $kubernetes "barredNamespaces" . }}{{ end -}}
 {{- $bpf := dict "pins" $v.bpf.pins -}}
 {{- with $v.cgroup.path }}{{ $_ := set $bpf "cgroup" . }}{{ end -}}
@@ -52,6 +53,7 @@ app.kubernetes.io/part-of: strait
 {{- if not (has $v.mesh.mode (list "wireguard" "off")) }}{{ fail (printf "mesh.mode: %q is none of wireguard, off" $v.mesh.mode) }}{{ end -}}
 {{- if not (has $v.mesh.implementation (list "kernel" "userspace")) }}{{ fail (printf "mesh.implementation: %q is none of kernel, userspace" $v.mesh.implementation) }}{{ end -}}
 {{- if not (has $v.clusterSetIPs (list "derived" "cidr")) }}{{ fail (printf "clusterSetIPs: %q is none of derived, cidr" $v.clusterSetIPs) }}{{ end -}}
+{{- if not (regexMatch "^([a-z][a-z0-9-]{0,50})?$" (printf "%v" $v.derivedPrefix)) }}{{ fail (printf "derivedPrefix: %q cannot begin the name of a Service: at most 51 lower-case letters, digits and '-', a letter first" (printf "%v" $v.derivedPrefix)) }}{{ end -}}
 {{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is none of all, headless, none" $v.importSlices) }}{{ end -}}
 {{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is no text: write it in quotes, or with Helm --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
 {{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is no DNS label: lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
