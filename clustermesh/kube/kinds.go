@@ -52,10 +52,9 @@ type kind struct {
 	lister func(schema.GroupVersionResource) lister
 	// labels and fields select what is sent.
 	labels, fields string
-	// trim drops what nobody reads, in place. Trimming twice is trimming once.
-	trim func(any)
-	// useless, unless nil, reports objects of which nothing is left that anybody reads: they are not kept.
-	useless func(any) bool
+	// keep makes of an object what is kept of it, nil if nobody reads any of it. It may use the object's parts, and what it
+	// has made once it leaves as it is.
+	keep func(any) named
 }
 
 // kinds is everything that a Source reads.
@@ -74,31 +73,32 @@ func kinds(cfg Config) []kind {
 		return schema.GroupVersionResource{Group: "about.k8s.io", Version: version, Resource: "clusterproperties"}
 	}
 	return []kind{
-		{name: nodes, need: required, versions: core("nodes"), object: &corev1.Node{}, trim: trimNode,
+		{name: nodes, need: required, versions: core("nodes"), object: &corev1.Node{}, keep: keeping(keepNode),
 			lister: typed(listerOf(c.core.CoreV1().Nodes()))},
-		{name: services, need: required, versions: core("services"), object: &corev1.Service{}, trim: trimService,
+		{name: services, need: required, versions: core("services"), object: &corev1.Service{}, keep: keeping(keepService),
 			lister: typed(listerOf(c.core.CoreV1().Services("")))},
 		// Slices that strait writes are other clusters' endpoints: read back, they would go round in circles.
-		{name: endpointSlices, need: required, object: &discoveryv1.EndpointSlice{}, trim: trimSlice(string(cfg.Node)),
+		{name: endpointSlices, need: required, object: &discoveryv1.EndpointSlice{}, keep: keeping(keepSlice(string(cfg.Node))),
 			versions: []schema.GroupVersionResource{{Group: discoveryv1.GroupName, Version: "v1", Resource: "endpointslices"}},
 			labels:   discoveryv1.LabelManagedBy + "!=" + object.SliceManager,
-			useless:  elsewhere,
 			lister:   typed(listerOf(c.core.DiscoveryV1().EndpointSlices("")))},
-		{name: serviceExports, need: required, crd: true, object: &mcsv1beta1.ServiceExport{}, trim: trimExport,
+		{name: serviceExports, need: required, crd: true, object: &mcsv1beta1.ServiceExport{}, keep: keeping(keepExport),
 			versions: export(mcsv1beta1.GroupName, "v1beta1"), lister: typed(listerOf(c.mcs.MulticlusterV1beta1().ServiceExports("")))},
-		{name: namespaces, need: useful, versions: core("namespaces"), object: &metav1.PartialObjectMetadata{}, trim: trimMetadata,
+		{name: namespaces, need: useful, versions: core("namespaces"), object: &metav1.PartialObjectMetadata{}, keep: keeping(keepMetadata),
 			lister: c.metadataOf},
-		{name: pods, need: useful, versions: core("pods"), object: &corev1.Pod{}, trim: trimPod,
+		{name: pods, need: useful, versions: core("pods"), object: &corev1.Pod{}, keep: keeping(keepPod),
 			fields: fields.OneTermEqualSelector("spec.nodeName", string(cfg.Node)).String(),
 			lister: typed(listerOf(c.core.CoreV1().Pods("")))},
-		{name: serviceImports, need: useful, crd: true, object: &mcsv1beta1.ServiceImport{}, trim: trimImport,
+		// Imports that strait made are as many as the exports, and nothing of them is read.
+		{name: serviceImports, need: useful, crd: true, object: &mcsv1beta1.ServiceImport{}, keep: keeping(keepImport),
 			versions: []schema.GroupVersionResource{{Group: mcsv1beta1.GroupName, Version: "v1beta1", Resource: "serviceimports"}},
+			labels:   object.LabelManagedBy + "!=" + object.ManagedBy,
 			lister:   typed(listerOf(c.mcs.MulticlusterV1beta1().ServiceImports("")))},
 		{name: gkeExports, need: optional, crd: true, versions: export("net.gke.io", "v1"), object: &metav1.PartialObjectMetadata{},
-			trim: trimMetadata, lister: c.metadataOf},
+			keep: keeping(keepMetadata), lister: c.metadataOf},
 		{name: kepExports, need: optional, crd: true, versions: export("multicluster.k8s.io", "v1alpha1"), object: &metav1.PartialObjectMetadata{},
-			trim: trimMetadata, lister: c.metadataOf},
-		{name: clusterProperties, need: optional, crd: true, object: &unstructured.Unstructured{}, trim: trimUnstructured,
+			keep: keeping(keepMetadata), lister: c.metadataOf},
+		{name: clusterProperties, need: optional, crd: true, object: &unstructured.Unstructured{}, keep: keeping(keepUnstructured),
 			versions: []schema.GroupVersionResource{properties("v1beta1"), properties("v1alpha1")}, lister: c.dynamicOf},
 	}
 }

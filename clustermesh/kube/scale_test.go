@@ -123,8 +123,8 @@ func TestMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
 	t.Logf("%.1f MB for %d services with %d endpoints each", mb, scaleServices, scaleEndpoints)
-	if mb > 55 {
-		t.Error("more than 55 MB")
+	if mb > 11.5 {
+		t.Error("more than 11.5 MB")
 	}
 	if len(k.objects.Exports) != scaleServices || len(k.objects.Allocations) != scaleServices || len(k.objects.Endpoints) != scaleServices*scaleEndpoints/scaleNodes {
 		t.Errorf("%d exports, %d addresses, %d endpoints", len(k.objects.Exports), len(k.objects.Allocations), len(k.objects.Endpoints))

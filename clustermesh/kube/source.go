@@ -15,10 +15,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
@@ -210,10 +208,10 @@ func (s *Source) gather(settled bool) known {
 	k.pods.Known = s.watches[pods].state().synced
 	if settled {
 		all.Config = object.Config{BarredPatterns: s.cfg.BarredPatterns}
-		all.Services = list[*corev1.Service](s.watches[services])
-		all.EndpointSlices = list[*discoveryv1.EndpointSlice](s.watches[endpointSlices])
-		all.Exports = list[*mcsv1beta1.ServiceExport](s.watches[serviceExports])
-		all.ServiceImports = list[*mcsv1beta1.ServiceImport](s.watches[serviceImports])
+		all.Services = list[*object.Service](s.watches[services])
+		all.EndpointSlices = list[*object.Slice](s.watches[endpointSlices])
+		all.Exports = list[*object.Export](s.watches[serviceExports])
+		all.ServiceImports = list[*object.Import](s.watches[serviceImports])
 		all.Aliases = slices.Concat(s.aliases(gkeExports), s.aliases(kepExports))
 		all.Namespaces = s.namespaces()
 		k.objects = object.Local(all)

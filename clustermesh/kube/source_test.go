@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 	"slices"
@@ -12,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/testutil"
 )
 
 // patient is how long a test waits for what takes a second on a machine at rest.
@@ -106,6 +110,29 @@ func TestSourceNamesTheNodes(t *testing.T) {
 	b.eventually("the Node", patient, named)
 	must(t, b.direct.core.CoreV1().Nodes().Delete(t.Context(), string(b.node), metav1.DeleteOptions{}))
 	b.eventually("its end", patient, func() bool { return !named() })
+}
+
+// Of ServiceImports only those are read that people made.
+func TestSourceReadsPeoplesImports(t *testing.T) {
+	b := newBench(t)
+	imports := b.direct.mcs.MulticlusterV1beta1().ServiceImports(b.ns)
+	t.Cleanup(func() {
+		_ = imports.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	for name, labels := range map[string]map[string]string{"theirs": nil, "ours": {object.LabelManagedBy: object.ManagedBy}} {
+		_, err := imports.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Spec: mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	s := New(Config{Client: b.gate.client(t), Node: b.node, BarredPatterns: []string{b.ns}, Log: testutil.Logger(t)})
+	b.run(s.Run)
+	b.eventually("a Problem of an import in a barred namespace", patient, func() bool {
+		local, _ := s.Local()
+		return hasProblem(local.Problems, "ServiceImport "+b.ns+"/theirs", "barred")
+	})
+	if got := names(s.watches[serviceImports]); slices.Contains(got, b.ns+"/ours") {
+		t.Errorf("imports %q", got)
+	}
 }
 
 // What the API server does not let strait read is unknown, which is not empty.

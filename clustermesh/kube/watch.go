@@ -1,14 +1,16 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,13 +30,23 @@ const (
 // watch keeps the objects of one kind. It is the store that client-go's reflector writes to: a shared
 // informer would hold every object a second time on its way, and wait up to a minute after an outage.
 type watch struct {
-	cache.Store
 	kind  kind
 	dirty func()
 
-	mu    sync.Mutex
-	st    state
-	fresh bool // the objects have changed since last looked at
+	mu      sync.Mutex
+	objects []named // sorted: a map of them would take more than most of them do
+	st      state
+	fresh   bool // the objects have changed since last looked at
+}
+
+// named is an object of the API server, or what is kept of one.
+type named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func byName(a, b named) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
 // state is how a watch stands.
@@ -50,14 +62,15 @@ type state struct {
 }
 
 func newWatch(k kind, dirty func()) *watch {
-	return &watch{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), kind: k, dirty: dirty, st: state{kind: k}, fresh: true}
+	return &watch{kind: k, dirty: dirty, st: state{kind: k}, fresh: true}
 }
 
-// list returns the objects.
+// list returns the objects, sorted by name.
 func list[T any](w *watch) []T {
-	all := w.List()
-	out := make([]T, 0, len(all))
-	for _, o := range all {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]T, 0, len(w.objects))
+	for _, o := range w.objects {
 		out = append(out, o.(T))
 	}
 	return out
@@ -137,11 +150,9 @@ func (w *watch) served(yes bool) {
 	w.dirty()
 }
 
-func (w *watch) changed(synced bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// changed notes that the objects have; the lock is held.
+func (w *watch) changed() {
 	w.fresh = true
-	w.st.synced = w.st.synced || synced
 	w.dirty()
 }
 
@@ -150,55 +161,65 @@ func (w *watch) Add(o any) error { return w.Update(o) }
 
 // Update implements cache.ReflectorStore. Most updates change only what nobody reads, such as a node's heartbeat.
 func (w *watch) Update(o any) error {
-	w.kind.trim(o)
-	old, exists, err := w.Get(o)
-	if w.kind.useless != nil && w.kind.useless(o) {
-		if err == nil && exists {
-			return w.Delete(o)
-		}
-		return err
+	id, ok := o.(named)
+	if !ok {
+		return fmt.Errorf("%T has no name", o)
 	}
-	if err == nil && exists && apiequality.Semantic.DeepEqual(old, o) {
+	kept := w.kind.keep(o)
+	if kept == nil {
+		return w.Delete(id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, there := slices.BinarySearchFunc(w.objects, kept, byName)
+	switch {
+	case !there:
+		w.objects = slices.Insert(w.objects, at, kept)
+	case reflect.DeepEqual(w.objects[at], kept):
 		return nil
+	default:
+		w.objects[at] = kept
 	}
-	if err := w.Store.Update(o); err != nil {
-		return err
-	}
-	w.changed(false)
+	w.changed()
 	return nil
 }
 
 // Delete implements cache.ReflectorStore. The kind may not have kept the object: then it says nothing.
 func (w *watch) Delete(o any) error {
-	if _, exists, err := w.Get(o); err == nil && !exists {
-		return nil
+	id, ok := o.(named)
+	if !ok {
+		return fmt.Errorf("%T has no name", o)
 	}
-	if err := w.Store.Delete(o); err != nil {
-		return err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, there := slices.BinarySearchFunc(w.objects, id, byName); there {
+		w.objects = slices.Delete(w.objects, at, at+1)
+		w.changed()
 	}
-	w.changed(false)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore: after it, the objects are all that there are.
-func (w *watch) Replace(all []any, version string) error {
+func (w *watch) Replace(all []any, _ string) error {
+	objects := make([]named, 0, len(all))
 	for _, o := range all {
-		w.kind.trim(o)
+		if kept := w.kind.keep(o); kept != nil {
+			objects = append(objects, kept)
+		}
 	}
-	if w.kind.useless != nil {
-		all = slices.DeleteFunc(all, w.kind.useless)
-	}
-	if err := w.Store.Replace(all, version); err != nil {
-		return err
-	}
-	w.changed(true)
+	slices.SortFunc(objects, byName)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects, w.st.synced = slices.Clone(objects), true
+	w.changed()
 	return nil
 }
 
-// Transformer implements cache.TransformingStore: a long list is trimmed as it comes.
+// Resync implements cache.ReflectorStore.
+func (*watch) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: of a long list only that is held, as it comes, what is kept in the end. What
+// it makes comes back by Replace.
 func (w *watch) Transformer() cache.TransformFunc {
-	return func(o any) (any, error) {
-		w.kind.trim(o)
-		return o, nil
-	}
+	return func(o any) (any, error) { return w.kind.keep(o), nil }
 }

@@ -175,10 +175,10 @@ func insert(objs *object.Objects, obj any) {
 	case *corev1.Node:
 		objs.Nodes = append(objs.Nodes, o)
 	case *corev1.Service:
-		objs.Services = append(objs.Services, o)
+		objs.Services = append(objs.Services, object.ServiceFrom(o))
 	case *discoveryv1.EndpointSlice:
-		objs.EndpointSlices = append(objs.EndpointSlices, o)
+		objs.EndpointSlices = append(objs.EndpointSlices, object.SliceFrom(o))
 	case *mcsv1beta1.ServiceExport:
-		objs.Exports = append(objs.Exports, o)
+		objs.Exports = append(objs.Exports, object.ExportFrom(o))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,20 +29,31 @@ const (
 // IsServiceName reports that a Service may have a name, in every version of Kubernetes.
 func IsServiceName(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
-// derived returns the name of the ServiceImport for which strait made a Service; empty for all other Services.
-func derived(s *corev1.Service) string {
+// derivedFor returns the name of the ServiceImport for which strait made a Service; empty for all other Services.
+func derivedFor(s *corev1.Service) string {
 	if s.Labels[LabelManagedBy] != ManagedBy {
 		return ""
 	}
-	return s.Labels[LabelServiceImport]
+	name := s.Labels[LabelServiceImport]
+	if strings.HasSuffix(s.Name, name) {
+		return s.Name[len(s.Name)-len(name):] // in the same memory
+	}
+	return name
 }
 
 // readAllocations returns the addresses of derived Services: those are the ClusterSetIPs of their imports, in the
 // order of the Service's families. Of two derived Services of one import the first by name counts.
 func (l *reader) readAllocations() (out []clustermesh.Allocation) {
-	seen := map[clustermesh.ServiceName]bool{}
-	for _, s := range l.sorted {
-		name := clustermesh.ServiceName{Namespace: s.Namespace, Name: derived(s)}
+	all := 0
+	for _, s := range l.services {
+		if s.derivedFor != "" {
+			all += max(1, len(s.clusterIPs))
+		}
+	}
+	out = make([]clustermesh.Allocation, 0, all)
+	seen := make(map[clustermesh.ServiceName]bool, all)
+	for _, s := range l.services {
+		name := clustermesh.ServiceName{Namespace: s.Namespace, Name: s.derivedFor}
 		if name.Name == "" || seen[name] || l.barred.Why(name) != "" {
 			continue
 		}
@@ -52,15 +64,15 @@ func (l *reader) readAllocations() (out []clustermesh.Allocation) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b clustermesh.Allocation) int { return a.Service.Compare(b.Service) })
-	return out
+	return orNil(out)
 }
 
 // clusterIPs returns the Service's own addresses, the preferred family first; none where it is headless or has
 // not been given any yet.
-func clusterIPs(s *corev1.Service, o *objectReport) (out []netip.Addr) {
-	texts := s.Spec.ClusterIPs
+func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
+	texts := s.clusterIPs
 	if len(texts) == 0 {
-		texts = []string{s.Spec.ClusterIP}
+		texts = []string{s.clusterIP}
 	}
 	for i, text := range texts {
 		if text == "" || text == corev1.ClusterIPNone {
@@ -79,8 +91,7 @@ func clusterIPs(s *corev1.Service, o *objectReport) (out []netip.Addr) {
 // importProblems reports ServiceImports that people made where none can work.
 func (l *reader) importProblems(objs Objects) {
 	for _, i := range objs.ServiceImports {
-		name := clustermesh.ServiceName{Namespace: i.Namespace, Name: i.Name}
-		if why := l.barred.Why(name); why != "" && i.Labels[LabelManagedBy] != ManagedBy {
+		if why := l.barred.Why(i.service()); why != "" && !i.ours {
 			l.report.on("ServiceImport", i.Namespace, i.Name).warning("metadata", fmt.Sprintf("%s: not imported", why),
 				"delete the ServiceImport, or import a Service of another namespace")
 		}

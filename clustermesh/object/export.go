@@ -27,22 +27,26 @@ type Alias struct {
 type wish struct {
 	kind    string
 	service clustermesh.ServiceName
-	created time.Time
-	spec    mcsv1beta1.ServiceExportSpec
+	created int64 // in Unix seconds, 0 for none
+	export  *Export
 	alias   bool
 }
 
 // wishes returns one wish per service, sorted: our own kind before aliases, then the older.
 func wishes(objs Objects) []wish {
-	var all []wish
+	all := make([]wish, 0, len(objs.Exports)+len(objs.Aliases))
 	for _, e := range objs.Exports {
-		all = append(all, wish{"ServiceExport", clustermesh.ServiceName{Namespace: e.Namespace, Name: e.Name}, e.CreationTimestamp.Time, e.Spec, false})
+		all = append(all, wish{"ServiceExport", e.service(), e.created, e, false})
 	}
 	for _, a := range objs.Aliases {
-		all = append(all, wish{a.Kind, clustermesh.ServiceName{Namespace: a.Namespace, Name: a.Name}, a.Created, mcsv1beta1.ServiceExportSpec{}, true})
+		w := wish{a.Kind, clustermesh.ServiceName{Namespace: a.Namespace, Name: a.Name}, 0, &Export{}, true}
+		if !a.Created.IsZero() {
+			w.created = max(0, a.Created.Unix())
+		}
+		all = append(all, w)
 	}
 	slices.SortStableFunc(all, func(a, b wish) int {
-		return cmp.Or(a.service.Compare(b.service), compareBool(a.alias, b.alias), a.created.Compare(b.created), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(a.service.Compare(b.service), compareBool(a.alias, b.alias), cmp.Compare(a.created, b.created), cmp.Compare(a.kind, b.kind))
 	})
 	return slices.CompactFunc(all, func(a, b wish) bool { return a.service == b.service })
 }
@@ -60,7 +64,9 @@ func compareBool(a, b bool) int {
 // readExports returns the exports sorted by service, one per wish whose Service can be exported, and a verdict
 // per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
-	for _, w := range wishes(objs) {
+	all := wishes(objs)
+	out, status = make([]clustermesh.Export, 0, len(all)), make([]clustermesh.ExportStatus, 0, len(all))
+	for _, w := range all {
 		e, s := l.readExport(w)
 		if s.Exported {
 			out = append(out, e)
@@ -70,12 +76,12 @@ func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []c
 		}
 		status = append(status, s)
 	}
-	return out, status
+	return orNil(out), orNil(status)
 }
 
 func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatus) {
 	o := l.report.on(w.kind, w.service.Namespace, w.service.Name)
-	service := l.services[w.service]
+	service := l.service(w.service)
 	status := validity(w, service)
 	fail := func(format string, args ...any) {
 		if status.Valid {
@@ -114,11 +120,8 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 		l.tellAlias(w, o, status)
 		return clustermesh.Export{}, status
 	}
-	e.Service = w.service
-	if !w.created.IsZero() {
-		e.Created = max(0, w.created.Unix())
-	}
-	labels, annotations := exportedLabels(w.spec.ExportedLabels, o), exportedAnnotations(w.spec.ExportedAnnotations, o)
+	e.Service, e.Created = w.service, w.created
+	labels, annotations := exportedLabels(w.export.labels, o), exportedAnnotations(w.export.annotations, o)
 	e.Labels, e.Annotations = labels.kept, annotations.kept
 	status.Omitted = strings.Join(slices.Concat(labels.omitted, annotations.omitted), ", ")
 	status.Exported = true
@@ -133,16 +136,16 @@ func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) 
 }
 
 // validity judges what the condition Valid is about: is there a Service of a type that can be exported?
-func validity(w wish, service *corev1.Service) clustermesh.ExportStatus {
+func validity(w wish, service *Service) clustermesh.ExportStatus {
 	s := clustermesh.ExportStatus{Service: w.service}
 	switch {
 	case service == nil:
 		s.Reason = string(mcsv1beta1.ServiceExportReasonNoService)
 		s.Message = fmt.Sprintf("there is no Service %s", w.service)
-	case service.Spec.Type == corev1.ServiceTypeExternalName:
+	case service.traits.Value().kind == corev1.ServiceTypeExternalName:
 		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
 		s.Message = "a Service of type ExternalName cannot be exported"
-	case derived(service) != "":
+	case service.derivedFor != "":
 		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
 		s.Message = "a Service that strait made for a ServiceImport cannot be exported"
 	default:

@@ -27,7 +27,7 @@ func TestExportStatus(t *testing.T) {
 			}
 		})
 	}
-	objs := Objects{
+	objs := typed{
 		Config: Config{BarredPatterns: []string{"team-*"}},
 		Services: []*corev1.Service{named("default", "ok", nil), named("default", "kubernetes", nil), named("kube-system", "dns", nil), named("team-1", "x", nil),
 			named("default", "name", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
@@ -39,7 +39,7 @@ func TestExportStatus(t *testing.T) {
 		ns, name, _ := strings.Cut(n, "/")
 		objs.Exports = append(objs.Exports, export(ns, name))
 	}
-	got := Local(objs)
+	got := objs.local()
 	var lines []string
 	for _, s := range got.ExportStatus {
 		lines = append(lines, fmt.Sprintf("%s valid=%v exported=%v %s: %s", s.Service, s.Valid, s.Exported, s.Reason, s.Message))
@@ -88,14 +88,14 @@ func TestAliases(t *testing.T) {
 	portless := service(func(s *corev1.Service) { s.Name, s.Spec.Ports = "portless", nil })
 	e := export("default", "serve")
 	e.CreationTimestamp = metav1.NewTime(time.Unix(500, 0))
-	got := Local(Objects{Services: []*corev1.Service{service(nil), other, elsewhere, portless}, Exports: []*serviceExport{e}, Aliases: []Alias{
+	got := typed{Services: []*corev1.Service{service(nil), other, elsewhere, portless}, Exports: []*serviceExport{e}, Aliases: []Alias{
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "serve", Created: time.Unix(100, 0)},
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "other", Created: time.Unix(300, 0)},
 		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "other", Created: time.Unix(200, 0)},
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "gone"},
 		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "elsewhere"},
 		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "portless"},
-	}})
+	}}.local()
 	if len(got.Exports) != 2 || got.Exports[0].Created != 200 || got.Exports[1].Created != 500 {
 		t.Errorf("exports %+v", got.Exports)
 	}
@@ -159,7 +159,7 @@ func TestExportProperties(t *testing.T) {
 	} {
 		e := export("default", "serve")
 		e.Spec = c.spec
-		got := Local(Objects{Services: []*corev1.Service{service(c.edit)}, Exports: []*serviceExport{e}, EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}})
+		got := typed{Services: []*corev1.Service{service(c.edit)}, Exports: []*serviceExport{e}, EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}}.local()
 		if len(c.problems) == 1 && c.problems[0] == "…" { // the end of its text is Kubernetes' own
 			if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0].String(), x+`spec.exportedLabels["a"]: is not valid: not exported; `) {
 				t.Errorf("%s: problems %v", c.what, got.Problems)

@@ -21,7 +21,7 @@ var (
 
 // readGlobals returns the global services, sorted.
 func (l *reader) readGlobals() (out []clustermesh.Global) {
-	for _, s := range l.sorted {
+	for _, s := range l.services {
 		if g, ok := l.readGlobal(s); ok {
 			out = append(out, g)
 		}
@@ -29,9 +29,9 @@ func (l *reader) readGlobals() (out []clustermesh.Global) {
 	return out
 }
 
-func (l *reader) readGlobal(s *corev1.Service) (clustermesh.Global, bool) {
-	g := clustermesh.Global{Service: clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}}
-	if len(s.Annotations) == 0 {
+func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
+	g := clustermesh.Global{Service: s.service()}
+	if len(s.annotations) == 0 {
 		return g, false
 	}
 	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name)}
@@ -45,10 +45,10 @@ func (l *reader) readGlobal(s *corev1.Service) (clustermesh.Global, bool) {
 	case why != "":
 		notes.report.warning(path(key), why+": not global", "delete the annotation, or use another namespace")
 		return g, false
-	case derived(s) != "":
+	case s.derivedFor != "":
 		notes.report.problem(path(key), "a Service that strait made for a ServiceImport cannot be global", "annotate the exported Service instead")
 		return g, false
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
+	case s.traits.Value().kind == corev1.ServiceTypeExternalName:
 		notes.report.problem("spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
 		return g, false
 	}
@@ -74,14 +74,14 @@ func (l *reader) readGlobal(s *corev1.Service) (clustermesh.Global, bool) {
 
 // annotations reads the annotations of one Service.
 type annotations struct {
-	service *corev1.Service
+	service *Service
 	report  *objectReport
 }
 
 // first returns the annotation that counts of those that mean the same, and reports those that contradict it.
 func (a annotations) first(names []string) (key, value string) {
 	for _, n := range names {
-		v, ok := a.service.Annotations[n]
+		v, ok := a.service.annotations[n]
 		switch {
 		case !ok:
 		case key == "":

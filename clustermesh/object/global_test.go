@@ -82,7 +82,7 @@ func TestGlobals(t *testing.T) {
 			want:     with(func(g *clustermesh.Global) { g.IPs = base.IPs[:1] }),
 			problems: []string{s + "spec.clusterIPs[1]: 127.0.0.1 cannot be reached from other machines: not used; write an address such as 10.96.0.10"}},
 	} {
-		got := Local(Objects{Services: []*corev1.Service{service(c.edit)}, EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}})
+		got := typed{Services: []*corev1.Service{service(c.edit)}, EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}}.local()
 		check(t, c.what, got, c.problems...)
 		want, endpoints := []clustermesh.Global(nil), 0
 		if c.want != nil {
@@ -116,12 +116,12 @@ func TestDerivedServices(t *testing.T) {
 	twice := endpointSlice(func(s *discoveryv1.EndpointSlice) { s.Name = "serve-2" })
 	barred := derivedService("derived-x", "x", "10.96.0.8")
 	barred.Namespace = "kube-system"
-	got := Local(Objects{
+	got := typed{
 		Services: []*corev1.Service{derivedService("derived-serve", "serve", "fd00:96::7", "10.96.0.7"), derivedService("derived-serve-2", "serve", "10.96.0.6"),
 			derivedService("derived-later", "later"), service(notes("service.strait.io/global", "true")), foreign, barred},
 		Exports:        []*serviceExport{export("default", "serve"), export("default", "derived-serve")},
 		EndpointSlices: []*discoveryv1.EndpointSlice{slice, twice},
-	})
+	}.local()
 	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
 	want := []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("fd00:96::7")}, {Service: serve, IP: netip.MustParseAddr("10.96.0.7")}}
 	if !reflect.DeepEqual(got.Allocations, want) {

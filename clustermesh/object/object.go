@@ -6,28 +6,24 @@
 package object
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 )
 
-// Objects are the objects of one cluster, each at most once by kind, namespace and name. Read, never
-// changed.
+// Objects are the objects of one cluster, each at most once by kind, namespace and name, as ServiceFrom and its like make them.
+// Read, never changed.
 type Objects struct {
 	Nodes          []*corev1.Node
-	Services       []*corev1.Service
-	EndpointSlices []*discoveryv1.EndpointSlice
-	// Exports in v1beta1; v1alpha1 has the same schema.
-	Exports []*mcsv1beta1.ServiceExport
+	Services       []*Service
+	EndpointSlices []*Slice
+	Exports        []*Export
 	// Aliases are objects of other groups that mean the same. Of two exports of one Service ours counts.
 	Aliases        []Alias
-	ServiceImports []*mcsv1beta1.ServiceImport
+	ServiceImports []*Import
 	// Namespaces are the names of those that exist; nil where every namespace counts as existing.
 	Namespaces []string
 	Config     Config
@@ -54,7 +50,7 @@ func Local(objs Objects) clustermesh.Local {
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
 	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, &l.report)
 	out.Exports, out.ExportStatus = l.readExports(objs)
-	wanted := map[clustermesh.ServiceName]bool{}
+	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
 	for _, e := range out.Exports {
 		wanted[e.Service] = true
 	}
@@ -64,7 +60,7 @@ func Local(objs Objects) clustermesh.Local {
 	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, &l.report)
 	for i := range out.Exports {
 		e := &out.Exports[i]
-		e.Families = readFamilies(l.services[e.Service], endpointsOf(out.Endpoints, e.Service))
+		e.Families = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
 	}
 	if objs.Namespaces != nil {
 		out.Namespaces = slices.Clone(objs.Namespaces)
@@ -80,23 +76,25 @@ func Local(objs Objects) clustermesh.Local {
 type reader struct {
 	report report
 	barred clustermesh.Barred
-	// services are by name, sorted the same ones in order.
-	services map[clustermesh.ServiceName]*corev1.Service
-	sorted   []*corev1.Service
+	// services are sorted, each name once.
+	services []*Service
 }
 
+// newReader takes the first of Services with one name.
 func newReader(objs Objects) *reader {
-	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: make(map[clustermesh.ServiceName]*corev1.Service, len(objs.Services))}
-	for _, s := range objs.Services {
-		if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); l.services[name] == nil {
-			l.services[name] = s
-			l.sorted = append(l.sorted, s)
-		}
-	}
-	slices.SortFunc(l.sorted, func(a, b *corev1.Service) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
+	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
+	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })
 	return l
+}
+
+// service returns the Service of a name, nil if there is none.
+func (l *reader) service(name clustermesh.ServiceName) *Service {
+	i, found := slices.BinarySearchFunc(l.services, name, func(s *Service, n clustermesh.ServiceName) int { return s.service().Compare(n) })
+	if !found {
+		return nil
+	}
+	return l.services[i]
 }
 
 // endpointsOf returns the part of a sorted list that belongs to a service.
@@ -122,29 +120,37 @@ type report struct{ problems []clustermesh.Problem }
 
 // on returns the problems of one object.
 func (r *report) on(kind, namespace, name string) *objectReport {
-	return &objectReport{r, Name(kind, namespace, name)}
+	return &objectReport{r, kind, namespace, name}
 }
 
 // objectReport adds problems of one object; field paths are formats.
 type objectReport struct {
-	report *report
-	object string
+	report                *report
+	kind, namespace, name string
 }
 
 func (o *objectReport) problem(field, message, try string) {
 	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Object: o.object, Field: field, Message: message, Try: try,
+		Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try,
 	})
 }
 
 func (o *objectReport) warning(field, message, try string) {
 	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Object: o.object, Field: field, Message: message, Try: try, Warning: true,
+		Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try, Warning: true,
 	})
 }
 
 // at writes a field path: at("spec.ports[%d].port", 2).
 func at(path string, index ...any) string { return fmt.Sprintf(path, index...) }
+
+// orNil returns nil for an empty list.
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
 
 // deref returns what p points to, or the default.
 func deref[T any](p *T, def T) T {

@@ -20,6 +20,30 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
+// typed are the objects as an API server has them.
+type typed struct {
+	Nodes          []*corev1.Node
+	Services       []*corev1.Service
+	EndpointSlices []*discoveryv1.EndpointSlice
+	Exports        []*mcsv1beta1.ServiceExport
+	Aliases        []Alias
+	ServiceImports []*mcsv1beta1.ServiceImport
+	Config         Config
+}
+
+// local reads them.
+func (o typed) local() clustermesh.Local {
+	return Local(Objects{Nodes: o.Nodes, Services: each(o.Services, ServiceFrom), EndpointSlices: each(o.EndpointSlices, SliceFrom),
+		Exports: each(o.Exports, ExportFrom), Aliases: o.Aliases, ServiceImports: each(o.ServiceImports, ImportFrom), Config: o.Config})
+}
+
+func each[T, U any](in []T, f func(T) U) (out []U) {
+	for _, x := range in {
+		out = append(out, f(x))
+	}
+	return out
+}
+
 func meta(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
 
 func service(edit func(*corev1.Service)) *corev1.Service {
@@ -117,9 +141,9 @@ func TestExports(t *testing.T) {
 			e.Ports = []clustermesh.ServicePort{http, {Name: "s", Proto: l4.SCTP, Port: 5}}
 		}), problems: []string{"warning: " + s + "spec.ports[1].protocol: SCTP is not served by socket load balancing; the other ports are; reach this port by the pods' own addresses"}},
 	} {
-		objs := Objects{Services: []*corev1.Service{service(c.edit)}, Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")},
+		objs := typed{Services: []*corev1.Service{service(c.edit)}, Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")},
 			EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}}
-		got := Local(objs)
+		got := objs.local()
 		check(t, c.what, got, c.problems...)
 		want, endpoints := []clustermesh.Export(nil), 0
 		if c.want != nil {
@@ -137,12 +161,12 @@ func TestExports(t *testing.T) {
 func TestWhatIsNotExported(t *testing.T) {
 	kube := service(func(s *corev1.Service) { s.Name = "kubernetes" })
 	system := service(func(s *corev1.Service) { s.Namespace = "kube-system" })
-	got := Local(Objects{
+	got := typed{
 		Services:       []*corev1.Service{service(nil), kube, system},
 		EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)},
 		Exports: []*mcsv1beta1.ServiceExport{export("default", "kubernetes"), export("kube-system", "serve"),
 			export("other", "serve"), export("default", "a.b")},
-	})
+	}.local()
 	check(t, "not exported", got,
 		`ServiceExport default/a.b: metadata.name: "a.b" cannot be part of a DNS name: not exported; must not contain dots`,
 		"warning: ServiceExport default/kubernetes: metadata: Services of the cluster itself are barred: not exported; delete the ServiceExport, or export a Service of another namespace",
@@ -160,7 +184,7 @@ func TestExportCreated(t *testing.T) {
 	}{{time.Time{}, 0}, {time.Unix(1700000000, 5), 1700000000}, {time.Unix(-5, 0), 0}} {
 		e := export("default", "serve")
 		e.CreationTimestamp = metav1.NewTime(c.at)
-		got := Local(Objects{Services: []*corev1.Service{service(nil)}, Exports: []*mcsv1beta1.ServiceExport{e}})
+		got := typed{Services: []*corev1.Service{service(nil)}, Exports: []*mcsv1beta1.ServiceExport{e}}.local()
 		if got.Exports[0].Created != c.want {
 			t.Errorf("%s: created %d, want %d", c.at, got.Exports[0].Created, c.want)
 		}

@@ -3,6 +3,7 @@ package object
 import (
 	"fmt"
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,25 +15,25 @@ import (
 // readService returns what a Service gives to its export or global service, and whether it can be used.
 //
 // A headless Service needs no ports: the API allows it, and its pods have names and addresses all the same.
-func readService(s *corev1.Service, o *objectReport) (clustermesh.Export, bool) {
+func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 	e := clustermesh.Export{
 		Type:                  clustermesh.ClusterSetIP,
-		InternalTrafficPolicy: readPolicy(s, o),
-		TrafficDistribution:   readDistribution(s, o),
+		InternalTrafficPolicy: readPolicy(s.traits.Value().policy, o),
+		TrafficDistribution:   readDistribution(s.traits.Value().distribution, o),
 	}
-	if s.Spec.ClusterIP == corev1.ClusterIPNone {
+	if s.clusterIP == corev1.ClusterIPNone {
 		// Session affinity is the business of who balances; nobody does for a headless Service.
 		e.Type = clustermesh.Headless
 	} else {
-		e.AffinitySeconds = readAffinity(s, o)
+		e.AffinitySeconds = readAffinity(s.traits.Value(), o)
 	}
-	if len(s.Spec.Ports) == 0 {
+	if len(s.ports) == 0 {
 		if e.Type != clustermesh.Headless {
 			o.problem("spec.ports", "the Service has no ports: not offered to other clusters", "add at least one port")
 		}
 		return e, e.Type == clustermesh.Headless
 	}
-	e.Ports = readPorts(s.Spec.Ports, o)
+	e.Ports = readPorts(s.ports, o)
 	if len(e.Ports) == 0 {
 		o.problem("spec.ports", "no port of the Service can be used: not offered to other clusters", "correct its ports")
 	}
@@ -40,8 +41,7 @@ func readService(s *corev1.Service, o *objectReport) (clustermesh.Export, bool) 
 }
 
 // readPolicy returns spec.internalTrafficPolicy as it stands, empty for one that is none.
-func readPolicy(s *corev1.Service, o *objectReport) string {
-	p := string(deref(s.Spec.InternalTrafficPolicy, ""))
+func readPolicy(p string, o *objectReport) string {
 	if p != "" && p != clustermesh.PolicyCluster && p != clustermesh.PolicyLocal {
 		o.problem("spec.internalTrafficPolicy", fmt.Sprintf("%q is no traffic policy: Cluster is used", p), "write Cluster or Local")
 		return ""
@@ -50,8 +50,8 @@ func readPolicy(s *corev1.Service, o *objectReport) string {
 }
 
 // readDistribution returns spec.trafficDistribution as it stands, empty for one that is none.
-func readDistribution(s *corev1.Service, o *objectReport) string {
-	switch d := deref(s.Spec.TrafficDistribution, ""); d {
+func readDistribution(d string, o *objectReport) string {
+	switch d {
 	case "", clustermesh.PreferSameNode, clustermesh.PreferSameZone, clustermesh.PreferClose:
 		return d
 	default:
@@ -62,51 +62,39 @@ func readDistribution(s *corev1.Service, o *objectReport) string {
 
 // readFamilies returns a Service's IP families: those that it lists, else those of its addresses, else those of
 // its endpoints. An API server always lists them; a hand-written file need not.
-func readFamilies(s *corev1.Service, endpoints []clustermesh.Endpoint) []clustermesh.Family {
-	var out []clustermesh.Family
-	add := func(f clustermesh.Family) {
-		if !slices.Contains(out, f) && (f == clustermesh.IPv4 || f == clustermesh.IPv6) {
-			out = append(out, f)
-		}
-	}
-	for _, f := range s.Spec.IPFamilies {
-		add(clustermesh.Family(f))
-	}
-	if len(out) == 0 {
-		for _, text := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
+func readFamilies(s *Service, endpoints []clustermesh.Endpoint) []clustermesh.Family {
+	out := s.traits.Value().families
+	if out == (families{}) {
+		for _, text := range append([]string{s.clusterIP}, s.clusterIPs...) {
 			if ip, err := parseHost(text); err == nil {
-				add(clustermesh.FamilyOf(ip))
+				out.add(clustermesh.FamilyOf(ip))
 			}
 		}
 	}
-	if len(out) == 0 {
+	if out == (families{}) {
 		// Sorted by address: IPv4 comes first.
 		for _, e := range endpoints {
-			add(clustermesh.FamilyOf(e.Addr))
+			out.add(clustermesh.FamilyOf(e.Addr))
 		}
 	}
-	return out
+	return out.list()
 }
 
 // maxAffinitySeconds is a day, Kubernetes' own limit.
 const maxAffinitySeconds = 86400
 
 // readAffinity returns the ClientIP affinity time-out in seconds, 0 for no affinity.
-func readAffinity(s *corev1.Service, o *objectReport) uint32 {
-	switch s.Spec.SessionAffinity {
+func readAffinity(t traits, o *objectReport) uint32 {
+	switch t.affinity {
 	case "", corev1.ServiceAffinityNone:
 		return 0
 	case corev1.ServiceAffinityClientIP:
 	default:
-		o.problem("spec.sessionAffinity", fmt.Sprintf("%q is no session affinity: none is used", s.Spec.SessionAffinity),
+		o.problem("spec.sessionAffinity", fmt.Sprintf("%q is no session affinity: none is used", t.affinity),
 			"write ClientIP or None")
 		return 0
 	}
-	c := s.Spec.SessionAffinityConfig
-	if c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
-		return uint32(corev1.DefaultClientIPServiceAffinitySeconds)
-	}
-	seconds := *c.ClientIP.TimeoutSeconds
+	seconds := t.affinitySeconds
 	if seconds < 1 || seconds > maxAffinitySeconds {
 		o.problem("spec.sessionAffinityConfig.clientIP.timeoutSeconds",
 			fmt.Sprintf("%d is out of range: %d is used", seconds, corev1.DefaultClientIPServiceAffinitySeconds),
@@ -118,25 +106,26 @@ func readAffinity(s *corev1.Service, o *objectReport) uint32 {
 
 // readPorts returns the usable ports in the Service's order. Names, and pairs of protocol and number, are
 // unique in the result, since endpoints and clients find a port by either.
-func readPorts(ports []corev1.ServicePort, o *objectReport) (out []clustermesh.ServicePort) {
-	for i, p := range ports {
+func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clustermesh.ServicePort) {
+	for i, h := range ports {
+		p := h.Value()
 		field := func(name string) string { return at("spec.ports[%d].%s", i, name) }
-		proto, err := l4.ParseProto(string(p.Protocol))
+		proto, err := l4.ParseProto(p.protocol)
 		switch {
 		case err != nil:
 			o.problem(field("protocol"), err.Error()+": port not used", "write TCP or UDP")
 			continue
-		case p.Port < 1 || p.Port > 65535:
-			o.problem(field("port"), fmt.Sprintf("%d is not a port: not used", p.Port), "write 1 to 65535")
+		case p.port < 1 || p.port > 65535:
+			o.problem(field("port"), fmt.Sprintf("%d is not a port: not used", p.port), "write 1 to 65535")
 			continue
-		case p.Name == "" && len(ports) > 1:
+		case p.name == "" && len(ports) > 1:
 			o.problem(field("name"), "a port of a Service with several needs a name: not used", "name every port")
 			continue
-		case p.Name != "" && len(validation.IsDNS1123Label(p.Name)) > 0:
-			o.problem(field("name"), fmt.Sprintf("%q is not a port name: not used", p.Name), "use lower case letters, digits and -")
+		case p.name != "" && len(validation.IsDNS1123Label(p.name)) > 0:
+			o.problem(field("name"), fmt.Sprintf("%q is not a port name: not used", p.name), "use lower case letters, digits and -")
 			continue
 		}
-		port := clustermesh.ServicePort{Name: p.Name, Proto: proto, Port: uint16(p.Port), AppProtocol: deref(p.AppProtocol, "")}
+		port := clustermesh.ServicePort{Name: p.name, Proto: proto, Port: uint16(p.port), AppProtocol: p.appProtocol}
 		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
 			o.problem(field("appProtocol"), fmt.Sprintf("%q is no application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
 			port.AppProtocol = ""

@@ -8,7 +8,6 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
@@ -16,14 +15,14 @@ import (
 
 // readSlices returns the endpoints of the wanted services, sorted by service and address, each address of a
 // service once.
-func readSlices(objs []*discoveryv1.EndpointSlice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
+func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
 		known[n.Name] = true
 	}
 	// Merging takes the first word for what may differ, so the order must not be the caller's.
 	objs = slices.Clone(objs)
-	slices.SortStableFunc(objs, func(a, b *discoveryv1.EndpointSlice) int {
+	slices.SortStableFunc(objs, func(a, b *Slice) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	var all []clustermesh.Endpoint
@@ -39,42 +38,41 @@ func readSlices(objs []*discoveryv1.EndpointSlice, wanted map[clustermesh.Servic
 
 // serviceOf returns the Service that a slice belongs to. Slices imported from other clusters are not this
 // cluster's to announce, nor are those that strait itself writes.
-func serviceOf(obj *discoveryv1.EndpointSlice, o *objectReport) (clustermesh.ServiceName, bool) {
-	if _, imported := obj.Labels[mcsv1beta1.LabelServiceName]; imported || obj.Labels[discoveryv1.LabelManagedBy] == SliceManager {
+func serviceOf(obj *Slice, o *objectReport) (clustermesh.ServiceName, bool) {
+	if obj.imported {
 		return clustermesh.ServiceName{}, false
 	}
-	name := obj.Labels[discoveryv1.LabelServiceName]
-	if name == "" {
+	if obj.service == "" {
 		o.warning("metadata.labels", "no label "+discoveryv1.LabelServiceName+": the slice belongs to no Service",
 			"add the label with the name of the Service")
 		return clustermesh.ServiceName{}, false
 	}
-	return clustermesh.ServiceName{Namespace: obj.Namespace, Name: name}, true
+	return clustermesh.ServiceName{Namespace: obj.Namespace, Name: obj.service}, true
 }
 
 // slice is one EndpointSlice being read.
 type slice struct {
-	obj     *discoveryv1.EndpointSlice
+	obj     *Slice
 	service clustermesh.ServiceName
 	*objectReport
 }
 
 // endpoints returns an endpoint per address.
 func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh.Endpoint) {
-	switch s.obj.AddressType {
+	switch s.obj.addressType {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
 	case discoveryv1.AddressTypeFQDN:
 		s.problem("addressType", "endpoints that are host names (FQDN) cannot be balanced: slice not used", "list IP addresses")
 		return nil
 	default:
-		s.problem("addressType", fmt.Sprintf("%q is no address type: slice not used", s.obj.AddressType), "write IPv4 or IPv6")
+		s.problem("addressType", fmt.Sprintf("%q is no address type: slice not used", s.obj.addressType), "write IPv4 or IPv6")
 		return nil
 	}
 	ports := s.ports()
-	for i, e := range s.obj.Endpoints {
+	for i, e := range s.obj.endpoints {
 		base := s.endpoint(i, e, known)
 		base.Ports = ports
-		for j, text := range e.Addresses {
+		for j, text := range e.addresses {
 			ip, err := s.address(text)
 			if err != nil {
 				s.problem(at("endpoints[%d].addresses[%d]", i, j), err.Error(), "correct the address; the slice's other endpoints are used")
@@ -92,29 +90,25 @@ func (s slice) address(text string) (netip.Addr, error) {
 	if err != nil {
 		return ip, err
 	}
-	if ip.Is4() != (s.obj.AddressType == discoveryv1.AddressTypeIPv4) {
-		return ip, fmt.Errorf("%s is not of the slice's addressType %s: not used", ip, s.obj.AddressType)
+	if ip.Is4() != (s.obj.addressType == discoveryv1.AddressTypeIPv4) {
+		return ip, fmt.Errorf("%s is not of the slice's addressType %s: not used", ip, s.obj.addressType)
 	}
 	return ip, nil
 }
 
-// endpoint returns everything but address and ports. Nil conditions read as the API's documentation
-// says: ready unless denied, serving as ready, not terminating.
-func (s slice) endpoint(i int, e discoveryv1.Endpoint, known map[clustermesh.NodeName]bool) clustermesh.Endpoint {
-	ready := deref(e.Conditions.Ready, true)
+// endpoint returns everything but address and ports.
+func (s slice) endpoint(i int, e sliceEndpoint, known map[clustermesh.NodeName]bool) clustermesh.Endpoint {
 	out := clustermesh.Endpoint{
 		Service:     s.service,
-		Node:        clustermesh.NodeName(deref(e.NodeName, "")),
-		Zone:        deref(e.Zone, ""),
-		Hostname:    deref(e.Hostname, ""),
-		Ready:       ready,
-		Serving:     deref(e.Conditions.Serving, ready),
-		Terminating: deref(e.Conditions.Terminating, false),
+		Node:        clustermesh.NodeName(e.node),
+		Zone:        e.zone,
+		Hostname:    e.hostname,
+		Pod:         e.pod,
+		Ready:       e.ready,
+		Serving:     e.serving,
+		Terminating: e.terminating,
 	}
-	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
-		out.Pod = e.TargetRef.Name
-	}
-	if len(e.Addresses) == 0 {
+	if len(e.addresses) == 0 {
 		s.problem(at("endpoints[%d].addresses", i), "the endpoint has no address", "add one, or remove the endpoint")
 	}
 	if out.Node != "" && !known[out.Node] {
@@ -131,21 +125,18 @@ func (s slice) endpoint(i int, e discoveryv1.Endpoint, known map[clustermesh.Nod
 
 // ports returns the usable ports, sorted, each once.
 func (s slice) ports() (out []clustermesh.EndpointPort) {
-	for i, p := range s.obj.Ports {
-		proto := l4.TCP
-		if p.Protocol != nil {
-			var err error
-			if proto, err = l4.ParseProto(string(*p.Protocol)); err != nil {
-				s.problem(at("ports[%d].protocol", i), err.Error()+": port not used", "write TCP or UDP")
-				continue
-			}
-		}
-		number := deref(p.Port, 0)
-		if number < 1 || number > 65535 {
-			s.problem(at("ports[%d].port", i), fmt.Sprintf("%d or no number is not a port: not used", number), "write 1 to 65535")
+	for i, h := range s.obj.ports {
+		p := h.Value()
+		proto, err := l4.ParseProto(p.protocol)
+		if err != nil {
+			s.problem(at("ports[%d].protocol", i), err.Error()+": port not used", "write TCP or UDP")
 			continue
 		}
-		out = append(out, clustermesh.EndpointPort{Name: deref(p.Name, ""), Proto: proto, Port: uint16(number)})
+		if p.port < 1 || p.port > 65535 {
+			s.problem(at("ports[%d].port", i), fmt.Sprintf("%d or no number is not a port: not used", p.port), "write 1 to 65535")
+			continue
+		}
+		out = append(out, clustermesh.EndpointPort{Name: p.name, Proto: proto, Port: uint16(p.port)})
 	}
 	return sortPorts(out)
 }

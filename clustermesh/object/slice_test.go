@@ -21,8 +21,8 @@ import (
 func localOf(slices ...*discoveryv1.EndpointSlice) clustermesh.Local {
 	node := &corev1.Node{ObjectMeta: meta("", "n1")}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
-	return Local(Objects{Nodes: []*corev1.Node{node}, Services: []*corev1.Service{service(nil)},
-		Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")}, EndpointSlices: slices})
+	return typed{Nodes: []*corev1.Node{node}, Services: []*corev1.Service{service(nil)},
+		Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")}, EndpointSlices: slices}.local()
 }
 
 func TestEndpoints(t *testing.T) {
@@ -129,8 +129,8 @@ func TestEndpointsMerge(t *testing.T) {
 }
 
 // drawObjects makes objects with unique names, right and wrong ones.
-func drawObjects(t *rapid.T) Objects {
-	var o Objects
+func drawObjects(t *rapid.T) typed {
+	var o typed
 	name := rapid.SampledFrom([]string{"a", "b", "c.d", "kubernetes"})
 	ns := rapid.SampledFrom([]string{"default", "x", "kube-system"})
 	ip := rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "x", "10.0.0.1 "})
@@ -190,10 +190,10 @@ func shuffled[T any](r *rand.Rand, in []T) []T {
 func TestLocalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objs := drawObjects(t)
-		got := Local(objs)
+		got := objs.local()
 		r := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
-		again := Local(Objects{Nodes: shuffled(r, objs.Nodes), Services: shuffled(r, objs.Services),
-			EndpointSlices: shuffled(r, objs.EndpointSlices), Exports: shuffled(r, objs.Exports)})
+		again := typed{Nodes: shuffled(r, objs.Nodes), Services: shuffled(r, objs.Services),
+			EndpointSlices: shuffled(r, objs.EndpointSlices), Exports: shuffled(r, objs.Exports)}.local()
 		if !reflect.DeepEqual(got, again) {
 			t.Fatalf("the order of objects matters:\n%+v\n%+v", got, again)
 		}
@@ -212,7 +212,7 @@ func TestLocalProperties(t *testing.T) {
 			exported[e.Service], offered[e.Service] = true, true
 		}
 		for _, s := range objs.Services {
-			if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); derived(s) != "" && offered[name] {
+			if name := (clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Name}); derivedFor(s) != "" && offered[name] {
 				t.Fatalf("derived Service %s is offered", name)
 			}
 		}

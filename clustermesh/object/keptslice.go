@@ -1,0 +1,70 @@
+package object
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Slice is what Local reads of an EndpointSlice.
+type Slice struct {
+	ID
+	// service is the name of the Service that it belongs to, empty if it says none.
+	service string
+	// imported slices are another cluster's endpoints: this one does not announce them.
+	imported    bool
+	addressType discoveryv1.AddressType
+	ports       []unique.Handle[slicePort]
+	endpoints   []sliceEndpoint
+}
+
+// slicePort is a port as it is written, 0 if it has no number.
+type slicePort struct {
+	name, protocol string
+	port           int32
+}
+
+// sliceEndpoint is an endpoint, its addresses as they are written.
+type sliceEndpoint struct {
+	addresses                   []string
+	node, zone, hostname, pod   string
+	ready, serving, terminating bool
+}
+
+// SliceFrom makes a Slice of an API server's, of which it may keep parts.
+func SliceFrom(in *discoveryv1.EndpointSlice) *Slice {
+	_, imported := in.Labels[mcsv1beta1.LabelServiceName]
+	s := &Slice{ID: ID{intern(in.Namespace), in.Name}, service: in.Labels[discoveryv1.LabelServiceName],
+		imported: imported || in.Labels[discoveryv1.LabelManagedBy] == SliceManager, addressType: intern(in.AddressType)}
+	if s.imported {
+		return s
+	}
+	s.ports = make([]unique.Handle[slicePort], len(in.Ports))
+	for i, p := range in.Ports {
+		s.ports[i] = unique.Make(slicePort{deref(p.Name, ""), string(deref(p.Protocol, corev1.ProtocolTCP)), deref(p.Port, 0)})
+	}
+	s.endpoints = make([]sliceEndpoint, len(in.Endpoints))
+	for i, e := range in.Endpoints {
+		s.endpoints[i] = endpointFrom(e)
+	}
+	return s
+}
+
+// endpointFrom reads nil conditions as the API's documentation says: ready unless denied, serving as ready, not terminating.
+func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
+	ready := deref(in.Conditions.Ready, true)
+	e := sliceEndpoint{addresses: in.Addresses, node: intern(deref(in.NodeName, "")), zone: intern(deref(in.Zone, "")), hostname: deref(in.Hostname, ""),
+		ready: ready, serving: deref(in.Conditions.Serving, ready), terminating: deref(in.Conditions.Terminating, false)}
+	if in.TargetRef != nil && in.TargetRef.Kind == "Pod" {
+		e.pod = in.TargetRef.Name
+	}
+	return e
+}
+
+// Mute reports a slice that says nothing: it has no endpoint of this cluster, and nothing is wrong with it.
+func (s *Slice) Mute() bool {
+	return s.imported || len(s.endpoints) == 0 && s.service != "" &&
+		(s.addressType == discoveryv1.AddressTypeIPv4 || s.addressType == discoveryv1.AddressTypeIPv6)
+}
