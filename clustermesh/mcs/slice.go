@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -238,12 +237,14 @@ type Sum [16]byte
 
 // SliceFrom keeps what matters of a slice, and nothing of its memory but short strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
-	out := Slice{Name: s.Name, UID: s.UID, Sum: sumOf(s)}
 	cluster := cmp.Or(s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster])
-	out.Cluster = unique.Make(clustermesh.ClusterName(cluster)).Value()
-	out.Derived = unique.Make(s.Labels[discoveryv1.LabelServiceName]).Value()
+	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(cluster), Derived: s.Labels[discoveryv1.LabelServiceName], Sum: sumOf(s)}
+	// Its name begins with the Service's.
+	if strings.HasPrefix(s.Name, out.Derived) {
+		out.Derived = s.Name[:len(out.Derived)]
+	}
 	for _, o := range s.OwnerReferences {
-		out.Owners = append(out.Owners, unique.Make(o.UID).Value())
+		out.Owners = append(out.Owners, o.UID)
 	}
 	return out
 }

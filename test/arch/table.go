@@ -153,6 +153,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/masquerade"}},
+	{Path: "github.com/google/uuid", Owners: []string{"clustermesh/kube/writer"}},
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},

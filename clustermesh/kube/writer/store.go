@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -24,32 +23,18 @@ import (
 type store struct {
 	mu      sync.Mutex
 	service map[clustermesh.ServiceName]*entry
-	// of says whose Services and slices are: labels can change, and we do not keep all.
-	of map[types.UID]clustermesh.ServiceName
+	// of says whose Services and slices are: labels can change, and we do not keep all. What is gone may be of an entry that
+	// is gone too.
+	of map[uid]*entry
 	// deleted are objects that we deleted, until the watch says so: before, it may still tell of their last change.
 	deleted map[types.UID]bool
 	// passed are the versions up to which the watches have told of every change, by kind.
 	passed map[reflect.Type]string
 }
 
-// entry is one service's objects. Services and slices are few, sorted by name.
-type entry struct {
-	imp, exp packed // with an empty UID where there is none
-	services []packed
-	slices   []slice
-	trouble  mcs.Trouble
-}
-
-// slice is an EndpointSlice with its resource version.
-type slice struct {
-	mcs.Slice
-	version string
-}
-
 func newStore() *store {
 	return &store{
-		service: map[clustermesh.ServiceName]*entry{}, of: map[types.UID]clustermesh.ServiceName{}, deleted: map[types.UID]bool{},
-		passed: map[reflect.Type]string{},
+		service: map[clustermesh.ServiceName]*entry{}, of: map[uid]*entry{}, deleted: map[types.UID]bool{}, passed: map[reflect.Type]string{},
 	}
 }
 
@@ -107,9 +92,10 @@ func (s *store) put(obj metav1.Object) []clustermesh.ServiceName {
 func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
 	name, ours := serviceOf(obj)
 	var news []clustermesh.ServiceName
-	if was, known := s.of[obj.GetUID()]; known && (!ours || was != name) {
-		s.forget(was, obj)
-		news = append(news, was)
+	id := identityOf(obj)
+	if was := s.of[id.uid]; was != nil && (!ours || was.name != name) {
+		s.forget(was.name, obj)
+		news = append(news, was.name)
 	}
 	if !ours {
 		return news
@@ -120,39 +106,42 @@ func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
 	}
 	e := s.service[name]
 	if e == nil {
-		e = &entry{}
+		e = &entry{name: name}
 		s.service[name] = e
 	}
+	later := func(was identity) bool { return newer(obj.GetResourceVersion(), was.version.String()) }
 	switch obj := obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp.uid == "" || newer(obj.ResourceVersion, e.imp.version) {
+		if e.imp.none() || later(e.imp.identity) {
 			e.imp = pack(obj)
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp.uid == "" || newer(obj.ResourceVersion, e.exp.version) {
+		if e.exp.none() || later(e.exp.identity) {
 			e.exp = pack(obj)
 		}
 	case *corev1.Service:
-		s.of[obj.UID] = name
-		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x packed, n string) int { return strings.Compare(x.name, n) })
-		e.services = keep(e.services, at, there, pack(obj), func(was packed) bool { return newer(obj.ResourceVersion, was.version) })
+		s.of[id.uid] = e
+		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x service, n string) int { return strings.Compare(x.name, n) })
+		if !there || later(e.services[at].identity) {
+			e.services = place(e.services, at, there, service{obj.Name, pack(obj)})
+		}
 	case *discoveryv1.EndpointSlice:
-		s.of[obj.UID] = name
-		at, there := slices.BinarySearchFunc(e.slices, obj.Name, func(x slice, n string) int { return strings.Compare(x.Name, n) })
-		e.slices = keep(e.slices, at, there, slice{mcs.SliceFrom(obj), obj.ResourceVersion}, func(was slice) bool { return newer(obj.ResourceVersion, was.version) })
+		s.of[id.uid] = e
+		at, there := slices.BinarySearchFunc(e.slices, obj.Name, func(x slice, n string) int { return strings.Compare(x.name, n) })
+		if !there || later(e.slices[at].identity) {
+			e.slices = place(e.slices, at, there, sliceFrom(obj))
+		}
 	}
 	return news
 }
 
-// keep puts an item into a list at its place, or in the place of an older one.
-func keep[T any](list []T, at int, there bool, item T, newer func(T) bool) []T {
-	switch {
-	case !there:
-		return slices.Insert(list, at, item)
-	case newer(list[at]):
+// place puts an item into a list at its place, or in the place of an older one. A list takes no more memory than it needs.
+func place[T any](list []T, at int, there bool, item T) []T {
+	if there {
 		list[at] = item
+		return list
 	}
-	return list
+	return slices.Concat(list[:at], []T{item}, list[at:])
 }
 
 // drop forgets an object that is gone, unless another of its name has come since. It returns the service that this is
@@ -160,12 +149,12 @@ func keep[T any](list []T, at int, there bool, item T, newer func(T) bool) []T {
 func (s *store) drop(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name, known := s.of[obj.GetUID()]
-	if !known {
-		var ours bool
-		if name, ours = serviceOf(obj); !ours {
-			return nil
-		}
+	name, ours := serviceOf(obj)
+	if e := s.of[uidOf(obj.GetUID())]; e != nil {
+		name, ours = e.name, true
+	}
+	if !ours {
+		return nil
 	}
 	if s.service[name] == nil {
 		return nil
@@ -176,26 +165,26 @@ func (s *store) drop(obj metav1.Object) []clustermesh.ServiceName {
 
 // forget takes an object from a service. The lock is held.
 func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
-	e, uid := s.service[name], obj.GetUID()
-	delete(s.of, uid)
+	e, id := s.service[name], uidOf(obj.GetUID())
+	delete(s.of, id)
 	if e == nil {
 		return
 	}
 	switch obj.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if e.imp.uid == uid {
+		if e.imp.uid == id {
 			e.imp = packed{}
 		}
 	case *mcsv1beta1.ServiceExport:
-		if e.exp.uid == uid {
+		if e.exp.uid == id {
 			e.exp = packed{}
 		}
 	case *corev1.Service:
-		e.services = slices.DeleteFunc(e.services, func(x packed) bool { return x.uid == uid })
+		e.services = slices.DeleteFunc(e.services, func(x service) bool { return x.uid == id })
 	case *discoveryv1.EndpointSlice:
-		e.slices = slices.DeleteFunc(e.slices, func(x slice) bool { return x.UID == uid })
+		e.slices = slices.DeleteFunc(e.slices, func(x slice) bool { return x.uid == id })
 	}
-	if e.imp.uid == "" && e.exp.uid == "" && len(e.services)+len(e.slices) == 0 {
+	if e.imp.none() && e.exp.none() && len(e.services)+len(e.slices) == 0 {
 		delete(s.service, name)
 	}
 }
@@ -206,34 +195,19 @@ func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range s.service {
-		for _, have := range e.of(kind) {
-			if have.uid == "" || listed[have.uid] || newer(have.version, version) {
+		for n, have := range e.of(kind) {
+			id := have.uid.UID()
+			if id == "" || listed[id] || newer(have.version.String(), version) {
 				continue
 			}
 			obj := reflect.New(reflect.TypeOf(kind).Elem()).Interface().(metav1.Object)
 			obj.SetNamespace(name.Namespace)
-			obj.SetName(have.name)
-			obj.SetUID(have.uid)
+			obj.SetName(n)
+			obj.SetUID(id)
 			gone = append(gone, obj)
 		}
 	}
 	return gone
-}
-
-// of are the objects of a kind, without what they say.
-func (e *entry) of(kind metav1.Object) (out []packed) {
-	switch kind.(type) {
-	case *mcsv1beta1.ServiceImport:
-		return []packed{e.imp}
-	case *mcsv1beta1.ServiceExport:
-		return []packed{e.exp}
-	case *corev1.Service:
-		return e.services
-	}
-	for _, x := range e.slices {
-		out = append(out, packed{name: x.Name, uid: x.UID, version: x.version})
-	}
-	return out
 }
 
 // have is what mcs.Diff compares with.
@@ -244,12 +218,16 @@ func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 	if e == nil {
 		return mcs.Have{}
 	}
-	h := mcs.Have{Import: unpack[mcsv1beta1.ServiceImport](e.imp), Export: unpack[mcsv1beta1.ServiceExport](e.exp), Trouble: e.trouble}
+	h := mcs.Have{
+		Import:  unpack[mcsv1beta1.ServiceImport](e.imp, name.Namespace, name.Name),
+		Export:  unpack[mcsv1beta1.ServiceExport](e.exp, name.Namespace, name.Name),
+		Trouble: e.trouble,
+	}
 	for _, x := range e.services {
-		h.Services = append(h.Services, unpack[corev1.Service](x))
+		h.Services = append(h.Services, unpack[corev1.Service](x.packed, name.Namespace, x.name))
 	}
 	for _, x := range e.slices {
-		h.Slices = append(h.Slices, x.Slice)
+		h.Slices = append(h.Slices, x.slice())
 	}
 	return h
 }
@@ -267,10 +245,4 @@ func (s *store) names() []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.service))
-}
-
-// newer compares resource versions of one kind. Versions that cannot be compared come from the watch in order.
-func newer(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || c > 0
 }

@@ -1,0 +1,75 @@
+package writer
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+)
+
+// entry is one service's objects. Services and slices are few, sorted by name.
+type entry struct {
+	name     clustermesh.ServiceName
+	imp, exp packed // empty where there is none
+	services []service
+	slices   []slice
+	trouble  mcs.Trouble
+}
+
+// service is a Service by its name.
+type service struct {
+	name string
+	packed
+}
+
+// slice is an EndpointSlice, as an mcs.Slice.
+type slice struct {
+	name string
+	identity
+	cluster unique.Handle[clustermesh.ClusterName]
+	derived string
+	owners  []uid
+	sum     mcs.Sum
+}
+
+func sliceFrom(s *discoveryv1.EndpointSlice) slice {
+	said := mcs.SliceFrom(s)
+	out := slice{name: said.Name, identity: identityOf(s), cluster: unique.Make(said.Cluster), derived: said.Derived, sum: said.Sum}
+	for _, o := range said.Owners {
+		out.owners = append(out.owners, uidOf(o))
+	}
+	return out
+}
+
+func (s slice) slice() mcs.Slice {
+	out := mcs.Slice{Name: s.name, UID: s.uid.UID(), Cluster: s.cluster.Value(), Derived: s.derived, Sum: s.sum}
+	for _, o := range s.owners {
+		out.Owners = append(out.Owners, o.UID())
+	}
+	return out
+}
+
+// of are the objects of a kind, by name.
+func (e *entry) of(kind metav1.Object) map[string]identity {
+	out := map[string]identity{}
+	switch kind.(type) {
+	case *mcsv1beta1.ServiceImport:
+		out[e.name.Name] = e.imp.identity
+	case *mcsv1beta1.ServiceExport:
+		out[e.name.Name] = e.exp.identity
+	case *corev1.Service:
+		for _, x := range e.services {
+			out[x.name] = x.identity
+		}
+	default:
+		for _, x := range e.slices {
+			out[x.name] = x.identity
+		}
+	}
+	return out
+}
