@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"maps"
 	"slices"
 
 	"strait.io/strait/internal/l4"
@@ -47,17 +46,19 @@ func DiffFrontends(have, want []Frontend) Change[Frontend] {
 	return Diff(have, want, func(f Frontend) l4.Addr { return f.Addr }, Frontend.Equal)
 }
 
-// SortBackends orders backends and merges repeats of an address by adding their weights.
+// SortBackends orders backends and merges repeats of an address by adding their weights. What it returns takes no more
+// memory than it needs: it is kept for as long as the frontend is.
 func SortBackends(bs []Backend) []Backend {
-	sum := map[Backend]uint32{}
-	for _, b := range bs {
-		w := b.Weight
-		b.Weight = 0
-		sum[b] += w
-	}
-	out := slices.SortedFunc(maps.Keys(sum), Backend.Compare)
-	for i := range out {
-		out[i].Weight = min(sum[out[i]], MaxWeight)
+	sorted := slices.Clone(bs)
+	slices.SortFunc(sorted, Backend.Compare)
+	out := sorted[:0]
+	for _, b := range sorted {
+		b.Weight = min(b.Weight, MaxWeight)
+		if last := len(out) - 1; last >= 0 && out[last].Compare(b) == 0 {
+			out[last].Weight = min(out[last].Weight+b.Weight, MaxWeight)
+			continue
+		}
+		out = append(out, b)
 	}
 	return out
 }
