@@ -72,6 +72,7 @@ func (f *frontends) patch(now []*demand) bool {
 
 // unique sorts frontends. An address that two services claim would be the kernel's to decide, so the first has it.
 func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []clustermesh.Problem) {
+	out = make([]datapath.Frontend, 0, len(fs))
 	slices.SortStableFunc(fs, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
 	for _, f := range fs {
 		if n := len(out) - 1; n >= 0 && out[n].Addr == f.Addr {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
@@ -34,9 +33,8 @@ func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh b
 
 // nextImport is an import as it is now; old is as it was last planned, nil if it was not.
 func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
-	ips := p.merged.ips[e.Service]
-	if old == nil || old.merged != e.Import || !slices.Equal(old.IPs, ips) || old.stand != p.stand || t == changed {
-		return p.planImport(e, ips)
+	if old == nil || old.merged != e.Import || old.stand != p.stand || t == changed {
+		return p.planImport(e)
 	}
 	if t == moved {
 		i := *old
@@ -47,8 +45,8 @@ func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
 }
 
 // planImport makes the frontends of one import: each address with each port.
-func (p *Planner) planImport(e exported, ips []netip.Addr) *Import {
-	out := &Import{Import: e.Import, IPs: ips, merged: e.Import, demand: demand{
+func (p *Planner) planImport(e exported) *Import {
+	out := &Import{Import: e.Import, IPs: e.ips, merged: e.Import, demand: demand{
 		kind: "ServiceImport", service: e.Service, ports: e.Ports, affinitySeconds: e.AffinitySeconds,
 		prefer: locality.Preference{LocalOnly: e.InternalTrafficPolicy == clustermesh.PolicyLocal, Distribution: e.TrafficDistribution},
 		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial,
@@ -60,7 +58,7 @@ func (p *Planner) planImport(e exported, ips []netip.Addr) *Import {
 		out.Import = &guessed
 	}
 	if e.Type != clustermesh.Headless {
-		out.ips = ips
+		out.ips = e.ips
 		out.plan()
 	}
 	return out

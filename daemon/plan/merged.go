@@ -22,14 +22,14 @@ type merged struct {
 	given   []clustermesh.Allocation
 
 	imports     []exported // sorted by service
-	ips         map[clustermesh.ServiceName][]netip.Addr
 	allocations []clustermesh.Allocation
 	problems    []clustermesh.Problem
 }
 
-// exported is an import with the clusters behind it.
+// exported is an import with its addresses and the clusters behind it.
 type exported struct {
 	*clustermesh.Import
+	ips    []netip.Addr
 	offers []offer
 	// silent: no export says its families; such are of older daemons.
 	silent bool
@@ -54,7 +54,7 @@ func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c C
 	imports, problems := clustermesh.Imports(all)
 	m.problems = append(m.problems, problems...)
 	m.allocate(imports, c.CIDRs)
-	m.take(imports, all)
+	m.take(imports, all, m.ips(c.CIDRs))
 	return true
 }
 
@@ -75,8 +75,7 @@ func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterEx
 	}
 }
 
-// allocate says which addresses the leader should give out, and gathers those that it has. Before it has, an import
-// has none: every node of a cluster must use the same.
+// allocate says which addresses the leader should give out.
 func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
 	m.allocations = nil
 	if len(cidrs) == 0 {
@@ -87,21 +86,27 @@ func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
 		m.allocations = append(m.allocations, a...)
 		m.problems = append(m.problems, problems...)
 	}
-	m.ips = make(map[clustermesh.ServiceName][]netip.Addr, len(m.given))
+}
+
+// ips are the addresses that the leader has given out. Before it has, an import has none: every node of a cluster must
+// use the same.
+func (m *merged) ips(cidrs []netip.Prefix) map[clustermesh.ServiceName][]netip.Addr {
+	out := make(map[clustermesh.ServiceName][]netip.Addr, len(m.given))
 	for _, a := range m.given {
 		if len(cidrs) == 0 || slices.ContainsFunc(cidrs, func(c netip.Prefix) bool { return c.Contains(a.IP) }) {
-			m.ips[a.Service] = append(m.ips[a.Service], a.IP)
+			out[a.Service] = append(out[a.Service], a.IP)
 		}
 	}
+	return out
 }
 
 // take replaces the imports, but by those that say the same as before: these stay what they are.
-func (m *merged) take(imports []clustermesh.Import, exports map[clustermesh.ServiceName][]clustermesh.ClusterExport) {
+func (m *merged) take(imports []clustermesh.Import, exports map[clustermesh.ServiceName][]clustermesh.ClusterExport, ips map[clustermesh.ServiceName][]netip.Addr) {
 	slices.SortFunc(imports, func(a, b clustermesh.Import) int { return a.Service.Compare(b.Service) })
 	out := make([]exported, 0, len(imports))
 	old := m.imports
 	for _, i := range imports {
-		now := exported{Import: &i, silent: true}
+		now := exported{Import: &i, ips: ips[i.Service], silent: true}
 		for _, e := range exports[i.Service] {
 			now.offers = append(now.offers, offer{e.Cluster, e.Ports})
 			now.silent = now.silent && len(e.Families) == 0

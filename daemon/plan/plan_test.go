@@ -335,7 +335,7 @@ func large() clustermesh.State {
 	for i := range 10_000 {
 		name := clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("s%d", i)}
 		cluster.Exports = append(cluster.Exports, clustermesh.Export{Service: name, Type: clustermesh.ClusterSetIP,
-			Ports: []clustermesh.ServicePort{http}})
+			Ports: []clustermesh.ServicePort{http}, Families: []clustermesh.Family{clustermesh.IPv4}})
 		cluster.Allocations = append(cluster.Allocations, clustermesh.Allocation{Service: name,
 			IP: netip.AddrFrom4([4]byte{241, 9, byte(i >> 8), byte(i)})})
 	}

@@ -235,8 +235,8 @@ func TestMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
 	t.Logf("%.1f MB", mb)
-	if mb > 30 {
-		t.Error("more than 30 MB")
+	if mb > 18 {
+		t.Error("more than 18 MB")
 	}
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(r)
