@@ -48,8 +48,8 @@ func TestMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
 	t.Logf("%.1f MB for %d endpoints", mb, nodes*1000)
-	if mb > 25 {
-		t.Error("more than 25 MB")
+	if mb > 24 {
+		t.Error("more than 24 MB")
 	}
 	if len(r.Records()) != nodes {
 		t.Errorf("%d records", len(r.Records()))
