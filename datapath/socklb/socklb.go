@@ -259,7 +259,7 @@ func (l *LB) restore(clean bool) error {
 
 // Reconcile makes the maps hold want: new and changed frontends first, then, if prune, the removal of
 // all others. A frontend flips to its new backends as one. Errors are joined; each names its frontend,
-// which stays as it was, and does not hold up the others.
+// which stays as it was, and does not hold up the others. The caller must not change want afterwards.
 func (l *LB) Reconcile(want []datapath.Frontend, prune bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

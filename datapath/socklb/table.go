@@ -40,7 +40,8 @@ type held struct {
 }
 
 // table decides what to write where, and in which order. It is the in-memory copy of what the maps hold,
-// so that the work in the kernel is proportional to the change. Not safe for concurrent use.
+// so that the work in the kernel is proportional to the change. The lists of backends in it are the caller's.
+// Not safe for concurrent use.
 //
 //	new frontend:  slots → set → service
 //	other set:     slots → set (the flip) → old slots retired
@@ -183,7 +184,7 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 			seen++
 			h.round = t.round
 			if h.frontend.Equal(f) {
-				h.frontend.Service = f.Service
+				h.frontend = f // the list that the caller keeps is then the only one
 				continue
 			}
 		}
@@ -220,7 +221,6 @@ func (t *table) put(f datapath.Frontend) error {
 	if !ok {
 		return errFull
 	}
-	f.Backends = slices.Clone(f.Backends)
 	n, err := t.number(h, f.Backends)
 	if err == nil {
 		t.kernel.writeSlots(block.base, slotsOf(f.Backends, n.all))
