@@ -28,7 +28,8 @@ func (d *Daemon) tableOf(r plan.Result, namespaces []string) *dns.Table {
 
 // dnsServices are the imports of a plan that have DNS names in a cluster: those of the namespaces, sorted, that exist
 // there, all where that is nil.
-func dnsServices(r plan.Result, namespaces []string) (services []dns.Service) {
+func dnsServices(r plan.Result, namespaces []string) []dns.Service {
+	services := make([]dns.Service, 0, len(r.Imports))
 	for _, i := range r.Imports {
 		if _, exists := slices.BinarySearch(namespaces, i.Service.Namespace); !exists && namespaces != nil {
 			continue

@@ -40,14 +40,15 @@ func (e Endpoint) label() string {
 
 // Table is all services, ready to be looked up. Immutable.
 type Table struct {
-	services   map[clustermesh.ServiceName]Service
+	services   map[clustermesh.ServiceName]*Service
 	namespaces map[string]bool
 }
 
 // NewTable makes a table. The caller must not change what it gave.
 func NewTable(services []Service) *Table {
-	t := &Table{map[clustermesh.ServiceName]Service{}, map[string]bool{}}
-	for _, s := range services {
+	t := &Table{make(map[clustermesh.ServiceName]*Service, len(services)), map[string]bool{}}
+	for i := range services {
+		s := &services[i]
 		name := clustermesh.ServiceName{Namespace: strings.ToLower(s.Name.Namespace), Name: strings.ToLower(s.Name.Name)}
 		t.services[name] = s
 		t.namespaces[name.Namespace] = true
