@@ -8,42 +8,58 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// maxShared bounds how many lists of ports of one record are compared.
+// maxShared bounds how many lists of a kind of one record are compared.
 const maxShared = 16
+
+// lists are some that a record has, each once.
+type lists[T comparable] [][]T
+
+// share puts the one that is equal in the place of a list; it reports whether there was one.
+func (l *lists[T]) share(list *[]T) bool {
+	n := slices.IndexFunc(*l, func(have []T) bool { return slices.Equal(have, *list) })
+	switch {
+	case n >= 0:
+		*list = (*l)[n]
+	case len(*l) < maxShared && len(*list) > 0:
+		*l = append(*l, *list)
+	}
+	return n >= 0
+}
 
 // share makes one string, and one list of ports, of all equal ones of a record that was just decoded: endpoints repeat
 // few names many times, each in memory of its own.
 func share(c *clustermesh.Content) {
 	sharePods(c.Endpoints)
-	var lists [][]clustermesh.EndpointPort
+	var endpointPorts lists[clustermesh.EndpointPort]
 	for i := range c.Endpoints {
 		e := &c.Endpoints[i]
 		shareName(&e.Service)
 		intern(&e.Node)
 		intern(&e.Zone)
-		n := slices.IndexFunc(lists, func(l []clustermesh.EndpointPort) bool { return slices.Equal(l, e.Ports) })
-		switch {
-		case n >= 0 && e.Ports != nil:
-			e.Ports = lists[n]
-		case len(lists) < maxShared && len(e.Ports) > 0:
+		if !endpointPorts.share(&e.Ports) {
 			for j := range e.Ports {
 				intern(&e.Ports[j].Name)
 			}
-			lists = append(lists, e.Ports)
 		}
 	}
+	var servicePorts lists[clustermesh.ServicePort]
+	var families lists[clustermesh.Family]
 	for i := range c.Exports {
 		e := &c.Exports[i]
 		shareName(&e.Service)
 		intern(&e.Type)
 		intern(&e.InternalTrafficPolicy)
 		intern(&e.TrafficDistribution)
-		for j := range e.Ports {
-			intern(&e.Ports[j].Name)
-			intern(&e.Ports[j].AppProtocol)
+		if !servicePorts.share(&e.Ports) {
+			for j := range e.Ports {
+				intern(&e.Ports[j].Name)
+				intern(&e.Ports[j].AppProtocol)
+			}
 		}
-		for j := range e.Families {
-			intern(&e.Families[j])
+		if !families.share(&e.Families) {
+			for j := range e.Families {
+				intern(&e.Families[j])
+			}
 		}
 	}
 	for i := range c.Globals {

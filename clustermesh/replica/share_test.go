@@ -20,6 +20,8 @@ func TestShare(t *testing.T) {
 				e.Ports = []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: uint16(i / 2)}}
 			}
 			c.Endpoints = append(c.Endpoints, e)
+			c.Exports = append(c.Exports, clustermesh.Export{Service: e.Service, Families: []clustermesh.Family{clustermesh.IPv4},
+				Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: uint16(i / 2)}}})
 		}
 		return c
 	}
@@ -31,6 +33,9 @@ func TestShare(t *testing.T) {
 	a, b := got.Endpoints[2], got.Endpoints[3]
 	if &a.Ports[0] != &b.Ports[0] {
 		t.Error("equal lists of ports are two")
+	}
+	if x, y := got.Exports[2], got.Exports[3]; &x.Ports[0] != &y.Ports[0] || &x.Families[0] != &y.Families[0] {
+		t.Error("equal lists of an export's ports or families are two")
 	}
 	if unsafe.StringData(a.Service.Name) != unsafe.StringData(b.Service.Name) || unsafe.StringData(a.Zone) != unsafe.StringData(b.Zone) {
 		t.Error("equal words are two")
