@@ -88,7 +88,7 @@ func (g *Gossip) take(peer clustermesh.Origin, frame []byte) error {
 	var message replica.Message
 	if len(frame) > 0 {
 		var err error
-		if message, err = replica.Decode(frame); err != nil {
+		if message, err = g.decode(frame); err != nil {
 			return err
 		}
 	}
@@ -104,6 +104,16 @@ func (g *Gossip) take(peer clustermesh.Origin, frame []byte) error {
 		poke(g.changed)
 	}
 	return nil
+}
+
+// decode reads large messages one at a time: while it is read a message takes several times its size, and when the daemon
+// starts all peers send at once.
+func (g *Gossip) decode(frame []byte) (replica.Message, error) {
+	if len(frame) > keptFrame {
+		g.decoding.Lock()
+		defer g.decoding.Unlock()
+	}
+	return replica.Decode(frame)
 }
 
 func (g *Gossip) streamed(peer clustermesh.Origin, delta int) {

@@ -60,6 +60,7 @@ type Gossip struct {
 	changed  chan struct{}
 	dirty    chan struct{}
 	inbox    inbox
+	decoding sync.Mutex // of large messages
 
 	mu        sync.Mutex
 	replica   *replica.Replica

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"testing"
 
 	"strait.io/strait/clustermesh"
@@ -77,4 +78,50 @@ func TestPushAfterRepair(t *testing.T) {
 	if got := kinds(2); len(got) != 1 || got[0] != KindSnapshot {
 		t.Errorf("pushed news was passed on as %v", got)
 	}
+}
+
+// TestJoinIsCheap: who comes without anything, and meets all others at once, gets everything about once.
+func TestJoinIsCheap(t *testing.T) {
+	var origins []clustermesh.Origin
+	for i := range 11 {
+		origins = append(origins, simOrigin(i))
+	}
+	s := newSim(t, origins, 1)
+	truth, all := map[clustermesh.Origin]clustermesh.Content{}, 0
+	for i, o := range origins {
+		c := content(o, i)
+		for n := range 1000 {
+			e := c.Endpoints[0]
+			e.Pod = fmt.Sprintf("pod-of-a-large-node-%d", n)
+			c.Endpoints = append(c.Endpoints, e)
+		}
+		truth[o] = c
+		s.do(i, s.nodes[i].Publish(c))
+		all += s.nodes[i].entries[o].size
+	}
+	s.settle(20)
+	s.sameEverywhere(truth)
+
+	last := len(origins) - 1
+	s.start(last, nil, 2000)
+	s.do(last, s.nodes[last].Publish(truth[origins[last]]))
+	for i := range last {
+		s.do(i, s.nodes[i].SetPeers(origins[:last]))
+		s.do(i, s.nodes[i].SetPeers(origins))
+	}
+	came := 0
+	for len(s.flying) > 0 {
+		if s.flying[0].to == last {
+			came += len(s.flying[0].bytes)
+		}
+		s.deliver(0, false, false)
+	}
+	t.Logf("%d bytes came of %d", came, all)
+	if came > 2*all {
+		t.Errorf("%d bytes came, and there are %d", came, all)
+	}
+	if !s.nodes[last].Synced() {
+		t.Error("not synced")
+	}
+	s.sameEverywhere(truth)
 }

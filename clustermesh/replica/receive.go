@@ -213,10 +213,10 @@ func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 	return v
 }
 
-// receiveVector ends an exchange: it sends what is newer here and asks for what is newer there.
+// receiveVector ends an exchange: it gives what is newer here and asks for what is newer there.
 func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 	var out Output
-	var want []clustermesh.Origin
+	var want, missing []clustermesh.Origin
 	var give []Entry
 	theirs := map[clustermesh.Origin]Version{}
 	clusters := map[clustermesh.ClusterName]bool{}
@@ -224,7 +224,11 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 		clusters[c.Cluster] = true
 		for _, offer := range c.Offers {
 			theirs[offer.Origin] = offer.Version
-			if r.lacks(offer, &out) {
+			if !r.lacks(offer, &out) {
+				continue
+			}
+			missing = append(missing, offer.Origin)
+			if r.asked[offer.Origin].Compare(offer.Version) < 0 { // else another peer was asked a moment ago
 				r.asked[offer.Origin] = offer.Version
 				want = append(want, offer.Origin)
 			}
@@ -235,17 +239,36 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 			give = append(give, e)
 		}
 	}
-	sendSnapshots(&out, from, give)
+	r.give(&out, from, give)
 	if len(want) > 0 {
 		out.send(from, &Want{want})
 	}
 	if !r.synced {
 		r.exchanging = true
 		clear(r.missing)
-		for _, o := range want {
+		for _, o := range missing {
 			r.missing[o] = true
 		}
 		r.settle()
 	}
 	return out
+}
+
+// giveBytes is up to how many bytes of records are given unasked.
+const giveBytes = 64 << 10
+
+// give sends what the peer lacks. It may lack everything, and every other peer find that out at the same moment: of much it
+// is told, and asks one of them.
+func (r *Replica) give(out *Output, to Peer, entries []Entry) {
+	size := 0
+	for _, e := range entries {
+		size += e.size
+	}
+	switch {
+	case len(entries) == 0:
+	case size <= giveBytes:
+		sendSnapshots(out, to, entries)
+	default:
+		out.send(to, &Announce{offersOf(entries)})
+	}
 }
