@@ -20,8 +20,9 @@ import (
 const (
 	stateFile  = "replica.cbor"
 	stateMagic = "strait replica 1 "
-	// savePause is the least time between two writes of the state.
+	// savePause is the least time between two writes of the state, and saveShare the part of the time that they may take: a tenth.
 	savePause = time.Second
+	saveShare = 10
 	// saveChunk and saveBytes bound the records of one frame in the file, roughly.
 	saveChunk = 256
 	saveBytes = 256 << 10
@@ -153,7 +154,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// keep saves the state after changes, at most once per savePause, and once more at the end.
+// keep saves the state after changes, but not all the time, and once more at the end.
 func (g *Gossip) keep(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return
@@ -162,8 +163,9 @@ func (g *Gossip) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-g.dirty:
+			start := time.Now()
 			g.save()
-			sleep(ctx, savePause)
+			sleep(ctx, max(savePause, saveShare*time.Since(start)))
 		}
 	}
 }
