@@ -150,8 +150,12 @@ func (m *measurement) sync(ctx context.Context) (seconds float64, err error) {
 		return 0, err
 	}
 	said := start
-	err = await(ctx, 200*time.Millisecond, func() (bool, error) {
+	var took time.Duration
+	err = await(ctx, 100*time.Millisecond, func() (bool, error) {
+		time.Sleep(9 * took) // to look costs time that straitd could use
+		began := time.Now()
 		frontends, backends, err := m.held()
+		took = time.Since(began)
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
 			say("%d of %d services, %d of %d endpoints are in the kernel (%v)", frontends, m.Services, backends, m.Services*m.Endpoints, err)
