@@ -68,6 +68,7 @@ type Gossip struct {
 	witness   witness
 	own       *clustermesh.Content // as published, without claims; nil before the first Publish
 	cluster   *clustermesh.Content // as published by this leader
+	clusterAt time.Time            // before that it is not written again
 	leader    leader
 	problems  problemBook
 	senders   map[clustermesh.Origin]*sender
@@ -196,10 +197,26 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) {
 	g.publishCluster()
 }
 
-// publishCluster writes the cluster's record unless it says this already. The lock is held.
+// clusterShare is the part of the time that a leader may spend on writing its cluster's record, a tenth, if that has more than
+// clusterSmall bytes. Of a large cluster it is megabytes, which go to every node: while changes pour in they are gathered.
+// One alone is not held up.
+const (
+	clusterShare = 10
+	clusterSmall = 128 << 10
+)
+
+// publishCluster writes the cluster's record unless it says this already. What is not written now a tick will. The lock is
+// held.
 func (g *Gossip) publishCluster() {
-	if g.leader.is && g.cluster != nil {
-		g.apply(g.replica.PublishCluster(*g.cluster, g.leader.since))
+	start := time.Now()
+	if !g.leader.is || g.cluster == nil || start.Before(g.clusterAt) {
+		return
+	}
+	out := g.replica.PublishCluster(*g.cluster, g.leader.since)
+	g.apply(out)
+	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})
+	if len(out.Changed) > 0 && size > clusterSmall {
+		g.clusterAt = start.Add(clusterShare * time.Since(start))
 	}
 }
 

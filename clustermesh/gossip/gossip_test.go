@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
 )
 
 // patience is how long a test waits for what should take less: machines are noisy.
@@ -414,5 +415,35 @@ func TestLoadKey(t *testing.T) {
 	write("", 0o600)
 	if _, err := LoadKey(path); err == nil {
 		t.Error("an empty key was read")
+	}
+}
+
+// TestLargeClusterRecord: of changes that pour in not each is a version that goes to every node, but the last one arrives.
+func TestLargeClusterRecord(t *testing.T) {
+	c1 := config(node("a", "n1"))
+	d1, d2 := start(t, c1), start(t, config(node("b", "n1"), c1.Bind))
+	eventually(t, "n1 leads", d1.Leader)
+	d1.say(1)
+	d2.say(1)
+	eventually(t, "both are heard", func() bool { return d1.said(d2.cfg.Self) == 1 && d2.said(c1.Self) == 1 })
+	const changes = 40
+	var content clustermesh.Content
+	for i := range changes {
+		content = clustermesh.Content{}
+		for n := range 3000 {
+			content.Exports = append(content.Exports, clustermesh.Export{
+				Service: clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("service-%04d", n)}, Type: clustermesh.ClusterSetIP,
+				Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: uint16(80 + i)}}, Created: 1,
+			})
+		}
+		d1.PublishCluster(content)
+	}
+	cluster := clustermesh.Origin{Cluster: "a"}
+	eventually(t, "the last change arrives", func() bool {
+		r := d2.State().Records[cluster]
+		return len(r.Content.Exports) == 3000 && r.Content.Exports[0].Ports[0].Port == 80+changes-1
+	})
+	if v := d2.State().Records[cluster].Stamp.Version; v > changes/2 {
+		t.Errorf("%d versions of %d changes", v, changes)
 	}
 }

@@ -120,6 +120,9 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return e.Record, ok
 }
 
+// Size returns how many bytes the record of an origin takes on the wire; 0 if there is none.
+func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
+
 // Entries returns all that is held, in the order of origins, for keeping and for New.
 func (r *Replica) Entries() []Entry {
 	out := make([]Entry, 0, len(r.entries))
