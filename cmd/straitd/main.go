@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,21 @@ func main() {
 		fmt.Fprintf(os.Stderr, "straitd: %v\n", err)
 		stop()
 		os.Exit(1)
+	}
+}
+
+// giveBack returns memory that is not in use to the node, once a minute. Go's runtime does it too, but slowly: of a large
+// cluster a seventh of the daemon's memory was what it had needed for its last burst of work. It costs one collection.
+func giveBack(ctx context.Context) {
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			debug.FreeOSMemory()
+		}
 	}
 }
 
@@ -69,6 +85,7 @@ upgraded. "straitd cleanup" removes every trace.`,
 			if err != nil {
 				return err
 			}
+			go giveBack(cmd.Context())
 			return d.Run(cmd.Context())
 		},
 	}

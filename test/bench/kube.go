@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"strait.io/strait/test/bench/scale"
 	"strait.io/strait/test/kubelab"
@@ -24,6 +25,7 @@ func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	all := o.sizes()
 	return scale.Measure(ctx, scale.Options{
 		Services: all.frontends, Endpoints: all.backends, Changes: 20,
-		Lab: kubelab.Options{Dir: filepath.Join(source, ".lab-bench"), Programs: dir, Source: source},
+		Rest: 70 * time.Second, // straitd gives memory back once a minute
+		Lab:  kubelab.Options{Dir: filepath.Join(source, ".lab-bench"), Programs: dir, Source: source},
 	})
 }

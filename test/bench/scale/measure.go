@@ -139,6 +139,10 @@ func (m *measurement) second(ctx context.Context) (took float64, err error) {
 	if err := m.changes(ctx); err != nil {
 		return 0, err
 	}
+	if m.metrics["kube_restart_rss_peak_mb"], err = m.daemon.memory("VmHWM"); err != nil {
+		return 0, err
+	}
+	time.Sleep(m.Rest)
 	m.metrics["kube_rss_mb"], err = m.daemon.memory("VmRSS")
 	return took, err
 }

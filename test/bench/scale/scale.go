@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +30,8 @@ type Options struct {
 	Services, Endpoints int
 	// Changes of one endpoint each that are timed.
 	Changes int
+	// Rest is how long nothing happens before the memory of a daemon at rest is read.
+	Rest time.Duration
 	// Lab has Dir, Programs, Source and Log.
 	Lab kubelab.Options
 }
@@ -40,6 +43,7 @@ const role = "STRAIT_SCALE_JOB"
 type job struct {
 	Dir, Kubeconfig, Cgroup, Straitd string
 	Services, Endpoints, Changes     int
+	Rest                             time.Duration
 }
 
 // IsInner reports whether this process is one that Measure started: then main must call Inner and nothing else.
@@ -58,7 +62,7 @@ func Measure(ctx context.Context, o Options) (metrics map[string]float64, err er
 	}
 	defer func() { err = errors.Join(err, l.Down(context.WithoutCancel(ctx))) }()
 	j := job{
-		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints, Changes: o.Changes,
+		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints, Changes: o.Changes, Rest: o.Rest,
 	}
 	j.Kubeconfig, j.Straitd = filepath.Join(j.Dir, "kubeconfig"), filepath.Join(j.Dir, "straitd")
 	if err := prepare(ctx, l, o.Lab.Source, j); err != nil {
