@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -117,5 +119,44 @@ func TestPacked(t *testing.T) {
 	}
 	if !equality.Semantic.DeepEqual(h.Import, i) {
 		t.Errorf("import %+v, want %+v", h.Import, i)
+	}
+}
+
+// A list that comes object by object is never there whole; what it holds is there before its end, and what went meanwhile is
+// gone after it.
+func TestListIsTakenInAsItComes(t *testing.T) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[clustermesh.ServiceName]())
+	defer queue.ShutDown()
+	w := &watch{term: &term{store: newStore(), queue: queue}, empty: &mcsv1beta1.ServiceImport{}}
+	w.put(importAt("old", "1", "5"))
+	list := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(w.Transformer()))
+	first, second, brief := importAt("first", "2", "6"), importAt("second", "3", "7"), importAt("brief", "4", "8")
+	for _, o := range []*mcsv1beta1.ServiceImport{first, second, brief} {
+		if err := list.Add(o); err != nil {
+			t.Fatal(err)
+		}
+		if w.term.store.have(name(o.Name)).Import == nil {
+			t.Errorf("%s is not there before the list is whole", o.Name)
+		}
+	}
+	if err := list.Delete(brief); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list.List() {
+		if _, whole := o.(metav1.Object); whole {
+			t.Errorf("the list keeps %+v", o)
+		}
+	}
+	// Where the API server cannot stream, all come whole.
+	if err := w.Replace(append(list.List(), importAt("whole", "5", "9")), "10"); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[string]bool{"old": false, "first": true, "second": true, "brief": false, "whole": true} {
+		if there := w.term.store.have(name(n)).Import != nil; there != want {
+			t.Errorf("%s is there: %v", n, there)
+		}
+	}
+	if queue.Len() != 5 || !w.synced.Load() {
+		t.Errorf("%d services are to be looked at; synced %v", queue.Len(), w.synced.Load())
 	}
 }

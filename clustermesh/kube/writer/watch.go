@@ -104,14 +104,18 @@ func (w *watch) Delete(o any) error {
 
 // Replace implements cache.ReflectorStore: after it, the objects are all that there are.
 func (w *watch) Replace(all []any, version string) error {
-	kind, listed := w.empty.(metav1.Object), make(map[types.UID]bool, len(all))
+	kind, there := w.empty.(metav1.Object), make(map[types.UID]bool, len(all))
 	w.term.store.watched(kind, version)
 	for _, o := range all {
+		if id, was := o.(listed); was {
+			there[types.UID(id)] = true
+			continue
+		}
 		obj := o.(metav1.Object)
-		listed[obj.GetUID()] = true
+		there[obj.GetUID()] = true
 		w.put(obj)
 	}
-	for _, gone := range w.term.store.missing(kind, listed, version) {
+	for _, gone := range w.term.store.missing(kind, there, version) {
 		_ = w.Delete(gone)
 	}
 	w.synced.Store(true)
@@ -121,11 +125,17 @@ func (w *watch) Replace(all []any, version string) error {
 // Resync implements cache.ReflectorStore.
 func (*watch) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: a long list is trimmed as it comes.
-func (*watch) Transformer() cache.TransformFunc {
+// listed stands for an object of a list that was taken in as it came.
+type listed types.UID
+
+// Transformer implements cache.TransformingStore: a list comes object by object, and client-go gathers what is made of them
+// until it is whole. As they are the 20,000 slices of a large cluster would be most of the daemon's memory. Of those that are gone
+// by the end Replace hears.
+func (w *watch) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
-		trim(o)
-		return o, nil
+		obj := o.(metav1.Object)
+		w.put(obj)
+		return listed(obj.GetUID()), nil
 	}
 }
 
