@@ -80,24 +80,15 @@ func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route 
 type claim struct {
 	prefix  netip.Prefix
 	node    clustermesh.Origin
-	foreign bool // of another cluster
-	dead    bool
+	foreign int // 1 if it is of another cluster
+	dead    int // 1 if its node is
 }
 
 // before orders claims by who wins: the own cluster, whose pods this node must go on reaching; then the lower name; of
 // one cluster's nodes those that live, then the lower name.
 func (c claim) before(d claim) int {
-	falseFirst := func(a, b bool) int {
-		switch {
-		case a == b:
-			return 0
-		case a:
-			return 1
-		}
-		return -1
-	}
-	return cmp.Or(falseFirst(c.foreign, d.foreign), cmp.Compare(c.node.Cluster, d.node.Cluster),
-		falseFirst(c.dead, d.dead), cmp.Compare(c.node.Node, d.node.Node))
+	return cmp.Or(cmp.Compare(c.foreign, d.foreign), cmp.Compare(c.node.Cluster, d.node.Cluster),
+		cmp.Compare(c.dead, d.dead), cmp.Compare(c.node.Node, d.node.Node))
 }
 
 // excludes reports whether a claim that has won leaves no room for another. Between clusters that is any overlap. In one
@@ -114,7 +105,13 @@ func (c claim) excludes(d claim) bool {
 func (m mesh) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
 	var claims []claim
 	for r := range m.state.Nodes() {
-		c := claim{node: r.Origin, foreign: r.Origin.Cluster != m.self.Cluster, dead: m.dead(r.Origin)}
+		c := claim{node: r.Origin}
+		if r.Origin.Cluster != m.self.Cluster {
+			c.foreign = 1
+		}
+		if m.dead(r.Origin) {
+			c.dead = 1
+		}
 		for _, pre := range r.Content.Node.Prefixes {
 			c.prefix = pre.Masked()
 			claims = append(claims, c)

@@ -19,7 +19,7 @@ import (
 )
 
 // Events are made directly. client-go's recorder keeps each for six minutes, to count those that come again, and has a
-// goroutine for each that waits to be written: in the first minutes of a large cluster that is a fifth of the daemon. And it
+// goroutine for each that waits to be written: that was an eighth of the heap of a leader that had just made 1,000 imports. And it
 // takes two Problems of one object for one.
 
 // tell makes the Events of an operation that succeeded. They are for people, and nothing waits for one that is refused.
