@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -10,17 +11,28 @@ import (
 // it only changes when older builds must not read a message at all.
 const wireVersion = 1
 
-type envelope struct {
-	Version uint64          `cbor:"1,keyasint"`
-	Kind    Kind            `cbor:"2,keyasint"`
-	Body    cbor.RawMessage `cbor:"3,keyasint"`
+// envelope has B = cbor.RawMessage where it is read, and the body itself where it is written: what is encoded piece by piece
+// is copied into the whole, and a record may have a megabyte.
+type envelope[B any] struct {
+	Version uint64 `cbor:"1,keyasint"`
+	Kind    Kind   `cbor:"2,keyasint"`
+	Body    B      `cbor:"3,keyasint"`
 }
 
-type snapshotBody struct {
-	Records []cbor.RawMessage `cbor:"1,keyasint"`
+// snapshotBody has records R: bytes where it is read, and where it is written whatever makes them.
+type snapshotBody[R any] struct {
+	Records []R `cbor:"1,keyasint"`
 }
 
-var encMode = must(cbor.CoreDetEncOptions().EncMode())
+var encMode = must(cbor.CoreDetEncOptions().UserBufferEncMode())
+
+// encode writes a value of about so many bytes. The library's own buffers would stay around, as large as the largest.
+func encode(v any, size int) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(size)
+	err := encMode.MarshalToBuffer(v, &b)
+	return b.Bytes(), err
+}
 
 // decMode refuses what no build of strait sends and what could cost much memory. Unknown fields pass.
 var decMode = must(cbor.DecOptions{
@@ -43,27 +55,26 @@ func must[T any](v T, err error) T {
 // Encode writes a message as CBOR in an envelope with a version.
 func Encode(m Message) ([]byte, error) {
 	var body any = m
+	size := 128
 	if s, ok := m.(*Snapshot); ok {
-		records := make([]cbor.RawMessage, len(s.Entries))
+		records := make([]any, len(s.Entries))
 		for i, e := range s.Entries {
-			var err error
-			if records[i], err = e.wire(); err != nil {
-				return nil, fmt.Errorf("encode record of %s: %w", e.Record.Origin, err)
-			}
+			records[i] = e.wire()
+			size += e.size + 8
 		}
-		body = snapshotBody{records}
+		body = snapshotBody[any]{records}
 	}
-	raw, err := encMode.Marshal(body)
+	out, err := encode(envelope[any]{Version: wireVersion, Kind: m.Kind(), Body: body}, size)
 	if err != nil {
 		return nil, fmt.Errorf("encode message of kind %d: %w", m.Kind(), err)
 	}
-	return encMode.Marshal(envelope{Version: wireVersion, Kind: m.Kind(), Body: raw})
+	return out, nil
 }
 
 // Decode reads what Encode wrote, here or in another build. The bytes are not kept. Of a Snapshot each
 // record is validated by itself: an invalid one is in Rejected and does not stop the others.
 func Decode(b []byte) (Message, error) {
-	var env envelope
+	var env envelope[cbor.RawMessage]
 	if err := decMode.Unmarshal(b, &env); err != nil {
 		return nil, fmt.Errorf("decode envelope: %w", err)
 	}
@@ -94,7 +105,7 @@ func Decode(b []byte) (Message, error) {
 }
 
 func decodeSnapshot(body []byte) (*Snapshot, error) {
-	var raw snapshotBody
+	var raw snapshotBody[cbor.RawMessage]
 	if err := decMode.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"strait.io/strait/clustermesh"
 )
 
@@ -78,18 +80,18 @@ func decodeEntry(raw []byte) (Entry, error) {
 	}
 	share(&rec.Content)
 	e := entry(rec, raw)
-	if again, err := encMode.Marshal(rec); err != nil || !bytes.Equal(again, raw) {
+	if again, err := encode(rec, len(raw)); err != nil || !bytes.Equal(again, raw) {
 		e.raw = raw
 	}
 	return e, validate(rec)
 }
 
-// wire returns the bytes that the writer sent.
-func (e Entry) wire() ([]byte, error) {
+// wire is what encodes to the bytes that the writer sent.
+func (e Entry) wire() any {
 	if e.raw != nil {
-		return e.raw, nil
+		return cbor.RawMessage(e.raw)
 	}
-	return encMode.Marshal(e.Record)
+	return e.Record
 }
 
 // sum is the XOR of the hashes of versions: it can be kept up to date record by record.

@@ -55,6 +55,17 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
+// TestNoEcho: what a node wrote is not pushed back to it, by whomever it came.
+func TestNoEcho(t *testing.T) {
+	writer, by, next := simOrigin(0), simOrigin(3), simOrigin(6)
+	r := New(Config{Self: simOrigin(9)}, nil)
+	r.SetPeers([]Peer{writer, by, next})
+	out := r.Receive(by, &Snapshot{Entries: []Entry{mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content(writer, 1)})}})
+	if len(out.Send) != 1 || out.Send[0].To != next {
+		t.Errorf("sent %+v, want it sent to %s alone", out.Send, next)
+	}
+}
+
 // TestPushAfterRepair: what was asked for is announced further, since most have it; what is pushed later
 // is pushed on again.
 func TestPushAfterRepair(t *testing.T) {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"math"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 )
@@ -32,7 +33,7 @@ func (r *Replica) push(out *Output, from Peer, entries []Entry) {
 		return
 	}
 	snapshot := &Snapshot{Entries: entries}
-	for _, p := range r.few(from) {
+	for _, p := range r.few(from, entries) {
 		out.send(p, snapshot)
 	}
 }
@@ -43,17 +44,18 @@ func (r *Replica) announce(out *Output, from Peer, entries []Entry) {
 		return
 	}
 	a := &Announce{offersOf(entries)}
-	for _, p := range r.few(from) {
+	for _, p := range r.few(from, entries) {
 		out.send(p, a)
 	}
 }
 
-// few are the peers that get news, without the one it came from.
-func (r *Replica) few(not Peer) []Peer {
+// few are the peers that get news, without the one it came from, and without its writer.
+func (r *Replica) few(from Peer, news []Entry) []Peer {
 	n := fanOut(len(r.peers))
 	out := make([]Peer, 0, n)
 	for _, p := range r.peers {
-		if p != not && len(out) < n {
+		others := slices.ContainsFunc(news, func(e Entry) bool { return e.Record.Origin != p })
+		if p != from && others && len(out) < n {
 			out = append(out, p)
 		}
 	}
