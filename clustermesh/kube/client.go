@@ -54,6 +54,7 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	cfg.UserAgent = "strait"
 	// Watches are few and long, so there is nothing to limit here.
 	cfg.QPS, cfg.Burst = -1, 0
+	bounded(cfg)
 	plain := rest.CopyConfig(cfg)
 	heard := &contact{}
 	cfg.Wrap(heard.wrap)
