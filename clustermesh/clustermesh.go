@@ -286,7 +286,7 @@ type ExportStatus struct {
 	// Exported is true if the export is in Local.Exports. A valid export that is not has Reason "Failed": its
 	// namespace is barred, or its name or ports cannot be used.
 	Exported bool
-	// Reason is "Valid" for an export in force; otherwise it and Message say what stands in the way.
+	// Reason is "Valid" for an export in force, whose Message is empty; otherwise both say what stands in the way.
 	Reason  string
 	Message string
 	// Omitted names the exported labels and annotations that are left out, and why if it is not for their form.

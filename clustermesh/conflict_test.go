@@ -175,7 +175,11 @@ func TestBarred(t *testing.T) {
 			t.Errorf("%s: barred %q, want %v", name, why, want)
 		}
 	}
-	if b.Check() == nil || clustermesh.Barred([]string{""}).Check() == nil || clustermesh.Barred([]string{"team-*"}).Check() != nil {
-		t.Error("Check does not tell patterns from what is none")
+	for pattern, says := range map[string]string{"team-*": "", "[a-c]?": "", "c-a": "", "[^c]-[a]": "", "[": "write a name", "": "write a name",
+		`a\-b`: "write a name", "[c-a]": "write a-c", "x[^ab-cz-9]": "write 9-z"} {
+		err := clustermesh.Barred{"good", pattern}.Check()
+		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), fmt.Sprintf("%q", pattern))) {
+			t.Errorf("%q: %v, want %q", pattern, err, says)
+		}
 	}
 }

@@ -23,8 +23,7 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
-		Imports: make(map[clustermesh.ServiceName]mcs.Source, len(r.Imports)),
-		Exports: make(map[clustermesh.ServiceName]clustermesh.ExportStatus, len(local.ExportStatus)),
+		Imports: make([]mcs.Source, 0, len(r.Imports)), Exports: local.ExportStatus,
 	}
 	if local.Namespaces != nil {
 		v.Namespaces = make(map[string]bool, len(local.Namespaces))
@@ -33,11 +32,8 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 		}
 	}
 	v.Problems = toTell(local.Problems)
-	for _, e := range local.ExportStatus {
-		v.Exports[e.Service] = e
-	}
 	for _, i := range r.Imports {
-		v.Imports[i.Service] = planned{i}
+		v.Imports = append(v.Imports, planned{i})
 	}
 	return v
 }
@@ -45,6 +41,9 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 // planned makes what objects are to say of an import when they are written: for all imports at once it would be as
 // large as all that is known.
 type planned struct{ *plan.Import }
+
+// Name implements mcs.Source.
+func (p planned) Name() clustermesh.ServiceName { return p.Service }
 
 // Make implements mcs.Source.
 func (p planned) Make() mcs.Import {

@@ -75,14 +75,14 @@ func TestMCSView(t *testing.T) {
 		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
 	}
 	v := view(true, "default")
-	i := v.Imports[serve].Make()
+	i := v.Imports[0].Make()
 	if len(i.Endpoints) != 2 || i.Endpoints[0].Zone == "" {
 		t.Errorf("endpoints %+v", i.Endpoints)
 	}
 	if len(i.Backends) != 1 || i.Backends[0].Addr.String() != "10.1.0.1:8080" || i.Backends[0].Zone != "zone-c1" || i.Backends[0].Port != http {
 		t.Errorf("the own cluster's pod while it is ready: %+v", i.Backends)
 	}
-	if b := view(false).Imports[serve].Make().Backends; len(b) != 1 || b[0].Addr.String() != "10.2.0.1:8080" {
+	if b := view(false).Imports[0].Make().Backends; len(b) != 1 || b[0].Addr.String() != "10.2.0.1:8080" {
 		t.Errorf("else the others': %+v", b)
 	}
 	if !reflect.DeepEqual(v.Namespaces, map[string]bool{"default": true}) || view(true).Namespaces != nil {
@@ -91,7 +91,7 @@ func TestMCSView(t *testing.T) {
 	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 3 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" {
 		t.Errorf("problems to tell of: %+v", v.Problems)
 	}
-	if !v.Exports[serve].Exported || v.Clusters["c2"] != mcs.Spoken {
+	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Spoken {
 		t.Errorf("view %+v", v)
 	}
 }

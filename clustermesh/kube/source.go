@@ -167,6 +167,7 @@ func (s *Source) read() {
 	synced := old.synced || settled(states, start)
 	if news = news || synced != old.synced; news {
 		next = s.gather(synced)
+		next.objects = next.objects.Reuse(old.objects)
 	}
 	s.took = time.Since(start)
 	next.trouble = problems(states, s.silence(), start)

@@ -17,7 +17,7 @@ import (
 // not judged yet is left alone; it may have judged an alias of it.
 func (d *differ) exportStatus() {
 	have := d.have.Export
-	e, known := d.view.Exports[d.name]
+	e, known := d.view.export(d.name)
 	if have == nil || !known || e.Alias != "" {
 		return
 	}
@@ -59,7 +59,7 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionFalse,
 		Reason: string(mcsv1beta1.ServiceExportReasonFailed), Message: "Not exported: " + e.Message,
 	}
-	_, known := d.view.Imports[d.name]
+	_, known := d.view.source(d.name)
 	switch {
 	case !e.Exported:
 		return []metav1.Condition{judged, told}
@@ -78,8 +78,9 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 // ToTell are the Problems of a service that become Events: those of objects without conditions, or with conditions that
 // have no room for them. Exports of other API groups are among these.
 func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
-	out, e := v.Problems[s], v.Exports[s]
-	i, known := v.Imports[s]
+	out := v.Problems[s]
+	e, _ := v.export(s)
+	i, known := v.source(s)
 	if e.Alias == "" || !e.Exported || !known {
 		return out
 	}

@@ -14,9 +14,9 @@ func TestReady_NamesWhatIsLeftOut(t *testing.T) {
 	w := newWorld(t)
 	w.export(serve)
 	v := viewOf(exportOf("c1", 1))
-	e := v.Exports[serve]
+	e, _ := v.export(serve)
 	e.Omitted = `spec.exportedLabels["bad key!"]`
-	v.Exports[serve] = e
+	v = v.judge(e)
 	w.settle(v, serve)
 	if c := condition(w.exports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "bad key!") {
 		t.Errorf("Ready: %+v", c)
@@ -34,9 +34,9 @@ func TestToTell_ConflictOfAnAlias(t *testing.T) {
 	}
 	odd := clustermesh.Problem{Object: "Service default/serve", Message: "odd"}
 	for _, v := range []*View{&agreed, &disagreed} {
-		e := v.Exports[serve]
+		e, _ := v.export(serve)
 		e.Alias = "ServiceExport.net.gke.io"
-		v.Exports[serve] = e
+		*v = v.judge(e)
 		v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {odd}}
 	}
 	if ps := agreed.ToTell(serve); len(ps) != 1 || ps[0] != odd {

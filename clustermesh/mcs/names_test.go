@@ -121,7 +121,7 @@ func derived(w *world) string {
 func TestDerivedPrefix_Configured(t *testing.T) {
 	empty := new("")
 	owned := func(v View) View {
-		v.Exports[serve] = clustermesh.ExportStatus{Service: serve, Reason: "NoService"}
+		v = v.judge(clustermesh.ExportStatus{Service: serve, Reason: "NoService"})
 		return v
 	}
 	v := func() View { return viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 80)) }

@@ -31,7 +31,7 @@ func TestE5_InvalidExportSaysSoAndIsNotImported(t *testing.T) {
 	w := newWorld(t)
 	w.export(serve)
 	v := viewOf()
-	v.Exports[serve] = clustermesh.ExportStatus{Service: serve, Reason: "InvalidServiceType", Message: "a Service of type ExternalName cannot be exported"}
+	v = v.judge(clustermesh.ExportStatus{Service: serve, Reason: "InvalidServiceType", Message: "a Service of type ExternalName cannot be exported"})
 	w.settle(v, serve)
 	cs := w.exports["default/serve"].Status.Conditions
 	if c := condition(cs, "Valid"); c.Status != metav1.ConditionFalse || c.Reason != "InvalidServiceType" || !strings.Contains(c.Message, "ExternalName") {
@@ -98,7 +98,7 @@ func TestE9_BarredNamespaceIsNeitherExportedNorImported(t *testing.T) {
 		t.Errorf("left in a barred namespace: %v %v %v", w.imports, w.services, w.slices)
 	}
 	w.export(serve)
-	v.Exports[serve] = clustermesh.ExportStatus{Service: serve, Valid: true, Reason: "Failed", Message: "namespace default is barred"}
+	v = v.judge(clustermesh.ExportStatus{Service: serve, Valid: true, Reason: "Failed", Message: "namespace default is barred"})
 	w.settle(v, serve)
 	cs := w.exports["default/serve"].Status.Conditions
 	if c := condition(cs, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Failed" || !strings.Contains(c.Message, "barred") {

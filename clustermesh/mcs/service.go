@@ -74,7 +74,7 @@ func (d *differ) inForce() *corev1.Service {
 // own, and where there is a ServiceExport of that name it is to be expected.
 func (d *differ) serviceName() string {
 	names := d.view.Config.derivedNames(d.name.Name)
-	if _, exports := d.view.Exports[d.name]; len(names) > 1 && (exports || d.have.Trouble.OwnNameTaken) {
+	if _, exports := d.view.export(d.name); len(names) > 1 && (exports || d.have.Trouble.OwnNameTaken) {
 		return names[1]
 	}
 	return names[0]

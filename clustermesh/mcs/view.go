@@ -18,10 +18,11 @@ import (
 // View is what the leader of a cluster knows and was told. A value: never changed once made.
 type View struct {
 	Cluster clustermesh.ClusterName
-	// Imports are all that any cluster exports.
-	Imports map[clustermesh.ServiceName]Source
-	// Exports are the cluster's own ServiceExports and aliases of such, the invalid ones as well.
-	Exports map[clustermesh.ServiceName]clustermesh.ExportStatus
+	// Imports are all that any cluster exports, sorted by name. Lists, since maps of them would be made anew with each
+	// change of an endpoint.
+	Imports []Source
+	// Exports are the cluster's own ServiceExports and aliases of such, the invalid ones as well, sorted by service.
+	Exports []clustermesh.ExportStatus
 	// Namespaces are those that exist in the cluster; nil where every namespace counts as existing.
 	Namespaces map[string]bool
 	// Clusters holds every cluster of the set with what is known of it. One that is missing is Unknown.
@@ -77,6 +78,7 @@ const (
 
 // Source makes an import when it is needed: all of them at once are as large as all endpoints of the clusterset.
 type Source interface {
+	Name() clustermesh.ServiceName
 	Make() Import
 	// Same reports that the other is known to make the same, without making it.
 	Same(other Source) bool
@@ -131,12 +133,22 @@ func (v View) hasNamespace(ns string) bool { return v.Namespaces == nil || v.Nam
 
 // wanted returns the import of a name, if this cluster is to have one.
 func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
-	i, ok := v.Imports[s]
+	i, ok := v.source(s)
 	if !ok || v.Config.Barred.Why(s) != "" {
 		return Import{}, false
 	}
 	return i.Make(), true
 }
+
+func (v View) source(s clustermesh.ServiceName) (Source, bool) {
+	return find(v.Imports, s, Source.Name)
+}
+
+func (v View) export(s clustermesh.ServiceName) (clustermesh.ExportStatus, bool) {
+	return find(v.Exports, s, nameOfExport)
+}
+
+func nameOfExport(e clustermesh.ExportStatus) clustermesh.ServiceName { return e.Service }
 
 // complete reports that no cluster that is heard still has to say what it exports, the own one least of all.
 func (v View) complete() bool {
@@ -154,28 +166,20 @@ func (v View) complete() bool {
 // Changed returns the services for which the two views may want different objects, sorted.
 func Changed(old, now View) []clustermesh.ServiceName {
 	all := old.Cluster != now.Cluster || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Clusters, now.Clusters)
-	out := map[clustermesh.ServiceName]bool{}
-	gather := func(v, other View) {
-		for s, i := range v.Imports {
-			j, ok := other.Imports[s]
-			if all || !ok || v.hasNamespace(s.Namespace) != other.hasNamespace(s.Namespace) || !i.Same(j) {
-				out[s] = true
-			}
-		}
-		for s, e := range v.Exports {
-			if o, ok := other.Exports[s]; all || !ok || o != e {
-				out[s] = true
-			}
-		}
-		for s, ps := range v.Problems {
-			if !slices.Equal(ps, other.Problems[s]) {
-				out[s] = true
+	out := differing(old.Imports, now.Imports, Source.Name, func(i, j Source) bool {
+		ns := i.Name().Namespace
+		return !all && old.hasNamespace(ns) == now.hasNamespace(ns) && i.Same(j)
+	})
+	out = append(out, differing(old.Exports, now.Exports, nameOfExport, func(e, f clustermesh.ExportStatus) bool { return !all && e == f })...)
+	for _, ps := range []map[clustermesh.ServiceName][]clustermesh.Problem{old.Problems, now.Problems} {
+		for s := range ps {
+			if !slices.Equal(old.Problems[s], now.Problems[s]) {
+				out = append(out, s)
 			}
 		}
 	}
-	gather(old, now)
-	gather(now, old)
-	return slices.SortedFunc(maps.Keys(out), clustermesh.ServiceName.Compare)
+	slices.SortFunc(out, clustermesh.ServiceName.Compare)
+	return slices.Compact(out)
 }
 
 // KnowsMore reports that clusters, namespaces or the configuration have changed: then what waited to be deleted, and

@@ -245,19 +245,18 @@ func (w *world) export(s clustermesh.ServiceName) {
 // viewOf is the view of cluster c1 of a set in which clusters export serve, merged as the real thing merges it.
 func viewOf(exports ...clustermesh.ClusterExport) View {
 	v := View{
-		Cluster: "c1", Imports: map[clustermesh.ServiceName]Source{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
-		Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
+		Cluster: "c1", Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
 	}
 	byName := map[clustermesh.ServiceName][]clustermesh.ClusterExport{}
 	for _, e := range exports {
 		byName[e.Service] = append(byName[e.Service], e)
 		if e.Cluster == v.Cluster {
-			v.Exports[e.Service] = clustermesh.ExportStatus{Service: e.Service, Valid: true, Exported: true, Reason: "Valid"}
+			v = v.judge(clustermesh.ExportStatus{Service: e.Service, Valid: true, Exported: true, Reason: "Valid"})
 		}
 	}
-	for s, es := range byName {
-		i, _ := clustermesh.Merge(es)
-		v.Imports[s] = made{Import{Import: i}}
+	for _, s := range slices.SortedFunc(maps.Keys(byName), clustermesh.ServiceName.Compare) {
+		i, _ := clustermesh.Merge(byName[s])
+		v.Imports = append(v.Imports, made{Import{Import: i}})
 	}
 	return v
 }
@@ -275,18 +274,31 @@ func exportOf(c clustermesh.ClusterName, created int64, change ...func(*clusterm
 
 // change edits the view's import of serve.
 func (v View) change(f func(*Import)) View {
-	v.Imports = maps.Clone(v.Imports)
-	i := v.Imports[serve].Make()
+	v.Imports = slices.Clone(v.Imports)
+	n := slices.IndexFunc(v.Imports, func(s Source) bool { return s.Name() == serve })
+	i := v.Imports[n].Make()
 	f(&i)
-	v.Imports[serve] = made{i}
+	v.Imports[n] = made{i}
+	return v
+}
+
+// judge adds a verdict on an export, or replaces it.
+func (v View) judge(e clustermesh.ExportStatus) View {
+	n, known := slices.BinarySearchFunc(v.Exports, e.Service, func(o clustermesh.ExportStatus, s clustermesh.ServiceName) int { return o.Service.Compare(s) })
+	if v.Exports = slices.Clone(v.Exports); known {
+		v.Exports[n] = e
+		return v
+	}
+	v.Exports = slices.Insert(v.Exports, n, e)
 	return v
 }
 
 // made is an import that is there already.
 type made struct{ i Import }
 
-func (m made) Make() Import       { return m.i }
-func (m made) Same(o Source) bool { return reflect.DeepEqual(m.i, o.Make()) }
+func (m made) Name() clustermesh.ServiceName { return m.i.Service }
+func (m made) Make() Import                  { return m.i }
+func (m made) Same(o Source) bool            { return reflect.DeepEqual(m.i, o.Make()) }
 
 // pod adds a ready endpoint of a cluster that is in use.
 func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {

@@ -151,7 +151,6 @@ func validity(w wish, service *Service) clustermesh.ExportStatus {
 	default:
 		s.Valid = true
 		s.Reason = string(mcsv1beta1.ServiceExportReasonValid)
-		s.Message = fmt.Sprintf("Service %s can be exported", w.service)
 	}
 	return s
 }

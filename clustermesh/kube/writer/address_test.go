@@ -2,6 +2,7 @@ package writer
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/internal/testutil"
 )
@@ -68,7 +70,7 @@ func TestDerivedServiceOfTheImportsName(t *testing.T) {
 	w.Submit(b.view())
 	b.eventually("import", ready)
 	own := b.view()
-	delete(own.Exports, b.name)
+	own.Exports = nil
 	own.Config.DerivedPrefix = new("")
 	w.Submit(own)
 	only := func(name string) {
@@ -97,7 +99,7 @@ func TestDerivedServiceOfTheImportsName(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "serve"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 9}}},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	w, _ = b.start()
+	w, _ = b.start(func(c *Config) { c.freeEvery = 200 * time.Millisecond })
 	w.Submit(own)
 	b.rests(w, 0)
 	only("derived-serve")
@@ -108,5 +110,33 @@ func TestDerivedServiceOfTheImportsName(t *testing.T) {
 	}
 	if n := b.rests(w, total(w)); n != 0 {
 		t.Errorf("not settled: %d writes", n)
+	}
+	must(t, b.core.CoreV1().Services(b.ns).Delete(t.Context(), "serve", metav1.DeleteOptions{}))
+	only("serve")
+	if n := b.rests(w, total(w)); n != 0 {
+		t.Errorf("not settled with the name that is free: %d writes", n)
+	}
+}
+
+// A name is free when its Service stays away, not when it is made anew or the API server does not answer.
+func TestNamesThatBecomeFree(t *testing.T) {
+	var log heard
+	const there, away, unknown = http.StatusOK, http.StatusNotFound, http.StatusServiceUnavailable
+	status := there
+	term := answered(t, log.warnings, func(*http.Request, string) int { return status })
+	defer term.queue.ShutDown()
+	serve := name("serve")
+	term.store.put(importAt("serve", "1", "1"))
+	term.store.put(importAt("another", "2", "1"))
+	term.store.setTrouble(serve, mcs.Trouble{OwnNameTaken: true, AddressRefused: 2})
+	var gone map[clustermesh.ServiceName]bool
+	looks := []int{there, away, there, away, unknown, away, away}
+	for n, s := range looks {
+		status = s
+		gone = term.look(t.Context(), gone)
+		free := n == len(looks)-1
+		if trouble := term.store.have(serve).Trouble; trouble != (mcs.Trouble{OwnNameTaken: !free, AddressRefused: 2}) || (term.queue.Len() > 0) != free {
+			t.Errorf("look %d: %+v; %d services are to be looked at", n, trouble, term.queue.Len())
+		}
 	}
 }

@@ -155,7 +155,7 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
 	s, _ := mcs.ServiceOf(o.Service)
 	was := t.store.have(s).Trouble
-	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken} // for this term: else it would be tried in turns with the other
+	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken} // until it is free: else it would be tried in turns with the other
 	if err != nil {
 		trouble.AddressRefused = was.AddressRefused
 	}

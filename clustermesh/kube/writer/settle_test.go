@@ -38,6 +38,11 @@ func (h *heard) warnings(c *Config) {
 	c.Log = slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
+// all makes a writer log everything to h.
+func (h *heard) all(c *Config) {
+	c.Log = slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // before makes a writer call act before each of its writes, and gives it the time to see what act did.
 func before(act func()) func(*Config) {
 	return func(c *Config) {

@@ -241,6 +241,27 @@ func (s *store) setTrouble(name clustermesh.ServiceName, t mcs.Trouble) {
 	}
 }
 
+// taken are the services whose own name is somebody else's.
+func (s *store) taken() (out []clustermesh.ServiceName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, e := range s.service {
+		if e.trouble.OwnNameTaken {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// free says that a service's own name is nobody's any more.
+func (s *store) free(name clustermesh.ServiceName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.service[name]; e != nil {
+		e.trouble.OwnNameTaken = false
+	}
+}
+
 func (s *store) names() []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()

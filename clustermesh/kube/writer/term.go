@@ -63,6 +63,7 @@ func (t *term) run(ctx context.Context) error {
 	for range workers {
 		wg.Go(func() { t.work(ctx, tell) })
 	}
+	wg.Go(func() { t.freeNames(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,6 +122,7 @@ func (t *term) work(ctx context.Context, tell *teller) {
 		if err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s)); err == nil {
 			t.queue.Forget(s)
 		} else if !errors.Is(err, errStopped) {
+			t.log.Debug("tried again", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
 		t.queue.Done(s)

@@ -36,21 +36,18 @@ var resources = map[string]schema.GroupVersionResource{
 // problems makes an Event of each Problem of a service that is new. What fails for a while is tried again.
 func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
 	now := t.latest().ToTell(s)
+	read := map[string]*unstructured.Unstructured{} // by what a Problem calls them
 	for _, p := range t.fresh(s, now) {
 		if !t.leading() {
 			return errStopped
 		}
-		kind, _, _ := strings.Cut(p.Object, " ")
-		resource, known := resources[kind]
-		if !known {
-			continue
+		o, was := read[p.Object]
+		var err error
+		if !was {
+			o, err = t.object(ctx, s, p)
+			read[p.Object] = o
 		}
-		// Who describes an object sees the Events of its UID.
-		o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue // its Problems went with it
-		}
-		if err == nil {
+		if err == nil && o != nil {
 			err = t.event(ctx, o, p)
 		}
 		if err != nil {
@@ -63,6 +60,21 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 		t.told[s] = now
 	}
 	return nil
+}
+
+// object reads what a Problem is about, since who describes an object sees the Events of its UID. It is nil where nobody can be
+// told.
+func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p clustermesh.Problem) (*unstructured.Unstructured, error) {
+	kind, _, _ := strings.Cut(p.Object, " ")
+	resource, known := resources[kind]
+	if !known {
+		return nil, nil
+	}
+	o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // its Problems went with it
+	}
+	return o, err
 }
 
 // fresh returns those of now that were not told.
@@ -82,7 +94,7 @@ func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clus
 	switch {
 	case apierrors.IsAlreadyExists(err) || nobodyReads(err): // an earlier leader told of it
 		return nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err): // by an admission webhook perhaps
 		t.log.Warn("event refused", "problem", p.String(), "err", err)
 		return nil
 	}

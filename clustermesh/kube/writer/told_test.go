@@ -3,6 +3,8 @@ package writer
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -73,6 +76,97 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	b.rests(w, 0)
 	b.calm(w)
 }
+
+// An Event that is refused is a line in the log and nothing more: the others are made, and the object is read once for all.
+func TestEventsThatAreRefused(t *testing.T) {
+	var log heard
+	reads, made := 0, []string{}
+	tell := &teller{told: map[clustermesh.ServiceName][]clustermesh.Problem{}, term: answered(t, log.warnings, func(r *http.Request, body string) int {
+		switch {
+		case r.Method == http.MethodGet:
+			reads++
+		case strings.Contains(body, "sometimes"):
+			return http.StatusForbidden
+		case strings.Contains(body, "maybe"):
+			return http.StatusBadRequest
+		default:
+			made = append(made, r.URL.Path)
+		}
+		return http.StatusOK
+	})}
+	b := &bench{ns: "team", name: name("serve")}
+	tell.Submit(b.odd([]string{"sometimes", "maybe", "often", "never"}))
+	for range 2 {
+		must(t, tell.problems(t.Context(), b.name))
+	}
+	if text := log.String(); strings.Count(text, "event refused") != 2 || !strings.Contains(text, "sometimes") || !strings.Contains(text, "maybe") {
+		t.Errorf("logged: %s", text)
+	}
+	if path := "/apis/events.k8s.io/v1/namespaces/team/events"; !slices.Equal(made, []string{path, path}) {
+		t.Errorf("made: %v", made)
+	}
+	if reads != 1 {
+		t.Errorf("the Service was read %d times", reads)
+	}
+}
+
+// An Event that cannot be made for a while is made later, and the log says why it is late.
+func TestEventsThatFailForAWhile(t *testing.T) {
+	var log heard
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	tries := 0
+	term := answered(t, log.all, func(r *http.Request, _ string) int {
+		if r.Method != http.MethodPost {
+			return http.StatusOK
+		}
+		if tries++; tries < 3 {
+			return http.StatusServiceUnavailable
+		}
+		cancel()
+		return http.StatusOK
+	})
+	b := &bench{ns: "team", name: name("serve")}
+	v := b.odd([]string{"often"})
+	v.Imports, v.Exports = nil, nil
+	term.Submit(v)
+	term.queue.Add(b.name)
+	go func() {
+		<-ctx.Done()
+		term.queue.ShutDown()
+	}()
+	term.work(ctx, &teller{term: term, told: map[clustermesh.ServiceName][]clustermesh.Problem{}})
+	if text := log.String(); tries != 3 || strings.Count(text, "tell of Service team/serve") != 2 {
+		t.Errorf("%d tries; logged: %s", tries, text)
+	}
+}
+
+// answered is a term whose requests are answered with a status, and where that is no error with a Service. It is for what asks one
+// thing at a time.
+func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body string) int) *term {
+	t.Helper()
+	c := Config{REST: &rest.Config{Host: "http://api.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		var said []byte
+		if r.Body != nil {
+			said, _ = io.ReadAll(r.Body)
+		}
+		code, text := answer(r, string(said)), `{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"team","name":"serve","uid":"1"}}`
+		if r.Method == http.MethodPost {
+			text = `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`
+		}
+		if code != http.StatusOK {
+			text = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, strings.ReplaceAll(http.StatusText(code), " ", ""), code)
+		}
+		return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	})}}
+	log(&c)
+	w, err := New(c)
+	must(t, err)
+	return newTerm(w)
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // alias makes an export of another API group, whose CRD it installs.
 func (b *bench) alias(group, version string) *unstructured.Unstructured {

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -39,6 +40,8 @@ type Config struct {
 	Leading func() bool
 	// Log may be nil.
 	Log *slog.Logger
+
+	freeEvery time.Duration // of tests, for freeEvery
 }
 
 // Writer writes one cluster's objects. Make it with New; Run it for as long as the daemon leads.

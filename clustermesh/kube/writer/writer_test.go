@@ -98,8 +98,8 @@ func (b *bench) view(change ...func(*mcs.Import)) mcs.View {
 		f(&i)
 	}
 	v := b.empty()
-	v.Imports[b.name] = made{i}
-	v.Exports[b.name] = clustermesh.ExportStatus{Service: b.name, Valid: true, Exported: true, Reason: "Valid"}
+	v.Imports = []mcs.Source{made{i}}
+	v.Exports = []clustermesh.ExportStatus{{Service: b.name, Valid: true, Exported: true, Reason: "Valid"}}
 	return v
 }
 
@@ -113,13 +113,13 @@ func addPod(i *mcs.Import, c clustermesh.ClusterName, a netip.Addr) {
 // made is an import that is there already.
 type made struct{ i mcs.Import }
 
-func (m made) Make() mcs.Import       { return m.i }
-func (m made) Same(o mcs.Source) bool { return reflect.DeepEqual(m.i, o.Make()) }
+func (m made) Name() clustermesh.ServiceName { return m.i.Service }
+func (m made) Make() mcs.Import              { return m.i }
+func (m made) Same(o mcs.Source) bool        { return reflect.DeepEqual(m.i, o.Make()) }
 
 func (b *bench) empty() mcs.View {
 	return mcs.View{
-		Cluster: "c1", Imports: map[clustermesh.ServiceName]mcs.Source{}, Exports: map[clustermesh.ServiceName]clustermesh.ExportStatus{},
-		Namespaces: map[string]bool{b.ns: true}, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken, "c2": mcs.Spoken},
+		Cluster: "c1", Namespaces: map[string]bool{b.ns: true}, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken, "c2": mcs.Spoken},
 	}
 }
 
