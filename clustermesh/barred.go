@@ -1,8 +1,10 @@
 package clustermesh
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 )
 
@@ -13,11 +15,34 @@ var alwaysBarred = []string{"kube-system", "kube-public", "kube-node-lease"}
 // global services and imports alike.
 type Barred []string
 
+// barredPattern is what there may be in a pattern: of path.Match what the names of namespaces need, so that it is said as a
+// regular expression too. The chart, whose admission policy says it so, refuses what this does not match.
+var barredPattern = regexp.MustCompile(`^([^][\\]|\[\^?([a-z0-9](-[a-z0-9])?)+\])+$`)
+
+var (
+	barredSet   = regexp.MustCompile(`\[[^]]*\]`)
+	barredRange = regexp.MustCompile(`[a-z0-9]-[a-z0-9]`)
+)
+
 // Check returns an error that names the first pattern that is none.
 func (b Barred) Check() error {
 	for _, p := range b {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return fmt.Errorf("namespace pattern %q: write a name, or a pattern such as team-*", p)
+		if err := checkPattern(p); err != nil {
+			return fmt.Errorf("namespace pattern %q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func checkPattern(p string) error {
+	if !barredPattern.MatchString(p) {
+		return errors.New("write a name, or a pattern such as team-*: it may have *, ?, and letters and digits in brackets, as [a-z] or [^a-z]")
+	}
+	for _, set := range barredSet.FindAllString(p, -1) {
+		for _, r := range barredRange.FindAllString(set, -1) {
+			if r[0] > r[2] { // path.Match takes it for a set of nothing, a regular expression for a mistake
+				return fmt.Errorf("the range %s has nothing in it: write %c-%c", r, r[2], r[0])
+			}
 		}
 	}
 	return nil

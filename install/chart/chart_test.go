@@ -53,7 +53,7 @@ func render(t *testing.T, values string) map[string]map[string]any {
 }
 
 // objects are documents by "Kind/name".
-func objects(t *testing.T, docs [][]byte) map[string]map[string]any {
+func objects(t testing.TB, docs [][]byte) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
 	for _, d := range docs {

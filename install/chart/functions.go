@@ -48,7 +48,10 @@ func functions(t *template.Template) template.FuncMap {
 			sum := sha256.Sum256([]byte(text))
 			return hex.EncodeToString(sum[:])
 		},
-		"regexMatch":     func(re, text string) (bool, error) { return regexp.MatchString(re, text) },
+		"regexMatch": func(re, text string) bool {
+			ok, _ := regexp.MatchString(re, text) // nothing matches what is no regular expression
+			return ok
+		},
 		"regexQuoteMeta": regexp.QuoteMeta,
 		"default": func(otherwise any, v ...any) any {
 			if len(v) == 0 || empty(v[0]) {

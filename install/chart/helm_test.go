@@ -68,6 +68,8 @@ func TestHelm(t *testing.T) {
 		"cluster: us-east\nmesh: {implementation: userspace, mtu: 1380, port: 51821}",
 		"mesh: {mode: 'off'}\ngossip: {port: 7000}\nlog: {level: debug, format: json}",
 		"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
+		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: ['team-[a-c]']}}}",
+		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: []}}}",
 		"image: {repository: reg:5000/strait, digest: 'sha256:00'}\nimagePullSecrets: [{name: pull}]",
 		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
 		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",

@@ -2,60 +2,144 @@ package chart_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/install/chart"
 )
 
-// barredBy renders the policy for one pattern and returns the regular expressions that it bars by: RE2, as Go's.
-func barredBy(t *testing.T, pattern string) ([]*regexp.Regexp, error) {
+// bars is who bars namespaces where the chart is installed with some values.
+type bars struct {
+	policy []*regexp.Regexp // RE2, as Go's
+	daemon clustermesh.Barred
+}
+
+// barredBy renders the chart, with the policy.
+func barredBy(t testing.TB, values chart.Values) (b bars, err error) {
 	t.Helper()
-	docs, err := chart.Render(chart.Options{Values: chart.Values{"admissionPolicy": true, "barredNamespaces": []any{pattern}}})
+	docs, err := chart.Render(chart.Options{Values: chart.Merge(values, chart.Values{"admissionPolicy": true})})
 	if err != nil {
-		return nil, err
+		return b, err
 	}
-	variables := dig(objects(t, docs)["ValidatingAdmissionPolicy/strait-barred-namespaces"], "spec", "variables").([]any)
+	all := objects(t, docs)
+	variables := dig(all["ValidatingAdmissionPolicy/strait-barred-namespaces"], "spec", "variables").([]any)
 	var list []string
 	if err := json.Unmarshal([]byte(dig(variables[0], "expression").(string)), &list); err != nil {
 		t.Fatal(err)
 	}
-	var out []*regexp.Regexp
 	for _, e := range list {
-		out = append(out, regexp.MustCompile(e))
+		re, err := regexp.Compile(e)
+		if err != nil {
+			t.Fatalf("the policy would refuse every export: %v", err)
+		}
+		b.policy = append(b.policy, re)
 	}
-	return out, nil
+	var config struct {
+		Source struct {
+			Kubernetes struct{ BarredNamespaces clustermesh.Barred }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(dig(all["ConfigMap/strait"], "data", "strait.yaml").(string)), &config); err != nil {
+		t.Fatal(err)
+	}
+	b.daemon = config.Source.Kubernetes.BarredNamespaces
+	return b, nil
 }
+
+// compare says for which namespace the policy is not of the daemon's opinion.
+func (b bars) compare(namespaces []string) error {
+	for _, n := range namespaces {
+		refused := slices.ContainsFunc(b.policy, func(e *regexp.Regexp) bool { return e.MatchString(n) })
+		if why := b.daemon.Why(clustermesh.ServiceName{Namespace: n, Name: "serve"}); refused != (why != "") {
+			return fmt.Errorf("namespace %s: the policy %v refuses it: %v; the daemon bars it: %q", n, b.policy, refused, why)
+		}
+	}
+	return nil
+}
+
+// pattern is the values that bar namespaces by one.
+func pattern(p string) chart.Values { return chart.Values{"barredNamespaces": []any{p}} }
+
+var someNamespaces = []string{"a", "ab", "abc", "b", "bcd", "team-a", "team-b", "team-b-1", "team-d", "team", "xteam-a", "x1y", "default", "kube-system", "kube-public", "kube-system-2"}
 
 // TestBarredPatterns: what the policy refuses is what the daemon would not export.
 func TestBarredPatterns(t *testing.T) {
-	names := []string{"a", "ab", "abc", "b", "bcd", "team-a", "team-b", "team-b-1", "team-d", "team", "xteam-a", "x1y", "default", "kube-system", "kube-public", "kube-system-2"}
-	for _, pattern := range []string{"a", "a*", "*a", "*", "a?", "??", "team-*", "team-[a-c]", "team-[^a-c]", "[^a]*", "a[bc]*",
+	for _, p := range []string{"a", "a*", "*a", "*", "a?", "??", "team-*", "team-[a-c]", "team-[^a-c]", "[^a]*", "a[bc]*",
 		"[ab]c*", "[a-cx0-9]*", "[^a-cx]?*", "x.y", "*-*-[0-9]", "te+am*", "{a,b}", "(a|b)", "a$", "^a", "a|b"} {
-		policy, err := barredBy(t, pattern)
-		if err != nil {
-			t.Errorf("%s: %v", pattern, err)
-			continue
+		b, err := barredBy(t, pattern(p))
+		if err == nil {
+			err = b.compare(someNamespaces)
 		}
-		daemon := clustermesh.Barred{pattern}
-		if err := daemon.Check(); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range names {
-			refused := false
-			for _, e := range policy {
-				refused = refused || e.MatchString(n)
-			}
-			if why := daemon.Why(clustermesh.ServiceName{Namespace: n, Name: "serve"}); refused != (why != "") {
-				t.Errorf("%s: namespace %s: the policy refuses it: %v; the daemon bars it: %q", pattern, n, refused, why)
-			}
+		if err != nil || b.daemon.Check() != nil {
+			t.Errorf("%s: %v, %v", p, err, b.daemon.Check())
 		}
 	}
-	for _, pattern := range []string{`team\-a`, "[[:alpha:]]", "[a", "a]", "[]a]", "[a-]", "[?-z]", "[a^]", ""} {
-		if _, err := barredBy(t, pattern); err == nil || !strings.Contains(err.Error(), "barredNamespaces") {
-			t.Errorf("%q: %v; want it refused", pattern, err)
+	for _, p := range []string{`team\-a`, "[[:alpha:]]", "[a", "a]", "[]a]", "[a-]", "[?-z]", "[a^]", "", "[c-a]", "team-[^a-cz-x]"} {
+		if _, err := barredBy(t, pattern(p)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("barredNamespaces: %q", p)) {
+			t.Errorf("%q: %v; want it refused", p, err)
+		}
+		if (clustermesh.Barred{p}).Check() == nil {
+			t.Errorf("%q: the daemon takes it", p)
+		}
+	}
+}
+
+// TestAnyBarredPattern: a pattern is one to the chart and to the daemon, with the same meaning, or to neither.
+func TestAnyBarredPattern(t *testing.T) {
+	pieces := rapid.SampledFrom(strings.Split("a b c 0 9 - * ? [ ] ^ [a [^ c- -a a-c] [b-c] [^0-9] . $ | + ( ) { } \\", " "))
+	names := rapid.SliceOfN(rapid.StringMatching("[a-c09][a-c09-]{0,4}"), 20, 20)
+	rapid.Check(t, func(rt *rapid.T) {
+		p := strings.Join(rapid.SliceOfN(pieces, 1, 6).Draw(rt, "pattern"), "")
+		b, err := barredBy(t, pattern(p))
+		if check := (clustermesh.Barred{p}).Check(); (err == nil) != (check == nil) {
+			rt.Fatalf("%q: of the chart %v, of the daemon %v", p, err, check)
+		}
+		if err != nil {
+			return
+		}
+		if err := b.compare(names.Draw(rt, "namespaces")); err != nil {
+			rt.Fatalf("%q: %v", p, err)
+		}
+	})
+}
+
+// TestPolicyIsOfTheConfiguration: whichever value bars a namespace, the policy says what the daemon reads.
+func TestPolicyIsOfTheConfiguration(t *testing.T) {
+	for values, want := range map[string][]string{
+		"{}":                               nil,
+		"config: {source: null}":           nil,
+		"{barredNamespaces: [team-*, ab]}": {"team-*", "ab"},
+		"config: {source: {kubernetes: {barredNamespaces: [team-*, '[ab]c*']}}}":                 {"team-*", "[ab]c*"},
+		"{barredNamespaces: ['x*'], config: {source: {kubernetes: {barredNamespaces: ['a?']}}}}": {"a?"},
+		"{barredNamespaces: ['x*'], config: {source: {kubernetes: {barredNamespaces: null}}}}":   nil,
+		"{barredNamespaces: ['x*'], config: {source: {kubernetes: {importSlices: headless}}}}":   {"x*"},
+	} {
+		var v chart.Values
+		if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
+			t.Fatal(err)
+		}
+		b, err := barredBy(t, v)
+		if err == nil {
+			err = b.compare(someNamespaces)
+		}
+		if err != nil || !slices.Equal(b.daemon, want) {
+			t.Errorf("%s: %v; the daemon bars %v, want %v", values, err, b.daemon, want)
+		}
+	}
+	for _, values := range []string{"barredNamespaces: team-*", "barredNamespaces: [1]", "config: {source: {kubernetes: {barredNamespaces: team-*}}}"} {
+		var v chart.Values
+		if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := chart.Render(chart.Options{Values: v}); err == nil || !strings.Contains(err.Error(), "barredNamespaces: ") {
+			t.Errorf("%s: %v; want it refused", values, err)
 		}
 	}
 }

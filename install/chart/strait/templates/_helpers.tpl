@@ -47,6 +47,22 @@ app.kubernetes.io/part-of: strait
 {{- toYaml (mergeOverwrite $c (deepCopy $v.config)) }}
 {{- end }}
 
+{{- /* The namespaces that the daemon's configuration bars, whichever value says so, as regular expressions in JSON. Patterns are refused
+that the daemon refuses, clustermesh.Barred: those that mean something else as a regular expression, or are none. */ -}}
+{{- define "strait.barred" -}}
+{{- $barred := list "^(kube-system|kube-public|kube-node-lease)$" -}}
+{{- $source := (include "strait.config" . | fromYaml).source | default dict -}}
+{{- $patterns := ($source.kubernetes | default dict).barredNamespaces | default list -}}
+{{- if not (kindIs "slice" $patterns) }}{{ fail (printf "barredNamespaces: %v is no list of patterns: write [%v]" $patterns $patterns) }}{{ end -}}
+{{- range $patterns -}}
+{{- if not (and (kindIs "string" .) (regexMatch `^([^][\\]|\[\^?([a-z0-9](-[a-z0-9])?)+\])+$` (printf "%v" .))) }}{{ fail (printf "barredNamespaces: %q: write a name, one that is a number in quotes, or a pattern such as team-*: it may have *, ?, and letters and digits in brackets: [a-z], [^a-z]" (printf "%v" .)) }}{{ end -}}
+{{- $pattern := regexQuoteMeta . | replace "\\*" ".*" | replace "\\?" "." | replace "\\[\\^" "[^" | replace "\\[" "[" | replace "\\]" "]" -}}
+{{- if not (regexMatch (printf "^$|%s" $pattern) "") }}{{ fail (printf "barredNamespaces: %q: a range in brackets has nothing in it: write the lower end first, as in [a-c]" .) }}{{ end -}}
+{{- $barred = append $barred (printf "^%s$" $pattern) -}}
+{{- end -}}
+{{- toJson $barred -}}
+{{- end }}
+
 {{- /* What no value may say otherwise, found out before anything is made. */ -}}
 {{- define "strait.check" -}}
 {{- $v := .Values -}}
@@ -57,6 +73,7 @@ app.kubernetes.io/part-of: strait
 {{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is none of all, headless, none" $v.importSlices) }}{{ end -}}
 {{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is no text: write it in quotes, or with Helm --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
 {{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is no DNS label: lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
+{{- $_ := include "strait.barred" . -}}
 {{- end }}
 
 {{- /* What both DaemonSets share. */ -}}
