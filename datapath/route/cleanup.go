@@ -39,7 +39,8 @@ func (c Config) removeRoutes(h *netlink.Handle) error {
 	for _, e := range have {
 		errs = append(errs, r.remove(h, e))
 	}
-	return errors.Join(errs...)
+	r.cfg.Local = nil
+	return errors.Join(append(errs, r.reconcileLocal(h, true))...)
 }
 
 func (c Config) removeDevice() error {

@@ -2,8 +2,8 @@
 // in the network namespace of the calling thread and is the only package that speaks rtnetlink.
 //
 // Inputs are datapath.Route values and the addresses of the node; outputs are changes in strait's own
-// routing table, and a signal when somebody else changed them. It must not know peers, clusters or why
-// a route is wanted. It writes no sysctl.
+// routing table, addresses that become the node's, and a signal when somebody else changed them. It must
+// not know peers, clusters or why a route is wanted. It writes no sysctl.
 package route
 
 import (
@@ -38,6 +38,8 @@ type Config struct {
 	Table int
 	// Priority of the ip rule; 0 is DefaultPriority.
 	Priority int
+	// Local are addresses that are made this machine's own, though no device has them.
+	Local []netip.Addr
 	// Log hears what is changed. Nil discards.
 	Log *slog.Logger
 }

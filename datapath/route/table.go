@@ -13,9 +13,10 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// Reconcile makes strait's table hold want and makes one rule per IP family lead to it. New and changed
-// routes are put before old ones are removed; with prune false nothing is removed. What the kernel
-// refuses does not stop the rest: the error joins one error per route.
+// Reconcile makes strait's table hold want, makes one rule per IP family lead to it, and makes the addresses
+// of Config.Local this machine's own. New and changed routes are put before old ones are removed; with prune
+// false nothing is removed. What the kernel refuses does not stop the rest: the error joins one error per
+// route.
 //
 // Routes of another protocol number are neither read nor changed, even in strait's own table.
 func (r *Router) Reconcile(want []datapath.Route, prune bool) error {
@@ -33,9 +34,18 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) error {
 	link, linkErr := r.deviceIndex(h)
 	change, err := diff(have, want, link)
 	errs := []error{err}
+	stranded := 0 // the device's absence is one mistake, whatever leads into it
 	for _, e := range change.Put {
-		errs = append(errs, r.put(h, e, linkErr))
+		if !e.Unreachable && linkErr != nil {
+			stranded++
+			continue
+		}
+		errs = append(errs, r.put(h, e))
 	}
+	if stranded > 0 {
+		errs = append(errs, fmt.Errorf("put %d routes: %w", stranded, linkErr))
+	}
+	errs = append(errs, r.reconcileLocal(h, prune))
 	// The rule comes after the routes, so that no packet sees a half-filled table.
 	for _, family := range families {
 		errs = append(errs, r.reconcileRule(h, family, prune))
@@ -72,20 +82,29 @@ func open() (*netlink.Handle, error) {
 }
 
 // held reads the routes of strait's protocol in strait's table, both families, sorted.
-func (c Config) held() ([]entry, error) {
+func (c Config) held() (have []entry, err error) {
+	err = c.listOurs(c.Table, func(r netlink.Route, family int) { have = append(have, toEntry(r, family)) })
+	slices.SortFunc(have, func(a, b entry) int {
+		return cmp.Or(a.Dst.Addr().Compare(b.Dst.Addr()), cmp.Compare(a.Dst.Bits(), b.Dst.Bits()),
+			cmp.Compare(a.metric, b.metric))
+	})
+	return have, err
+}
+
+// listOurs reads the routes of strait's protocol in a table, both families.
+func (c Config) listOurs(table int, each func(r netlink.Route, family int)) error {
 	h, err := open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer h.Close()
 	// With strict checking the kernel itself filters by table, so that a node with a full BGP feed does
 	// not send it all. Of its own socket, since the library's question for rules does not pass the check.
 	if err := h.SetStrictCheck(true); err != nil {
-		return nil, fmt.Errorf("set strict checking on netlink socket: %w", err)
+		return fmt.Errorf("set strict checking on netlink socket: %w", err)
 	}
-	var have []entry
 	for _, family := range families {
-		filter := &netlink.Route{Table: c.Table, Protocol: Protocol}
+		filter := &netlink.Route{Table: table, Protocol: Protocol}
 		rs, err := retryInterrupted(func() ([]netlink.Route, error) {
 			return h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 		})
@@ -93,23 +112,16 @@ func (c Config) held() ([]entry, error) {
 		case errors.Is(err, unix.ENOENT): // the table does not exist yet
 		case family == unix.AF_INET6 && noFamily(err): // a kernel without IPv6
 		case err != nil:
-			return nil, fmt.Errorf("list %s routes of table %d: %w", familyName(family), c.Table, err)
+			return fmt.Errorf("list %s routes of table %d: %w", familyName(family), table, err)
 		}
-		for _, nr := range rs {
-			have = append(have, toEntry(nr, family))
+		for _, r := range rs {
+			each(r, family)
 		}
 	}
-	slices.SortFunc(have, func(a, b entry) int {
-		return cmp.Or(a.Dst.Addr().Compare(b.Dst.Addr()), cmp.Compare(a.Dst.Bits(), b.Dst.Bits()),
-			cmp.Compare(a.metric, b.metric))
-	})
-	return have, nil
+	return nil
 }
 
-func (r *Router) put(h *netlink.Handle, e entry, linkErr error) error {
-	if !e.Unreachable && linkErr != nil {
-		return fmt.Errorf("put %s: %w", e, linkErr)
-	}
+func (r *Router) put(h *netlink.Handle, e entry) error {
 	if err := h.RouteReplace(r.cfg.toNetlink(e)); err != nil {
 		if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
 			err = fmt.Errorf("%w (is %s an address of this node?)", err, e.Src)
@@ -138,7 +150,10 @@ func (r *Router) deviceIndex(h *netlink.Handle) (int, error) {
 }
 
 func (r *Router) remember(want []datapath.Route) {
-	wanted := make(map[netip.Prefix]bool, len(want))
+	wanted := make(map[netip.Prefix]bool, len(want)+len(r.cfg.Local))
+	for _, a := range r.cfg.Local {
+		wanted[netip.PrefixFrom(a, a.BitLen())] = true
+	}
 	for _, w := range want {
 		wanted[w.Dst.Masked()] = true
 	}

@@ -106,7 +106,11 @@ func (w watched) concerns(typ uint16, data []byte) bool {
 // concernsRoute: ours was removed, or a foreign one took its place.
 func (w watched) concernsRoute(typ uint16, data []byte) bool {
 	attrs, ok := attributes(data, unix.SizeofRtMsg)
-	if !ok || tableOf(data, attrs) != w.table {
+	if !ok {
+		return false
+	}
+	// An address that strait made the machine's is in the kernel's own table.
+	if table := tableOf(data, attrs); table != w.table && table != unix.RT_TABLE_LOCAL {
 		return false
 	}
 	const dstLen, protocol = 1, 5 // offsets in struct rtmsg
