@@ -128,6 +128,7 @@ type MeshConfig struct {
 
 // DNSConfig is about strait's own answers for clusterset.local; no Listen means none.
 type DNSConfig struct {
+	// Listen are addresses and ports; those that are link-local or of fd00::/8 are made the machine's own.
 	Listen []string `json:"listen,omitempty"`
 	// Upstreams answer for every other zone.
 	Upstreams []string `json:"upstreams,omitempty"`

@@ -190,7 +190,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	}
 	m := &moment{state: state, result: result}
 	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
-	if sourced && synced {
+	if sourced && synced && len(d.config.DNS.Listen) > 0 {
 		m.table, m.namespaces = d.tableOf(result, local.Namespaces), local.Namespaces
 	}
 	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))

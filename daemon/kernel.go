@@ -63,7 +63,7 @@ type kernel struct {
 func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	k := &kernel{config: c, log: log, metrics: m}
 	k.router = route.New(route.Config{
-		Device: c.Mesh.Device, Table: c.Mesh.Table, Log: log.With("part", "route"),
+		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),
 	})
 	k.exemption = masquerade.New(masquerade.Config{Device: c.Mesh.Device, Log: log.With("part", "masquerade")})
 	k.stale = newStale(k, c.BPF.DestroyTCP)
@@ -168,7 +168,7 @@ func (k *kernel) peers(ctx context.Context, want datapath.Desired, prune bool) e
 	if device == nil {
 		opened, err := wireguard.Open(ctx, k.wireguardConfig(want.Peers), k.router)
 		if err != nil {
-			return err
+			return k.config.Mesh.explain(err)
 		}
 		k.log.Info("WireGuard device is up", "device", k.config.Mesh.Device, "kind", opened.Kind())
 		device = opened
@@ -208,6 +208,14 @@ func (k *kernel) greet(ctx context.Context) {
 	if err := device.Greet(ctx); err != nil {
 		k.log.Warn("cannot greet the peers", "err", err)
 	}
+}
+
+// explain names the setting where what it asks for cannot be had.
+func (m MeshConfig) explain(err error) error {
+	if m.Implementation == wireguard.Kernel && errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w, or set mesh.implementation to %s", err, wireguard.Userspace)
+	}
+	return err
 }
 
 func (k *kernel) wireguardConfig(peers []datapath.Peer) wireguard.Config {

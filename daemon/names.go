@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"log/slog"
+	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
@@ -60,8 +61,39 @@ func sameNames(a, b []*plan.Import) bool {
 	})
 }
 
+// given are the ranges in which addresses to listen on are made the machine's own: one address is then the same on
+// every node, and no packet to it leaves one.
+var given = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00::/8")}
+
+// clouds are the ranges in given in which clouds answer a machine: for metadata, credentials, time and names.
+var clouds = []netip.Prefix{
+	netip.MustParsePrefix("169.254.169.0/24"), netip.MustParsePrefix("169.254.170.0/24"),
+	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32"),
+}
+
+// within finds the first of some ranges that has an address.
+func within(ranges []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
+	i := slices.IndexFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
+	if i < 0 {
+		return netip.Prefix{}, false
+	}
+	return ranges[i], true
+}
+
+// givenAddrs are the addresses to listen on that are made this machine's own.
+func (d DNSConfig) givenAddrs() (out []netip.Addr) {
+	for _, s := range d.Listen {
+		if a := addrPort(s).Addr(); !slices.Contains(out, a) {
+			if _, is := within(given, a); is {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
 func dnsConfig(c Config, log *slog.Logger) dns.Config {
-	out := dns.Config{Upstreams: c.DNS.Upstreams, Zone: "clusterset.local", Log: log.With("part", "dns")}
+	out := dns.Config{Upstreams: c.DNS.Upstreams, Coming: c.DNS.givenAddrs(), Zone: "clusterset.local", Log: log.With("part", "dns")}
 	for _, s := range c.DNS.Listen {
 		out.Listen = append(out.Listen, addrPort(s))
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"strait.io/strait/clustermesh"
@@ -47,5 +48,14 @@ func TestSameNames(t *testing.T) {
 		if got := sameNames(c.a, c.b); got != c.same {
 			t.Errorf("%s: same is %t", what, got)
 		}
+	}
+}
+
+// Only addresses that are of no network become the machine's own: any other is a mistake to be told.
+func TestGivenAddrs(t *testing.T) {
+	d := DNSConfig{Listen: []string{"169.254.20.11:53", "169.254.20.11:5353", "[fd00:53::11]:53", "10.0.0.1:53", "127.0.0.153:53", "0.0.0.0:53", "[2001:db8::1]:53", "[::]:53"}}
+	want := []netip.Addr{netip.MustParseAddr("169.254.20.11"), netip.MustParseAddr("fd00:53::11")}
+	if got := d.givenAddrs(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

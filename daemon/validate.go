@@ -141,7 +141,12 @@ func (c Config) validateAddresses(m *mistakes) {
 		}
 	}
 	for i, s := range c.DNS.Listen {
-		m.addrPort(fmt.Sprintf("dns.listen[%d]", i), s)
+		field := fmt.Sprintf("dns.listen[%d]", i)
+		m.addrPort(field, s)
+		a := addrPort(s).Addr()
+		if p, is := within(clouds, a); is {
+			m.add(field, "%s is in %s, where clouds answer their machines: choose another, as in 169.254.20.11:53", a, p)
+		}
 	}
 	for i, s := range c.DNS.Upstreams {
 		m.addrPort(fmt.Sprintf("dns.upstreams[%d]", i), s)

@@ -194,6 +194,9 @@ func (k *kernel) inspect() (h held) {
 	lb, device := k.lb, k.device
 	k.mu.Unlock()
 	h.datapath = api.Datapath{Mesh: "off", Pins: k.config.BPF.Pins, Cgroup: k.config.BPF.Cgroup}
+	if k.config.Mesh.Mode == "wireguard" {
+		h.datapath.Mesh = "down"
+	}
 	unreadable := func(target string, err error) {
 		h.problems = append(h.problems, clustermesh.Problem{Object: target, Message: "read back: " + err.Error()})
 	}

@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
@@ -98,5 +103,33 @@ func TestViewNodes(t *testing.T) {
 	}
 	if tun := got[1].Tunnel; !tun.Handshake.Equal(time.Unix(90, 0)) || tun.Received != 2 {
 		t.Errorf("tunnel %+v", tun)
+	}
+}
+
+// A mesh that is wanted and has no device is not off: who reads that looks for a setting.
+func TestMeshWithoutDevice(t *testing.T) {
+	for mode, want := range map[string]string{"wireguard": "down", "off": "off"} {
+		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), api.NewMetrics())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := k.inspect().datapath.Mesh; got != want {
+			t.Errorf("mode %s: mesh %s, want %s", mode, got, want)
+		}
+	}
+}
+
+// Who asked for the kernel's WireGuard is told which setting that was; nobody else is.
+func TestMeshExplained(t *testing.T) {
+	none := fmt.Errorf("%w: the kernel has no WireGuard: load its module", errors.ErrUnsupported)
+	for _, c := range []struct {
+		implementation string
+		err            error
+		want           bool
+	}{{"kernel", none, true}, {"auto", none, false}, {"kernel", errors.New("no space"), false}} {
+		got := MeshConfig{Implementation: c.implementation}.explain(c.err)
+		if told := strings.HasSuffix(got.Error(), ", or set mesh.implementation to userspace"); told != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%s, %v: %v", c.implementation, c.err, got)
+		}
 	}
 }

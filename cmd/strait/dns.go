@@ -62,7 +62,7 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force b
 	}
 	dns, err := c.ReadDNS(ctx)
 	if errors.Is(err, cluster.ErrNoCoreDNS) {
-		return fmt.Errorf("%w\nhave strait answer itself: docs/kubernetes.md, \"DNS without CoreDNS\"", err)
+		return fmt.Errorf("%w\nhave strait answer itself: docs/kubernetes.md, \"DNS without CoreDNS's multicluster\"", err)
 	}
 	if err != nil {
 		return err

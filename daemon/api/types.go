@@ -65,7 +65,7 @@ type Datapath struct {
 	Pins      string `json:"pins"`
 	Frontends int    `json:"frontends"`
 	Backends  int    `json:"backends"`
-	// Mesh is "kernel", "userspace" or "off".
+	// Mesh is "kernel", "userspace", "off" as configured, or "down" where its device could not be made yet.
 	Mesh     string    `json:"mesh"`
 	Features []Feature `json:"features"`
 	// Maps say how full the kernel's maps are.

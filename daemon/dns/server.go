@@ -37,6 +37,8 @@ const (
 type Config struct {
 	// Listen are the addresses to serve, each over UDP and TCP.
 	Listen []netip.AddrPort
+	// Coming are addresses of Listen that this machine may get later: they are bound before.
+	Coming []netip.Addr
 	// Upstreams answer names outside Zone, asked in turn: "address", "address:port" (53 if absent).
 	// With none such names are refused.
 	Upstreams []string
@@ -150,12 +152,16 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	})}
 	var bound net.Addr
 	var err error
+	listen := net.ListenConfig{}
+	if slices.Contains(s.cfg.Coming, addr.Addr()) {
+		listen.Control = bindAnyway
+	}
 	if network == "udp" {
-		if srv.PacketConn, err = new(net.ListenConfig).ListenPacket(ctx, network, addr.String()); err == nil {
+		if srv.PacketConn, err = listen.ListenPacket(ctx, network, addr.String()); err == nil {
 			bound = srv.PacketConn.LocalAddr()
 		}
 	} else {
-		if srv.Listener, err = new(net.ListenConfig).Listen(ctx, network, addr.String()); err == nil {
+		if srv.Listener, err = listen.Listen(ctx, network, addr.String()); err == nil {
 			bound = srv.Listener.Addr()
 		}
 	}
@@ -180,6 +186,14 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	defer cancel()
 	err = srv.ShutdownContext(stop)
 	return errors.Join(err, <-done)
+}
+
+// bindAnyway has a socket, of either IP family, take an address that no device has. For IPv6 that goes on to matter when
+// there is a route of type local.
+func bindAnyway(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_FREEBIND, 1) })
+	return errors.Join(err, set)
 }
 
 // handle answers one query.

@@ -135,7 +135,7 @@ func (d *Device) create(ctx context.Context) error {
 			return err
 		}
 		if d.cfg.Mode == Kernel {
-			return fmt.Errorf("%w: the kernel has no WireGuard: load its module (modprobe wireguard) or set the mode to %s", err, Userspace)
+			return fmt.Errorf("%w: the kernel has no WireGuard: load its module (modprobe wireguard)", err)
 		}
 	}
 	d.kind.Store(Userspace)

@@ -44,6 +44,9 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(strin
 		if strings.Contains(last, "ImagePull") {
 			last += "; load the image on the nodes, or name one that they can pull: --image"
 		}
+		if strings.Contains(last, notYet) && name == Daemon {
+			last += fmt.Sprintf("; to see why: kubectl --context %s -n %s exec POD -- /strait status", c.Context, c.Namespace)
+		}
 		err = fmt.Errorf("context %s: wait for DaemonSet %s/%s: %s: %w", c.Context, c.Namespace, name, cmp.Or(last, "it is not there"), err)
 	}
 	return count, err
@@ -87,6 +90,9 @@ func (c *Cluster) whyNot(ctx context.Context, ds *appsv1.DaemonSet) string {
 	return strings.Join(why, "; ")
 }
 
+// notYet is what only the pod itself can explain.
+const notYet = "runs and is not ready yet"
+
 // notReady says why a pod is not; empty if it is.
 func notReady(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
@@ -109,7 +115,7 @@ func notReady(p *corev1.Pod) string {
 		}
 	}
 	if p.Status.Phase == corev1.PodRunning {
-		return "it runs and is not ready yet"
+		return p.Name + " " + notYet
 	}
 	return string(p.Status.Phase)
 }

@@ -54,6 +54,7 @@ const traces = `ls -d /sys/fs/bpf/strait /var/lib/strait /run/strait 2>/dev/null
 ls /var/run/wireguard 2>/dev/null
 ip -o link show | grep -i strait
 ip -4 rule | grep -v -w -e local -e main -e default
+ip -4 route show table all proto 154
 nft list tables | grep -i strait
 grep -lz '^/straitd' /proc/[0-9]*/cmdline 2>/dev/null
 true`
@@ -63,7 +64,7 @@ func testUninstall(t *testing.T, o *ops) {
 	for _, node := range []string{"c2n1", "c2n2"} {
 		out, err := o.OnNode(t.Context(), node, "sh", "-c", traces)
 		must(t, err)
-		for _, want := range []string{"/sys/fs/bpf/strait", "/var/lib/strait", "/run/strait", "strait0.sock", "strait0:", "/cmdline"} {
+		for _, want := range []string{"/sys/fs/bpf/strait", "/var/lib/strait", "/run/strait", "strait0.sock", "strait0:", "dev strait0 table 5354", "/cmdline"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: strait runs there, and %q is not found: this test would see nothing stay", node, want)
 			}

@@ -35,6 +35,7 @@ func TestOps(t *testing.T) {
 		{"Rights", testRights},
 		{"Words", testWords},
 		{"Memory", testMemory},
+		{"OwnDNS", testOwnDNS},
 		{"InstallTwice", testInstallTwice},
 		{"RollingUpdate", testRollingUpdate},
 		{"TunnelPod", testTunnelPod},

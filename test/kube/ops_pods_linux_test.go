@@ -34,6 +34,10 @@ func testEveryCNI(t *testing.T, o *ops) {
 	}
 }
 
+// connections is a script that dials an address and port, and tells to which addresses the machine's sockets are connected
+// meanwhile.
+const connections = "{ sleep 1 | timeout 3 nc %s; } >/dev/null 2>&1 & sleep 0.5; netstat -tn | grep ESTABLISHED || true"
+
 // testOptOut: a pod with the annotation dials the ClusterSetIP as it is, and is served by kube-proxy; one without
 // dials the backend.
 func testOptOut(t *testing.T, o *ops) {
@@ -45,8 +49,7 @@ func testOptOut(t *testing.T, o *ops) {
 	o.shell(t, "c1", "balanced", "c1n1", "", idle)
 	// The address that a socket is connected to, by the kernel's own list of sockets.
 	dialled := func(pod string) string {
-		out, err := inPod(t.Context(), o.Lab, "c1", pod, "sh", "-c",
-			"{ sleep 1 | timeout 3 nc "+vip+" 80; } >/dev/null 2>&1 & sleep 0.5; netstat -tn | grep ESTABLISHED || true")
+		out, err := inPod(t.Context(), o.Lab, "c1", pod, "sh", "-c", fmt.Sprintf(connections, vip+" 80"))
 		must(t, err)
 		return out
 	}
