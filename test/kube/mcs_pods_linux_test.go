@@ -74,11 +74,25 @@ func (m *member) run(node int, script string, args ...any) ([]string, error) {
 	return strings.Fields(out), err
 }
 
-// calls asks n times over TCP who is there, from the client on a node; a failed call is "-". It is patient, for it is about
-// who answers: TestOps is about calls that fail.
+// client runs a shell script where a client is, and returns its words.
+type client func(script string, args ...any) ([]string, error)
+
+// calls asks n times over TCP who is there; a failed call is "-". It is patient, for it is about who answers: TestOps is
+// about calls that fail.
+func (c client) calls(n int, address string) ([]string, error) {
+	return c("for i in $(seq %d); do curl -sS --fail --max-time 10 http://%s/hostname || printf -; echo; done", n, address)
+}
+
+// udpCalls is calls by UDP. nc knows nothing of an answer that does not come.
+func (c client) udpCalls(n int, host, port string, options ...string) ([]string, error) {
+	return c(`for i in $(seq %d); do a=$( (printf hostname; sleep 0.3) | /usr/bin/nc -u -w 1 -q 0 %s %s %s); echo "${a:--}"; done`,
+		n, strings.Join(options, " "), host, port)
+}
+
+// calls asks from the client on a node.
 func (m *member) calls(node, n int, address string) []string {
 	m.t.Helper()
-	out, err := m.run(node, "for i in $(seq %d); do curl -sS --fail --max-time 10 http://%s/hostname || printf -; echo; done", n, address)
+	out, err := m.on(node).calls(n, address)
 	if err != nil {
 		m.t.Fatalf("%s: call %s: %v", m.name, address, err)
 	}
@@ -88,11 +102,15 @@ func (m *member) calls(node, n int, address string) []string {
 // udpCalls is calls by UDP.
 func (m *member) udpCalls(node, n int, host, port string) []string {
 	m.t.Helper()
-	out, err := m.run(node, "for i in $(seq %d); do (printf hostname; sleep 0.3) | /usr/bin/nc -u -w 1 -q 0 %s %s || printf -; echo; done", n, host, port)
+	out, err := m.on(node).udpCalls(n, host, port)
 	if err != nil {
 		m.t.Fatalf("%s: call %s: %v", m.name, host, err)
 	}
 	return out
+}
+
+func (m *member) on(node int) client {
+	return func(script string, args ...any) ([]string, error) { return m.run(node, script, args...) }
 }
 
 // pods runs agnhost's server in the cluster: its pods are called hello-CLUSTER-…, and answer with that.

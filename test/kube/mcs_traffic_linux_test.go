@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -138,27 +137,6 @@ func TestTrafficSessionAffinity(t *testing.T) {
 				return fmt.Errorf("%s: answers %q: always of one pod is %v, want %v", name, got, one, want)
 			}
 			return nil
-		})
-	}
-}
-
-// A client that no socket hook sees is served by kube-proxy, through the derived Service's slices.
-func TestTrafficOutsideTheHooks(t *testing.T) {
-	t.Parallel()
-	c1, c2 := clusterset(t)
-	c1.serve(service(withTargets))
-	c1.pods(1)
-	c1.export("hello")
-	for _, m := range []*member{c1, c2} {
-		ip := m.imported("hello").Spec.IPs[0]
-		netns := m.lab.Name + "-" + m.nodes()[0]
-		testutil.Eventually(t, within, func() error {
-			// The test's own process enters the node's network, and stays in its own cgroup.
-			out, err := exec.CommandContext(t.Context(), "ip", "netns", "exec", netns, "curl", "-sS", "--fail", "--max-time", "2", "http://"+ip+":42/hostname").CombinedOutput()
-			if err != nil {
-				return m.wrap(fmt.Errorf("%w: %s", err, out))
-			}
-			return m.wrap(answeredBy([]string{strings.TrimSpace(string(out))}, "c1"))
 		})
 	}
 }

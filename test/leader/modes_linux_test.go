@@ -92,7 +92,7 @@ func TestEKSExample(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		property := fmt.Sprintf("{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %s}}\n---\n", "cluster.clusterset.k8s.io", "of-"+c) +
 			"{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: clusterset.k8s.io}, spec: {value: set}}"
-		w := &world{T: t, lab: apiserver.Lab(t, 2)}
+		w := &world{T: t, lab: apiserver.Lab(t, clusters)}
 		w.install()
 		w.must(w.lab.Apply(t.Context(), c, property))
 		w.undo(c, "delete", "clusterproperties", "--all")

@@ -1,7 +1,7 @@
-// Package leader runs straitd of two clusters against real API servers without nodes, and looks at what their leaders
+// Package leader runs straitd of two or three clusters against real API servers without nodes, and looks at what their leaders
 // write there: what depends on the API server and not on traffic.
 //
-// Inputs are the source, of which it builds strait, and the programs in the cache. c1 is IPv4, c2 dual-stack. strait is
+// Inputs are the source, of which it builds strait, and the programs in the cache. c1 and c3 are IPv4, c2 dual-stack. strait is
 // installed by its CLI, and the daemons write with the rights of the account that this makes. What needs nodes is
 // tested in test/kube.
 package leader
@@ -33,49 +33,60 @@ const (
 	// within is how long what must happen may take on a busy machine.
 	within  = 40 * time.Second
 	account = "system:serviceaccount:strait-system:strait"
+	// clusters are the lab's, of which a world may have fewer.
+	clusters = 3
 )
 
 type tree = map[string]any
 
-// world is the two clusters with a daemon each.
+// world is some clusters with a daemon each.
 type world struct {
 	*testing.T
 	lab *kubelab.Lab
 	dir string
 	ns  string
+	// clusters are c1, c2 and so on.
+	clusters []kubelab.Cluster
 	// straitd are the daemons, by cluster.
 	straitd map[string]*exec.Cmd
 }
 
-// newWorld installs strait in both clusters and starts a daemon for each; kubernetes is how they are configured
-// besides, and edits change the rest. In both there is a namespace of the test's own.
+// newWorld is one of two clusters, as newWorldOf makes it.
 func newWorld(t *testing.T, kubernetes tree, edits ...func(config tree)) *world {
 	t.Helper()
-	w := &world{T: t, lab: apiserver.Lab(t, 2), dir: t.TempDir(), straitd: map[string]*exec.Cmd{},
+	return newWorldOf(t, 2, kubernetes, edits...)
+}
+
+// newWorldOf installs strait and starts a daemon for each of so many clusters; kubernetes is how they are configured
+// besides, and edits change the rest. In each there is a namespace of the test's own.
+func newWorldOf(t *testing.T, size int, kubernetes tree, edits ...func(config tree)) *world {
+	t.Helper()
+	lab := apiserver.Lab(t, clusters)
+	w := &world{T: t, lab: lab, clusters: lab.Topology.Clusters[:size], dir: t.TempDir(), straitd: map[string]*exec.Cmd{},
 		ns: strings.ToLower(t.Name()) + time.Now().Format("-150405")}
 	w.must(os.WriteFile(filepath.Join(w.dir, "gossip.key"), []byte(strings.Repeat("A", 43)+"="), 0o600))
 	w.run("go", "build", "-buildvcs=false", "-o", w.dir, "strait.io/strait/cmd/straitd")
 	w.install()
-	for _, c := range []string{"c1", "c2"} {
+	for _, c := range w.clusters {
 		w.configure(c, kubernetes, edits)
-		w.start(c)
-		t.Cleanup(func() { w.stop(c) })
+		w.start(c.Name)
+		t.Cleanup(func() { w.stop(c.Name) })
 	}
-	for _, c := range []string{"c1", "c2"} {
-		w.namespace(c, w.ns)
+	for _, c := range w.clusters {
+		w.namespace(c.Name, w.ns)
 	}
 	return w
 }
 
 var installed sync.Once
 
-// install does what strait's CLI does, once.
+// install does what strait's CLI does, once, in all clusters of the lab.
 func (w *world) install() {
 	w.Helper()
 	installed.Do(func() {
-		for _, c := range []string{"c1", "c2"} {
-			w.run("go", "run", "-buildvcs=false", "strait.io/strait/cmd/strait", "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c,
-				"--cluster", "of-"+c, "--set", "admissionPolicy=true", "--set", "mesh.mode=off")
+		for _, c := range w.lab.Topology.Clusters {
+			w.run("go", "run", "-buildvcs=false", "strait.io/strait/cmd/strait", "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c.Name,
+				"--cluster", "of-"+c.Name, "--set", "admissionPolicy=true", "--set", "mesh.mode=off")
 		}
 	})
 }
@@ -114,10 +125,13 @@ var serverLine = regexp.MustCompile(`"server": "[^"]*"`)
 
 // configure writes a cluster's configuration. Its daemon lives where the API servers do, and writes as the account
 // that install made.
-func (w *world) configure(cluster string, kubernetes tree, edits []func(config tree)) {
+func (w *world) configure(c kubelab.Cluster, kubernetes tree, edits []func(config tree)) {
 	w.Helper()
-	c, err := w.lab.Cluster(cluster)
-	w.must(err)
+	cluster := c.Name
+	var seeds []string
+	for _, other := range w.clusters {
+		seeds = append(seeds, other.Gateway.String()+":7946")
+	}
 	text, err := os.ReadFile(w.lab.ConfigOf(cluster))
 	w.must(err)
 	text = serverLine.ReplaceAll(text, fmt.Appendf(nil, `"server": "https://%s:6443"`, c.Gateway))
@@ -130,10 +144,9 @@ func (w *world) configure(cluster string, kubernetes tree, edits []func(config t
 		"stateDir": filepath.Join(w.dir, cluster, "state"), "runDir": filepath.Join(w.dir, cluster, "run"),
 		"clustersetCIDRs": []string{"241.0.0.0/8", "fd00:5354::/64"},
 		"bpf":             tree{"pins": filepath.Join(testutil.BPFFS(w), "strait"), "cgroup": testutil.Cgroup(w), "allowVirtualRoot": true},
-		"gossip": tree{"bind": c.Gateway.String() + ":7946", "keyFile": filepath.Join(w.dir, "gossip.key"),
-			"seeds": []string{w.lab.Topology.Clusters[0].Gateway.String() + ":7946", w.lab.Topology.Clusters[1].Gateway.String() + ":7946"}},
-		"mesh":    tree{"mode": "off", "table": 5400 + c.Index},
-		"metrics": tree{"listen": "off"},
+		"gossip":          tree{"bind": c.Gateway.String() + ":7946", "keyFile": filepath.Join(w.dir, "gossip.key"), "seeds": seeds},
+		"mesh":            tree{"mode": "off", "table": 5400 + c.Index},
+		"metrics":         tree{"listen": "off"},
 	}
 	maps.Copy(config["source"].(tree)["kubernetes"].(tree), kubernetes)
 	for _, edit := range edits {
