@@ -42,6 +42,9 @@ func (g *Gossip) accept(ctx context.Context, raw net.Conn) {
 		}
 		return
 	}
+	g.mu.Lock()
+	g.solved("key " + streamAddr(raw)) // the daemon there was restarted with the right one
+	g.mu.Unlock()
 	if err := g.read(conn, peer.origin); err != nil && ctx.Err() == nil {
 		g.log.Debug("record stream ended", "from", peer.origin, "error", err)
 	}

@@ -267,6 +267,17 @@ func TestWrongKey(t *testing.T) {
 	if ok, waiting := d2.Synced(); ok || !strings.Contains(waiting, good.Bind.String()) {
 		t.Errorf("synced: %v, waiting for %q", ok, waiting)
 	}
+
+	d2.stop()
+	again := config(node("a", "n2"), good.Bind)
+	again.Bind = bad.Bind
+	d2 = start(t, again)
+	d2.say(2)
+	took := eventually(t, "with the right key the daemon is in", func() bool { return d1.contact(bad.Self) == clustermesh.Alive })
+	took += eventually(t, "nobody complains of it any more", func() bool { return !d1.hasProblem("gossip key") && !d2.hasProblem("gossip key") })
+	if took > problemLife/2 {
+		t.Errorf("gone after %s, as if nobody had noticed the right key", took)
+	}
 }
 
 func TestTwoNodesOfOneName(t *testing.T) {
