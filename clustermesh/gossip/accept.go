@@ -24,9 +24,7 @@ func (g *Gossip) accept(ctx context.Context, raw net.Conn) {
 	if err = handshakeError(err); err != nil {
 		g.log.Debug("record stream refused", "from", raw.RemoteAddr(), "error", err)
 		if errors.Is(err, errWrongKey) && ctx.Err() == nil {
-			g.mu.Lock()
-			g.problem("key "+streamAddr(raw), wrongKeyProblem(streamAddr(raw)), problemLife)
-			g.mu.Unlock()
+			g.wrongKey(streamAddr(raw))
 		}
 		return
 	}
@@ -43,7 +41,7 @@ func (g *Gossip) accept(ctx context.Context, raw net.Conn) {
 		return
 	}
 	g.mu.Lock()
-	g.solved("key " + streamAddr(raw)) // the daemon there was restarted with the right one
+	g.solved("key " + streamAddr(raw)) // restarted with the right one
 	g.mu.Unlock()
 	if err := g.read(conn, peer.origin); err != nil && ctx.Err() == nil {
 		g.log.Debug("record stream ended", "from", peer.origin, "error", err)

@@ -253,6 +253,7 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 func TestWrongKey(t *testing.T) {
 	good := config(node("a", "n1"))
 	bad := config(node("a", "n2"), good.Bind)
+	good.Seeds = []string{bad.Bind.String()} // each meets the other's key on a stream that it opens, and on one that it accepts
 	bad.Key = bytes.Repeat([]byte{8}, keySize)
 	d1, d2 := start(t, good), start(t, bad)
 	d1.say(1)
@@ -260,7 +261,7 @@ func TestWrongKey(t *testing.T) {
 	eventually(t, "the newcomer says that the key differs", func() bool {
 		return d2.hasProblem("gossip key differs", good.Bind.String(), "same key file")
 	})
-	eventually(t, "the other side says so too", func() bool { return d1.hasProblem("gossip key differs") })
+	eventually(t, "the other side says so too", func() bool { return d1.hasProblem("gossip key differs", bad.Bind.String()) })
 	if d1.said(bad.Self) != -1 || d2.said(good.Self) != -1 || d1.contact(bad.Self) != clustermesh.Held {
 		t.Error("records crossed in spite of the key")
 	}

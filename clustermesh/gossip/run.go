@@ -143,8 +143,7 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 		if e.alive {
 			g.contacts.join(e.member, e.addr, now)
 			g.solved("seed " + e.addr.String())
-			g.solved("key " + e.addr.String()) // it was restarted with the right one
-			g.solved("key " + e.addr.Addr().String())
+			g.solved("key " + e.addr.String()) // restarted with the right one
 		} else {
 			g.contacts.leave(e.member, now)
 		}

@@ -188,8 +188,8 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	return errors.Join(err, <-done)
 }
 
-// bindAnyway has a socket, of either IP family, take an address that no device has. For IPv6 that goes on to matter when
-// there is a route of type local.
+// bindAnyway lets a socket, of either IP family, bind to an address that no device has. A route of type local is enough for
+// IPv4; IPv6 asks the devices even then.
 func bindAnyway(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_FREEBIND, 1) })
