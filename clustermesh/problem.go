@@ -1,60 +1,9 @@
 package clustermesh
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
+import "strait.io/strait/internal/problem"
 
 // Problem is something wrong that a person should see. It never stops the rest from working.
-type Problem struct {
-	// Object is the kind and name of what is wrong: "ServiceExport default/serve", "node us-east/n1".
-	Object string `json:"object"`
-	// Field is the path inside the object, if one is to blame: "spec.ports[0].port".
-	Field string `json:"field,omitempty"`
-	// File is where the object was read from, if from a file.
-	File string `json:"file,omitempty"`
-	// Message says what is wrong, Try what to do about it.
-	Message string `json:"message"`
-	Try     string `json:"try,omitempty"`
-	// Warning marks a Problem that leaves everything working.
-	Warning bool `json:"warning,omitempty"`
-}
-
-// String is the one line of the problem: what, where, what to do.
-func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(p.File + ": ")
-	}
-	if p.Object != "" {
-		b.WriteString(p.Object + ": ")
-	}
-	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
-	}
-	b.WriteString(p.Message)
-	if p.Try != "" {
-		b.WriteString("; " + p.Try)
-	}
-	return b.String()
-}
-
-// Compare gives problems a stable order: errors first, then by place and text.
-func (p Problem) Compare(q Problem) int {
-	rank := func(p Problem) int {
-		if p.Warning {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(rank(p), rank(q)), strings.Compare(p.Object, q.Object),
-		strings.Compare(p.File, q.File), strings.Compare(p.Field, q.Field), strings.Compare(p.Message, q.Message))
-}
+type Problem = problem.Problem
 
 // SortProblems orders problems and drops repeats.
-func SortProblems(ps []Problem) []Problem {
-	ps = slices.Clone(ps)
-	slices.SortFunc(ps, Problem.Compare)
-	return slices.Compact(ps)
-}
+func SortProblems(ps []Problem) []Problem { return problem.Sort(ps) }

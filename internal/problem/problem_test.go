@@ -1,0 +1,34 @@
+package problem_test
+
+import (
+	"slices"
+	"testing"
+
+	"strait.io/strait/internal/problem"
+)
+
+func TestString(t *testing.T) {
+	for want, p := range map[string]problem.Problem{
+		"broken":                           {Message: "broken"},
+		"node c/n: broken":                 {Object: "node c/n", Message: "broken"},
+		"node c/n: ports: broken; mend it": {Object: "node c/n", Field: "ports", Message: "broken", Try: "mend it"},
+		"a.yaml: Service s: broken":        {Object: "Service s", File: "a.yaml", Message: "broken"},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%+v reads %q, want %q", p, got, want)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	late := problem.Problem{Object: "a", Message: "1", Warning: true}
+	first := problem.Problem{Object: "a", Message: "2"}
+	second := problem.Problem{Object: "b", Field: "f", Message: "1"}
+	given := []problem.Problem{late, second, first, second}
+	if got, want := problem.Sort(given), []problem.Problem{first, second, late}; !slices.Equal(got, want) {
+		t.Errorf("sorted %v, want %v", got, want)
+	}
+	if given[0] != late {
+		t.Error("Sort changed the list that it was given")
+	}
+}
