@@ -116,7 +116,7 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
-		g.problems.set("state", stateProblem(err), 0, time.Now())
+		g.problem("state", stateProblem(err), 0)
 	}
 	g.loaded = len(held) > 0
 	// Nanoseconds: two daemons of one name that start in the same millisecond must not be the same member.
@@ -129,9 +129,12 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	last, err := loadUIDs(cfg.StateDir)
 	if err != nil {
-		g.problems.set("uids", stateProblem(err), 0, time.Now())
+		g.problem("uids", stateProblem(err), 0)
 	}
 	g.uids = newUIDs(cfg.Self.Cluster, cfg.UID, last, time.Now())
+	if err != nil {
+		g.uids.unsave()
+	}
 	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot, UID: cfg.UID, Admit: g.admitRecord}, held)
 	g.contacts.restore(g.witness.claims)
 	g.identity, err = newIdentity(cfg.Key, peer{member{cfg.Self, g.boot}, cfg.UID})
@@ -314,7 +317,7 @@ func (g *Gossip) touch() {
 	poke(g.changed)
 }
 
-// problem records a Problem for a while; 0 is for ever. The lock is held.
+// problem records a Problem for a while, or with a life of 0 until it is solved. The lock is held, or nothing runs.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
 	if g.problems.set(key, p, life, time.Now()) {
 		g.log.Warn("problem", "problem", p.String())

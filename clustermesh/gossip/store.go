@@ -178,8 +178,12 @@ func (g *Gossip) save() {
 	entries := g.replica.Entries()
 	g.mu.Unlock()
 	err := saveState(g.cfg.StateDir, entries)
-	if all, news := g.uids.unsaved(); news {
-		err = errors.Join(err, saveUIDs(g.cfg.StateDir, all))
+	all, news := g.uids.unsaved()
+	if news {
+		if failed := saveUIDs(g.cfg.StateDir, all); failed != nil {
+			g.uids.unsave()
+			err = errors.Join(err, failed)
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,5 +192,7 @@ func (g *Gossip) save() {
 		poke(g.dirty)
 		return
 	}
-	g.solved("save")
+	for _, key := range []string{"save", "state", "uids"} {
+		g.solved(key)
+	}
 }

@@ -117,6 +117,13 @@ func (u *uids) unsaved() (map[clustermesh.ClusterName]string, bool) {
 	return out, true
 }
 
+// unsave makes what is known news again: it could not be saved, or what is on disk cannot be read.
+func (u *uids) unsave() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.news = true
+}
+
 // loadUIDs reads what saveUIDs wrote; nothing if there is none.
 func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
 	if dir == "" {
