@@ -185,8 +185,9 @@ func (d *Daemon) apply(ctx context.Context) error {
 	state := d.gossip.State()
 	result := d.planner.Plan(state)
 	if sourced && synced && d.greeted && d.gossip.Leader() {
-		// A new allocation comes back as a change of state, and so as another turn.
-		d.gossip.PublishCluster(local.ClusterContent(d.allocations(local, result)))
+		if d.gossip.PublishCluster(local.ClusterContent(d.allocations(local, result))) {
+			d.againIn(0) // a new allocation is not in this plan
+		}
 	}
 	m := &moment{state: state, result: result}
 	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
@@ -201,6 +202,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 		d.kernel.greet(ctx)
 		d.greeted = true
 		problems = append(problems, d.publish(local, sourced)...)
+		d.againIn(0) // what was just published is not in this plan
 	}
 	problems = append(problems, d.optOut()...)
 	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)

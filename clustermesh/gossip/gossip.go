@@ -79,7 +79,6 @@ type Gossip struct {
 	awaitHints, hintsDone bool
 	selfAddrs             map[netip.AddrPort]bool // addresses at which this daemon answers
 	running               bool
-	dropped               uint64 // messages that found a peer's queue full; the digest repairs them
 	view                  clustermesh.State
 	stale                 bool // view must be made anew
 }
@@ -166,38 +165,40 @@ func (c Config) check() error {
 }
 
 // Publish says what this node says of itself: Node and Endpoints. Claims about silent nodes are added
-// here. The content must not be changed afterwards.
-func (g *Gossip) Publish(c clustermesh.Content) {
+// here. It reports whether that changed State, which has it at once: Changed does not tell the caller
+// what the caller has just said. The content must not be changed afterwards.
+func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.own = &c
-	g.publish()
+	return g.publish()
 }
 
 // publish writes the own record from what was published and what is claimed. The lock is held.
-func (g *Gossip) publish() {
+func (g *Gossip) publish() (changed bool) {
 	if g.own == nil {
-		return // the record of the last life, claims and all, stays in force until there is another
+		return false // the record of the last life, claims and all, stays in force until there is another
 	}
 	c := *g.own
 	c.Silent = g.witness.silences()
-	g.apply(g.replica.Publish(c))
+	return g.carryOut(g.replica.Publish(c))
 }
 
 // PublishCluster says what the cluster says: Exports, Allocations, Endpoints that name no node. It does
-// nothing unless this node is the leader; a new leader must publish anew. The content must not be
-// changed afterwards.
-func (g *Gossip) PublishCluster(c clustermesh.Content) {
+// nothing unless this node is the leader; a new leader must publish again. It reports whether State
+// changed, as Publish does; what is written later, because the record is large, comes by Changed. The
+// content must not be changed afterwards.
+func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.cfg.Lead != nil {
 		g.follow() // the term may have ended since the last look
 	}
 	if !g.leader.is {
-		return
+		return false
 	}
 	g.cluster = &c
-	g.publishCluster()
+	return g.publishCluster()
 }
 
 // clusterShare is the part of the time that a leader may spend on writing its cluster's record, a tenth, if that has more than
@@ -210,17 +211,18 @@ const (
 
 // publishCluster writes the cluster's record unless it says this already. What is not written now a tick will. The lock is
 // held.
-func (g *Gossip) publishCluster() {
+func (g *Gossip) publishCluster() (changed bool) {
 	start := time.Now()
 	if !g.leader.is || g.cluster == nil || start.Before(g.clusterAt) {
-		return
+		return false
 	}
 	out := g.replica.PublishCluster(*g.cluster, g.leader.since)
-	g.apply(out)
+	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})
-	if len(out.Changed) > 0 && size > clusterSmall {
+	if changed && size > clusterSmall {
 		g.clusterAt = start.Add(clusterShare * time.Since(start))
 	}
+	return changed
 }
 
 // State returns the records held and what is observed of each node. It is never changed afterwards.
@@ -234,8 +236,8 @@ func (g *Gossip) State() clustermesh.State {
 	return g.view
 }
 
-// Changed receives a value after State, Leader, Synced or Problems changed. Several changes may be one
-// value.
+// Changed receives a value after State, Leader, Synced or Problems changed, unless the change is what
+// Publish or PublishCluster just reported to its caller. Several changes may be one value.
 func (g *Gossip) Changed() <-chan struct{} { return g.changed }
 
 // Leader reports whether this node writes the cluster's record: Config.Lead says so, or it has the lowest
@@ -274,15 +276,16 @@ func (g *Gossip) Problems() []clustermesh.Problem {
 	return g.problems.list(time.Now())
 }
 
-// Dropped counts messages that were dropped since a peer took none; the digest exchange repairs them.
-func (g *Gossip) Dropped() uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.dropped
+// apply carries out what the replica decided, and tells whoever waits for a change. The lock is held.
+func (g *Gossip) apply(out replica.Output) {
+	if g.carryOut(out) {
+		poke(g.changed)
+	}
 }
 
-// apply carries out what the replica decided. The lock is held; nothing here blocks.
-func (g *Gossip) apply(out replica.Output) {
+// carryOut does what the replica decided; it reports whether State changed. The lock is held; nothing
+// here blocks.
+func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 	var last replica.Message
 	var frame []byte
 	for _, e := range out.Send {
@@ -298,17 +301,17 @@ func (g *Gossip) apply(out replica.Output) {
 			}
 			last = e.Message
 		}
-		if !s.offer(frame) {
-			g.dropped++
-		}
+		s.offer(frame) // a full queue drops it, and the digest exchange repairs that
 	}
 	for _, p := range out.Problems {
 		g.problem("replica "+p.Object, p, problemLife)
 	}
-	if len(out.Changed) > 0 {
-		g.touch()
-		poke(g.dirty)
+	if len(out.Changed) == 0 {
+		return false
 	}
+	g.stale = true
+	poke(g.dirty)
+	return true
 }
 
 // touch makes the next State a new one and tells whoever waits for it. The lock is held.

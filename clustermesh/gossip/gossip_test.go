@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -87,8 +85,8 @@ func (d *daemon) stop() {
 }
 
 // say publishes a node with one endpoint that tells its number.
-func (d *daemon) say(n int) {
-	d.Publish(clustermesh.Content{
+func (d *daemon) say(n int) (changed bool) {
+	return d.Publish(clustermesh.Content{
 		Node: &clustermesh.Node{Name: d.cfg.Self.Node, Addresses: []netip.Addr{d.cfg.Bind.Addr()}, GossipPort: d.cfg.Bind.Port()},
 		Endpoints: []clustermesh.Endpoint{{
 			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
@@ -322,116 +320,6 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-func TestCorruptState(t *testing.T) {
-	c := config(node("a", "n1"))
-	c.StateDir = t.TempDir()
-	d := start(t, c)
-	d.say(1)
-	d.stop()
-	path := filepath.Join(c.StateDir, stateFile)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, b := range map[string][]byte{
-		"cut": whole[:len(whole)-3], "empty": {}, "flipped": flip(whole, len(whole)-5), "other": []byte("hello\nworld"),
-	} {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		g, err := New(c)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if p := g.Problems(); len(p) != 1 || !strings.Contains(p[0].String(), path) || !p[0].Warning {
-			t.Errorf("%s: problems %v", name, p)
-		}
-		if kept, err := os.ReadFile(path + ".corrupt"); err != nil || !bytes.Equal(kept, b) {
-			t.Errorf("%s: not set aside: %v", name, err)
-		}
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: still in place", name)
-		}
-	}
-}
-
-// TestCorruptStateIsReplaced: that the last state was lost is an event. Once a good one is on disk, nothing is wrong.
-func TestCorruptStateIsReplaced(t *testing.T) {
-	c := config(node("a", "n1"))
-	c.StateDir = t.TempDir()
-	for _, name := range []string{stateFile, uidsFile} {
-		if err := os.WriteFile(filepath.Join(c.StateDir, name), []byte("hello\nworld"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var log logged
-	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	d := start(t, c)
-	if !d.hasProblem("cannot be read", stateFile) || !d.hasProblem("UIDs") {
-		t.Errorf("problems %v", d.Problems())
-	}
-	if text := log.String(); strings.Count(text, "level=WARN") != 2 {
-		t.Errorf("the log does not keep what happened: %s", text)
-	}
-	d.say(1)
-	eventually(t, "the good state solves it", func() bool { return len(d.Problems()) == 0 })
-	if held, err := loadState(c.StateDir); err != nil || len(held) != 1 {
-		t.Errorf("the new state has %d records: %v", len(held), err)
-	}
-	if _, err := loadUIDs(c.StateDir); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestUIDsAreSavedAgain: what could not be saved is tried again, and stays a Problem until it is saved.
-func TestUIDsAreSavedAgain(t *testing.T) {
-	c := config(node("a", "n1"))
-	c.StateDir, c.UID = t.TempDir(), "uid-a"
-	path := filepath.Join(c.StateDir, uidsFile)
-	if err := os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	d := start(t, c)
-	for i := range 25 { // longer than the pause between two saves
-		d.say(i)
-		time.Sleep(100 * time.Millisecond)
-		if !d.hasProblem("gossip state", uidsFile) {
-			t.Fatalf("after change %d the problems are %v", i, d.Problems())
-		}
-	}
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the next save solves it", func() bool { return len(d.Problems()) == 0 })
-	if last, err := loadUIDs(c.StateDir); err != nil || last["a"] != "uid-a" {
-		t.Errorf("saved %v: %v", last, err)
-	}
-}
-
-// logged collects what a daemon logs.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func flip(b []byte, i int) []byte {
-	b = bytes.Clone(b)
-	b[i] ^= 1
-	return b
-}
-
 func TestUnreachableSeed(t *testing.T) {
 	away := testAddr()
 	c := config(node("a", "n1"), away)
@@ -500,6 +388,54 @@ func TestLoadKey(t *testing.T) {
 	write("", 0o600)
 	if _, err := LoadKey(path); err == nil {
 		t.Error("an empty key was read")
+	}
+}
+
+// TestOwnPublicationIsNoNews: who publishes sees it in State at once and is not woken by it; others are.
+func TestOwnPublicationIsNoNews(t *testing.T) {
+	c1 := config(node("a", "n1"))
+	d1, d2 := start(t, c1), start(t, config(node("a", "n2"), c1.Bind))
+	d1.say(1)
+	d2.say(1)
+	eventually(t, "both are heard, and n1 leads", func() bool {
+		return d1.said(d2.cfg.Self) == 1 && d2.said(c1.Self) == 1 && d1.Leader() && !d2.Leader()
+	})
+	eventually(t, "all is quiet", func() bool { return !d1.woken(time.Second) && !d2.woken(0) })
+	content := clustermesh.Content{Allocations: []clustermesh.Allocation{{
+		Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"}, IP: netip.MustParseAddr("241.0.0.1")}}}
+	for what, publish := range map[string]func() bool{
+		"own record": func() bool { return d1.say(2) && d1.said(c1.Self) == 2 },
+		"cluster's record": func() bool {
+			return d1.PublishCluster(content) && len(d1.State().Records[clustermesh.Origin{Cluster: "a"}].Content.Allocations) == 1
+		},
+	} {
+		if !publish() {
+			t.Errorf("%s: not in State at once", what)
+		}
+		if !d2.woken(patience) {
+			t.Errorf("%s: the other daemon is not woken", what)
+		}
+		if d1.woken(500 * time.Millisecond) {
+			t.Errorf("%s: the publisher is woken by what it said", what)
+		}
+	}
+	if d1.say(2) || d1.PublishCluster(content) || d2.PublishCluster(clustermesh.Content{}) {
+		t.Error("what changes nothing is reported as a change")
+	}
+}
+
+// woken reports whether Changed had a value within a while.
+func (d *daemon) woken(within time.Duration) bool {
+	select {
+	case <-d.Changed():
+		return true
+	default:
+	}
+	select {
+	case <-d.Changed():
+		return true
+	case <-time.After(within):
+		return false
 	}
 }
 

@@ -119,7 +119,9 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	g.apply(out)
 	g.contacts.forget(g.replica.Records())
 	g.testify()
-	g.publishCluster()
+	if g.publishCluster() {
+		poke(g.changed)
+	}
 }
 
 func (g *Gossip) setRunning(running bool, now time.Time) {

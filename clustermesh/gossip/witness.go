@@ -117,6 +117,8 @@ func (g *Gossip) probed(o clustermesh.Origin, v verdict, began time.Time) {
 func (g *Gossip) testify() {
 	if g.witness.update(g.contacts, g.replica.Records(), time.Now()) {
 		g.log.Info("claims", "silent", g.witness.silences())
-		g.publish()
+		if g.publish() {
+			poke(g.changed)
+		}
 	}
 }
