@@ -48,12 +48,16 @@ demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves the
 # Test
 
 .PHONY: test
-test: ## all tests: setup, build, lint, arch, unit, kernel, script, generate-check, e2e, test-kube; TEST_KUBE=0 leaves the last out, the longest
+test: ## all tests: setup, build, then lint, arch, unit, generate-check beside e2e, kernel, script beside test-kube; TEST_KUBE=0 leaves the last out
 	@test/setup/test.sh
 
 .PHONY: setup
 setup: check-go ## install what the tests need (Debian or Ubuntu, as root), or say what is missing
 	@test/setup.sh
+
+.PHONY: compile
+compile: check-go ## compile what the tests use for the race detector, once, before steps that need it run side by side
+	@$(GOTEST) compile
 
 .PHONY: vet
 vet: check-go ## go vet

@@ -174,7 +174,7 @@ func (m *machine) eventuallyHolds(t *testing.T, want string) {
 }
 
 var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "strait-faults")
+	dir, err := os.MkdirTemp("", "strait-t-faults-")
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds; of a test that ended
 }
 
 // name is how reports and test/skips.txt write a test: "clustermesh/TestMerge/oldest_wins".
@@ -32,6 +33,7 @@ type skip struct{ name, reason string }
 type report struct {
 	out            io.Writer
 	output         map[string][]string // of tests that still run
+	clock          clock
 	skips          []skip
 	passed, failed int
 	packages       int
@@ -39,7 +41,7 @@ type report struct {
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, output: map[string][]string{}}
+	return &report{out: out, output: map[string][]string{}, clock: newClock()}
 }
 
 // read consumes events up to the end. A line that is no event is the go command's own word, and printed.
@@ -70,7 +72,10 @@ func (r *report) event(e event) {
 		fmt.Fprint(r.out, e.Output)
 	case e.Test == "":
 		r.endPackage(e.Action)
+	case e.Action == "pause":
+		r.clock.pause(name)
 	case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
+		r.clock.end(name, e.Test, e.Elapsed)
 		r.endTest(e.Action, name)
 	}
 }

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-targets=$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's/^(.*)\/[^/]+:[0-9]+:func (.*)$/\1 \2/' | sort)
+targets=$(grep -rnoE --include='*_test.go' --exclude-dir='.?*' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's/^(.*)\/[^/]+:[0-9]+:func (.*)$/\1 \2/' | sort)
 [ -n "$targets" ] || { echo "no fuzz target found" >&2; exit 1; }
 while read -r dir target; do
   echo "== $dir $target"

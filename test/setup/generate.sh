@@ -12,7 +12,7 @@ record=test/setup/clang.txt
 clang=clang-19 # as the //go:generate lines say
 
 version() { "$clang" --version | sed -nE 's/.*clang version ([0-9.]+).*/\1/p'; }
-sources() { grep -rl --include='*.go' '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
+sources() { grep -rl --include='*.go' --exclude-dir='.?*' '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
 # A test's objects too: bpf2go names them NAME_bpfel_test.
 outputs() { find "$@" -regextype posix-extended -regex '.*_bpfe[lb](_test)?\.(go|o)' | sort; }
 

@@ -8,6 +8,8 @@
 #   kube                packages whose tests start real API servers or clusters (test/kubelab)
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
+#
+# The SET compile is none: it compiles what the packages share, and runs nothing.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 set_=$1
@@ -40,6 +42,12 @@ packages() {
     done
 }
 
+if [ "$set_" = compile ]; then
+  race=
+  useRace
+  # shellcheck disable=SC2086 # empty or one word
+  exec go build $race ./...
+fi
 list=$(packages "$set_")
 [ -n "$list" ] || { echo "no package with tests in the set $set_" >&2; exit 1; }
 race= parallel= timeout=10m

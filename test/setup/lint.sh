@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 
 go tool staticcheck ./...
 
-files() { find . \( -name .git -o -name .demo -o -name testdata -o -path ./bpf/include \) -prune -o -name "$1" -print; }
+files() { find . \( -name .git -o -name .demo -o -name '.lab*' -o -name testdata -o -path ./bpf/include \) -prune -o -name "$1" -print; }
 
 unformatted=$(files '*.go' | xargs -r gofmt -l)
 if [ -n "$unformatted" ]; then

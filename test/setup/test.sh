@@ -1,42 +1,146 @@
 #!/usr/bin/env bash
-# Runs every step of `make test` in order, stops at the first that fails, and ends with what ran, what did
-# not, and why.
+# Runs every step of `make test`, and ends with what ran, how long it took, what did not run, and why.
+#
+# After setup and build the steps stand in lanes, which run side by side: most of the time tests wait, and where one lane
+# waits another works. A step's output is printed in one piece when the step ends. When one fails, those that run are
+# awaited and no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-summary=()
+# A lane is a word that says how much it yields to the others, and its steps, in order. What computes yields to what
+# waits and measures time.
+first="setup build compile"
+lanes=(
+  "nice lint arch unit generate-check"
+  "first e2e kernel script"
+)
+kube_lane="first kube-programs test-kube"
 
+work=$(mktemp -d)
+times=$work/times
+export TEST_TIMES=$times
+: >"$times"
+mkfifo "$work/events"
+exec {events}<>"$work/events"
+jobs=() failed=() running=()
+declare -A took
+begin=$SECONDS
+
+# stop ends the lanes, which end their steps, and waits until they have taken away what they made.
+stop() {
+  trap '' INT TERM
+  for job in "${jobs[@]}"; do kill -INT -- "-$job" 2>/dev/null || true; done
+  wait || true
+}
+trap 'stop; rm -rf "$work"' EXIT
+trap 'interrupted; exit 130' INT TERM
+
+interrupted() {
+  stop
+  local step
+  for step in "${running[@]}"; do printf '\n== %s, interrupted; the end of what it printed:\n' "$step"; tail -n 30 "$work/$step.log"; done
+  echo "make test: interrupted while it ran: ${running[*]}" >&2
+}
+
+# run runs one step, and says when it begins and how it ended: lines of the events.
+run() {
+  local yield=() status=0 start=$SECONDS
+  [ "$1" != nice ] || yield=(nice -n 10)
+  echo "begin $2" >&"$events"
+  "${yield[@]}" make --no-print-directory "$2" >"$work/$2.log" 2>&1 </dev/null || status=$?
+  echo "end $2 $status $((SECONDS - start))" >&"$events"
+  return $status
+}
+
+# lane runs steps one after the other, until one fails here or elsewhere.
+lane() {
+  trap 'exit 130' INT
+  local how=$1 step
+  shift
+  for step; do
+    [ ! -e "$work/failed" ] || break
+    run "$how" "$step" || { : >"$work/failed"; break; }
+  done
+  echo "over" >&"$events"
+}
+
+# together runs lanes side by side, and prints what they tell until all are over.
+together() {
+  local left=$# lane what step status seconds
+  set -m # each lane in a process group of its own, so that it can be ended whole
+  for lane; do
+    # shellcheck disable=SC2086 # a list of words
+    lane $lane &
+    jobs+=($!)
+  done
+  set +m
+  while [ "$left" -gt 0 ]; do
+    if ! read -r -t 60 -u "$events" what step status seconds; then
+      printf -- '-- after %d min: %s\n' $(((SECONDS - begin) / 60)) "${running[*]}"
+      kill -0 "${jobs[@]}" 2>/dev/null || { echo "make test: all lanes were killed" >&2; exit 1; }
+      continue
+    fi
+    case $what in
+      begin) running+=("$step") ;;
+      end) ended "$step" "$status" "$seconds" ;;
+      over) left=$((left - 1)) ;;
+    esac
+  done
+  wait
+  jobs=()
+}
+
+# ended prints a step in one piece.
+ended() {
+  local still=() r
+  for r in "${running[@]}"; do [ "$r" = "$1" ] || still+=("$r"); done
+  running=("${still[@]}")
+  printf '\n== %s\n' "$1"
+  cat "$work/$1.log"
+  if [ "$2" = 0 ]; then
+    took[$1]=$(printf 'ok     %4d s' "$3")
+    return
+  fi
+  took[$1]="FAILED after $3 s"
+  failed+=("$1")
+  echo "FAILED in $1; run it alone with: make $1"
+  [ ${#running[@]} = 0 ] || echo "waiting for what runs (Ctrl-C ends it): ${running[*]}"
+}
+
+# finish prints what all steps say together.
 finish() {
   printf '\n== make test\n'
-  printf '%s\n' "${summary[@]}"
-  grep -h '^SKIP ' "$log" || true
+  local step
+  for step in $first "${steps[@]}"; do printf '  %-15s %s\n' "$step" "${took[$step]:-not run}"; done
+  printf '  %-15s        %4d s\n' together $((SECONDS - begin))
+  printf '\nthe slowest tests\n'
+  go run ./test/report slowest <"$times"
+  echo
+  grep -h '^SKIP ' "$work"/*.log || true
+  # The totals of all steps, in the form that each step prints.
+  cat "$work"/*.log | awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
 }
 
 [ "$(id -u)" = 0 ] || echo "not root: the tests of the kernel and the demo will say that they need it, and skip"
 
-steps="setup build lint arch unit kernel script generate-check e2e"
 if [ "${TEST_KUBE:-1}" != 0 ]; then
-  steps+=" kube-programs test-kube"
+  lanes+=("$kube_lane")
   echo "TEST_KUBE=0 leaves the tests on real Kubernetes out; the first time they take a quarter of an hour more, to build it"
-elif ! test/setup/skip.sh test-kube "TEST_KUBE=0 leaves the tests on real Kubernetes out: make test-kube runs them" | tee "$log"; then
-  exit 1
+else
+  test/setup/skip.sh test-kube "TEST_KUBE=0 leaves the tests on real Kubernetes out: make test-kube runs them" | tee "$work/kube.log"
+fi
+steps=()
+for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]:1}"); done
+
+together "first $first"
+if [ ${#failed[@]} = 0 ]; then
+  echo
+  echo "from here on steps run side by side; what a step prints is shown when it ends, and until then it is in $work/STEP.log"
+  together "${lanes[@]}"
 fi
 
-for step in $steps; do
-  printf '\n== %s\n' "$step"
-  start=$SECONDS
-  if ! make --no-print-directory "$step" 2>&1 </dev/null | tee -a "$log"; then
-    summary+=("$(printf '  %-15s FAILED after %d s' "$step" $((SECONDS - start)))")
-    finish
-    echo "make test: FAILED in $step; run it alone with: make $step"
-    exit 1
-  fi
-  summary+=("$(printf '  %-15s ok     %4d s' "$step" $((SECONDS - start)))")
-done
-
 finish
-# The totals of all steps, in the form that each step prints.
-awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
-  END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$log"
+[ ${#failed[@]} = 0 ] && exit 0
+for step in "${failed[@]}"; do echo "make test: FAILED in $step; run it alone with: make $step"; done
+exit 1
