@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -168,55 +167,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// apply is one turn of the loop: publish what is ours, plan from what everybody published, make it so.
-// Only in the first turn is it the other way round: nothing is published before the tunnels to the peers
-// known from disk stand, since what is published draws traffic.
-func (d *Daemon) apply(ctx context.Context) error {
-	start := time.Now()
-	local, sourced := d.source.Local()
-	problems := d.seed(local)
-	if d.kube != nil {
-		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
-	}
-	if d.greeted {
-		problems = append(problems, d.publish(local, sourced)...)
-	}
-	synced, reason := d.gossip.Synced()
-	state := d.gossip.State()
-	result := d.planner.Plan(state)
-	if sourced && synced && d.greeted && d.gossip.Leader() {
-		if d.gossip.PublishCluster(local.ClusterContent(d.allocations(local, result))) {
-			d.againIn(0) // a new allocation is not in this plan
-		}
-	}
-	m := &moment{state: state, result: result}
-	m.waiting = d.waiting(sourced, synced, reason, m, d.allocations(local, result))
-	if sourced && synced && len(d.config.DNS.Listen) > 0 {
-		m.table, m.namespaces = d.tableOf(result, local.Namespaces), local.Namespaces
-	}
-	kernelProblems, err := d.kernel.apply(ctx, result.Desired, cautionOf(synced, len(m.waiting) == 0))
-	if wait := d.kernel.stale.again; wait > 0 {
-		d.againIn(wait)
-	}
-	if !d.greeted {
-		d.kernel.greet(ctx)
-		d.greeted = true
-		problems = append(problems, d.publish(local, sourced)...)
-		d.againIn(0) // what was just published is not in this plan
-	}
-	problems = append(problems, d.optOut()...)
-	m.problems = slices.Concat(local.Problems, problems, result.Problems, kernelProblems)
-	if err == nil {
-		m.applied = time.Now()
-	}
-	d.store(m)
-	if d.kube != nil && sourced && synced && d.gossip.Leader() {
-		d.writeObjects(local, m)
-	}
-	d.metrics.Observe("plan", time.Since(start), err)
-	return err
-}
-
 // optOut leaves the pods alone that want it. A pod without cgroup is looked for again.
 func (d *Daemon) optOut() []clustermesh.Problem {
 	if d.kube == nil {
@@ -249,49 +199,6 @@ func (d *Daemon) againIn(wait time.Duration) {
 	})
 }
 
-// allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.
-func (d *Daemon) allocations(local clustermesh.Local, r plan.Result) []clustermesh.Allocation {
-	if d.config.derived() {
-		return local.Allocations
-	}
-	return r.Allocations
-}
-
-// publish says what this node has, if that is known.
-func (d *Daemon) publish(local clustermesh.Local, sourced bool) []clustermesh.Problem {
-	if !sourced {
-		return nil
-	}
-	node, problems := d.nodeContent(local)
-	d.gossip.Publish(node)
-	return problems
-}
-
-func cautionOf(synced, all bool) caution {
-	switch {
-	case !synced:
-		return growOnly
-	case !all:
-		return noPrune
-	}
-	return exact
-}
-
-// waiting says who has not spoken yet. Until all have, nothing is pruned.
-func (d *Daemon) waiting(sourced, synced bool, reason string, m *moment, want []clustermesh.Allocation) (out []string) {
-	if !sourced {
-		out = append(out, "source: the cluster's objects have not been read yet")
-	}
-	if !synced {
-		out = append(out, "gossip: "+reason)
-	}
-	own, led := m.state.Records[clustermesh.Origin{Cluster: d.self().Cluster}]
-	if !led || sourced && !slices.Equal(own.Content.Allocations, want) {
-		out = append(out, "leader: the cluster's leader has not given out all ClusterSetIPs yet")
-	}
-	return out
-}
-
 // store publishes a moment and logs what problems came and went.
 func (d *Daemon) store(m *moment) {
 	m.problems = clustermesh.SortProblems(m.problems)
@@ -306,15 +213,12 @@ func (d *Daemon) store(m *moment) {
 	if old != nil {
 		before = old.problems
 	}
-	for _, p := range m.problems {
-		if !slices.Contains(before, p) {
-			d.log.Warn("problem", "what", p.String())
-		}
+	came, went := news(before, m.problems)
+	for _, p := range came {
+		d.log.Warn("problem", "what", p.String())
 	}
-	for _, p := range before {
-		if !slices.Contains(m.problems, p) {
-			d.log.Info("problem solved", "what", p.String())
-		}
+	for _, p := range went {
+		d.log.Info("problem solved", "what", p.String())
 	}
 	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
 		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
@@ -322,6 +226,25 @@ func (d *Daemon) store(m *moment) {
 	if old != nil && len(old.waiting) > 0 && len(m.waiting) == 0 {
 		debug.FreeOSMemory() // reading everything took more than keeping it does
 	}
+}
+
+// news compares two lists of problems.
+func news(before, now []clustermesh.Problem) (came, went []clustermesh.Problem) {
+	return without(now, before), without(before, now)
+}
+
+// without returns those of a that are not in b.
+func without(a, b []clustermesh.Problem) (out []clustermesh.Problem) {
+	in := make(map[clustermesh.Problem]bool, len(b))
+	for _, p := range b {
+		in[p] = true
+	}
+	for _, p := range a {
+		if !in[p] {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func (d *Daemon) now() *moment {

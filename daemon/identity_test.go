@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -71,54 +70,6 @@ func TestIdentityProblems(t *testing.T) {
 		got := identityProblems(Config{Cluster: tc.config}, now, tc.id)
 		if (len(got) > 0) != (tc.want != "") || len(got) > 0 && !strings.Contains(got[0].String(), tc.want) {
 			t.Errorf("%s: %v", tc.name, got)
-		}
-	}
-}
-
-func TestNodePrefixes(t *testing.T) {
-	p := func(texts ...string) []netip.Prefix { return prefixes(texts) }
-	a := func(texts ...string) (out []netip.Addr) {
-		for _, s := range texts {
-			out = append(out, netip.MustParseAddr(s))
-		}
-		return out
-	}
-	node := a("192.0.2.7")
-	for _, tc := range []struct {
-		name            string
-		written, object []netip.Prefix
-		pods            []netip.Addr
-		want            []netip.Prefix
-	}{
-		{"what is written down wins", p("10.9.0.0/16"), p("10.1.1.0/24"), a("172.16.0.1"), p("10.9.0.0/16")},
-		{"all pods inside", nil, p("10.1.1.0/24", "fd00:1::/64"), a("10.1.1.9", "fd00:1::9"), p("10.1.1.0/24", "fd00:1::/64")},
-		{"no pods yet", nil, p("10.1.1.0/24"), nil, p("10.1.1.0/24")},
-		{"a pod outside", nil, p("10.1.1.0/24"), a("172.16.0.2", "10.1.1.9", "172.16.0.2"), p("10.1.1.9/32", "172.16.0.2/32")},
-		{"no podCIDRs", nil, nil, a("172.16.0.2", "fd00::2"), p("172.16.0.2/32", "fd00::2/128")},
-		{"the host's network is no pod's", nil, p("10.1.1.0/24"), a("192.0.2.7", "10.1.1.9"), p("10.1.1.0/24")},
-		{"nothing", nil, nil, node, nil},
-	} {
-		if got := nodePrefixes(tc.written, tc.object, node, tc.pods); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
-		}
-	}
-}
-
-// What is written down for a node counts more than what is found out: in the config, else in the annotation of its Node.
-func TestWrittenPrefixes(t *testing.T) {
-	annotated := clustermesh.Local{NodePrefixes: map[clustermesh.NodeName][]netip.Prefix{"n1": prefixes([]string{"10.9.1.0/24"})}}
-	for _, tc := range []struct {
-		name   string
-		config []string
-		node   string
-		want   []netip.Prefix
-	}{
-		{"the config", []string{"10.8.1.0/24"}, "n1", prefixes([]string{"10.8.1.0/24"})},
-		{"the annotation", nil, "n1", prefixes([]string{"10.9.1.0/24"})},
-		{"another node's annotation", nil, "n2", nil},
-	} {
-		if got := writtenPrefixes(Config{Node: tc.node, NodePrefixes: tc.config}, annotated); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }

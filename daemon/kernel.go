@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/masquerade"
 	"strait.io/strait/datapath/route"
@@ -26,18 +26,6 @@ import (
 
 // overhead is what WireGuard adds to a packet: outer IPv6 (40) and UDP (8) headers, and its own (32).
 const overhead = 80
-
-// caution says how much of what is held may be lost by a turn.
-type caution uint8
-
-const (
-	// growOnly: gossip has not spoken. What is wanted is added; nothing that is held is lost.
-	growOnly caution = iota
-	// noPrune: the source has not spoken. What is wanted is in force; what is not wanted stays.
-	noPrune
-	// exact: all have spoken.
-	exact
-)
 
 // kernel applies a datapath.Desired, part by part, and opens each part when it is first needed: a part
 // that cannot be opened is a Problem and is tried again, while the others work.
@@ -79,37 +67,9 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
-// describe adds to the node's record what only this machine knows.
-func (k *kernel) describe(self clustermesh.Origin, n *clustermesh.Node) []clustermesh.Problem {
-	if k.config.Mesh.Mode != "wireguard" {
-		return nil
-	}
-	n.PublicKey, n.WireGuardPort = k.publicKey, k.config.Mesh.Port
-	inside, err := k.router.Inside(n.Prefixes)
-	if err != nil {
-		return []clustermesh.Problem{{Object: "node " + string(n.Name), Message: "read own addresses: " + err.Error()}}
-	}
-	giveInside(n, inside, self)
-	return nil
-}
-
-// giveInside says which address peers shall accept of the node itself: its own in its pod network, else one
-// that the tunnel's device gets.
-func giveInside(n *clustermesh.Node, own netip.Addr, o clustermesh.Origin) {
-	if n.Inside = own; own.IsValid() {
-		return
-	}
-	like := n.Addresses[0]
-	if len(n.Prefixes) > 0 {
-		like = n.Prefixes[0].Addr()
-	}
-	n.Inside = clustermesh.TunnelAddr(o, like.Is6())
-	n.Prefixes = append(slices.Clip(n.Prefixes), netip.PrefixFrom(n.Inside, n.Inside.BitLen()))
-}
-
 // apply makes the kernel hold what is wanted, from the bottom up: device, peers, sources, routes, frontends; and
 // only then, if it may prune, removes from the top down. A part that fails does not stop the next.
-func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([]clustermesh.Problem, error) {
+func (k *kernel) apply(ctx context.Context, want datapath.Desired, c turn.Caution) ([]clustermesh.Problem, error) {
 	var problems []clustermesh.Problem
 	var errs []error
 	step := func(target string, f func() error) {
@@ -133,10 +93,10 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c caution) ([
 	step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, false) })
 	step("route", func() error { return k.router.Reconcile(want.Routes, false) })
 	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
-	if c == exact && len(errs) == 0 {
+	if c == turn.Exact && len(errs) == 0 {
 		step("sockdestroy", func() error { return k.stale.pass(ctx, want) })
 	}
-	if c == exact && len(errs) == 0 {
+	if c == turn.Exact && len(errs) == 0 {
 		step("route", func() error { return k.router.Reconcile(want.Routes, true) })
 		step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, true) })
 		if mesh {
@@ -245,7 +205,7 @@ func (k *kernel) tunnelMTU(peers []datapath.Peer) int {
 	return max(mtu-overhead, 1280)
 }
 
-func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caution) error {
+func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn.Caution) error {
 	k.mu.Lock()
 	lb := k.lb
 	k.mu.Unlock()
@@ -267,14 +227,14 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c caut
 		k.lb = lb
 		k.mu.Unlock()
 	}
-	if c == growOnly {
+	if c == turn.GrowOnly {
 		have, err := lb.Frontends()
 		if err != nil {
 			return err
 		}
 		want = datapath.Grow(have, want)
 	}
-	return lb.Reconcile(want, c == exact)
+	return lb.Reconcile(want, c == turn.Exact)
 }
 
 // optOut leaves the connections of the pods with these UIDs alone. It reports whether to ask again soon.

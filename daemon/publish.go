@@ -3,40 +3,45 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/daemon/turn"
 )
 
-// nodeContent is what this node publishes: what the source knows, completed by what only the machine does.
-func (d *Daemon) nodeContent(local clustermesh.Local) (clustermesh.Content, []clustermesh.Problem) {
-	c, found := local.NodeContent(d.self().Node)
-	var problems []clustermesh.Problem
-	if !found {
-		problems = append(problems, clustermesh.Problem{
-			Object:  "Node " + d.config.Node,
-			Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
-			Try:     "add the object, or set node in the config to the name of the object that is this machine",
-		})
+// record is what this node says of itself; nil while that is unknown, so that the last record stays in force.
+func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Content, []clustermesh.Problem) {
+	if !sourced {
+		return nil, nil
 	}
-	if len(c.Node.Addresses) == 0 {
-		c.Node.Addresses = []netip.Addr{d.who.Advertise.Addr()}
+	m, err := d.machine()
+	if err != nil {
+		return nil, []clustermesh.Problem{{Object: "node " + d.config.Node, Message: "read own addresses: " + err.Error()}}
 	}
-	c.Node.GossipPort = d.who.Advertise.Port()
-	c.Node.Prefixes = nodePrefixes(writtenPrefixes(d.config, local), c.Node.Prefixes, c.Node.Addresses, d.pods(c.Endpoints))
-	return c, append(problems, d.kernel.describe(d.self().Origin(), c.Node)...)
+	c, found := turn.NodeContent(m, local)
+	if found {
+		return &c, nil
+	}
+	return &c, []clustermesh.Problem{{
+		Object:  "Node " + d.config.Node,
+		Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
+		Try:     "add the object, or set node in the config to the name of the object that is this machine",
+	}}
 }
 
-// pods are the addresses of this node's pods: all of them if the source knows, else those with endpoints.
-func (d *Daemon) pods(endpoints []clustermesh.Endpoint) (out []netip.Addr) {
+// machine is what this node knows of itself besides its objects.
+func (d *Daemon) machine() (turn.Machine, error) {
+	m := turn.Machine{Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: prefixes(d.config.NodePrefixes)}
 	if d.kube != nil {
-		out = slices.Clone(d.kube.source.Pods().Addresses)
+		m.Pods = d.kube.source.Pods().Addresses
 	}
-	for _, e := range endpoints {
-		out = append(out, e.Addr)
+	if d.config.Mesh.Mode != "wireguard" {
+		return m, nil
 	}
-	return out
+	m.Mesh, m.Key, m.Port = true, d.kernel.publicKey, d.config.Mesh.Port
+	var err error
+	m.Addresses, err = d.kernel.router.Addresses()
+	return m, err
 }
 
 // fixedAdvertise is where other nodes dial this one by the config alone: as configured, else where it binds;

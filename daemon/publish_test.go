@@ -1,13 +1,10 @@
 package daemon
 
 import (
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"strait.io/strait/clustermesh"
 )
 
 func TestAdvertised(t *testing.T) {
@@ -35,37 +32,5 @@ func TestAdvertised(t *testing.T) {
 				t.Errorf("got %v, %v; want %s", got, err, tc.want)
 			}
 		})
-	}
-}
-
-// A node without an address in its pod network gets one; what the source gave is not written to.
-func TestGiveInside(t *testing.T) {
-	o := clustermesh.Origin{Cluster: "a", Node: "n1"}
-	v4, v6 := netip.MustParsePrefix("10.1.1.10/32"), netip.MustParsePrefix("fd00:1::10/128")
-	underlay := netip.MustParseAddr("192.0.2.1")
-	for _, tc := range []struct {
-		name     string
-		prefixes []netip.Prefix
-		own      netip.Addr
-		want     netip.Addr
-	}{
-		{"its own", []netip.Prefix{v4}, netip.MustParseAddr("10.1.1.10"), netip.MustParseAddr("10.1.1.10")},
-		{"of its pods' family", []netip.Prefix{v4, v6}, netip.Addr{}, clustermesh.TunnelAddr(o, false)},
-		{"of its pods' family, IPv6", []netip.Prefix{v6}, netip.Addr{}, clustermesh.TunnelAddr(o, true)},
-		{"without pods, of the underlay's", nil, netip.Addr{}, clustermesh.TunnelAddr(o, false)},
-	} {
-		shared := append(tc.prefixes, netip.MustParsePrefix("198.51.100.0/24"))
-		n := clustermesh.Node{Addresses: []netip.Addr{underlay}, Prefixes: shared[:len(tc.prefixes)]}
-		giveInside(&n, tc.own, o)
-		accepted := false
-		for _, p := range n.Prefixes {
-			accepted = accepted || p.Contains(n.Inside)
-		}
-		if n.Inside != tc.want || !accepted {
-			t.Errorf("%s: inside %s, want %s; prefixes %v", tc.name, n.Inside, tc.want, n.Prefixes)
-		}
-		if shared[len(tc.prefixes)] != netip.MustParsePrefix("198.51.100.0/24") {
-			t.Errorf("%s: the source's prefixes were changed", tc.name)
-		}
 	}
 }

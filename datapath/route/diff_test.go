@@ -46,26 +46,3 @@ func TestDiff(t *testing.T) {
 		}
 	}
 }
-
-func TestFirstInside(t *testing.T) {
-	var addrs []netip.Addr
-	for _, s := range []string{"127.0.0.1", "10.8.0.9", "10.8.0.1", "10.9.0.1", "fd00:8::1"} {
-		addrs = append(addrs, netip.MustParseAddr(s))
-	}
-	for prefixes, want := range map[string]string{
-		"10.8.0.0/16":              "10.8.0.1",
-		"10.9.0.0/16 10.8.0.0/16":  "10.9.0.1",
-		"10.77.0.0/16 fd00:8::/32": "fd00:8::1",
-		"10.77.0.0/16":             "",
-		"":                         "",
-	} {
-		var ps []netip.Prefix
-		for _, f := range strings.Fields(prefixes) {
-			ps = append(ps, dst(f))
-		}
-		got := firstInside(addrs, ps)
-		if want == "" && got.IsValid() || want != "" && got != netip.MustParseAddr(want) {
-			t.Errorf("inside %q: %v, want %q", prefixes, got, want)
-		}
-	}
-}

@@ -115,13 +115,11 @@ func setAddress(l netlink.Link, want netip.Prefix) error {
 	return nil
 }
 
-// Inside finds an address of this node, on any of its devices, inside one of the prefixes: its own
-// address in the pod network, such as that of the CNI's bridge. Of several it returns the one in the
-// earliest prefix, and there the lowest. It returns the zero Addr if there is none.
-func (r *Router) Inside(prefixes []netip.Prefix) (netip.Addr, error) {
+// Addresses are those of this machine's devices that can be a source of packets.
+func (r *Router) Addresses() ([]netip.Addr, error) {
 	addrs, err := retryInterrupted(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("list addresses: %w", err)
+		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	var own []netip.Addr
 	for _, a := range addrs {
@@ -130,22 +128,7 @@ func (r *Router) Inside(prefixes []netip.Prefix) (netip.Addr, error) {
 			own = append(own, toAddr(a.IP))
 		}
 	}
-	return firstInside(own, prefixes), nil
-}
-
-func firstInside(addrs []netip.Addr, prefixes []netip.Prefix) netip.Addr {
-	for _, p := range prefixes {
-		var best netip.Addr
-		for _, a := range addrs {
-			if p.Contains(a) && (!best.IsValid() || a.Less(best)) {
-				best = a
-			}
-		}
-		if best.IsValid() {
-			return best
-		}
-	}
-	return netip.Addr{}
+	return own, nil
 }
 
 // UnderlayMTU is the largest packet in bytes that can leave for dst: the MTU of the link it leaves by,

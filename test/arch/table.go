@@ -59,13 +59,14 @@ var Table = []Package{
 	// The bridge, and what runs it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
 	{Path: "daemon/reconcile"},
+	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api"},
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer",
 		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
-		"daemon/plan", "daemon/reconcile", "daemon/api", "daemon/dns",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
@@ -126,7 +127,7 @@ var Table = []Package{
 	{Path: "test/kube/serve"},
 	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
-		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan",
+		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan", "daemon/turn",
 	}},
 }
 

@@ -13,6 +13,7 @@ import (
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
 )
@@ -44,6 +45,7 @@ type node struct {
 	contacts map[clustermesh.Origin]clustermesh.Contact
 	cut      bool // neither sends nor receives
 	result   plan.Result
+	caution  turn.Caution
 	lb       balancer
 	err      error
 }
@@ -82,15 +84,12 @@ func (w *world) origins() []clustermesh.Origin {
 	return out
 }
 
-// sync publishes, delivers and plans until nothing changes: what the daemons do all the time.
+// sync has every node take turns until nothing changes: what the daemons do all the time.
 func (w *world) sync() error {
 	for range 10 {
 		before := w.stamps()
 		for _, o := range w.origins() {
-			w.publish(w.nodes[o])
-		}
-		for _, o := range w.origins() {
-			w.plan(w.nodes[o])
+			w.turn(w.nodes[o])
 		}
 		if after := w.stamps(); after == before {
 			return w.apply()
@@ -117,27 +116,47 @@ func (w *world) stamps() string {
 	return s
 }
 
-func (w *world) publish(n *node) {
-	local := w.local[n.origin.Cluster]
-	c, found := local.NodeContent(n.origin.Node)
-	if !found {
-		return
+// turn is one turn of a node's daemon. What it does to the kernel is done when all have settled, by apply.
+func (w *world) turn(n *node) {
+	in := turn.Inputs{
+		Self: plan.Self{Cluster: n.origin.Cluster, Node: n.origin.Node}, Derived: w.cidrs == nil, Leads: w.leads(n),
+		Local: w.local[n.origin.Cluster], Sourced: true, Synced: true,
 	}
-	i := slices.Index(w.origins(), n.origin)
-	c.Node.PublicKey, c.Node.WireGuardPort, c.Node.GossipPort = key.Public{byte(i + 1)}, 51820, 7946
-	if len(c.Node.Prefixes) > 0 {
-		c.Node.Inside = c.Node.Prefixes[0].Addr().Next()
+	if c, found := turn.NodeContent(w.machine(n), in.Local); found {
+		in.Record = &c
 	}
-	c.Silent = n.silent
 	w.deliver(n, n.replica.SetPeers(w.peers(n)))
-	w.deliver(n, n.replica.Publish(c))
-	if w.leads(n) {
-		allocations := n.result.Allocations
-		if w.cidrs == nil {
-			allocations = local.Allocations
+	for steps := turn.Decide(in); len(steps) > 0; steps = steps[1:] {
+		switch s := steps[0].(type) {
+		case turn.Publish:
+			s.Content.Silent = n.silent
+			w.deliver(n, n.replica.Publish(s.Content))
+		case turn.Tell:
+			w.deliver(n, n.replica.PublishCluster(s.Content, 1))
+			in.Told = true
+		case turn.Look:
+			in.State = w.state(n)
+			n.result = plan.Plan(in.State, in.Self, plan.Config{CIDRs: w.cidrs, Mesh: true})
+			in.Plan = &n.result
+			steps = append(steps[:1], turn.Decide(in)...)
+		case turn.Apply:
+			n.caution = s.Caution
 		}
-		w.deliver(n, n.replica.PublishCluster(local.ClusterContent(allocations), 1))
 	}
+}
+
+// machine has a key by the order of names, and the first address of each of its prefixes.
+func (w *world) machine(n *node) turn.Machine {
+	m := turn.Machine{
+		Origin: n.origin, Advertise: netip.MustParseAddrPort("192.0.2.254:7946"),
+		Mesh: true, Key: key.Public{byte(slices.Index(w.origins(), n.origin) + 1)}, Port: 51820,
+	}
+	if c, found := w.local[n.origin.Cluster].NodeContent(n.origin.Node); found {
+		for _, p := range c.Node.Prefixes {
+			m.Addresses = append(m.Addresses, p.Addr().Next())
+		}
+	}
+	return m
 }
 
 // leads reports whether the node has the lowest name of its cluster.
@@ -190,16 +209,11 @@ func (w *world) state(n *node) clustermesh.State {
 	return clustermesh.State{Records: n.replica.Records(), Contacts: contacts}
 }
 
-func (w *world) plan(n *node) {
-	n.result = plan.Plan(w.state(n), plan.Self{Cluster: n.origin.Cluster, Node: n.origin.Node},
-		plan.Config{CIDRs: w.cidrs, Mesh: true})
-}
-
 // apply loads every plan that a script has looked at into its load balancer.
 func (w *world) apply() error {
 	for _, o := range w.origins() {
 		if n := w.nodes[o]; n.lb != nil {
-			n.err = n.lb.Reconcile(n.result.Desired.Frontends, true)
+			n.load()
 		}
 	}
 	return nil
@@ -209,12 +223,17 @@ func (w *world) apply() error {
 func (w *world) frontends(n *node) ([]datapath.Frontend, error) {
 	if n.lb == nil {
 		n.lb = w.open(w.size)
-		n.err = n.lb.Reconcile(n.result.Desired.Frontends, true)
+		n.load()
 	}
 	if n.err != nil {
 		return nil, n.err
 	}
 	return n.lb.Frontends()
+}
+
+// load has the load balancer hold the plan.
+func (n *node) load() {
+	n.err = n.lb.Reconcile(n.result.Desired.Frontends, n.caution == turn.Exact)
 }
 
 // clusters returns the directories in the script's folder that hold YAML.

@@ -1,0 +1,107 @@
+package turn
+
+import (
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/key"
+)
+
+// Machine is what a node knows of itself besides its Node object.
+type Machine struct {
+	Origin clustermesh.Origin
+	// Advertise is where other daemons dial this one.
+	Advertise netip.AddrPort
+	// Prefixes are those that the configuration gives the node's pods; none leaves it to its objects.
+	Prefixes []netip.Prefix
+	// Pods are the addresses of all pods of the node, where the source knows more than those with endpoints.
+	Pods []netip.Addr
+	// Mesh says that there are tunnels; what follows is for them alone.
+	Mesh bool
+	Key  key.Public
+	Port uint16
+	// Addresses are those of the machine's devices.
+	Addresses []netip.Addr
+}
+
+// NodeContent is what a node publishes of itself: what its objects say, completed by what only the machine
+// knows. Found is false if there is no Node object for it.
+func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, found bool) {
+	c, found = local.NodeContent(m.Origin.Node)
+	n := c.Node
+	if len(n.Addresses) == 0 {
+		n.Addresses = []netip.Addr{m.Advertise.Addr()}
+	}
+	n.GossipPort = m.Advertise.Port()
+	written := m.Prefixes
+	if len(written) == 0 {
+		written = local.NodePrefixes[n.Name]
+	}
+	pods := slices.Clone(m.Pods)
+	for _, e := range c.Endpoints {
+		pods = append(pods, e.Addr)
+	}
+	n.Prefixes = nodePrefixes(written, n.Prefixes, n.Addresses, pods)
+	if m.Mesh {
+		n.PublicKey, n.WireGuardPort = m.Key, m.Port
+		giveInside(n, firstInside(m.Addresses, n.Prefixes), m.Origin)
+	}
+	return c, found
+}
+
+// nodePrefixes are the prefixes that a node answers for: those written down; else those of its Node object, if all
+// its pods lie inside; else its pods' own addresses. The node's own addresses are no pods': what answers there
+// uses the host's network.
+func nodePrefixes(written, object []netip.Prefix, node, pods []netip.Addr) []netip.Prefix {
+	if len(written) > 0 {
+		return written
+	}
+	inside := func(a netip.Addr) bool {
+		return slices.ContainsFunc(object, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	var own []netip.Prefix
+	outside := false
+	for _, a := range pods {
+		if a.IsValid() && !slices.Contains(node, a) {
+			own = append(own, netip.PrefixFrom(a, a.BitLen()))
+			outside = outside || !inside(a)
+		}
+	}
+	if !outside {
+		return object
+	}
+	slices.SortFunc(own, netip.Prefix.Compare)
+	return slices.Compact(own)
+}
+
+// firstInside finds an address of the machine in one of the prefixes: its own in the pod network, such as that
+// of the CNI's bridge. Of several it is the one in the earliest prefix, and there the lowest; invalid if none is.
+func firstInside(addrs []netip.Addr, prefixes []netip.Prefix) netip.Addr {
+	for _, p := range prefixes {
+		var best netip.Addr
+		for _, a := range addrs {
+			if p.Contains(a) && (!best.IsValid() || a.Less(best)) {
+				best = a
+			}
+		}
+		if best.IsValid() {
+			return best
+		}
+	}
+	return netip.Addr{}
+}
+
+// giveInside says which address peers accept of the node itself: its own in its pod network, else one
+// that the tunnel's device gets.
+func giveInside(n *clustermesh.Node, own netip.Addr, o clustermesh.Origin) {
+	if n.Inside = own; own.IsValid() {
+		return
+	}
+	like := n.Addresses[0]
+	if len(n.Prefixes) > 0 {
+		like = n.Prefixes[0].Addr()
+	}
+	n.Inside = clustermesh.TunnelAddr(o, like.Is6())
+	n.Prefixes = append(slices.Clip(n.Prefixes), netip.PrefixFrom(n.Inside, n.Inside.BitLen()))
+}

@@ -1,0 +1,160 @@
+// Package turn decides what one turn of the daemon's loop does, in which order, and how cautiously.
+//
+// Input is what the daemon knows when a turn begins; output is an ordered list of steps. The shells carry
+// the steps out, in the daemon for real and in test/script on fakes. Pure: it must not know gossip, the
+// source, the kernel or how any step is done.
+package turn
+
+import (
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+)
+
+// Caution says how much of what the kernel holds a turn may take away.
+type Caution uint8
+
+const (
+	// GrowOnly: gossip has not spoken. What is wanted is added; no backend and no frontend is lost.
+	GrowOnly Caution = iota
+	// NoPrune: somebody else has not spoken. What is wanted is in force; what is not wanted stays.
+	NoPrune
+	// Exact: all have spoken. The kernel holds what is wanted and nothing else.
+	Exact
+)
+
+func (c Caution) String() string { return [...]string{"grow only", "no prune", "exact"}[c] }
+
+// Inputs are what a turn is decided from.
+type Inputs struct {
+	Self plan.Self
+	// First is true in the first turn of the daemon's life.
+	First bool
+	// Derived says that derived Services give out the ClusterSetIPs, not the plan.
+	Derived bool
+
+	// Local is what the source says. Sourced is false until the source has read everything: what Local
+	// lacks is then unknown, not absent.
+	Local   clustermesh.Local
+	Sourced bool
+	// Record is what this node says of itself, see NodeContent; nil while that is unknown.
+	Record *clustermesh.Content
+
+	// Leads is true if this node writes its cluster's record.
+	Leads bool
+	// Synced is false until gossip holds the whole clusterset; Missing then says what it waits for.
+	Synced  bool
+	Missing string
+
+	// State is what gossip holds, and Plan what follows from it. A turn begins without them; Look asks
+	// for them.
+	State clustermesh.State
+	Plan  *plan.Result
+	// Told is true once this turn has published the cluster's record.
+	Told bool
+}
+
+// Step is one thing to do. Steps are carried out in order; one that fails does not stop the next.
+type Step interface{ step() }
+
+type (
+	// Publish the node's own record.
+	Publish struct{ Content clustermesh.Content }
+	// Tell publishes the cluster's record. It sets Inputs.Told.
+	Tell struct{ Content clustermesh.Content }
+	// Look reads the state, plans from it, and decides again. It ends a list of steps.
+	Look struct{}
+	// Apply makes the kernel hold the plan.
+	Apply struct{ Caution Caution }
+	// Greet waits, for a bounded time, for handshakes with the peers known from the last life.
+	Greet struct{}
+	// Show gives the plan to those who ask: the API, and if Names, DNS. Without Names the names are
+	// unknown, which is not the same as empty.
+	Show struct {
+		Waiting []string // for whom the daemon waits, for people
+		Names   bool
+	}
+	// Write gives the API server the objects that follow from the plan.
+	Write struct{}
+	// Again asks for another turn at once.
+	Again struct{}
+)
+
+func (Publish) step() {}
+func (Tell) step()    {}
+func (Look) step()    {}
+func (Apply) step()   {}
+func (Greet) step()   {}
+func (Show) step()    {}
+func (Write) step()   {}
+func (Again) step()   {}
+
+// Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first, so that
+// it plans with what it published:
+//
+//	publish the node's record → look → publish the cluster's record → look → kernel → show → write objects
+//
+// The first turn of a life applies what is known from disk before it publishes anything: what is published
+// draws traffic, which needs the tunnels.
+func Decide(in Inputs) []Step {
+	if in.Plan == nil {
+		if in.Record != nil && !in.First {
+			return []Step{Publish{*in.Record}, Look{}}
+		}
+		return []Step{Look{}}
+	}
+	leads := in.Leads && in.Sourced && in.Synced
+	if leads && !in.First && !in.Told {
+		return []Step{Tell{in.Local.ClusterContent(in.allocations())}, Look{}}
+	}
+	waiting := in.waiting()
+	steps := []Step{Apply{in.caution(waiting)}}
+	if in.First {
+		steps = append(steps, Greet{})
+		if in.Record != nil {
+			steps = append(steps, Publish{*in.Record})
+		}
+	}
+	steps = append(steps, Show{Waiting: waiting, Names: in.Sourced && in.Synced})
+	if leads {
+		steps = append(steps, Write{})
+	}
+	if in.First {
+		steps = append(steps, Again{}) // what was just published is not in this plan
+	}
+	return steps
+}
+
+// allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.
+func (in Inputs) allocations() []clustermesh.Allocation {
+	if in.Derived {
+		return in.Local.Allocations
+	}
+	return in.Plan.Allocations
+}
+
+// waiting says who has not spoken yet.
+func (in Inputs) waiting() (out []string) {
+	if !in.Sourced {
+		out = append(out, "source: the cluster's objects have not been read yet")
+	}
+	if !in.Synced {
+		out = append(out, "gossip: "+in.Missing)
+	}
+	own, led := in.State.Records[clustermesh.Origin{Cluster: in.Self.Cluster}]
+	if !led || in.Sourced && !slices.Equal(own.Content.Allocations, in.allocations()) {
+		out = append(out, "leader: the cluster's leader has not given out all ClusterSetIPs yet")
+	}
+	return out
+}
+
+func (in Inputs) caution(waiting []string) Caution {
+	switch {
+	case !in.Synced:
+		return GrowOnly
+	case len(waiting) > 0:
+		return NoPrune
+	}
+	return Exact
+}

@@ -1,0 +1,130 @@
+package turn_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/turn"
+)
+
+var (
+	self  = plan.Self{Cluster: "a", Node: "n1"}
+	serve = clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	given = []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.1.2.3")}}
+)
+
+// spoken is a turn of a node that leads its cluster, after everybody has spoken.
+func spoken() turn.Inputs {
+	return turn.Inputs{
+		Self: self, Sourced: true, Synced: true, Leads: true,
+		Local:  clustermesh.Local{Exports: []clustermesh.Export{{Service: serve}}},
+		Record: &clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}},
+		State: clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+			{Cluster: "a"}: {Content: clustermesh.Content{Allocations: given}},
+		}},
+	}
+}
+
+// walk takes a turn to its end as the daemon does, with a plan that never changes, and returns the kinds of
+// its steps and the last caution.
+func walk(t *testing.T, in turn.Inputs, r plan.Result) (kinds string, caution turn.Caution, shown turn.Show) {
+	t.Helper()
+	var out []string
+	for steps := turn.Decide(in); len(steps) > 0; {
+		if len(out) > 20 {
+			t.Fatalf("the turn does not end: %v", out)
+		}
+		step := steps[0]
+		steps = steps[1:]
+		out = append(out, strings.TrimPrefix(fmt.Sprintf("%T", step), "turn."))
+		switch s := step.(type) {
+		case turn.Look:
+			if len(steps) > 0 {
+				t.Fatalf("steps after Look, which decides again: %v", steps)
+			}
+			in.Plan = &r
+			steps = turn.Decide(in)
+		case turn.Tell:
+			in.Told = true
+		case turn.Apply:
+			caution = s.Caution
+		case turn.Show:
+			shown = s
+		}
+	}
+	return strings.Join(out, " "), caution, shown
+}
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*turn.Inputs)
+		want   string
+	}{
+		{"the leader", func(*turn.Inputs) {}, "Publish Look Tell Look Apply Show Write"},
+		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Show"},
+		{"nothing is published before the tunnels stand", func(in *turn.Inputs) { in.First = true }, "Look Apply Greet Publish Show Write Again"},
+		{"the first turn of another node", func(in *turn.Inputs) { in.First, in.Leads = true, false }, "Look Apply Greet Publish Show Again"},
+		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Greet Show Again"},
+		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Show"},
+		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Show"},
+		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look Tell Look Apply Show Write"},
+	} {
+		in := spoken()
+		c.change(&in)
+		if got, _, _ := walk(t, in, plan.Result{Allocations: given}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCaution(t *testing.T) {
+	none := plan.Result{}
+	for _, c := range []struct {
+		name    string
+		change  func(*turn.Inputs)
+		plan    plan.Result
+		want    turn.Caution
+		waiting string // a part of each line, in order
+		names   bool
+	}{
+		{"all have spoken", func(*turn.Inputs) {}, plan.Result{Allocations: given}, turn.Exact, "", true},
+		{"gossip has not", func(in *turn.Inputs) { in.Synced, in.Missing = false, "a first exchange" }, plan.Result{Allocations: given}, turn.GrowOnly, "gossip: a first exchange", false},
+		{"the source has not", func(in *turn.Inputs) { in.Sourced = false }, plan.Result{Allocations: given}, turn.NoPrune, "source:", false},
+		{"neither has", func(in *turn.Inputs) { in.Sourced, in.Synced = false, false }, none, turn.GrowOnly, "source:,gossip:", false},
+		{"the leader gave out other addresses", func(*turn.Inputs) {}, none, turn.NoPrune, "leader:", true},
+		{"the cluster has never had a leader", func(in *turn.Inputs) { in.State = clustermesh.State{} }, none, turn.NoPrune, "leader:", true},
+		{"what the plan wants means nothing before the source speaks", func(in *turn.Inputs) { in.Sourced = false }, none, turn.NoPrune, "source:", false},
+		{"derived Services give out the addresses", func(in *turn.Inputs) { in.Derived, in.Local.Allocations = true, given }, none, turn.Exact, "", true},
+		{"derived Services are not there yet", func(in *turn.Inputs) { in.Derived = true }, plan.Result{Allocations: given}, turn.NoPrune, "leader:", true},
+	} {
+		in := spoken()
+		c.change(&in)
+		_, caution, shown := walk(t, in, c.plan)
+		if caution != c.want {
+			t.Errorf("%s: %s, want %s", c.name, caution, c.want)
+		}
+		want := slices.DeleteFunc(strings.Split(c.waiting, ","), func(s string) bool { return s == "" })
+		if !slices.EqualFunc(shown.Waiting, want, strings.Contains) || shown.Names != c.names {
+			t.Errorf("%s: waiting for %q, names %v", c.name, shown.Waiting, shown.Names)
+		}
+	}
+}
+
+// What is told is what the source says, with the addresses of whoever gives them out.
+func TestTellsAllocations(t *testing.T) {
+	other := []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("10.96.0.9")}}
+	for derived, want := range map[bool]netip.Addr{false: given[0].IP, true: other[0].IP} {
+		in := spoken()
+		in.Derived, in.Local.Allocations, in.Plan = derived, other, &plan.Result{Allocations: given}
+		tell, is := turn.Decide(in)[0].(turn.Tell)
+		if !is || len(tell.Content.Exports) != 1 || len(tell.Content.Allocations) != 1 || tell.Content.Allocations[0].IP != want {
+			t.Errorf("derived %v: %+v", derived, turn.Decide(in)[0])
+		}
+	}
+}
