@@ -1,17 +1,20 @@
 package daemon
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
-	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/wireguard"
 )
 
 // Config is everything that straitd can be told. It is read from YAML with unknown fields refused; the
@@ -28,16 +31,16 @@ type Config struct {
 	RunDir string `json:"runDir,omitempty"`
 	// NodePrefixes are the prefixes of this node's pods; empty means what the Node object says in annotation
 	// strait.io/prefixes, else in its spec, or where its pods have other addresses, those.
-	NodePrefixes []string `json:"nodePrefixes,omitempty"`
+	NodePrefixes []netip.Prefix `json:"nodePrefixes,omitempty"`
 	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same in
 	// every cluster.
-	ClusterSetCIDRs []string      `json:"clustersetCIDRs,omitempty"`
-	BPF             BPFConfig     `json:"bpf,omitempty"`
-	Gossip          GossipConfig  `json:"gossip"`
-	Mesh            MeshConfig    `json:"mesh,omitempty"`
-	DNS             DNSConfig     `json:"dns,omitempty"`
-	Metrics         MetricsConfig `json:"metrics,omitempty"`
-	Log             LogConfig     `json:"log,omitempty"`
+	ClusterSetCIDRs []netip.Prefix `json:"clustersetCIDRs,omitempty"`
+	BPF             BPFConfig      `json:"bpf,omitempty"`
+	Gossip          GossipConfig   `json:"gossip"`
+	Mesh            MeshConfig     `json:"mesh,omitempty"`
+	DNS             DNSConfig      `json:"dns,omitempty"`
+	Metrics         MetricsConfig  `json:"metrics,omitempty"`
+	Log             LogConfig      `json:"log,omitempty"`
 }
 
 // SourceConfig says where the cluster's objects come from: exactly one is given.
@@ -62,12 +65,13 @@ type KubernetesConfig struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespace is strait's own: it holds the leader's Lease.
 	Namespace string `json:"namespace,omitempty"`
-	// ClusterSetIPs says where they come from: "derived" Services, or "cidr", the clustersetCIDRs.
-	ClusterSetIPs string `json:"clusterSetIPs,omitempty"`
-	// DerivedPrefix begins the names of derived Services; an empty one gives them the names of their imports.
+	// ClusterSetIPs says where they come from: derived Services, or the clustersetCIDRs.
+	ClusterSetIPs mcs.IPMode `json:"clusterSetIPs,omitempty"`
+	// DerivedPrefix begins the names of derived Services; an empty one gives them the names of their imports, nil is
+	// mcs.DerivedPrefix.
 	DerivedPrefix *string `json:"derivedPrefix,omitempty"`
-	// ImportSlices says for which imports EndpointSlices with all endpoints are written: "all", "headless", "none".
-	ImportSlices string `json:"importSlices,omitempty"`
+	// ImportSlices says for which imports EndpointSlices with all endpoints are written.
+	ImportSlices mcs.SliceMode `json:"importSlices,omitempty"`
 	// BarredNamespaces are patterns of namespaces that take no part, besides the cluster's own.
 	BarredNamespaces []string `json:"barredNamespaces,omitempty"`
 }
@@ -84,9 +88,9 @@ type BPFConfig struct {
 	MaxSockets       uint32 `json:"maxSockets,omitempty"`
 	MaxAffinity      uint32 `json:"maxAffinity,omitempty"`
 	MaxOptOuts       uint32 `json:"maxOptOuts,omitempty"`
-	// DestroyTCP says which TCP connections to backends that are gone are closed: "never", or "gone", those
-	// to dead machines. Connected UDP sockets always are.
-	DestroyTCP string `json:"destroyTCP,omitempty"`
+	// DestroyTCP says which TCP connections to backends that are gone are closed. Connected UDP
+	// sockets always are.
+	DestroyTCP sockdestroy.TCPPolicy `json:"destroyTCP,omitempty"`
 }
 
 // socklb is the load balancer's own form of it; zero sizes are its defaults.
@@ -100,10 +104,10 @@ func (b BPFConfig) socklb() socklb.Config {
 
 // GossipConfig is about membership and records.
 type GossipConfig struct {
-	Bind string `json:"bind,omitempty"`
+	Bind netip.AddrPort `json:"bind,omitzero"`
 	// Advertise is what others dial; default: Bind, or for a wildcard the Node object's first address.
-	Advertise string   `json:"advertise,omitempty"`
-	Seeds     []string `json:"seeds,omitempty"`
+	Advertise netip.AddrPort `json:"advertise,omitzero"`
+	Seeds     []string       `json:"seeds,omitempty"`
 	// SeedsFile has a HOST:PORT a line, and is read again when it changes.
 	SeedsFile string `json:"seedsFile,omitempty"`
 	KeyFile   string `json:"keyFile"`
@@ -111,116 +115,91 @@ type GossipConfig struct {
 
 // MeshConfig is about WireGuard.
 type MeshConfig struct {
-	// Mode is "wireguard" or "off" (pods of other clusters are routable without strait).
-	Mode   string `json:"mode,omitempty"`
-	Device string `json:"device,omitempty"`
-	Port   uint16 `json:"port,omitempty"`
+	Mode   MeshMode `json:"mode,omitempty"`
+	Device string   `json:"device,omitempty"`
+	Port   uint16   `json:"port,omitempty"`
 	// MTU is that of the tunnel; 0 derives it from the underlay.
 	MTU int `json:"mtu,omitempty"`
-	// Implementation is "auto" (kernel, else userspace), "kernel" or "userspace".
-	Implementation string `json:"implementation,omitempty"`
-	// Tunnel says who starts the process of a userspace device: "own", the daemon, or "external", somebody whose
-	// processes outlive the daemon's, such as a DaemonSet of its own.
-	Tunnel string `json:"tunnel,omitempty"`
-	// Table is the number of strait's own routing table.
+	// Implementation is the kind of device that is wanted.
+	Implementation wireguard.Kind `json:"implementation,omitempty"`
+	Tunnel         TunnelOwner    `json:"tunnel,omitempty"`
+	// Table is the number of strait's own routing table; 0 is route.DefaultTable.
 	Table int `json:"table,omitempty"`
 }
+
+func (m MeshConfig) on() bool { return m.Mode != MeshOff }
 
 // DNSConfig is about strait's own answers for clusterset.local; no Listen means none.
 type DNSConfig struct {
 	// Listen are addresses and ports; those that are link-local or of fd00::/8 are made the machine's own.
-	Listen []string `json:"listen,omitempty"`
+	Listen []netip.AddrPort `json:"listen,omitempty"`
 	// Upstreams answer for every other zone.
-	Upstreams []string `json:"upstreams,omitempty"`
+	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
 }
 
 // MetricsConfig is about /metrics, /healthz and /readyz.
 type MetricsConfig struct {
-	// Listen is an address and port, or "off".
-	Listen string `json:"listen,omitempty"`
+	Listen MetricsAddr `json:"listen,omitzero"`
 }
 
 // LogConfig is about the log on standard error.
 type LogConfig struct {
-	// Level is debug, info, warn or error; Format is text or json.
-	Level  string `json:"level,omitempty"`
-	Format string `json:"format,omitempty"`
+	Level  LogLevel  `json:"level,omitzero"`
+	Format LogFormat `json:"format,omitempty"`
 }
 
-// ReadConfig reads a file, fills in defaults, lets override change what flags say, and validates. Its error
-// holds every mistake that it found, one a line.
-func ReadConfig(path string, override func(*Config)) (Config, error) {
+// ReadConfig reads a file as ParseConfig does. Its error holds every mistake that it found, one a line.
+func ReadConfig(path string, override func(*Config) error) (Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("read config: %w; docs/configuration.md says what goes into it, --config names another file", err)
 	}
-	c, unknown, err := ParseConfig(data)
-	if err == nil {
-		override(&c)
-		err = errors.Join(unknown, c.Validate())
-	}
+	c, err := ParseConfig(data, override)
 	if err != nil {
 		return c, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	return c, nil
 }
 
-// ParseConfig decodes and fills in defaults; it does not validate. Unknown are the fields that do not
-// exist or that stand there twice, err is why nothing could be decoded.
-func ParseConfig(data []byte) (c Config, unknown, err error) {
+// ParseConfig decodes YAML, lets override change what flags say, fills in defaults, and validates. Its error joins
+// every mistake: fields that do not exist, do not decode, or make no sense, each with its path.
+func ParseConfig(data []byte, override func(*Config) error) (Config, error) {
 	js, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return Config{}, nil, err
+		return Config{}, err
 	}
-	strict, err := json.UnmarshalStrict(js, &c, json.DisallowUnknownFields)
-	if err != nil {
-		return Config{}, nil, errors.Join(append(strict, err)...)
+	var c Config
+	var m mistakes
+	m.decode("", js, reflect.ValueOf(&c).Elem())
+	if err := override(&c); err != nil {
+		m.errs = append(m.errs, err)
 	}
 	c.setDefaults()
-	return c, errors.Join(strict...), nil
+	c.validate(&m)
+	return c, m.err()
 }
 
-// The defaults, in one place. 241.0.0.0/8 is part of 240.0.0.0/4, which no network routes and no cluster
-// uses: a ClusterSetIP never leaves the node.
+// setDefaults fills in what the daemon itself decides. Other zero values mean the defaults of the packages that they are
+// passed to; the port is asked for, since the daemon publishes it.
 func (c *Config) setDefaults() {
-	def := func(s *string, v string) {
-		if *s == "" {
-			*s = v
-		}
-	}
 	if c.Node == "" {
 		c.Node, _ = os.Hostname()
 	}
-	def(&c.StateDir, "/var/lib/strait")
-	def(&c.RunDir, "/run/strait")
+	c.StateDir = cmp.Or(c.StateDir, "/var/lib/strait")
+	c.RunDir = cmp.Or(c.RunDir, "/run/strait")
 	if len(c.ClusterSetCIDRs) == 0 {
-		c.ClusterSetCIDRs = []string{"241.0.0.0/8"}
+		// Part of 240.0.0.0/4, which no network routes and no cluster uses: a ClusterSetIP never leaves the node.
+		c.ClusterSetCIDRs = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}
 	}
 	if k := c.Source.Kubernetes; k != nil {
-		def(&k.Namespace, "strait-system")
-		def(&k.ClusterSetIPs, "derived")
-		def(&k.ImportSlices, "all")
-		if k.DerivedPrefix == nil {
-			k.DerivedPrefix = new(mcs.DerivedPrefix)
-		}
+		k.Namespace = cmp.Or(k.Namespace, "strait-system")
 	}
-	def(&c.BPF.Pins, "/sys/fs/bpf/strait")
-	def(&c.Gossip.Bind, "0.0.0.0:7946")
-	def(&c.Gossip.KeyFile, "/etc/strait/gossip.key")
-	def(&c.BPF.DestroyTCP, "never")
-	def(&c.Mesh.Mode, "wireguard")
-	def(&c.Mesh.Device, "strait0")
-	def(&c.Mesh.Implementation, "auto")
-	def(&c.Mesh.Tunnel, "own")
-	if c.Mesh.Port == 0 {
-		c.Mesh.Port = 51820
-	}
-	if c.Mesh.Table == 0 {
-		c.Mesh.Table = 5354
-	}
-	def(&c.Metrics.Listen, "127.0.0.1:9964")
-	def(&c.Log.Level, "info")
-	def(&c.Log.Format, "text")
+	c.BPF.Pins = cmp.Or(c.BPF.Pins, "/sys/fs/bpf/strait")
+	c.Gossip.Bind = cmp.Or(c.Gossip.Bind, netip.AddrPortFrom(netip.IPv4Unspecified(), 7946))
+	c.Gossip.KeyFile = cmp.Or(c.Gossip.KeyFile, "/etc/strait/gossip.key")
+	c.Mesh.Device = cmp.Or(c.Mesh.Device, "strait0")
+	c.Mesh.Port = cmp.Or(c.Mesh.Port, wireguard.DefaultPort)
+	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, MetricsAddr{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
 }
 
 // Socket is the path of the API socket.

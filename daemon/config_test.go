@@ -1,10 +1,15 @@
 package daemon_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon"
 )
@@ -17,20 +22,17 @@ gossip: {keyFile: /etc/strait/gossip.key}
 `
 
 func TestConfigDefaults(t *testing.T) {
-	c, unknown, err := daemon.ParseConfig([]byte(minimal))
-	if err != nil || unknown != nil {
-		t.Fatal(err, unknown)
-	}
-	if err := c.Validate(); err != nil {
+	c, err := daemon.ParseConfig([]byte(minimal), noFlags)
+	if err != nil {
 		t.Fatalf("the minimal config is not valid: %v", err)
 	}
-	if got := c.ClusterSetCIDRs; len(got) != 1 || got[0] != "241.0.0.0/8" {
-		t.Errorf("clustersetCIDRs %v", got)
-	}
-	if c.Mesh.Port != 51820 || c.Mesh.Mode != "wireguard" || c.Gossip.Bind != "0.0.0.0:7946" || c.Socket() != "/run/strait/strait.sock" {
-		t.Errorf("defaults %+v", c)
+	if got := fmt.Sprintln(c.ClusterSetCIDRs, c.Mesh.Port, c.Gossip.Bind, c.Metrics.Listen, c.Log.Level, c.Socket()); got !=
+		"[241.0.0.0/8] 51820 0.0.0.0:7946 {false 127.0.0.1:9964} INFO /run/strait/strait.sock\n" {
+		t.Errorf("defaults %s", got)
 	}
 }
+
+func noFlags(*daemon.Config) error { return nil }
 
 // Every mistake is named at once, each by the path of its field.
 func TestConfigMistakes(t *testing.T) {
@@ -39,7 +41,16 @@ func TestConfigMistakes(t *testing.T) {
 		want       []string
 	}{
 		{"unknown fields, at any depth", minimal + "mehs: {}\nmesh: {modee: off, mtu: 7}\n", []string{`"mehs"`, `"mesh.modee"`, "mesh.mtu"}},
-		{"wrong type", minimal + "mesh: {port: many}\n", []string{"mesh.port"}},
+		{"wrong types, and what lies behind them", minimal + "mesh: {port: many, table: -1, mtu: 1.5}\nbpf: {maxSockets: 5000000000, allowVirtualRoot: 1, cgroup: 7}\nnodePrefixes: 5\nlog: text\ndns: {listen: [5, '', null, {}]}\n",
+			[]string{`mesh.port: "many" is not a whole number from 0 to 65535`, "mesh.table: -1", "mesh.mtu: 1.5 is not a whole number",
+				"bpf.maxSockets: 5000000000 is not", "bpf.allowVirtualRoot: 1 is not true or false", "bpf.cgroup: 7 is not a string",
+				"nodePrefixes: 5 is not a list", `log: "text" is not a mapping of fields`, `dns.listen[0]: "5" is not an address and port`,
+				"dns.listen[1]: is empty", "dns.listen[2]: is empty", "dns.listen[3]:"}},
+		{"a field given twice", minimal + "node: n2\n", []string{`"node" already set`}},
+		{"no mapping", "straitd", []string{`"straitd" is not a mapping`}},
+		{"off without quotes", minimal + "mesh: {mode: off}\nmetrics: {listen: off}\n", nil},
+		{"off where it is not allowed", minimal + "mesh: {tunnel: off}\nlog: {format: on}\n",
+			[]string{`mesh.tunnel: "off" is none of own, external`, `log.format: "on" is none of text, json`}},
 		{"no YAML", "cluster: [", []string{"line 1"}},
 		{"several at once", `
 cluster: Not_A_Label
@@ -76,7 +87,7 @@ gossip: {keyFile: k}
 			if err := os.WriteFile(file, []byte(tc.yaml), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := daemon.ReadConfig(file, func(*daemon.Config) {})
+			_, err := daemon.ReadConfig(file, noFlags)
 			wantAll(t, err, tc.want)
 		})
 	}
@@ -99,9 +110,9 @@ func TestCheckReportsManifests(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {prots: []}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, unknown, err := daemon.ParseConfig([]byte(minimal))
-	if err != nil || unknown != nil {
-		t.Fatal(err, unknown)
+	c, err := daemon.ParseConfig([]byte(minimal), noFlags)
+	if err != nil {
+		t.Fatal(err)
 	}
 	c.Source.Manifest = dir
 	var out strings.Builder
@@ -119,9 +130,51 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte("clustersetCIDRs: [fd00::/64]\ngossip: {bind: '[::]:1'}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, _, err := daemon.ParseConfig(data)
-		if err == nil {
-			_ = c.Validate() // must not panic
+		c, err := daemon.ParseConfig(data, noFlags) // must not panic
+		if err == nil && c.Validate() != nil {
+			t.Errorf("a config without mistakes is not valid: %v", c.Validate())
 		}
 	})
+}
+
+// What is written down as YAML reads back as the same.
+func TestConfigRoundTrip(t *testing.T) {
+	for _, text := range []string{minimal, `
+cluster: c
+node: n1
+source: {kubernetes: {clusterSetIPs: cidr, importSlices: headless, derivedPrefix: ''}}
+clustersetCIDRs: [241.0.0.0/16, "fd00:5354::/64"]
+nodePrefixes: [10.1.2.0/24]
+gossip: {bind: "[::]:7000", advertise: "192.0.2.1:7000", seeds: ["a:1"]}
+mesh: {mode: off, implementation: kernel, tunnel: external, port: 5, table: 6}
+dns: {listen: ["169.254.20.11:53"], upstreams: ["10.0.0.1:53"]}
+metrics: {listen: off}
+log: {level: debug, format: json}
+bpf: {destroyTCP: gone}
+`} {
+		before, err := daemon.ParseConfig([]byte(text), noFlags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := yaml.Marshal(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := daemon.ParseConfig(b, noFlags)
+		if err != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("%v; read back from\n%s%+v, was %+v", err, b, after, before)
+		}
+	}
+}
+
+// What a flag says is a mistake among the others.
+func TestConfigOverride(t *testing.T) {
+	_, err := daemon.ParseConfig([]byte("mesh: {mtu: 7}"), func(c *daemon.Config) error {
+		c.Cluster = "from-a-flag"
+		return errors.New("--log-level: loud")
+	})
+	wantAll(t, err, []string{"mesh.mtu", "--log-level: loud", "source: is required"})
+	if strings.Contains(err.Error(), "cluster:") {
+		t.Errorf("the flag did not name the cluster: %v", err)
+	}
 }

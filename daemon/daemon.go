@@ -97,7 +97,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d.dns = dns.New(dnsConfig(c, log), d.table)
-	d.api = api.New(api.Config{Socket: c.Socket(), Metrics: addrPort(c.Metrics.Listen), Log: log.With("part", "api")}, d, d.metrics)
+	d.api = api.New(api.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Log: log.With("part", "api")}, d, d.metrics)
 	return d, nil
 }
 
@@ -107,7 +107,7 @@ func (d *Daemon) join(w who) error {
 	c := gossip.Config{
 		Self:      d.self().Origin(),
 		UID:       w.UID,
-		Bind:      addrPort(d.config.Gossip.Bind),
+		Bind:      d.config.Gossip.Bind,
 		Advertise: w.Advertise,
 		Seeds:     d.config.Gossip.Seeds,
 		Key:       d.key,
@@ -258,7 +258,7 @@ func (d *Daemon) self() plan.Self {
 }
 
 func (d *Daemon) planConfig() plan.Config {
-	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.Mode == "wireguard"}
+	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.on()}
 }
 
 // merge makes one trigger of several.

@@ -39,7 +39,7 @@ const (
 // the last life. Waiting is what is missing, empty if nothing is. An error is a mistake that waiting does not mend.
 func decideWho(c Config, id kube.Identity, last who, patient bool) (w who, waiting string, err error) {
 	if w.Advertise = fixedAdvertise(c); !w.Advertise.IsValid() && id.Node.IsValid() {
-		w.Advertise = netip.AddrPortFrom(id.Node, addrPort(c.Gossip.Bind).Port())
+		w.Advertise = netip.AddrPortFrom(id.Node, c.Gossip.Bind.Port())
 	}
 	w.UID = id.UID
 	if id.Read {

@@ -12,6 +12,13 @@ import (
 	"strait.io/strait/clustermesh/kube"
 )
 
+func addrPort(text string) netip.AddrPort {
+	if text == "" {
+		return netip.AddrPort{}
+	}
+	return netip.MustParseAddrPort(text)
+}
+
 func TestDecideWho(t *testing.T) {
 	node := netip.MustParseAddr("192.0.2.7")
 	full := kube.Identity{Read: true, Property: "east", UID: "u1", Node: node}
@@ -38,7 +45,7 @@ func TestDecideWho(t *testing.T) {
 		{"the property is not read yet", "east", "", kube.Identity{UID: "u1", Node: node}, who{}, true, "waiting: ClusterProperty"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := Config{Cluster: tc.cluster, Node: "n1", Gossip: GossipConfig{Bind: "0.0.0.0:7946", Advertise: tc.advertise}}
+			c := Config{Cluster: tc.cluster, Node: "n1", Gossip: GossipConfig{Bind: addrPort("0.0.0.0:7946"), Advertise: addrPort(tc.advertise)}}
 			w, waiting, err := decideWho(c, tc.id, tc.last, tc.patient)
 			got := strings.Join([]string{string(w.Cluster), w.UID, w.Advertise.String()}, " ")
 			if err != nil {

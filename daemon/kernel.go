@@ -24,9 +24,6 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// overhead is what WireGuard adds to a packet: outer IPv6 (40) and UDP (8) headers, and its own (32).
-const overhead = 80
-
 // kernel applies a datapath.Desired, part by part, and opens each part when it is first needed: a part
 // that cannot be opened is a Problem and is tried again, while the others work.
 type kernel struct {
@@ -55,7 +52,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	})
 	k.exemption = masquerade.New(masquerade.Config{Device: c.Mesh.Device, Log: log.With("part", "masquerade")})
 	k.stale = newStale(k, c.BPF.DestroyTCP)
-	if c.Mesh.Mode == "wireguard" {
+	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(k.keyFile())
 		if err != nil {
 			return nil, fmt.Errorf("WireGuard key: %w", err)
@@ -86,7 +83,7 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c turn.Cautio
 			}
 		}
 	}
-	mesh := k.config.Mesh.Mode == "wireguard"
+	mesh := k.config.Mesh.on()
 	if mesh {
 		step("wireguard", func() error { return k.peers(ctx, want, false) })
 	}
@@ -184,7 +181,7 @@ func (k *kernel) wireguardConfig(peers []datapath.Peer) wireguard.Config {
 		Device: c.Mesh.Device, Port: c.Mesh.Port, MTU: k.tunnelMTU(peers), Mode: c.Mesh.Implementation,
 		KeyFile: k.keyFile(), Log: k.log.With("part", "wireguard"),
 	}
-	if c.Mesh.Tunnel == "own" {
+	if c.Mesh.Tunnel != TunnelExternal {
 		w.TunnelCommand = []string{"/proc/self/exe", "tunnel"}
 		w.TunnelLog = filepath.Join(c.StateDir, "tunnel.log")
 	}
@@ -202,7 +199,7 @@ func (k *kernel) tunnelMTU(peers []datapath.Peer) int {
 			mtu = min(mtu, m)
 		}
 	}
-	return max(mtu-overhead, 1280)
+	return max(mtu-wireguard.Overhead, 1280)
 }
 
 func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn.Caution) error {

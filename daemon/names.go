@@ -82,8 +82,8 @@ func within(ranges []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
 
 // givenAddrs are the addresses to listen on that are made this machine's own.
 func (d DNSConfig) givenAddrs() (out []netip.Addr) {
-	for _, s := range d.Listen {
-		if a := addrPort(s).Addr(); !slices.Contains(out, a) {
+	for _, listen := range d.Listen {
+		if a := listen.Addr(); !slices.Contains(out, a) {
 			if _, is := within(given, a); is {
 				out = append(out, a)
 			}
@@ -93,9 +93,7 @@ func (d DNSConfig) givenAddrs() (out []netip.Addr) {
 }
 
 func dnsConfig(c Config, log *slog.Logger) dns.Config {
-	out := dns.Config{Upstreams: c.DNS.Upstreams, Coming: c.DNS.givenAddrs(), Zone: "clusterset.local", Log: log.With("part", "dns")}
-	for _, s := range c.DNS.Listen {
-		out.Listen = append(out.Listen, addrPort(s))
+	return dns.Config{
+		Listen: c.DNS.Listen, Upstreams: c.DNS.Upstreams, Coming: c.DNS.givenAddrs(), Log: log.With("part", "dns"),
 	}
-	return out
 }

@@ -53,7 +53,10 @@ func TestSameNames(t *testing.T) {
 
 // Only addresses that are of no network become the machine's own: any other is a mistake to be told.
 func TestGivenAddrs(t *testing.T) {
-	d := DNSConfig{Listen: []string{"169.254.20.11:53", "169.254.20.11:5353", "[fd00:53::11]:53", "10.0.0.1:53", "127.0.0.153:53", "0.0.0.0:53", "[2001:db8::1]:53", "[::]:53"}}
+	var d DNSConfig
+	for _, text := range []string{"169.254.20.11:53", "169.254.20.11:5353", "[fd00:53::11]:53", "10.0.0.1:53", "127.0.0.153:53", "0.0.0.0:53", "[2001:db8::1]:53", "[::]:53"} {
+		d.Listen = append(d.Listen, netip.MustParseAddrPort(text))
+	}
 	want := []netip.Addr{netip.MustParseAddr("169.254.20.11"), netip.MustParseAddr("fd00:53::11")}
 	if got := d.givenAddrs(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -13,7 +13,7 @@ import (
 func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 	k := d.config.Source.Kubernetes
 	d.kube.writer.Submit(mcsView(mcs.Config{
-		ImportSlices: mcs.SliceMode(k.ImportSlices), ClusterSetIPs: mcs.IPMode(k.ClusterSetIPs), DerivedPrefix: k.DerivedPrefix, Barred: d.config.barred(),
+		ImportSlices: k.ImportSlices, ClusterSetIPs: k.ClusterSetIPs, DerivedPrefix: k.DerivedPrefix, Barred: d.config.barred(),
 	}, d.self().Cluster, local, m.state, m.result))
 }
 

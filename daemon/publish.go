@@ -31,11 +31,11 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 
 // machine is what this node knows of itself besides its objects.
 func (d *Daemon) machine() (turn.Machine, error) {
-	m := turn.Machine{Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: prefixes(d.config.NodePrefixes)}
+	m := turn.Machine{Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes}
 	if d.kube != nil {
 		m.Pods = d.kube.source.Pods().Addresses
 	}
-	if d.config.Mesh.Mode != "wireguard" {
+	if !d.config.Mesh.on() {
 		return m, nil
 	}
 	m.Mesh, m.Key, m.Port = true, d.kernel.publicKey, d.config.Mesh.Port
@@ -47,10 +47,10 @@ func (d *Daemon) machine() (turn.Machine, error) {
 // fixedAdvertise is where other nodes dial this one by the config alone: as configured, else where it binds;
 // invalid for a wildcard.
 func fixedAdvertise(c Config) netip.AddrPort {
-	if a := addrPort(c.Gossip.Advertise); a.IsValid() {
+	if a := c.Gossip.Advertise; a.IsValid() {
 		return a
 	}
-	if bind := addrPort(c.Gossip.Bind); !bind.Addr().IsUnspecified() {
+	if bind := c.Gossip.Bind; !bind.Addr().IsUnspecified() {
 		return bind
 	}
 	return netip.AddrPort{}
@@ -61,7 +61,7 @@ func advertised(c Config) (netip.AddrPort, error) {
 	if a := fixedAdvertise(c); a.IsValid() {
 		return a, nil
 	}
-	bind := addrPort(c.Gossip.Bind)
+	bind := c.Gossip.Bind
 	node, found := manifest.Read(c.Source.Manifest).NodeContent(clustermesh.NodeName(c.Node))
 	if !found || len(node.Node.Addresses) == 0 {
 		return bind, fmt.Errorf("gossip.advertise: is needed, since gossip.bind is %s and no Node %s with an address is in %s",

@@ -20,7 +20,7 @@ func TestAdvertised(t *testing.T) {
 		{"a wildcard without a Node", "[::]:7946", "", "n2", "", "gossip.advertise"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := Config{Node: tc.node, Source: SourceConfig{Manifest: dir}, Gossip: GossipConfig{Bind: tc.bind, Advertise: tc.advertise}}
+			c := Config{Node: tc.node, Source: SourceConfig{Manifest: dir}, Gossip: GossipConfig{Bind: addrPort(tc.bind), Advertise: addrPort(tc.advertise)}}
 			got, err := advertised(c)
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {

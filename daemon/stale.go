@@ -24,10 +24,10 @@ type stale struct {
 	again     time.Duration // in how long to pass again because of them; 0 is no need to
 }
 
-func newStale(k *kernel, tcp string) *stale {
+func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
 	return &stale{destroyer: sockdestroy.New(sockdestroy.Config{
 		Records: k.records,
-		Policy:  sockdestroy.Policy{TCP: sockdestroy.TCPPolicy(tcp)},
+		Policy:  sockdestroy.Policy{TCP: tcp},
 		Log:     k.log.With("part", "sockdestroy"),
 	})}
 }

@@ -1,11 +1,9 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,48 +12,30 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// mistakes collects what is wrong with a Config, each with the path of its field.
-type mistakes []error
-
-func (m *mistakes) add(field, format string, args ...any) {
-	*m = append(*m, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
-}
-
-func (m *mistakes) oneOf(field, got string, allowed ...string) {
-	if !slices.Contains(allowed, got) {
-		m.add(field, "%q is none of %s", got, strings.Join(allowed, ", "))
-	}
-}
-
-func (m *mistakes) addrPort(field, s string) {
-	if _, err := netip.ParseAddrPort(s); err != nil {
-		m.add(field, "%q is not an address and port, as in 10.0.0.1:7946 or [fd00::1]:7946", s)
-	}
-}
-
 // Validate returns every mistake at once, each with the path of its field.
 func (c Config) Validate() error {
 	var m mistakes
+	c.validate(&m)
+	return m.err()
+}
+
+func (c Config) validate(m *mistakes) {
 	if msgs := validation.IsDNS1123Label(c.Cluster); len(msgs) > 0 && (c.Cluster != "" || c.Source.Kubernetes == nil) {
 		m.add("cluster", "%q: %s", c.Cluster, msgs[0])
 	}
 	if msgs := validation.IsDNS1123Subdomain(c.Node); len(msgs) > 0 {
 		m.add("node", "%q: %s", c.Node, msgs[0])
 	}
-	c.validateSource(&m)
-	c.validatePaths(&m)
-	c.validateCIDRs(&m)
-	c.validateAddresses(&m)
-	c.validateMesh(&m)
+	c.validateSource(m)
+	c.validatePaths(m)
+	c.validateCIDRs(m)
+	c.validateAddresses(m)
+	c.validateMesh(m)
 	if err := c.BPF.socklb().Validate(); err != nil {
 		for _, e := range flatten(err) { // each begins with its field
-			m = append(m, fmt.Errorf("bpf.%w", e))
+			m.errs = append(m.errs, fmt.Errorf("bpf.%w", e))
 		}
 	}
-	m.oneOf("bpf.destroyTCP", c.BPF.DestroyTCP, "never", "gone")
-	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	m.oneOf("log.format", c.Log.Format, "text", "json")
-	return errors.Join(m...)
 }
 
 func (c Config) validateSource(m *mistakes) {
@@ -72,19 +52,17 @@ func (c Config) validateSource(m *mistakes) {
 	if msgs := validation.IsDNS1123Label(k.Namespace); len(msgs) > 0 {
 		m.add("source.kubernetes.namespace", "%q: %s", k.Namespace, msgs[0])
 	}
-	m.oneOf("source.kubernetes.clusterSetIPs", k.ClusterSetIPs, "derived", "cidr")
 	if k.DerivedPrefix != nil {
 		if err := mcs.CheckPrefix(*k.DerivedPrefix); err != nil {
 			m.add("source.kubernetes.derivedPrefix", "%q %v", *k.DerivedPrefix, err)
 		}
 	}
-	m.oneOf("source.kubernetes.importSlices", k.ImportSlices, "all", "headless", "none")
 	for i, p := range k.BarredNamespaces {
 		if err := (clustermesh.Barred{p}).Check(); err != nil {
 			m.add(fmt.Sprintf("source.kubernetes.barredNamespaces[%d]", i), "%v", err)
 		}
 	}
-	if c.Gossip.Bind != "" && addrPort(c.Gossip.Bind).Port() == 0 {
+	if c.Gossip.Bind.Port() == 0 {
 		m.add("gossip.bind", "%q needs a port: the same on all nodes of the cluster, which find each other by it", c.Gossip.Bind)
 	}
 }
@@ -101,12 +79,11 @@ func (c Config) validatePaths(m *mistakes) {
 
 func (c Config) validateCIDRs(m *mistakes) {
 	families := map[bool]bool{}
-	for i, s := range c.ClusterSetCIDRs {
+	for i, p := range c.ClusterSetCIDRs {
 		field := fmt.Sprintf("clustersetCIDRs[%d]", i)
-		p, err := netip.ParsePrefix(s)
 		switch {
-		case err != nil:
-			m.add(field, "%q is not a CIDR, as in 241.0.0.0/8 or fd00:5354::/64", s)
+		case !p.IsValid():
+			m.add(field, "is empty: want a CIDR, as in 241.0.0.0/8 or fd00:5354::/64")
 			continue
 		case p != p.Masked():
 			m.add(field, "%s has bits set behind the prefix: did you mean %s?", p, p.Masked())
@@ -123,10 +100,6 @@ func (c Config) validateCIDRs(m *mistakes) {
 }
 
 func (c Config) validateAddresses(m *mistakes) {
-	m.addrPort("gossip.bind", c.Gossip.Bind)
-	if c.Gossip.Advertise != "" {
-		m.addrPort("gossip.advertise", c.Gossip.Advertise)
-	}
 	for i, s := range c.Gossip.Seeds {
 		if !strings.Contains(s, ":") {
 			m.add(fmt.Sprintf("gossip.seeds[%d]", i), "%q: want HOST:PORT", s)
@@ -135,52 +108,53 @@ func (c Config) validateAddresses(m *mistakes) {
 	if f := c.Gossip.SeedsFile; f != "" && !filepath.IsAbs(f) {
 		m.add("gossip.seedsFile", "%q is not an absolute path", f)
 	}
-	for i, s := range c.NodePrefixes {
-		if p, err := netip.ParsePrefix(s); err != nil || p != p.Masked() || p.Bits() == 0 {
-			m.add(fmt.Sprintf("nodePrefixes[%d]", i), "%q is not a prefix of this node's pods, as in 10.1.2.0/24", s)
+	for i, p := range c.NodePrefixes {
+		if !p.IsValid() || p != p.Masked() || p.Bits() == 0 {
+			m.add(fmt.Sprintf("nodePrefixes[%d]", i), "%s is not a prefix of this node's pods, as in 10.1.2.0/24", p)
 		}
 	}
-	for i, s := range c.DNS.Listen {
+	for i, listen := range c.DNS.Listen {
 		field := fmt.Sprintf("dns.listen[%d]", i)
-		m.addrPort(field, s)
-		a := addrPort(s).Addr()
+		m.present(field, listen)
+		a := listen.Addr()
 		if p, is := within(clouds, a); is {
 			m.add(field, "%s is in %s, where clouds answer their machines: choose another, as in 169.254.20.11:53", a, p)
 		}
 	}
-	for i, s := range c.DNS.Upstreams {
-		m.addrPort(fmt.Sprintf("dns.upstreams[%d]", i), s)
+	for i, a := range c.DNS.Upstreams {
+		m.present(fmt.Sprintf("dns.upstreams[%d]", i), a)
 	}
-	if c.Metrics.Listen != "off" {
-		m.addrPort("metrics.listen", c.Metrics.Listen)
+}
+
+// present wants an element of a list to be there: an empty text decodes.
+func (m *mistakes) present(field string, a netip.AddrPort) {
+	if !a.IsValid() {
+		m.add(field, "is empty: want an address and port, as in 10.0.0.1:7946 or [fd00::1]:7946")
 	}
 }
 
 func (c Config) validateMesh(m *mistakes) {
-	m.oneOf("mesh.mode", c.Mesh.Mode, "wireguard", "off")
-	m.oneOf("mesh.implementation", c.Mesh.Implementation, "auto", "kernel", "userspace")
-	m.oneOf("mesh.tunnel", c.Mesh.Tunnel, "own", "external")
 	if d := c.Mesh.Device; len(d) > 15 || strings.ContainsAny(d, "/ ") {
 		m.add("mesh.device", "%q is no interface name: at most 15 characters, no slash, no space", d)
 	}
 	if mtu := c.Mesh.MTU; mtu != 0 && (mtu < 1280 || mtu > 65455) {
 		m.add("mesh.mtu", "%d is not between 1280 (the least that IPv6 needs) and 65455", mtu)
 	}
-	if t := c.Mesh.Table; t < 1 || t > 1<<31-1 || t >= 253 && t <= 255 {
+	if t := c.Mesh.Table; t < 0 || t > 1<<31-1 || t >= 253 && t <= 255 {
 		m.add("mesh.table", "%d is not a routing table of its own: 1 to 2147483647, but 253 to 255 are the system's", t)
 	}
 }
 
-// cidrs returns the valid ranges of ClusterSetIPs; none where the cluster gives them out by derived Services.
+// cidrs are the ranges of ClusterSetIPs; none where the cluster gives them out by derived Services.
 func (c Config) cidrs() []netip.Prefix {
 	if c.derived() {
 		return nil
 	}
-	return prefixes(c.ClusterSetCIDRs)
+	return c.ClusterSetCIDRs
 }
 
 func (c Config) derived() bool {
-	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs == "derived"
+	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs != mcs.IPsCIDR
 }
 
 // barred are the namespaces that take no part.
@@ -189,20 +163,4 @@ func (c Config) barred() clustermesh.Barred {
 		return nil
 	}
 	return c.Source.Kubernetes.BarredNamespaces
-}
-
-// prefixes parses what Validate has accepted.
-func prefixes(texts []string) (out []netip.Prefix) {
-	for _, s := range texts {
-		if p, err := netip.ParsePrefix(s); err == nil {
-			out = append(out, p.Masked())
-		}
-	}
-	return out
-}
-
-// addrPort parses what Validate has accepted; the empty string and "off" are the zero AddrPort.
-func addrPort(s string) netip.AddrPort {
-	a, _ := netip.ParseAddrPort(s)
-	return a
 }

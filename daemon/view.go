@@ -194,7 +194,7 @@ func (k *kernel) inspect() (h held) {
 	lb, device := k.lb, k.device
 	k.mu.Unlock()
 	h.datapath = api.Datapath{Mesh: "off", Pins: k.config.BPF.Pins, Cgroup: k.config.BPF.Cgroup}
-	if k.config.Mesh.Mode == "wireguard" {
+	if k.config.Mesh.on() {
 		h.datapath.Mesh = "down"
 	}
 	unreadable := func(target string, err error) {
@@ -209,7 +209,7 @@ func (k *kernel) inspect() (h held) {
 		if h.peers, err = device.Peers(); err != nil {
 			unreadable("wireguard", err)
 		}
-		h.datapath.Mesh = device.Kind()
+		h.datapath.Mesh = string(device.Kind())
 	}
 	return h
 }

@@ -108,7 +108,7 @@ func TestViewNodes(t *testing.T) {
 
 // A mesh that is wanted and has no device is not off: who reads that looks for a setting.
 func TestMeshWithoutDevice(t *testing.T) {
-	for mode, want := range map[string]string{"wireguard": "down", "off": "off"} {
+	for mode, want := range map[MeshMode]string{MeshWireGuard: "down", MeshOff: "off"} {
 		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), api.NewMetrics())
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestMeshWithoutDevice(t *testing.T) {
 func TestMeshExplained(t *testing.T) {
 	none := fmt.Errorf("%w: the kernel has no WireGuard: load its module", errors.ErrUnsupported)
 	for _, c := range []struct {
-		implementation string
+		implementation wireguard.Kind
 		err            error
 		want           bool
 	}{{"kernel", none, true}, {"auto", none, false}, {"kernel", errors.New("no space"), false}} {

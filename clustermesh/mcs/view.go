@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/enum"
 )
 
 // View is what the leader of a cluster knows and was told. A value: never changed once made.
@@ -65,6 +66,11 @@ const (
 	SlicesNone     SliceMode = "none"
 )
 
+// UnmarshalText accepts the names of the modes.
+func (m *SliceMode) UnmarshalText(b []byte) error {
+	return enum.Decode(m, b, SlicesAll, SlicesHeadless, SlicesNone)
+}
+
 // IPMode says where ClusterSetIPs come from.
 type IPMode string
 
@@ -75,6 +81,9 @@ const (
 	// IPsCIDR: addresses of a range of strait's own, in Import.IPs.
 	IPsCIDR IPMode = "cidr"
 )
+
+// UnmarshalText accepts the names of the modes.
+func (m *IPMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, IPsDerived, IPsCIDR) }
 
 // Source makes an import when it is needed: all of them at once are as large as all endpoints of the clusterset.
 type Source interface {

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"encoding"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -103,13 +105,12 @@ upgraded. "straitd cleanup" removes every trace.`,
 
 // read returns the config of the file with the flags' overrides, validated.
 func (o options) read() (daemon.Config, error) {
-	return daemon.ReadConfig(o.config, func(c *daemon.Config) {
+	return daemon.ReadConfig(o.config, func(c *daemon.Config) error {
 		for _, x := range []struct {
 			flag string
 			to   *string
 		}{
 			{o.cluster, &c.Cluster}, {o.node, &c.Node}, {o.manifest, &c.Source.Manifest},
-			{o.logLevel, &c.Log.Level}, {o.logFormat, &c.Log.Format},
 		} {
 			if x.flag != "" {
 				*x.to = x.flag
@@ -118,16 +119,24 @@ func (o options) read() (daemon.Config, error) {
 		if o.manifest != "" {
 			c.Source.Kubernetes = nil // the flag says where from, whatever the file does
 		}
+		return errors.Join(decode("log-level", o.logLevel, &c.Log.Level), decode("log-format", o.logFormat, &c.Log.Format))
 	})
 }
 
-func newLogger(c daemon.LogConfig) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // Validate has refused anything else
+// decode sets a field to what its flag says, if it was given.
+func decode(flag, text string, to encoding.TextUnmarshaler) error {
+	if text == "" {
+		return nil
 	}
-	opts := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
+	if err := to.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+func newLogger(c daemon.LogConfig) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: c.Level.Level}
+	if c.Format == daemon.LogJSON {
 		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))

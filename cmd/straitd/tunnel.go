@@ -16,7 +16,7 @@ func tunnelCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return daemon.RunTunnel(cmd.Context(), args, newLogger(daemon.LogConfig{Level: "info", Format: "text"}))
+			return daemon.RunTunnel(cmd.Context(), args, newLogger(daemon.LogConfig{}))
 		},
 	}
 }

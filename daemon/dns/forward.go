@@ -36,33 +36,23 @@ type forwarder struct {
 	down map[string]string // upstream → why it did not answer last
 }
 
-func newForwarder(upstreams []string, own []netip.AddrPort) *forwarder {
+func newForwarder(upstreams, own []netip.AddrPort) *forwarder {
 	f := &forwarder{underWay: make(chan struct{}, maxForwards), down: map[string]string{}}
-	for i, text := range upstreams {
-		addr, err := parseUpstream(text)
-		if err == nil && slices.Contains(own, addr) {
-			err = fmt.Errorf("%s is this server: it would ask itself", addr)
-		}
-		if err != nil {
-			f.refused = append(f.refused, clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("upstreams[%d]", i),
-				Message: err.Error() + ": not used", Try: "write ADDRESS or ADDRESS:PORT of another DNS server"})
+	for i, addr := range upstreams {
+		why := ""
+		switch {
+		case slices.Contains(own, addr):
+			why = "is this server: it would ask itself"
+		case addr.Port() == 0:
+			why = "has no port"
+		default:
+			f.upstreams = append(f.upstreams, addr.String())
 			continue
 		}
-		f.upstreams = append(f.upstreams, addr.String())
+		f.refused = append(f.refused, clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("upstreams[%d]", i),
+			Message: addr.String() + " " + why + ": not used", Try: "write ADDRESS:PORT of another DNS server"})
 	}
 	return f
-}
-
-func parseUpstream(text string) (netip.AddrPort, error) {
-	text = strings.TrimSpace(text)
-	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-		return netip.AddrPortFrom(ip, 53), nil
-	}
-	addr, err := netip.ParseAddrPort(text)
-	if err != nil || addr.Port() == 0 {
-		return addr, fmt.Errorf("%q is no address", text)
-	}
-	return addr, nil
 }
 
 // able reports whether there is anybody to ask.

@@ -39,9 +39,8 @@ type Config struct {
 	Listen []netip.AddrPort
 	// Coming are addresses of Listen that this machine may get later: they are bound before.
 	Coming []netip.Addr
-	// Upstreams answer names outside Zone, asked in turn: "address", "address:port" (53 if absent).
-	// With none such names are refused.
-	Upstreams []string
+	// Upstreams answer names outside Zone, asked in turn. With none such names are refused.
+	Upstreams []netip.AddrPort
 	// Zone is DefaultZone if empty.
 	Zone string
 	// Log may be nil.

@@ -2,11 +2,11 @@ package sockdestroy
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/enum"
 	"strait.io/strait/internal/l4"
 )
 
@@ -47,12 +47,7 @@ const (
 
 // UnmarshalText accepts the names of the policies, and the empty string for the default.
 func (p *TCPPolicy) UnmarshalText(b []byte) error {
-	switch v := TCPPolicy(b); v {
-	case "", TCPNever, TCPGone:
-		*p = v
-		return nil
-	}
-	return fmt.Errorf("TCP policy %q is none of %s, %s", b, TCPNever, TCPGone)
+	return enum.Decode(p, b, TCPNever, TCPGone)
 }
 
 // Stale returns the sockets to be destroyed, each once, ordered by cookie. want is what is in force, and

@@ -30,7 +30,7 @@ type client struct {
 
 // state of a device.
 type state struct {
-	kind   string
+	kind   Kind
 	key    key.Private
 	port   uint16
 	peers  []PeerStatus

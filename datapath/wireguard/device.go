@@ -64,8 +64,8 @@ func Open(ctx context.Context, cfg Config, links Links) (*Device, error) {
 }
 
 // Kind is Kernel or Userspace.
-func (d *Device) Kind() string {
-	kind, _ := d.kind.Load().(string)
+func (d *Device) Kind() Kind {
+	kind, _ := d.kind.Load().(Kind)
 	return kind
 }
 

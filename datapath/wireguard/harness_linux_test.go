@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // daemon opens the device, says "open", and waits to be killed.
 func daemon(device, keyFile, mode string) int {
 	d, err := wireguard.Open(context.Background(), wireguard.Config{
-		Device: device, Port: 51820, KeyFile: keyFile, Mode: mode, TunnelCommand: []string{"/proc/self/exe", "tunnel"},
+		Device: device, Port: 51820, KeyFile: keyFile, Mode: wireguard.Kind(mode), TunnelCommand: []string{"/proc/self/exe", "tunnel"},
 	}, route.New(route.Config{Device: device}))
 	if err != nil {
 		fmt.Println(err)
@@ -55,23 +55,23 @@ func daemon(device, keyFile, mode string) int {
 
 // modes are the kinds of device that can be tested here: without a kernel device on a kernel that has no
 // WireGuard.
-func modes(t *testing.T) []string {
+func modes(t *testing.T) []wireguard.Kind {
 	t.Helper()
 	testutil.NeedTun(t)
 	err := emptyNetns(t).Do(func() error { return route.New(route.Config{}).AddWireGuard("probe") })
 	switch {
 	case err == nil:
-		return []string{wireguard.Userspace, wireguard.Kernel}
+		return []wireguard.Kind{wireguard.Userspace, wireguard.Kernel}
 	case !errors.Is(err, errors.ErrUnsupported):
 		t.Fatal(err)
 	}
-	return []string{wireguard.Userspace}
+	return []wireguard.Kind{wireguard.Userspace}
 }
 
 // eachMode runs a test on each kind of device.
-func eachMode(t *testing.T, test func(t *testing.T, mode string)) {
+func eachMode(t *testing.T, test func(t *testing.T, mode wireguard.Kind)) {
 	for _, mode := range modes(t) {
-		t.Run(mode, func(t *testing.T) { test(t, mode) })
+		t.Run(string(mode), func(t *testing.T) { test(t, mode) })
 	}
 }
 
@@ -104,7 +104,7 @@ type node struct {
 }
 
 // newNodes makes nodes whose namespaces are joined by a bridge, with tunnels not yet opened.
-func newNodes(t *testing.T, n int, mode string) []*node {
+func newNodes(t *testing.T, n int, mode wireguard.Kind) []*node {
 	t.Helper()
 	testutil.NeedTun(t)
 	testutil.NetNS(t) // the bridge's
@@ -118,7 +118,7 @@ func newNodes(t *testing.T, n int, mode string) []*node {
 	return nodes
 }
 
-func newNode(t *testing.T, i int, bridge netlink.Link, mode string) *node {
+func newNode(t *testing.T, i int, bridge netlink.Link, mode wireguard.Kind) *node {
 	t.Helper()
 	dir := t.TempDir()
 	n := &node{

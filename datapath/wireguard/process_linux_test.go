@@ -27,12 +27,12 @@ import (
 // TestKilledDaemon: the tunnel survives a daemon that is killed, with all of its session and group.
 func TestKilledDaemon(t *testing.T) { eachMode(t, testKilledDaemon) }
 
-func testKilledDaemon(t *testing.T, mode string) {
+func testKilledDaemon(t *testing.T, mode wireguard.Kind) {
 	nodes := newNodes(t, 2, mode)
 	a, b := nodes[0], nodes[1]
 	b.open(t, a)
 	b.echo(t)
-	cmd := exec.Command("/proc/self/exe", "daemon", a.cfg.Device, a.cfg.KeyFile, mode)
+	cmd := exec.Command("/proc/self/exe", "daemon", a.cfg.Device, a.cfg.KeyFile, string(mode))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
 	must(t, err)

@@ -15,19 +15,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/internal/enum"
 	"strait.io/strait/internal/key"
 )
 
-// The modes of Config.Mode, and the kinds of a Device.
+// Kind says who implements a device.
+type Kind string
+
+// The kinds that Config may ask for. A Device is of kind Kernel or Userspace.
 const (
 	// Auto takes a kernel device where the kernel has WireGuard, else a userspace one. A userspace
 	// device that exists stays one, even if the kernel has learned WireGuard since.
-	Auto = "auto"
+	Auto Kind = "auto"
 	// Kernel takes a kernel device or none.
-	Kernel = "kernel"
+	Kernel Kind = "kernel"
 	// Userspace takes wireguard-go in a process of its own.
-	Userspace = "userspace"
+	Userspace Kind = "userspace"
 )
+
+// UnmarshalText accepts the names of the kinds.
+func (k *Kind) UnmarshalText(b []byte) error { return enum.Decode(k, b, Auto, Kernel, Userspace) }
 
 // DefaultPort is the UDP port that WireGuard listens on by custom.
 const DefaultPort = 51820
@@ -59,7 +66,7 @@ type Config struct {
 	// KeyFile holds the private key, see LoadKey.
 	KeyFile string
 	// Mode is Auto, Kernel or Userspace; empty is Auto.
-	Mode string
+	Mode Kind
 	// TunnelCommand starts the userspace process, such as {"/proc/self/exe", "tunnel"}. TunnelArgs.Flags
 	// are appended; the program gives them to ParseTunnelArgs and calls RunTunnel. Empty: somebody else starts
 	// it, such as a DaemonSet whose pods outlive the daemon's, and a device without one is waited for.

@@ -19,7 +19,7 @@ import (
 )
 
 // pair are two nodes with open tunnels to each other, both serving echo.
-func pair(t *testing.T, mode string) (a, b *node) {
+func pair(t *testing.T, mode wireguard.Kind) (a, b *node) {
 	t.Helper()
 	nodes := newNodes(t, 2, mode)
 	a, b = nodes[0], nodes[1]
@@ -32,7 +32,7 @@ func pair(t *testing.T, mode string) (a, b *node) {
 
 func TestTunnel(t *testing.T) { eachMode(t, testTunnel) }
 
-func testTunnel(t *testing.T, mode string) {
+func testTunnel(t *testing.T, mode wireguard.Kind) {
 	text := strings.Repeat("full segments ", testutil.Rounds(100_000, 10_000))
 	nodes := newNodes(t, 3, mode)
 	for i, n := range nodes {
@@ -69,7 +69,7 @@ func testTunnel(t *testing.T, mode string) {
 // refused by the sender's kernel.
 func TestFullSizePackets(t *testing.T) { eachMode(t, testFullSizePackets) }
 
-func testFullSizePackets(t *testing.T, mode string) {
+func testFullSizePackets(t *testing.T, mode wireguard.Kind) {
 	a, b := pair(t, mode)
 	const headers = 28 // IPv4 and UDP
 	must(t, b.Do(func() error {
@@ -116,7 +116,7 @@ func testFullSizePackets(t *testing.T, mode string) {
 // TestReopenAdopts: a daemon that ends and comes back finds the same process, and nobody notices.
 func TestReopenAdopts(t *testing.T) { eachMode(t, testReopenAdopts) }
 
-func testReopenAdopts(t *testing.T, mode string) {
+func testReopenAdopts(t *testing.T, mode wireguard.Kind) {
 	a, b := pair(t, mode)
 	c := a.connect(t, b.pod)
 	must(t, c.echo("before"))
@@ -145,7 +145,7 @@ func testReopenAdopts(t *testing.T, mode string) {
 // TestRoaming: an underlay that the peer changed by roaming stays; one that is wanted anew is set.
 func TestRoaming(t *testing.T) { eachMode(t, testRoaming) }
 
-func testRoaming(t *testing.T, mode string) {
+func testRoaming(t *testing.T, mode wireguard.Kind) {
 	a, b := pair(t, mode)
 	c := a.connect(t, b.pod)
 	underlay := func() netip.AddrPort {
@@ -226,7 +226,7 @@ func datagram(t *testing.T, a, b *node) {
 // TestBootedMachine: a machine that lost its sessions can be reached as soon as it has greeted its peers. Its peer does not know of the loss, and would go on in the old session for 15 s.
 func TestBootedMachine(t *testing.T) { eachMode(t, testBootedMachine) }
 
-func testBootedMachine(t *testing.T, mode string) {
+func testBootedMachine(t *testing.T, mode wireguard.Kind) {
 	a, b := pair(t, mode)
 	datagram(t, a, b) // not TCP: its retransmissions would start handshakes too
 	must(t, b.dev.Close())
@@ -258,7 +258,7 @@ func testBootedMachine(t *testing.T, mode string) {
 // one; that initiations cross is rare, and not forced here.
 func TestBothGreet(t *testing.T) { eachMode(t, testBothGreet) }
 
-func testBothGreet(t *testing.T, mode string) {
+func testBothGreet(t *testing.T, mode wireguard.Kind) {
 	nodes := newNodes(t, 2, mode)
 	a, b := nodes[0], nodes[1]
 	a.open(t, b)
@@ -281,7 +281,7 @@ func testBothGreet(t *testing.T, mode string) {
 
 func TestAllowedIPMoves(t *testing.T) { eachMode(t, testAllowedIPMoves) }
 
-func testAllowedIPMoves(t *testing.T, mode string) {
+func testAllowedIPMoves(t *testing.T, mode wireguard.Kind) {
 	nodes := newNodes(t, 3, mode)
 	a, b, c := nodes[0], nodes[1], nodes[2]
 	a.open(t, b, c)

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"strait.io/strait/internal/enum"
+)
+
+// MeshMode says whether there is a mesh. The zero value is MeshWireGuard.
+type MeshMode string
+
+// The modes of the mesh.
+const (
+	MeshWireGuard MeshMode = "wireguard"
+	// MeshOff: pods of other clusters are routable without strait.
+	MeshOff MeshMode = "off"
+)
+
+// UnmarshalText accepts the names of the modes.
+func (m *MeshMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, MeshWireGuard, MeshOff) }
+
+// TunnelOwner says who starts the process of a userspace device. The zero value is TunnelOwn.
+type TunnelOwner string
+
+// The owners of the tunnel's process.
+const (
+	// TunnelOwn: the daemon starts it.
+	TunnelOwn TunnelOwner = "own"
+	// TunnelExternal: something whose processes outlive the daemon's does, such as a DaemonSet of its own.
+	TunnelExternal TunnelOwner = "external"
+)
+
+// UnmarshalText accepts the names of the owners.
+func (o *TunnelOwner) UnmarshalText(b []byte) error {
+	return enum.Decode(o, b, TunnelOwn, TunnelExternal)
+}
+
+// MetricsAddr is where metrics are served. The zero value is the default address.
+type MetricsAddr struct {
+	// Off: they are not served, and Addr is invalid.
+	Off  bool
+	Addr netip.AddrPort
+}
+
+// UnmarshalText accepts an address and port, or "off".
+func (a *MetricsAddr) UnmarshalText(b []byte) error {
+	*a = MetricsAddr{Off: string(b) == "off"}
+	if a.Off {
+		return nil
+	}
+	if err := a.Addr.UnmarshalText(b); err != nil {
+		return fmt.Errorf("%q is neither off nor an address and port, as in 127.0.0.1:9964", b)
+	}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (a MetricsAddr) MarshalText() ([]byte, error) {
+	if a.Off {
+		return []byte("off"), nil
+	}
+	return a.Addr.MarshalText()
+}
+
+// LogLevel is a slog.Level whose errors list the levels. The zero value is info.
+type LogLevel struct{ slog.Level }
+
+// UnmarshalText accepts what slog.Level does, and the empty string for info.
+func (l *LogLevel) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		l.Level = slog.LevelInfo
+		return nil
+	}
+	if err := l.Level.UnmarshalText(b); err != nil {
+		return fmt.Errorf("%q is none of debug, info, warn, error", b)
+	}
+	return nil
+}
+
+// LogFormat is how a line of the log is written. The zero value is LogText.
+type LogFormat string
+
+// The formats of the log.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// UnmarshalText accepts the names of the formats.
+func (f *LogFormat) UnmarshalText(b []byte) error { return enum.Decode(f, b, LogText, LogJSON) }

@@ -1,0 +1,26 @@
+// Package enum decodes settings that are one of a few names.
+//
+// Input is a text and the names allowed; output is the name, or an error that lists them. It must not
+// know what the names mean.
+package enum
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Decode sets to to what text says, if that is allowed or empty: the empty name stands for the default. It is the body of an
+// UnmarshalText.
+func Decode[E ~string](to *E, text []byte, allowed ...E) error {
+	e := E(text)
+	if e != "" && !slices.Contains(allowed, e) {
+		names := make([]string, 0, len(allowed))
+		for _, a := range allowed {
+			names = append(names, string(a))
+		}
+		return fmt.Errorf("%q is none of %s", text, strings.Join(names, ", "))
+	}
+	*to = e
+	return nil
+}
