@@ -23,6 +23,7 @@ import (
 	"strait.io/strait/daemon/dns"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/reconcile"
+	"strait.io/strait/internal/notify"
 )
 
 // Daemon is one node's strait. Make it with New, then call Run once.
@@ -43,7 +44,7 @@ type Daemon struct {
 	api     *api.Server
 	metrics *api.Metrics
 
-	again   chan struct{} // asks for another turn of the loop
+	wake    notify.Signal // asks for another turn of the loop
 	asked   time.Time     // of the loop alone: when the turn comes that was asked for last
 	planner *plan.Planner // of the loop alone
 	greeted bool          // of the loop alone: the first turn is over
@@ -79,7 +80,8 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, again: make(chan struct{}, 1), seeds: newSeedsFile(c.Gossip.SeedsFile)}
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, wake: notify.New()}
+	d.seeds = newSeedsFile(c.Gossip.SeedsFile, d.wake)
 	if d.source, d.kube, err = openSource(c, log); err != nil {
 		return nil, err
 	}
@@ -138,10 +140,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })
 	}
-	disturbed := make(chan struct{}, 1)
-	g.Go(func() error { return d.kernel.watch(ctx, disturbed) })
+	g.Go(func() error { return d.kernel.watch(ctx, d.wake) })
 	g.Go(func() error {
-		triggers := []<-chan struct{}{d.source.Changed(), d.seeds.changed, disturbed, d.again}
+		triggers := []<-chan struct{}{d.wake, d.source.Changed()}
 		if d.kube != nil {
 			w, err := d.identify(ctx)
 			if err == nil {
@@ -191,12 +192,7 @@ func (d *Daemon) againIn(wait time.Duration) {
 		return
 	}
 	d.asked = now.Add(wait)
-	time.AfterFunc(wait, func() {
-		select {
-		case d.again <- struct{}{}:
-		default:
-		}
-	})
+	time.AfterFunc(wait, d.wake.Poke)
 }
 
 // store publishes a moment and logs what problems came and went.
@@ -263,7 +259,7 @@ func (d *Daemon) planConfig() plan.Config {
 
 // merge makes one trigger of several.
 func merge(ctx context.Context, ins ...<-chan struct{}) <-chan struct{} {
-	out := make(chan struct{}, 1)
+	out := notify.New()
 	for _, in := range ins {
 		go func() {
 			for {
@@ -271,10 +267,7 @@ func merge(ctx context.Context, ins ...<-chan struct{}) <-chan struct{} {
 				case <-ctx.Done():
 					return
 				case <-in:
-				}
-				select {
-				case out <- struct{}{}:
-				default: // a trigger is waiting already
+					out.Poke()
 				}
 			}
 		}()

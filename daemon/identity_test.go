@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/internal/notify"
 )
 
 func addrPort(text string) netip.AddrPort {
@@ -83,7 +84,7 @@ func TestIdentityProblems(t *testing.T) {
 
 func TestSeedsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seeds")
-	s := newSeedsFile(path)
+	s := newSeedsFile(path, notify.New())
 	if got, problems := s.seeds(); len(got)+len(problems) > 0 {
 		t.Errorf("a file that is not there: %v %v", got, problems)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"strait.io/strait/internal/notify"
 )
 
 func TestPodCgroups(t *testing.T) {
@@ -36,11 +38,11 @@ func TestPodCgroups(t *testing.T) {
 
 // Turns of the loop that wait for the same thing bring about one more together, not one each.
 func TestAgainIn(t *testing.T) {
-	d := &Daemon{again: make(chan struct{}, 1)}
+	d := &Daemon{wake: notify.New()}
 	count := func() (n int) {
 		for over := time.After(150 * time.Millisecond); ; {
 			select {
-			case <-d.again:
+			case <-d.wake:
 				n++
 			case <-over:
 				return n

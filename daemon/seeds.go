@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/notify"
 )
 
 // seedsPoll is how often the file is looked at. A mounted Secret changes by a swap of symlinks, at any depth.
@@ -21,7 +22,7 @@ const seedsPoll = 2 * time.Second
 // seedsFile is the file of seeds, as last read.
 type seedsFile struct {
 	path    string
-	changed chan struct{}
+	changed notify.Signal
 
 	mu    sync.Mutex
 	text  string
@@ -29,8 +30,8 @@ type seedsFile struct {
 	cause error // why it cannot be read now
 }
 
-func newSeedsFile(path string) *seedsFile {
-	s := &seedsFile{path: path, changed: make(chan struct{}, 1)}
+func newSeedsFile(path string, changed notify.Signal) *seedsFile {
+	s := &seedsFile{path: path, changed: changed}
 	s.look()
 	return s
 }
@@ -47,10 +48,7 @@ func (s *seedsFile) run(ctx context.Context) error {
 		case <-time.After(seedsPoll):
 		}
 		if s.look() {
-			select {
-			case s.changed <- struct{}{}:
-			default:
-			}
+			s.changed.Poke()
 		}
 	}
 }

@@ -2,13 +2,15 @@
 // back-off, resync.
 //
 // Input is a trigger channel and an idempotent apply function; output is calls of that function, one at
-// a time. It knows nothing of strait.
+// a time. It must not know what is applied.
 package reconcile
 
 import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"strait.io/strait/internal/notify"
 )
 
 // Config tunes a loop. Zero fields take the defaults named beside them.
@@ -87,20 +89,17 @@ func (c Config) wait(ctx context.Context, trigger <-chan struct{}, next time.Dur
 
 // settle lets a burst of triggers end.
 func (c Config) settle(ctx context.Context, trigger <-chan struct{}) bool {
-	quiet := time.NewTimer(c.Quiet)
-	defer quiet.Stop()
-	limit := time.NewTimer(c.MaxWait)
-	defer limit.Stop()
+	var burst notify.Burst
+	timer := time.NewTimer(burst.Wait(time.Now(), c.Quiet, c.MaxWait))
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-limit.C:
-			return true
-		case <-quiet.C:
+		case <-timer.C:
 			return true
 		case <-trigger:
-			quiet.Reset(c.Quiet)
+			timer.Reset(burst.Wait(time.Now(), c.Quiet, c.MaxWait))
 		}
 	}
 }
