@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/notify"
 )
 
 // LeaseName is the Lease that says who leads, in strait's own namespace.
@@ -45,7 +46,7 @@ type LeaderConfig struct {
 type Leader struct {
 	cfg     LeaderConfig
 	log     *slog.Logger
-	changed chan struct{}
+	changed notify.Signal
 	terms   sync.WaitGroup
 	term    sync.Mutex // held while cfg.Term runs
 
@@ -58,7 +59,7 @@ type Leader struct {
 
 // NewLeader makes a Leader that does not lead until it runs.
 func NewLeader(cfg LeaderConfig) *Leader {
-	l := &Leader{cfg: cfg, log: cfg.Log, changed: make(chan struct{}, 1), refused: map[string]error{}}
+	l := &Leader{cfg: cfg, log: cfg.Log, changed: notify.New(), refused: map[string]error{}}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -133,7 +134,7 @@ func (l *Leader) lead(ctx context.Context) {
 	if l.cfg.Term != nil {
 		l.terms.Go(func() { l.work(ctx) })
 	}
-	poke(l.changed)
+	l.changed.Poke()
 }
 
 // work runs one term's work. That of the term before may still be ending.
@@ -154,7 +155,7 @@ func (l *Leader) stop() {
 	}
 	l.is = false
 	l.log.Info("this node leads the cluster no more", "lease", l.cfg.Namespace+"/"+LeaseName)
-	poke(l.changed)
+	l.changed.Poke()
 }
 
 // tried notes how a request for the Lease went. That the API server is away is the Source's to report.
@@ -165,7 +166,7 @@ func (l *Leader) tried(verb string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if (err == nil) != (l.refused[verb] == nil) {
-		poke(l.changed)
+		l.changed.Poke()
 	}
 	l.refused[verb] = err
 }

@@ -3,13 +3,16 @@ package kube
 import (
 	"testing"
 	"time"
+
+	"strait.io/strait/internal/notify"
 )
 
 // Objects are read while changes pour in: what a leader writes for 10,000 imports goes on for minutes.
 func TestPauseEnds(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
-		waited := time.Duration(0)
-		for pause(waited, took) > 0 {
+		var burst notify.Burst
+		first, waited := time.Unix(100, 0), time.Duration(0)
+		for pause(&burst, first.Add(waited), took) > 0 {
 			waited += 5 * time.Millisecond // the next change
 			if waited > 10*time.Second {
 				t.Fatalf("never, where reading takes %s", took)
@@ -18,7 +21,7 @@ func TestPauseEnds(t *testing.T) {
 		if waited < took || waited > max(patience, took)+5*time.Millisecond {
 			t.Errorf("waited %s where reading takes %s", waited, took)
 		}
-		if p := pause(0, took); p != max(quiet, took) {
+		if p := pause(new(notify.Burst), first, took); p != max(quiet, took) {
 			t.Errorf("a single change waits %s where reading takes %s", p, took)
 		}
 	}

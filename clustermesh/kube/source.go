@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/notify"
 )
 
 const (
@@ -46,8 +47,8 @@ type Config struct {
 type Source struct {
 	cfg     Config
 	log     *slog.Logger
-	changed chan struct{}
-	dirty   chan struct{}
+	changed notify.Signal
+	dirty   notify.Signal
 
 	kinds   []kind
 	watches map[string]*watch // by kind name; the set is fixed
@@ -71,13 +72,13 @@ type known struct {
 
 // New makes a Source that knows nothing until it runs.
 func New(cfg Config) *Source {
-	s := &Source{cfg: cfg, log: cfg.Log, changed: make(chan struct{}, 1), dirty: make(chan struct{}, 1), watches: map[string]*watch{}}
+	s := &Source{cfg: cfg, log: cfg.Log, changed: notify.New(), dirty: notify.New(), watches: map[string]*watch{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.kinds = kinds(cfg)
 	for _, k := range s.kinds {
-		s.watches[k.name] = newWatch(k, func() { poke(s.dirty) })
+		s.watches[k.name] = newWatch(k, s.dirty.Poke)
 	}
 	return s
 }
@@ -132,7 +133,7 @@ func (s *Source) Run(ctx context.Context) error {
 func (s *Source) await(ctx context.Context) {
 	timer := time.NewTimer(look)
 	defer timer.Stop()
-	var first time.Time
+	var burst notify.Burst
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,19 +141,15 @@ func (s *Source) await(ctx context.Context) {
 		case <-timer.C:
 			return
 		case <-s.dirty:
-			now := time.Now()
-			if first.IsZero() {
-				first = now
-			}
-			timer.Reset(pause(now.Sub(first), s.took))
+			timer.Reset(pause(&burst, time.Now(), s.took))
 		}
 	}
 }
 
-// pause is how long to wait for another change, so long after the first one: until it is quiet, and so that reading, which
-// took so long the last time, is done no more than half of the time. Changes that never end do not put it off for ever.
-func pause(since, took time.Duration) time.Duration {
-	return max(0, min(max(quiet, took), max(patience, took)-since))
+// pause is how long to wait for another change after one at now: until it is quiet, and so that reading, which took
+// so long the last time, is done no more than half of the time.
+func pause(b *notify.Burst, now time.Time, took time.Duration) time.Duration {
+	return b.Wait(now, max(quiet, took), max(patience, took))
 }
 
 // read makes what is known of what the watches hold, and publishes it if that is news.
@@ -183,7 +180,7 @@ func (s *Source) read() {
 	if next.synced && !old.synced {
 		s.log.Info("the cluster's objects are read", "nodes", len(next.local.Nodes), "exports", len(next.local.Exports))
 	}
-	poke(s.changed)
+	s.changed.Poke()
 }
 
 // silence is whether the API server answers.
@@ -239,11 +236,4 @@ func (s *Source) namespaces() []string {
 		out = append(out, n.Name)
 	}
 	return out
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/notify"
 )
 
 const (
@@ -46,7 +47,7 @@ type Source struct {
 	dir     string
 	watched string // absolute, as the watcher reports it
 	log     *slog.Logger
-	changed chan struct{}
+	changed notify.Signal
 
 	mu     sync.Mutex
 	local  clustermesh.Local
@@ -69,7 +70,7 @@ func New(cfg Config) *Source {
 	if err != nil {
 		abs = filepath.Clean(cfg.Dir) // no working directory: reading will say so
 	}
-	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: make(chan struct{}, 1), files: store{}}
+	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}}
 }
 
 // Local returns what the directory says, and whether it was ever read: before that nothing is known,
@@ -109,7 +110,7 @@ func (s *Source) await(ctx context.Context, w *fsnotify.Watcher, wait time.Durat
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	var first time.Time
+	var burst notify.Burst
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,11 +124,7 @@ func (s *Source) await(ctx context.Context, w *fsnotify.Watcher, wait time.Durat
 			if !s.concerns(e) {
 				continue
 			}
-			now := time.Now()
-			if first.IsZero() {
-				first = now
-			}
-			timer.Reset(max(0, min(quiet, patience-now.Sub(first))))
+			timer.Reset(burst.Wait(time.Now(), quiet, patience))
 		}
 	}
 }
@@ -209,8 +206,5 @@ func (s *Source) publish(next clustermesh.Local, synced bool) {
 	}
 	s.log.Debug("manifests read", "dir", s.dir, "nodes", len(next.Nodes), "exports", len(next.Exports),
 		"endpoints", len(next.Endpoints), "problems", len(next.Problems))
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Poke()
 }
