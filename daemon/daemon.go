@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,8 +49,7 @@ type Daemon struct {
 	planner *plan.Planner // of the loop alone
 	greeted bool          // of the loop alone: the first turn is over
 
-	mu      sync.Mutex
-	current *moment
+	current atomic.Pointer[moment]
 }
 
 // moment is all that was known and decided at one time. Immutable once stored.
@@ -198,13 +197,11 @@ func (d *Daemon) againIn(wait time.Duration) {
 // store publishes a moment and logs what problems came and went.
 func (d *Daemon) store(m *moment) {
 	m.problems = clustermesh.SortProblems(m.problems)
-	d.mu.Lock()
-	old := d.current
+	old := d.current.Load()
 	if m.applied.IsZero() && old != nil {
 		m.applied = old.applied
 	}
-	d.current = m
-	d.mu.Unlock()
+	d.current.Store(m)
 	var before []clustermesh.Problem
 	if old != nil {
 		before = old.problems
@@ -243,11 +240,7 @@ func without(a, b []clustermesh.Problem) (out []clustermesh.Problem) {
 	return out
 }
 
-func (d *Daemon) now() *moment {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.current
-}
+func (d *Daemon) now() *moment { return d.current.Load() }
 
 func (d *Daemon) self() plan.Self {
 	return plan.Self{Cluster: d.who.Cluster, Node: clustermesh.NodeName(d.config.Node)}

@@ -35,6 +35,7 @@ type kernel struct {
 	exemption *masquerade.Exemption
 	stale     *stale
 	optOuts   optOuts
+	foreign   foreign
 
 	mu     sync.Mutex // guards what follows against the API, which reads it
 	lb     *socklb.LB

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
@@ -45,22 +48,128 @@ func twoClusters() viewer {
 	self := plan.Self{Cluster: "a", Node: "n1"}
 	result := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}, Mesh: true})
 	return viewer{moment: &moment{state: s, result: result}, self: self,
-		heard: map[clustermesh.Origin]time.Time{{Cluster: "b", Node: "n1"}: time.Unix(100, 0)},
-		held: held{frontends: slices.Clone(result.Desired.Frontends),
-			peers: []wireguard.PeerStatus{{Key: key.Public{9}, Handshake: time.Unix(90, 0), Sent: 1, Received: 2}}}}
+		heard:   map[clustermesh.Origin]time.Time{{Cluster: "b", Node: "n1"}: time.Unix(100, 0)},
+		counted: counted{frontends: slices.Clone(result.Desired.Frontends)},
+		peers:   map[key.Public]wireguard.PeerStatus{{9}: {Key: key.Public{9}, Handshake: time.Unix(90, 0), Sent: 1, Received: 2}}}
 }
 
 func TestViewClusters(t *testing.T) {
-	v := twoClusters()
-	got := v.clusters()
-	if len(got) != 2 || got[0].State != "here" || got[0].Alive != 1 || got[1].State != "held" || got[1].Alive != 0 ||
+	got := twoClusters().clusters()
+	if len(got) != 2 || got[0].State != api.Here || got[0].Alive != 1 || got[1].State != api.Held || got[1].Alive != 0 ||
 		got[1].Exports != 1 || got[1].Endpoints != 1 || !got[1].Heard.Equal(time.Unix(100, 0)) {
 		t.Errorf("clusters %+v", got)
 	}
-	v.state.Contacts[clustermesh.Origin{Cluster: "b", Node: "n1"}] = clustermesh.Quiet
-	if got := v.clusters(); got[1].State != "joined" {
-		t.Errorf("a cluster whose machine answers is %q", got[1].State)
+}
+
+// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a machine answers.
+func TestClusterStates(t *testing.T) {
+	const silent, held, quiet, alive = clustermesh.Silent, clustermesh.Held, clustermesh.Quiet, clustermesh.Alive
+	for _, c := range []struct {
+		n1, n2 clustermesh.Contact
+		want   api.ClusterState
+		alive  int
+	}{
+		{alive, alive, api.Joined, 2}, {alive, silent, api.Joined, 1}, {quiet, alive, api.Joined, 1},
+		{quiet, quiet, api.Quiet, 0}, {quiet, silent, api.Quiet, 0}, {held, quiet, api.Quiet, 0},
+		{silent, silent, api.Held, 0}, {held, held, api.Held, 0}, {silent, held, api.Held, 0},
+	} {
+		v := twoClusters()
+		n1, n2 := clustermesh.Origin{Cluster: "b", Node: "n1"}, clustermesh.Origin{Cluster: "b", Node: "n2"}
+		r := v.state.Records[n1]
+		r.Origin = n2
+		v.state.Records[n2] = r
+		v.state.Contacts[n1], v.state.Contacts[n2] = c.n1, c.n2
+		if got := v.clusters()[1]; got.State != c.want || got.Alive != c.alive || got.Nodes != 2 {
+			t.Errorf("nodes %v and %v: %q, %d/%d heard; want %q, %d/2", c.n1, c.n2, got.State, got.Alive, got.Nodes, c.want, c.alive)
+		}
 	}
+}
+
+// TestMembers: each node counts once, and nodes that are called silent only if they are dead by that.
+func TestMembers(t *testing.T) {
+	v := twoClusters()
+	node := func(i int) clustermesh.Origin {
+		return clustermesh.Origin{Cluster: "b", Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
+	}
+	for i, contact := range []clustermesh.Contact{clustermesh.Alive, clustermesh.Quiet, clustermesh.Silent, clustermesh.Silent, clustermesh.Held} {
+		r := v.state.Records[node(1)]
+		r.Origin, r.Content.Silent = node(i+1), nil
+		if i < 2 || i == 4 { // three of four others say so of n3, one of n4
+			r.Content.Silent = append(r.Content.Silent, clustermesh.Silence{Origin: node(3), Epoch: 7})
+		}
+		if i == 0 {
+			r.Content.Silent = append(r.Content.Silent, clustermesh.Silence{Origin: node(4), Epoch: 7})
+		}
+		v.state.Records[r.Origin], v.state.Contacts[r.Origin] = r, contact
+	}
+	want := map[string]int{"alive": 2, "quiet": 1, "silent": 1, "held": 1, "dead": 1}
+	if got := v.members(); !maps.Equal(got, want) {
+		t.Errorf("members %v, want %v", got, want)
+	}
+	for _, n := range v.nodes() {
+		if n.Dead != (n.Name == "n3") || (len(n.Witnesses) > 0) != (n.Name == "n3" || n.Name == "n4") {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// TestViewTraffic: every frontend with all its endpoints, used or not.
+func TestViewTraffic(t *testing.T) {
+	v := twoClusters()
+	f := v.result.Imports[0].Frontends()[0]
+	pod := f.Choice.Verdicts[0].Addr
+	v.counted.services = map[l4.Addr]frontendCounts{f.Addr: {connects: 3, refused: 2}}
+	v.counted.backends = map[flow]uint64{{f.Addr, pod}: 3}
+	var got []api.Traffic
+	v.traffic(func(x api.Traffic) {
+		x.Backends = slices.Clone(x.Backends)
+		got = append(got, x)
+	})
+	want := []api.Traffic{{Service: "default/serve", Frontend: f.Addr, Connects: 3, Refused: 2,
+		Backends: []api.BackendTraffic{{Addr: pod, Cluster: "b", Connects: 3}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine.
+func TestForeignIsCached(t *testing.T) {
+	var f foreign
+	asked := 0
+	find := func() ([]socklb.ForeignProgram, error) {
+		asked++
+		return []socklb.ForeignProgram{{Hook: "connect4", ID: uint32(asked), Cgroup: "/c", Order: socklb.Before}}, nil
+	}
+	start := time.Unix(100, 0)
+	for _, c := range []struct {
+		after time.Duration
+		id    uint32
+	}{{0, 1}, {foreignAge - 1, 1}, {foreignAge, 2}, {foreignAge + 1, 2}} {
+		got, err := f.programs(start.Add(c.after), find)
+		if want := []api.ForeignProgram{{Hook: "connect4", ID: c.id, Path: "/c", Order: "before"}}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %v: %+v, %v; want %+v", c.after, got, err, want)
+		}
+	}
+}
+
+// TestReadiness: ready is who has applied a plan once, whatever is wrong with the next.
+func TestReadiness(t *testing.T) {
+	d := &Daemon{log: slog.New(slog.DiscardHandler)}
+	check := func(want string) {
+		t.Helper()
+		if got := d.Ready(); got.String() != want || got.Ready != (want == "ok") {
+			t.Errorf("%+v: %s, want %s", got, got, want)
+		}
+	}
+	check("not ready: no plan yet")
+	d.store(&moment{waiting: []string{"gossip: a first exchange"}})
+	check("not ready: waiting for gossip: a first exchange")
+	d.store(&moment{})
+	check("not ready: the first plan is not applied yet")
+	d.store(&moment{applied: time.Unix(1, 0), waiting: []string{"leader"}})
+	check("ok")
+	d.store(&moment{problems: []clustermesh.Problem{{Message: "bad"}}})
+	check("ok")
 }
 
 func TestViewServices(t *testing.T) {
@@ -76,7 +185,7 @@ func TestViewServices(t *testing.T) {
 	if !f.InKernel || f.Tier != "clusterset" || len(f.Endpoints) != 1 || f.Endpoints[0].Share != 1 || f.Endpoints[0].Reason == "" {
 		t.Errorf("frontend %+v", f)
 	}
-	v.held.frontends = []datapath.Frontend{{Addr: f.Addr}}
+	v.counted.frontends = []datapath.Frontend{{Addr: f.Addr}}
 	if v.services()[0].Frontends[0].InKernel {
 		t.Error("a map without the backend counts as equal to the plan")
 	}
@@ -92,7 +201,7 @@ func withGlobal(v viewer) viewer {
 		v.state.Records[o] = r
 	}
 	m := moment{state: v.state, result: plan.Plan(v.state, v.self, plan.Config{Mesh: true})}
-	v.moment, v.held.frontends = &m, m.result.Desired.Frontends
+	v.moment, v.counted.frontends = &m, m.result.Desired.Frontends
 	return v
 }
 
@@ -113,8 +222,8 @@ func TestMeshWithoutDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := k.inspect().datapath.Mesh; got != want {
-			t.Errorf("mode %s: mesh %s, want %s", mode, got, want)
+		if got, _ := k.summary(); got.Mesh != want {
+			t.Errorf("mode %s: mesh %s, want %s", mode, got.Mesh, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/problem"
 )
 
 var exitCases = []struct {
@@ -88,7 +89,7 @@ var exitCases = []struct {
 
 func TestExitCodes(t *testing.T) {
 	warning, unready, detached := wellView(), wellView(), wellView()
-	warning.Status.Problems = []api.Problem{{Object: "node a", Message: "slow", Warning: true}}
+	warning.Status.Problems = []problem.Problem{{Object: "node a", Message: "slow", Warning: true}}
 	unready.Status.Ready, unready.Status.Waiting = false, []string{"gossip"}
 	detached.Status.Datapath.Attached = false
 	full, nearlyFull, softFull := wellView(), wellView(), wellView()
@@ -96,9 +97,9 @@ func TestExitCodes(t *testing.T) {
 	nearlyFull.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 7, Limit: 8}}
 	softFull.Status.Datapath.Maps = []api.MapUsage{{Map: "affinities", Used: 8, Limit: 8, Soft: true}}
 	sockets := map[string]string{"none": filepath.Join(t.TempDir(), "none.sock"), "file": "golden_test.go"}
-	for name, view := range map[string]*api.View{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
+	for name, v := range map[string]*view{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
 		"notReady": unready, "detached": detached, "full": full, "nearlyFull": nearlyFull, "softFull": softFull} {
-		sockets[name], _ = startServer(t, view)
+		sockets[name], _ = startServer(t, v)
 	}
 	for _, c := range exitCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,15 +190,15 @@ func TestParsesRefusesNonsense(t *testing.T) {
 
 // TestJSONRoundTrip: what -o json and -o yaml print decodes into exactly what the daemon answered.
 func TestJSONRoundTrip(t *testing.T) {
-	view := illView()
-	socket, _ := startServer(t, view)
-	backends, _ := api.NewBackendList(view, "")
-	explanation, _ := api.NewExplanation(view, "default/serve")
+	ill := illView()
+	socket, _ := startServer(t, ill)
+	backends, _ := api.NewBackendList(ill.services(), "")
+	explanation, _ := api.NewExplanation(ill.services(), "default/serve")
 	for args, want := range map[string]any{
-		"status":                api.NewStatusAnswer(view.Status),
-		"services":              api.NewServiceList(view),
+		"status":                api.NewStatusAnswer(ill.Status),
+		"services":              *ill.services(),
 		"backends":              backends,
-		"nodes":                 api.NewNodeList(view),
+		"nodes":                 *ill.nodes(),
 		"explain default/serve": explanation,
 	} {
 		for _, format := range []string{"json", "yaml"} {

@@ -61,7 +61,7 @@ func (f mapFilter) resolve(p pinned) (mapFilter, error) {
 	i := slices.IndexFunc(p.services, func(s api.Service) bool { return s.Name == f.service })
 	if i < 0 {
 		try := "list the services with strait services"
-		if near := api.SimilarServices(&api.View{Services: p.services}, f.service); len(near) > 0 {
+		if near := api.SimilarServices(p.services, f.service); len(near) > 0 {
 			try = "did you mean " + strings.Join(near, " or ") + "?"
 		}
 		return f, &exitError{exitProblem, &api.Failure{Reason: api.NotFound, Try: try,

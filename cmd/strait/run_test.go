@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,13 +15,54 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// source is a View that tests may change while a server answers from it.
-type source struct{ view atomic.Pointer[api.View] }
+// view is all that a daemon could say at one moment.
+type view struct {
+	Status   api.Status
+	Services []api.Service
+	Nodes    []api.Node
+}
 
-func (s *source) View() *api.View { return s.view.Load() }
+func (v *view) services() *api.ServiceList {
+	return api.NewServiceList(v.Status.Viewpoint(), slices.Clone(v.Services))
+}
+
+func (v *view) nodes() *api.NodeList {
+	return api.NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
+}
+
+// source is a view that tests may change while a server answers from it.
+type source struct {
+	api.Counts // nothing scrapes
+	view       atomic.Pointer[view]
+}
+
+func (s *source) Ready() api.Readiness { return api.Readiness{} }
+
+func (s *source) Status() *api.Status {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	status := v.Status
+	return &status
+}
+
+func (s *source) Services() *api.ServiceList {
+	if v := s.view.Load(); v != nil {
+		return v.services()
+	}
+	return nil
+}
+
+func (s *source) Nodes() *api.NodeList {
+	if v := s.view.Load(); v != nil {
+		return v.nodes()
+	}
+	return nil
+}
 
 // startServer runs a real api.Server on a new socket until the test ends.
-func startServer(t *testing.T, view *api.View) (socket string, src *source) {
+func startServer(t *testing.T, view *view) (socket string, src *source) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "strait-t-") // t.TempDir can be longer than a socket's path may be
 	if err != nil {

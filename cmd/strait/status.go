@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/problem"
 )
 
 // pollInterval is how often --wait asks again.
@@ -157,10 +158,10 @@ func (a *app) printStatus(s api.Status) {
 	a.header(p, s.Viewpoint(), note)
 	p.table(api.Table(s.Clusters, a.now()))
 	for _, c := range s.Clusters {
-		if c.State == "held" && !slices.ContainsFunc(s.Problems, func(o api.Problem) bool {
+		if (c.State == api.Held || c.State == api.Quiet) && !slices.ContainsFunc(s.Problems, func(o problem.Problem) bool {
 			return o.Object == "cluster "+c.Name
 		}) {
-			p.line("%s %s", api.Warn, heldLine(c, a.now()))
+			p.line("%s %s", api.Warn, unheardLine(c, a.now()))
 		}
 	}
 	p.line("data path  %s", datapathLine(s.Datapath))
@@ -183,10 +184,14 @@ func (a *app) printStatus(s api.Status) {
 	p.problems(s.Problems)
 }
 
-func heldLine(c api.Cluster, now time.Time) string {
+// unheardLine says of a cluster of which no daemon is heard since when, and what becomes of what it said.
+func unheardLine(c api.Cluster, now time.Time) string {
 	heard := "not been heard since this straitd started"
 	if !c.Heard.IsZero() {
 		heard = "not been heard for " + api.Age(now.Sub(c.Heard))
+	}
+	if c.State == api.Quiet {
+		heard += ", but at least one of its machines answers"
 	}
 	return fmt.Sprintf("cluster %s has %s: its %s and %s are kept as last known", c.Name, heard,
 		api.Count(c.Exports, "export"), api.Count(c.Endpoints, "endpoint"))
@@ -258,7 +263,7 @@ func (p printer) features(all []api.Feature) {
 }
 
 // problems prints each problem with where it is and what to try, errors first, then their number.
-func (p printer) problems(all []api.Problem) {
+func (p printer) problems(all []problem.Problem) {
 	errorCount := 0
 	for _, warnings := range []bool{false, true} {
 		for _, o := range all {
@@ -268,7 +273,7 @@ func (p printer) problems(all []api.Problem) {
 			if !o.Warning {
 				errorCount++
 			}
-			p.line("%s %s", o.Glyph(), o)
+			p.line("%s %s", api.Glyph(o), o.Finding())
 			if o.Try != "" {
 				p.line("  try  %s", o.Try)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // now is the moment of all tests; the sample's times are relative to it.
@@ -24,8 +25,8 @@ func frontend(s string) l4.Addr {
 }
 
 // wellView is a clusterset in which all is well.
-func wellView() *api.View {
-	return &api.View{
+func wellView() *view {
+	return &view{
 		Status: api.Status{
 			Cluster: "us-east", Node: "us-east-n1", Version: "0.1.0", Leader: true, Ready: true, Origins: 9,
 			Time: ago(400 * time.Millisecond), Applied: ago(95 * time.Second),
@@ -92,10 +93,11 @@ func nodes() []api.Node {
 }
 
 // illView has one of everything that can be wrong, and a name that tries to drive the terminal.
-func illView() *api.View {
+func illView() *view {
 	v := wellView()
 	v.Status.Clusters = append(v.Status.Clusters,
-		api.Cluster{Name: "us-west", State: "held", Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)})
+		api.Cluster{Name: "us-west", State: api.Held, Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)},
+		api.Cluster{Name: "ap-south", State: api.Quiet, Nodes: 2, Exports: 1, Endpoints: 2})
 	v.Status.Waiting = []string{"records of cluster us-west"}
 	v.Status.Datapath.Features = append(v.Status.Datapath.Features,
 		api.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
@@ -105,7 +107,7 @@ func illView() *api.View {
 		{Map: "affinities", Used: 64, Limit: 64, Soft: true}}
 	v.Status.Datapath.Foreign = []api.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
 		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
-	v.Status.Problems = []api.Problem{
+	v.Status.Problems = []problem.Problem{
 		{Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
 		{Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
 			"export, of us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
@@ -129,7 +131,7 @@ func illView() *api.View {
 }
 
 // meshlessView has nodes without tunnels, and all that can make their table wide.
-func meshlessView() *api.View {
+func meshlessView() *view {
 	v := wellView()
 	for i := range v.Nodes {
 		v.Nodes[i].Tunnel, v.Nodes[i].Zone = nil, ""

@@ -81,29 +81,27 @@ func NewStatusAnswer(s Status) StatusAnswer {
 	return StatusAnswer{Meta{APIVersion, KindStatus}, s}
 }
 
-// NewServiceList answers with all services of the view.
-func NewServiceList(v *View) ServiceList {
-	items := slices.Clone(v.Services)
+// NewServiceList answers with services, which it sorts.
+func NewServiceList(from Viewpoint, items []Service) *ServiceList {
 	slices.SortStableFunc(items, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
-	return ServiceList{Meta{APIVersion, KindServices}, v.Status.Viewpoint(), orEmpty(items)}
+	return &ServiceList{Meta{APIVersion, KindServices}, from, orEmpty(items)}
 }
 
-// NewNodeList answers with all nodes of the view.
-func NewNodeList(v *View) NodeList {
-	items := slices.Clone(v.Nodes)
+// NewNodeList answers with nodes, which it sorts.
+func NewNodeList(from Viewpoint, items []Node) *NodeList {
 	slices.SortStableFunc(items, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 	})
-	return NodeList{Meta{APIVersion, KindNodes}, v.Status.Viewpoint(), orEmpty(items)}
+	return &NodeList{Meta{APIVersion, KindNodes}, from, orEmpty(items)}
 }
 
-// NewExplanation answers for one service by "namespace/name"; false if the view has none of that name.
-func NewExplanation(v *View, name string) (Explanation, bool) {
-	i := slices.IndexFunc(v.Services, func(s Service) bool { return s.Name == name })
+// NewExplanation answers for one service by "namespace/name"; false if the list has none of that name.
+func NewExplanation(l *ServiceList, name string) (Explanation, bool) {
+	i := slices.IndexFunc(l.Items, func(s Service) bool { return s.Name == name })
 	if i < 0 {
 		return Explanation{}, false
 	}
-	return Explanation{Meta{APIVersion, KindExplanation}, v.Status.Viewpoint(), v.Services[i]}, true
+	return Explanation{Meta{APIVersion, KindExplanation}, l.SeenFrom, l.Items[i]}, true
 }
 
 func orEmpty[T any](list []T) []T {

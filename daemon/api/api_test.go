@@ -6,22 +6,91 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
+
+// View is all that a daemon could say at one moment.
+type View struct {
+	Status   Status
+	Services []Service
+	Nodes    []Node
+}
 
 // source is a View that tests may change while a server answers from it.
 type source struct{ view atomic.Pointer[View] }
-
-func (s *source) View() *View { return s.view.Load() }
 
 func newSource(v *View) *source {
 	s := &source{}
 	s.view.Store(v)
 	return s
+}
+
+func (s *source) Ready() Readiness {
+	v := s.view.Load()
+	if v == nil {
+		return Readiness{}
+	}
+	return Readiness{Planned: true, Ready: v.Status.Ready, Waiting: v.Status.Waiting}
+}
+
+func (s *source) Status() *Status {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	status := v.Status
+	return &status
+}
+
+func (s *source) Services() *ServiceList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return NewServiceList(v.Status.Viewpoint(), slices.Clone(v.Services))
+}
+
+func (s *source) Nodes() *NodeList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
+}
+
+func (s *source) Members() map[string]int {
+	count := map[string]int{}
+	for _, n := range s.view.Load().Nodes {
+		switch {
+		case n.Dead:
+			count["dead"]++
+		case n.Contact == "self":
+			count["alive"]++
+		default:
+			count[n.Contact]++
+		}
+	}
+	return count
+}
+
+func (s *source) Traffic(each func(Traffic)) { s.view.Load().traffic(each) }
+
+func (v *View) traffic(each func(Traffic)) {
+	for _, s := range v.Services {
+		for _, f := range s.Frontends {
+			t := Traffic{Service: s.Name, Frontend: f.Addr, Connects: f.Connects, Refused: f.Refused}
+			for _, e := range f.Endpoints {
+				t.Backends = append(t.Backends, BackendTraffic{e.Addr, e.Cluster, e.Connects})
+			}
+			each(t)
+		}
+	}
 }
 
 // sample is a small view of two clusters.
@@ -34,7 +103,7 @@ func sample() *View {
 				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Heard: at}, {Name: "c", State: "held", Nodes: 1}},
 			Datapath: Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel",
 				Maps: []MapUsage{{Map: "services", Used: 2, Limit: 64}}, Destroyed: Destroyed{UDP: 3}},
-			Problems: []Problem{{Object: "x", Message: "bad"}, {Object: "y", Message: "meh", Warning: true}}},
+			Problems: []problem.Problem{{Object: "x", Message: "bad"}, {Object: "y", Message: "meh", Warning: true}}},
 		Services: []Service{{Name: "default/serve", Type: "ClusterSetIP", Exporters: []string{"a"},
 			Frontends: []Frontend{{Addr: addr, Port: "http", Tier: "node", InKernel: true, Connects: 9, Refused: 2, Endpoints: []Endpoint{
 				{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Cluster: "a", Node: "n1", Tier: "node", Ready: true, Weight: 1,

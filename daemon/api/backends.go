@@ -34,12 +34,12 @@ type BackendList struct {
 	Refusing []Refusing `json:"refusing"`
 }
 
-// NewBackendList derives the backends of one service, or of all if name is "". It is false if the view has
+// NewBackendList derives the backends of one service, or of all if name is "". It is false if the list has
 // no service of that name.
-func NewBackendList(v *View, name string) (BackendList, bool) {
-	out := BackendList{Meta{APIVersion, KindBackends}, v.Status.Viewpoint(), []Backend{}, []Refusing{}}
+func NewBackendList(l *ServiceList, name string) (BackendList, bool) {
+	out := BackendList{Meta{APIVersion, KindBackends}, l.SeenFrom, []Backend{}, []Refusing{}}
 	found := name == ""
-	for _, s := range NewServiceList(v).Items {
+	for _, s := range l.Items {
 		if name != "" && s.Name != name {
 			continue
 		}
@@ -55,7 +55,7 @@ func NewBackendList(v *View, name string) (BackendList, bool) {
 	return out, found
 }
 
-// backends are the frontend's endpoints with a share, in the view's order.
+// backends are the frontend's endpoints with a share, in the list's order.
 func (f Frontend) backends(service string) (out []Backend) {
 	for _, e := range f.Endpoints {
 		if e.Share > 0 {
@@ -65,11 +65,11 @@ func (f Frontend) backends(service string) (out []Backend) {
 	return out
 }
 
-// SimilarServices returns the names in the view that a person may have meant by name: the same name in
-// another namespace, or a spelling at most two letters away. At most three.
-func SimilarServices(v *View, name string) (out []string) {
+// SimilarServices returns the names of services that a person may have meant by name: the same name in
+// another namespace, or a spelling at most two letters away. At most three, in the services' order.
+func SimilarServices(services []Service, name string) (out []string) {
 	_, base, _ := strings.Cut(name, "/")
-	for _, s := range NewServiceList(v).Items {
+	for _, s := range services {
 		_, other, _ := strings.Cut(s.Name, "/")
 		if len(out) < 3 && (other == base || spellingDistance(s.Name, name) <= 2) {
 			out = append(out, s.Name)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"strait.io/strait/internal/problem"
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -24,25 +26,30 @@ var (
 		"When a node of the cluster was last heard by gossip, in Unix time; absent if never in this life of the daemon.",
 		"remote_cluster")
 	remoteState = desc("remote_cluster_state",
-		"1 for the state that the cluster is in: joined, or held (not heard; kept as last known).",
+		"1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held "+
+			"(nothing is heard; kept as last known).",
 		"remote_cluster", "state")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
-// viewCollector computes gauges, and totals of the kernel's counters, from the view at the moment of the scrape.
-type viewCollector struct{ m *Metrics }
+// gauges computes gauges, and totals of the kernel's counters, at the moment of the scrape.
+type gauges struct{ m *Metrics }
 
 // Describe names every series that Collect may send.
-func (viewCollector) Describe(ch chan<- *prometheus.Desc) {
+func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
 		lastHeard, remoteState, problems, attached}) {
 		ch <- d
 	}
 }
 
-// Collect sends what the view tells. Before the first plan there is only the build's.
-func (c viewCollector) Collect(ch chan<- prometheus.Metric) {
+// Collect sends what the sources tell. Before the first plan there is only the build's.
+func (c gauges) Collect(ch chan<- prometheus.Metric) {
+	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
+}
+
+func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, totals *tally) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		for i := range labels {
 			labels[i] = label(labels[i])
@@ -50,32 +57,32 @@ func (c viewCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	version, revision := buildVersion()
-	v, totals := c.m.look()
-	if v == nil {
+	if s == nil {
 		gauge(buildInfo, 1, version, revision, "unknown")
 		return
 	}
-	if v.Status.Version != "" {
-		version = v.Status.Version
+	if s.Version != "" {
+		version = s.Version
 	}
-	gauge(buildInfo, 1, version, revision, v.Status.Datapath.Mesh)
-	gauge(origins, float64(v.Status.Origins))
-	gauge(frontends, float64(v.Status.Datapath.Frontends))
-	gauge(backends, float64(v.Status.Datapath.Backends))
-	gauge(attached, oneIf(v.Status.Datapath.Attached))
-	collectTraffic(ch, v.Status.Datapath, totals)
-	for state, n := range memberStates(v.Nodes) {
-		gauge(members, n, state)
+	gauge(buildInfo, 1, version, revision, s.Datapath.Mesh)
+	gauge(origins, float64(s.Origins))
+	gauge(frontends, float64(s.Datapath.Frontends))
+	gauge(backends, float64(s.Datapath.Backends))
+	gauge(attached, oneIf(s.Datapath.Attached))
+	collectTraffic(ch, s.Datapath, totals)
+	// Every state is present, so that a sum or an alert never lacks one.
+	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {
+		gauge(members, float64(nodes[state]), state)
 	}
-	for severity, n := range severities(v.Status.withDatapath().Problems) {
+	for severity, n := range severities(s.withDatapath().Problems) {
 		gauge(problems, n, severity)
 	}
-	for _, remote := range v.Status.Clusters {
-		if remote.State == "here" {
+	for _, remote := range s.Clusters {
+		if remote.State == Here {
 			continue
 		}
-		for _, state := range []string{"joined", "held"} {
-			gauge(remoteState, oneIf(remote.State == state), remote.Name, state)
+		for _, state := range []ClusterState{Joined, Quiet, Held} {
+			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
 		}
 		if !remote.Heard.IsZero() {
 			gauge(lastHeard, float64(remote.Heard.UnixMilli())/1000, remote.Name)
@@ -90,23 +97,7 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// memberStates counts each node once. Every state is present, so that a sum or an alert never lacks one.
-func memberStates(nodes []Node) map[string]float64 {
-	count := map[string]float64{"alive": 0, "quiet": 0, "silent": 0, "held": 0, "dead": 0}
-	for _, n := range nodes {
-		switch {
-		case n.Dead:
-			count["dead"]++
-		case n.Contact == "self":
-			count["alive"]++
-		default:
-			count[n.Contact]++
-		}
-	}
-	return count
-}
-
-func severities(ps []Problem) map[string]float64 {
+func severities(ps []problem.Problem) map[string]float64 {
 	count := map[string]float64{"error": 0, "warning": 0}
 	for _, p := range ps {
 		count[p.Severity()]++

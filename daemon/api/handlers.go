@@ -13,20 +13,26 @@ import (
 // Kubernetes objects or files, where there are permissions and an audit log.
 func (s *Server) localHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", s.answer(func(v *View, _ string) (any, bool) {
-		return NewStatusAnswer(v.Status), true
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		if status := s.Status(); status == nil {
+			writeStarting(w)
+		} else {
+			writeJSON(w, http.StatusOK, NewStatusAnswer(*status))
+		}
+	})
+	mux.HandleFunc("GET /v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
+		if nodes := s.src.Nodes(); nodes == nil {
+			writeStarting(w)
+		} else {
+			writeJSON(w, http.StatusOK, nodes)
+		}
+	})
+	mux.HandleFunc("GET /v1/services", s.fromServices(func(l *ServiceList, _ string) (any, bool) { return l, true }))
+	mux.HandleFunc("GET /v1/backends", s.fromServices(func(l *ServiceList, service string) (any, bool) {
+		return NewBackendList(l, service)
 	}))
-	mux.HandleFunc("GET /v1/services", s.answer(func(v *View, _ string) (any, bool) {
-		return NewServiceList(v), true
-	}))
-	mux.HandleFunc("GET /v1/nodes", s.answer(func(v *View, _ string) (any, bool) {
-		return NewNodeList(v), true
-	}))
-	mux.HandleFunc("GET /v1/backends", s.answer(func(v *View, service string) (any, bool) {
-		return NewBackendList(v, service)
-	}))
-	mux.HandleFunc("GET /v1/explain", s.requireService(s.answer(func(v *View, service string) (any, bool) {
-		return NewExplanation(v, service)
+	mux.HandleFunc("GET /v1/explain", s.requireService(s.fromServices(func(l *ServiceList, service string) (any, bool) {
+		return NewExplanation(l, service)
 	})))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
@@ -39,23 +45,26 @@ func (s *Server) localHandler() http.Handler {
 	return mux
 }
 
-// answer writes what derive makes of the present view and the query's service; false is "no such service".
-func (s *Server) answer(derive func(v *View, service string) (any, bool)) http.HandlerFunc {
+// fromServices writes what derive makes of the services and the query's service; false is "no such service".
+func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := s.View()
-		if v == nil {
-			writeError(w, http.StatusServiceUnavailable, "straitd has started and has no plan yet",
-				"wait for it: strait status --wait")
+		l := s.src.Services()
+		if l == nil {
+			writeStarting(w)
 			return
 		}
 		service := r.URL.Query().Get("service")
-		body, found := derive(v, service)
+		body, found := derive(l, service)
 		if !found {
-			writeNoService(w, v, service)
+			writeNoService(w, l, service)
 			return
 		}
 		writeJSON(w, http.StatusOK, body)
 	}
+}
+
+func writeStarting(w http.ResponseWriter) {
+	writeError(w, http.StatusServiceUnavailable, "straitd has started and has no plan yet", "wait for it: strait status --wait")
 }
 
 func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
@@ -70,13 +79,13 @@ func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func writeNoService(w http.ResponseWriter, v *View, service string) {
+func writeNoService(w http.ResponseWriter, l *ServiceList, service string) {
 	try := "see what is imported: strait services"
-	if similar := SimilarServices(v, service); len(similar) > 0 {
+	if similar := SimilarServices(l.Items, service); len(similar) > 0 {
 		try = "did you mean " + strings.Join(similar, ", ") + "? All of them: strait services"
 	}
 	writeError(w, http.StatusNotFound,
-		fmt.Sprintf("no cluster exports a service %s, as seen from %s/%s", service, v.Status.Cluster, v.Status.Node), try)
+		fmt.Sprintf("no cluster exports a service %s, as seen from %s/%s", service, l.SeenFrom.Cluster, l.SeenFrom.Node), try)
 }
 
 func writeError(w http.ResponseWriter, status int, message, try string) {
@@ -95,32 +104,23 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(text, '\n')) // a client that went away is no error of ours
 }
 
-// metricsHandler answers on TCP, where anybody on the node may ask: no topology beyond what metrics say.
-func (s *Server) metricsHandler() http.Handler {
+// maxScrapes bounds the memory that scrapes take at a time: one of 10,000 services takes some ten megabytes.
+const maxScrapes = 3
+
+// MetricsHandler answers on TCP, where every process of the node may ask: no topology beyond what metrics say. Probes
+// ask the source for its readiness and for nothing else.
+func (s *Server) MetricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, why := s.View().ready()
-		if !ready {
+		r := s.src.Ready()
+		if !r.Ready {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		fmt.Fprintln(w, why)
+		fmt.Fprintln(w, r)
 	})
 	return mux
-}
-
-// ready says whether the node serves its plan, and if not, what it waits for.
-func (v *View) ready() (ok bool, why string) {
-	switch {
-	case v == nil:
-		return false, "not ready: no plan yet"
-	case !v.Status.Ready && len(v.Status.Waiting) > 0:
-		return false, "not ready: waiting for " + strings.Join(v.Status.Waiting, ", ")
-	case !v.Status.Ready:
-		return false, "not ready: the first plan is not applied yet"
-	}
-	return true, "ok"
 }

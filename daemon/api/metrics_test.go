@@ -9,9 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
+func observe(m *Metrics, s Daemon) { m.observe(s, s) }
+
 func TestMetricsLint(t *testing.T) {
 	m := NewMetrics()
-	m.observe(newSource(sample()))
+	observe(m, newSource(sample()))
 	m.Observe("socklb", time.Millisecond, nil)
 	m.Observe("socklb", time.Millisecond, errors.New("x"))
 	findings, err := testutil.GatherAndLint(m.registry)
@@ -46,7 +48,7 @@ func TestMetricsLint(t *testing.T) {
 func TestMetricsFollowTheView(t *testing.T) {
 	m := NewMetrics()
 	src := newSource(sample())
-	m.observe(src)
+	observe(m, src)
 	check := func(want string, names ...string) {
 		t.Helper()
 		if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
@@ -60,12 +62,14 @@ strait_gossip_members{state="dead"} 1
 strait_gossip_members{state="held"} 1
 strait_gossip_members{state="quiet"} 0
 strait_gossip_members{state="silent"} 0
-# HELP strait_remote_cluster_state 1 for the state that the cluster is in: joined, or held (not heard; kept as last known).
+# HELP strait_remote_cluster_state 1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held (nothing is heard; kept as last known).
 # TYPE strait_remote_cluster_state gauge
 strait_remote_cluster_state{remote_cluster="b",state="held"} 0
 strait_remote_cluster_state{remote_cluster="b",state="joined"} 1
+strait_remote_cluster_state{remote_cluster="b",state="quiet"} 0
 strait_remote_cluster_state{remote_cluster="c",state="held"} 1
 strait_remote_cluster_state{remote_cluster="c",state="joined"} 0
+strait_remote_cluster_state{remote_cluster="c",state="quiet"} 0
 # HELP strait_remote_cluster_last_heard_timestamp_seconds When a node of the cluster was last heard by gossip, in Unix time; absent if never in this life of the daemon.
 # TYPE strait_remote_cluster_last_heard_timestamp_seconds gauge
 strait_remote_cluster_last_heard_timestamp_seconds{remote_cluster="b"} 1.7951832e+09
@@ -134,7 +138,7 @@ func TestHostileNames(t *testing.T) {
 	v.Services[0].Name, twin.Name = "x\xfe/y", "x\xff/y" // one label for both
 	v.Services = append(v.Services, twin)
 	v.Services[0].Frontends[0].Endpoints[1].Cluster = "b\xff\n\""
-	m.observe(newSource(v))
+	observe(m, newSource(v))
 	if _, err := m.registry.Gather(); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"strait.io/strait/internal/problem"
 )
 
 // nearlyFull is the part of a map in use from which it is a warning: time to raise its size before it
@@ -20,11 +22,11 @@ func (m MapUsage) Share() float64 {
 }
 
 // Problem says that the map is full or nearly so; false if it has room.
-func (m MapUsage) Problem() (Problem, bool) {
-	p := Problem{Object: "map " + m.Map}
+func (m MapUsage) Problem() (problem.Problem, bool) {
+	p := problem.Problem{Object: "map " + m.Map}
 	switch {
 	case m.Soft || m.Limit == 0 || m.Share() < nearlyFull:
-		return Problem{}, false
+		return problem.Problem{}, false
 	case m.Used >= m.Limit:
 		p.Message = fmt.Sprintf("is full (%d of %d entries): what was there stays in force, what is new has no place",
 			m.Used, m.Limit)
@@ -42,8 +44,8 @@ func (m MapUsage) Problem() (Problem, bool) {
 // status has, unless it tells of the same thing already.
 func (s Status) withDatapath() Status {
 	problems := slices.Clone(s.Problems)
-	add := func(p Problem, found bool) {
-		if found && !slices.ContainsFunc(problems, func(q Problem) bool { return q.Object == p.Object }) {
+	add := func(p problem.Problem, found bool) {
+		if found && !slices.ContainsFunc(problems, func(q problem.Problem) bool { return q.Object == p.Object }) {
 			problems = append(problems, p)
 		}
 	}
@@ -56,9 +58,9 @@ func (s Status) withDatapath() Status {
 }
 
 // foreignProblem says that others' programs are on the hooks: usually another socket load balancer's.
-func foreignProblem(all []ForeignProgram) (Problem, bool) {
+func foreignProblem(all []ForeignProgram) (problem.Problem, bool) {
 	if len(all) == 0 {
-		return Problem{}, false
+		return problem.Problem{}, false
 	}
 	var names []string
 	for _, f := range all {
@@ -66,7 +68,7 @@ func foreignProblem(all []ForeignProgram) (Problem, bool) {
 			names = append(names, name)
 		}
 	}
-	return Problem{
+	return problem.Problem{
 		Object: "socket hooks",
 		Message: fmt.Sprintf("%s of somebody else are on them (%s): if they balance Services too, the last to run decides",
 			Count(len(all), "program"), strings.Join(names, ", ")),

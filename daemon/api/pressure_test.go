@@ -1,6 +1,10 @@
 package api
 
-import "testing"
+import (
+	"testing"
+
+	"strait.io/strait/internal/problem"
+)
 
 func TestMapProblem(t *testing.T) {
 	for _, c := range []struct {
@@ -32,7 +36,7 @@ func TestMapProblem(t *testing.T) {
 // TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and an answer
 // that is made of an answer says nothing twice.
 func TestPressureIsToldOnce(t *testing.T) {
-	s := Status{Problems: []Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
+	s := Status{Problems: []problem.Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
 		Datapath: Datapath{Maps: []MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
 	once := NewStatusAnswer(s).Status
 	twice := NewStatusAnswer(once).Status
@@ -56,7 +60,7 @@ func TestForeignProgramsAreAWarning(t *testing.T) {
 	got := NewStatusAnswer(NewStatusAnswer(s).Status).Status.Problems
 	want := "socket hooks: 3 programs of somebody else are on them (cil_sock4_connect, one without a name): " +
 		"if they balance Services too, the last to run decides"
-	if len(got) != 1 || got[0].String() != want || !got[0].Warning || got[0].Try == "" {
+	if len(got) != 1 || got[0].Finding() != want || !got[0].Warning || got[0].Try == "" {
 		t.Errorf("%+v", got)
 	}
 	if n := severities(s.withDatapath().Problems)["warning"]; n != 1 {

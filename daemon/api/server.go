@@ -14,15 +14,37 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"strait.io/strait/internal/problem"
 )
 
 // metricsRetry is how long the server waits before it tries a port that was in use again.
 const metricsRetry = 5 * time.Second
 
-// Source has the present answers.
+// Source has the present answers. It may be asked at any time from any goroutine, and does not wait for the
+// kernel to be programmed. What it returns is the caller's.
 type Source interface {
-	// View is immutable; nil before the first plan. It must be safe to call at any time from any goroutine.
-	View() *View
+	// Ready costs the same however large the clusterset is: the kubelet asks every 2 s.
+	Ready() Readiness
+	// Status, Services and Nodes are worked out when asked for; nil before the first plan.
+	Status() *Status
+	Services() *ServiceList
+	Nodes() *NodeList
+}
+
+// Counts are what a scrape needs besides the status.
+type Counts interface {
+	// Members counts the nodes of the clusterset by what gossip knows of them: "alive" (this node included), "quiet",
+	// "silent", "held"; or "dead". States without nodes may be missing.
+	Members() map[string]int
+	// Traffic calls each for every frontend of every service. The backends are valid until each returns.
+	Traffic(each func(Traffic))
+}
+
+// Daemon answers everything.
+type Daemon interface {
+	Source
+	Counts
 }
 
 // Config says where the API listens.
@@ -38,7 +60,7 @@ type Config struct {
 // Server answers the CLI on a unix socket, and Prometheus and the kubelet on TCP.
 type Server struct {
 	cfg     Config
-	src     Source
+	src     Daemon
 	metrics *Metrics
 	log     *slog.Logger
 	retry   time.Duration
@@ -47,12 +69,12 @@ type Server struct {
 	file     fs.FileInfo  // of the socket
 
 	mu      sync.Mutex
-	problem *Problem // of the metrics port
+	problem *problem.Problem // of the metrics port
 	bound   netip.AddrPort
 }
 
 // New makes a server that answers from src and counts in m, which may be nil.
-func New(cfg Config, src Source, m *Metrics) *Server {
+func New(cfg Config, src Daemon, m *Metrics) *Server {
 	s := &Server{cfg: cfg, src: src, metrics: m, log: cfg.Log, retry: metricsRetry}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -60,7 +82,7 @@ func New(cfg Config, src Source, m *Metrics) *Server {
 	if s.metrics == nil {
 		s.metrics = NewMetrics()
 	}
-	s.metrics.observe(s)
+	s.metrics.observe(s, src)
 	return s
 }
 
@@ -137,7 +159,7 @@ func (s *Server) serveMetrics(ctx context.Context) {
 		if err == nil {
 			s.setMetrics(l.Addr().(*net.TCPAddr).AddrPort(), nil)
 			s.log.Info("metrics listen", "address", l.Addr().String())
-			err = s.serve(ctx, l, s.metricsHandler())
+			err = s.serve(ctx, l, s.MetricsHandler())
 		}
 		if err != nil && ctx.Err() == nil {
 			p := s.metricsProblem(err)
@@ -151,8 +173,8 @@ func (s *Server) serveMetrics(ctx context.Context) {
 	}
 }
 
-func (s *Server) metricsProblem(err error) Problem {
-	p := Problem{
+func (s *Server) metricsProblem(err error) problem.Problem {
+	p := problem.Problem{
 		Object:  "straitd configuration",
 		Field:   "metrics.listen",
 		Message: fmt.Sprintf("metrics, /healthz and /readyz are not served, the rest works: %v", err),
@@ -167,7 +189,7 @@ func (s *Server) metricsProblem(err error) Problem {
 	return p
 }
 
-func (s *Server) setMetrics(bound netip.AddrPort, p *Problem) {
+func (s *Server) setMetrics(bound netip.AddrPort, p *problem.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bound, s.problem = bound, p
@@ -180,29 +202,29 @@ func (s *Server) MetricsAddr() netip.AddrPort {
 	return s.bound
 }
 
-// Problems are the server's own. They are also in every answer of the server, so adding them to the
-// View is right but not needed.
-func (s *Server) Problems() []Problem {
+// Problems are the server's own. They are also in the server's answers, so adding them to the Status is
+// right but not needed.
+func (s *Server) Problems() []problem.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.problem == nil {
 		return nil
 	}
-	return []Problem{*s.problem}
+	return []problem.Problem{*s.problem}
 }
 
-// View is the source's view with the server's own problems in it, each once.
-func (s *Server) View() *View {
-	v := s.src.View()
+// Status is the source's with the server's own problems in it, each once.
+func (s *Server) Status() *Status {
+	status := s.src.Status()
 	own := s.Problems()
-	if v == nil || len(own) == 0 {
-		return v
+	if status == nil || len(own) == 0 {
+		return status
 	}
-	out := *v
-	out.Status.Problems = slices.Clone(v.Status.Problems)
+	out := *status
+	out.Problems = slices.Clone(status.Problems)
 	for _, p := range own {
-		if !slices.Contains(out.Status.Problems, p) {
-			out.Status.Problems = append(out.Status.Problems, p)
+		if !slices.Contains(out.Problems, p) {
+			out.Problems = append(out.Problems, p)
 		}
 	}
 	return &out

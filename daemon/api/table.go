@@ -30,12 +30,14 @@ func (Cluster) TableHeader() []string {
 
 // TableRow shows nodes as alive/known.
 func (c Cluster) TableRow(now time.Time) []string {
-	state, heard := Warn+" "+c.State, since(now, c.Heard)
+	state, heard := Warn+" "+string(c.State), since(now, c.Heard)
 	switch c.State {
-	case "here":
+	case Here:
 		state, heard = OK+" here", None
-	case "joined":
+	case Joined:
 		state = OK + " joined"
+	case Quiet:
+		state = Warn + " not heard, machines answer"
 	}
 	dead := None
 	if c.Dead > 0 {
@@ -127,25 +129,6 @@ func (n Node) contact() string {
 		return OK + " " + n.Contact
 	}
 	return Warn + " " + n.Contact
-}
-
-// TableHeader names the columns of a problem.
-func (Problem) TableHeader() []string {
-	return []string{"SEVERITY", "OBJECT", "FIELD", "FILE", "PROBLEM", "TRY"}
-}
-
-// TableRow shows what is wrong, where, and what to do.
-func (p Problem) TableRow(time.Time) []string {
-	return []string{p.Glyph() + " " + p.Severity(), orNone(p.Object), orNone(p.Field), orNone(p.File),
-		p.Message, orNone(p.Try)}
-}
-
-// Severity is "error" or "warning", as in the metric strait_problems.
-func (p Problem) Severity() string {
-	if p.Warning {
-		return "warning"
-	}
-	return "error"
 }
 
 // TableHeader names the columns of a kernel feature.

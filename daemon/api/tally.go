@@ -1,22 +1,23 @@
 package api
 
 import (
+	"maps"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"strait.io/strait/internal/l4"
 )
 
 // frontendSeries names the series of one port of a service: its frontends of both IP families.
-type frontendSeries struct{ service, port, proto string }
+type frontendSeries struct {
+	service string
+	port    uint16
+	proto   l4.Proto
+}
 
 // backendSeries names the series of a service's backends in one cluster. A series per backend would be one
 // for every pod that ever was.
 type backendSeries struct{ service, cluster string }
-
-// traffic is what happened at the frontends of one series.
-type traffic struct{ connects, refused uint64 }
 
 // counter names one counter of the kernel: a frontend's, or that of a backend of it.
 type counter struct {
@@ -25,74 +26,76 @@ type counter struct {
 	refused  bool
 }
 
+// reading is what a counter showed, and in which round.
+type reading struct{ value, round uint64 }
+
+// total is what happened at the frontends of a series, or at its backends, and the round that counted last.
+type total struct{ connects, refused, round uint64 }
+
 // tally turns the kernel's counters, which begin and end with their frontends and backends, into totals
 // that only grow: a sum that falls because a pod left would read as a restart, and its rate as a burst.
 //
 // What a backend gets between the last look at it and its end is missing from the total. A daemon that
-// restarts begins with what the kernel counts then.
+// restarts begins with what the kernel counts then. The zero value is ready for use.
 type tally struct {
-	seen      map[counter]uint64
-	frontends map[frontendSeries]traffic
-	backends  map[backendSeries]uint64
+	round     uint64
+	seen      map[counter]reading // those that are not 0: most are
+	services  map[string]uint64   // with a frontend, and the round that saw it
+	frontends map[frontendSeries]total
+	backends  map[backendSeries]total
 }
 
-// with returns a tally that has counted what is new in the view. Totals of services that the view has not
-// are dropped. The old tally is left as it was.
-func (t tally) with(v *View) tally {
-	next := tally{
-		seen:      make(map[counter]uint64, len(t.seen)),
-		frontends: make(map[frontendSeries]traffic, len(t.frontends)),
-		backends:  t.backendsKept(v),
+// count adds what is new. Totals of frontends that have gone are dropped. Those of backends stay as long as their
+// service and their cluster exist, with or without backends at the moment.
+func (t *tally) count(clusters []Cluster, traffic func(each func(Traffic))) {
+	if t.seen == nil {
+		*t = tally{0, map[counter]reading{}, map[string]uint64{}, map[frontendSeries]total{}, map[backendSeries]total{}}
 	}
-	count := func(c counter, value uint64) uint64 {
-		if value == 0 {
-			return 0 // most are: not to be looked at, nor kept
-		}
-		if _, twice := next.seen[c]; twice {
-			return 0
-		}
-		next.seen[c] = value
-		if before := t.seen[c]; value >= before {
-			return value - before
-		}
-		return value // the kernel's counter began anew
+	t.round++
+	traffic(t.add)
+	named := make(map[string]bool, len(clusters))
+	for _, c := range clusters {
+		named[label(c.Name)] = true
 	}
-	for _, s := range v.Services {
-		for _, f := range s.Frontends {
-			series := frontendSeries{label(s.Name), strconv.Itoa(int(f.Addr.Port)), f.Addr.Proto.String()}
-			total, begun := next.frontends[series]
-			if !begun {
-				total = t.frontends[series]
-			}
-			total.connects += count(counter{frontend: f.Addr}, f.Connects)
-			total.refused += count(counter{frontend: f.Addr, refused: true}, f.Refused)
-			next.frontends[series] = total
-			for _, e := range f.Endpoints {
-				next.backends[backendSeries{series.service, label(e.Cluster)}] += count(
-					counter{frontend: f.Addr, backend: e.Addr}, e.Connects)
-			}
-		}
-	}
-	return next
+	maps.DeleteFunc(t.seen, func(_ counter, r reading) bool { return r.round != t.round })
+	maps.DeleteFunc(t.services, func(_ string, round uint64) bool { return round != t.round })
+	maps.DeleteFunc(t.frontends, func(_ frontendSeries, n total) bool { return n.round != t.round })
+	maps.DeleteFunc(t.backends, func(s backendSeries, n total) bool {
+		return n.round != t.round && (t.services[s.service] != t.round || !named[s.cluster])
+	})
 }
 
-// backendsKept are the totals that go on: those whose service and cluster still exist, with or without
-// backends at the moment.
-func (t tally) backendsKept(v *View) map[backendSeries]uint64 {
-	services, clusters := map[string]bool{}, map[string]bool{}
-	for _, s := range v.Services {
-		services[label(s.Name)] = true
+func (t *tally) add(f Traffic) {
+	series := frontendSeries{label(f.Service), f.Frontend.Port, f.Frontend.Proto}
+	n := t.frontends[series]
+	n.round = t.round
+	n.connects += t.fresh(counter{frontend: f.Frontend}, f.Connects)
+	n.refused += t.fresh(counter{frontend: f.Frontend, refused: true}, f.Refused)
+	t.frontends[series] = n
+	t.services[series.service] = t.round
+	for _, b := range f.Backends {
+		at := backendSeries{series.service, label(b.Cluster)}
+		n := t.backends[at]
+		n.round = t.round
+		n.connects += t.fresh(counter{frontend: f.Frontend, backend: b.Addr}, b.Connects)
+		t.backends[at] = n
 	}
-	for _, c := range v.Status.Clusters {
-		clusters[label(c.Name)] = true
+}
+
+// fresh is how much of a counter's value no round has counted.
+func (t *tally) fresh(c counter, value uint64) uint64 {
+	if value == 0 {
+		return 0
 	}
-	kept := make(map[backendSeries]uint64, len(t.backends))
-	for series, total := range t.backends {
-		if services[series.service] && clusters[series.cluster] {
-			kept[series] = total
-		}
+	before := t.seen[c]
+	if before.round == t.round {
+		return 0 // two services of one frontend
 	}
-	return kept
+	t.seen[c] = reading{value, t.round}
+	if value >= before.value {
+		return value - before.value
+	}
+	return value // the kernel's counter started again
 }
 
 // label makes a label's value of a name, which may come from another cluster and must not be able to spoil

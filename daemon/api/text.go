@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"strait.io/strait/internal/problem"
 )
 
 // Glyphs open a cell or a line that has a verdict. A colour may repeat what they say, never replace it.
@@ -84,19 +86,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// String is the place and text of the problem in one line, without what to try.
-func (p Problem) String() string {
-	var parts []string
-	for _, s := range []string{p.File, p.Object, p.Field, p.Message} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return strings.Join(parts, ": ")
-}
-
 // Glyph is Warn for a warning and Bad for the rest.
-func (p Problem) Glyph() string {
+func Glyph(p problem.Problem) string {
 	if p.Warning {
 		return Warn
 	}

@@ -1,6 +1,31 @@
 package api
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"strait.io/strait/internal/l4"
+)
+
+// Traffic is what the kernel counted at a frontend.
+type Traffic struct {
+	// Service is "namespace/name".
+	Service  string
+	Frontend l4.Addr
+	// Connects and Refused are as in Frontend.
+	Connects, Refused uint64
+	// Backends are all endpoints that were considered for it, used or not.
+	Backends []BackendTraffic
+}
+
+// BackendTraffic is what a backend of a frontend got of it.
+type BackendTraffic struct {
+	Addr     netip.AddrPort
+	Cluster  string
+	Connects uint64
+}
 
 var (
 	frontendConnects = desc("frontend_connects_total",
@@ -24,16 +49,17 @@ var trafficDescs = []*prometheus.Desc{frontendConnects, frontendRefused, backend
 	socketsDestroyed}
 
 // collectTraffic sends what the kernel counted.
-func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t tally) {
+func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t *tally) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}
 	for s, n := range t.frontends {
-		send(frontendConnects, prometheus.CounterValue, n.connects, s.service, s.port, s.proto)
-		send(frontendRefused, prometheus.CounterValue, n.refused, s.service, s.port, s.proto)
+		port := strconv.Itoa(int(s.port))
+		send(frontendConnects, prometheus.CounterValue, n.connects, s.service, port, s.proto.String())
+		send(frontendRefused, prometheus.CounterValue, n.refused, s.service, port, s.proto.String())
 	}
 	for s, n := range t.backends {
-		send(backendConnects, prometheus.CounterValue, n, s.service, s.cluster)
+		send(backendConnects, prometheus.CounterValue, n.connects, s.service, s.cluster)
 	}
 	for _, m := range d.Maps {
 		send(mapEntries, prometheus.GaugeValue, m.Used, m.Map)

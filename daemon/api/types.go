@@ -2,7 +2,7 @@
 // client that the CLI uses, and the Prometheus metrics.
 //
 // Inputs are answers computed by package daemon; outputs are JSON and metrics. It must not know how
-// answers come about: no State, no kernel.
+// answers come about: no State, no kernel. A question costs only what its answer needs: see Source.
 package api
 
 import (
@@ -10,17 +10,11 @@ import (
 	"time"
 
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // APIVersion marks every JSON answer. Fields are only ever added within one version.
 const APIVersion = "cli.strait.io/v1"
-
-// View is everything that the API can say at one moment. Immutable once published.
-type View struct {
-	Status   Status
-	Services []Service
-	Nodes    []Node
-}
 
 // Status is the one-screen summary of a node's daemon.
 type Status struct {
@@ -36,17 +30,17 @@ type Status struct {
 	Waiting []string `json:"waiting,omitempty"`
 	Leader  bool     `json:"leader"`
 	// Origins counts the writers whose records this node holds: nodes, and one per cluster for its leader.
-	Origins  int       `json:"origins"`
-	Clusters []Cluster `json:"clusters"`
-	Datapath Datapath  `json:"datapath"`
-	Problems []Problem `json:"problems"`
+	Origins  int               `json:"origins"`
+	Clusters []Cluster         `json:"clusters"`
+	Datapath Datapath          `json:"datapath"`
+	Problems []problem.Problem `json:"problems"`
 }
 
 // Cluster is one cluster of the set, as this node sees it.
 type Cluster struct {
 	Name string `json:"name"`
-	// State is "here", "joined" or "held" (kept as last heard, since unknown is not empty).
-	State string `json:"state"`
+	// State is one of the constants below.
+	State ClusterState `json:"state"`
 	// Alive of Nodes are heard by gossip; Dead are withdrawn.
 	Nodes int `json:"nodes"`
 	Alive int `json:"alive"`
@@ -57,6 +51,22 @@ type Cluster struct {
 	// Heard is when a node of the cluster was last heard by gossip; zero if never in this life.
 	Heard time.Time `json:"heard,omitzero"`
 }
+
+// ClusterState is how this node stands to a cluster.
+type ClusterState string
+
+// The states of a cluster. Only joined clusters, and the own one, are heard now; what the others said last is
+// kept, since unknown is not empty.
+const (
+	// Here is this node's own cluster.
+	Here ClusterState = "here"
+	// Joined: at least one of its daemons is heard now.
+	Joined ClusterState = "joined"
+	// Quiet: none of its daemons is heard, but at least one of its machines answers.
+	Quiet ClusterState = "quiet"
+	// Held: nothing of it is heard or answers.
+	Held ClusterState = "held"
+)
 
 // Datapath is what the kernel of the node holds and can do.
 type Datapath struct {
@@ -70,7 +80,7 @@ type Datapath struct {
 	Features []Feature `json:"features"`
 	// Maps say how full the kernel's maps are.
 	Maps []MapUsage `json:"maps,omitempty"`
-	// Foreign are socket programs of others on the same path.
+	// Foreign are socket programs of others on the same path. What is listed may be some seconds old.
 	Foreign []ForeignProgram `json:"foreign,omitempty"`
 	// Destroyed counts sockets to backends that are gone, which this daemon closed in its life.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
@@ -117,16 +127,6 @@ type Feature struct {
 	// empty if strait cannot run there.
 	Since   string `json:"since,omitempty"`
 	Without string `json:"without,omitempty"`
-}
-
-// Problem is one thing wrong: what, where, what to do.
-type Problem struct {
-	Object  string `json:"object"`
-	Field   string `json:"field,omitempty"`
-	File    string `json:"file,omitempty"`
-	Message string `json:"message"`
-	Try     string `json:"try,omitempty"`
-	Warning bool   `json:"warning,omitempty"`
 }
 
 // Service is one import, with where its new connections go from this node and why.

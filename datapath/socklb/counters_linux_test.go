@@ -20,7 +20,7 @@ type counted struct {
 
 func countsOf(t testing.TB, l *LB, a l4.Addr) counted {
 	t.Helper()
-	bs, ss, err := l.Counters()
+	bs, ss, err := counterRows(l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,23 +37,19 @@ const (
 	Below  Order = "below"
 )
 
-// Foreign lists the socket address programs of others that are in force for our cgroup or in a part of it,
-// sorted by hook. Those of cgroups that come and go meanwhile may be missed.
-func (l *LB) Foreign() ([]ForeignProgram, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.table == nil {
-		return nil, errClosed
-	}
-	ours, err := programIDs(filepath.Join(l.pins.dir, linksDir))
+// Foreign lists the socket address programs of others that are in force for a cgroup or in a part of it, sorted
+// by hook: all but those whose links are pinned in pins. Those of cgroups that come and go meanwhile may be
+// missed. It takes eight requests for each cgroup.
+func Foreign(pins, cgroup string) ([]ForeignProgram, error) {
+	ours, err := programIDs(filepath.Join(pins, linksDir))
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
-	found, err := foreignOnPath(l.cgroup.path, ours)
+	found, err := foreignOnPath(cgroup, ours)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
-	below, err := foreignBelow(l.cgroup.path, ours)
+	below, err := foreignBelow(cgroup, ours)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}

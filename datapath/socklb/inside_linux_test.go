@@ -70,3 +70,14 @@ func reload(t testing.TB, l *LB, cfg Config, without string) {
 
 // ptr is for raw system calls.
 func ptr[T any](v *T) unsafe.Pointer { return unsafe.Pointer(v) }
+
+// counterRows are what the maps counted of backends and of frontends.
+func counterRows(l *LB) (backends []BackendRow, frontends []ServiceRow, err error) {
+	err = l.Look(func(r *Reader) (err error) {
+		if backends, err = r.Backends(); err == nil {
+			frontends, err = r.Services()
+		}
+		return err
+	})
+	return backends, frontends, err
+}

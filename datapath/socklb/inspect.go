@@ -40,6 +40,42 @@ func (r *Reader) Services() ([]ServiceRow, error) {
 	return rows, nil
 }
 
+// Connects calls each for every backend that got a connection of a frontend, in no order.
+func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, connects uint64)) error {
+	type slot struct {
+		frontend l4.Addr
+		addr     [16]byte
+		port     uint16
+		counter  uint32
+	}
+	var slots []slot
+	top := uint32(0)
+	// The slots before the counters: else a counter that goes to another backend meanwhile would be credited to it
+	// with all that the one before it got.
+	err := r.services(func(s service) error {
+		for _, b := range s.slots {
+			slots = append(slots, slot{s.addr, b.Addr, b.Port, b.Counter})
+			top = max(top, b.Counter+1)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	counts, err := counters(r.maps.BackendCounters, top, addConnects)
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	for _, s := range slots {
+		if n := counts[s.counter].Connects; n > 0 {
+			each(s.frontend, addrPort(s.addr, s.port), n)
+		}
+	}
+	return nil
+}
+
+func addConnects(sum *socklbBackendCounter, c socklbBackendCounter) { sum.Connects += c.Connects }
+
 // Backends lists every frontend's backends with their counters, sorted by frontend and backend.
 func (r *Reader) Backends() ([]BackendRow, error) {
 	rows, numbers := []BackendRow{}, []uint32{}
@@ -56,7 +92,7 @@ func (r *Reader) Backends() ([]BackendRow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list backends: %w", err)
 	}
-	counts, err := counters(r.maps.BackendCounters, top, func(sum *socklbBackendCounter, c socklbBackendCounter) { sum.Connects += c.Connects })
+	counts, err := counters(r.maps.BackendCounters, top, addConnects)
 	if err != nil {
 		return nil, fmt.Errorf("list backends: %w", err)
 	}

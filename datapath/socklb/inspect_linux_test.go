@@ -168,6 +168,7 @@ func TestUsage(t *testing.T) {
 	if err := l.table.settle(); err != nil {
 		t.Fatal(err)
 	}
+	l.publishUsage()
 	check("settled, in pieces", map[string][2]uint64{"sets": {1, 4}, "backends": {2, 16}, BackendsRun: {6, 16}})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestForeign(t *testing.T) {
 	l := opened(t, cfg)
 	check := func(want ...ForeignProgram) {
 		t.Helper()
-		got, err := l.Foreign()
+		got, err := Foreign(l.Pins(), l.Cgroup())
 		for i := range got {
 			if got[i].ID == 0 {
 				t.Errorf("no id: %+v", got[i])

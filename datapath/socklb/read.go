@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cilium/ebpf"
@@ -16,23 +17,49 @@ import (
 // readTries bounds how often a read that met a change starts again.
 const readTries = 10
 
-// Read returns what the maps pinned in a directory hold, as LB.Frontends does, without a load balancer.
-// Each frontend is seen as it was at one moment.
+// Read returns what the maps pinned in a directory hold, as Reader.Frontends does.
 func Read(pins string) ([]datapath.Frontend, error) {
 	r, err := OpenReader(pins)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	var have []held
-	err = r.services(func(s service) error {
-		have = append(have, heldOf(s.addr, s.index, s.affinity, s.block, s.slots))
+	return r.Frontends()
+}
+
+// Frontends lists what is in force, sorted by address. Each frontend is seen as it was at one moment. Service
+// is empty: the kernel does not hold it.
+func (r *Reader) Frontends() ([]datapath.Frontend, error) {
+	var out []datapath.Frontend
+	err := r.services(func(s service) error {
+		out = append(out, datapath.Frontend{Addr: s.addr, Backends: backendsOf(s.slots), AffinitySeconds: s.affinity})
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read frontends: %w", err)
 	}
-	return listed(have), nil
+	slices.SortFunc(out, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
+	return out, nil
+}
+
+// Size counts the frontends, and the backends that they have among them, each once.
+func (r *Reader) Size() (frontends, backends int, err error) {
+	type address struct {
+		addr [16]byte
+		port uint16
+	}
+	distinct := map[address]struct{}{}
+	err = r.services(func(s service) error {
+		frontends++
+		for _, b := range s.slots {
+			distinct[address{b.Addr, b.Port}] = struct{}{}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count frontends: %w", err)
+	}
+	return frontends, len(distinct), nil
 }
 
 // Reader shows what pinned maps hold. It attaches and changes nothing, and needs no daemon.
@@ -132,21 +159,23 @@ type service struct {
 	slots           []socklbBackend
 }
 
-// services calls each for every frontend, in no order.
+// services calls each for every frontend, in no order. The slots are valid until each returns.
 func (r *Reader) services(each func(service) error) error {
+	var room []socklbBackend
 	return all(r.maps.Services, func(k socklbServiceKey, v socklbService) error {
-		s, err := r.service(v.Index)
+		s, err := r.service(v.Index, room)
 		if err != nil {
 			return fmt.Errorf("frontend %s: %w", k.addr(), err)
 		}
+		room = s.slots
 		s.addr = k.addr()
 		return each(s)
 	})
 }
 
-// service reads a set's slots, again if the set flipped meanwhile: its old slots may be another's by then,
-// though not at once, but after a grace period.
-func (r *Reader) service(index uint32) (s service, err error) {
+// service reads a set's slots into room, again if the set flipped meanwhile: its old slots may be another's by
+// then, though not at once, but after a grace period.
+func (r *Reader) service(index uint32, room []socklbBackend) (s service, err error) {
 	if index >= uint32(len(r.sets)) {
 		return s, fmt.Errorf("index %d of %d", index, len(r.sets))
 	}
@@ -157,7 +186,7 @@ func (r *Reader) service(index uint32) (s service, err error) {
 		if uint64(e.base)+uint64(e.count) > uint64(len(r.slots)) {
 			return s, fmt.Errorf("slots %d+%d of %d", e.base, e.count, len(r.slots))
 		}
-		slots := append([]socklbBackend(nil), r.slots[e.base:e.end()]...)
+		slots := append(room[:0], r.slots[e.base:e.end()]...)
 		if atomic.LoadUint64(word(set)) == before {
 			return service{index: index, affinity: atomic.LoadUint32(&set.Affinity), block: e, slots: slots}, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -27,6 +28,9 @@ type LB struct {
 	maps   *socklbMaps
 	kernel *bpfKernel
 	table  *table
+
+	// used is how full the table was after the last Reconcile.
+	used atomic.Pointer[[]MapUsage]
 
 	// reading keeps Close from the maps while they are read, which takes long and does not need mu.
 	reading sync.RWMutex
@@ -254,6 +258,7 @@ func (l *LB) restore(clean bool) error {
 		return fmt.Errorf("pins %s: %w; run `straitd cleanup`, then start again", l.pins.dir, err)
 	}
 	l.kernel.sweep(have)
+	l.publishUsage()
 	return nil
 }
 
@@ -266,22 +271,33 @@ func (l *LB) Reconcile(want []datapath.Frontend, prune bool) error {
 	if l.table == nil {
 		return errClosed
 	}
-	return l.table.reconcile(want, prune)
+	err := l.table.reconcile(want, prune)
+	l.publishUsage()
+	return err
 }
 
-// Frontends reads from the kernel's maps what is in force, sorted by address. Service is empty: the
-// kernel does not hold it.
-func (l *LB) Frontends() ([]datapath.Frontend, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.table == nil {
-		return nil, errClosed
+func (l *LB) publishUsage() {
+	rows := l.table.usage()
+	l.used.Store(&rows)
+}
+
+// Frontends is Reader.Frontends of the own maps. It does not wait for a Reconcile.
+func (l *LB) Frontends() (have []datapath.Frontend, err error) {
+	err = l.Look(func(r *Reader) (err error) {
+		have, err = r.Frontends()
+		return err
+	})
+	return have, err
+}
+
+// Look reads the own maps. It does not wait for a Reconcile; only Close waits until look returns.
+func (l *LB) Look(look func(*Reader) error) error {
+	l.reading.RLock()
+	defer l.reading.RUnlock()
+	if l.reader == nil {
+		return errClosed
 	}
-	have, err := l.kernel.read()
-	if err != nil {
-		return nil, err
-	}
-	return listed(have), nil
+	return look(l.reader)
 }
 
 var errClosed = errors.New("socket load balancer is closed")

@@ -228,7 +228,7 @@ func TestUpgradeLayout(t *testing.T) {
 	if n < 100 || len(steps) < len(hooks)+3 {
 		t.Errorf("%d connects during %d steps: too few to tell", n, len(steps))
 	}
-	b, s, err := l.Counters()
+	b, s, err := counterRows(l)
 	if err != nil || len(s) != len(w.fronts) || len(b) < len(s) {
 		t.Errorf("counters of %d backends, %d services: %v", len(b), len(s), err)
 	}

@@ -18,26 +18,25 @@ type MapUsage struct {
 // map backends, the free slots are scattered.
 const BackendsRun = "backends_run"
 
-// Usage says how full each map is. What is retired and not free yet counts as used; it becomes free when
-// room is needed. A map that cannot be read is left out, and the log says why.
-func (l *LB) Usage() []MapUsage {
-	rows := l.tableUsage()
-	l.reading.RLock()
-	defer l.reading.RUnlock()
-	if l.reader == nil {
-		return rows
+// Usage says how full each map is, as of the last Reconcile that ended: it does not wait for one. What is retired
+// and not free yet counts as used; it becomes free when room is needed. A map that cannot be read is left out,
+// and the log says why.
+func (l *LB) Usage() (rows []MapUsage) {
+	if own := l.used.Load(); own != nil {
+		rows = append(rows, *own...)
 	}
-	return append(rows, l.reader.usage(l.log)...)
-}
-
-// tableUsage is that of the maps which only we write.
-func (l *LB) tableUsage() []MapUsage {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.table
-	if t == nil {
+	err := l.Look(func(r *Reader) error {
+		rows = append(rows, r.usage(l.log)...)
+		return nil
+	})
+	if err != nil {
 		return nil
 	}
+	return rows
+}
+
+// usage is that of the maps which only we write.
+func (t *table) usage() []MapUsage {
 	return []MapUsage{
 		{socklbMapServices, uint64(len(t.held)), uint64(t.maxFrontends)},
 		{socklbMapSets, t.indexes.used(), uint64(t.maxFrontends)},
@@ -84,19 +83,4 @@ func countEntries[K, V any](m *ebpf.Map) (n uint64, err error) {
 		return nil
 	})
 	return n, err
-}
-
-// Counters lists every frontend's backends, and the frontends, with what was counted of them.
-func (l *LB) Counters() ([]BackendRow, []ServiceRow, error) {
-	l.reading.RLock()
-	defer l.reading.RUnlock()
-	if l.reader == nil {
-		return nil, nil, errClosed
-	}
-	backends, err := l.reader.Backends()
-	if err != nil {
-		return nil, nil, err
-	}
-	services, err := l.reader.Services()
-	return backends, services, err
 }

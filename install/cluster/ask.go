@@ -17,6 +17,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/problem"
 )
 
 // daemonPods selects the daemon's pods.
@@ -28,7 +29,7 @@ type Answer struct {
 	// MeshOff is true where pods are reached without a tunnel.
 	MeshOff  bool
 	Nodes    []api.Node
-	Problems []api.Problem
+	Problems []problem.Problem
 }
 
 // Ask asks every daemon that is ready what it knows. A daemon that does not answer is an error beside the answers

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/problem"
 )
 
 // Pair is how two clusters see each other: From's daemons look at To.
@@ -96,7 +96,7 @@ func said(from, to string, answers []Answer) string {
 	return "; the daemons say: " + strings.Join(out[:min(len(out), 3)], "; ")
 }
 
-func about(p api.Problem, cluster string) bool {
+func about(p problem.Problem, cluster string) bool {
 	text := p.Object + " " + p.Message
 	return strings.Contains(text, cluster) || strings.Contains(text, "gossip") || strings.Contains(text, "wireguard") || strings.Contains(text, "duplicate")
 }

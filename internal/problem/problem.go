@@ -28,21 +28,29 @@ type Problem struct {
 
 // String is the one line of the problem: what, where, what to do.
 func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(p.File + ": ")
+	if p.Try == "" {
+		return p.Finding()
 	}
-	if p.Object != "" {
-		b.WriteString(p.Object + ": ")
+	return p.Finding() + "; " + p.Try
+}
+
+// Finding says what and where, for those who show Try elsewhere.
+func (p Problem) Finding() string {
+	var parts []string
+	for _, s := range []string{p.File, p.Object, p.Field, p.Message} {
+		if s != "" {
+			parts = append(parts, s)
+		}
 	}
-	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
+	return strings.Join(parts, ": ")
+}
+
+// Severity is "error" or "warning".
+func (p Problem) Severity() string {
+	if p.Warning {
+		return "warning"
 	}
-	b.WriteString(p.Message)
-	if p.Try != "" {
-		b.WriteString("; " + p.Try)
-	}
-	return b.String()
+	return "error"
 }
 
 // Compare gives problems a stable order: errors first, then by place and text.

@@ -20,6 +20,19 @@ func TestString(t *testing.T) {
 	}
 }
 
+func TestFinding(t *testing.T) {
+	p := problem.Problem{Object: "node c/n", Field: "ports", Message: "broken", Try: "mend it"}
+	if got := p.Finding(); got != "node c/n: ports: broken" {
+		t.Errorf("%q", got)
+	}
+	if got := p.Severity(); got != "error" {
+		t.Errorf("severity %q", got)
+	}
+	if p.Warning = true; p.Severity() != "warning" {
+		t.Errorf("severity %q", p.Severity())
+	}
+}
+
 func TestSort(t *testing.T) {
 	late := problem.Problem{Object: "a", Message: "1", Warning: true}
 	first := problem.Problem{Object: "a", Message: "2"}

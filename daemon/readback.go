@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath/sockdestroy"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
+)
+
+// What follows reads the kernel back for the API, without a lock that a turn of the loop holds while it works. A
+// part that is not open yet is simply absent: apply reports why.
+
+func (k *kernel) opened() (*socklb.LB, *wireguard.Device) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lb, k.device
+}
+
+// summary is what the kernel holds and can do, in numbers.
+func (k *kernel) summary() (api.Datapath, []problem.Problem) {
+	lb, device := k.opened()
+	d := api.Datapath{
+		Mesh: "off", Pins: k.config.BPF.Pins, Cgroup: k.config.BPF.Cgroup, Destroyed: k.stale.destroyed(),
+	}
+	switch {
+	case device != nil:
+		d.Mesh = string(device.Kind())
+	case k.config.Mesh.on():
+		d.Mesh = "down"
+	}
+	if lb == nil {
+		return d, nil
+	}
+	var unreadable []problem.Problem
+	tell := func(err error) {
+		if err != nil {
+			unreadable = append(unreadable, problem.Problem{Object: "socklb", Message: "read back: " + err.Error()})
+		}
+	}
+	d.Attached, d.Cgroup = true, lb.Cgroup()
+	tell(lb.Look(func(r *socklb.Reader) (err error) {
+		d.Frontends, d.Backends, err = r.Size()
+		return err
+	}))
+	var err error
+	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]socklb.ForeignProgram, error) { return socklb.Foreign(lb.Pins(), lb.Cgroup()) })
+	tell(err)
+	for _, u := range lb.Usage() {
+		d.Maps = append(d.Maps, api.MapUsage{Map: u.Map, Used: u.Used, Limit: u.Limit, Setting: mapSettings[u.Map], Soft: softMaps[u.Map]})
+	}
+	for _, f := range lb.Features() {
+		d.Features = append(d.Features, api.Feature(f))
+	}
+	for _, f := range probeDestroy() {
+		d.Features = append(d.Features, api.Feature(f))
+	}
+	return d, unreadable
+}
+
+// counted is what the load balancer holds and counted; what cannot be read is absent, and Status says why.
+func (k *kernel) counted() counted {
+	c := k.counts()
+	if lb, _ := k.opened(); lb != nil {
+		c.frontends, _ = lb.Frontends()
+	}
+	return c
+}
+
+// counts are counted without the frontends.
+func (k *kernel) counts() counted {
+	c := counted{services: map[l4.Addr]frontendCounts{}, backends: map[flow]uint64{}}
+	lb, _ := k.opened()
+	if lb == nil {
+		return c
+	}
+	_ = lb.Look(func(r *socklb.Reader) error {
+		rows, err := r.Services()
+		if err != nil {
+			return err
+		}
+		for _, s := range rows {
+			c.services[s.Addr] = frontendCounts{s.Connects, s.Refused}
+		}
+		return r.Connects(func(frontend l4.Addr, backend netip.AddrPort, n uint64) { c.backends[flow{frontend, backend}] = n })
+	})
+	return c
+}
+
+// tunnels are the WireGuard peers by key.
+func (k *kernel) tunnels() map[key.Public]wireguard.PeerStatus {
+	_, device := k.opened()
+	if device == nil {
+		return nil
+	}
+	peers, err := device.Peers()
+	if err != nil {
+		k.log.Warn("cannot read the tunnels", "err", err)
+	}
+	out := make(map[key.Public]wireguard.PeerStatus, len(peers))
+	for _, p := range peers {
+		out[p.Key] = p
+	}
+	return out
+}
+
+// foreignAge is how old the list of others' programs may be: to make it takes eight requests for each of the
+// machine's cgroups.
+const foreignAge = 10 * time.Second
+
+// foreign remembers others' programs on the hooks.
+type foreign struct {
+	mu    sync.Mutex
+	until time.Time
+	found []api.ForeignProgram
+	err   error
+}
+
+// programs are those that find found last; it is called at most once in foreignAge.
+func (f *foreign) programs(now time.Time, find func() ([]socklb.ForeignProgram, error)) ([]api.ForeignProgram, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Before(f.until) {
+		return f.found, f.err
+	}
+	found, err := find()
+	f.found, f.err, f.until = nil, err, now.Add(foreignAge)
+	for _, p := range found {
+		f.found = append(f.found, api.ForeignProgram{Hook: p.Hook, ID: p.ID, Name: p.Name, Path: p.Cgroup, Order: string(p.Order)})
+	}
+	return f.found, f.err
+}
+
+// probeDestroy asks the kernel once: its answers do not change.
+var probeDestroy = sync.OnceValue(sockdestroy.Probe)
+
+// mapSettings are the configuration fields that size the maps.
+var mapSettings = map[string]string{
+	"services": "bpf.maxFrontends", "sets": "bpf.maxFrontends",
+	"backends": "bpf.maxBackends", socklb.BackendsRun: "bpf.maxBackends",
+	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets",
+	"affinities": "bpf.maxAffinity", "optouts": "bpf.maxOptOuts",
+}
+
+// softMaps may be full: affinities makes room by itself, and what finds no room in sockets goes to
+// sockets_more.
+var softMaps = map[string]bool{"affinities": true, "sockets": true}

@@ -1,0 +1,230 @@
+package daemon
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
+)
+
+// viewer turns a moment into answers. Pure. Only what an answer needs has to be set.
+type viewer struct {
+	*moment
+	self    plan.Self
+	heard   map[clustermesh.Origin]time.Time
+	counted counted
+	peers   map[key.Public]wireguard.PeerStatus
+}
+
+// counted is what the load balancer holds and counted.
+type counted struct {
+	frontends []datapath.Frontend // of services alone
+	services  map[l4.Addr]frontendCounts
+	backends  map[flow]uint64 // connects, where there were any
+}
+
+// frontendCounts are what became of connections to a frontend.
+type frontendCounts struct{ connects, refused uint64 }
+
+// flow is a backend of a frontend.
+type flow struct {
+	frontend l4.Addr
+	backend  netip.AddrPort
+}
+
+// clusters sums up the records by cluster, in one pass: there may be thousands of nodes.
+func (v viewer) clusters() []api.Cluster {
+	names := v.state.Clusters()
+	out := make([]api.Cluster, len(names))
+	at := make(map[clustermesh.ClusterName]*api.Cluster, len(names))
+	for i, name := range names {
+		out[i] = api.Cluster{Name: string(name), State: v.stateOf(name)}
+		at[name] = &out[i]
+	}
+	claimed := v.claimed()
+	for o, r := range v.state.Records {
+		c := at[o.Cluster]
+		c.Exports += len(r.Content.Exports)
+		c.Endpoints += len(r.Content.Endpoints)
+		if o.Node == "" {
+			continue
+		}
+		c.Nodes++
+		if o == v.self.Origin() || v.state.Contacts[o] == clustermesh.Alive {
+			c.Alive++
+		} else if claimed[o] && v.state.Dead(o) {
+			c.Dead++
+		}
+		if t := v.heard[o]; t.After(c.Heard) {
+			c.Heard = t
+		}
+	}
+	return out
+}
+
+// stateOf says how this node stands to a cluster: by the best contact to any of its nodes.
+func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
+	if name == v.self.Cluster {
+		return api.Here
+	}
+	best := clustermesh.Held
+	for o, contact := range v.state.Contacts {
+		if o.Cluster == name && o.Node != "" {
+			best = max(best, contact)
+		}
+	}
+	switch {
+	case best == clustermesh.Alive:
+		return api.Joined
+	case best == clustermesh.Quiet:
+		return api.Quiet
+	}
+	return api.Held
+}
+
+// claimed are the nodes that others call silent. Of all others it is known without counting that they are not dead.
+func (v viewer) claimed() map[clustermesh.Origin]bool {
+	out := map[clustermesh.Origin]bool{}
+	for _, r := range v.state.Records {
+		for _, c := range r.Content.Silent {
+			out[c.Origin] = true
+		}
+	}
+	return out
+}
+
+// members counts each node once.
+func (v viewer) members() map[string]int {
+	claimed, out := v.claimed(), map[string]int{}
+	for r := range v.state.Nodes() {
+		switch {
+		case r.Origin == v.self.Origin():
+			out["alive"]++
+		case claimed[r.Origin] && v.state.Dead(r.Origin):
+			out["dead"]++
+		default:
+			out[v.state.Contacts[r.Origin].String()]++
+		}
+	}
+	return out
+}
+
+func (v viewer) services() (out []api.Service) {
+	kernel := map[l4.Addr]datapath.Frontend{}
+	for _, f := range v.counted.frontends {
+		kernel[f.Addr] = f
+	}
+	want := map[l4.Addr]datapath.Frontend{}
+	for _, f := range v.result.Desired.Frontends {
+		want[f.Addr] = f
+	}
+	add := func(s api.Service, exporters []clustermesh.ClusterName, frontends []plan.Frontend) {
+		for _, c := range exporters {
+			s.Exporters = append(s.Exporters, string(c))
+		}
+		for _, f := range frontends {
+			in, ok := kernel[f.Addr]
+			s.Frontends = append(s.Frontends, v.frontend(f, ok && in.Equal(want[f.Addr])))
+		}
+		out = append(out, s)
+	}
+	for _, i := range v.result.Imports {
+		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}, i.Exporters, i.Frontends())
+	}
+	for _, g := range v.result.Globals {
+		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}, g.Sharers, g.Frontends())
+	}
+	return out
+}
+
+func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
+	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel,
+		Connects: v.counted.services[f.Addr].connects, Refused: v.counted.services[f.Addr].refused}
+	total := uint32(0)
+	for _, x := range f.Choice.Verdicts {
+		total += x.Weight
+	}
+	verdicts := slices.Clone(f.Choice.Verdicts)
+	slices.SortStableFunc(verdicts, func(a, b locality.Verdict) int { return int(a.Tier) - int(b.Tier) })
+	for _, x := range verdicts {
+		e := api.Endpoint{
+			Addr: x.Addr, Cluster: string(x.Cluster), Node: string(x.Node), Pod: x.Pod,
+			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
+			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason,
+			Connects: v.counted.backends[flow{f.Addr, x.Addr}],
+		}
+		if total > 0 {
+			e.Share = float64(x.Weight) / float64(total)
+		}
+		out.Endpoints = append(out.Endpoints, e)
+	}
+	return out
+}
+
+// traffic calls each with what was counted at every frontend.
+func (v viewer) traffic(each func(api.Traffic)) {
+	var backends []api.BackendTraffic // one after the other have room in it
+	add := func(service string, frontends []plan.Frontend) {
+		for _, f := range frontends {
+			n := v.counted.services[f.Addr]
+			t := api.Traffic{Service: service, Frontend: f.Addr, Connects: n.connects, Refused: n.refused}
+			backends = backends[:0]
+			for i := range f.Choice.Verdicts {
+				x := &f.Choice.Verdicts[i]
+				backends = append(backends, api.BackendTraffic{
+					Addr: x.Addr, Cluster: string(x.Cluster), Connects: v.counted.backends[flow{f.Addr, x.Addr}],
+				})
+			}
+			t.Backends = backends
+			each(t)
+		}
+	}
+	for _, i := range v.result.Imports {
+		add(i.Service.String(), i.Frontends())
+	}
+	for _, g := range v.result.Globals {
+		add(g.Service.String(), g.Frontends())
+	}
+}
+
+func (v viewer) nodes() (out []api.Node) {
+	claimed := v.claimed()
+	for r := range v.state.Nodes() {
+		n := r.Content.Node
+		a := api.Node{
+			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts[r.Origin].String(),
+			Region: n.Locality.Region, Zone: n.Locality.Zone,
+			Addresses: n.Addresses, Prefixes: n.Prefixes, Endpoints: len(r.Content.Endpoints),
+			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin],
+		}
+		switch {
+		case r.Origin == v.self.Origin():
+			a.Contact = "self"
+		case claimed[r.Origin]:
+			a.Dead = v.state.Dead(r.Origin)
+			home, away := v.state.Witnesses(r.Origin)
+			for _, w := range append(home, away...) {
+				a.Witnesses = append(a.Witnesses, w.String())
+			}
+		}
+		a.Tunnel = v.tunnel(n.PublicKey)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (v viewer) tunnel(k key.Public) *api.Tunnel {
+	p, ok := v.peers[k]
+	if !ok || k.IsZero() {
+		return nil
+	}
+	return &api.Tunnel{Underlay: p.Underlay, Handshake: p.Handshake, Sent: p.Sent, Received: p.Received}
+}
