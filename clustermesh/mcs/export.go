@@ -178,7 +178,7 @@ func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value st
 // exportEvents tells of what went wrong, and of what came right; not of what always was.
 func exportEvents(have []metav1.Condition, c metav1.Condition) []Event {
 	was := slices.ContainsFunc(have, func(h metav1.Condition) bool { return h.Type == c.Type })
-	e := Event{Reason: c.Reason, Message: c.Message}
+	e := Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c)}
 	switch {
 	case c.Type == valid, c.Type == conflict:
 		if e.Warning = (c.Status == metav1.ConditionTrue) == (c.Type == conflict); !e.Warning && !was {

@@ -39,6 +39,9 @@ type Event struct {
 	Warning bool
 	Reason  string
 	Message string
+	// Change identifies the change that is reported. Leaders that find the same object in the same state give it the same
+	// one, so that the API server has one Event of it even if two leaders overlap.
+	Change string
 }
 
 // Object is the metadata of the operation's object.

@@ -34,7 +34,10 @@ func (d *differ) importStatus() {
 		Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have), Status: want},
 	}
 	if turned(have.Status.Conditions, ready) {
-		op.Events = append(op.Events, Event{Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken, Reason: ready.Reason, Message: ready.Message})
+		op.Events = append(op.Events, Event{
+			Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken,
+			Reason:  ready.Reason, Message: ready.Message, Change: changeOf(have.Status.Conditions, ready),
+		})
 	}
 	d.do(op)
 }
@@ -159,4 +162,16 @@ func turned(have []metav1.Condition, c metav1.Condition) bool {
 	return !slices.ContainsFunc(have, func(h metav1.Condition) bool {
 		return h.Type == c.Type && h.Status == c.Status && h.Reason == c.Reason
 	})
+}
+
+// changeOf identifies the change of a condition by the state that it leaves and the one that it enters. The time is that of
+// the state it leaves: the time of the new one differs between leaders that write it at once.
+func changeOf(have []metav1.Condition, c metav1.Condition) string {
+	was := metav1.Condition{}
+	for _, h := range have {
+		if h.Type == c.Type {
+			was = h
+		}
+	}
+	return fmt.Sprintf("%s: %s %s since %d, now %s %s", c.Type, was.Status, was.Reason, was.LastTransitionTime.Unix(), c.Status, c.Reason)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -34,23 +33,29 @@ func (t *term) tell(ctx context.Context, o mcs.Op) {
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		event := newEvent(about, fmt.Sprintf("%s.%x", about.Name, time.Now().UnixNano()), kind, "Reconcile", e.Reason, e.Message)
-		if _, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && !nobodyReads(err) && ctx.Err() == nil {
+		event := newEvent(about, eventName(about, e.Change), kind, "Reconcile", e.Reason, e.Message)
+		_, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
 			t.log.Warn("event not made", "about", o.Target(), "reason", e.Reason, "err", err)
 		}
 	}
 }
 
-// problemEvent is the Event of a Problem of an object. It has the same name whoever makes it, so that each leader
-// may make it anew and there is still one.
+// eventName names an Event by its object and by what it says, never by who makes it or when: of two leaders that say the same
+// the second finds it made.
+func eventName(about corev1.ObjectReference, says string) string {
+	sum := sha256.Sum256([]byte(string(about.UID) + "\n" + says))
+	return fmt.Sprintf("%s.%x", about.Name, sum[:8])
+}
+
+// problemEvent is the Event of a Problem of an object.
 func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1.Event {
 	note := p
 	note.Object, note.File = "", ""
-	sum := sha256.Sum256([]byte(string(o.GetUID()) + "\n" + note.String()))
 	about := corev1.ObjectReference{
 		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), FieldPath: p.Field,
 	}
-	return newEvent(about, fmt.Sprintf("%s.%x", o.GetName(), sum[:8]), corev1.EventTypeWarning, "Read", "Misconfigured", note.String())
+	return newEvent(about, eventName(about, note.String()), corev1.EventTypeWarning, "Read", "Misconfigured", note.String())
 }
 
 func newEvent(about corev1.ObjectReference, name, kind, action, reason, note string) *eventsv1.Event {

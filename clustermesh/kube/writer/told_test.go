@@ -154,7 +154,11 @@ func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body
 			text = `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`
 		}
 		if code != http.StatusOK {
-			text = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, strings.ReplaceAll(http.StatusText(code), " ", ""), code)
+			reason := strings.ReplaceAll(http.StatusText(code), " ", "")
+			if code == http.StatusConflict && r.Method == http.MethodPost {
+				reason = string(metav1.StatusReasonAlreadyExists)
+			}
+			text = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
 		}
 		return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
 	})}}
