@@ -15,9 +15,19 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// createImport makes the import, as yet without the addresses of a Service that is still to be made.
+// createImport makes the import. One that waits for the address of a derived Service will be applied in any case, so it is
+// made of those fields alone that every apply has. Whatever a later apply leaves out would stay as the Create wrote it.
 func (d *differ) createImport() {
-	d.do(Op{Verb: Create, Import: d.wantImport(nil)})
+	want := d.wantImport(nil)
+	if d.wantsService(false) {
+		want = &mcsv1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: want.Namespace, Name: want.Name, Labels: map[string]string{object.LabelManagedBy: object.ManagedBy},
+			},
+			Spec: mcsv1beta1.ServiceImportSpec{Type: want.Spec.Type, Ports: want.Spec.Ports},
+		}
+	}
+	d.do(Op{Verb: Create, Import: want})
 }
 
 // importType is the type that the import has or gets: a user's import says its own.

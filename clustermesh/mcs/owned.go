@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh/object"
 )
 
 // FieldManager is the name under which strait writes.
@@ -29,6 +31,25 @@ func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) 
 // wroteIPs reports that strait wrote an import's ips, by the same account.
 func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
+}
+
+// InEveryApply reports that an entry has only fields of an import that each of strait's applies has too: none of them can
+// stay by mistake when an apply leaves it out.
+func InEveryApply(f metav1.ManagedFieldsEntry) bool {
+	set := written(f)
+	for key, of := range set.Metadata {
+		for field := range of {
+			if key != "f:labels" || field != "." && field != "f:"+object.LabelManagedBy {
+				return false
+			}
+		}
+	}
+	for field := range set.Spec {
+		if field != "." && field != "f:type" && field != "f:ports" {
+			return false
+		}
+	}
+	return set.Spec["f:type"] != nil
 }
 
 // fieldSet is the part of what a manager wrote that is read here.

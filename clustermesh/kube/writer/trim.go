@@ -37,16 +37,19 @@ var created = []metav1.ManagedFieldsEntry{{Manager: mcs.FieldManager, Operation:
 
 // adoptable reports fields that a Create of ours wrote, which are not yet those of our applies.
 func adoptable(fields []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == mcs.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
-	})
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return byCreate(f) && !mcs.InEveryApply(f) })
+}
+
+// byCreate reports an entry that a Create of ours made.
+func byCreate(f metav1.ManagedFieldsEntry) bool {
+	return f.Manager == mcs.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
 }
 
 // metadataOnly keeps of our own fields those of the metadata, and on demand spec.ips. What does not parse is kept as it is.
 func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
-		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil {
-			continue
+		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil || byCreate(f) {
+			continue // what a Create wrote and need not be adopted is in each apply
 		}
 		var said struct {
 			Metadata json.RawMessage `json:"f:metadata,omitempty"`

@@ -219,7 +219,7 @@ func TestExportBecomesImport(t *testing.T) {
 	}
 	b.rests(w, 0)
 	want := map[Write]uint64{
-		{mcs.Create, "ServiceImport", false}: 1, {"adopt", "ServiceImport", false}: 1, {mcs.Apply, "ServiceImport", false}: 1,
+		{mcs.Create, "ServiceImport", false}: 1, {mcs.Apply, "ServiceImport", false}: 1,
 		{mcs.ApplyStatus, "ServiceImport", false}: 1, {mcs.ApplyStatus, "ServiceExport", false}: 1,
 		{mcs.Create, "Service", false}: 1, {mcs.Create, "EndpointSlice", false}: 4, // two of each cluster
 	}

@@ -24,7 +24,7 @@ func TestSmall(t *testing.T) {
 	got, err := Measure(t.Context(), Options{Services: 50, Endpoints: 4, Changes: 4, Lab: apiserver.Options(t)})
 	apiserver.Must(t, err)
 	t.Log(got)
-	// Eight or nine writes for an import, says package writer, and a busy machine sees some imports in parts.
+	// Seven writes for an import of one slice in each set, and one more where its export is judged twice; and a busy machine sees some imports in parts.
 	for metric, most := range map[string]float64{
 		"kube_rss_mb": 100, "kube_rss_peak_mb": 100, "kube_watch_to_map_ms": 2000,
 		"kube_first_sync_s": 60, "kube_sync_s": 20,
