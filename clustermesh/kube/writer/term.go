@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	// workers write for several services at a time; one service is never in two hands.
-	workers = 8
+	// workers write for several services at a time; one service is never in two hands. The flow bounds how many do at once.
+	workers = flowMax
 	// maxRounds bounds the rounds of Diff and writes for one service in a row: a new import takes four.
 	maxRounds = 6
 	// retryMin and retryMax bound the back-off of a service that cannot be written.
@@ -32,13 +33,21 @@ type term struct {
 	*Writer
 	store   *store
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
+	backlog *backlog // the queue's storage
 	watches []*watch
 }
 
 func newTerm(w *Writer) *term {
-	t := &term{Writer: w, store: newStore()}
-	t.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[clustermesh.ServiceName](retryMin, retryMax))
+	t := &term{Writer: w, store: newStore(), backlog: newBacklog()}
+	type (
+		name    = clustermesh.ServiceName
+		storage = workqueue.TypedQueueConfig[name]
+		delays  = workqueue.TypedDelayingQueueConfig[name]
+	)
+	t.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[name](retryMin, retryMax),
+		workqueue.TypedRateLimitingQueueConfig[name]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+			delays{Queue: workqueue.NewTypedWithConfig(storage{Queue: t.backlog})})})
 	t.watches = t.watchAll()
 	return t
 }
@@ -102,13 +111,15 @@ func (t *term) synced(ctx context.Context) bool {
 // that the queue was last filled from.
 func (t *term) fill(old mcs.View) mcs.View {
 	now := *t.latest()
-	for _, s := range mcs.Changed(old, now) {
-		t.queue.Add(s)
-	}
+	names := mcs.Changed(old, now)
 	if mcs.KnowsMore(old, now) {
-		for _, s := range t.store.names() { // what waits to be pruned
-			t.queue.Add(s)
-		}
+		names = append(names, t.store.names()...) // what waits to be pruned
+		slices.SortFunc(names, clustermesh.ServiceName.Compare)
+		names = slices.Compact(names)
+	}
+	t.backlog.expect(names, time.Now())
+	for _, s := range names {
+		t.queue.Add(s)
 	}
 	return now
 }
@@ -125,6 +136,7 @@ func (t *term) work(ctx context.Context, tell *teller) {
 			t.log.Debug("tried again", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
+		t.backlog.tried(s)
 		t.queue.Done(s)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -23,13 +24,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
-)
-
-// Writes a second, and at once. A new import takes six writes, one for each of its slices and one for the cluster's own
-// export of it: eight or nine in a small clusterset. An endpoint's change takes two.
-const (
-	qps   = 200
-	burst = 400
 )
 
 // Config says where to write.
@@ -69,7 +63,9 @@ type Write struct {
 // New makes a Writer that opens nothing until it runs.
 func New(c Config) (*Writer, error) {
 	cfg := rest.CopyConfig(c.REST)
-	cfg.QPS, cfg.Burst = qps, burst
+	cfg.QPS = -1 // how much the API server can take it says itself, by its priority and fairness
+	flow := newFlow()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{flow, next} })
 	// Deprecated values in exported Services are for their owners to see, not for our log.
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	w := &Writer{

@@ -1,0 +1,105 @@
+package writer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"strait.io/strait/clustermesh"
+)
+
+func bulk(n int) (out []clustermesh.ServiceName) {
+	for i := range n {
+		out = append(out, name(fmt.Sprint("service-", i)))
+	}
+	return out
+}
+
+// What changes goes before what came all at once, whether it waits there already or not; the backlog goes on even while
+// changes come without end.
+func TestChangesGoBeforeTheBacklog(t *testing.T) {
+	b := newBacklog()
+	q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[clustermesh.ServiceName]{Queue: b})
+	all := bulk(1000)
+	b.expect(all, time.Now())
+	for _, s := range all {
+		q.Add(s)
+	}
+	q.Add(all[900])
+	q.Add(name("new"))
+	var got []clustermesh.ServiceName
+	take := func() {
+		s, _ := q.Get()
+		got = append(got, s)
+		q.Done(s)
+	}
+	for range 3 {
+		take()
+	}
+	if want := []clustermesh.ServiceName{all[900], name("new"), all[0]}; !slices.Equal(got, want) {
+		t.Fatalf("first %v, want %v", got, want)
+	}
+	got = nil
+	for n := range 40 {
+		q.Add(name(fmt.Sprint("change-", n)))
+		take()
+	}
+	ours := slices.DeleteFunc(slices.Clone(got), func(s clustermesh.ServiceName) bool { return !slices.Contains(all, s) })
+	if !slices.Equal(ours, all[1:11]) {
+		t.Errorf("of the backlog came %v", ours)
+	}
+	if got = nil; q.Len() != 998-10+10 {
+		t.Errorf("%d wait", q.Len())
+	}
+	for q.Len() > 0 {
+		take()
+	}
+	slices.SortFunc(got, clustermesh.ServiceName.Compare)
+	if n := len(got); n != 998 || len(slices.Compact(got)) != n {
+		t.Errorf("%d came, of which some twice", n)
+	}
+}
+
+// News of all services at once does not move those that wait to the front; a few are no backlog.
+func TestBacklogOfABacklog(t *testing.T) {
+	b := newBacklog()
+	q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[clustermesh.ServiceName]{Queue: b})
+	all := bulk(many + 1)
+	for range 2 {
+		b.expect(all, time.Now())
+		for _, s := range all {
+			q.Add(s)
+		}
+	}
+	q.Add(name("new"))
+	if s, _ := q.Get(); s != name("new") {
+		t.Errorf("first %s", s)
+	}
+	b.expect(all[:many], time.Now())
+	q.Add(all[many-1])
+	if s, _ := q.Get(); s != all[many-1] {
+		t.Errorf("then %s", s)
+	}
+}
+
+// Progress counts each service of a backlog once, and ends with it.
+func TestProgressOfABacklog(t *testing.T) {
+	b := newBacklog()
+	all, start := bulk(200), time.Now()
+	b.expect(all[:150], start)
+	b.tried(all[0])
+	b.tried(name("other"))
+	b.expect(all, start.Add(time.Second))
+	if done, total, since := b.progress(); done != 1 || total != 201 || since != start {
+		t.Errorf("%d of %d since %s", done, total, since)
+	}
+	for _, s := range all {
+		b.tried(s)
+	}
+	if done, total, _ := b.progress(); done != 0 || total != 0 {
+		t.Errorf("in the end %d of %d", done, total)
+	}
+}
