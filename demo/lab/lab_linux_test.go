@@ -86,7 +86,9 @@ func build(t *testing.T, size Size) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	forget := testutil.AtInterrupt(func() { _ = l.TearDown(context.Background()) })
 	t.Cleanup(func() {
+		forget()
 		if err := l.TearDown(context.Background()); err != nil {
 			t.Error(err)
 		}

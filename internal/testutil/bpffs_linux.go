@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"fmt"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,11 +17,12 @@ func BPFFS(t testing.TB) string {
 		Missing(t, "cannot mount a bpffs: "+err.Error())
 		return ""
 	}
-	t.Cleanup(func() {
+	cleanup(t, func() error {
 		// Detached, so that a map that the test still holds open does not make it fail with EBUSY.
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmount bpffs %s: %v", dir, err)
+			return fmt.Errorf("unmount bpffs %s: %w", dir, err)
 		}
+		return nil
 	})
 	return dir
 }

@@ -32,10 +32,11 @@ func Cgroup(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("make cgroup: %v", err)
 	}
-	t.Cleanup(func() {
+	cleanup(t, func() error {
 		if err := removeCgroup(root, dir); err != nil {
-			t.Errorf("remove cgroup: %v", err)
+			return fmt.Errorf("remove cgroup: %w", err)
 		}
+		return nil
 	})
 	return dir
 }

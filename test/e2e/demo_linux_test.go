@@ -75,6 +75,17 @@ func demo(t *testing.T, bin string, args ...string) *exec.Cmd {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it tears down
 	cmd.WaitDelay = time.Minute
 	cmd.Dir = filepath.Dir(demoFolder(bin))
+	// An interrupted demo takes itself down, one that was kept does not. While it still runs, "down" is refused.
+	t.Cleanup(testutil.AtInterrupt(func() {
+		for range 60 {
+			down := exec.Command(filepath.Join(bin, "strait"), "demo", "down")
+			down.Dir = cmd.Dir
+			if down.Run() == nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	t.Cleanup(func() {

@@ -199,7 +199,7 @@ func TestObjects(t *testing.T) {
 	before, err := look(nil)
 	must(t, err)
 	start := time.Now()
-	l, err := kubelab.Up(t.Context(), o)
+	l, err := apiserver.Up(o)
 	apiserver.Must(t, err)
 	t.Logf("API servers were up in %.1f s", time.Since(start).Seconds())
 	t.Cleanup(func() {

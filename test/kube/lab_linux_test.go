@@ -91,7 +91,7 @@ func theLab(t *testing.T) *kubelab.Lab {
 			return
 		}
 		start := time.Now()
-		if shared.lab, shared.err = kubelab.Up(context.Background(), o); shared.err != nil {
+		if shared.lab, shared.err = apiserver.Up(o); shared.err != nil {
 			return
 		}
 		up := time.Since(start)

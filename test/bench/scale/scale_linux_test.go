@@ -1,10 +1,12 @@
 package scale
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
 
+	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
@@ -21,7 +23,13 @@ func TestMain(m *testing.M) {
 
 // TestSmall measures a small cluster: times mean little here, what is counted is exact.
 func TestSmall(t *testing.T) {
-	got, err := Measure(t.Context(), Options{Services: 50, Endpoints: 4, Changes: 4, Lab: apiserver.Options(t)})
+	// At an interrupt it takes its lab down.
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(testutil.AtInterrupt(func() { cancel(); <-done }))
+	got, err := Measure(ctx, Options{Services: 50, Endpoints: 4, Changes: 4, Lab: apiserver.Options(t)})
+	cancel()
+	close(done)
 	apiserver.Must(t, err)
 	t.Log(got)
 	// Seven writes for an import of one slice in each set, and one more where its export is judged twice; and a busy machine sees some imports in parts.

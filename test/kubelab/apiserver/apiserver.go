@@ -41,6 +41,28 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
+// Up brings a lab up that is taken down if the test binary is interrupted, at any moment.
+func Up(o kubelab.Options) (*kubelab.Lab, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var mu sync.Mutex // held while it comes up
+	var l *kubelab.Lab
+	mu.Lock()
+	defer mu.Unlock()
+	testutil.AtInterrupt(func() {
+		cancel()
+		mu.Lock()
+		if l == nil {
+			return // it did not come up, and nothing is left
+		}
+		if err := l.Down(context.Background()); err != nil {
+			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
+		}
+	})
+	var err error
+	l, err = kubelab.Up(ctx, o)
+	return l, err
+}
+
 // Lab returns the package's lab of so many clusters, c1 and on, that have controllers and no nodes. c1 has ClusterIPs of
 // IPv4, c2 of both families. All tests of a package want the same number. The test ends where the programs are not built.
 func Lab(t testing.TB, clusters int) *kubelab.Lab {
@@ -50,7 +72,7 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 		if o.Clusters = clusters; clusters > 1 {
 			o.DualStack = []string{"c2"}
 		}
-		shared.lab, shared.err = kubelab.Up(context.Background(), o)
+		shared.lab, shared.err = Up(o)
 	})
 	Must(t, shared.err)
 	return shared.lab
