@@ -2,7 +2,6 @@ package writer
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/testutil"
 )
 
 // fields is an account of who wrote what, in memory of its own, as the API server gives it.
@@ -24,8 +24,8 @@ func fields(operation metav1.ManagedFieldsOperationType, subresource string) met
 	return metav1.ManagedFieldsEntry{Manager: mcs.FieldManager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(text + " ")}
 }
 
-// fill puts into a store what a leader wrote for so many imports with 10 endpoints each.
-func fill(s *store, imports int) {
+// written gives put what a leader wrote for so many imports with 10 endpoints each.
+func written(imports int, put func(metav1.Object)) {
 	condition := func(message string) metav1.Condition {
 		return metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: message + ".", LastTransitionTime: metav1.NewTime(time.Unix(1, 0))}
 	}
@@ -35,10 +35,6 @@ func fill(s *store, imports int) {
 		return metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012x", serial*7919)), ResourceVersion: fmt.Sprint(serial),
 			Labels: labels, Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(1_800_000_000+int64(serial), 0)), OwnerReferences: owners,
 			ManagedFields: []metav1.ManagedFieldsEntry{fields(metav1.ManagedFieldsOperationApply, ""), fields(metav1.ManagedFieldsOperationApply, "status")}}
-	}
-	put := func(o metav1.Object) {
-		trim(o)
-		s.put(o)
 	}
 	for i := range imports {
 		name := fmt.Sprint("service-", i)
@@ -68,25 +64,29 @@ func fill(s *store, imports int) {
 	}
 }
 
-// TestMemory bounds what a leader keeps of the objects that it wrote for 10,000 imports. It is a part of the 150 MB
-// that the daemon may take.
-func TestMemory(t *testing.T) {
+// TestStoreHeap bounds what a leader keeps of the objects that it wrote for 10,000 imports: a small part of what they take
+// whole.
+func TestStoreHeap(t *testing.T) {
 	const imports = 10_000
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	s := newStore()
-	fill(s, imports)
-	runtime.GC()
-	runtime.GC() // what packs is in a pool until the second
-	runtime.ReadMemStats(&after)
-	mb := float64(after.HeapAlloc-before.HeapAlloc) / 1e6
-	t.Logf("%.1f MB for %d imports", mb, imports)
-	if mb > 15 {
-		t.Error("more than 15 MB")
+	whole := testutil.Heap(func() any {
+		var all []metav1.Object
+		written(imports/10, func(o metav1.Object) { all = append(all, o) })
+		return all
+	}) * 10
+	var s *store
+	kept := testutil.Heap(func() any {
+		s = newStore()
+		written(imports, func(o metav1.Object) {
+			trim(o)
+			s.put(o)
+		})
+		return s
+	})
+	t.Logf("%.1f MB for %d imports, whose objects take %.1f whole: %.3f of them", kept/1e6, imports, whole/1e6, kept/whole)
+	if kept > 0.12*whole {
+		t.Error("more than 0.12 of the objects")
 	}
 	if h := s.have(clustermesh.ServiceName{Namespace: "team", Name: "service-77"}); h.Import == nil || h.Export == nil || len(h.Services) != 1 || len(h.Slices) != 2 {
 		t.Errorf("of one service there is %+v", h)
 	}
-	runtime.KeepAlive(s)
 }
