@@ -131,7 +131,7 @@ func (g *Gossip) setRunning(running bool, now time.Time) {
 	g.elect(now, now)
 }
 
-// members takes in memberlist's events and keeps a stream to each live node. The lock is held.
+// members takes in memberlist's events and keeps a stream to each neighbour. The lock is held.
 func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time) {
 	events := g.inbox.take()
 	if len(events) == 0 {
@@ -151,10 +151,10 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 		}
 		g.log.Debug("member", "name", e.member, "address", e.addr, "alive", e.alive)
 	}
-	peers := g.contacts.alive()
-	live := map[clustermesh.Origin]bool{}
-	for _, p := range peers {
-		live[p] = true
+	out := g.replica.SetMembers(g.contacts.alive())
+	wanted := map[clustermesh.Origin]bool{}
+	for _, p := range g.replica.Neighbours() {
+		wanted[p] = true
 		if g.senders[p] == nil {
 			sendCtx, cancel := context.WithCancel(ctx)
 			s := newSender(p, cancel)
@@ -163,12 +163,12 @@ func (g *Gossip) members(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 		}
 	}
 	for p, s := range g.senders {
-		if !live[p] {
+		if !wanted[p] {
 			s.cancel()
 			delete(g.senders, p)
 		}
 	}
-	g.apply(g.replica.SetPeers(peers))
+	g.apply(out)
 	g.touch()
 	g.testify()
 }

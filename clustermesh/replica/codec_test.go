@@ -289,7 +289,7 @@ func FuzzReceive(f *testing.F) {
 	own := full().Content
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		r := New(Config{Self: self, Epoch: 2}, nil)
-		r.SetPeers([]Peer{{Cluster: "us-east", Node: "n2"}, {Cluster: "eu", Node: "n3"}})
+		r.SetMembers([]Peer{{Cluster: "us-east", Node: "n2"}, {Cluster: "eu", Node: "n3"}})
 		r.Publish(own)
 		for _, b := range [][]byte{first, second} {
 			m, err := Decode(b)

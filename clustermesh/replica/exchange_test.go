@@ -59,7 +59,7 @@ func TestAskedOnce(t *testing.T) {
 func TestNoEcho(t *testing.T) {
 	writer, by, next := simOrigin(0), simOrigin(3), simOrigin(6)
 	r := New(Config{Self: simOrigin(9)}, nil)
-	r.SetPeers([]Peer{writer, by, next})
+	r.SetMembers([]Peer{writer, by, next})
 	out := r.Receive(by, &Snapshot{Entries: []Entry{mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content(writer, 1)})}})
 	if len(out.Send) != 1 || out.Send[0].To != next {
 		t.Errorf("sent %+v, want it sent to %s alone", out.Send, next)
@@ -71,7 +71,7 @@ func TestNoEcho(t *testing.T) {
 func TestPushAfterRepair(t *testing.T) {
 	writer, middle, last := simOrigin(0), simOrigin(1), simOrigin(2)
 	r := New(Config{Self: middle, Epoch: 1}, nil)
-	r.SetPeers([]Peer{writer, last})
+	r.SetMembers([]Peer{writer, last})
 	kinds := func(version uint64) (out []Kind) {
 		e := mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}, Content: content(writer, int(version))})
 		for _, env := range r.Receive(writer, &Snapshot{Entries: []Entry{e}}).Send {
@@ -117,8 +117,8 @@ func TestJoinIsCheap(t *testing.T) {
 	s.start(last, nil, 2000)
 	s.do(last, s.nodes[last].Publish(truth[origins[last]]))
 	for i := range last {
-		s.do(i, s.nodes[i].SetPeers(origins[:last]))
-		s.do(i, s.nodes[i].SetPeers(origins))
+		s.do(i, s.nodes[i].SetMembers(origins[:last]))
+		s.do(i, s.nodes[i].SetMembers(origins))
 	}
 	came := 0
 	for len(s.flying) > 0 {

@@ -11,11 +11,11 @@ import (
 const leftGrace = 10
 
 // left reports whether a node was taken out of its cluster: the cluster's record does not list it, and its daemon is
-// no peer. What is said of such a node is not held, nor let in. It is no news that was refused, so that nothing has to
+// no live member. What is said of such a node is not held, nor let in. It is no news that was refused, so that nothing has to
 // be taken back when the node is listed or heard again: the next exchange brings its record.
 func (r *Replica) left(o clustermesh.Origin) bool {
 	return r.ticks > leftGrace && o != r.self &&
-		r.entries[clustermesh.Origin{Cluster: o.Cluster}].Record.Content.Left(o.Node) && !slices.Contains(r.peers, o)
+		r.entries[clustermesh.Origin{Cluster: o.Cluster}].Record.Content.Left(o.Node) && !r.members[o]
 }
 
 // dropLeft drops the records of nodes that have left.

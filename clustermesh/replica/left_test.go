@@ -39,7 +39,7 @@ func (s *sim) meet() {
 	}
 	for i, r := range s.nodes {
 		if !s.down[i] {
-			s.do(i, r.SetPeers(up))
+			s.do(i, r.SetMembers(up))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestOwnIsNotLeft(t *testing.T) {
 	s := clusterOf(t, 3, 1)
 	s.list(0, 0, 1)
 	s.settle(2)
-	s.do(2, s.nodes[2].SetPeers(nil))
+	s.do(2, s.nodes[2].SetMembers(nil))
 	s.settle(1)
 	if _, ok := s.nodes[2].Record(s.peers[2]); !ok {
 		t.Error("dropped")
@@ -192,7 +192,7 @@ func TestKeptIsNotLeftAtOnce(t *testing.T) {
 	if _, ok := r.Record(s.peers[2]); !ok {
 		t.Fatal("a newborn was dropped at the start, before it could be heard")
 	}
-	r.SetPeers(s.peers[1:2])
+	r.SetMembers(s.peers[1:2])
 	if out := r.Tick(s.rng); !slices.Equal(out.Changed, s.peers[2:3]) {
 		t.Errorf("changed %v", out.Changed)
 	}

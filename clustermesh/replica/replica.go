@@ -1,7 +1,7 @@
 // Package replica is the replication protocol of a clusterset's records, without I/O: each event (a
 // message, a publication, a tick) goes in and messages to send and origins that changed come out.
 //
-// Inputs are records of this node (Publish), messages of peers (Receive), the live peers (SetPeers) and
+// Inputs are records of this node (Publish), messages of peers (Receive), the live members (SetMembers) and
 // time as ticks of about one second (Tick). Outputs are Output values and the records held (Records).
 // The same code runs in the daemon and in simulations. It must not know sockets, clocks, loggers,
 // memberlist, nor which records mean death (package clustermesh).
@@ -34,6 +34,8 @@ type Config struct {
 	// Admit says of a record that came by a peer whether its cluster is the one of that name, and if not, what
 	// people should know. Nil admits all.
 	Admit func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	// Topology chooses the neighbours among the live members. Nil is FullMesh.
+	Topology Topology
 }
 
 // Envelope is a message to send. Envelopes to several peers may share one Message.
@@ -61,14 +63,17 @@ func (o *Output) send(to Peer, m Message) { o.Send = append(o.Send, Envelope{to,
 
 // Replica holds the latest record of every origin heard of. Not safe for concurrent use.
 type Replica struct {
-	self    clustermesh.Origin
-	uid     string
-	admit   func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
-	writer  writer
-	entries map[clustermesh.Origin]Entry
-	view    view
-	digests map[clustermesh.ClusterName]sum
-	// peers are in an order that each tick shuffles; the first of them get news pushed.
+	self     clustermesh.Origin
+	uid      string
+	admit    func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	writer   writer
+	entries  map[clustermesh.Origin]Entry
+	view     view
+	digests  map[clustermesh.ClusterName]sum
+	topology Topology
+	// members are the other daemons that are live.
+	members map[clustermesh.Origin]bool
+	// peers are the neighbours, in an order that each tick shuffles; the first of them get news pushed.
 	peers []Peer
 	// asked are versions on their way to us since the last tick, so that they are asked for once.
 	asked map[clustermesh.Origin]Version
@@ -96,6 +101,10 @@ func New(cfg Config, held []Entry) *Replica {
 		asked:    map[clustermesh.Origin]Version{},
 		rejected: map[clustermesh.Origin]Version{},
 		missing:  map[clustermesh.Origin]bool{},
+		topology: cfg.Topology,
+	}
+	if r.topology == nil {
+		r.topology = FullMesh
 	}
 	if r.admit == nil {
 		r.admit = func(Peer, clustermesh.Record) (clustermesh.Problem, bool) { return clustermesh.Problem{}, true }
@@ -136,22 +145,39 @@ func (r *Replica) Entries() []Entry {
 // when it began is held here too.
 func (r *Replica) Synced() bool { return r.synced }
 
-// SetPeers says who can be talked to now. New peers are asked at once whether they hold the same.
-func (r *Replica) SetPeers(peers []Peer) Output {
+// SetMembers says which daemons are live now. New neighbours are asked at once whether they hold the same.
+func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	var out Output
-	live := map[Peer]bool{}
-	for _, p := range peers {
-		live[p] = p != r.self
+	r.members = make(map[clustermesh.Origin]bool, len(live))
+	others := make([]clustermesh.Origin, 0, len(live))
+	for _, o := range live {
+		if o != r.self && !r.members[o] {
+			r.members[o] = true
+			others = append(others, o)
+		}
 	}
-	r.peers = slices.DeleteFunc(r.peers, func(p Peer) bool { return !live[p] })
-	for _, p := range peers {
-		if live[p] && !slices.Contains(r.peers, p) {
+	neighbours := r.topology(r.self, others)
+	fresh := make(map[Peer]bool, len(neighbours))
+	for _, p := range neighbours {
+		fresh[p] = true
+	}
+	r.peers = slices.DeleteFunc(r.peers, func(p Peer) bool {
+		stays := fresh[p]
+		delete(fresh, p)
+		return !stays
+	})
+	for _, p := range neighbours {
+		if fresh[p] {
+			delete(fresh, p)
 			r.peers = append(r.peers, p)
 			out.send(p, r.digest())
 		}
 	}
 	return out
 }
+
+// Neighbours returns the daemons to keep a stream to.
+func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 
 // Tick is one beat, about a second: one digest exchange with one random peer, and whatever waited.
 func (r *Replica) Tick(rng *rand.Rand) Output {

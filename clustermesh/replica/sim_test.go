@@ -28,6 +28,7 @@ type sim struct {
 	flying   []flight
 	problems []clustermesh.Problem
 	sent     int
+	topology Topology
 	clock    uint64
 	seen     []map[clustermesh.Origin]Version // the largest version that a node ever held, per life
 }
@@ -49,10 +50,10 @@ func newSim(t testing.TB, origins []clustermesh.Origin, seed uint64) *sim {
 }
 
 func (s *sim) start(i int, held []Entry, epoch uint64) {
-	s.nodes[i] = New(Config{Self: s.peers[i], Epoch: epoch}, held)
+	s.nodes[i] = New(Config{Self: s.peers[i], Epoch: epoch, Topology: s.topology}, held)
 	s.seen[i] = map[clustermesh.Origin]Version{}
 	s.flying = slices.DeleteFunc(s.flying, func(f flight) bool { return f.to == i || f.from == i })
-	s.do(i, s.nodes[i].SetPeers(s.peers))
+	s.do(i, s.nodes[i].SetMembers(s.peers))
 }
 
 // do takes an Output of node i: encodes what it sends, and checks that nothing was lost or went back.

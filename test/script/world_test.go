@@ -125,7 +125,7 @@ func (w *world) turn(n *node) {
 	if c, found := turn.NodeContent(w.machine(n), in.Local); found {
 		in.Record = &c
 	}
-	w.deliver(n, n.replica.SetPeers(w.peers(n)))
+	w.deliver(n, n.replica.SetMembers(w.peers(n)))
 	for steps := turn.Decide(in); len(steps) > 0; steps = steps[1:] {
 		switch s := steps[0].(type) {
 		case turn.Publish:
