@@ -1,10 +1,11 @@
-// Package gossip keeps this node's replica of the clusterset in touch with those of other nodes: it runs
-// memberlist for membership and death, and its own encrypted streams for records, on one port.
+// Package gossip keeps this node's replica of the clusterset in touch with those of other nodes. It composes
+// four parts, which do not know each other: who is a member (packages member and pool), streams to those of
+// them that are neighbours (stream), what is observed of all (observe and probe), and the records (replica).
 //
 // Inputs are what this node publishes, the gossip key, seeds and a directory that keeps the state;
-// outputs are State, Leader and Problems. Which record wins is decided in package replica, what a silent
-// node means in package clustermesh. It must not know Kubernetes, the datapath or where records' content
-// comes from. No other package imports memberlist.
+// outputs are State, Leader and Problems. Which record wins and who is a neighbour is decided in package
+// replica, what a silent node means in package clustermesh. It must not know Kubernetes, the datapath or
+// where records' content comes from.
 package gossip
 
 import (
@@ -12,14 +13,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/notify"
 )
 
 // Config is what a Gossip is told of itself.
@@ -44,43 +47,36 @@ type Config struct {
 	// Log gets what happens; nil is silence.
 	Log *slog.Logger
 
-	// probe replaces the TCP probe of machines, for tests.
-	probe probeFunc
+	// topology replaces replica.FullMesh, for tests.
+	topology replica.Topology
 }
 
 // Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
 type Gossip struct {
 	cfg      Config
-	boot     uint64 // the epoch of this life, part of its member name
-	loaded   bool   // state was read from disk
-	identity identity
-	uids     *uids
+	self     member.Peer // this life of the daemon
+	loaded   bool        // state was read from disk
 	log      *slog.Logger
-	probe    probeFunc
-	changed  chan struct{}
-	dirty    chan struct{}
-	inbox    inbox
-	decoding sync.Mutex // of large messages
+	streams  *stream.Streams
+	clusters *clusters
+	changed  notify.Signal
+	dirty    notify.Signal
+	events   notify.Signal // something was observed that the loop should look at
+	decoding sync.Mutex    // of large messages
 
 	mu        sync.Mutex
 	replica   *replica.Replica
-	contacts  *contacts
-	witness   witness
+	contacts  *observe.Contacts
+	witness   observe.Witness
+	seeds     *member.Seeds
 	own       *clustermesh.Content // as published, without claims; nil before the first Publish
 	cluster   *clustermesh.Content // as published by this leader
 	clusterAt time.Time            // before that it is not written again
 	leader    leader
 	problems  problemBook
-	senders   map[clustermesh.Origin]*sender
-	seeds     []string
-	hints     []netip.AddrPort
-	seedsAway bool // some seed is another daemon, or may be
-	// awaitHints: some hint may turn out to be another daemon; hintsDone: that was waited for long enough.
-	awaitHints, hintsDone bool
-	selfAddrs             map[netip.AddrPort]bool // addresses at which this daemon answers
-	running               bool
-	view                  clustermesh.State
-	stale                 bool // view must be made anew
+	running   bool
+	view      clustermesh.State
+	stale     bool // view must be made again
 }
 
 // New checks the configuration and loads the state of the last life. It opens no sockets and starts
@@ -96,22 +92,15 @@ func New(cfg Config) (*Gossip, error) {
 		cfg.Advertise = cfg.Bind
 	}
 	g := &Gossip{
-		cfg:       cfg,
-		log:       cfg.Log,
-		probe:     cfg.probe,
-		changed:   make(chan struct{}, 1),
-		dirty:     make(chan struct{}, 1),
-		inbox:     inbox{ready: make(chan struct{}, 1)},
-		senders:   map[clustermesh.Origin]*sender{},
-		problems:  problemBook{},
-		contacts:  newContacts(cfg.Self),
-		seeds:     cfg.Seeds,
-		seedsAway: len(cfg.Seeds) > 0,
-		selfAddrs: map[netip.AddrPort]bool{cfg.Bind: true, cfg.Advertise: true},
-		stale:     true,
-	}
-	if g.probe == nil {
-		g.probe = tcpProbe
+		cfg:      cfg,
+		log:      cfg.Log,
+		changed:  notify.New(),
+		dirty:    notify.New(),
+		events:   notify.New(),
+		contacts: observe.NewContacts(cfg.Self),
+		seeds:    member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
+		problems: problemBook{},
+		stale:    true,
 	}
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
@@ -119,30 +108,33 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	g.loaded = len(held) > 0
 	// Nanoseconds: two daemons of one name that start in the same millisecond must not be the same member.
-	g.boot = uint64(time.Now().UnixNano())
+	boot := uint64(time.Now().UnixNano())
 	for _, e := range held {
 		if e.Record.Origin == cfg.Self {
-			g.boot = max(g.boot, e.Record.Stamp.Epoch+1)
-			g.witness.restore(e.Record.Content.Silent)
+			boot = max(boot, e.Record.Stamp.Epoch+1)
+			g.witness.Restore(e.Record.Content.Silent)
 		}
 	}
+	g.self = member.Peer{ID: member.ID{Origin: cfg.Self, Boot: boot}, UID: cfg.UID}
 	last, err := loadUIDs(cfg.StateDir)
 	if err != nil {
 		g.problem("uids", stateProblem(err), 0)
 	}
-	g.uids = newUIDs(cfg.Self.Cluster, cfg.UID, last, time.Now())
+	g.clusters = &clusters{clusters: member.NewClusters(cfg.Self.Cluster, cfg.UID, last, time.Now())}
 	if err != nil {
-		g.uids.unsave()
+		g.clusters.unsave()
 	}
-	g.replica = replica.New(replica.Config{Self: cfg.Self, Epoch: g.boot, UID: cfg.UID, Admit: g.admitRecord}, held)
-	g.contacts.restore(g.witness.claims)
-	g.identity, err = newIdentity(cfg.Key, peer{member{cfg.Self, g.boot}, cfg.UID})
+	g.replica = replica.New(replica.Config{
+		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Topology: cfg.topology,
+	}, held)
+	g.contacts.Restore(g.witness.Silences())
+	g.streams, err = stream.New(g.self, cfg.Key, host{g}, g.log)
 	return g, err
 }
 
 func (c Config) check() error {
 	var errs []error
-	if _, err := parseMember(member{c.Self, 1}.String()); err != nil || c.Self.Node == "" {
+	if _, err := member.Parse(member.ID{Origin: c.Self, Boot: 1}.String()); err != nil || c.Self.Node == "" {
 		errs = append(errs, fmt.Errorf("gossip: %q is no usable CLUSTER/NODE name", c.Self))
 	}
 	if !c.Bind.IsValid() || c.Bind.Port() == 0 {
@@ -157,7 +149,7 @@ func (c Config) check() error {
 		errs = append(errs, fmt.Errorf("gossip: the key has %d bytes, not %d", len(c.Key), keySize))
 	}
 	for _, s := range c.Seeds {
-		if err := checkSeed(s); err != nil {
+		if _, _, err := splitSeed(s); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -180,7 +172,7 @@ func (g *Gossip) publish() (changed bool) {
 		return false // the record of the last life, claims and all, stays in force until there is another
 	}
 	c := *g.own
-	c.Silent = g.witness.silences()
+	c.Silent = g.witness.Silences()
 	return g.carryOut(g.replica.Publish(c))
 }
 
@@ -230,7 +222,7 @@ func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stale {
-		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.all(g.replica.Records())}
+		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records())}
 		g.stale = false
 	}
 	return g.view
@@ -253,20 +245,18 @@ func (g *Gossip) Leader() bool {
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.loaded || g.replica.Synced() || !g.seedsAway && !g.awaitHints:
+	if g.loaded || g.replica.Synced() {
 		return true, ""
-	case g.seedsAway:
-		return false, fmt.Sprintf("a first exchange with any other daemon (seeds %s)", list(g.seeds))
 	}
-	return false, "a first exchange with another node of the cluster"
+	waiting = g.seeds.Waiting()
+	return waiting == "", waiting
 }
 
 // Heard returns when each other node was last heard in this life of the daemon.
 func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.contacts.heard()
+	return g.contacts.Heard()
 }
 
 // Problems returns what is wrong now, each with what to do about it.
@@ -279,7 +269,7 @@ func (g *Gossip) Problems() []clustermesh.Problem {
 // apply carries out what the replica decided, and tells whoever waits for a change. The lock is held.
 func (g *Gossip) apply(out replica.Output) {
 	if g.carryOut(out) {
-		poke(g.changed)
+		g.changed.Poke()
 	}
 }
 
@@ -289,10 +279,6 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 	var last replica.Message
 	var frame []byte
 	for _, e := range out.Send {
-		s := g.senders[e.To]
-		if s == nil {
-			continue
-		}
 		if e.Message != last {
 			var err error
 			if frame, err = replica.Encode(e.Message); err != nil {
@@ -301,7 +287,7 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 			}
 			last = e.Message
 		}
-		s.offer(frame) // a full queue drops it, and the digest exchange repairs that
+		g.streams.Send(e.To, frame)
 	}
 	for _, p := range out.Problems {
 		g.problem("replica "+p.Object, p, problemLife)
@@ -310,34 +296,27 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		return false
 	}
 	g.stale = true
-	poke(g.dirty)
+	g.dirty.Poke()
 	return true
 }
 
 // touch makes the next State a new one and tells whoever waits for it. The lock is held.
 func (g *Gossip) touch() {
 	g.stale = true
-	poke(g.changed)
+	g.changed.Poke()
 }
 
 // problem records a Problem for a while, or with a life of 0 until it is solved. The lock is held, or nothing runs.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
 	if g.problems.set(key, p, life, time.Now()) {
 		g.log.Warn("problem", "problem", p.String())
-		poke(g.changed)
+		g.changed.Poke()
 	}
 }
 
 func (g *Gossip) solved(key string) {
 	if g.problems.clear(key) {
-		poke(g.changed)
-	}
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		g.changed.Poke()
 	}
 }
 
@@ -351,13 +330,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	}
-}
-
-func sorted(texts []string) []string {
-	slices.Sort(texts)
-	return texts
-}
-
-func sortedOrigins[V any](m map[clustermesh.Origin]V) []clustermesh.Origin {
-	return slices.SortedFunc(maps.Keys(m), clustermesh.Origin.Compare)
 }

@@ -28,14 +28,14 @@ func (g *Gossip) elect(started, now time.Time) {
 		g.follow()
 		return
 	}
-	alive := g.contacts.alive()
+	alive := g.contacts.Alive()
 	lowest := g.running
 	for _, o := range alive {
 		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node {
 			lowest = false
 		}
 	}
-	if len(alive) == 0 && now.Sub(started) < startGrace && (g.seedsAway || g.knowsOthers()) {
+	if len(alive) == 0 && now.Sub(started) < startGrace && (g.seeds.Away() || g.knowsOthers()) {
 		lowest = false
 	}
 	if g.leader.update(lowest, now) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +15,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
 )
 
 const (
 	stateFile  = "replica.cbor"
 	stateMagic = "strait replica 1 "
+	uidsFile   = "clusters.json"
 	// savePause is the least time between two writes of the state, and saveShare the part of the time that they may take: a tenth.
 	savePause = time.Second
 	saveShare = 10
@@ -72,7 +76,7 @@ func decodeState(b []byte) ([]replica.Entry, error) {
 	}
 	var entries []replica.Entry
 	for r := bytes.NewReader(rest); r.Len() > 0; {
-		frame, err := readFrame(r, nil)
+		frame, err := stream.ReadFrame(r, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +110,7 @@ func writeState(f io.WriteSeeker, entries []replica.Entry) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFrame(w, frame); err != nil {
+		if err := stream.WriteFrame(w, frame); err != nil {
 			return err
 		}
 		entries = entries[n:]
@@ -154,6 +158,35 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// loadUIDs reads what saveUIDs wrote; nothing if there is none.
+func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(filepath.Join(dir, uidsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the clusters' UIDs: %w", err)
+	}
+	return out, nil
+}
+
+func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
+	b, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("write the clusters' UIDs: %w", err)
+	}
+	return replaceFile(dir, uidsFile, func(f *os.File) error {
+		_, err := f.Write(b)
+		return err
+	})
+}
+
 // keep saves the state after changes, but not all the time, and once more at the end.
 func (g *Gossip) keep(ctx context.Context) {
 	if g.cfg.StateDir == "" {
@@ -178,10 +211,10 @@ func (g *Gossip) save() {
 	entries := g.replica.Entries()
 	g.mu.Unlock()
 	err := saveState(g.cfg.StateDir, entries)
-	all, news := g.uids.unsaved()
+	all, news := g.clusters.unsaved()
 	if news {
 		if failed := saveUIDs(g.cfg.StateDir, all); failed != nil {
-			g.uids.unsave()
+			g.clusters.unsave()
 			err = errors.Join(err, failed)
 		}
 	}
@@ -189,7 +222,7 @@ func (g *Gossip) save() {
 	defer g.mu.Unlock()
 	if err != nil {
 		g.problem("save", stateProblem(err), 0)
-		poke(g.dirty)
+		g.dirty.Poke()
 		return
 	}
 	for _, key := range []string{"save", "state", "uids"} {

@@ -6,39 +6,8 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
 )
-
-func TestUIDs(t *testing.T) {
-	start := time.Unix(1000, 0)
-	type step struct {
-		cluster clustermesh.ClusterName
-		uid     string
-		after   time.Duration
-		want    string // the UID of the owner that it is refused for; empty if it is let in
-	}
-	for _, tc := range []struct {
-		name, own string
-		last      map[clustermesh.ClusterName]string
-		steps     []step
-	}{
-		{"the first keeps the name", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", time.Second, "u1"}, {"b", "u1", 2 * time.Second, ""}}},
-		{"our own is ours for ever", "ua", nil, []step{{"a", "u2", time.Hour, "ua"}, {"a", "ua", time.Hour, ""}}},
-		{"no UID matches", "ua", nil, []step{{"a", "", 0, ""}, {"b", "u1", 0, ""}, {"b", "", 0, ""}, {"b", "u2", 0, "u1"}}},
-		{"standalone matches", "", nil, []step{{"a", "u1", 0, ""}, {"a", "u2", 0, ""}}},
-		{"a cluster built anew", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", uidLife + 1, ""}, {"b", "u1", uidLife + 2, "u2"}}},
-		{"heard again and again", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u1", uidLife - 1, ""}, {"b", "u2", uidLife + 1, "u1"}}},
-		{"across a restart", "ua", map[clustermesh.ClusterName]string{"b": "u1", "a": "old"}, []step{{"b", "u2", time.Second, "u1"}, {"a", "ua", 0, ""}}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			u := newUIDs("a", tc.own, tc.last, start)
-			for i, s := range tc.steps {
-				if got, ok := u.admit(s.cluster, s.uid, start.Add(s.after)); got != s.want || ok != (s.want == "") {
-					t.Errorf("step %d, %+v: %q, %v", i, s, got, ok)
-				}
-			}
-		})
-	}
-}
 
 // TestTwoClustersOfOneName: a third cluster refuses the second to come, and that one learns why.
 func TestTwoClustersOfOneName(t *testing.T) {
@@ -129,10 +98,9 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 
 	// What was known of b goes when its name comes to belong to the other.
 	db.stop()
-	da.uids.mu.Lock()
-	da.uids.owners["b"] = owner{"uid-twin", time.Now()}
-	da.uids.moved = true
-	da.uids.mu.Unlock()
+	da.clusters.mu.Lock()
+	da.clusters.clusters = member.NewClusters("a", "uid-a", map[clustermesh.ClusterName]string{"b": "uid-twin", "c": "uid-c"}, time.Now())
+	da.clusters.mu.Unlock()
 	eventually(t, "a follows", func() bool { return da.said(b.Self) == -1 && da.said(twin.Self) == 3 && exported(da) == "of-twin" })
 }
 

@@ -38,7 +38,7 @@ func TestRules(t *testing.T) {
 		{"a package outside the table", "datapath/nat/nat.go", "// Package nat is new.\npackage nat\n",
 			"import table", "no row"},
 		{"another's dependency", "datapath/socklb/a.go", "package socklb\nimport _ \"github.com/hashicorp/memberlist\"\n",
-			"dependency owner", "belongs to clustermesh/gossip"},
+			"dependency owner", "belongs to clustermesh/gossip/pool"},
 		{"an unknown dependency", "datapath/socklb/a.go", "package socklb\nimport _ \"github.com/someone/something\"\n",
 			"dependency owner", "new dependency"},
 		{"a path that only begins like a known one", "datapath/socklb/a.go", "package socklb\nimport _ \"github.com/cilium/ebpf2\"\n",
@@ -106,7 +106,7 @@ func TestStaleTable(t *testing.T) {
 	got := checkTable(files)
 	for _, want := range []string{
 		"the row clustermesh names no package", "daemon/plan may import datapath and does not",
-		"clustermesh/gossip may import github.com/hashicorp/memberlist and does not",
+		"clustermesh/gossip/pool may import github.com/hashicorp/memberlist and does not",
 	} {
 		if !slices.ContainsFunc(got, func(v Violation) bool { return strings.Contains(v.Message, want) }) {
 			t.Errorf("not found: %s", want)

@@ -39,7 +39,16 @@ var Table = []Package{
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "clustermesh/gossip", Imports: []string{"clustermesh", "clustermesh/replica"}},
+	// Gossip is five rooms that do not know each other, and what composes them.
+	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
+	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
+	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
+	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
+	{Path: "clustermesh/gossip", Imports: []string{
+		"clustermesh", "clustermesh/replica", "clustermesh/gossip/member", "clustermesh/gossip/observe",
+		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
+	}},
 	{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"},
 		Tests: []string{"test/kubelab/apiserver"},
@@ -158,7 +167,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/masquerade"}},
 	{Path: "github.com/google/uuid", Owners: []string{"clustermesh/kube/writer"}},
-	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip"}},
+	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
@@ -217,7 +226,7 @@ var Dependencies = []Dependency{
 	{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
-			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip",
+			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/kube"},

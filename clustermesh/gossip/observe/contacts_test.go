@@ -1,33 +1,40 @@
-package gossip
+package observe
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
-	"os"
 	"reflect"
-	"syscall"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
 )
+
+// probeTook is how long a probe that finds nothing takes.
+const probeTook = 700 * time.Millisecond
+
+// where members of these tests listen.
+var where = netip.MustParseAddrPort("192.0.2.1:7946")
+
+func node(cluster, name string) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
+}
 
 // watch is a contacts of one node, with a clock of its own.
 type watch struct {
-	*contacts
+	*Contacts
 	t       *testing.T
 	now     time.Time
 	rng     *rand.Rand
 	records map[clustermesh.Origin]clustermesh.Record
-	witness witness
+	witness Witness
 }
 
 func newWatch(t *testing.T, others ...clustermesh.Origin) *watch {
 	w := &watch{
-		contacts: newContacts(node("a", "n1")), t: t, now: time.Unix(1000, 0), rng: rand.New(rand.NewPCG(1, 1)),
+		Contacts: NewContacts(node("a", "n1")), t: t, now: time.Unix(1000, 0), rng: rand.New(rand.NewPCG(1, 1)),
 		records: map[clustermesh.Origin]clustermesh.Record{},
 	}
 	for _, o := range others {
@@ -37,17 +44,17 @@ func newWatch(t *testing.T, others ...clustermesh.Origin) *watch {
 }
 
 // probe lets time pass to the next probe of a node, which finds v.
-func (w *watch) probe(o clustermesh.Origin, v verdict) {
+func (w *watch) probe(o clustermesh.Origin, v Verdict) {
 	w.t.Helper()
 	for range 100 {
-		for _, due := range w.due(w.records, w.now) {
+		for _, due := range w.Due(w.records, w.now) {
 			began := w.now
 			if due != o {
-				w.probed(due, blind, began, w.now, w.rng)
+				w.Probed(due, Blind, began, w.now, w.rng)
 				continue
 			}
-			w.now = w.now.Add(probeTimeout)
-			w.probed(o, v, began, w.now, w.rng)
+			w.now = w.now.Add(probeTook)
+			w.Probed(o, v, began, w.now, w.rng)
 			return
 		}
 		w.now = w.now.Add(100 * time.Millisecond)
@@ -57,7 +64,7 @@ func (w *watch) probe(o clustermesh.Origin, v verdict) {
 
 func (w *watch) want(o clustermesh.Origin, want clustermesh.Contact, claimed bool) {
 	w.t.Helper()
-	w.witness.update(w.contacts, w.records, w.now)
+	w.witness.Update(w.Contacts, w.records, w.now)
 	_, isClaimed := w.witness.claims[o]
 	if got := w.node(o).state(); got != want || isClaimed != claimed {
 		w.t.Fatalf("contact %s, claimed %v; want %s, %v", got, isClaimed, want, claimed)
@@ -67,30 +74,30 @@ func (w *watch) want(o clustermesh.Origin, want clustermesh.Contact, claimed boo
 func TestThreeDeaths(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.join(member{n2, 5}, testAddr(), w.now)
-	w.join(member{n3, 5}, testAddr(), w.now)
+	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
 	w.want(n2, clustermesh.Alive, false)
 
-	w.leave(member{n2, 5}, w.now)
+	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.want(n2, clustermesh.Held, false)
-	w.probe(n2, answered)
+	w.probe(n2, Answered)
 	w.want(n2, clustermesh.Quiet, false)
-	w.probe(n2, silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Held, false) // once is not enough
-	w.probe(n2, blind)
+	w.probe(n2, Blind)
 	w.want(n2, clustermesh.Held, false) // and this is no evidence
-	w.probe(n2, silent)
-	w.probe(n2, silent)
+	w.probe(n2, Silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Held, false) // it had answered: no hurry
-	w.probe(n2, silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
-	w.probe(n2, answered)
+	w.probe(n2, Answered)
 	w.want(n2, clustermesh.Quiet, true) // it may be booting
 	w.now = w.now.Add(holdDown)
-	w.probe(n2, answered)
+	w.probe(n2, Answered)
 	w.want(n2, clustermesh.Quiet, false)
-	w.join(member{n2, 5}, testAddr(), w.now)
-	w.leave(member{n2, 4}, w.now) // late news of an earlier life
+	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.Leave(member.ID{Origin: n2, Boot: 4}, w.now) // late news of an earlier life
 	w.want(n2, clustermesh.Alive, false)
 }
 
@@ -99,18 +106,18 @@ func TestThreeDeaths(t *testing.T) {
 func TestReturn(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.join(member{n3, 5}, testAddr(), w.now)
-	w.probe(n2, silent)
-	w.probe(n2, silent)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.probe(n2, Silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
-	w.join(member{n2, 6}, testAddr(), w.now)
+	w.Join(member.ID{Origin: n2, Boot: 6}, where, w.now)
 	w.want(n2, clustermesh.Alive, true)
-	if got := w.all(w.records)[n2]; got != clustermesh.Quiet {
+	if got := w.All(w.records)[n2]; got != clustermesh.Quiet {
 		t.Errorf("contact with the life that wrote the record is %s", got)
 	}
 	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}}
 	w.want(n2, clustermesh.Alive, false)
-	if got := w.all(w.records)[n2]; got != clustermesh.Alive {
+	if got := w.All(w.records)[n2]; got != clustermesh.Alive {
 		t.Errorf("contact after the new life has published is %s", got)
 	}
 }
@@ -119,16 +126,16 @@ func TestReturn(t *testing.T) {
 func TestAloneMakesNoClaims(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.join(member{n3, 5}, testAddr(), w.now)
-	w.probe(n2, silent)
-	w.probe(n2, silent)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.probe(n2, Silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
-	w.leave(member{n3, 5}, w.now)
-	w.probe(n3, silent)
-	w.probe(n3, silent)
+	w.Leave(member.ID{Origin: n3, Boot: 5}, w.now)
+	w.probe(n3, Silent)
+	w.probe(n3, Silent)
 	w.want(n3, clustermesh.Silent, false) // alone now: no new claim
 	w.want(n2, clustermesh.Silent, true)  // the earlier one stays
-	w.join(member{n3, 5}, testAddr(), w.now)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
 	w.want(n2, clustermesh.Silent, true)
 	w.want(n3, clustermesh.Alive, false)
 }
@@ -137,16 +144,16 @@ func TestAloneMakesNoClaims(t *testing.T) {
 func TestClaimIsOfOneLife(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.join(member{n3, 5}, testAddr(), w.now)
-	w.witness.restore([]clustermesh.Silence{{Origin: n2, Epoch: 5}})
-	w.restore(w.witness.claims)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.witness.Restore([]clustermesh.Silence{{Origin: n2, Epoch: 5}})
+	w.Restore(w.witness.Silences())
 	w.want(n2, clustermesh.Silent, true) // from disk: the restart of a witness lifts no claim
 	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}}
 	w.want(n2, clustermesh.Held, false)
-	w.probe(n2, silent)
-	w.probe(n2, silent)
+	w.probe(n2, Silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
-	if got := w.witness.silences(); !reflect.DeepEqual(got, []clustermesh.Silence{{Origin: n2, Epoch: 6}}) {
+	if got := w.witness.Silences(); !reflect.DeepEqual(got, []clustermesh.Silence{{Origin: n2, Epoch: 6}}) {
 		t.Errorf("claims %v", got)
 	}
 }
@@ -155,24 +162,24 @@ func TestClaimIsOfOneLife(t *testing.T) {
 func TestStalledStreamIsProbedEarly(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.join(member{n2, 5}, testAddr(), w.now)
-	w.join(member{n3, 5}, testAddr(), w.now)
-	w.stream(n2, +1, w.now)
-	if due := w.due(w.records, w.now.Add(stalled/2)); len(due) != 0 {
+	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.Stream(n2, +1, w.now)
+	if due := w.Due(w.records, w.now.Add(stalled/2)); len(due) != 0 {
 		t.Fatalf("probes %v though all is well", due)
 	}
 	w.now = w.now.Add(2 * stalled)
-	w.probe(n2, silent)
-	w.probe(n2, silent)
+	w.probe(n2, Silent)
+	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Alive, false) // memberlist alone decides who is alive
-	w.leave(member{n2, 5}, w.now)
+	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.want(n2, clustermesh.Silent, true)
 
-	w.join(member{n2, 5}, testAddr(), w.now)
+	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
 	w.want(n2, clustermesh.Alive, false)
-	w.stream(n2, -1, w.now) // a daemon that stops closes its stream
-	w.probe(n2, answered)
-	w.leave(member{n2, 5}, w.now)
+	w.Stream(n2, -1, w.now) // a daemon that stops closes its stream
+	w.probe(n2, Answered)
+	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.want(n2, clustermesh.Quiet, false)
 }
 
@@ -180,9 +187,9 @@ func TestProbeThatWasOvertaken(t *testing.T) {
 	n2 := node("a", "n2")
 	w := newWatch(t, n2)
 	began := w.now
-	w.frame(n2, began.Add(time.Millisecond))
+	w.Frame(n2, began.Add(time.Millisecond))
 	for range 3 {
-		w.probed(n2, silent, began, began.Add(time.Second), w.rng)
+		w.Probed(n2, Silent, began, began.Add(time.Second), w.rng)
 	}
 	if got := w.node(n2).state(); got != clustermesh.Held {
 		t.Errorf("contact %s though the node was heard after the probe began", got)
@@ -193,65 +200,20 @@ func TestProbeThatWasOvertaken(t *testing.T) {
 func TestForget(t *testing.T) {
 	n2, n3, n4 := node("a", "n2"), node("a", "n3"), node("a", "n4")
 	w := newWatch(t, n2)
-	w.join(member{n2, 5}, testAddr(), w.now)
-	w.join(member{n3, 5}, testAddr(), w.now)
-	w.stream(n4, +1, w.now)
-	w.forget(w.records)
+	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.Stream(n4, +1, w.now)
+	w.Forget(w.records)
 	if len(w.nodes) != 3 {
 		t.Errorf("%d nodes are left of one that is held, one that is heard and one with a stream", len(w.nodes))
 	}
 	delete(w.records, n2)
-	w.leave(member{n2, 5}, w.now)
-	w.leave(member{n3, 5}, w.now)
-	w.stream(n4, -1, w.now)
-	w.forget(w.records)
-	if len(w.nodes) > 0 || len(w.all(w.records)) != 1 {
-		t.Errorf("left: %v", w.all(w.records))
-	}
-}
-
-func TestJudge(t *testing.T) {
-	dial := func(errno error) error { return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)} }
-	cases := []struct {
-		err  error
-		want verdict
-	}{
-		{nil, answered},
-		{dial(syscall.ECONNREFUSED), answered},
-		{dial(syscall.ECONNRESET), answered},
-		{dial(syscall.ETIMEDOUT), silent},
-		{dial(syscall.EHOSTUNREACH), silent},
-		{dial(syscall.ENETUNREACH), silent},
-		{fmt.Errorf("dial: %w", context.DeadlineExceeded), silent},
-		{dial(os.ErrDeadlineExceeded), silent},
-		{dial(syscall.EMFILE), blind},
-		{dial(syscall.EPERM), blind},
-		{dial(syscall.ENETDOWN), blind},
-		{dial(syscall.ENOKEY), blind},
-		{context.Canceled, blind},
-	}
-	for _, c := range cases {
-		if got := judge(c.err); got != c.want {
-			t.Errorf("judge(%v) = %d, want %d", c.err, got, c.want)
-		}
-	}
-}
-
-func TestTCPProbe(t *testing.T) {
-	a, b := testAddr(), testAddr()
-	l, err := net.Listen("tcp", a.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if got := tcpProbe(t.Context(), []netip.AddrPort{a}); got != answered {
-		t.Errorf("a listener: %d", got)
-	}
-	if got := tcpProbe(t.Context(), []netip.AddrPort{b}); got != answered {
-		t.Errorf("a machine that refuses: %d", got)
-	}
-	if got := tcpProbe(t.Context(), nil); got != blind {
-		t.Errorf("no address: %d", got)
+	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
+	w.Leave(member.ID{Origin: n3, Boot: 5}, w.now)
+	w.Stream(n4, -1, w.now)
+	w.Forget(w.records)
+	if len(w.nodes) > 0 || len(w.All(w.records)) != 1 {
+		t.Errorf("left: %v", w.All(w.records))
 	}
 }
 
@@ -260,23 +222,11 @@ func TestProbeAddrs(t *testing.T) {
 		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
 		Inside:    netip.MustParseAddr("10.1.0.1"), GossipPort: 7946,
 	}}}
-	got := fmt.Sprint(probeAddrs(rec, netip.MustParseAddrPort("192.0.2.1:7946")))
+	got := fmt.Sprint(ProbeAddrs(rec, netip.MustParseAddrPort("192.0.2.1:7946")))
 	if want := "[192.0.2.1:7946 [2001:db8::1]:7946 10.1.0.1:7946]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := probeAddrs(clustermesh.Record{}, netip.AddrPort{}); len(got) != 0 {
+	if got := ProbeAddrs(clustermesh.Record{}, netip.AddrPort{}); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
-	}
-}
-
-func TestLeaderEpochGrows(t *testing.T) {
-	var l leader
-	now := time.UnixMilli(1000)
-	l.update(true, now)
-	first := l.since
-	l.update(false, now)
-	l.update(true, now.Add(-time.Hour)) // the clock went back
-	if first != 1000 || l.since <= first {
-		t.Errorf("epochs %d, %d", first, l.since)
 	}
 }

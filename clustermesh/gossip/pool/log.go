@@ -1,4 +1,4 @@
-package gossip
+package pool
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // memberLog turns memberlist's log lines into debug lines of our own. memberlist reports two things that
-// people must hear of in no other way: packets that it cannot decrypt, and peers that UDP does not reach.
+// reach people in no other way: packets that it cannot decrypt, and peers that UDP does not reach.
 type memberLog struct {
 	log      *slog.Logger
 	wrongKey func(addr string)

@@ -1,4 +1,4 @@
-package gossip
+package stream
 
 import (
 	"bufio"
@@ -10,8 +10,8 @@ import (
 // maxFrame bounds one message on a stream, in bytes.
 const maxFrame = 16 << 20
 
-// writeFrame writes a message after its length. An empty message is a heartbeat.
-func writeFrame(w *bufio.Writer, message []byte) error {
+// WriteFrame writes a message after its length. An empty message is a heartbeat.
+func WriteFrame(w *bufio.Writer, message []byte) error {
 	if len(message) > maxFrame {
 		return fmt.Errorf("write frame: %d bytes are more than %d", len(message), maxFrame)
 	}
@@ -22,9 +22,9 @@ func writeFrame(w *bufio.Writer, message []byte) error {
 	return err
 }
 
-// readFrame reads what writeFrame wrote, into buf if that is large enough. It takes memory only for bytes
+// ReadFrame reads what WriteFrame wrote, into buf if that is large enough. It takes memory only for bytes
 // that came.
-func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+func ReadFrame(r io.Reader, buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
@@ -43,9 +43,4 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 		}
 	}
 	return buf, nil
-}
-
-func readFull(r io.Reader, b []byte) error {
-	_, err := io.ReadFull(r, b)
-	return err
 }

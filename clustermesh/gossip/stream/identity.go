@@ -1,4 +1,4 @@
-package gossip
+package stream
 
 import (
 	"crypto/ed25519"
@@ -14,14 +14,16 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"strait.io/strait/clustermesh/gossip/member"
 )
 
 // streamProtocol is what a record stream calls itself in TLS (ALPN).
 const streamProtocol = "strait-records/1"
 
-// errWrongKey means that the other side's certificate was made from another gossip key, or that it
+// ErrWrongKey means that the other side's certificate was made from another gossip key, or that it
 // says so of ours.
-var errWrongKey = errors.New("the gossip key differs")
+var ErrWrongKey = errors.New("the gossip key differs")
 
 // identity is how a daemon shows on streams that it has the gossip key, and who it is. The key alone
 // makes the certificate authority, so that nothing has to be handed out. It says no more than the key
@@ -31,7 +33,7 @@ type identity struct {
 	leaf tls.Certificate
 }
 
-func newIdentity(key []byte, self peer) (identity, error) {
+func newIdentity(key []byte, self member.Peer) (identity, error) {
 	seed, err := hkdf.Key(sha256.New, key, nil, "strait stream ca", ed25519.SeedSize)
 	if err != nil {
 		return identity{}, fmt.Errorf("derive stream key: %w", err)
@@ -46,7 +48,7 @@ func newIdentity(key []byte, self peer) (identity, error) {
 	parent := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: never()}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), NotBefore: time.Unix(0, 0), NotAfter: never(),
-		URIs: []*url.URL{{Scheme: "strait", Opaque: self.String(), RawQuery: url.Values{"uid": {self.uid}}.Encode()}},
+		URIs: []*url.URL{{Scheme: "strait", Opaque: self.String(), RawQuery: url.Values{"uid": {self.UID}}.Encode()}},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, parent, public, ca)
 	if err != nil {
@@ -78,26 +80,26 @@ func (i identity) config() *tls.Config {
 }
 
 // peer returns who is on the other side of a stream.
-func (i identity) peer(s tls.ConnectionState) (peer, error) {
+func (i identity) peer(s tls.ConnectionState) (member.Peer, error) {
 	if len(s.PeerCertificates) == 0 {
-		return peer{}, errors.New("the peer shows no certificate")
+		return member.Peer{}, errors.New("the peer shows no certificate")
 	}
 	cert := s.PeerCertificates[0]
 	if !ed25519.Verify(i.ca, cert.RawTBSCertificate, cert.Signature) {
-		return peer{}, errWrongKey
+		return member.Peer{}, ErrWrongKey
 	}
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "strait" {
-		return peer{}, errors.New("the peer's certificate names no node")
+		return member.Peer{}, errors.New("the peer's certificate names no node")
 	}
-	m, err := parseMember(cert.URIs[0].Opaque)
-	return peer{m, cert.URIs[0].Query().Get("uid")}, err
+	m, err := member.Parse(cert.URIs[0].Opaque)
+	return member.Peer{ID: m, UID: cert.URIs[0].Query().Get("uid")}, err
 }
 
-// handshakeError makes an errWrongKey of the refusal of our own certificate.
+// handshakeError makes an ErrWrongKey of the refusal of our own certificate.
 func handshakeError(err error) error {
 	var remote *net.OpError
 	if errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "bad certificate") {
-		return errWrongKey
+		return ErrWrongKey
 	}
 	return err
 }

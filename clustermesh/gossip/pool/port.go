@@ -1,8 +1,9 @@
-package gossip
+package pool
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/netip"
@@ -23,17 +24,17 @@ const (
 	maxWaiting = 512
 )
 
-// transport is memberlist's, with the TCP streams that are not memberlist's taken out: one port for both.
-type transport struct {
+// port is memberlist's transport, with the TCP streams that are not memberlist's taken out: one port for both.
+type port struct {
 	*memberlist.NetTransport
-	memberCh chan net.Conn
-	records  func(net.Conn) // takes over record streams; must not block
-	done     chan struct{}
-	wg       sync.WaitGroup
+	members chan net.Conn // memberlist's own streams
+	streams chan net.Conn // the others
+	done    chan struct{}
+	wg      sync.WaitGroup
 }
 
 // listen opens the sockets. The error says what to do about a port in use.
-func listen(bind netip.AddrPort, logger *log.Logger, records func(net.Conn)) (*transport, error) {
+func listen(bind netip.AddrPort, logger *log.Logger) (*port, error) {
 	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 		BindAddrs: []string{bind.Addr().String()},
 		BindPort:  int(bind.Port()),
@@ -48,64 +49,64 @@ func listen(bind netip.AddrPort, logger *log.Logger, records func(net.Conn)) (*t
 	if err != nil {
 		return nil, fmt.Errorf("gossip: listen on %s: %w", bind, err)
 	}
-	t := &transport{
+	p := &port{
 		NetTransport: inner,
-		memberCh:     make(chan net.Conn),
-		records:      records,
+		members:      make(chan net.Conn),
+		streams:      make(chan net.Conn),
 		done:         make(chan struct{}),
 	}
-	t.wg.Go(t.sort)
-	return t, nil
+	p.wg.Go(p.sort)
+	return p, nil
 }
 
 // StreamCh gives memberlist its own streams.
-func (t *transport) StreamCh() <-chan net.Conn { return t.memberCh }
+func (p *port) StreamCh() <-chan net.Conn { return p.members }
 
-// Shutdown closes the sockets and waits until nothing uses them. Record streams go on until their own end.
-func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown()
+// Shutdown closes the sockets and waits until nothing uses them. Streams that were handed on go on until their own end.
+func (p *port) Shutdown() error {
+	err := p.NetTransport.Shutdown()
 	select {
-	case <-t.done:
+	case <-p.done:
 	default:
-		close(t.done)
+		close(p.done)
 	}
-	t.wg.Wait()
+	p.wg.Wait()
 	return err
 }
 
-func (t *transport) sort() {
+func (p *port) sort() {
 	waiting := make(chan struct{}, maxWaiting)
 	for {
 		select {
-		case conn := <-t.NetTransport.StreamCh():
+		case conn := <-p.NetTransport.StreamCh():
 			select {
 			case waiting <- struct{}{}:
-				t.wg.Go(func() {
-					t.sortOne(conn)
+				p.wg.Go(func() {
+					p.sortOne(conn)
 					<-waiting
 				})
 			default:
 				conn.Close()
 			}
-		case <-t.done:
+		case <-p.done:
 			return
 		}
 	}
 }
 
 // sortOne gives a stream to whom its first byte says.
-func (t *transport) sortOne(conn net.Conn) {
+func (p *port) sortOne(conn net.Conn) {
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
 		select {
-		case <-t.done:
+		case <-p.done:
 			_ = conn.SetReadDeadline(time.Now())
 		case <-stop:
 		}
 	}()
 	first := make([]byte, 1)
-	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), readFull(conn, first)); err != nil {
+	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), read(conn, first)); err != nil {
 		conn.Close() // a probe of the machine ends here: it connects and says nothing
 		return
 	}
@@ -114,13 +115,13 @@ func (t *transport) sortOne(conn net.Conn) {
 		return
 	}
 	conn = &peeked{Conn: conn, first: first}
+	to := p.members
 	if first[0] == tlsHandshake {
-		t.records(conn)
-		return
+		to = p.streams
 	}
 	select {
-	case t.memberCh <- conn:
-	case <-t.done:
+	case to <- conn:
+	case <-p.done:
 		conn.Close()
 	}
 }
@@ -139,4 +140,9 @@ func (p *peeked) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return p.Conn.Read(b)
+}
+
+func read(r io.Reader, b []byte) error {
+	_, err := io.ReadFull(r, b)
+	return err
 }

@@ -1,0 +1,50 @@
+package gossip
+
+import (
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// clusters is member.Clusters behind a lock of its own, under which no other is taken: memberlist asks with
+// its own lock held.
+type clusters struct {
+	mu       sync.Mutex
+	clusters *member.Clusters
+}
+
+func (c *clusters) admit(p member.Peer) (owner string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clusters.Admit(p.Origin.Cluster, p.UID, time.Now())
+}
+
+func (c *clusters) belongs(name clustermesh.ClusterName, uid string) (owner string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clusters.Belongs(name, uid)
+}
+
+// look notes who is heard; it reports whether a name has come to belong to another cluster since the last look.
+func (c *clusters) look(alive []clustermesh.Origin, now time.Time) (moved bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range alive {
+		c.clusters.Heard(o.Cluster, now)
+	}
+	return c.clusters.Moved()
+}
+
+func (c *clusters) unsaved() (map[clustermesh.ClusterName]string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clusters.Unsaved()
+}
+
+func (c *clusters) unsave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clusters.Unsave()
+}

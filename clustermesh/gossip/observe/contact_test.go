@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// TestState: what a node is, of what was seen of it last.
+func TestState(t *testing.T) {
+	live := map[uint64]life{5: {}}
+	ago := time.Unix(1, 0)
+	for _, tc := range []struct {
+		name  string
+		seen  contact
+		epoch uint64 // of its record
+		want  clustermesh.Contact
+	}{
+		{"known from disk", contact{}, 5, clustermesh.Held},
+		{"a member", contact{lives: live}, 5, clustermesh.Alive},
+		{"a member, whatever probes say", contact{lives: live, rounds: 9}, 5, clustermesh.Alive},
+		{"a member whose earlier life wrote the record", contact{lives: live}, 4, clustermesh.Quiet},
+		{"gone, and its machine answers", contact{answered: true, since: ago}, 5, clustermesh.Quiet},
+		{"one silent probe", contact{rounds: silentRounds - 1}, 5, clustermesh.Held},
+		{"enough silent probes", contact{rounds: silentRounds}, 5, clustermesh.Silent},
+		{"it had answered, so that takes more", contact{rounds: silentRounds, since: ago}, 5, clustermesh.Held},
+		{"more", contact{rounds: quietRounds, since: ago}, 5, clustermesh.Silent},
+	} {
+		if got := tc.seen.of(tc.epoch); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestWanted: whom to probe when.
+func TestWanted(t *testing.T) {
+	now := time.Unix(1000, 0)
+	live := map[uint64]life{5: {}}
+	for _, tc := range []struct {
+		name string
+		seen contact
+		want bool
+	}{
+		{"known from disk", contact{}, true},
+		{"being probed", contact{probing: true}, false},
+		{"probed a moment ago", contact{due: now.Add(time.Millisecond)}, false},
+		{"its turn has come", contact{due: now}, true},
+		{"a member without a stream, as one that is no neighbour", contact{lives: live}, false},
+		{"a member that speaks", contact{lives: live, streams: 1, streamed: true, framed: now.Add(-stalled)}, false},
+		{"a member whose stream stalls", contact{lives: live, streams: 1, streamed: true, framed: now.Add(-stalled - 1)}, true},
+		{"a member whose stream broke", contact{lives: live, streamed: true, framed: now}, true},
+	} {
+		if got := tc.seen.wanted(now); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// TestDueIsBounded: a lost clusterset is probed some at a time, the own cluster first, and each once.
+func TestDueIsBounded(t *testing.T) {
+	c := NewContacts(node("a", "n0"))
+	known := map[clustermesh.Origin]clustermesh.Record{node("a", "n0"): {}, {Cluster: "a"}: {}}
+	for i := range 3 * maxProbing {
+		known[node("b", fmt.Sprint("n", i))] = clustermesh.Record{}
+	}
+	for i := range 10 {
+		known[node("a", fmt.Sprint("n", 1+i))] = clustermesh.Record{}
+	}
+	now := time.Unix(1000, 0)
+	due := c.Due(known, now)
+	if len(due) != maxProbing || slices.ContainsFunc(due[:10], func(o clustermesh.Origin) bool { return o.Cluster != "a" || o.Node == "n0" || o.Node == "" }) {
+		t.Fatalf("%d are due, first %v", len(due), due[:10])
+	}
+	if more := c.Due(known, now); len(more) != 0 {
+		t.Errorf("%d more, though no probe has ended", len(more))
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, o := range due[:7] {
+		c.Probed(o, Answered, now, now, rng)
+	}
+	more := c.Due(known, now)
+	if len(more) != 7 || slices.ContainsFunc(more, func(o clustermesh.Origin) bool { return slices.Contains(due, o) }) {
+		t.Errorf("after 7 probes the next are %v", more)
+	}
+}
+
+// TestDuplicates: two lives at one address are a restart, and two at two addresses are one until memberlist had time to
+// notice it.
+func TestDuplicates(t *testing.T) {
+	n2, now := node("a", "n2"), time.Unix(1000, 0)
+	c := NewContacts(node("a", "n1"))
+	c.Join(member.ID{Origin: n2, Boot: 1}, where, now)
+	c.Join(member.ID{Origin: n2, Boot: 2}, where, now)
+	late := now.Add(duplicateAge + 1)
+	if got := c.Duplicates(late); len(got) > 0 {
+		t.Errorf("a restart at one address: %v", got)
+	}
+	c.Join(member.ID{Origin: n2, Boot: 3}, netip.MustParseAddrPort("192.0.2.9:7946"), now)
+	if got := c.Duplicates(now.Add(duplicateAge)); len(got) > 0 {
+		t.Errorf("too early: %v", got)
+	}
+	if got := c.Duplicates(late)[n2]; len(got) != 2 {
+		t.Errorf("two addresses: %v", got)
+	}
+}

@@ -1,0 +1,216 @@
+// Package observe decides what this node can say of others: whether a daemon is heard, whether its machine
+// answers, whom to probe when, and which machines to claim silent.
+//
+// Inputs are what others saw (memberlist's members, streams that open, speak and close, probes) with its
+// time, and the records held; outputs are each node's Contact, the nodes to probe, and the claims that go
+// into this node's record. What claims add up to is decided in package clustermesh. It must not know
+// memberlist, sockets or the clock.
+package observe
+
+import (
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// records are those held, by their origin.
+type records = map[clustermesh.Origin]clustermesh.Record
+
+// Contacts is what this node observes of others. Not safe for concurrent use.
+//
+// memberlist alone says who is alive. What a node is that is not alive, its machine says: whether it
+// answers a TCP connect. Probing begins before memberlist has decided, as soon as the node's stream
+// falls silent, so that both verdicts are there at about the same time. A node that is no neighbour has
+// no stream, and is probed when memberlist has lost it.
+type Contacts struct {
+	self  clustermesh.Origin
+	nodes map[clustermesh.Origin]*contact
+}
+
+// NewContacts knows nothing of any other node.
+func NewContacts(self clustermesh.Origin) *Contacts {
+	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}}
+}
+
+// Restore makes nodes silent that were claimed silent before the daemon was restarted: to lift the claim
+// takes a sign of life, not a restart of the witness.
+func (c *Contacts) Restore(claims []clustermesh.Silence) {
+	for _, s := range claims {
+		c.node(s.Origin).rounds = silentRounds
+	}
+}
+
+func (c *Contacts) node(o clustermesh.Origin) *contact {
+	n := c.nodes[o]
+	if n == nil {
+		n = &contact{lives: map[uint64]life{}}
+		c.nodes[o] = n
+	}
+	return n
+}
+
+// Join notes a live member.
+func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
+	n := c.node(m.Origin)
+	n.lives[m.Boot] = life{addr, now}
+	n.addr, n.heard = addr, now
+	n.revive(now)
+	n.streamed = n.streams > 0
+}
+
+// Leave notes that a member is gone. The node is gone when its last life is.
+func (c *Contacts) Leave(m member.ID, now time.Time) {
+	n := c.node(m.Origin)
+	delete(n.lives, m.Boot)
+	if len(n.lives) == 0 && n.rounds == 0 && !n.answered {
+		n.due = now
+	}
+}
+
+// Frame notes a word on a stream from the node.
+func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) {
+	n := c.node(o)
+	n.heard = now
+	n.revive(now)
+}
+
+// Stream notes a stream from the node that opened (+1) or closed (-1).
+func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
+	n := c.node(o)
+	n.streams += delta
+	if delta > 0 {
+		n.streamed = true
+		c.Frame(o, now)
+	} else if n.streams == 0 {
+		n.due = now
+	}
+}
+
+// Due returns the nodes to probe now, of those known, and marks them as being probed: those of our own
+// cluster first, since it decides about them. Probed ends each.
+func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
+	room := maxProbing
+	for _, n := range c.nodes {
+		if n.probing {
+			room--
+		}
+	}
+	var near, far []clustermesh.Origin
+	for o := range known {
+		switch {
+		case o.Node == "" || o == c.self || !c.node(o).wanted(now):
+		case o.Cluster == c.self.Cluster:
+			near = append(near, o)
+		default:
+			far = append(far, o)
+		}
+	}
+	due := append(near, far...)
+	due = due[:max(0, min(len(due), room))] // the turn of the others comes
+	for _, o := range due {
+		c.node(o).probing = true
+	}
+	return due
+}
+
+// Probed notes what a probe that began at a time found; it returns the contact before and after.
+func (c *Contacts) Probed(o clustermesh.Origin, v Verdict, began, now time.Time, rng *rand.Rand) (before, after clustermesh.Contact) {
+	n := c.node(o)
+	before = n.state()
+	n.probed(v, began, now, rng)
+	return before, n.state()
+}
+
+// renew forgets the silence of a node whose record shows a later life than the one that was claimed.
+func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
+	n := c.node(o)
+	n.rounds, n.due = 0, now
+}
+
+// Forget forgets nodes of which no record is held, except those whose daemons are there.
+func (c *Contacts) Forget(known records) {
+	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
+		_, held := known[o]
+		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing
+	})
+}
+
+// Alive returns the other nodes that are live members, in order.
+func (c *Contacts) Alive() []clustermesh.Origin {
+	out := make([]clustermesh.Origin, 0, len(c.nodes))
+	for o, n := range c.nodes {
+		if o != c.self && len(n.lives) > 0 {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, clustermesh.Origin.Compare)
+	return out
+}
+
+// Addr returns where the youngest life of a node listens, or its last one did; zero if that is not known.
+func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
+	if n := c.nodes[o]; n != nil {
+		return n.youngest()
+	}
+	return netip.AddrPort{}
+}
+
+// Duplicates returns the nodes of which two lives have gone on at two addresses for too long.
+func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.AddrPort {
+	out := map[clustermesh.Origin][]netip.AddrPort{}
+	for o, n := range c.nodes {
+		if addrs := n.duplicates(now); len(addrs) > 0 {
+			out[o] = addrs
+		}
+	}
+	return out
+}
+
+// All returns each node's contact, of the life that wrote its record, without those that are held.
+func (c *Contacts) All(known records) map[clustermesh.Origin]clustermesh.Contact {
+	out := map[clustermesh.Origin]clustermesh.Contact{c.self: clustermesh.Alive}
+	for o, n := range c.nodes {
+		if o == c.self {
+			continue
+		}
+		if s := n.of(known[o].Stamp.Epoch); s != clustermesh.Held {
+			out[o] = s
+		}
+	}
+	return out
+}
+
+// Heard returns when each other node's daemon was last heard.
+func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
+	out := map[clustermesh.Origin]time.Time{}
+	for o, n := range c.nodes {
+		if o != c.self && !n.heard.IsZero() {
+			out[o] = n.heard
+		}
+	}
+	return out
+}
+
+// ProbeAddrs are where a machine can answer: its addresses on the underlay, its address inside the
+// tunnel, and where it was last a member.
+func ProbeAddrs(rec clustermesh.Record, last netip.AddrPort) []netip.AddrPort {
+	var out []netip.AddrPort
+	add := func(a netip.AddrPort) {
+		if a.Addr().IsValid() && a.Port() != 0 && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	if n := rec.Content.Node; n != nil {
+		for _, a := range n.Addresses {
+			add(netip.AddrPortFrom(a, n.GossipPort))
+		}
+		add(netip.AddrPortFrom(n.Inside, n.GossipPort))
+	}
+	add(last)
+	return out
+}

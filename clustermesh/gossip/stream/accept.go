@@ -1,0 +1,82 @@
+package stream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// accept serves a stream that a peer opened, until it breaks or ctx ends.
+func (s *Streams) accept(ctx context.Context, raw net.Conn) {
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	defer stop()
+	defer raw.Close()
+	conn := tls.Server(raw, s.identity.config())
+	shakeCtx, cancel := context.WithTimeout(ctx, DialTimeout)
+	err := conn.HandshakeContext(shakeCtx)
+	cancel()
+	if err = handshakeError(err); err != nil {
+		s.log.Debug("record stream refused", "from", raw.RemoteAddr(), "error", err)
+		if errors.Is(err, ErrWrongKey) && ctx.Err() == nil {
+			s.host.WrongKey(hostOf(raw))
+		}
+		return
+	}
+	peer, err := s.identity.peer(conn.ConnectionState())
+	if err != nil || s.host.Accept(peer, hostOf(raw)) != nil {
+		return
+	}
+	if err := s.read(conn, peer.Origin); err != nil && ctx.Err() == nil {
+		s.log.Debug("record stream ended", "from", peer.Origin, "error", err)
+	}
+}
+
+// keptFrame is the size up to which a stream's memory for a message is kept for the next one.
+const keptFrame = 64 << 10
+
+// read takes messages of a peer until the stream ends.
+func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
+	r := bufio.NewReaderSize(conn, 32<<10)
+	var buf []byte
+	opened := false
+	defer func() {
+		if opened {
+			s.host.Closed(peer)
+		}
+	}()
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
+			return err
+		}
+		frame, err := ReadFrame(r, buf)
+		if err != nil {
+			return err
+		}
+		if !opened {
+			// Only now: a peer that merely asked who we are has no stream that could fall silent.
+			s.host.Opened(peer)
+			opened = true
+		}
+		buf = frame
+		if err := s.host.Receive(peer, frame); err != nil {
+			return err
+		}
+		if cap(buf) > keptFrame {
+			buf = nil // large ones are rare, and peers are many
+		}
+	}
+}
+
+// hostOf is the host of a stream's other end: its port is of no use to a reader.
+func hostOf(c net.Conn) string {
+	if ap, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
+		return ap.Addr().Unmap().String()
+	}
+	return c.RemoteAddr().String()
+}

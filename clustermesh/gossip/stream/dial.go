@@ -1,0 +1,56 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// Ask returns who answers at an address. The error is ErrWrongKey if the keys differ, and that of Host.Admit
+// if the peer is refused; then the peer is known.
+func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, error) {
+	conn, p, err := s.dial(ctx, addr.String())
+	if conn != nil {
+		conn.Close()
+	}
+	return p, err
+}
+
+// dial opens a stream and returns who answers.
+func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, member.Peer, error) {
+	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
+	defer cancel()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if ctl := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
+		}); ctl != nil {
+			return ctl
+		}
+		return err
+	}}
+	raw, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, member.Peer{}, err
+	}
+	conn := tls.Client(raw, s.identity.config())
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, member.Peer{}, handshakeError(err)
+	}
+	p, err := s.identity.peer(conn.ConnectionState())
+	if err == nil {
+		err = s.host.Admit(p, addr)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, p, err
+	}
+	return conn, p, nil
+}

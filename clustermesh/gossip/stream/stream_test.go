@@ -1,0 +1,222 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// patience is how long a test waits for what should take less.
+const patience = 20 * time.Second
+
+// end is a Host on a loopback port that writes down what its streams tell it.
+type end struct {
+	*Streams
+	self  clustermesh.Origin
+	addr  netip.AddrPort
+	cut   context.CancelFunc
+	addrs func(clustermesh.Origin) netip.AddrPort
+
+	mu       sync.Mutex
+	open     map[clustermesh.Origin]int
+	messages []string
+	renewed  int
+	wrong    int
+	refuses  clustermesh.Origin
+}
+
+func (e *end) Addr(o clustermesh.Origin) netip.AddrPort { return e.addrs(o) }
+func (e *end) Admit(p member.Peer, _ string) error      { return e.Accept(p, "") }
+func (e *end) Accept(p member.Peer, _ string) error {
+	if p.Origin == e.refuses {
+		return errors.New("refused")
+	}
+	return nil
+}
+func (e *end) Opened(o clustermesh.Origin) { e.do(func() { e.open[o]++ }) }
+func (e *end) Closed(o clustermesh.Origin) { e.do(func() { e.open[o]-- }) }
+func (e *end) Renewed(clustermesh.Origin)  { e.do(func() { e.renewed++ }) }
+func (e *end) WrongKey(string)             { e.do(func() { e.wrong++ }) }
+func (e *end) Receive(o clustermesh.Origin, m []byte) error {
+	if len(m) > 0 {
+		e.do(func() { e.messages = append(e.messages, string(o.Node)+" "+string(m)) })
+	}
+	return nil
+}
+
+func (e *end) do(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+}
+
+// from are the peers that have a stream to this end.
+func (e *end) from() (out []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o, n := range e.open {
+		if n > 0 {
+			out = append(out, string(o.Node))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (e *end) got(message string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.messages, message)
+}
+
+// ends starts some daemons' streams, all with one key but the last.
+func ends(t *testing.T, names ...string) map[string]*end {
+	t.Helper()
+	out := map[string]*end{}
+	for i, name := range names {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &end{self: named(name), addr: l.Addr().(*net.TCPAddr).AddrPort(), open: map[clustermesh.Origin]int{}}
+		e.addrs = func(o clustermesh.Origin) netip.AddrPort { return out[string(o.Node)].addr }
+		key := bytes.Repeat([]byte{7}, 32)
+		if i == len(names)-1 {
+			key[0] = 8
+		}
+		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, key, e, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = e
+		ctx, cancel := context.WithCancel(t.Context())
+		e.cut = cancel
+		opened := make(chan net.Conn)
+		var wg sync.WaitGroup
+		wg.Go(func() { e.Run(ctx, opened) })
+		wg.Go(func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				select {
+				case opened <- conn:
+				case <-ctx.Done():
+					conn.Close()
+				}
+			}
+		})
+		t.Cleanup(func() {
+			cancel()
+			l.Close()
+			wg.Wait()
+		})
+	}
+	return out
+}
+
+func named(node string) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: "c", Node: clustermesh.NodeName(node)}
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for began := time.Now(); !cond(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// TestFollow: streams stand to those that are followed, and to no others.
+func TestFollow(t *testing.T) {
+	all := ends(t, "a", "b", "c", "d", "stranger")
+	a, b, c, d := all["a"], all["b"], all["c"], all["d"]
+	a.Send(b.self, []byte("lost: there is no stream yet"))
+	a.Follow([]clustermesh.Origin{b.self, c.self})
+	a.Send(b.self, []byte("first")) // at once: it waits for the stream
+	d.Follow([]clustermesh.Origin{a.self})
+	eventually(t, "the streams stand", func() bool {
+		return slices.Equal(b.from(), []string{"a"}) && slices.Equal(c.from(), []string{"a"}) && slices.Equal(a.from(), []string{"d"})
+	})
+	eventually(t, "the message comes", func() bool { return b.got("a first") })
+	if b.got("a lost: there is no stream yet") || c.got("a first") || len(d.from()) > 0 {
+		t.Error("a message or a stream that nobody wanted")
+	}
+
+	a.Follow([]clustermesh.Origin{c.self, d.self})
+	eventually(t, "b is left, and d has one", func() bool { return len(b.from()) == 0 && slices.Equal(d.from(), []string{"a"}) })
+	a.Send(b.self, []byte("late"))
+	a.Send(c.self, []byte("still"))
+	eventually(t, "c hears", func() bool { return c.got("a still") })
+	if b.got("a late") {
+		t.Error("b hears too")
+	}
+	if a.do(func() {}); a.renewed != 0 {
+		t.Errorf("%d streams were renewed, though none broke", a.renewed)
+	}
+}
+
+// TestStreamIsRenewed: a stream that broke comes back, and the host learns that something may be lost.
+func TestStreamIsRenewed(t *testing.T) {
+	all := ends(t, "a", "b", "stranger")
+	a, b := all["a"], all["b"]
+	var mu sync.Mutex
+	addr := b.addr
+	a.addrs = func(clustermesh.Origin) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return addr }
+	b.cut() // its streams end; it accepts no more
+	a.Follow([]clustermesh.Origin{b.self})
+	time.Sleep(300 * time.Millisecond)
+	again := ends(t, "b", "stranger")["b"] // a new life at another address
+	mu.Lock()
+	addr = again.addr
+	mu.Unlock()
+	eventually(t, "the stream comes back", func() bool { return slices.Equal(again.from(), []string{"a"}) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.renewed != 1 {
+		t.Errorf("renewed %d times", a.renewed)
+	}
+}
+
+// TestRefused: another key and a refusal by the host end a stream before a message passes, and say why.
+func TestRefused(t *testing.T) {
+	all := ends(t, "a", "b", "stranger")
+	a, b, stranger := all["a"], all["b"], all["stranger"]
+	if _, err := a.Ask(t.Context(), stranger.addr); !errors.Is(err, ErrWrongKey) {
+		t.Errorf("a asks a stranger: %v", err)
+	}
+	if _, err := stranger.Ask(t.Context(), a.addr); !errors.Is(err, ErrWrongKey) {
+		t.Errorf("a stranger asks a: %v", err)
+	}
+	eventually(t, "both ends know", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.wrong > 0
+	})
+	if p, err := a.Ask(t.Context(), b.addr); err != nil || p.Origin != b.self || p.Boot != 2 {
+		t.Errorf("a asks b: %v, %v", p, err)
+	}
+	a.refuses = b.self
+	if p, err := a.Ask(t.Context(), b.addr); err == nil || p.Origin != b.self {
+		t.Errorf("a refuses b: %v, %v", p, err)
+	}
+	a.Follow([]clustermesh.Origin{b.self})
+	b.Follow([]clustermesh.Origin{a.self})
+	b.Send(a.self, []byte("hello"))
+	time.Sleep(300 * time.Millisecond)
+	if a.got("b hello") || len(a.from())+len(b.from()) > 0 {
+		t.Errorf("streams stand from %v and %v", a.from(), b.from())
+	}
+}
