@@ -87,6 +87,12 @@ script: check-go ## test/script: YAML in, maps, peers and routes out; on fakes a
 e2e: build ## the demo as a test: its JSON, its time, and that it leaves nothing behind; needs root
 	@$(GOTEST) e2e
 
+TIMES ?= 20
+
+.PHONY: repeat
+repeat: check-go ## one package's tests many times on a busy machine: PKG=./datapath/socklb RUN=TestStorm TIMES=20 LOAD=4
+	@test/setup/repeat.sh '$(PKG)' '$(RUN)' '$(TIMES)' $(LOAD)
+
 .PHONY: test-vm
 test-vm: check-go ## kernel tests on Debian's kernels in VMs; KERNELS="5.10 6.1" selects
 	@test/setup.sh qemu-system-x86 xz-utils
