@@ -7,14 +7,12 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
-# A lane is a word that says how much it yields to the others, and its steps, in order. What computes yields to what
-# waits and measures time.
+# The steps of each lane, in order.
 first="setup build compile"
-lanes=(
-  "nice lint arch unit generate-check"
-  "first e2e kernel script"
-)
-kube_lane="first kube-programs test-kube"
+lanes=("lint arch unit generate-check" "e2e kernel script")
+kube_lane="kube-programs test-kube"
+# What computes yields to what waits and measures time.
+yielding=" lint arch unit generate-check kube-programs "
 
 work=$(mktemp -d)
 times=$work/times
@@ -45,21 +43,20 @@ interrupted() {
 # run runs one step, and says when it begins and how it ended: lines of the events.
 run() {
   local yield=() status=0 start=$SECONDS
-  [ "$1" != nice ] || yield=(nice -n 10)
-  echo "begin $2" >&"$events"
-  "${yield[@]}" make --no-print-directory "$2" >"$work/$2.log" 2>&1 </dev/null || status=$?
-  echo "end $2 $status $((SECONDS - start))" >&"$events"
+  [[ $yielding != *" $1 "* ]] || yield=(nice -n 10)
+  echo "begin $1" >&"$events"
+  "${yield[@]}" make --no-print-directory "$1" >"$work/$1.log" 2>&1 </dev/null || status=$?
+  echo "end $1 $status $((SECONDS - start))" >&"$events"
   return $status
 }
 
 # lane runs steps one after the other, until one fails here or elsewhere.
 lane() {
   trap 'exit 130' INT
-  local how=$1 step
-  shift
+  local step
   for step; do
     [ ! -e "$work/failed" ] || break
-    run "$how" "$step" || { : >"$work/failed"; break; }
+    run "$step" || { : >"$work/failed"; break; }
   done
   echo "over" >&"$events"
 }
@@ -131,9 +128,9 @@ else
   test/setup/skip.sh test-kube "TEST_KUBE=0 leaves the tests on real Kubernetes out: make test-kube runs them" | tee "$work/kube.log"
 fi
 steps=()
-for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]:1}"); done
+for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]}"); done
 
-together "first $first"
+together "$first"
 if [ ${#failed[@]} = 0 ]; then
   echo
   echo "from here on steps run side by side; what a step prints is shown when it ends, and until then it is in $work/STEP.log"
