@@ -66,18 +66,17 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
 // apply makes the kernel hold what is wanted, from the bottom up: device, peers, sources, routes, frontends; and
-// only then, if it may prune, removes from the top down. A part that fails does not stop the next.
+// only then, if it may prune, removes from the top down. An object that a part refuses is a Problem and stops nothing; a
+// part that fails does not stop the next, but nothing is removed.
 func (k *kernel) apply(ctx context.Context, want datapath.Desired, c turn.Caution) ([]clustermesh.Problem, error) {
 	var problems []clustermesh.Problem
 	var errs []error
-	step := func(target string, f func() error) {
+	step := func(target string, f func() ([]clustermesh.Problem, error)) {
 		start := time.Now()
-		err := f()
+		refused, err := f()
 		k.metrics.Observe(target, time.Since(start), err)
-		switch {
-		case target == "masquerade" && errors.Is(err, errors.ErrUnsupported):
-			problems = append(problems, masqueradeProblem(err)) // to try again would not help
-		case err != nil:
+		problems = append(problems, refused...)
+		if err != nil {
 			errs = append(errs, err)
 			for _, e := range flatten(err) {
 				problems = append(problems, clustermesh.Problem{Object: target, Message: e.Error()})
@@ -86,19 +85,19 @@ func (k *kernel) apply(ctx context.Context, want datapath.Desired, c turn.Cautio
 	}
 	mesh := k.config.Mesh.on()
 	if mesh {
-		step("wireguard", func() error { return k.peers(ctx, want, false) })
+		step("wireguard", func() ([]clustermesh.Problem, error) { return k.peers(ctx, want, false) })
 	}
-	step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, false) })
-	step("route", func() error { return k.router.Reconcile(want.Routes, false) })
-	step("socklb", func() error { return k.frontends(ctx, want.Frontends, c) })
+	step("masquerade", func() ([]clustermesh.Problem, error) { return k.exemption.Reconcile(want.Sources, false) })
+	step("route", func() ([]clustermesh.Problem, error) { return k.router.Reconcile(want.Routes, false) })
+	step("socklb", func() ([]clustermesh.Problem, error) { return k.frontends(ctx, want.Frontends, c) })
 	if c == turn.Exact && len(errs) == 0 {
-		step("sockdestroy", func() error { return k.stale.pass(ctx, want) })
+		step("sockdestroy", func() ([]clustermesh.Problem, error) { return nil, k.stale.pass(ctx, want) })
 	}
 	if c == turn.Exact && len(errs) == 0 {
-		step("route", func() error { return k.router.Reconcile(want.Routes, true) })
-		step("masquerade", func() error { return k.exemption.Reconcile(want.Sources, true) })
+		step("route", func() ([]clustermesh.Problem, error) { return k.router.Reconcile(want.Routes, true) })
+		step("masquerade", func() ([]clustermesh.Problem, error) { return k.exemption.Reconcile(want.Sources, true) })
 		if mesh {
-			step("wireguard", func() error { return k.peers(ctx, want, true) })
+			step("wireguard", func() ([]clustermesh.Problem, error) { return k.peers(ctx, want, true) })
 		}
 	}
 	k.meet(ctx, want.Peers)
@@ -119,14 +118,14 @@ func (k *kernel) meet(ctx context.Context, peers []datapath.Peer) {
 	}
 }
 
-func (k *kernel) peers(ctx context.Context, want datapath.Desired, prune bool) error {
+func (k *kernel) peers(ctx context.Context, want datapath.Desired, prune bool) ([]clustermesh.Problem, error) {
 	k.mu.Lock()
 	device := k.device
 	k.mu.Unlock()
 	if device == nil {
 		opened, err := wireguard.Open(ctx, k.wireguardConfig(want.Peers), k.router)
 		if err != nil {
-			return k.config.Mesh.explain(err)
+			return nil, k.config.Mesh.explain(err)
 		}
 		k.log.Info("WireGuard device is up", "device", k.config.Mesh.Device, "kind", opened.Kind())
 		device = opened
@@ -141,7 +140,7 @@ func (k *kernel) peers(ctx context.Context, want datapath.Desired, prune bool) e
 	// The address is looked at in each turn: others may take it away.
 	if mtu := k.tunnelMTU(want.Peers); mtu != k.mtu || addr.IsValid() {
 		if err := k.router.SetUp(k.config.Mesh.Device, mtu, addr); err != nil {
-			return err
+			return nil, err
 		}
 		k.mtu = mtu
 	}
@@ -203,7 +202,7 @@ func (k *kernel) tunnelMTU(peers []datapath.Peer) int {
 	return max(mtu-wireguard.Overhead, 1280)
 }
 
-func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn.Caution) error {
+func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn.Caution) ([]clustermesh.Problem, error) {
 	k.mu.Lock()
 	lb := k.lb
 	k.mu.Unlock()
@@ -212,12 +211,12 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn
 		cfg.Log = k.log.With("part", "socklb")
 		opened, err := socklb.Open(cfg)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := opened.SelfTest(ctx); errors.Is(err, socklb.ErrOutside) {
 			k.log.Warn("hooks are attached, but this process is outside their cgroup and cannot test them", "cgroup", opened.Cgroup())
 		} else if err != nil {
-			return errors.Join(fmt.Errorf("self-test: %w", err), opened.Close())
+			return nil, errors.Join(fmt.Errorf("self-test: %w", err), opened.Close())
 		}
 		k.log.Info("hooks are attached", "cgroup", opened.Cgroup(), "pins", opened.Pins())
 		lb = opened
@@ -228,7 +227,7 @@ func (k *kernel) frontends(ctx context.Context, want []datapath.Frontend, c turn
 	if c == turn.GrowOnly {
 		have, err := lb.Frontends()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		want = datapath.Grow(have, want)
 	}

@@ -23,6 +23,7 @@ import (
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -124,7 +125,9 @@ func hang(t *testing.T, d *Daemon) (release func()) {
 	done := make(chan error, 2)
 	go func() { done <- d.kernel.lb.SetOptOut(nil) }()
 	time.Sleep(100 * time.Millisecond)
-	go func() { done <- d.kernel.frontends(context.Background(), d.now().result.Desired.Frontends, turn.Exact) }()
+	go func() {
+		done <- problem.Strict(d.kernel.frontends(context.Background(), d.now().result.Desired.Frontends, turn.Exact))
+	}()
 	select {
 	case err := <-done:
 		t.Fatalf("nothing hangs: %v", err)

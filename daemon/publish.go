@@ -69,13 +69,3 @@ func advertised(c Config) (netip.AddrPort, error) {
 	}
 	return netip.AddrPortFrom(node.Node.Addresses[0], bind.Port()), nil
 }
-
-// masqueradeProblem reports a kernel that cannot keep pods' addresses. Where no CNI masquerades it harms nobody.
-func masqueradeProblem(err error) clustermesh.Problem {
-	return clustermesh.Problem{
-		Object:  "masquerade",
-		Message: "pods' calls to other clusters fail if the CNI masquerades them, since strait cannot exempt them: " + err.Error(),
-		Try:     "load the kernel modules, or turn masquerading off in the CNI",
-		Warning: true,
-	}
-}

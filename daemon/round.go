@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,8 +25,14 @@ func (d *Daemon) apply(ctx context.Context) error {
 	}
 	d.greeted = true
 	d.metrics.Observe("plan", time.Since(start), r.err)
+	if r.err == nil && r.refused {
+		return errRefused
+	}
 	return r.err
 }
+
+// errRefused has the loop try again, with back-off, what the kernel refused. The turn itself has done its work.
+var errRefused = errors.New("the kernel refused some objects")
 
 // inputs are what is known when a turn begins.
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
@@ -47,6 +54,7 @@ type round struct {
 	in       turn.Inputs
 	moment   *moment
 	problems []clustermesh.Problem
+	refused  bool // the kernel refused some objects, and may not the next time
 	err      error
 }
 
@@ -72,6 +80,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 		}
 		r.problems = slices.Concat(r.problems, problems, r.optOut())
 		r.err = err
+		r.refused = slices.ContainsFunc(problems, func(p clustermesh.Problem) bool { return !p.Warning })
 	case turn.Greet:
 		r.kernel.greet(ctx)
 	case turn.Show:

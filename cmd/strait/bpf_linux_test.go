@@ -20,6 +20,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -81,7 +82,7 @@ func balance(t *testing.T, pins, cgroup string, frontends ...datapath.Frontend) 
 			t.Error(err)
 		}
 	})
-	if err := lb.Reconcile(frontends, true); err != nil {
+	if err := problem.Strict(lb.Reconcile(frontends, true)); err != nil {
 		t.Fatal(err)
 	}
 }

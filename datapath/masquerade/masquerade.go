@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // Config says where the exemption holds.
@@ -45,11 +46,25 @@ func New(cfg Config) *Exemption {
 }
 
 // Reconcile makes the table say what want says, in one transaction, and writes nothing where it does. Want
-// without prefixes wants no table; with prune false it changes nothing. The error satisfies
-// errors.Is(err, errors.ErrUnsupported) where the kernel cannot do it.
-func (e *Exemption) Reconcile(want datapath.Sources, prune bool) error {
+// without prefixes wants no table; with prune false it changes nothing. A kernel that cannot do it is a Problem, since
+// to try again would not help, and where no CNI masquerades it does no harm. An error means that the table cannot be
+// read or written.
+func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	err := e.reconcile(want, prune)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return []problem.Problem{{
+			Object:  "masquerade",
+			Message: "pods' calls to other clusters fail if the CNI masquerades them, since strait cannot exempt them: " + err.Error(),
+			Try:     "load the kernel modules, or turn masquerading off in the CNI",
+			Warning: true,
+		}}, nil
+	}
+	return nil, err
+}
+
+func (e *Exemption) reconcile(want datapath.Sources, prune bool) error {
 	if len(want.Prefixes) == 0 {
 		if !prune {
 			return nil

@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/masquerade"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -72,13 +73,13 @@ func TestPodKeepsItsAddress(t *testing.T) {
 			p.sees(t, far6, nodeOuter6)
 
 			e := exemption(t)
-			must(t, e.Reconcile(sources(), false))
+			must(t, problem.Strict(e.Reconcile(sources(), false)))
 			p.sees(t, far4, pod4)
 			p.sees(t, far6, pod6)
 
-			must(t, e.Reconcile(datapath.Sources{}, false)) // unknown is not empty
+			must(t, problem.Strict(e.Reconcile(datapath.Sources{}, false))) // unknown is not empty
 			p.sees(t, far4, pod4)
-			must(t, e.Reconcile(datapath.Sources{}, true))
+			must(t, problem.Strict(e.Reconcile(datapath.Sources{}, true)))
 			p.sees(t, far4, nodeOuter4)
 			p.sees(t, far6, nodeOuter6)
 		})
@@ -92,12 +93,12 @@ func TestOthersGetTheNodesAddress(t *testing.T) {
 	e := exemption(t)
 	only := sources()
 	only.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.1.1.128/25"), netip.MustParsePrefix("fd00:1::8000/113")}
-	must(t, e.Reconcile(only, true))
+	must(t, problem.Strict(e.Reconcile(only, true)))
 	p.sees(t, far4, nodeInside)
 	p.sees(t, far6, nodeOuter6) // the node has no address of this family inside: the masquerade goes on
 
 	only.Node = netip.Addr{}
-	must(t, e.Reconcile(only, true))
+	must(t, problem.Strict(e.Reconcile(only, true)))
 	p.sees(t, far4, nodeOuter4)
 }
 
@@ -106,9 +107,9 @@ func TestOtherDevicesAreLeftAlone(t *testing.T) {
 	p := newPath(t)
 	nft(t)
 	e := masquerade.New(masquerade.Config{Device: "strait-other"})
-	must(t, e.Reconcile(sources(), true))
+	must(t, problem.Strict(e.Reconcile(sources(), true)))
 	p.sees(t, far4, nodeOuter4)
-	must(t, exemption(t).Reconcile(sources(), true))
+	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
 	p.sees(t, far4, pod4)
 }
 
@@ -133,12 +134,12 @@ func TestReconcileWritesOnlyDifferences(t *testing.T) {
 		if ps == nil {
 			want.Prefixes = many
 		}
-		must(t, exemption(t).Reconcile(want, true))
+		must(t, problem.Strict(exemption(t).Reconcile(want, true)))
 		if marked(t) {
 			t.Errorf("%s: nothing was written", name)
 		}
 		mark(t)
-		must(t, exemption(t).Reconcile(want, false)) // as a daemon that restarted
+		must(t, problem.Strict(exemption(t).Reconcile(want, false))) // as a daemon that restarted
 		if !marked(t) {
 			t.Errorf("%s: the same was written again", name)
 		}
@@ -149,7 +150,7 @@ func TestWatchAndRestore(t *testing.T) {
 	p := newPath(t)
 	nft(t)
 	e := exemption(t)
-	must(t, e.Reconcile(sources(), true))
+	must(t, problem.Strict(e.Reconcile(sources(), true)))
 	changed := p.node.Watch(t, e.Watch)
 
 	// Other people's tables and our own writes are no news.
@@ -158,8 +159,8 @@ func TestWatchAndRestore(t *testing.T) {
 	must(t, c.Flush())
 	less := sources()
 	less.Prefixes = less.Prefixes[:1]
-	must(t, e.Reconcile(less, true))
-	must(t, e.Reconcile(sources(), true))
+	must(t, problem.Strict(e.Reconcile(less, true)))
+	must(t, problem.Strict(e.Reconcile(sources(), true)))
 	if testutil.Signalled(changed, 300*time.Millisecond) {
 		t.Error("a signal although nothing was lost")
 	}
@@ -189,7 +190,7 @@ func TestWatchAndRestore(t *testing.T) {
 		if !testutil.Signalled(changed, 5*time.Second) {
 			t.Errorf("%s: no signal", name)
 		}
-		must(t, e.Reconcile(sources(), true))
+		must(t, problem.Strict(e.Reconcile(sources(), true)))
 		if name == "everything" {
 			nft(t)
 		}
@@ -203,7 +204,7 @@ func TestCleanUp(t *testing.T) {
 	testutil.NetNS(t)
 	must(t, masquerade.CleanUp()) // nothing there
 	nft(t)
-	must(t, exemption(t).Reconcile(sources(), true))
+	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
 	for range 2 {
 		must(t, masquerade.CleanUp())
 		var c nftables.Conn
@@ -222,7 +223,7 @@ func TestPeopleCanReadIt(t *testing.T) {
 		testutil.Missing(t, "needs nft: install the package nftables")
 	}
 	testutil.NetNS(t)
-	must(t, exemption(t).Reconcile(sources(), true))
+	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
 	out, err := exec.Command(tool, "list", "table", "inet", "strait").CombinedOutput()
 	must(t, err)
 	for _, want := range []string{

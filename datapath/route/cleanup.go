@@ -6,6 +6,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/problem"
 )
 
 // CleanUp removes strait's rules, its routes and the device, in this order. It is content where there
@@ -35,12 +37,13 @@ func (c Config) removeRoutes(h *netlink.Handle) error {
 		return err
 	}
 	r := New(c)
-	var errs []error
+	var v verdicts
 	for _, e := range have {
-		errs = append(errs, r.remove(h, e))
+		r.remove(h, e, &v)
 	}
 	r.cfg.Local = nil
-	return errors.Join(append(errs, r.reconcileLocal(h, true))...)
+	r.reconcileLocal(h, true, &v)
+	return problem.Strict(v.problems, errors.Join(v.errs...))
 }
 
 func (c Config) removeDevice() error {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // entry is a route as the kernel holds it.
@@ -36,25 +37,27 @@ func (e entry) String() string {
 }
 
 // diff says how to get from what the kernel holds to what is wanted through the device with index
-// link. Wanted routes that make no sense are left out and named in the error.
-func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry], error) {
-	var errs []error
+// link. Wanted routes that make no sense are left out, a Problem each.
+func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry], []problem.Problem) {
+	var problems []problem.Problem
 	entries := make([]entry, 0, len(want))
 	for _, r := range want {
 		e, err := wantEntry(r, link)
 		if err != nil {
-			errs = append(errs, err)
+			problems = append(problems, problem.Problem{
+				Object: "route " + r.Dst.String(), Message: err.Error() + ": left out", Try: "please report this: a plan has no such route",
+			})
 			continue
 		}
 		entries = append(entries, e)
 	}
 	same := func(a, b entry) bool { return a == b }
-	return datapath.Diff(have, entries, entry.key, same), errors.Join(errs...)
+	return datapath.Diff(have, entries, entry.key, same), problems
 }
 
 func wantEntry(r datapath.Route, link int) (entry, error) {
 	if !r.Dst.IsValid() || r.Dst.Addr().Is4In6() {
-		return entry{}, fmt.Errorf("put route %s: the destination is not an IPv4 or IPv6 prefix", r.Dst)
+		return entry{}, errors.New("the destination is not an IPv4 or IPv6 prefix")
 	}
 	r.Dst = r.Dst.Masked()
 	if r.Unreachable {
@@ -62,7 +65,7 @@ func wantEntry(r datapath.Route, link int) (entry, error) {
 		return entry{Route: datapath.Route{Dst: r.Dst, Unreachable: true}, metric: metric}, nil
 	}
 	if r.Src.IsValid() && r.Src.Is4() != r.Dst.Addr().Is4() {
-		return entry{}, fmt.Errorf("put route %s: source %s is of the other IP family", r.Dst, r.Src)
+		return entry{}, fmt.Errorf("source %s is of the other IP family", r.Src)
 	}
 	return entry{Route: r, link: link, metric: metric}, nil
 }

@@ -13,26 +13,23 @@ import (
 // reconcileLocal makes Config.Local this machine's own, by a route of type local each, as the kernel makes for a
 // device's address. No device shows them, so that nobody takes them for the node's address. They stay without strait:
 // a packet to them is refused then, and does not leave the machine.
-func (r *Router) reconcileLocal(h *netlink.Handle, prune bool) error {
+func (r *Router) reconcileLocal(h *netlink.Handle, prune bool, v *verdicts) {
 	have, err := r.cfg.heldLocal()
 	if err != nil {
-		return err
+		v.failed(err)
+		return
 	}
-	var errs []error
 	for _, a := range r.cfg.Local {
 		if slices.Contains(have, a) {
 			continue
 		}
-		if err := r.putLocal(h, a); err != nil {
-			errs = append(errs, err)
-		}
+		v.on("address "+a.String(), r.putLocal(h, a), "give dns.listen an address that no other part of this machine has")
 	}
 	for _, a := range have {
 		if prune && !slices.Contains(r.cfg.Local, a) {
-			errs = append(errs, r.removeLocal(h, a))
+			v.on("address "+a.String(), r.removeLocal(h, a), "see what holds it (ip route show table local)")
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func (r *Router) putLocal(h *netlink.Handle, a netip.Addr) error {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath/route"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -38,22 +39,22 @@ func TestLocal(t *testing.T) {
 	without := route.New(route.Config{})
 	locals(t)
 	for range 2 {
-		must(t, with.Reconcile(nil, true))
+		must(t, problem.Strict(with.Reconcile(nil, true)))
 		locals(t, dns4, dns6)
 	}
-	must(t, only4.Reconcile(nil, false))
+	must(t, problem.Strict(only4.Reconcile(nil, false)))
 	locals(t, dns4, dns6)
-	must(t, only4.Reconcile(nil, true))
+	must(t, problem.Strict(only4.Reconcile(nil, true)))
 	locals(t, dns4)
 
 	// Another daemon's on this machine is not ours to remove.
 	other := route.Config{Table: 5355, Priority: 501, Local: []netip.Addr{dns6}}
-	must(t, route.New(other).Reconcile(nil, true))
-	must(t, without.Reconcile(nil, true))
+	must(t, problem.Strict(route.New(other).Reconcile(nil, true)))
+	must(t, problem.Strict(without.Reconcile(nil, true)))
 	locals(t, dns6)
 	must(t, route.CleanUp(other))
 	locals(t)
-	must(t, with.Reconcile(nil, true))
+	must(t, problem.Strict(with.Reconcile(nil, true)))
 	must(t, route.CleanUp(route.Config{}))
 	locals(t)
 }
@@ -66,11 +67,11 @@ func TestLocalOfOthers(t *testing.T) {
 	must(t, netlink.AddrAdd(lo, mustAddr("169.254.20.11/32", 0)))
 	must(t, netlink.AddrAdd(lo, mustAddr("fd00:53::11/128", unix.IFA_F_NODAD)))
 	r := route.New(route.Config{Local: []netip.Addr{dns4, dns6}})
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	must(t, route.CleanUp(route.Config{}))
 	locals(t, dns4, dns6)
 	// And strait's is there when that goes.
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	must(t, netlink.AddrDel(lo, mustAddr("169.254.20.11/32", 0)))
 	must(t, netlink.AddrDel(lo, mustAddr("fd00:53::11/128", 0)))
 	locals(t, dns4, dns6)
@@ -79,7 +80,7 @@ func TestLocalOfOthers(t *testing.T) {
 func TestWatchLocal(t *testing.T) {
 	ns := testutil.NetNS(t)
 	r := route.New(route.Config{Local: []netip.Addr{dns4, dns6}})
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	changed := ns.Watch(t, r.Watch)
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		found, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Protocol: route.Protocol},
@@ -92,7 +93,7 @@ func TestWatchLocal(t *testing.T) {
 		if !testutil.Signalled(changed, 5*time.Second) {
 			t.Errorf("no signal that %s is gone", found[0].Dst)
 		}
-		must(t, r.Reconcile(nil, true))
+		must(t, problem.Strict(r.Reconcile(nil, true)))
 		locals(t, dns4, dns6)
 	}
 }

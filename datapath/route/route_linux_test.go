@@ -14,6 +14,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/route"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -76,21 +77,21 @@ func TestReconcile(t *testing.T) {
 	vip4, vip6 := unreachable("10.99.0.0/16"), unreachable("fd00:99::/64")
 	noSrc := datapath.Route{Dst: netip.MustParsePrefix("10.3.0.0/16")}
 
-	must(t, r.Reconcile([]datapath.Route{vip4, v4, v6, vip6, noSrc}, true))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{vip4, v4, v6, vip6, noSrc}, true)))
 	holds(t, r, v4, noSrc, vip4, v6, vip6)
 
 	// A route that becomes unreachable, one that loses it, one that loses its source.
 	changed := []datapath.Route{unreachable("10.2.0.0/16"), {Dst: vip4.Dst}, unreachable("fd00:2::/64"), {Dst: vip6.Dst}}
-	must(t, r.Reconcile(changed, false))
+	must(t, problem.Strict(r.Reconcile(changed, false)))
 	holds(t, r, changed[0], noSrc, changed[1], changed[2], changed[3])
-	must(t, r.Reconcile([]datapath.Route{v4, v6}, false))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4, v6}, false)))
 	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
 
-	must(t, r.Reconcile(nil, false))
+	must(t, problem.Strict(r.Reconcile(nil, false)))
 	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
-	must(t, r.Reconcile([]datapath.Route{v4}, true))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4}, true)))
 	holds(t, r, v4)
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	holds(t, r)
 }
 
@@ -100,17 +101,17 @@ func TestDefaultRoutes(t *testing.T) {
 	r := router(t)
 	all := []datapath.Route{unreachable("0.0.0.0/0"), unreachable("::/0")}
 	for range 2 {
-		must(t, r.Reconcile(all, true))
+		must(t, problem.Strict(r.Reconcile(all, true)))
 		holds(t, r, all...)
 	}
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	holds(t, r)
 }
 
 func TestUnreachableFailsAtOnce(t *testing.T) {
 	testutil.NetNS(t)
 	r := router(t)
-	must(t, r.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), unreachable("fd00:99::/64"), tunnelTo("10.2.0.0/16", "10.1.0.1")}, true))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), unreachable("fd00:99::/64"), tunnelTo("10.2.0.0/16", "10.1.0.1")}, true)))
 	for _, addr := range []string{"10.99.0.1:80", "[fd00:99::1]:80"} {
 		begin := time.Now()
 		err := dial(addr, time.Second)
@@ -156,7 +157,7 @@ func TestRule(t *testing.T) {
 	foreign.Table, foreign.Priority, foreign.Family = route.DefaultTable, 700, netlink.FAMILY_V4
 	must(t, netlink.RuleAdd(foreign))
 	for range 3 {
-		must(t, r.Reconcile(nil, true))
+		must(t, problem.Strict(r.Reconcile(nil, true)))
 	}
 	if v4, v6 := rules(t, netlink.FAMILY_V4), rules(t, netlink.FAMILY_V6); len(v4) != 2 || len(v6) != 1 {
 		t.Errorf("rules after three times: %v and %v, want ours once each, and the foreign one", v4, v6)
@@ -164,11 +165,11 @@ func TestRule(t *testing.T) {
 
 	// Another priority: the new rule comes, the old one goes only with prune.
 	moved := route.New(route.Config{Device: device, Priority: 600})
-	must(t, moved.Reconcile(nil, false))
+	must(t, problem.Strict(moved.Reconcile(nil, false)))
 	if v4 := rules(t, netlink.FAMILY_V4); len(v4) != 3 {
 		t.Errorf("rules without prune: %v", v4)
 	}
-	must(t, moved.Reconcile(nil, true))
+	must(t, problem.Strict(moved.Reconcile(nil, true)))
 	v4 := rules(t, netlink.FAMILY_V4)
 	if len(v4) != 2 || v4[0].Priority != 600 || v4[1].Priority != 700 {
 		t.Errorf("rules with prune: %v", v4)
@@ -191,9 +192,9 @@ func TestForeignRouteIsUntouched(t *testing.T) {
 		must(t, netlink.RouteAdd(&f))
 	}
 	ours := []datapath.Route{tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1")}
-	must(t, r.Reconcile(ours, true))
+	must(t, problem.Strict(r.Reconcile(ours, true)))
 	holds(t, r, ours...)
-	must(t, r.Reconcile(nil, true))
+	must(t, problem.Strict(r.Reconcile(nil, true)))
 	must(t, route.CleanUp(route.Config{})) // without a device: the routes would go with it
 	left, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: route.DefaultTable}, netlink.RT_FILTER_TABLE)
 	must(t, err)
@@ -202,25 +203,28 @@ func TestForeignRouteIsUntouched(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheRoute(t *testing.T) {
+// Routes that cannot be are Problems that name them, and what to do; the others come, and what is unwanted goes.
+func TestRefusedRoutesStopNothing(t *testing.T) {
 	testutil.NetNS(t)
 	r := router(t)
-	err := r.Reconcile([]datapath.Route{
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{tunnelTo("10.9.0.0/16", "10.1.0.1")}, true)))
+	problems, err := r.Reconcile([]datapath.Route{
 		tunnelTo("10.2.0.0/16", "10.77.0.1"), // no address of this node
 		tunnelTo("10.3.0.0/16", "fd00:1::1"), // the other family
 		{},
 		tunnelTo("10.4.0.0/16", "10.1.0.1"),
 	}, true)
-	for _, want := range []string{"10.2.0.0/16", "is 10.77.0.1 an address of this node?", "10.3.0.0/16", "invalid Prefix"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not name %q", err, want)
+	must(t, err)
+	for _, want := range []string{"route 10.2.0.0/16: ", "see whether 10.77.0.1 is an address of this node", "route 10.3.0.0/16: ", "route invalid Prefix: "} {
+		if len(problems) != 3 || !slices.ContainsFunc(problems, func(p problem.Problem) bool { return strings.Contains(p.String(), want) }) {
+			t.Errorf("Problems %v do not name %q", problems, want)
 		}
 	}
 	holds(t, r, tunnelTo("10.4.0.0/16", "10.1.0.1"))
 
 	// Without a device, unreachable routes still work, and it is named once.
 	gone := route.New(route.Config{Device: "strait-none"})
-	err = gone.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), tunnelTo("10.4.0.0/16", "10.1.0.1"), tunnelTo("10.5.0.0/16", "10.1.0.1")}, false)
+	err = problem.Strict(gone.Reconcile([]datapath.Route{unreachable("10.99.0.0/16"), tunnelTo("10.4.0.0/16", "10.1.0.1"), tunnelTo("10.5.0.0/16", "10.1.0.1")}, false))
 	if err == nil || strings.Count(err.Error(), "strait-none") != 1 {
 		t.Errorf("error %v does not name the missing device once", err)
 	}
@@ -313,7 +317,7 @@ func TestWatch(t *testing.T) {
 	r := router(t)
 	v4, v6, vip := tunnelTo("10.2.0.0/16", "10.1.0.1"), tunnelTo("fd00:2::/64", "fd00:1::1"), unreachable("10.99.0.0/16")
 	all := []datapath.Route{v4, vip, v6}
-	must(t, r.Reconcile(all, true))
+	must(t, problem.Strict(r.Reconcile(all, true)))
 	changed := ns.Watch(t, r.Watch)
 	link, err := netlink.LinkByName(device)
 	must(t, err)
@@ -349,14 +353,14 @@ func TestWatch(t *testing.T) {
 		if err := netlink.AddrReplace(link, mustAddr("fd00:1::1/128", unix.IFA_F_NODAD)); err != nil {
 			t.Fatal(err)
 		}
-		must(t, r.Reconcile(all, true))
+		must(t, problem.Strict(r.Reconcile(all, true)))
 		holds(t, r, v4, vip, v6)
 		for testutil.Signalled(changed, 100*time.Millisecond) { // of the repair itself
 		}
 	}
 
 	// Strait's own pruning and foreign routes are no news.
-	must(t, r.Reconcile([]datapath.Route{v4}, true))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4}, true)))
 	_, n, _ := net.ParseCIDR("10.55.0.0/16")
 	f := netlink.Route{Dst: n, LinkIndex: link.Attrs().Index, Scope: netlink.SCOPE_LINK}
 	must(t, netlink.RouteAdd(&f))
@@ -371,7 +375,7 @@ func TestCleanUp(t *testing.T) {
 	cfg := route.Config{Device: device}
 	must(t, route.CleanUp(cfg)) // nothing there
 	r := router(t)
-	must(t, r.Reconcile([]datapath.Route{tunnelTo("10.2.0.0/16", "10.1.0.1"), unreachable("fd00:99::/64")}, true))
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{tunnelTo("10.2.0.0/16", "10.1.0.1"), unreachable("fd00:99::/64")}, true)))
 	for range 2 {
 		must(t, route.CleanUp(cfg))
 		holds(t, r)

@@ -11,51 +11,55 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // Reconcile makes strait's table hold want, makes one rule per IP family lead to it, and makes the addresses
 // of Config.Local this machine's own. New and changed routes are put before old ones are removed; with prune
-// false nothing is removed. What the kernel refuses does not stop the rest: the error joins one error per
-// route.
+// false nothing is removed.
+//
+// A route or address that the kernel refuses is left out, and is a Problem; the next Reconcile tries it again.
+// An error means that the Router itself cannot work: netlink does not answer, the device is gone, the rule cannot
+// be made.
 //
 // Routes of another protocol number are neither read nor changed, even in strait's own table.
-func (r *Router) Reconcile(want []datapath.Route, prune bool) error {
+func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem, error) {
 	h, err := open()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer h.Close()
 
 	r.remember(want)
 	have, err := r.cfg.held()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	link, linkErr := r.deviceIndex(h)
-	change, err := diff(have, want, link)
-	errs := []error{err}
+	change, problems := diff(have, want, link)
+	v := verdicts{problems: problems}
 	stranded := 0 // the device's absence is one mistake, whatever leads into it
 	for _, e := range change.Put {
 		if !e.Unreachable && linkErr != nil {
 			stranded++
 			continue
 		}
-		errs = append(errs, r.put(h, e))
+		r.put(h, e, &v)
 	}
 	if stranded > 0 {
-		errs = append(errs, fmt.Errorf("put %d routes: %w", stranded, linkErr))
+		v.failed(fmt.Errorf("put %d routes: %w", stranded, linkErr))
 	}
-	errs = append(errs, r.reconcileLocal(h, prune))
+	r.reconcileLocal(h, prune, &v)
 	// The rule comes after the routes, so that no packet sees a half-filled table.
 	for _, family := range families {
-		errs = append(errs, r.reconcileRule(h, family, prune))
+		v.failed(r.reconcileRule(h, family, prune))
 	}
 	if prune {
 		for _, e := range change.Remove {
-			errs = append(errs, r.remove(h, e))
+			r.remove(h, e, &v)
 		}
 	}
-	return errors.Join(errs...)
+	return v.problems, errors.Join(v.errs...)
 }
 
 // Routes are what the kernel holds of strait's routes, sorted by destination. An entry that leads into
@@ -121,24 +125,27 @@ func (c Config) listOurs(table int, each func(r netlink.Route, family int)) erro
 	return nil
 }
 
-func (r *Router) put(h *netlink.Handle, e entry) error {
-	if err := h.RouteReplace(r.cfg.toNetlink(e)); err != nil {
-		if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
-			err = fmt.Errorf("%w (is %s an address of this node?)", err, e.Src)
-		}
-		return fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err)
+func (r *Router) put(h *netlink.Handle, e entry, v *verdicts) {
+	err := h.RouteReplace(r.cfg.toNetlink(e))
+	if err == nil {
+		r.log.Debug("put route", "route", e.String(), "table", r.cfg.Table)
+		return
 	}
-	r.log.Debug("put route", "route", e.String(), "table", r.cfg.Table)
-	return nil
+	try := "correct the prefix in the record of its node; everything else is in force"
+	if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
+		try = fmt.Sprintf("see whether %s is an address of this node (ip address)", e.Src)
+	}
+	v.on("route "+e.Dst.String(), fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err), try)
 }
 
-func (r *Router) remove(h *netlink.Handle, e entry) error {
+func (r *Router) remove(h *netlink.Handle, e entry, v *verdicts) {
 	err := h.RouteDel(r.cfg.toNetlink(e))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err)
+		v.on("route "+e.Dst.String(), fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err),
+			fmt.Sprintf("see what holds it (ip route show table %d)", r.cfg.Table))
+		return
 	}
 	r.log.Debug("removed route", "route", e.String(), "table", r.cfg.Table)
-	return nil
 }
 
 func (r *Router) deviceIndex(h *netlink.Handle) (int, error) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -140,7 +141,7 @@ func TestFrontendRemoved(t *testing.T) {
 		m, p := newMachine(t, forced, Policy{}), newPod(t)
 		m.set(old)
 		s := p.open(unix.SOCK_DGRAM, v4, v4.vip())
-		if err := m.lb.Reconcile(nil, true); err != nil {
+		if err := problem.Strict(m.lb.Reconcile(nil, true)); err != nil {
 			t.Fatal(err)
 		}
 		check(t, "destroyed", m.pass(nil).UDP, 1)

@@ -13,6 +13,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -124,7 +125,7 @@ func (m *machine) set(backends ...place) []datapath.Frontend {
 			want = append(want, fe)
 		}
 	}
-	if err := m.lb.Reconcile(want, true); err != nil {
+	if err := problem.Strict(m.lb.Reconcile(want, true)); err != nil {
 		m.t.Fatal(err)
 	}
 	return want

@@ -7,11 +7,12 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // balancer is what LB and Fake have in common.
 type balancer interface {
-	Reconcile(want []datapath.Frontend, prune bool) error
+	Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error)
 	Frontends() ([]datapath.Frontend, error)
 }
 
@@ -40,11 +41,11 @@ func behaviour(t *testing.T, b balancer) {
 		others[i] = datapath.Frontend{Addr: l4.New(web.Addr.IP, uint16(1000+i), l4.TCP), Backends: backends("10.0.0.7:7")}
 	}
 	for _, step := range []struct {
-		name  string
-		want  []datapath.Frontend
-		prune bool
-		errs  []string // parts of the error's lines, in order
-		held  []datapath.Frontend
+		name     string
+		want     []datapath.Frontend
+		prune    bool
+		problems []string // how they begin, in order
+		held     []datapath.Frontend
 	}{
 		{"nothing", nil, true, nil, nil},
 		{"add", []datapath.Frontend{web, dns, none}, true, nil, []datapath.Frontend{web, none, dns}},
@@ -54,21 +55,25 @@ func behaviour(t *testing.T, b balancer) {
 		{"last of two counts", []datapath.Frontend{web, web2}, true, nil, []datapath.Frontend{web2}},
 		{"no prune", []datapath.Frontend{dns}, false, nil, []datapath.Frontend{web2, dns}},
 		{"invalid is named and changes nothing", []datapath.Frontend{webInvalid, invalid, dns}, true,
-			[]string{"update frontend 10.96.0.1:80/TCP (default/web): backends[0]", "add frontend 10.96.0.3:80/SCTP (default/sctp): protocol"},
+			[]string{"frontend 10.96.0.1:80/TCP (default/web): cannot be updated: backends[0]", "frontend 10.96.0.3:80/SCTP (default/sctp): cannot be added: protocol"},
 			[]datapath.Frontend{web2, dns}},
 		{"to none", []datapath.Frontend{{Addr: web.Addr, Backends: backends()}}, true, nil, []datapath.Frontend{{Addr: web.Addr, Backends: backends()}}},
 		{"from none", []datapath.Frontend{web2}, true, nil, []datapath.Frontend{web2}},
 		{"backends full", []datapath.Frontend{many, web2}, true,
-			[]string{"add frontend 10.96.0.9:80/TCP: no room: map backends"}, []datapath.Frontend{web2}},
+			[]string{"frontend 10.96.0.9:80/TCP: cannot be added: no room: map backends"}, []datapath.Frontend{web2}},
 		{"a removal makes room", []datapath.Frontend{many}, true, nil, []datapath.Frontend{many}},
 		{"full, the old stays", []datapath.Frontend{{Addr: many.Addr, Service: "default/many", Backends: many.Backends[1:]}}, true,
-			[]string{"update frontend 10.96.0.9:80/TCP (default/many): no room: map backends has no 15 free slots in a row (16 in all, longest run 0); raise maxBackends; its 16 old backends stay in force"},
+			[]string{"frontend 10.96.0.9:80/TCP (default/many): cannot be updated: no room: map backends has no 15 free slots in a row (16 in all, longest run 0); its 16 old backends stay in force; raise maxBackends"},
 			[]datapath.Frontend{many}},
-		{"services full", others, true, []string{"add frontend 10.96.0.1:1004/TCP: no room: map services holds 4 frontends"}, others[:smallFrontends]},
+		{"services full", others, true, []string{"frontend 10.96.0.1:1004/TCP: cannot be added: no room: map services holds 4 frontends"}, others[:smallFrontends]},
 		{"one goes, one comes", others[1:], true, nil, others[1:]},
 		{"remove all", nil, true, nil, nil},
 	} {
-		checkErrors(t, step.name, b.Reconcile(step.want, step.prune), step.errs)
+		problems, err := b.Reconcile(step.want, step.prune)
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		checkProblems(t, step.name, problems, step.problems)
 		checkHeld(t, step.name, b, step.held)
 	}
 }
@@ -82,18 +87,14 @@ func manyBackends(n int) (out []datapath.Backend) {
 	return out
 }
 
-func checkErrors(t *testing.T, step string, err error, want []string) {
+func checkProblems(t *testing.T, step string, got []problem.Problem, want []string) {
 	t.Helper()
-	var lines []string
-	if err != nil {
-		lines = strings.Split(err.Error(), "\n")
-	}
-	if len(lines) != len(want) {
-		t.Fatalf("%s: %d errors, want %d: %v", step, len(lines), len(want), err)
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d Problems, want %d: %v", step, len(got), len(want), got)
 	}
 	for i, w := range want {
-		if !strings.Contains(lines[i], w) {
-			t.Errorf("%s: error %q lacks %q", step, lines[i], w)
+		if !strings.HasPrefix(got[i].String(), w) {
+			t.Errorf("%s: Problem %q does not begin with %q", step, got[i], w)
 		}
 	}
 }

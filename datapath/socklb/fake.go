@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // Fake is a load balancer in memory: the same decisions as LB, on maps that no program reads. The zero
@@ -28,12 +29,12 @@ type Fake struct {
 }
 
 // Reconcile is as LB.Reconcile.
-func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) error {
+func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.table == nil {
 		if err := f.init(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	return f.table.reconcile(want, prune)

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -49,7 +50,7 @@ func opened(t testing.TB, cfg Config) *LB {
 
 func reconcile(t testing.TB, l *LB, want ...datapath.Frontend) {
 	t.Helper()
-	if err := l.Reconcile(want, true); err != nil {
+	if err := problem.Strict(l.Reconcile(want, true)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -47,7 +48,7 @@ func TestDaemon(t *testing.T) {
 			want = append(want, anySubset(front))
 		}
 		want = append(want, datapath.Frontend{Addr: l4.New(want[0].Addr.IP, uint16(1000+n%5), l4.TCP), AffinitySeconds: uint32(n % 2), Backends: want[0].Backends})
-		err := l.Reconcile(want, true)
+		err := problem.Strict(l.Reconcile(want, true))
 		if err != nil && !strings.Contains(err.Error(), "no room") {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestKill(t *testing.T) {
 	for _, f := range fronts {
 		start := anySubset(f)
 		start.Backends = start.Backends[:1]
-		if err := l.Reconcile([]datapath.Frontend{start}, false); err != nil {
+		if err := problem.Strict(l.Reconcile([]datapath.Frontend{start}, false)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -40,7 +41,7 @@ func TestTableHeap(t *testing.T) {
 			var want []datapath.Frontend
 			for range times + 1 {
 				want = plan()
-				if err := table.reconcile(want, true); err != nil {
+				if err := problem.Strict(table.reconcile(want, true)); err != nil {
 					t.Fatal(err)
 				}
 			}

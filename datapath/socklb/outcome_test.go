@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // outcome is what a wanted state led to.
@@ -21,37 +22,50 @@ type outcome struct {
 	sizes         Config
 }
 
-// problem is an error that names a frontend.
-type problem struct {
-	verb string
-	err  error
+// complaint names a frontend. One that is whole says that the maps as such failed, when it was this frontend's turn.
+type complaint struct {
+	text  string
+	whole bool
 }
 
-// problemsOf takes the errors of a reconcile apart. Others name none.
-func problemsOf(t *rapid.T, err error) (of map[l4.Addr]problem, others []error) {
-	of = map[l4.Addr]problem{}
+// complaints takes what a reconcile said apart. Others name no frontend.
+func complaints(t *rapid.T, ps []problem.Problem, err error) (of map[l4.Addr]complaint, others []error) {
+	of = map[l4.Addr]complaint{}
+	add := func(name string, c complaint) {
+		a := addr(strings.TrimSuffix(strings.Fields(name)[0], ":"))
+		if _, twice := of[a]; twice {
+			t.Fatalf("%s is named twice: %v, %v", a, ps, err)
+		}
+		of[a] = c
+	}
+	for _, p := range ps {
+		name, is := strings.CutPrefix(p.Object, "frontend ")
+		if !is {
+			t.Fatalf("a Problem of no frontend: %s", p)
+		}
+		add(name, complaint{text: p.String()})
+	}
 	joined, _ := err.(interface{ Unwrap() []error })
 	if joined == nil {
 		return of, nil
 	}
 	for _, e := range joined.Unwrap() {
-		words := strings.Fields(e.Error())
-		if len(words) < 3 || words[1] != "frontend" {
-			others = append(others, e)
+		if name, is := strings.CutPrefix(e.Error(), "put frontend "); is {
+			add(name, complaint{e.Error(), true})
 			continue
 		}
-		a := addr(strings.TrimSuffix(words[2], ":"))
-		if _, twice := of[a]; twice {
-			t.Fatalf("%s is named twice: %v", a, err)
-		}
-		of[a] = problem{words[0], e}
+		others = append(others, e)
 	}
 	return of, others
 }
 
-// checkOutcome: every frontend is as it should be, or as it was and named in an error whose cause is true.
-func checkOutcome(t *rapid.T, o outcome, err error) {
-	problems, others := problemsOf(t, err)
+// checkOutcome: every frontend is as it should be, or as it was and named with a cause that is true. What concerns single
+// frontends is no error.
+func checkOutcome(t *rapid.T, o outcome, ps []problem.Problem, err error) {
+	if err != nil && o.faults.Grace == 0 && o.faults.Zero == 0 {
+		t.Fatalf("no fault of the maps as such was injected: %v", err)
+	}
+	problems, others := complaints(t, ps, err)
 	for _, e := range others {
 		if o.faults.Grace == 0 || !errors.Is(e, errInjected) {
 			t.Fatalf("an error names no frontend: %v", e)
@@ -68,12 +82,12 @@ func checkOutcome(t *rapid.T, o outcome, err error) {
 		switch {
 		case invalid == nil && there && got.frontend.Equal(n):
 			if named {
-				t.Fatalf("%s is as wanted, and named: %v", a, p.err)
+				t.Fatalf("%s is as wanted, and named: %v", a, p.text)
 			}
 		case !named:
 			t.Fatalf("%s is not as wanted, and not named: wanted %v, holds %v", a, n, got.frontend)
 		case !same(o.before, o.after, a):
-			t.Fatalf("%s is neither as wanted nor as it was: %v, was %v: %v", a, got.frontend, o.before[a].frontend, p.err)
+			t.Fatalf("%s is neither as wanted nor as it was: %v, was %v: %v", a, got.frontend, o.before[a].frontend, p.text)
 		case invalid != nil:
 			o.says(t, f, p, invalid.Error())
 		default:
@@ -92,10 +106,10 @@ func checkOutcome(t *rapid.T, o outcome, err error) {
 		case !o.prune && !same(o.before, o.after, a):
 			t.Fatalf("%s was changed without being wanted", a)
 		case there != (named || !o.prune):
-			t.Fatalf("%s is there: %v, prune %v, error %v", a, there, o.prune, p.err)
+			t.Fatalf("%s is there: %v, prune %v, error %v", a, there, o.prune, p.text)
 		case named:
-			if p.verb != "remove" || !errors.Is(p.err, errInjected) && !errors.Is(p.err, errFull) || !slices.Contains(o.faults.Addrs, a) {
-				t.Fatalf("%s: %s: %v", a, p.verb, p.err)
+			if p.whole || !strings.Contains(p.text, "cannot be removed: ") || !p.says(errInjected) && !p.says(errFull) || !slices.Contains(o.faults.Addrs, a) {
+				t.Fatalf("%s: %v", a, p.text)
 			}
 		}
 		delete(problems, a)
@@ -110,32 +124,37 @@ func checkOutcome(t *rapid.T, o outcome, err error) {
 	}
 }
 
-// says: a person who reads the error knows which object failed, and what is in force.
-func (o outcome) says(t *rapid.T, f datapath.Frontend, p problem, cause string) {
-	verb, force := "add", "it does not answer"
+func (c complaint) says(err error) bool { return strings.Contains(c.text, err.Error()) }
+
+// says: a person who reads the Problem knows which object failed, and what is in force.
+func (o outcome) says(t *rapid.T, f datapath.Frontend, p complaint, cause string) {
+	verb, force := "cannot be added", "it does not answer"
 	if h, was := o.before[f.Addr]; was {
-		verb, force = "update", fmt.Sprintf("its %d old backends stay in force", len(h.frontend.Backends))
+		verb, force = "cannot be updated", fmt.Sprintf("its %d old backends stay in force", len(h.frontend.Backends))
 	}
-	for _, part := range []string{verb + " frontend " + f.Addr.String(), f.Service, cause, force} {
-		if !strings.Contains(p.err.Error(), part) {
-			t.Fatalf("error %q lacks %q", p.err, part)
+	if p.whole {
+		verb, force = "", ""
+	}
+	for _, part := range []string{"frontend " + f.Addr.String(), verb, f.Service, cause, force} {
+		if !strings.Contains(p.text, part) {
+			t.Fatalf("%q lacks %q", p.text, part)
 		}
 	}
 }
 
 // justify: what did not come into force could not.
-func (o outcome) justify(t *rapid.T, f datapath.Frontend, p problem) {
+func (o outcome) justify(t *rapid.T, f datapath.Frontend, p complaint) {
 	faulty := slices.Contains(o.faults.Addrs, f.Addr)
 	switch {
-	case errors.Is(p.err, errInjected) && (faulty || o.faults.Zero > 0 || o.faults.Grace > 0):
-	case !errors.Is(p.err, errFull):
-		t.Fatalf("no such fault was injected: %v", p.err)
+	case p.says(errInjected) && (!p.whole && faulty || p.whole && (o.faults.Zero > 0 || o.faults.Grace > 0)):
+	case !p.says(errFull):
+		t.Fatalf("no such fault was injected: %v", p.text)
 	case o.faults.Grace > 0 || faulty && o.faults.Full:
-	case strings.Contains(p.err.Error(), "map backends") && longestGap(o.after, o.sizes.MaxBackends) < len(f.Backends):
-	case strings.Contains(p.err.Error(), "map services") && len(o.after) == int(o.sizes.MaxFrontends):
+	case strings.Contains(p.text, "map backends") && longestGap(o.after, o.sizes.MaxBackends) < len(f.Backends):
+	case strings.Contains(p.text, "map services") && len(o.after) == int(o.sizes.MaxFrontends):
 	default:
 		t.Fatalf("there is room for %d backends in a row of %d, for %d frontends of %d: %v", longestGap(o.after, o.sizes.MaxBackends),
-			len(f.Backends), len(o.after), o.sizes.MaxFrontends, p.err)
+			len(f.Backends), len(o.after), o.sizes.MaxFrontends, p.text)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -100,7 +101,7 @@ func TestLifecycle(t *testing.T) {
 	if fs, err := Read(cfg.Pins); err != nil || len(fs) != 1 || !fs[0].Equal(datapath.Frontend{Addr: vip, Backends: one(pod)}) {
 		t.Errorf("Read: %v, %v", fs, err)
 	}
-	if err := l.Reconcile(nil, true); !errors.Is(err, errClosed) {
+	if err := problem.Strict(l.Reconcile(nil, true)); !errors.Is(err, errClosed) {
 		t.Errorf("Reconcile after Close: %v", err)
 	}
 	if got, err := ask(t, families[0], vip); err != nil || got != pod.String() {

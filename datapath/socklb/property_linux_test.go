@@ -16,6 +16,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // lbMachine is LB as a machine, with sockets that connect through it.
@@ -51,7 +52,7 @@ func (m *lbMachine) restart() error {
 func (m *lbMachine) empty(t *rapid.T) machine {
 	err := m.restart()
 	if err == nil {
-		err = m.Reconcile(nil, true)
+		err = problem.Strict(m.Reconcile(nil, true))
 	}
 	if err != nil {
 		t.Fatal(err)

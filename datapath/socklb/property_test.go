@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // machine is a load balancer that lets a test see and change what is between its table and its maps.
@@ -162,7 +163,7 @@ func (p *property) reconcile(t *rapid.T, f faults) {
 	want, prune := p.drawWant(t), rapid.Bool().Draw(t, "prune")
 	p.w.fail = t.Fatalf
 	p.w.inject(f)
-	died, err := p.survive(want, prune)
+	died, problems, err := p.survive(want, prune)
 	p.w.inject(faults{})
 	if died {
 		if err := p.m.restart(); err != nil {
@@ -175,11 +176,11 @@ func (p *property) reconcile(t *rapid.T, f faults) {
 		checkDeath(t, before, p.force, want, prune)
 		return
 	}
-	checkOutcome(t, outcome{before, p.force, want, prune, f, p.m.sizes()}, err)
+	checkOutcome(t, outcome{before, p.force, want, prune, f, p.m.sizes()}, problems, err)
 }
 
 // survive reports a death instead of dying.
-func (p *property) survive(want []datapath.Frontend, prune bool) (died bool, err error) {
+func (p *property) survive(want []datapath.Frontend, prune bool) (died bool, problems []problem.Problem, err error) {
 	defer func() {
 		if r := recover(); r == (death{}) {
 			died = true
@@ -187,7 +188,8 @@ func (p *property) survive(want []datapath.Frontend, prune bool) (died bool, err
 			panic(r)
 		}
 	}()
-	return false, p.m.Reconcile(want, prune)
+	problems, err = p.m.Reconcile(want, prune)
+	return false, problems, err
 }
 
 // check compares the table's belief, and all that a machine shows, with what is in force.

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // sized is a frontend of n backends; another version has other backends.
@@ -32,11 +33,11 @@ func TestDefaultSizes(t *testing.T) {
 		for i := range 2 * services {
 			want = append(want, sized(i, each, version))
 		}
-		if err := f.Reconcile(want, true); err != nil {
+		if err := problem.Strict(f.Reconcile(want, true)); err != nil {
 			t.Fatalf("version %d: %.300s", version, err)
 		}
 		for flip := range 3 {
-			if err := f.Reconcile([]datapath.Frontend{sized(2*services, large, 100+flip)}, false); err != nil {
+			if err := problem.Strict(f.Reconcile([]datapath.Frontend{sized(2*services, large, 100+flip)}, false)); err != nil {
 				t.Errorf("version %d, flip %d: %.300s", version, flip, err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // LB is a loaded and attached load balancer. Its methods are safe for concurrent use.
@@ -263,17 +264,18 @@ func (l *LB) restore(clean bool) error {
 }
 
 // Reconcile makes the maps hold want: new and changed frontends first, then, if prune, the removal of
-// all others. A frontend flips to its new backends as one. Errors are joined; each names its frontend,
-// which stays as it was, and does not hold up the others. The caller must not change want afterwards.
-func (l *LB) Reconcile(want []datapath.Frontend, prune bool) error {
+// all others. A frontend flips to its new backends as one. A frontend that is refused, or for which a map has no
+// room, stays as it was and is a Problem; the next Reconcile tries it again. An error means that the maps cannot be
+// worked with. The caller must not change want afterwards.
+func (l *LB) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.table == nil {
-		return errClosed
+		return nil, errClosed
 	}
-	err := l.table.reconcile(want, prune)
+	problems, err := l.table.reconcile(want, prune)
 	l.publishUsage()
-	return err
+	return problems, err
 }
 
 func (l *LB) publishUsage() {

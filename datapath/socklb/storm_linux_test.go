@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -136,7 +137,7 @@ func flip(t testing.TB, l *LB, fronts []*churned, n int) {
 	if n%8 < 4 {
 		want = append(want, datapath.Frontend{Addr: l4.New(fronts[0].vip.IP, uint16(1000+n%3), l4.TCP), Backends: one(fronts[0].pods[0])})
 	}
-	if err := l.Reconcile(want, true); err != nil {
+	if err := problem.Strict(l.Reconcile(want, true)); err != nil {
 		t.Error(err)
 	}
 	for _, c := range fronts {

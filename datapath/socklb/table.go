@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // kernel is what the table needs of the maps. Each call is one step that a running program may see at
@@ -92,15 +93,20 @@ var errFull = errors.New("no room")
 
 // reconcile makes the maps hold want, and nothing else if prune. New and changed frontends first; those
 // for which there is no room are tried again after the removals, and for as long as what others leave
-// makes room. Each error names its frontend, which stays as it was; the others are not held up.
-func (t *table) reconcile(want []datapath.Frontend, prune bool) error {
+// makes room. A frontend that is refused, or for which there is no room, stays as it was and is a Problem; the
+// others are not held up.
+func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	c := t.diff(want, prune)
+	problems := c.problems
 	tried := t.settled
-	full, errs := t.putAll(c.put)
-	errs = append(c.errs, errs...)
+	full, refused, errs := t.putAll(c.put)
+	problems = append(problems, refused...)
 	for _, f := range c.remove {
 		if err := t.remove(f.Addr); err != nil {
-			errs = append(errs, fmt.Errorf("remove frontend %s: %w; it still answers, and is removed on the next try", name(f), err))
+			problems = append(problems, problem.Problem{
+				Object:  "frontend " + name(f),
+				Message: fmt.Sprintf("cannot be removed: %v; it still answers, and is removed on the next try", err),
+			})
 		}
 	}
 	// An insert settles too: what was tried before it may find room after it.
@@ -111,46 +117,55 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) error {
 		}
 		tried = t.settled
 		var more []error
-		full, more = t.putAll(full)
-		errs = append(errs, more...)
+		full, refused, more = t.putAll(full)
+		problems, errs = append(problems, refused...), append(errs, more...)
 	}
 	for _, f := range full {
-		errs = append(errs, t.explain(f, t.noRoom(f)))
+		problems = append(problems, t.noRoom(f))
 	}
-	return errors.Join(errs...)
+	return problems, errors.Join(errs...)
 }
 
-// putAll puts what there is room for and returns the rest.
-func (t *table) putAll(fs []datapath.Frontend) (full []datapath.Frontend, errs []error) {
+// putAll puts what there is room for and returns what is full, and Problems of those that the kernel refuses.
+func (t *table) putAll(fs []datapath.Frontend) (full []datapath.Frontend, problems []problem.Problem, errs []error) {
 	for _, f := range fs {
-		switch err := t.put(f); {
+		err := t.put(f)
+		var no refusal
+		switch {
 		case errors.Is(err, errFull):
 			full = append(full, f)
+		case errors.As(err, &no):
+			problems = append(problems, t.problem(f, no.Error(), ""))
 		case err != nil:
-			errs = append(errs, t.explain(f, err))
+			errs = append(errs, fmt.Errorf("put frontend %s: %w", name(f), err))
 		}
 	}
-	return full, errs
+	return full, problems, errs
 }
+
+// refusal is the kernel's answer to one frontend; other errors of put are about the maps as such.
+type refusal struct{ error }
 
 // waiting reports that a grace period would free something.
 func (t *table) waiting() bool { return len(t.slots.limbo) > 0 || len(t.indexes.limbo) > 0 }
 
 // noRoom says which map is full.
-func (t *table) noRoom(f datapath.Frontend) error {
+func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 	if n := uint32(len(f.Backends)); t.slots.largest() < n {
-		return fmt.Errorf("%w: map backends has no %d free slots in a row (%d in all, longest run %d); raise maxBackends",
-			errFull, n, t.maxBackends, t.slots.largest())
+		return t.problem(f, fmt.Sprintf("%v: map backends has no %d free slots in a row (%d in all, longest run %d)",
+			errFull, n, t.maxBackends, t.slots.largest()), "raise maxBackends")
 	}
-	return fmt.Errorf("%w: map services holds %d frontends and takes no more; raise maxFrontends", errFull, t.maxFrontends)
+	return t.problem(f, fmt.Sprintf("%v: map services holds %d frontends and takes no more", errFull, t.maxFrontends),
+		"raise maxFrontends")
 }
 
-// explain adds the frontend, and what is in force for it.
-func (t *table) explain(f datapath.Frontend, err error) error {
+// problem says why a frontend is not as wanted, and what is in force for it.
+func (t *table) problem(f datapath.Frontend, cause, try string) problem.Problem {
+	p := problem.Problem{Object: "frontend " + name(f), Message: "cannot be added: " + cause + "; it does not answer", Try: try}
 	if h := t.held[f.Addr]; h != nil {
-		return fmt.Errorf("update frontend %s: %w; its %d old backends stay in force", name(f), err, len(h.frontend.Backends))
+		p.Message = fmt.Sprintf("cannot be updated: %s; its %d old backends stay in force", cause, len(h.frontend.Backends))
 	}
-	return fmt.Errorf("add frontend %s: %w; it does not answer", name(f), err)
+	return p
 }
 
 func name(f datapath.Frontend) string {
@@ -162,11 +177,11 @@ func name(f datapath.Frontend) string {
 
 type change struct {
 	put, remove []datapath.Frontend
-	errs        []error
+	problems    []problem.Problem
 }
 
 // diff compares want with what is held. Of two with one address the last counts. One that is invalid is
-// an error and neither changed nor removed. Most frontends are as they were: for these it looks, compares
+// a Problem and neither changed nor removed. Most frontends are as they were: for these it looks, compares
 // and allocates nothing.
 func (t *table) diff(want []datapath.Frontend, prune bool) change {
 	var c change
@@ -191,13 +206,13 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 		f, err := normal(f)
 		switch {
 		case err != nil:
-			c.errs = append(c.errs, t.explain(f, err))
+			c.problems = append(c.problems, t.problem(f, err.Error(), ""))
 		case h == nil || !h.frontend.Equal(f):
 			c.put = append(c.put, f)
 		}
 	}
 	slices.Reverse(c.put)
-	slices.Reverse(c.errs)
+	slices.Reverse(c.problems)
 	if prune && seen < len(t.held) {
 		for _, h := range t.held {
 			if h.round != t.round {
@@ -268,7 +283,7 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 	if err == nil {
 		t.kernel.storeAffinity(index, f.AffinitySeconds)
 		t.kernel.storeSet(index, block)
-		err = t.kernel.insertService(f.Addr, index)
+		err = t.insert(f.Addr, index)
 	}
 	if err != nil {
 		t.kernel.storeSet(index, extent{})
@@ -276,6 +291,16 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 		return nil, err
 	}
 	return &held{frontend: f, index: index, block: block}, nil
+}
+
+// insert leads a service to its set. Whatever the kernel has against it, it has against this service, unless that there
+// is no room.
+func (t *table) insert(a l4.Addr, index uint32) error {
+	err := t.kernel.insertService(a, index)
+	if err != nil && !errors.Is(err, errFull) {
+		return refusal{err}
+	}
+	return err
 }
 
 // remove takes a frontend away. A program that has just found it may still use its slots.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // Flips alone never wait: a grace period takes milliseconds, so it is awaited only for want of room.
@@ -12,7 +13,7 @@ func TestGraceIsLazy(t *testing.T) {
 	f := &Fake{MaxBackends: 1000}
 	for i := range 200 {
 		want := []datapath.Frontend{{Addr: addr("10.96.0.1:80/TCP"), Backends: backends(fmt.Sprintf("10.0.0.%d:80", i+1))}}
-		if err := f.Reconcile(want, true); err != nil {
+		if err := problem.Strict(f.Reconcile(want, true)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +31,7 @@ func TestRoomMadeByAnother(t *testing.T) {
 	a, b := front("10.96.0.1:80/TCP", "10.0.0.1:80"), front("10.96.0.2:80/TCP", "10.0.0.2:80")
 	moved, empty := front("10.96.0.1:80/TCP", "10.0.0.3:80"), front("10.96.0.3:80/TCP")
 	for i, want := range [][]datapath.Frontend{{a, b}, {a}, {moved, empty}} {
-		if err := f.Reconcile(want, true); err != nil {
+		if err := problem.Strict(f.Reconcile(want, true)); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -216,7 +217,7 @@ func TestUpgradeLayout(t *testing.T) {
 		w.fronts = slices.DeleteFunc(w.fronts, func(f datapath.Frontend) bool { return f.Addr == w.storms[i].vip })
 		w.fronts = append(w.fronts, w.storms[i].next())
 	}
-	if err := l.Reconcile(w.fronts, true); err != nil {
+	if err := problem.Strict(l.Reconcile(w.fronts, true)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range w.storms {

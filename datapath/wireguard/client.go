@@ -19,6 +19,13 @@ import (
 // process that is stopped never answers. A device that missed two in a row is replaced.
 const callTimeout = 3 * time.Second
 
+// control is what a Device needs of a client.
+type control interface {
+	read() (state, error)
+	configure(cfg wgtypes.Config) error
+	close() error
+}
+
 // client asks one device through wgctrl, kernel or userspace.
 type client struct {
 	wg     *wgctrl.Client

@@ -16,14 +16,14 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// startTimeout bounds Open and Restart when their context does not.
+// startTimeout bounds Open, and what Reconcile does to bring a device back.
 const startTimeout = 20 * time.Second
 
 // Device is the node's WireGuard device. Its methods may be called from several goroutines.
 type Device struct {
 	cfg    Config
 	links  Links
-	client *client
+	client control
 	key    key.Private
 
 	// kind is Kernel or Userspace. It and the client are used without mu, so that a status page does not
@@ -77,20 +77,6 @@ func (d *Device) Alive() bool {
 		d.reap()
 	}
 	return err == nil
-}
-
-// Restart brings back what is missing of the device, as Open does: the link, the userspace process, key,
-// port, address. It changes nothing of a device that has them all, and keeps the MTU of a link that exists. A restarted device has no peers;
-// Reconcile puts them back. A userspace process that accepts questions but does not answer is killed.
-//
-// Reconcile calls Restart by itself, so a caller that reconciles now and then need not.
-func (d *Device) Restart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.keepMTU()
-	return d.ensure(ctx)
 }
 
 // keepMTU makes a restart keep the MTU that the link has now: it may have been changed since Open.

@@ -1,7 +1,6 @@
 package wireguard
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 )
 
 // sessionLife is WireGuard's Reject-After-Time: without a handshake for this long no session is alive.
@@ -32,9 +32,9 @@ type change struct {
 }
 
 // diff compares the device's peers with the wanted ones. set holds the underlay that this process last
-// set for a peer. The error names wanted peers that cannot be; the change leaves them out.
-func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, self key.Public, now time.Time) (change, error) {
-	want, err := valid(want, self)
+// set for a peer. Wanted peers that cannot be are Problems; the change leaves them out.
+func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, self key.Public, now time.Time) (change, []problem.Problem) {
+	want, problems := valid(want, self)
 	held := make(map[key.Public]PeerStatus, len(have))
 	for _, h := range have {
 		held[h.Key] = h
@@ -63,7 +63,7 @@ func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.Addr
 			}
 		}
 	}
-	return c, err
+	return c, problems
 }
 
 func difference(h PeerStatus, exists bool, w datapath.Peer, set map[key.Public]netip.AddrPort, now time.Time) (put, bool) {
@@ -97,42 +97,34 @@ func rewrite(h PeerStatus, want, last netip.AddrPort, known bool, now time.Time)
 	return now.Sub(h.Handshake) > sessionLife
 }
 
-// valid drops what the device would silently ignore, or take from another peer for ever.
-func valid(want []datapath.Peer, self key.Public) ([]datapath.Peer, error) {
-	var errs []error
+// valid guards against a plan that contradicts itself, which daemon/plan never makes: the device would silently ignore
+// its own key, and take a prefix from one peer for another in each turn.
+func valid(want []datapath.Peer, self key.Public) (out []datapath.Peer, problems []problem.Problem) {
+	refuse := func(w datapath.Peer, format string, args ...any) {
+		problems = append(problems, problem.Problem{
+			Object: "peer " + w.Name, Message: fmt.Sprintf(format, args...) + ": left out", Try: "please report this: a plan has no such peer",
+		})
+	}
 	keys := map[key.Public]string{}
-	owner := map[netip.Prefix]key.Public{}
-	out := make([]datapath.Peer, 0, len(want))
+	owner := map[netip.Prefix]string{}
 	for _, w := range want {
-		other, twice := keys[w.Key]
-		switch {
-		case w.Key.IsZero():
-			errs = append(errs, fmt.Errorf("put peer %s: it has no public key", w.Name))
-			continue
-		case w.Key == self:
-			errs = append(errs, fmt.Errorf("put peer %s: it has this node's own key: give each node its own key file", w.Name))
-			continue
-		case twice:
-			errs = append(errs, fmt.Errorf("put peer %s: it has the same key as peer %s: give each node its own key file", w.Name, other))
+		if other, twice := keys[w.Key]; twice || w.Key.IsZero() || w.Key == self {
+			refuse(w, "it has no key, this node's own, or that of another peer (%q)", other)
 			continue
 		}
 		keys[w.Key] = w.Name
 		ips := make([]netip.Prefix, 0, len(w.AllowedIPs))
 		for _, p := range w.AllowedIPs {
 			p = p.Masked()
-			first, taken := owner[p]
-			switch {
-			case !p.IsValid():
-				errs = append(errs, fmt.Errorf("put peer %s: allowed IPs hold an invalid prefix", w.Name))
-			case taken && first != w.Key:
-				errs = append(errs, fmt.Errorf("put peer %s: allowed IP %s belongs to peer %s", w.Name, p, keys[first]))
-			case !taken:
-				owner[p] = w.Key
-				ips = append(ips, p)
+			if first, taken := owner[p]; taken || !p.IsValid() {
+				refuse(w, "its allowed IP %s is invalid or belongs to peer %q", p, first)
+				continue
 			}
+			owner[p] = w.Name
+			ips = append(ips, p)
 		}
 		w.AllowedIPs = ips
 		out = append(out, w)
 	}
-	return out, errors.Join(errs...)
+	return out, problems
 }

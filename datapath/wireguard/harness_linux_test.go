@@ -25,6 +25,7 @@ import (
 	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -213,7 +214,9 @@ func (n *node) open(t *testing.T, peers ...*node) {
 func (n *node) reconcile(t *testing.T, peers ...*node) {
 	t.Helper()
 	want, routes := wanted(n, peers...)
-	must(t, n.Do(func() error { return errors.Join(n.dev.Reconcile(want, true), n.router.Reconcile(routes, true)) }))
+	must(t, n.Do(func() error {
+		return errors.Join(problem.Strict(n.dev.Reconcile(want, true)), problem.Strict(n.router.Reconcile(routes, true)))
+	}))
 }
 
 func wanted(n *node, peers ...*node) (want []datapath.Peer, routes []datapath.Route) {

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 )
 
 // Reconcile makes the device's peers as wanted, touching only what differs: a peer that stays keeps its
@@ -20,21 +21,25 @@ import (
 // rewrite for the first time after a restart. An allowed IP that moves belongs to the old or the new
 // peer at every moment. With prune false nothing is removed. Removed peers go last.
 //
-// If the device does not answer, or its link was set down or lost its address, that is repaired first. The error joins one error per peer.
-func (d *Device) Reconcile(want []datapath.Peer, prune bool) error {
+// If the device does not answer, or its link was set down or lost its address, that is repaired first.
+//
+// A peer, or an allowed IP, that the device refuses is left out and is a Problem; the next Reconcile tries it again. An
+// error means that the device does not do its work.
+func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	have, err := d.revive()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := diff(have.peers, want, d.set, d.key.Public(), time.Now())
+	c, problems := diff(have.peers, want, d.set, d.key.Public(), time.Now())
 	d.remember(have.peers, want)
-	errs := []error{err, d.put(c.put)}
+	refused, err := d.put(c.put)
+	errs := []error{err}
 	if prune {
 		errs = append(errs, d.shed(c.shed), d.remove(c.remove))
 	}
-	return errors.Join(errs...)
+	return append(problems, refused...), errors.Join(errs...)
 }
 
 // Peers are the device's peers, sorted by key.
@@ -63,24 +68,26 @@ func (d *Device) revive() (state, error) {
 	return d.client.read()
 }
 
-// put configures all peers at once, and one by one if that fails, to find out which.
-func (d *Device) put(puts []put) error {
+// put configures all peers at once, and one by one if that fails, to find out which is refused.
+func (d *Device) put(puts []put) ([]problem.Problem, error) {
 	if len(puts) == 0 {
-		return nil
+		return nil, nil
 	}
 	configs := make([]wgtypes.PeerConfig, len(puts))
 	for i, p := range puts {
 		configs[i] = p.config()
 	}
 	err := d.client.configure(wgtypes.Config{Peers: configs})
-	if silent(err) {
-		return fmt.Errorf("put %d peers: %w", len(puts), err)
-	}
-	var errs []error
-	for i, p := range puts {
+	var problems []problem.Problem
+	for _, p := range puts {
+		if silent(err) {
+			return nil, fmt.Errorf("put %d peers: %w", len(puts), err)
+		}
 		if err != nil {
-			if err := d.client.configure(wgtypes.Config{Peers: configs[i : i+1]}); err != nil {
-				errs = append(errs, fmt.Errorf("put peer %s: %w", p.Name, err))
+			refused, e := d.putAlone(p)
+			if problems = append(problems, refused...); silent(e) {
+				return problems, fmt.Errorf("put peer %s: %w", p.Name, e)
+			} else if e != nil {
 				continue
 			}
 		}
@@ -88,7 +95,42 @@ func (d *Device) put(puts []put) error {
 			d.set[p.Key] = p.Underlay
 		}
 	}
-	return errors.Join(errs...)
+	if len(problems) > 0 { // a device that answers has something against these peers; one that does not, against none
+		if _, err := d.client.read(); err != nil {
+			return nil, fmt.Errorf("put %d peers: %w", len(puts), err)
+		}
+	}
+	return problems, nil
+}
+
+// putAlone configures one peer, and if that fails its parts one by one. The error is that of the peer as such; refused
+// allowed IPs alone are none.
+func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
+	if err = d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{p.config()}}); err == nil || silent(err) {
+		return nil, err
+	}
+	bare := p
+	bare.AllowedIPs = nil
+	if err := d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{bare.config()}}); err != nil {
+		return []problem.Problem{{
+			Object: "peer " + p.Name, Message: fmt.Sprintf("the WireGuard device refuses it: %v: no tunnel to this node", err),
+			Try: "correct the node's key, address or port; every other peer is in force",
+		}}, err
+	}
+	for _, ip := range p.AllowedIPs {
+		one := put{Peer: datapath.Peer{Key: p.Key, AllowedIPs: []netip.Prefix{ip}}}
+		switch err := d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{one.config()}}); {
+		case silent(err):
+			return problems, err
+		case err != nil:
+			problems = append(problems, problem.Problem{
+				Object: "peer " + p.Name, Field: "prefixes",
+				Message: fmt.Sprintf("the WireGuard device refuses %s: %v: pods there cannot be reached from here", ip, err),
+				Try:     "correct the prefix of the node; its other prefixes are in force",
+			})
+		}
+	}
+	return problems, nil
 }
 
 // shed takes allowed IPs from their peers. The kernels before 6.16 can only replace all allowed IPs of a

@@ -39,7 +39,8 @@ func (k *Kind) UnmarshalText(b []byte) error { return enum.Decode(k, b, Auto, Ke
 // DefaultPort is the UDP port that WireGuard listens on by custom.
 const DefaultPort = 51820
 
-// Overhead is what WireGuard adds to a packet, in bytes, over an IPv6 underlay; over IPv4 it is 20 less.
+// Overhead is what WireGuard adds to a packet, in bytes, over an IPv6 underlay: outer IPv6 (40) and UDP (8) headers,
+// and its own (32). Over IPv4 it is 20 less.
 // The device's MTU is that of the underlay minus this.
 const Overhead = 80
 

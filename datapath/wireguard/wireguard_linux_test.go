@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -309,7 +310,7 @@ func testAllowedIPMoves(t *testing.T, mode wireguard.Kind) {
 				want[i].AllowedIPs = append(want[i].AllowedIPs, moving)
 			}
 		}
-		must(t, a.Do(func() error { return a.dev.Reconcile(want, prune) }))
+		must(t, a.Do(func() error { return problem.Strict(a.dev.Reconcile(want, prune)) }))
 	}
 	give(true, b)
 	give(true, c)
@@ -330,7 +331,7 @@ func testAllowedIPMoves(t *testing.T, mode wireguard.Kind) {
 	}
 	must(t, kept.echo("undisturbed"))
 
-	must(t, a.Do(func() error { return a.dev.Reconcile([]datapath.Peer{b.peer()}, false) }))
+	must(t, a.Do(func() error { return problem.Strict(a.dev.Reconcile([]datapath.Peer{b.peer()}, false)) }))
 	if peers, _ := a.dev.Peers(); len(peers) != 2 {
 		t.Errorf("%d peers without prune, want 2", len(peers))
 	}

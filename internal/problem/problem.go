@@ -7,6 +7,7 @@ package problem
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -70,4 +71,14 @@ func Sort(ps []Problem) []Problem {
 	ps = slices.Clone(ps)
 	slices.SortFunc(ps, Problem.Compare)
 	return slices.Compact(ps)
+}
+
+// Strict makes one error of Problems and an error, for callers to whom a refused object is a failure like any
+// other: a clean-up, tests and benchmarks.
+func Strict(ps []Problem, err error) error {
+	errs := make([]error, 0, len(ps)+1)
+	for _, p := range ps {
+		errs = append(errs, errors.New(p.String()))
+	}
+	return errors.Join(append(errs, err)...)
 }

@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // order is what a balancer process is told to do, for as long as it lives.
@@ -47,7 +48,7 @@ func balance(stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	for n := 0; ; n++ {
-		if err := o.expected(lb.Reconcile(o.Wants[n%len(o.Wants)], true)); err != nil {
+		if err := o.expected(problem.Strict(lb.Reconcile(o.Wants[n%len(o.Wants)], true))); err != nil {
 			return err
 		}
 		if n == 0 {

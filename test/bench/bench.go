@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -133,7 +134,7 @@ func (b *bench) loaded(proto l4.Proto) (*world, func() error, error) {
 		return nil, nil, err
 	}
 	w := newWorld(proto, b.size.frontends, b.size.backends)
-	if err := lb.Reconcile(w.frontends, true); err != nil {
+	if err := problem.Strict(lb.Reconcile(w.frontends, true)); err != nil {
 		return nil, nil, fmt.Errorf("load: %w", err)
 	}
 	if err := lb.SetOptOut([]string{b.optedOut}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -118,7 +119,7 @@ func flipAll(lb *socklb.LB, fronts []*churned) error {
 	for _, c := range fronts {
 		want = append(want, c.next())
 	}
-	if err := lb.Reconcile(want, true); err != nil {
+	if err := problem.Strict(lb.Reconcile(want, true)); err != nil {
 		return err
 	}
 	for _, c := range fronts {

@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -40,7 +41,7 @@ func (b *bench) load(w *world) (time.Duration, error) {
 		return 0, err
 	}
 	start := time.Now()
-	if err := lb.Reconcile(w.frontends, true); err != nil {
+	if err := problem.Strict(lb.Reconcile(w.frontends, true)); err != nil {
 		return 0, fmt.Errorf("load: %w", err)
 	}
 	took := time.Since(start)
@@ -54,7 +55,7 @@ func (b *bench) flip(w *world, at, flips int, metric string) error {
 	if err != nil {
 		return err
 	}
-	if err := lb.Reconcile(w.frontends, true); err != nil {
+	if err := problem.Strict(lb.Reconcile(w.frontends, true)); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	var took []float64
@@ -77,6 +78,6 @@ func (b *bench) flip(w *world, at, flips int, metric string) error {
 
 func reconcile(lb *socklb.LB, want []datapath.Frontend) (time.Duration, error) {
 	start := time.Now()
-	err := lb.Reconcile(want, true)
+	err := problem.Strict(lb.Reconcile(want, true))
 	return time.Since(start), err
 }

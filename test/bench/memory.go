@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -47,7 +48,7 @@ func measureMemory(b *bench) error {
 		return err
 	}
 	empty, err1 := pinnedMemory(lb.Pins())
-	err2 := lb.Reconcile(w.frontends, true)
+	err2 := problem.Strict(lb.Reconcile(w.frontends, true))
 	full, err3 := pinnedMemory(lb.Pins())
 	if err := errors.Join(err1, err2, err3, done()); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -198,7 +199,7 @@ func (t *torn) measure(b *bench, slots uint32, dialers int) error {
 	if err != nil {
 		return err
 	}
-	if err := lb.Reconcile(t.variants[0], true); err != nil {
+	if err := problem.Strict(lb.Reconcile(t.variants[0], true)); err != nil {
 		return err
 	}
 	if err := t.control(); err != nil {
@@ -228,7 +229,7 @@ func (t *torn) storm(lb *socklb.LB, dialers int, length time.Duration) error {
 	start := time.Now()
 	wg.Go(func() {
 		for n := 1; !stop.Load() && errs[dialers] == nil; n++ {
-			errs[dialers] = lb.Reconcile(t.variants[n%tornVariants], true)
+			errs[dialers] = problem.Strict(lb.Reconcile(t.variants[n%tornVariants], true))
 			t.updates += tornFrontends
 		}
 	})

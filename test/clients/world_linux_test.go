@@ -26,6 +26,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -120,7 +121,7 @@ func (w *world) in(t *testing.T) *world {
 // balance makes the frontends what they should be.
 func (w *world) balance(want ...datapath.Frontend) {
 	w.t.Helper()
-	must(w.t, w.lb.Reconcile(want, true))
+	must(w.t, problem.Strict(w.lb.Reconcile(want, true)))
 }
 
 // frontend is one with backends that all have the same port.

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 func cmdCIDRs(w *world, args []string) error {
@@ -50,7 +51,7 @@ func cmdDesired(w *world, args []string) error {
 	if w.alone[args[0]] == nil {
 		w.alone[args[0]] = w.open(w.size)
 	}
-	return w.alone[args[0]].Reconcile(want, true)
+	return problem.Strict(w.alone[args[0]].Reconcile(want, true))
 }
 
 // parseFrontend is the inverse of formatFrontend.

@@ -15,12 +15,13 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
 // balancer is what a script needs of a load balancer.
 type balancer interface {
-	Reconcile(want []datapath.Frontend, prune bool) error
+	Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error)
 	Frontends() ([]datapath.Frontend, error)
 }
 

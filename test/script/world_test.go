@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 )
 
 // world is a clusterset in one process: a directory of YAML is a cluster, each of its Node objects a node
@@ -233,7 +234,7 @@ func (w *world) frontends(n *node) ([]datapath.Frontend, error) {
 
 // load has the load balancer hold the plan.
 func (n *node) load() {
-	n.err = n.lb.Reconcile(n.result.Desired.Frontends, n.caution == turn.Exact)
+	n.err = problem.Strict(n.lb.Reconcile(n.result.Desired.Frontends, n.caution == turn.Exact))
 }
 
 // clusters returns the directories in the script's folder that hold YAML.
