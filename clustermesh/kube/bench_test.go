@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 type bench struct {
 	t      *testing.T
 	direct Client
+	mcs    mcs.Interface
 	gate   *gate
 	ns     string
 	node   clustermesh.NodeName
@@ -45,6 +47,8 @@ func newBench(t *testing.T) *bench {
 	c, err := Connect(apiserver.Lab(t, 1).Kubeconfig())
 	must(t, err)
 	b := &bench{t: t, direct: c, gate: newGate(t, c.REST)}
+	b.mcs, err = mcs.NewForConfig(c.REST)
+	must(t, err)
 	b.crds()
 	ns, err := c.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "strait-t-"}}, metav1.CreateOptions{})
 	must(t, err)
@@ -74,7 +78,7 @@ func (b *bench) crds() {
 		}
 	}
 	testutil.Eventually(b.t, 30*time.Second, func() error {
-		_, err := b.direct.mcs.MulticlusterV1beta1().ServiceExports("default").List(b.t.Context(), metav1.ListOptions{})
+		_, err := b.mcs.MulticlusterV1beta1().ServiceExports("default").List(b.t.Context(), metav1.ListOptions{})
 		return err
 	})
 }
@@ -94,7 +98,7 @@ var gkeResource = schema.GroupVersionResource{Group: "net.gke.io", Version: "v1"
 func (b *bench) clear() {
 	ctx := context.WithoutCancel(b.t.Context())
 	none, all := metav1.DeleteOptions{}, metav1.ListOptions{}
-	_ = b.direct.mcs.MulticlusterV1beta1().ServiceExports(b.ns).DeleteCollection(ctx, none, all)
+	_ = b.mcs.MulticlusterV1beta1().ServiceExports(b.ns).DeleteCollection(ctx, none, all)
 	_ = b.direct.dynamic.Resource(gkeResource).Namespace(b.ns).DeleteCollection(ctx, none, all)
 	_ = b.direct.core.DiscoveryV1().EndpointSlices(b.ns).DeleteCollection(ctx, none, all)
 	if made, err := b.direct.core.CoreV1().Services(b.ns).List(ctx, all); err == nil {
@@ -155,7 +159,7 @@ func (b *bench) name(service string) clustermesh.ServiceName {
 func (b *bench) export(name string) {
 	b.t.Helper()
 	b.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	_, err := b.direct.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Create(b.t.Context(),
+	_, err := b.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Create(b.t.Context(),
 		&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(b.t, err)
 }

@@ -1,20 +1,15 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 )
 
 // Client is a connection to an API server. Make one with Connect.
@@ -25,15 +20,15 @@ type Client struct {
 	REST *rest.Config
 
 	contact   *contact
+	reading   *rest.Config // for the watches
 	core      kubernetes.Interface
-	mcs       mcs.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery *discovery.DiscoveryClient
 }
 
-// Connect reads the kubeconfig, or where the path is empty the account of the pod that it runs in. It opens
-// no connection.
+// Connect reads the kubeconfig, or where the path is empty the account of the pod that it runs in.
+// It opens no connection.
 func Connect(kubeconfig string) (Client, error) {
 	var cfg *rest.Config
 	var err error
@@ -58,16 +53,9 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	plain := rest.CopyConfig(cfg)
 	heard := &contact{}
 	cfg.Wrap(heard.wrap)
-	// Built-in kinds come in a form that costs a fifth of JSON to decode; custom resources know only JSON.
-	builtin := rest.CopyConfig(cfg)
-	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	builtin.ContentType = runtime.ContentTypeProtobuf
-	c := Client{Host: cfg.Host, REST: plain, contact: heard}
+	c := Client{Host: cfg.Host, REST: plain, contact: heard, reading: cfg}
 	var err error
-	if c.core, err = kubernetes.NewForConfig(builtin); err != nil {
-		return c, fmt.Errorf("make API client: %w", err)
-	}
-	if c.mcs, err = mcs.NewForConfig(cfg); err != nil {
+	if c.core, err = kubernetes.NewForConfig(builtin(cfg)); err != nil {
 		return c, fmt.Errorf("make API client: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
@@ -82,29 +70,11 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	return c, nil
 }
 
-// lister lists and watches one kind.
-type lister struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-}
-
-// resource is what typed clients have in common.
-type resource[L runtime.Object] interface {
-	List(context.Context, metav1.ListOptions) (L, error)
-	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-}
-
-func listerOf[L runtime.Object](r resource[L]) lister {
-	return lister{
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return r.List(ctx, o) },
-		watch: r.Watch,
-	}
-}
-
-func (c Client) metadataOf(r schema.GroupVersionResource) lister {
-	return listerOf(c.metadata.Resource(r))
-}
-
-func (c Client) dynamicOf(r schema.GroupVersionResource) lister {
-	return listerOf(c.dynamic.Resource(r))
+// builtin asks for protobuf, which costs a fifth of JSON to decode. API servers have custom
+// resources only in JSON.
+func builtin(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	return cfg
 }

@@ -7,16 +7,17 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"strait.io/strait/clustermesh/object"
 )
 
 const (
-	// rediscover is how often the API server is asked which custom resources it serves, and missing how
-	// often while one is missing that strait needs.
+	// rediscover is how often the API server is asked which custom resources it serves, and missing
+	// how often while one is missing that strait needs.
 	rediscover = 30 * time.Second
 	missing    = 5 * time.Second
-	// sure is how long the API server must have said that a kind does not exist before its objects count as
-	// none: one that starts may not know its custom resources yet.
+	// sure is how long the API server must have said that a kind does not exist before its objects
+	// count as none: one that starts may not know its custom resources yet.
 	sure = 8 * time.Second
 )
 
@@ -25,12 +26,12 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 	running := map[string]bool{}
 	for {
 		pause := rediscover
-		for _, k := range s.kinds {
-			if !k.crd || running[k.name] {
+		for _, k := range object.Kinds {
+			if !k.Custom || running[k.Resource] {
 				continue
 			}
 			version, found, err := s.servedVersion(ctx, k)
-			w := s.watches[k.name]
+			w := s.watches[k.Resource]
 			w.attempted(ctx, err)
 			switch {
 			case ctx.Err() != nil:
@@ -39,14 +40,14 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 				pause = firstPause
 			case !found:
 				w.served(false)
-				if k.need != optional {
+				if k.Need != object.Optional {
 					pause = min(pause, missing)
 				}
 			default:
 				w.served(true)
-				running[k.name] = true
-				s.log.Debug("watch", "resource", version)
-				start(func() { w.run(ctx, version) })
+				running[k.Resource] = true
+				s.log.Debug("watch", "resource", k.Resource, "version", version.Name)
+				start(func() { w.run(ctx, s.cfg.Client, version) })
 			}
 		}
 		select {
@@ -58,18 +59,21 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 }
 
 // servedVersion asks for the best version of a kind that the API server serves.
-func (s *Source) servedVersion(ctx context.Context, k kind) (schema.GroupVersionResource, bool, error) {
-	for _, v := range k.versions {
-		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersionWithContext(ctx, v.GroupVersion().String())
+func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Version, bool, error) {
+	for _, v := range k.Versions {
+		if v.FilesOnly {
+			continue
+		}
+		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersionWithContext(ctx, k.GroupVersion(v).String())
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return v, false, err
 		}
-		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == v.Resource }) {
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == k.GroupResource().Resource }) {
 			return v, true, nil
 		}
 	}
-	return schema.GroupVersionResource{}, false, nil
+	return object.Version{}, false, nil
 }

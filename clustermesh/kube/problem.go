@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 )
 
 // away is how long the API server may be away before that is a Problem: it restarts now and then.
@@ -29,9 +30,9 @@ func (s state) settled(now time.Time) bool {
 	case s.synced:
 		return true
 	case !s.absent.IsZero():
-		return s.kind.need == optional || now.Sub(s.absent) >= sure
+		return s.kind.Need == object.Optional || now.Sub(s.absent) >= sure
 	}
-	return s.kind.need != required && apierrors.IsForbidden(s.err)
+	return s.kind.Need != object.Required && apierrors.IsForbidden(s.err)
 }
 
 // silence is that the API server at host gives no answer: since when, and why. Err is nil while it answers.
@@ -45,17 +46,17 @@ type silence struct {
 func problems(states []state, down silence, now time.Time) (out []clustermesh.Problem) {
 	known := true
 	for _, s := range states {
-		known = known && (s.synced || s.kind.need != required)
+		known = known && (s.synced || s.kind.Need != object.Required)
 		switch {
 		case !s.absent.IsZero():
-			if s.kind.need != optional {
+			if s.kind.Need != object.Optional {
 				out = append(out, absentProblem(s))
 			}
 		case s.err == nil:
 		case apierrors.IsForbidden(s.err):
 			out = append(out, forbiddenProblem(s))
-		case apierrors.IsNotFound(s.err) && s.kind.crd:
-			if s.kind.need != optional {
+		case apierrors.IsNotFound(s.err) && s.kind.Custom:
+			if s.kind.Need != object.Optional {
 				out = append(out, absentProblem(s))
 			}
 		case down.err == nil || s.since.Before(down.since):
@@ -70,22 +71,22 @@ func problems(states []state, down silence, now time.Time) (out []clustermesh.Pr
 
 func absentProblem(s state) clustermesh.Problem {
 	return clustermesh.Problem{
-		Object:  "CustomResourceDefinition " + s.kind.name,
-		Message: fmt.Sprintf("the API server does not serve %s in version %s: nothing is exported", s.kind.name, s.kind.versions[0].Version),
-		Try:     "install the CRDs of the MCS API, v0.5.0 or newer: strait install does, or kubectl apply -k https://github.com/kubernetes-sigs/mcs-api/config/crd",
+		Object:  "CustomResourceDefinition " + s.kind.Resource,
+		Message: fmt.Sprintf("the API server does not serve %s in version %s: %s", s.kind.Resource, s.kind.Versions[0].Name, s.kind.Missing),
+		Try:     s.kind.Install,
 	}
 }
 
 func forbiddenProblem(s state) clustermesh.Problem {
 	p := clustermesh.Problem{
-		Object:  "access to " + s.kind.name,
+		Object:  "access to " + s.kind.Resource,
 		Message: s.err.Error(),
-		Try:     "apply strait's ClusterRole and its binding anew: strait upgrade does, or the manifests of this version",
+		Try:     "apply strait's ClusterRole and its binding again: strait upgrade does, or the manifests of this version",
 	}
 	switch {
 	case s.synced:
 		p.Message += ": what was read last stays in force"
-	case s.kind.need == required:
+	case s.kind.Need == object.Required:
 		p.Message += ": the cluster is unknown, so nothing of it is announced or withdrawn"
 	default:
 		p.Warning = true

@@ -26,40 +26,40 @@ const scaleServices, scaleEndpoints, scaleNodes = 10_000, 10, 100
 func filled() *Source {
 	s := New(Config{Node: "node-7", Client: idle()})
 	all := scaleObjects(scaleServices)
-	for _, k := range s.kinds {
-		if err := s.watches[k.name].Replace(sent(k, all[k.name]), "1"); err != nil {
+	for _, k := range object.Kinds {
+		if err := s.watches[k.Resource].Replace(sent(k, all[k.Resource]), "1"); err != nil {
 			panic(err)
 		}
 	}
 	return s
 }
 
-// scaleObjects are, by kind, what a cluster has of so many exported Services with 10 endpoints each on 100 nodes: those, and
+// scaleObjects are, by resource, what a cluster has of so many exported Services with 10 endpoints each on 100 nodes: those, and
 // what strait writes for their imports.
 func scaleObjects(count int) map[string][]any {
 	all := map[string][]any{}
 	for i := range scaleNodes {
-		all[nodes] = append(all[nodes], &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)},
+		all[object.NodeResource] = append(all[object.NodeResource], &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)},
 			Status: corev1.NodeStatus{Images: make([]corev1.ContainerImage, 50),
 				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("192.0.2.", i+1)}}}})
 	}
 	for i := range count {
 		name := fmt.Sprint("service-", i)
-		all[services] = append(all[services], scaleService(i, scaleMeta(name, nil)), scaleService(i+1<<16, scaleMeta("derived-"+name,
+		all[object.ServiceResource] = append(all[object.ServiceResource], scaleService(i, scaleMeta(name, nil)), scaleService(i+1<<16, scaleMeta("derived-"+name,
 			map[string]string{object.LabelManagedBy: object.ManagedBy, object.LabelServiceImport: name})))
-		all[serviceExports] = append(all[serviceExports], &mcsv1beta1.ServiceExport{ObjectMeta: scaleMeta(name, nil),
+		all[object.ExportResource] = append(all[object.ExportResource], &mcsv1beta1.ServiceExport{ObjectMeta: scaleMeta(name, nil),
 			Status: mcsv1beta1.ServiceExportStatus{Conditions: make([]metav1.Condition, 3)}})
-		all[serviceImports] = append(all[serviceImports], &mcsv1beta1.ServiceImport{ObjectMeta: scaleMeta(name, map[string]string{object.LabelManagedBy: object.ManagedBy}),
+		all[object.ImportResource] = append(all[object.ImportResource], &mcsv1beta1.ServiceImport{ObjectMeta: scaleMeta(name, map[string]string{object.LabelManagedBy: object.ManagedBy}),
 			Spec:   mcsv1beta1.ServiceImportSpec{Ports: make([]mcsv1beta1.ServicePort, 1), IPs: []string{scaleIP(i)}},
 			Status: mcsv1beta1.ServiceImportStatus{Conditions: make([]metav1.Condition, 1)}})
-		all[endpointSlices] = append(all[endpointSlices], scaleSlice(i, name))
+		all[object.SliceResource] = append(all[object.SliceResource], scaleSlice(i, name))
 	}
 	return all
 }
 
 // sent are the objects as an API server sends them: those that are asked for, each in memory of its own.
-func sent(k kind, all []any) (out []any) {
-	selector, err := labels.Parse(k.labels)
+func sent(k object.Kind, all []any) (out []any) {
+	selector, err := labels.Parse(k.Selector)
 	if err != nil {
 		panic(err)
 	}
@@ -122,8 +122,8 @@ func TestSourceHeap(t *testing.T) {
 	whole := testutil.Heap(func() any {
 		var out []any
 		all := scaleObjects(scaleServices / 10)
-		for _, k := range New(Config{Node: "node-7", Client: idle()}).kinds {
-			out = append(out, sent(k, all[k.name]))
+		for _, k := range object.Kinds {
+			out = append(out, sent(k, all[k.Resource]))
 		}
 		return out
 	}) * 10

@@ -1,21 +1,19 @@
 // Package kube is a cluster whose objects are in a Kubernetes API server.
 //
-// Inputs are a connection to the API server and the name of this node; outputs are clustermesh.Local, who
-// the cluster is, this node's pods, and whether this node leads the cluster. Shell: watches and a Lease.
-// It must not know what objects mean (package object), nor gossip, nor the kernel.
+// Inputs are a connection to the API server and the name of this node; outputs are
+// clustermesh.Local, who the cluster is, this node's pods, and whether this node leads the cluster.
+// Shell: watches and a Lease. It must not know what objects mean (package object), nor gossip, nor
+// the kernel.
 package kube
 
 import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
@@ -24,18 +22,20 @@ import (
 )
 
 const (
-	// quiet is how long the API server must say nothing before the objects are read anew, patience the most
-	// that endless changes can put that off: a rollout is hundreds of changes.
+	// quiet is how long the API server must say nothing before the objects are read anew, patience
+	// the most that endless changes can put that off: a rollout is hundreds of changes.
 	quiet    = 50 * time.Millisecond
 	patience = 250 * time.Millisecond
-	// look is how often the passing of time is looked at: an API server away for long becomes a Problem.
+	// look is how often the passing of time is looked at: an API server away for long becomes a
+	// Problem.
 	look = time.Second
 )
 
 // Config says which API server, and for whom.
 type Config struct {
 	Client Client
-	// Node is this machine's Node object: only its pods and its endpoints, and those of no node, are kept.
+	// Node is this machine's Node object: only its pods and its endpoints, and those of no node,
+	// are kept.
 	Node clustermesh.NodeName
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
@@ -50,8 +50,7 @@ type Source struct {
 	changed notify.Signal
 	dirty   notify.Signal
 
-	kinds   []kind
-	watches map[string]*watch // by kind name; the set is fixed
+	watches map[string]*watch // by resource, one for each of object.Kinds
 
 	took time.Duration // of Run alone: what the last reading cost
 
@@ -76,17 +75,17 @@ func New(cfg Config) *Source {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.kinds = kinds(cfg)
-	for _, k := range s.kinds {
-		s.watches[k.name] = newWatch(k, s.dirty.Poke)
+	for _, k := range object.Kinds {
+		s.watches[k.Resource] = newWatch(k, cfg.Node, s.dirty.Poke)
 	}
 	return s
 }
 
-// Local returns what the API server says, and whether everything needed for it was ever read: before that
-// nothing is known, which is not the same as an empty cluster, and only Problems mean something. What was
-// read stays when the API server goes away. The caller must not change what it gets. Of the endpoints
-// there are only this node's and those of no node: each node announces its own.
+// Local returns what the API server says, and whether everything needed for it was ever read:
+// before that nothing is known, which is not the same as an empty cluster, and only Problems mean
+// something. What was read stays when the API server goes away. The caller must not change what it
+// gets. Of the endpoints there are only this node's and those of no node: each node announces its
+// own.
 func (s *Source) Local() (clustermesh.Local, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,8 @@ func (s *Source) Pods() Pods {
 	return s.known.pods
 }
 
-// Changed receives after Local, Identity or Pods have changed; several changes may give one. For one receiver.
+// Changed receives after Local, Identity or Pods have changed; several changes may give one. For
+// one receiver.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
 // Run watches until ctx is done; then it returns nil.
@@ -116,9 +116,9 @@ func (s *Source) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, k := range s.kinds {
-		if !k.crd {
-			wg.Go(func() { s.watches[k.name].run(ctx, k.versions[0]) })
+	for _, k := range object.Kinds {
+		if !k.Custom {
+			wg.Go(func() { s.watches[k.Resource].run(ctx, s.cfg.Client, k.Versions[0]) })
 		}
 	}
 	wg.Go(func() { s.discover(ctx, wg.Go) })
@@ -129,7 +129,8 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// await returns when it is time to read again: after a change and a moment's rest, or after a while.
+// await returns when it is time to read again: after a change and a moment's rest, or after a
+// while.
 func (s *Source) await(ctx context.Context) {
 	timer := time.NewTimer(look)
 	defer timer.Stop()
@@ -191,49 +192,24 @@ func (s *Source) silence() silence {
 
 // states returns how each watch stands, and whether there is something else to read than last time.
 func (s *Source) states() (out []state, news bool) {
-	for _, k := range s.kinds {
-		st, fresh := s.watches[k.name].look()
+	for _, k := range object.Kinds {
+		st, fresh := s.watches[k.Resource].look()
 		out = append(out, st)
 		news = news || fresh
 	}
 	return out, news
 }
 
-// gather reads all objects; before all are there, only who the cluster is.
+// gather reads all objects. Before it is settled that all are there, it reads only who the cluster
+// is, and the node's pods.
 func (s *Source) gather(settled bool) known {
-	all := object.Objects{Nodes: list[*corev1.Node](s.watches[nodes])}
-	k := known{synced: settled, identity: s.identity(all.Nodes), pods: readPods(list[*corev1.Pod](s.watches[pods]))}
-	k.pods.Known = s.watches[pods].state().synced
+	all := object.Objects{All: map[string]bool{}, Config: object.Config{BarredPatterns: s.cfg.BarredPatterns}}
+	for _, k := range object.Kinds {
+		all.All[k.Resource] = s.watches[k.Resource].into(&all)
+	}
+	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}
 	if settled {
-		all.Config = object.Config{BarredPatterns: s.cfg.BarredPatterns}
-		all.Services = list[*object.Service](s.watches[services])
-		all.EndpointSlices = list[*object.Slice](s.watches[endpointSlices])
-		all.Exports = list[*object.Export](s.watches[serviceExports])
-		all.ServiceImports = list[*object.Import](s.watches[serviceImports])
-		all.Aliases = slices.Concat(s.aliases(gkeExports), s.aliases(kepExports))
-		all.Namespaces = s.namespaces()
 		k.objects = object.Local(all)
-		k.objects.NodesKnown = true
 	}
 	return k
-}
-
-func (s *Source) aliases(name string) (out []object.Alias) {
-	for _, m := range list[*metav1.PartialObjectMetadata](s.watches[name]) {
-		out = append(out, object.Alias{Kind: "ServiceExport" + strings.TrimPrefix(name, "serviceexports"), Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp.Time})
-	}
-	return out
-}
-
-// namespaces returns the names of those that exist, nil if they cannot be read.
-func (s *Source) namespaces() []string {
-	w := s.watches[namespaces]
-	if !w.state().synced {
-		return nil
-	}
-	out := []string{}
-	for _, n := range list[*metav1.PartialObjectMetadata](w) {
-		out = append(out, n.Name)
-	}
-	return out
 }

@@ -59,7 +59,7 @@ func TestSourceReadsTheCluster(t *testing.T) {
 	t.Logf("an export was known after %s", b.eventually("a later export", patient, func() bool { return hasExport(s, b.name("late")) }))
 	b.slice("late", nil, map[string]clustermesh.NodeName{"10.1.1.11": b.node})
 	b.eventually("its endpoint", patient, func() bool { return endpoints(s, b.name("late")) == "10.1.1.11" })
-	must(t, b.direct.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Delete(t.Context(), "late", metav1.DeleteOptions{}))
+	must(t, b.mcs.MulticlusterV1beta1().ServiceExports(b.ns).Delete(t.Context(), "late", metav1.DeleteOptions{}))
 	b.eventually("the end of the export", patient, func() bool { return !hasExport(s, b.name("late")) && endpoints(s, b.name("late")) == "" })
 
 	// A derived Service gives its import an address, a global one is global, and an alias exports.
@@ -115,7 +115,7 @@ func TestSourceNamesTheNodes(t *testing.T) {
 // Of ServiceImports only those are read that people made.
 func TestSourceReadsPeoplesImports(t *testing.T) {
 	b := newBench(t)
-	imports := b.direct.mcs.MulticlusterV1beta1().ServiceImports(b.ns)
+	imports := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns)
 	t.Cleanup(func() {
 		_ = imports.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
@@ -130,7 +130,7 @@ func TestSourceReadsPeoplesImports(t *testing.T) {
 		local, _ := s.Local()
 		return hasProblem(local.Problems, "ServiceImport "+b.ns+"/theirs", "barred")
 	})
-	if got := names(s.watches[serviceImports]); slices.Contains(got, b.ns+"/ours") {
+	if got := names(s.watches[object.ImportResource]); slices.Contains(got, b.ns+"/ours") {
 		t.Errorf("imports %q", got)
 	}
 }
@@ -169,15 +169,9 @@ func TestListAndWatchSuffice(t *testing.T) {
 	b.export("serve")
 	user := "reader-" + b.ns
 	var rules []rbacv1.PolicyRule
-	for group, resources := range map[string][]string{
-		"":                      {"services", "nodes", "namespaces", "pods"},
-		"discovery.k8s.io":      {"endpointslices"},
-		"multicluster.x-k8s.io": {"serviceexports", "serviceimports"},
-		"about.k8s.io":          {"clusterproperties"},
-		"net.gke.io":            {"serviceexports"},
-		"multicluster.k8s.io":   {"serviceexports"},
-	} {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"list", "watch"}})
+	for _, k := range object.Kinds {
+		r := k.GroupResource()
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list", "watch"}})
 	}
 	rights := b.direct.core.RbacV1()
 	_, err := rights.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})

@@ -13,67 +13,72 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 )
 
-// Pauses between attempts to reach the API server. client-go's own reach a minute, which is how late a
-// cluster would notice that its API server is back.
+// Pauses between attempts to reach the API server. client-go's own reach a minute, which is how
+// late a cluster would notice that its API server is back.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// watch keeps the objects of one kind. It is the store that client-go's reflector writes to: a shared
-// informer would hold every object a second time on its way, and wait up to a minute after an outage.
+// watch keeps the objects of one kind. It is the store that client-go's reflector writes to: a
+// shared informer would hold every object a second time on its way, and wait up to a minute after
+// an outage.
 type watch struct {
-	kind  kind
+	kind  object.Kind
+	node  clustermesh.NodeName
 	dirty func()
 
 	mu      sync.Mutex
-	objects []named // sorted: a map of them would take more than most of them do
+	objects []object.Kept // sorted: a map of them would take more than most of them do
 	st      state
 	fresh   bool // the objects have changed since last looked at
 }
 
-// named is an object of the API server, or what is kept of one.
+// named is an object of the API server, or an object.Kept.
 type named interface {
 	GetNamespace() string
 	GetName() string
 }
 
-func byName(a, b named) int {
+func byName[A, B named](a A, b B) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
 // state is how a watch stands.
 type state struct {
-	kind kind
+	kind object.Kind
 	// synced: all objects were read once.
 	synced bool
-	// absent since then: the API server says that it does not serve the kind. Zero if it does, or has not said.
+	// absent since then: the API server says that it does not serve the kind. Zero if it does, or
+	// has not said.
 	absent time.Time
 	// err is the last attempt's, nil if it succeeded; since is when attempts began to fail.
 	err   error
 	since time.Time
 }
 
-func newWatch(k kind, dirty func()) *watch {
-	return &watch{kind: k, dirty: dirty, st: state{kind: k}, fresh: true}
+func newWatch(k object.Kind, node clustermesh.NodeName, dirty func()) *watch {
+	return &watch{kind: k, node: node, dirty: dirty, st: state{kind: k}, fresh: true}
 }
 
-// list returns the objects, sorted by name.
-func list[T any](w *watch) []T {
+// into inserts the objects, sorted by name, and reports whether they are all that there are.
+func (w *watch) into(objs *object.Objects) (all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := make([]T, 0, len(w.objects))
 	for _, o := range w.objects {
-		out = append(out, o.(T))
+		objs.Insert(o)
 	}
-	return out
+	return w.st.synced
 }
 
 // look returns how the watch stands and whether it holds something else than at the last look.
@@ -92,29 +97,36 @@ func (w *watch) state() state {
 }
 
 // run watches until ctx is done.
-func (w *watch) run(ctx context.Context, version schema.GroupVersionResource) {
-	source := w.kind.lister(version)
+func (w *watch) run(ctx context.Context, c Client, version object.Version) {
+	source, empty, err := c.listerOf(w.kind, version)
+	if err != nil {
+		w.attempted(ctx, err) // only a bad configuration, which Connect refuses
+		return
+	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			objects, err := source.list(ctx, w.selected(o))
+			objects, err := source.List(ctx, w.selected(o))
 			w.attempted(ctx, err)
 			return objects, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			events, err := source.watch(ctx, w.selected(o))
+			events, err := source.Watch(ctx, w.selected(o))
 			w.attempted(ctx, err)
 			return events, err
 		},
 	}
-	cache.NewReflectorWithOptions(lw, w.kind.object, w, cache.ReflectorOptions{
-		Name: w.kind.name,
+	cache.NewReflectorWithOptions(lw, empty, w, cache.ReflectorOptions{
+		Name: w.kind.Resource,
 		Backoff: &wait.Backoff{Duration: firstPause, Cap: lastPause, Factor: 2, Jitter: 0.5,
 			Steps: int(math.Ceil(float64(lastPause) / float64(firstPause)))},
 	}).RunWithContext(ctx)
 }
 
 func (w *watch) selected(o metav1.ListOptions) metav1.ListOptions {
-	o.LabelSelector, o.FieldSelector = w.kind.labels, w.kind.fields
+	o.LabelSelector = w.kind.Selector
+	if w.kind.NodeField != "" {
+		o.FieldSelector = fields.OneTermEqualSelector(w.kind.NodeField, string(w.node)).String()
+	}
 	return o
 }
 
@@ -159,14 +171,18 @@ func (w *watch) changed() {
 // Add implements cache.ReflectorStore.
 func (w *watch) Add(o any) error { return w.Update(o) }
 
-// Update implements cache.ReflectorStore. Most updates change only what nobody reads, such as a node's heartbeat.
+// Update implements cache.ReflectorStore. Most updates change only what nobody reads, such as a
+// node's heartbeat.
 func (w *watch) Update(o any) error {
 	id, ok := o.(named)
 	if !ok {
 		return fmt.Errorf("%T has no name", o)
 	}
-	kept := w.kind.keep(o)
-	if kept == nil {
+	kept, err := w.keep(o)
+	switch {
+	case err != nil:
+		return err
+	case kept == nil:
 		return w.Delete(id)
 	}
 	w.mu.Lock()
@@ -184,7 +200,8 @@ func (w *watch) Update(o any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore. The kind may not have kept the object: then it says nothing.
+// Delete implements cache.ReflectorStore. The kind may not have kept the object: then it says
+// nothing.
 func (w *watch) Delete(o any) error {
 	id, ok := o.(named)
 	if !ok {
@@ -201,9 +218,13 @@ func (w *watch) Delete(o any) error {
 
 // Replace implements cache.ReflectorStore: after it, the objects are all that there are.
 func (w *watch) Replace(all []any, _ string) error {
-	objects := make([]named, 0, len(all))
+	objects := make([]object.Kept, 0, len(all))
 	for _, o := range all {
-		if kept := w.kind.keep(o); kept != nil {
+		kept, err := w.keep(o)
+		if err != nil {
+			return err
+		}
+		if kept != nil {
 			objects = append(objects, kept)
 		}
 	}
@@ -215,11 +236,23 @@ func (w *watch) Replace(all []any, _ string) error {
 	return nil
 }
 
+// keep returns what is kept of an object, nil for nothing. The Transformer may have done so before.
+func (w *watch) keep(o any) (object.Kept, error) {
+	if o == nil {
+		return nil, nil
+	}
+	kept, ok := w.kind.Keep(o, w.node)
+	if !ok {
+		return nil, fmt.Errorf("%T is not one of %s", o, w.kind.Resource)
+	}
+	return kept, nil
+}
+
 // Resync implements cache.ReflectorStore.
 func (*watch) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: of a long list only that is held, as it comes, what is kept in the end. What
-// it makes comes back by Replace.
+// Transformer implements cache.TransformingStore: of a long list only that is held, as it comes,
+// what is kept in the end. What it makes comes back by Replace.
 func (w *watch) Transformer() cache.TransformFunc {
-	return func(o any) (any, error) { return w.kind.keep(o), nil }
+	return func(o any) (any, error) { return w.keep(o) }
 }

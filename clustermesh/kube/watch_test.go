@@ -16,7 +16,9 @@ func watchOf(name string) *watch { return New(Config{Node: "n1", Client: idle()}
 
 // names are those of the objects that a watch holds.
 func names(w *watch) (out []string) {
-	for _, o := range list[named](w) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.objects {
 		out = append(out, o.GetNamespace()+"/"+o.GetName())
 	}
 	return out
@@ -56,7 +58,7 @@ func TestWatchNews(t *testing.T) {
 		{"derived now", plain("a"), plain("a", derived), true},
 		{"another", plain("a"), plain("b"), true},
 	} {
-		w := watchOf(services)
+		w := watchOf(object.ServiceResource)
 		must(t, w.Add(c.old))
 		if _, news := w.look(); !news {
 			t.Errorf("%s: the first is no news", c.what)
@@ -73,7 +75,7 @@ func TestWatchHolds(t *testing.T) {
 	at := func(ns, name string) *mcsv1beta1.ServiceExport {
 		return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 	}
-	w := watchOf(serviceExports)
+	w := watchOf(object.ExportResource)
 	must(t, w.Add(at("gone", "gone")))
 	if w.state().synced {
 		t.Error("synced without a list")
@@ -114,7 +116,7 @@ func TestWatchSlices(t *testing.T) {
 		return []any{slice("theirs", "n2", "n3"), slice("ours", "n2", "n1"), slice("nobody's", ""), slice("empty"), nameless, host, imported}
 	}
 	for _, long := range []bool{false, true} {
-		w := watchOf(endpointSlices)
+		w := watchOf(object.SliceResource)
 		list := all()
 		for i := range list {
 			var err error

@@ -7,50 +7,45 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 )
 
-// apiVersions lists the kinds understood, with the apiVersions in which they are.
-var apiVersions = map[string][]schema.GroupVersion{
-	"Node":          {corev1.SchemeGroupVersion},
-	"Namespace":     {corev1.SchemeGroupVersion},
-	"Service":       {corev1.SchemeGroupVersion},
-	"EndpointSlice": {discoveryv1.SchemeGroupVersion},
-	"ServiceExport": {mcsv1beta1.SchemeGroupVersion, mcsv1alpha1.SchemeGroupVersion},
-}
+// kinds are those that a file may hold, by their name in YAML.
+var kinds = func() map[string]object.Kind {
+	out := map[string]object.Kind{}
+	for _, k := range object.Kinds {
+		if k.InFiles {
+			out[k.Name] = k
+		}
+	}
+	return out
+}()
 
-// clusterScoped kinds have no namespace.
-var clusterScoped = map[string]bool{"Node": true, "Namespace": true}
+var serializer = newSerializer(object.Scheme())
 
-var serializer = newSerializer()
-
-// newSerializer knows no more types than strait understands.
-func newSerializer() *strictjson.Serializer {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.Namespace{}, &corev1.Service{})
-	s.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{})
-	s.AddKnownTypes(mcsv1alpha1.SchemeGroupVersion, &mcsv1alpha1.ServiceExport{})
-	s.AddKnownTypes(mcsv1beta1.SchemeGroupVersion, &mcsv1beta1.ServiceExport{})
+func newSerializer(s *runtime.Scheme) *strictjson.Serializer {
 	return strictjson.NewSerializerWithOptions(strictjson.DefaultMetaFactory, s, s, strictjson.SerializerOptions{Strict: true})
 }
 
-// Decode reads the objects of one file: YAML or JSON, many documents, each an object or a List. Objects
-// are *corev1.Node, *corev1.Namespace, *corev1.Service, *discoveryv1.EndpointSlice and
-// *mcsv1beta1.ServiceExport (v1alpha1 converted); a missing namespace is "default". Decoding is strict:
-// an unknown field, a key given twice or a value of the wrong type is a Problem, and its object is left
-// out. Other kinds are left out with a warning. Pure; file only names the file in Problems.
-func Decode(file string, data []byte) (objects []any, problems []clustermesh.Problem) {
+// Object is what is kept of an object of a file, and its kind in YAML.
+type Object struct {
+	Kind string
+	object.Kept
+}
+
+// Decode reads the objects of one file: YAML or JSON, many documents, each an object or a List.
+// They are of the kinds of object.Kinds that files may hold; a missing namespace is "default".
+// Decoding is strict: an unknown field, a key given twice or a value of the wrong type is a
+// Problem, and its object is left out. Other kinds are left out with a warning. Pure; file only
+// names the file in Problems.
+func Decode(file string, data []byte) (objects []Object, problems []clustermesh.Problem) {
 	d := decoder{file: file}
 	for _, doc := range split(data) {
 		d.document(doc)
@@ -61,7 +56,7 @@ func Decode(file string, data []byte) (objects []any, problems []clustermesh.Pro
 // decoder collects what a file holds.
 type decoder struct {
 	file     string
-	objects  []any
+	objects  []Object
 	problems []clustermesh.Problem
 }
 
@@ -82,7 +77,8 @@ func (d *decoder) document(doc document) {
 	d.object(raw, fmt.Sprintf("document at line %d", doc.line))
 }
 
-// header is what every object starts with, read leniently: strict decoding finds what is wrong with it.
+// header is what every object starts with, read leniently: strict decoding finds what is wrong with
+// it.
 type header struct {
 	apiVersion, kind, namespace, name string
 }
@@ -106,7 +102,7 @@ func (h header) title(place string) string {
 		return strings.TrimSpace(h.kind + " (" + place + ")")
 	}
 	namespace := h.namespace
-	if apiVersions[h.kind] != nil && !clusterScoped[h.kind] {
+	if k, ok := kinds[h.kind]; ok && !k.ClusterScoped {
 		namespace = cmp.Or(namespace, metav1.NamespaceDefault)
 	}
 	return object.Name(cmp.Or(h.kind, "object"), namespace, h.name)
@@ -131,19 +127,19 @@ func (d *decoder) object(raw []byte, place string) {
 		d.list(raw, h, place)
 		return
 	}
+	k, known := kinds[h.kind]
 	gv, err := schema.ParseGroupVersion(h.apiVersion)
-	versions := apiVersions[h.kind]
 	switch {
-	case len(versions) == 0 || foreign(gv, versions):
+	case !known || foreign(gv.Group, k.GroupResource().Group):
 		d.add(clustermesh.Problem{Object: h.title(place), Field: "kind", Warning: true,
 			Message: fmt.Sprintf("ignored: strait does not use %s of %s", h.kind, h.apiVersion)})
-	case err != nil || !slices.Contains(versions, gv):
+	case err != nil || !slices.ContainsFunc(k.Versions, func(v object.Version) bool { return k.GroupVersion(v) == gv }):
 		bad("apiVersion", fmt.Sprintf("%q is no version of %s that strait reads", h.apiVersion, h.kind),
-			"write "+versions[0].String())
+			"write "+k.GroupVersion(k.Versions[0]).String())
 	case h.name == "":
 		bad("metadata.name", "missing", "give the object a name")
 	default:
-		d.typed(raw, h)
+		d.typed(raw, h, k)
 	}
 }
 
@@ -166,28 +162,26 @@ func (d *decoder) list(raw []byte, h header, place string) {
 }
 
 // typed decodes an object of a kind and version that strait reads.
-func (d *decoder) typed(raw []byte, h header) {
-	obj, _, err := serializer.Decode(raw, nil, nil)
+func (d *decoder) typed(raw []byte, h header, k object.Kind) {
+	decoded, _, err := serializer.Decode(raw, nil, nil)
 	if err != nil {
 		for _, p := range explain(h.title(""), err) {
 			d.add(p)
 		}
 		return
 	}
-	if e, ok := obj.(*mcsv1alpha1.ServiceExport); ok {
-		obj = &mcsv1beta1.ServiceExport{TypeMeta: e.TypeMeta, ObjectMeta: e.ObjectMeta,
-			Spec: mcsv1beta1.ServiceExportSpec(e.Spec), Status: mcsv1beta1.ServiceExportStatus(e.Status)}
-	}
-	meta := obj.(metav1.Object)
-	if meta.GetNamespace() == "" && !clusterScoped[h.kind] {
+	meta := decoded.(metav1.Object)
+	if meta.GetNamespace() == "" && !k.ClusterScoped {
 		meta.SetNamespace(metav1.NamespaceDefault)
 	}
-	d.objects = append(d.objects, obj)
+	if kept, ok := k.Keep(meta, ""); ok && kept != nil {
+		d.objects = append(d.objects, Object{k.Name, kept})
+	}
 }
 
-// foreign reports a kind that only shares its name with one of strait's: Knative has a Service too. The
-// group of the KEP's own examples, multicluster.k8s.io, is a mistake people make, not another kind.
-func foreign(gv schema.GroupVersion, versions []schema.GroupVersion) bool {
-	group := versions[0].Group
-	return gv.Group != group && gv.Group != "" && gv.Group != "multicluster.k8s.io"
+// foreign reports a group that only shares a kind's name with one of strait's: Knative has a
+// Service too. The group of the KEP's own examples, multicluster.k8s.io, is a mistake people make,
+// not another kind.
+func foreign(group, ours string) bool {
+	return group != ours && group != "" && group != "multicluster.k8s.io"
 }

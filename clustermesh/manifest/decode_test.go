@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 const exportYAML = `apiVersion: multicluster.x-k8s.io/v1beta1
@@ -27,7 +24,7 @@ spec:
     port: 80
 `
 
-func keys(objects []any) (out []string) {
+func keys(objects []Object) (out []string) {
 	for _, o := range objects {
 		out = append(out, keyOf(o).String())
 	}
@@ -115,18 +112,20 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeTypes(t *testing.T) {
-	objects, problems := Decode("f", []byte(strings.Replace(exportYAML, "v1beta1", "v1alpha1", 1)+
-		"  creationTimestamp: 2026-01-02T03:04:05Z\nspec: {exportedLabels: {a: b}}\n---\n"+serviceYAML))
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	e, ok := objects[0].(*mcsv1beta1.ServiceExport)
-	if !ok || e.CreationTimestamp.Unix() != 1767323045 || e.Spec.ExportedLabels["a"] != "b" {
-		t.Errorf("export %#v", objects[0])
-	}
-	if s, ok := objects[1].(*corev1.Service); !ok || s.Spec.Ports[0].Port != 80 || s.Namespace != "default" {
-		t.Errorf("service %#v", objects[1])
+// What is in an object arrives, whichever version it is in.
+func TestDecodeVersions(t *testing.T) {
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		s := store{}
+		s.update(map[string]content{"f": text(strings.Replace(exportYAML, "v1beta1", version, 1) +
+			"  creationTimestamp: 2026-01-02T03:04:05Z\nspec: {exportedLabels: {a: b}, exportedAnnotations: {c: d}}\n---\n" + serviceYAML)})
+		local := s.local()
+		if len(local.Problems) > 0 || len(local.Exports) != 1 {
+			t.Fatalf("%s: %+v", version, local)
+		}
+		e := local.Exports[0]
+		if e.Service.Namespace != "default" || e.Created != 1767323045 || e.Labels["a"] != "b" || e.Annotations["c"] != "d" || e.Ports[0].Port != 80 {
+			t.Errorf("%s: %+v", version, e)
+		}
 	}
 }
 
@@ -155,7 +154,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		for _, o := range objects {
-			if k := keyOf(o); k.kind == "" || k.name == "" || (k.namespace == "") != clusterScoped[k.kind] {
+			if k := keyOf(o); k.kind == "" || k.name == "" || (k.namespace == "") != kinds[k.kind].ClusterScoped {
 				t.Errorf("object %#v", k)
 			}
 		}

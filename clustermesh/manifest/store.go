@@ -6,11 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 )
@@ -24,7 +19,7 @@ type content struct {
 // file is one file of the directory: the objects in force and what is wrong with its present version.
 type file struct {
 	sum      [sha256.Size]byte
-	objects  []any
+	objects  []Object
 	problems []clustermesh.Problem
 	// good is true once a whole version was right; a wrong one never replaces it.
 	good bool
@@ -91,7 +86,7 @@ func (f *file) update(path string, c content) (news bool) {
 }
 
 // reject records what is wrong with a version; rest are its documents that are right.
-func (f *file) reject(problems []clustermesh.Problem, rest []any) {
+func (f *file) reject(problems []clustermesh.Problem, rest []Object) {
 	if !f.good && rest != nil {
 		f.objects = rest
 	}
@@ -124,7 +119,7 @@ func (s store) local() clustermesh.Local {
 				continue
 			}
 			owner[k], files[k.String()] = path, path
-			insert(&objs, obj)
+			objs.Insert(obj.Kept)
 		}
 	}
 	local := object.Local(objs)
@@ -147,38 +142,4 @@ func duplicate(k key, first, second string) clustermesh.Problem {
 		Message: fmt.Sprintf("%s: the first is used, this one is not", where), Try: "keep one of the two"}
 }
 
-func keyOf(obj any) key {
-	meta := obj.(metav1.Object)
-	return key{kindOf(obj), meta.GetNamespace(), meta.GetName()}
-}
-
-// kindOf does not trust TypeMeta: API clients leave it empty.
-func kindOf(obj any) string {
-	switch obj.(type) {
-	case *corev1.Node:
-		return "Node"
-	case *corev1.Namespace:
-		return "Namespace"
-	case *corev1.Service:
-		return "Service"
-	case *discoveryv1.EndpointSlice:
-		return "EndpointSlice"
-	case *mcsv1beta1.ServiceExport:
-		return "ServiceExport"
-	}
-	return ""
-}
-
-// insert sorts an object in. Namespaces are understood, so that files may hold them, and mean nothing yet.
-func insert(objs *object.Objects, obj any) {
-	switch o := obj.(type) {
-	case *corev1.Node:
-		objs.Nodes = append(objs.Nodes, o)
-	case *corev1.Service:
-		objs.Services = append(objs.Services, object.ServiceFrom(o))
-	case *discoveryv1.EndpointSlice:
-		objs.EndpointSlices = append(objs.EndpointSlices, object.SliceFrom(o))
-	case *mcsv1beta1.ServiceExport:
-		objs.Exports = append(objs.Exports, object.ExportFrom(o))
-	}
-}
+func keyOf(o Object) key { return key{o.Kind, o.GetNamespace(), o.GetName()} }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,15 +12,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 )
-
-// Alias is an object of another API group that means the same as a ServiceExport: the one of net.gke.io, say.
-// Only its metadata counts.
-type Alias struct {
-	// Kind names the kind in Problems: "ServiceExport.net.gke.io".
-	Kind            string
-	Namespace, Name string
-	Created         time.Time
-}
 
 // wish is a ServiceExport or an alias of one. Status is for our own kind only.
 type wish struct {
@@ -39,11 +29,7 @@ func wishes(objs Objects) []wish {
 		all = append(all, wish{"ServiceExport", e.service(), e.created, e, false})
 	}
 	for _, a := range objs.Aliases {
-		w := wish{a.Kind, clustermesh.ServiceName{Namespace: a.Namespace, Name: a.Name}, 0, &Export{}, true}
-		if !a.Created.IsZero() {
-			w.created = max(0, a.Created.Unix())
-		}
-		all = append(all, w)
+		all = append(all, wish{a.kind, a.service(), a.created, &Export{}, true})
 	}
 	slices.SortStableFunc(all, func(a, b wish) int {
 		return cmp.Or(a.service.Compare(b.service), compareBool(a.alias, b.alias), cmp.Compare(a.created, b.created), cmp.Compare(a.kind, b.kind))
@@ -61,8 +47,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// readExports returns the exports sorted by service, one per wish whose Service can be exported, and a verdict
-// per wish.
+// readExports returns the exports sorted by service, one per wish whose Service can be exported,
+// and a verdict per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
 	all := wishes(objs)
 	out, status = make([]clustermesh.Export, 0, len(all)), make([]clustermesh.ExportStatus, 0, len(all))
@@ -135,7 +121,8 @@ func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) 
 	}
 }
 
-// validity judges what the condition Valid is about: is there a Service of a type that can be exported?
+// validity judges what the condition Valid is about: is there a Service of a type that can be
+// exported?
 func validity(w wish, service *Service) clustermesh.ExportStatus {
 	s := clustermesh.ExportStatus{Service: w.service}
 	switch {

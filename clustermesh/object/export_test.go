@@ -88,13 +88,16 @@ func TestAliases(t *testing.T) {
 	portless := service(func(s *corev1.Service) { s.Name, s.Spec.Ports = "portless", nil })
 	e := export("default", "serve")
 	e.CreationTimestamp = metav1.NewTime(time.Unix(500, 0))
-	got := typed{Services: []*corev1.Service{service(nil), other, elsewhere, portless}, Exports: []*serviceExport{e}, Aliases: []Alias{
-		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "serve", Created: time.Unix(100, 0)},
-		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "other", Created: time.Unix(300, 0)},
-		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "other", Created: time.Unix(200, 0)},
-		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "gone"},
-		{Kind: "ServiceExport.net.gke.io", Namespace: "default", Name: "elsewhere"},
-		{Kind: "ServiceExport.multicluster.k8s.io", Namespace: "default", Name: "portless"},
+	created := func(name string, seconds int64) *metav1.PartialObjectMetadata {
+		m := &metav1.PartialObjectMetadata{ObjectMeta: meta("default", name)}
+		if seconds > 0 {
+			m.CreationTimestamp = metav1.NewTime(time.Unix(seconds, 0))
+		}
+		return m
+	}
+	got := typed{Services: []*corev1.Service{service(nil), other, elsewhere, portless}, Exports: []*serviceExport{e}, Aliases: map[string][]*metav1.PartialObjectMetadata{
+		GKEExportResource: {created("serve", 100), created("other", 300), created("gone", 0), created("elsewhere", 0)},
+		KEPExportResource: {created("other", 200), created("portless", 0)},
 	}}.local()
 	if len(got.Exports) != 2 || got.Exports[0].Created != 200 || got.Exports[1].Created != 500 {
 		t.Errorf("exports %+v", got.Exports)
@@ -178,13 +181,22 @@ func TestExportProperties(t *testing.T) {
 }
 
 func TestNamespaces(t *testing.T) {
-	if got := Local(Objects{}).Namespaces; got != nil {
+	namespace := func(name string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: meta("", name)}
+	}
+	some := []*metav1.PartialObjectMetadata{namespace("b"), namespace("a"), namespace("b")}
+	if got := (typed{}).local().Namespaces; got != nil {
 		t.Errorf("unknown namespaces became %v", got)
 	}
-	if got := Local(Objects{Namespaces: []string{}}).Namespaces; got == nil {
+	if got := (typed{Namespaces: some[:0]}).local().Namespaces; got == nil {
 		t.Error("no namespaces became unknown ones")
 	}
-	if got := Local(Objects{Namespaces: []string{"b", "a", "b"}}).Namespaces; !reflect.DeepEqual(got, []string{"a", "b"}) {
+	if got := (typed{Namespaces: some}).local().Namespaces; !reflect.DeepEqual(got, []string{"a", "b"}) {
 		t.Errorf("namespaces %v", got)
+	}
+	objs := Objects{}
+	insert(&objs, NamespaceResource, some)
+	if got := Local(objs).Namespaces; got != nil {
+		t.Errorf("of namespaces of which there may be more, all that are known became %v", got)
 	}
 }

@@ -5,33 +5,24 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 )
 
-// ID names an object among those of its kind.
-type ID struct{ Namespace, Name string }
-
-// GetNamespace is as that of metav1.Object.
-func (i ID) GetNamespace() string { return i.Namespace }
-
-// GetName is as that of metav1.Object.
-func (i ID) GetName() string { return i.Name }
-
-func (i ID) service() clustermesh.ServiceName { return clustermesh.ServiceName(i) }
-
-// Service is what Local reads of a Service: an API server's takes ten times the memory. What is wrong with it is kept as it
-// is written, for the Problem.
+// Service is what Local reads of a Service: an API server's takes ten times the memory. What is
+// wrong with it is kept as it is written, for the Problem.
 type Service struct {
 	ID
-	// derivedFor is the ServiceImport for which strait made the Service; empty for all others. Of one with it no more is
-	// kept than its addresses, type and annotations.
+	// derivedFor is the ServiceImport for which strait made the Service; empty for all others. Of
+	// one with it no more is kept than its addresses, type and annotations.
 	derivedFor string
 	clusterIP  string
 	// clusterIPs is nil where it would be clusterIP alone.
 	clusterIPs  []string
-	annotations map[string]string // those of globalNames, sharedNames and affinityNames
+	annotations map[string]string
 	ports       []unique.Handle[servicePort]
 	traits      unique.Handle[traits]
 }
@@ -51,10 +42,12 @@ type servicePort struct {
 	port                        int32
 }
 
-// ServiceFrom makes a Service of an API server's, of which it may keep parts.
-func ServiceFrom(in *corev1.Service) *Service {
+func serviceFrom(in *corev1.Service) *Service {
 	spec := &in.Spec
-	s := &Service{ID: ID{intern(in.Namespace), in.Name}, derivedFor: derivedFor(in), clusterIP: spec.ClusterIP, annotations: readAnnotations(in.Annotations)}
+	s := &Service{ID: idOf(in), derivedFor: derivedFor(in), clusterIP: spec.ClusterIP, annotations: in.Annotations}
+	for k, v := range s.annotations {
+		s.annotations[k] = intern(v)
+	}
 	if len(spec.ClusterIPs) != 1 || spec.ClusterIPs[0] != spec.ClusterIP {
 		s.clusterIPs = spec.ClusterIPs
 	}
@@ -77,20 +70,7 @@ func ServiceFrom(in *corev1.Service) *Service {
 	return s
 }
 
-// readAnnotations leaves what somebody reads.
-func readAnnotations(in map[string]string) (out map[string]string) {
-	for _, names := range [][]string{globalNames, sharedNames, affinityNames} {
-		for _, n := range names {
-			if v, ok := in[n]; ok {
-				if out == nil {
-					out = map[string]string{}
-				}
-				out[n] = intern(v)
-			}
-		}
-	}
-	return out
-}
+func (s *Service) insert(o *Objects) { o.Services = append(o.Services, s) }
 
 // Export is what Local reads of a ServiceExport.
 type Export struct {
@@ -99,14 +79,37 @@ type Export struct {
 	labels, annotations map[string]string
 }
 
-// ExportFrom makes an Export of an API server's, of which it may keep parts.
-func ExportFrom(in *mcsv1beta1.ServiceExport) *Export {
-	e := &Export{ID: ID{intern(in.Namespace), in.Name}, labels: in.Spec.ExportedLabels, annotations: in.Spec.ExportedAnnotations}
-	if !in.CreationTimestamp.IsZero() {
-		e.created = max(0, in.CreationTimestamp.Unix())
-	}
-	return e
+func exportFrom(in *mcsv1beta1.ServiceExport) *Export {
+	return &Export{ID: idOf(in), created: createdAt(in), labels: in.Spec.ExportedLabels, annotations: in.Spec.ExportedAnnotations}
 }
+
+func alphaExportFrom(in *mcsv1alpha1.ServiceExport) *Export {
+	return exportFrom(&mcsv1beta1.ServiceExport{ObjectMeta: in.ObjectMeta, Spec: mcsv1beta1.ServiceExportSpec(in.Spec)})
+}
+
+func (e *Export) insert(o *Objects) { o.Exports = append(o.Exports, e) }
+
+// createdAt returns when an object was created, in Unix seconds, 0 if it does not say.
+func createdAt(o metav1.Object) int64 {
+	if t := o.GetCreationTimestamp(); !t.IsZero() {
+		return max(0, t.Unix())
+	}
+	return 0
+}
+
+// Alias is an object of another API group that means the same as a ServiceExport: the one of
+// net.gke.io, say. Only its metadata counts.
+type Alias struct {
+	ID
+	kind    string // as Problems name it: "ServiceExport.net.gke.io"
+	created int64  // in Unix seconds, 0 for none
+}
+
+func aliasFrom(kind string) func(metav1.Object) *Alias {
+	return func(in metav1.Object) *Alias { return &Alias{ID: idOf(in), kind: kind, created: createdAt(in)} }
+}
+
+func (a *Alias) insert(o *Objects) { o.Aliases = append(o.Aliases, a) }
 
 // Import is what Local reads of a ServiceImport.
 type Import struct {
@@ -114,10 +117,11 @@ type Import struct {
 	ours bool // strait made it
 }
 
-// ImportFrom makes an Import of an API server's.
-func ImportFrom(in *mcsv1beta1.ServiceImport) *Import {
-	return &Import{ID: ID{intern(in.Namespace), in.Name}, ours: in.Labels[LabelManagedBy] == ManagedBy}
+func importFrom(in *mcsv1beta1.ServiceImport) *Import {
+	return &Import{ID: idOf(in), ours: in.Labels[LabelManagedBy] == ManagedBy}
 }
+
+func (i *Import) insert(o *Objects) { o.ServiceImports = append(o.ServiceImports, i) }
 
 // families are IP families in order; empty after the last.
 type families [2]clustermesh.Family
@@ -138,6 +142,3 @@ var familyLists = map[families][]clustermesh.Family{
 
 // list returns the families, nil for none. All equal ones are one list.
 func (f families) list() []clustermesh.Family { return familyLists[f] }
-
-// intern makes one string of all equal ones: for those that are few and repeat.
-func intern[S ~string](s S) S { return unique.Make(s).Value() }

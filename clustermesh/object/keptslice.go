@@ -1,11 +1,14 @@
 package object
 
 import (
+	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
 )
 
 // Slice is what Local reads of an EndpointSlice.
@@ -33,10 +36,27 @@ type sliceEndpoint struct {
 	ready, serving, terminating bool
 }
 
-// SliceFrom makes a Slice of an API server's, of which it may keep parts.
-func SliceFrom(in *discoveryv1.EndpointSlice) *Slice {
+// sliceFor keeps the endpoints of one node and those that name none: other nodes announce their
+// own.
+func sliceFor(in *discoveryv1.EndpointSlice, node clustermesh.NodeName) Kept {
+	if node == "" {
+		return sliceFrom(in)
+	}
+	in.Endpoints = slices.DeleteFunc(in.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return e.NodeName != nil && *e.NodeName != "" && *e.NodeName != string(node)
+	})
+	if len(in.Endpoints) == 0 {
+		in.Ports = nil
+	}
+	if kept := sliceFrom(in); !kept.mute() {
+		return kept
+	}
+	return nil
+}
+
+func sliceFrom(in *discoveryv1.EndpointSlice) *Slice {
 	_, imported := in.Labels[mcsv1beta1.LabelServiceName]
-	s := &Slice{ID: ID{intern(in.Namespace), in.Name}, service: in.Labels[discoveryv1.LabelServiceName],
+	s := &Slice{ID: idOf(in), service: in.Labels[discoveryv1.LabelServiceName],
 		imported: imported || in.Labels[discoveryv1.LabelManagedBy] == SliceManager, addressType: intern(in.AddressType)}
 	if s.imported {
 		return s
@@ -52,7 +72,8 @@ func SliceFrom(in *discoveryv1.EndpointSlice) *Slice {
 	return s
 }
 
-// endpointFrom reads nil conditions as the API's documentation says: ready unless denied, serving as ready, not terminating.
+// endpointFrom reads nil conditions as the API's documentation says: ready unless denied, serving
+// as ready, not terminating.
 func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
 	ready := deref(in.Conditions.Ready, true)
 	e := sliceEndpoint{addresses: in.Addresses, node: intern(deref(in.NodeName, "")), zone: intern(deref(in.Zone, "")), hostname: deref(in.Hostname, ""),
@@ -63,8 +84,11 @@ func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
 	return e
 }
 
-// Mute reports a slice that says nothing: it has no endpoint of this cluster, and nothing is wrong with it.
-func (s *Slice) Mute() bool {
+// mute reports a slice that says nothing: it has no endpoint of this cluster, and nothing is wrong
+// with it.
+func (s *Slice) mute() bool {
 	return s.imported || len(s.endpoints) == 0 && s.service != "" &&
 		(s.addressType == discoveryv1.AddressTypeIPv4 || s.addressType == discoveryv1.AddressTypeIPv6)
 }
+
+func (s *Slice) insert(o *Objects) { o.EndpointSlices = append(o.EndpointSlices, s) }

@@ -13,13 +13,45 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// AnnotationPrefixes is the annotation of a Node that says which prefixes its pods have, separated by commas, where
-// neither its spec nor the pods that it has now tell: CNIs that give out blocks of addresses of their own.
+// AnnotationPrefixes is the annotation of a Node that says which prefixes its pods have, separated
+// by commas, where neither its spec nor the pods that it has now tell: CNIs that give out blocks of
+// addresses of their own.
 const AnnotationPrefixes = "strait.io/prefixes"
 
-// readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any. Of two objects with
-// one name the first counts.
-func readNodes(objs []*corev1.Node, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
+// The labels that say where a Node stands, the name that counts first.
+var (
+	regionLabels = []string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
+	zoneLabels   = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
+)
+
+// Node is what is read of a Node, as it is written.
+type Node struct {
+	ID
+	region, zone string
+	annotations  map[string]string
+	podCIDR      string
+	podCIDRs     []string
+	addresses    []corev1.NodeAddress
+}
+
+func nodeFrom(in *corev1.Node) *Node {
+	first := func(labels []string) string {
+		for _, l := range labels {
+			if v := in.Labels[l]; v != "" {
+				return intern(v)
+			}
+		}
+		return ""
+	}
+	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), annotations: in.Annotations,
+		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses}
+}
+
+func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
+
+// readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any.
+// Of two objects with one name the first counts.
+func readNodes(objs []*Node, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
 	seen := map[string]bool{}
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
@@ -45,21 +77,10 @@ func readNodes(objs []*corev1.Node, r *report) (out []clustermesh.Node, written 
 	return out, written
 }
 
-func readNode(obj *corev1.Node, o *objectReport) clustermesh.Node {
-	label := func(keys ...string) string {
-		for _, k := range keys {
-			if v := obj.Labels[k]; v != "" {
-				return v
-			}
-		}
-		return ""
-	}
+func readNode(obj *Node, o *objectReport) clustermesh.Node {
 	n := clustermesh.Node{
-		Name: clustermesh.NodeName(obj.Name),
-		Locality: clustermesh.Locality{
-			Region: label(corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion),
-			Zone:   label(corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone),
-		},
+		Name:      clustermesh.NodeName(obj.Name),
+		Locality:  clustermesh.Locality{Region: obj.region, Zone: obj.zone},
 		Addresses: nodeAddresses(obj, o),
 		Prefixes:  nodePrefixes(obj, o),
 	}
@@ -71,9 +92,9 @@ func readNode(obj *corev1.Node, o *objectReport) clustermesh.Node {
 }
 
 // nodeAddresses returns internal addresses before external ones, each once.
-func nodeAddresses(obj *corev1.Node, o *objectReport) (out []netip.Addr) {
+func nodeAddresses(obj *Node, o *objectReport) (out []netip.Addr) {
 	for _, want := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
-		for i, a := range obj.Status.Addresses {
+		for i, a := range obj.addresses {
 			if a.Type != want {
 				continue
 			}
@@ -90,7 +111,7 @@ func nodeAddresses(obj *corev1.Node, o *objectReport) (out []netip.Addr) {
 	return out
 }
 
-func nodePrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
+func nodePrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	add := func(field, text string) {
 		p, err := parsePrefix(text)
 		if err != nil {
@@ -101,18 +122,18 @@ func nodePrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
 			out = append(out, p)
 		}
 	}
-	for i, text := range obj.Spec.PodCIDRs {
+	for i, text := range obj.podCIDRs {
 		add(at("spec.podCIDRs[%d]", i), text)
 	}
-	if len(obj.Spec.PodCIDRs) == 0 && obj.Spec.PodCIDR != "" {
-		add("spec.podCIDR", obj.Spec.PodCIDR)
+	if len(obj.podCIDRs) == 0 && obj.podCIDR != "" {
+		add("spec.podCIDR", obj.podCIDR)
 	}
 	return out
 }
 
 // writtenPrefixes reads the annotation.
-func writtenPrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
-	value, ok := obj.Annotations[AnnotationPrefixes]
+func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
+	value, ok := obj.annotations[AnnotationPrefixes]
 	if !ok {
 		return nil
 	}
@@ -130,8 +151,8 @@ func writtenPrefixes(obj *corev1.Node, o *objectReport) (out []netip.Prefix) {
 	return out
 }
 
-// parsePrefix reads a CIDR and clears its host bits, as Kubernetes does. A prefix of everything would
-// claim the whole clusterset's addresses, so it is refused.
+// parsePrefix reads a CIDR and clears its host bits, as Kubernetes does. A prefix of everything
+// would claim the whole clusterset's addresses, so it is refused.
 func parsePrefix(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	switch {

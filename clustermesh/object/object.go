@@ -1,33 +1,40 @@
-// Package object turns Kubernetes objects into the vocabulary of package clustermesh: nodes, exports, global
-// services and endpoints of one cluster, and what is wrong with the objects.
+// Package object turns Kubernetes objects into the vocabulary of package clustermesh: nodes,
+// exports, global services and endpoints of one cluster, and what is wrong with the objects.
 //
-// Inputs are Node, Service, EndpointSlice, ServiceExport and ServiceImport objects; output is clustermesh.Local. Pure:
-// it must not know where objects come from (a directory of YAML or an API server), nor the clusterset.
+// Inputs are objects of the kinds in the table Kinds; outputs are clustermesh.Local, the node's
+// Pods and the cluster's Identity. Pure: it must not know where objects come from (a directory of
+// YAML or an API server), nor the clusterset.
 package object
 
 import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"strait.io/strait/clustermesh"
 )
 
-// Objects are the objects of one cluster, each at most once by kind, namespace and name, as ServiceFrom and its like make them.
-// Read, never changed.
+// Objects are what is kept of the objects of one cluster, each at most once by kind, namespace and
+// name. Kind.Keep makes them. Local and its like read them and never change them.
 type Objects struct {
-	Nodes          []*corev1.Node
+	Nodes          []*Node
 	Services       []*Service
 	EndpointSlices []*Slice
 	Exports        []*Export
-	// Aliases are objects of other groups that mean the same. Of two exports of one Service ours counts.
-	Aliases        []Alias
+	// Aliases are objects of other groups that mean the same. Of two exports of one Service ours
+	// counts.
+	Aliases        []*Alias
 	ServiceImports []*Import
-	// Namespaces are the names of those that exist; nil where every namespace counts as existing.
-	Namespaces []string
-	Config     Config
+	Namespaces     []*Namespace
+	Pods           []*Pod
+	Properties     []*Property
+	// All names the resources of which these are all objects that the cluster has. Of the others
+	// there may be more: without NamespaceResource every namespace counts as existing.
+	All    map[string]bool
+	Config Config
 }
+
+// Insert adds an object.
+func (o *Objects) Insert(k Kept) { k.insert(o) }
 
 // Config is what Local depends on besides the objects.
 type Config struct {
@@ -35,16 +42,17 @@ type Config struct {
 	BarredPatterns []string
 }
 
-// Local says what the objects mean for the clusterset. Only Services with a ServiceExport of the same
-// namespace and name count, with their endpoints (KEP-1645), and those that are global by annotation.
-// Whatever is wrong becomes a Problem that names object and field; the rest goes on. The result is sorted and
-// does not depend on the order of the objects.
+// Local says what the objects mean for the clusterset. Only Services with a ServiceExport of the
+// same namespace and name count, with their endpoints (KEP-1645), and those that are global by
+// annotation. Whatever is wrong becomes a Problem that names object and field; the rest goes on.
+// The result is sorted and does not depend on the order of the objects.
 //
-// What strait itself wrote is never read back as the cluster's own: derived Services are neither exported nor
-// global, they only say which addresses the imports have; their EndpointSlices are nobody's endpoints.
+// What strait itself wrote is never read back as the cluster's own: derived Services are neither
+// exported nor global, they only say which addresses the imports have; their EndpointSlices are
+// nobody's endpoints.
 //
-// An export without a creation time counts as created at 0, the oldest of all: it wins conflicts. An API
-// server always sets the time; in a hand-written file it may be missing.
+// An export without a creation time counts as created at 0, the oldest of all: it wins conflicts.
+// An API server always sets the time; in a hand-written file it may be missing.
 func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
@@ -62,8 +70,12 @@ func Local(objs Objects) clustermesh.Local {
 		e := &out.Exports[i]
 		e.Families = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
 	}
-	if objs.Namespaces != nil {
-		out.Namespaces = slices.Clone(objs.Namespaces)
+	out.NodesKnown = objs.All[NodeResource]
+	if objs.All[NamespaceResource] {
+		out.Namespaces = make([]string, 0, len(objs.Namespaces))
+		for _, n := range objs.Namespaces {
+			out.Namespaces = append(out.Namespaces, n.Name)
+		}
 		slices.Sort(out.Namespaces)
 		out.Namespaces = slices.Compact(out.Namespaces)
 	}
@@ -80,7 +92,7 @@ type reader struct {
 	services []*Service
 }
 
-// newReader takes the first of Services with one name.
+// newReader sorts the Services. Of several with one name the first counts.
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
@@ -107,7 +119,8 @@ func endpointsOf(sorted []clustermesh.Endpoint, s clustermesh.ServiceName) []clu
 	return sorted[from:to]
 }
 
-// Name is how Problems name an object: "Service default/serve", or "Node n1" where namespace is empty.
+// Name is how Problems name an object: "Service default/serve", or "Node n1" where namespace is
+// empty.
 func Name(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + " " + name
@@ -123,7 +136,7 @@ func (r *report) on(kind, namespace, name string) *objectReport {
 	return &objectReport{r, kind, namespace, name}
 }
 
-// objectReport adds problems of one object; field paths are formats.
+// objectReport adds problems of one object.
 type objectReport struct {
 	report                *report
 	kind, namespace, name string

@@ -26,22 +26,37 @@ type typed struct {
 	Services       []*corev1.Service
 	EndpointSlices []*discoveryv1.EndpointSlice
 	Exports        []*mcsv1beta1.ServiceExport
-	Aliases        []Alias
+	Aliases        map[string][]*metav1.PartialObjectMetadata // by resource
 	ServiceImports []*mcsv1beta1.ServiceImport
+	Namespaces     []*metav1.PartialObjectMetadata // nil where they are not known
 	Config         Config
 }
 
-// local reads them.
+// local reads them, as both sources do.
 func (o typed) local() clustermesh.Local {
-	return Local(Objects{Nodes: o.Nodes, Services: each(o.Services, ServiceFrom), EndpointSlices: each(o.EndpointSlices, SliceFrom),
-		Exports: each(o.Exports, ExportFrom), Aliases: o.Aliases, ServiceImports: each(o.ServiceImports, ImportFrom), Config: o.Config})
+	objs := Objects{Config: o.Config, All: map[string]bool{NamespaceResource: o.Namespaces != nil}}
+	insert(&objs, NodeResource, o.Nodes)
+	insert(&objs, ServiceResource, o.Services)
+	insert(&objs, SliceResource, o.EndpointSlices)
+	insert(&objs, ExportResource, o.Exports)
+	insert(&objs, ImportResource, o.ServiceImports)
+	insert(&objs, NamespaceResource, o.Namespaces)
+	for resource, aliases := range o.Aliases {
+		insert(&objs, resource, aliases)
+	}
+	return Local(objs)
 }
 
-func each[T, U any](in []T, f func(T) U) (out []U) {
-	for _, x := range in {
-		out = append(out, f(x))
+// insert inserts what is kept of whole objects of a kind.
+func insert[T any](objs *Objects, resource string, in []T) {
+	k := Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource == resource })]
+	for _, o := range in {
+		kept, ok := k.Keep(o, "")
+		if !ok {
+			panic(resource)
+		}
+		objs.Insert(kept)
 	}
-	return out
 }
 
 func meta(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
@@ -211,7 +226,7 @@ func TestNodes(t *testing.T) {
 	})
 	old := node("n1", func(n *corev1.Node) { n.Spec.PodCIDR = "10.1.1.0/24" })
 	bare := node("n3", func(n *corev1.Node) { n.Status.Addresses = nil })
-	got := Local(Objects{Nodes: []*corev1.Node{full, old, bare, node("n1", nil), node("N 4", nil)}})
+	got := typed{Nodes: []*corev1.Node{full, old, bare, node("n1", nil), node("N 4", nil)}}.local()
 	want := []clustermesh.Node{
 		{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}},
 		{Name: "n2", Locality: clustermesh.Locality{Region: "r", Zone: "z"},
@@ -263,7 +278,7 @@ func TestNodePrefixesByAnnotation(t *testing.T) {
 		n := &corev1.Node{ObjectMeta: meta("", "n1"), Spec: corev1.NodeSpec{PodCIDRs: []string{"10.1.1.0/24"}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
 		n.Annotations = map[string]string{"strait.io/prefixes": c.value}
-		got := Local(Objects{Nodes: []*corev1.Node{n}})
+		got := typed{Nodes: []*corev1.Node{n}}.local()
 		check(t, c.value, got, c.problems...)
 		if !slices.Equal(got.NodePrefixes["n1"], c.want) {
 			t.Errorf("%q: %v, want %v", c.value, got.NodePrefixes["n1"], c.want)

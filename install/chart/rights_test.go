@@ -7,29 +7,37 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"strait.io/strait/clustermesh/object"
 )
 
-// TestRights: the daemon's account may do this and nothing else. That it suffices is tested where it is used:
+// TestRights: the daemon's account may list and watch every kind that strait reads, and do what is
+// written here, and nothing else. That it suffices is tested where it is used:
 // TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
 func TestRights(t *testing.T) {
+	daemon := []rbacv1.PolicyRule{
+		rule("services", "get", "create", "patch", "delete"),
+		rule("endpointslices.discovery.k8s.io", "create", "patch", "delete"),
+		rule("endpointslices/restricted.discovery.k8s.io", "create"),
+		rule("serviceexports.multicluster.x-k8s.io", "get"),
+		rule("serviceexports/status.multicluster.x-k8s.io", "patch"),
+		rule("serviceimports.multicluster.x-k8s.io", "create", "patch", "delete"),
+		rule("serviceimports/status.multicluster.x-k8s.io", "patch"),
+		rule("serviceexports.net.gke.io", "get"),
+		rule("serviceexports.multicluster.k8s.io", "get"),
+		rule("events.events.k8s.io", "create"),
+	}
+	for _, k := range object.Kinds {
+		daemon = append(daemon, rule(k.Resource, "list", "watch"))
+	}
+	lease := rule("leases.coordination.k8s.io", "get", "update")
+	lease.ResourceNames = []string{"strait-leader"}
 	objects := render(t, "{}")
-	for id, want := range map[string]map[string]string{
-		"ClusterRole/strait": {
-			"nodes": "list watch", "namespaces": "list watch", "pods": "list watch",
-			"services":                                    "get list watch create patch delete",
-			"endpointslices.discovery.k8s.io":             "list watch create patch delete",
-			"endpointslices/restricted.discovery.k8s.io":  "create",
-			"serviceexports.multicluster.x-k8s.io":        "get list watch",
-			"serviceexports/status.multicluster.x-k8s.io": "patch",
-			"serviceimports.multicluster.x-k8s.io":        "list watch create patch delete",
-			"serviceimports/status.multicluster.x-k8s.io": "patch",
-			"serviceexports.net.gke.io":                   "get list watch",
-			"serviceexports.multicluster.k8s.io":          "get list watch",
-			"clusterproperties.about.k8s.io":              "list watch",
-			"events.events.k8s.io":                        "create",
-		},
-		"Role/strait": {"leases.coordination.k8s.io": "create", "leases.coordination.k8s.io strait-leader": "get update"},
+	for id, rules := range map[string][]rbacv1.PolicyRule{
+		"ClusterRole/strait": daemon,
+		"Role/strait":        {rule("leases.coordination.k8s.io", "create"), lease},
 	} {
 		text, err := yaml.Marshal(objects[id])
 		var role rbacv1.ClusterRole // a Role has the same fields
@@ -39,31 +47,62 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
-		if got := rights(role.Rules); !maps.Equal(got, want) {
-			for _, k := range slices.Sorted(maps.Keys(got)) {
-				if got[k] != want[k] {
-					t.Errorf("%s: %s: may %q, want %q", id, k, got[k], want[k])
-				}
-			}
-			for _, k := range slices.Sorted(maps.Keys(want)) {
-				if got[k] == "" {
-					t.Errorf("%s: %s: may nothing, want %q", id, k, want[k])
-				}
+		got, want := rights(role.Rules), rights(rules)
+		all := maps.Clone(got)
+		maps.Copy(all, want)
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			if got[k] != want[k] {
+				t.Errorf("%s: %s: may %q, want %q", id, k, got[k], want[k])
 			}
 		}
 	}
 }
 
-// rights are the verbs by resource and group, and by the object's name where a rule is for one.
+// rule allows verbs on a resource.
+func rule(resource string, verbs ...string) rbacv1.PolicyRule {
+	r := schema.ParseGroupResource(resource)
+	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: verbs}
+}
+
+// rights are the sorted verbs by resource and group, and by the object's name where a rule is for
+// one.
 func rights(rules []rbacv1.PolicyRule) map[string]string {
 	out := map[string]string{}
 	for _, r := range rules {
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
 				k := strings.TrimSpace(strings.TrimSuffix(resource+"."+group, ".") + " " + strings.Join(r.ResourceNames, " "))
-				out[k] = strings.TrimSpace(out[k] + " " + strings.Join(r.Verbs, " "))
+				out[k] = strings.Join(slices.Sorted(slices.Values(append(strings.Fields(out[k]), r.Verbs...))), " ")
 			}
 		}
 	}
 	return out
+}
+
+// TestKindsAreDefined: the chart brings the CustomResourceDefinitions of the kinds that strait
+// cannot do without, in the versions that it reads best.
+func TestKindsAreDefined(t *testing.T) {
+	objects := render(t, "{installCRDs: true}")
+	for _, k := range object.Kinds {
+		crd, found := objects["CustomResourceDefinition/"+k.Resource]
+		switch {
+		case !k.Custom || !found && k.Need == object.Optional:
+			continue
+		case !found:
+			t.Errorf("strait reads %s: add its CustomResourceDefinition to the chart's files", k.Resource)
+			continue
+		}
+		scope := "Namespaced"
+		if k.ClusterScoped {
+			scope = "Cluster"
+		}
+		if kind := dig(crd, "spec", "names", "kind"); kind != k.Name || dig(crd, "spec", "scope") != scope {
+			t.Errorf("%s defines %v, %v: the row of clustermesh/object says %s, %s", k.Resource, kind, dig(crd, "spec", "scope"), k.Name, scope)
+		}
+		if versions := dig(crd, "spec", "versions").([]any); !slices.ContainsFunc(versions, func(v any) bool {
+			return dig(v, "name") == k.Versions[0].Name && dig(v, "served") == true
+		}) {
+			t.Errorf("%s does not serve %s, which strait reads", k.Resource, k.Versions[0].Name)
+		}
+	}
 }

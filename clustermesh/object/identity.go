@@ -1,0 +1,75 @@
+package object
+
+import (
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"strait.io/strait/clustermesh"
+)
+
+// clusterID is the ClusterProperty that holds the cluster's id (KEP-2149).
+const clusterID = "cluster.clusterset.k8s.io"
+
+// Identity is what a cluster's objects say of who the cluster and one of its nodes are.
+type Identity struct {
+	// Property is the value of the ClusterProperty that names the cluster, empty if there is none;
+	// Read is whether that is known.
+	Property string
+	Read     bool
+	// UID tells clusters apart whatever they call themselves: that of Namespace kube-system. Empty
+	// if unknown.
+	UID string
+	// Node is the address of the node that others should use; invalid if unknown.
+	Node netip.Addr
+}
+
+// ReadIdentity reads who the cluster is, and a node of it.
+func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
+	out := Identity{Read: objs.All[PropertyResource]}
+	for _, n := range objs.Namespaces {
+		if n.Name == metav1.NamespaceSystem {
+			out.UID = n.uid
+		}
+	}
+	for _, p := range objs.Properties {
+		if p.Name == clusterID {
+			out.Property = p.value
+		}
+	}
+	for _, n := range objs.Nodes {
+		if n.Name != string(node) {
+			continue
+		}
+		if read, _ := readNodes([]*Node{n}, &report{}); len(read) > 0 && len(read[0].Addresses) > 0 {
+			out.Node = read[0].Addresses[0]
+		}
+	}
+	return out
+}
+
+// Namespace is what is read of a Namespace.
+type Namespace struct {
+	ID
+	uid string
+}
+
+func namespaceFrom(in metav1.Object) *Namespace {
+	return &Namespace{ID: ID{Name: in.GetName()}, uid: string(in.GetUID())}
+}
+
+func (n *Namespace) insert(o *Objects) { o.Namespaces = append(o.Namespaces, n) }
+
+// Property is what is read of a ClusterProperty.
+type Property struct {
+	ID
+	value string
+}
+
+func propertyFrom(in *unstructured.Unstructured) *Property {
+	value, _, _ := unstructured.NestedString(in.Object, "spec", "value")
+	return &Property{ID: ID{Name: in.GetName()}, value: value}
+}
+
+func (p *Property) insert(o *Objects) { o.Properties = append(o.Properties, p) }

@@ -1,0 +1,94 @@
+package object
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// The resources of the kinds.
+const (
+	NodeResource      = "nodes"
+	NamespaceResource = "namespaces"
+	ServiceResource   = "services"
+	PodResource       = "pods"
+	SliceResource     = "endpointslices.discovery.k8s.io"
+	ExportResource    = "serviceexports.multicluster.x-k8s.io"
+	ImportResource    = "serviceimports.multicluster.x-k8s.io"
+	GKEExportResource = "serviceexports.net.gke.io"
+	KEPExportResource = "serviceexports.multicluster.k8s.io"
+	PropertyResource  = "clusterproperties.about.k8s.io"
+)
+
+const (
+	nothingExported = "nothing is exported"
+	installMCS      = "install the CRDs of the MCS API, v0.5.0 or newer: strait install does, or kubectl apply -k https://github.com/kubernetes-sigs/mcs-api/config/crd"
+)
+
+// Kinds is everything that strait reads of a cluster, from an API server or from YAML. A new kind
+// is a row here, a type for what is kept of it, and a function that says what that means. A new
+// label or annotation is a key in its kind's row.
+//
+// Reading a kind takes the right to list and watch it: the chart's ClusterRole has a rule for each
+// row.
+var Kinds = []Kind{
+	{
+		Resource: NodeResource, Name: "Node", Need: Required, ClusterScoped: true, InFiles: true,
+		Versions:    []Version{{Name: "v1", Object: &corev1.Node{}, List: &corev1.NodeList{}, keep: keeping(nodeFrom)}},
+		Labels:      append(append([]string{}, regionLabels...), zoneLabels...),
+		Annotations: []string{AnnotationPrefixes},
+	},
+	{
+		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,
+		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
+		Labels:      []string{LabelManagedBy, LabelServiceImport},
+		Annotations: append(append(append([]string{}, globalNames...), sharedNames...), affinityNames...),
+	},
+	{
+		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,
+		Versions: []Version{{Name: "v1", Object: &discoveryv1.EndpointSlice{}, List: &discoveryv1.EndpointSliceList{}, keep: keepingFor(sliceFor)}},
+		Labels:   []string{discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName},
+		// Slices that strait writes hold other clusters' endpoints: read back, they would go round
+		// in circles.
+		Selector: discoveryv1.LabelManagedBy + "!=" + SliceManager,
+	},
+	{
+		Resource: ExportResource, Name: "ServiceExport", Need: Required, Custom: true, InFiles: true,
+		Missing: nothingExported, Install: installMCS,
+		Versions: []Version{
+			{Name: "v1beta1", Object: &mcsv1beta1.ServiceExport{}, List: &mcsv1beta1.ServiceExportList{}, keep: keeping(exportFrom)},
+			// strait writes v1beta1, so an API server must serve that.
+			{Name: "v1alpha1", Object: &mcsv1alpha1.ServiceExport{}, List: &mcsv1alpha1.ServiceExportList{}, FilesOnly: true, keep: keeping(alphaExportFrom)},
+		},
+	},
+	{
+		Resource: NamespaceResource, Name: "Namespace", Need: Useful, ClusterScoped: true, InFiles: true, MetadataOnly: true,
+		Versions: []Version{{Name: "v1", Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, keep: keeping(namespaceFrom)}},
+	},
+	{
+		Resource: PodResource, Name: "Pod", Need: Useful, NodeField: "spec.nodeName",
+		Versions:    []Version{{Name: "v1", Object: &corev1.Pod{}, List: &corev1.PodList{}, keep: keeping(podFrom)}},
+		Annotations: []string{AnnotationOptOut},
+	},
+	{
+		Resource: ImportResource, Name: "ServiceImport", Need: Useful, Custom: true,
+		Missing: nothingExported, Install: installMCS,
+		Versions: []Version{{Name: "v1beta1", Object: &mcsv1beta1.ServiceImport{}, List: &mcsv1beta1.ServiceImportList{}, keep: keeping(importFrom)}},
+		Labels:   []string{LabelManagedBy},
+		// Imports that strait made are as many as the exports, and nothing of them is read.
+		Selector: LabelManagedBy + "!=" + ManagedBy,
+	},
+	{
+		Resource: GKEExportResource, Name: "ServiceExport", Need: Optional, Custom: true, MetadataOnly: true,
+		Versions: []Version{{Name: "v1", keep: keeping(aliasFrom("ServiceExport.net.gke.io"))}},
+	},
+	{
+		Resource: KEPExportResource, Name: "ServiceExport", Need: Optional, Custom: true, MetadataOnly: true,
+		Versions: []Version{{Name: "v1alpha1", keep: keeping(aliasFrom("ServiceExport.multicluster.k8s.io"))}},
+	},
+	{
+		Resource: PropertyResource, Name: "ClusterProperty", Need: Optional, ClusterScoped: true, Custom: true,
+		Versions: []Version{{Name: "v1beta1", keep: keeping(propertyFrom)}, {Name: "v1alpha1", keep: keeping(propertyFrom)}},
+	},
+}

@@ -1,0 +1,65 @@
+package object
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// AnnotationOptOut with the value "true" keeps strait from balancing a pod's connections.
+const AnnotationOptOut = "strait.io/opt-out"
+
+// Pods are what strait needs to know of a node's pods.
+type Pods struct {
+	// Known is false until they were read: before that, none does not mean none.
+	Known bool
+	// Addresses are those of pods that run and have a network of their own, sorted.
+	Addresses []netip.Addr
+	// OptOut are the UIDs of the pods that want to be left alone, sorted.
+	OptOut []string
+}
+
+// ReadPods reads the pods, which must be one node's.
+func ReadPods(objs Objects) Pods {
+	out := Pods{Known: objs.All[PodResource]}
+	for _, p := range objs.Pods {
+		if p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed {
+			continue // its address may be another pod's already
+		}
+		if p.optOut {
+			out.OptOut = append(out.OptOut, p.uid)
+		}
+		if p.hostNetwork {
+			continue
+		}
+		for _, ip := range p.ips {
+			if a, err := netip.ParseAddr(ip); err == nil {
+				out.Addresses = append(out.Addresses, a)
+			}
+		}
+	}
+	slices.SortFunc(out.Addresses, netip.Addr.Compare)
+	slices.Sort(out.OptOut)
+	return out
+}
+
+// Pod is what is read of a Pod.
+type Pod struct {
+	ID
+	uid                 string
+	optOut, hostNetwork bool
+	phase               corev1.PodPhase
+	ips                 []string
+}
+
+func podFrom(in *corev1.Pod) *Pod {
+	p := &Pod{ID: idOf(in), uid: string(in.UID), optOut: in.Annotations[AnnotationOptOut] == "true",
+		hostNetwork: in.Spec.HostNetwork, phase: intern(in.Status.Phase)}
+	for _, ip := range in.Status.PodIPs {
+		p.ips = append(p.ips, ip.IP)
+	}
+	return p
+}
+
+func (p *Pod) insert(o *Objects) { o.Pods = append(o.Pods, p) }
