@@ -32,11 +32,16 @@ func Cgroup(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("make cgroup: %v", err)
 	}
-	cleanup(t, func() error {
+	// A test that is interrupted has not ended its processes.
+	forget := AtInterrupt(func() {
+		kill(dir)
+		_ = removeCgroup(root, dir)
+	})
+	t.Cleanup(func() {
+		forget()
 		if err := removeCgroup(root, dir); err != nil {
-			return fmt.Errorf("remove cgroup: %w", err)
+			t.Errorf("remove cgroup: %v", err)
 		}
-		return nil
 	})
 	return dir
 }
@@ -109,6 +114,21 @@ func leave(root, dir string) error {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(self), 0)
+}
+
+// kill ends all processes in dir and below, but this one.
+func kill(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // children come and go
+		}
+		for _, p := range procs(path) {
+			if pid, err := strconv.Atoi(p); err == nil && pid != os.Getpid() {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		return nil
+	})
 }
 
 func procs(dir string) []string {

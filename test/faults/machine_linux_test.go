@@ -178,7 +178,9 @@ var build = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "strait.io/strait/cmd/straitd")
+	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
+	// As make build does, so that what it compiled is not compiled again.
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -29,7 +29,8 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "strait")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", file, "strait.io/strait/cmd/strait")
+	// As make build does, so that what it compiled is not compiled again.
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", file, "strait.io/strait/cmd/strait")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build strait: %w: %s", err, out)

@@ -31,7 +31,7 @@ func (m *member) apply(file string) {
 func serveImage(t *testing.T) string {
 	t.Helper()
 	root, file := t.TempDir(), filepath.Join(t.TempDir(), "serve.tar")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(root, "serve"), "./serve")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(root, "serve"), "./serve")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build serve: %v\n%s", err, out)

@@ -68,7 +68,7 @@ func (w *world) tells(cluster, field, message string) {
 	w.Helper()
 	want := fmt.Sprintf("ServiceExport %s/serve: %s: %s", w.ns, field, message)
 	testutil.Eventually(w, within, func() error {
-		out, err := exec.CommandContext(w.Context(), "go", "run", "-buildvcs=false", "strait.io/strait/cmd/strait", "status",
+		out, err := exec.CommandContext(w.Context(), w.bin("strait"), "status",
 			"--socket", filepath.Join(w.dir, cluster, "run", "strait.sock")).CombinedOutput()
 		if strings.Contains(strings.Join(strings.Fields(string(out)), " "), want) {
 			return nil

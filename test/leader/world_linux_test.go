@@ -65,7 +65,6 @@ func newWorldOf(t *testing.T, size int, kubernetes tree, edits ...func(config tr
 	w := &world{T: t, lab: lab, clusters: lab.Topology.Clusters[:size], dir: t.TempDir(), straitd: map[string]*exec.Cmd{},
 		ns: strings.ToLower(t.Name()) + time.Now().Format("-150405")}
 	w.must(os.WriteFile(filepath.Join(w.dir, "gossip.key"), []byte(strings.Repeat("A", 43)+"="), 0o600))
-	w.run("go", "build", "-buildvcs=false", "-o", w.dir, "strait.io/strait/cmd/straitd")
 	w.install()
 	for _, c := range w.clusters {
 		w.configure(c, kubernetes, edits)
@@ -80,16 +79,27 @@ func newWorldOf(t *testing.T, size int, kubernetes tree, edits ...func(config tr
 
 var installed sync.Once
 
-// install does what strait's CLI does, once, in all clusters of the lab.
+// install builds strait, and does what its CLI does, once, in all clusters of the lab.
 func (w *world) install() {
 	w.Helper()
 	installed.Do(func() {
+		w.must(os.MkdirAll(w.bin(""), 0o755))
+		// As make build does, so that what it compiled is not compiled again.
+		build := exec.CommandContext(w.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", w.bin(""),
+			"strait.io/strait/cmd/straitd", "strait.io/strait/cmd/strait")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			w.Fatalf("build strait: %v: %s", err, out)
+		}
 		for _, c := range w.lab.Topology.Clusters {
-			w.run("go", "run", "-buildvcs=false", "strait.io/strait/cmd/strait", "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c.Name,
+			w.run(w.bin("strait"), "install", "--kubeconfig", w.lab.Kubeconfig(), "--context", c.Name,
 				"--cluster", "of-"+c.Name, "--set", "admissionPolicy=true", "--set", "mesh.mode=off")
 		}
 	})
 }
+
+// bin is the path of one of strait's programs; all tests share them, and they go with the lab.
+func (w *world) bin(name string) string { return filepath.Join(w.lab.Dir, "strait", name) }
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -183,7 +193,7 @@ func (w *world) start(cluster string) {
 	log, err := os.OpenFile(filepath.Join(w.dir, cluster, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	w.must(err)
 	defer log.Close()
-	cmd := exec.Command("nsenter", "--net=/run/netns/"+w.lab.Name+"-fabric", filepath.Join(w.dir, "straitd"), "--config", w.config(cluster))
+	cmd := exec.Command("nsenter", "--net=/run/netns/"+w.lab.Name+"-fabric", w.bin("straitd"), "--config", w.config(cluster))
 	cmd.Stdout, cmd.Stderr = log, log
 	w.must(cmd.Start())
 	w.straitd[cluster] = cmd
