@@ -92,8 +92,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBytesAreMadeAnew: a record is not kept a second time in bytes where it makes the same ones again.
+// TestBytesAreMadeAnew: a record is passed on in the bytes that came, but is not kept a second time in bytes where it makes
+// the same ones again.
 func TestBytesAreMadeAnew(t *testing.T) {
+	by, to := Peer{Cluster: "eu", Node: "n1"}, Peer{Cluster: "eu", Node: "n2"}
 	for _, rec := range []clustermesh.Record{full(), leaderRecord()} {
 		sent, err := encMode.Marshal(mustEntry(t, rec).wire())
 		if err != nil {
@@ -103,10 +105,17 @@ func TestBytesAreMadeAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.raw != nil || e.Size() != len(sent) {
-			t.Errorf("%s: %d bytes are kept, its size is %d, want none kept and %d", rec.Origin, len(e.raw), e.Size(), len(sent))
+		r := New(Config{Self: clustermesh.Origin{Cluster: "eu", Node: "n3"}}, nil)
+		r.SetMembers([]Peer{by, to})
+		out := r.Receive(by, &Snapshot{Entries: []Entry{e}})
+		if len(out.Send) != 1 || &out.Send[0].Message.(*Snapshot).Entries[0].raw[0] != &sent[0] {
+			t.Errorf("%s: not passed on in the bytes that came", rec.Origin)
 		}
-		if again, err := encMode.Marshal(e.wire()); err != nil || !bytes.Equal(again, sent) {
+		held := r.entries[rec.Origin]
+		if held.raw != nil || held.Size() != len(sent) {
+			t.Errorf("%s: %d bytes are kept, its size is %d, want none kept and %d", rec.Origin, len(held.raw), held.Size(), len(sent))
+		}
+		if again, err := encMode.Marshal(held.wire()); err != nil || !bytes.Equal(again, sent) {
 			t.Errorf("%s: %x became %x (%v)", rec.Origin, sent, again, err)
 		}
 	}

@@ -30,17 +30,14 @@ func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Epoch, w.Epoch), cmp.Compare(v.Count, w.Count), cmp.Compare(v.Sum, w.Sum))
 }
 
-// Stamp is the version without its checksum.
-func (v Version) Stamp() clustermesh.Stamp {
-	return clustermesh.Stamp{Epoch: v.Epoch, Version: v.Count}
-}
-
-// Entry is a record as it travels. Where encoding the record anew would not make the bytes that the writer sent, it
-// keeps them, so that fields which this build does not know are passed on and kept. Else they would be as much
-// memory again as the record.
+// Entry is a record as it travels. While it is on its way it has the bytes that the writer sent, so that
+// they are passed on as they came. What is held keeps them only where encoding the record again would not
+// make the same ones, so that fields which this build does not know are passed on and kept. Else they would be half
+// as much memory again as the record.
 type Entry struct {
 	Record  clustermesh.Record
-	raw     []byte // nil if the record says it all
+	raw     []byte // nil if the record says it all, and is not on its way
+	whole   bool   // the record says it all: encoding it makes raw
 	size    int    // of the bytes
 	version Version
 }
@@ -57,13 +54,15 @@ func NewEntry(rec clustermesh.Record) (Entry, error) {
 	if len(raw) > MaxRecord {
 		return Entry{}, fmt.Errorf("record of %s has %d bytes: at most %d are possible", rec.Origin, len(raw), MaxRecord)
 	}
-	return entry(rec, raw), nil
+	e := entry(rec, raw)
+	e.whole = true
+	return e, nil
 }
 
 // entry makes the entry of a record and the bytes that say it whole.
 func entry(rec clustermesh.Record, raw []byte) Entry {
 	hash := sha256.Sum256(raw)
-	return Entry{Record: rec, size: len(raw), version: Version{
+	return Entry{Record: rec, raw: raw, size: len(raw), version: Version{
 		Epoch: rec.Stamp.Epoch, Count: rec.Stamp.Version, Sum: binary.BigEndian.Uint64(hash[:]),
 	}}
 }
@@ -80,10 +79,17 @@ func decodeEntry(raw []byte) (Entry, error) {
 	}
 	share(&rec.Content)
 	e := entry(rec, raw)
-	if again, err := encode(rec, len(raw)); err != nil || !bytes.Equal(again, raw) {
-		e.raw = raw
-	}
+	again, err := encode(rec, len(raw))
+	e.whole = err == nil && bytes.Equal(again, raw)
 	return e, validate(rec)
+}
+
+// held is the entry as it is kept: without bytes that can be made again.
+func (e Entry) held() Entry {
+	if e.whole {
+		e.raw = nil
+	}
+	return e
 }
 
 // wire is what encodes to the bytes that the writer sent.

@@ -200,6 +200,7 @@ func (r *Replica) newer(e Entry) bool {
 
 // put holds an entry in place of an older one.
 func (r *Replica) put(e Entry) {
+	e = e.held()
 	o := e.Record.Origin
 	d := r.digests[o.Cluster]
 	if old, ok := r.entries[o]; ok {

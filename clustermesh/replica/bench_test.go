@@ -1,0 +1,57 @@
+package replica
+
+import (
+	"fmt"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+)
+
+// BenchmarkReceive is what a record costs a daemon to which it is pushed: to read it, to hold it, and to write it for
+// the peers that it is passed on to.
+func BenchmarkReceive(b *testing.B) {
+	small := full()
+	node, leader := ofNode(1), ofLeader()
+	for _, bc := range []struct {
+		name string
+		rec  clustermesh.Record
+	}{{"one endpoint", small}, {"1,000 endpoints", node}, {"10,000 exports", leader}} {
+		b.Run(bc.name, func(b *testing.B) {
+			const versions = 16
+			frames := make([][]byte, versions)
+			for i := range frames {
+				rec := bc.rec
+				rec.Stamp.Version += uint64(i)
+				frame, err := Encode(&Snapshot{Entries: []Entry{mustEntry(b, rec)}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				frames[i] = frame
+			}
+			var peers []Peer
+			for i := range 10 {
+				peers = append(peers, Peer{Cluster: "d", Node: clustermesh.NodeName(fmt.Sprint("n", i))})
+			}
+			b.SetBytes(int64(len(frames[0])))
+			b.ReportAllocs()
+			var r *Replica
+			for i := 0; b.Loop(); i++ {
+				if i%versions == 0 {
+					r = New(Config{Self: clustermesh.Origin{Cluster: "d", Node: "self"}}, nil)
+					r.SetMembers(peers)
+				}
+				m, err := Decode(frames[i%versions])
+				if err != nil {
+					b.Fatal(err)
+				}
+				out := r.Receive(peers[0], m)
+				if len(out.Changed) != 1 || len(out.Send) == 0 {
+					b.Fatalf("%+v", out)
+				}
+				if _, err := Encode(out.Send[0].Message); err != nil { // one for all peers
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
