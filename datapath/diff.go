@@ -15,9 +15,6 @@ type Change[T any] struct {
 	Remove []T
 }
 
-// Empty reports that nothing is to be done.
-func (c Change[T]) Empty() bool { return len(c.Put) == 0 && len(c.Remove) == 0 }
-
 // Diff compares by key what is held with what is wanted. Of two wanted items with one key the last wins.
 func Diff[T any, K comparable](have, want []T, key func(T) K, equal func(a, b T) bool) Change[T] {
 	held := make(map[K]T, len(have))
