@@ -124,6 +124,14 @@ func (e Endpoint) Equal(o Endpoint) bool {
 		e.Ready == o.Ready && e.Serving == o.Serving && e.Terminating == o.Terminating && slices.Equal(e.Ports, o.Ports)
 }
 
+// ClusterEndpoint is an endpoint with the cluster that it is in, and its node's standing.
+type ClusterEndpoint struct {
+	Endpoint
+	Cluster ClusterName
+	// Dead is set when the endpoint's own cluster says that its node is dead.
+	Dead bool
+}
+
 // EndpointPort is a named port of a pod.
 type EndpointPort struct {
 	Name  string   `cbor:"1,keyasint,omitempty" json:"name,omitempty"`

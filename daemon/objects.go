@@ -47,7 +47,7 @@ func (p planned) Name() clustermesh.ServiceName { return p.Service }
 
 // Make implements mcs.Source.
 func (p planned) Make() mcs.Import {
-	return mcs.Import{Import: *p.Import.Import, IPs: p.IPs, Endpoints: p.endpoints(), Backends: p.backends()}
+	return mcs.Import{Import: *p.Import.Import, IPs: p.IPs, Endpoints: p.Endpoints(), Backends: p.backends()}
 }
 
 // Same implements mcs.Source.
@@ -81,15 +81,6 @@ func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh
 		if _, known := out[c]; !known {
 			out[c] = mcs.Unknown
 		}
-	}
-	return out
-}
-
-func (p planned) endpoints() []mcs.Endpoint {
-	all := p.Endpoints()
-	out := make([]mcs.Endpoint, 0, len(all))
-	for _, e := range all {
-		out = append(out, mcs.Endpoint(e))
 	}
 	return out
 }

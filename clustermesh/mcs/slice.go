@@ -58,7 +58,7 @@ func sets(kind string, byCluster map[clustermesh.ClusterName][]entry, labels fun
 	return out
 }
 
-func (d *differ) endpoint(e Endpoint) discoveryv1.Endpoint {
+func (d *differ) endpoint(e clustermesh.ClusterEndpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
 		Addresses:  []string{e.Addr.String()},
 		Conditions: conditions(e.Ready && !e.Dead, e.Serving && !e.Dead, e.Terminating),

@@ -131,7 +131,7 @@ func (d *differ) mismatch() string {
 	has := func(f clustermesh.Family) bool { return slices.Contains(families, f) }
 	// The families are the oldest export's; a younger one's endpoints may have others.
 	if slices.ContainsFunc(d.imp.Families, has) ||
-		slices.ContainsFunc(d.imp.Endpoints, func(e Endpoint) bool { return has(clustermesh.FamilyOf(e.Addr)) }) {
+		slices.ContainsFunc(d.imp.Endpoints, func(e clustermesh.ClusterEndpoint) bool { return has(clustermesh.FamilyOf(e.Addr)) }) {
 		return ""
 	}
 	return fmt.Sprintf("This cluster's ClusterSetIPs are of %s (%s), the Services exported by %s of %s: nothing can be reached by them.",

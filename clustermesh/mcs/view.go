@@ -99,17 +99,9 @@ type Import struct {
 	// IPs are its ClusterSetIPs with IPsCIDR; not read with IPsDerived.
 	IPs []netip.Addr
 	// Endpoints are all endpoints of all exporting clusters.
-	Endpoints []Endpoint
+	Endpoints []clustermesh.ClusterEndpoint
 	// Backends are what this cluster would use now.
 	Backends []Backend
-}
-
-// Endpoint is an endpoint with the cluster that it is in, and its node's standing.
-type Endpoint struct {
-	clustermesh.Endpoint
-	Cluster clustermesh.ClusterName
-	// Dead is set when the endpoint's own cluster says that its node is dead.
-	Dead bool
 }
 
 // Backend is an endpoint that serves one port of an import.

@@ -304,7 +304,7 @@ func (m made) Same(o Source) bool            { return reflect.DeepEqual(m.i, o.M
 func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {
 	return func(i *Import) {
 		a := netip.MustParseAddr(addr)
-		i.Endpoints = append(slices.Clone(i.Endpoints), Endpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
+		i.Endpoints = append(slices.Clone(i.Endpoints), clustermesh.ClusterEndpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
 			Service: serve, Addr: a, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: port}},
 			Node: "n1", Zone: "z1", Hostname: "h-" + a.String(), Ready: true, Serving: true,
 		}})

@@ -73,13 +73,6 @@ type Frontend struct {
 	Choice locality.Choice
 }
 
-// Endpoint is an endpoint with the cluster that it is in, and its node's standing.
-type Endpoint struct {
-	clustermesh.Endpoint
-	Cluster clustermesh.ClusterName
-	Dead    bool
-}
-
 // Plan computes the plan for one node.
 func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(self, c).Plan(s) }
 

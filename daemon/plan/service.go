@@ -46,11 +46,11 @@ func (d *demand) Frontends() []Frontend {
 
 // Endpoints are those of all clusters that offer theirs, an address once per cluster; with the zone of the node where
 // they name none.
-func (d *demand) Endpoints() []Endpoint {
+func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
-	out := make([]Endpoint, len(members))
+	out := make([]clustermesh.ClusterEndpoint, len(members))
 	for i, m := range members {
-		out[i] = Endpoint{*m.Endpoint, m.from.origin.Cluster, m.from.dead}
+		out[i] = clustermesh.ClusterEndpoint{Endpoint: *m.Endpoint, Cluster: m.from.origin.Cluster, Dead: m.from.dead}
 		out[i].Zone = cmp.Or(m.Zone, m.from.of(m.Node).locality.Zone)
 	}
 	return out

@@ -104,7 +104,7 @@ func (b *bench) view(change ...func(*mcs.Import)) mcs.View {
 }
 
 func addPod(i *mcs.Import, c clustermesh.ClusterName, a netip.Addr) {
-	i.Endpoints = append(i.Endpoints, mcs.Endpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
+	i.Endpoints = append(i.Endpoints, clustermesh.ClusterEndpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
 		Addr: a, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Ready: true, Serving: true,
 	}})
 	i.Backends = append(i.Backends, mcs.Backend{Port: i.Ports[0], Addr: netip.AddrPortFrom(a, 8080), Cluster: c, Ready: true, Serving: true})
