@@ -71,7 +71,9 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	case turn.Publish:
 		r.gossip.Publish(s.Content)
 	case turn.Tell:
-		r.gossip.PublishCluster(s.Content)
+		if r.gossip.PublishCluster(s.Content) {
+			r.againIn(0) // the plan that follows may give out addresses that the record lacks
+		}
 		r.in.Told = true
 	case turn.Apply:
 		problems, err := r.kernel.apply(ctx, r.in.Plan.Desired, s.Caution)
