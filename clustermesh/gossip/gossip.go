@@ -25,7 +25,7 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Config is what a Gossip is told of itself.
+// Config says which node a Gossip speaks for, and where.
 type Config struct {
 	// Self is this node.
 	Self clustermesh.Origin
@@ -140,7 +140,7 @@ func (c Config) check() error {
 	if !c.Bind.IsValid() || c.Bind.Port() == 0 {
 		errs = append(errs, fmt.Errorf("gossip: bind address %s needs an address and a port", c.Bind))
 	} else if c.Bind.Addr().IsUnspecified() && !c.Advertise.IsValid() {
-		errs = append(errs, fmt.Errorf("gossip: bind address %s is none that others can dial: set an advertise address", c.Bind))
+		errs = append(errs, fmt.Errorf("gossip: others cannot dial bind address %s: set an advertise address", c.Bind))
 	}
 	if c.Advertise.IsValid() && (c.Advertise.Addr().IsUnspecified() || c.Advertise.Port() == 0) {
 		errs = append(errs, fmt.Errorf("gossip: advertise address %s needs an address and a port that others can dial", c.Advertise))
@@ -193,16 +193,16 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	return g.publishCluster()
 }
 
-// clusterShare is the part of the time that a leader may spend on writing its cluster's record, a tenth, if that has more than
-// clusterSmall bytes. Of a large cluster it is megabytes, which go to every node: while changes pour in they are gathered.
-// One alone is not held up.
+// A leader may spend a tenth (1/clusterShare) of the time on writing its cluster's record, if that has more
+// than clusterSmall bytes. A large cluster's record is megabytes, which go to every node: while changes pour
+// in they are gathered. A single change is not held up.
 const (
 	clusterShare = 10
 	clusterSmall = 128 << 10
 )
 
-// publishCluster writes the cluster's record unless it says this already. What is not written now a tick will. The lock is
-// held.
+// publishCluster writes the cluster's record unless it says this already. What is not written now is
+// written by a later tick. It reports whether State changed. The lock is held.
 func (g *Gossip) publishCluster() (changed bool) {
 	start := time.Now()
 	if !g.leader.is || g.cluster == nil || start.Before(g.clusterAt) {
@@ -241,7 +241,7 @@ func (g *Gossip) Leader() bool {
 }
 
 // Synced reports whether what is held can be taken for the whole: it was loaded from disk, or an
-// exchange with a peer has completed, or there is nobody to ask. Else waiting says for what.
+// exchange with a peer has completed, or there is no other daemon to ask. Else waiting says for what.
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

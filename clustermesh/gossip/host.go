@@ -17,7 +17,7 @@ const largeMessage = 64 << 10
 // errSelf refuses a stream from a daemon of this node's name.
 var errSelf = errors.New("it has the name of this node")
 
-// host is what the streams tell of and ask for.
+// host is the Gossip as its streams see it.
 type host struct{ *Gossip }
 
 var _ stream.Host = host{}
@@ -94,8 +94,8 @@ func (h host) Receive(from clustermesh.Origin, frame []byte) error {
 	return nil
 }
 
-// decode reads large messages one at a time: while it is read a message takes several times its size, and when the daemon
-// starts all peers send at once.
+// decode reads large messages one at a time: while it is read, a message takes several times its size, and
+// when the daemon starts all peers send at once.
 func (g *Gossip) decode(frame []byte) (replica.Message, error) {
 	if len(frame) > largeMessage {
 		g.decoding.Lock()
@@ -124,7 +124,8 @@ func (h host) noUDP(peer string) {
 	h.problem("udp "+peer, udpProblem(peer), problemLife)
 }
 
-// admitRecord refuses a record that a peer holds of another cluster with a known name. The lock is held, or nothing runs.
+// admitRecord refuses a record that a peer holds of another cluster with a known name. The lock is held, or
+// nothing runs.
 func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh.Problem, bool) {
 	owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID)
 	if ok {

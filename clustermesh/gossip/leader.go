@@ -21,8 +21,8 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 	return true
 }
 
-// elect updates the leader. A node that has just started waits until it has heard somebody, or for as
-// long as that takes if there is anybody: else each start of a node would be an election. The lock is held.
+// elect updates the leader. A node that has just started, and may have others to hear, waits until it hears one or
+// startGrace is over: else each start of a node would be an election. The lock is held.
 func (g *Gossip) elect(started, now time.Time) {
 	if g.cfg.Lead != nil {
 		g.follow()

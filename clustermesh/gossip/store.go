@@ -85,14 +85,16 @@ func decodeState(b []byte) ([]replica.Entry, error) {
 			return nil, err
 		}
 		if s, ok := m.(*replica.Snapshot); ok {
-			entries = append(entries, s.Entries...)
+			for _, e := range s.Entries {
+				entries = append(entries, e.Held())
+			}
 		}
 	}
 	return entries, nil
 }
 
-// writeState writes what decodeState reads, piece by piece: the whole of a large clusterset a second time would be most of
-// the daemon's memory.
+// writeState writes what decodeState reads, piece by piece: the whole of a large clusterset a second time
+// would be most of the daemon's memory.
 func writeState(f io.WriteSeeker, entries []replica.Entry) error {
 	head := func(sum [sha256.Size]byte) []byte { return []byte(stateMagic + hex.EncodeToString(sum[:]) + "\n") }
 	if _, err := f.Write(head([sha256.Size]byte{})); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -45,6 +46,11 @@ func TestStateRoundTrip(t *testing.T) {
 		got, err := decodeState(encodeState(t, someEntries(t, n)))
 		if err != nil || len(got) != n {
 			t.Fatalf("%d entries became %d: %v", n, len(got), err)
+		}
+		for _, e := range got {
+			if !reflect.DeepEqual(e, e.Held()) {
+				t.Fatalf("%s came with bytes that can be made again", e.Record.Origin)
+			}
 		}
 	}
 }

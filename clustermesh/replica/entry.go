@@ -84,8 +84,8 @@ func decodeEntry(raw []byte) (Entry, error) {
 	return e, validate(rec)
 }
 
-// held is the entry as it is kept: without bytes that can be made again.
-func (e Entry) held() Entry {
+// Held is the entry as it is kept: without bytes that can be made again.
+func (e Entry) Held() Entry {
 	if e.whole {
 		e.raw = nil
 	}

@@ -7,12 +7,13 @@ import (
 )
 
 // leftGrace is for how many ticks no node counts as left: what an earlier life held is of nodes that were listed or
-// heard when it was kept, and their daemons take a while to be heard anew.
+// heard when it was kept, and their daemons take a while to be heard again.
 const leftGrace = 10
 
-// left reports whether a node was taken out of its cluster: the cluster's record does not list it, and its daemon is
-// no live member. What is said of such a node is not held, nor let in. It is no news that was refused, so that nothing has to
-// be taken back when the node is listed or heard again: the next exchange brings its record.
+// left reports whether a node was taken out of its cluster: the cluster's record does not list it, and its
+// daemon is not a live member. The record of such a node is neither kept nor let in. It is not marked as
+// rejected, so no state needs undoing when the node is listed or heard again: the next exchange brings its
+// record.
 func (r *Replica) left(o clustermesh.Origin) bool {
 	return r.ticks > leftGrace && o != r.self &&
 		r.entries[clustermesh.Origin{Cluster: o.Cluster}].Record.Content.Left(o.Node) && !r.members[o]

@@ -23,7 +23,7 @@ type writer struct {
 	said   clustermesh.Content
 	saidIn Version
 
-	// rival is true while somebody else's record stands above ours; takeovers counts our answers.
+	// rival is true while another writer's record stands above ours; takeovers counts our answers.
 	rival     bool
 	takeovers int
 	holdOff   int
@@ -124,7 +124,7 @@ func (r *Replica) takeOver() Output {
 	r.writer.takeovers++
 	r.writer.holdOff = 1 << min(r.writer.takeovers, 5)
 	out := r.write()
-	// Once can be our own forgotten life. A second time somebody is writing now.
+	// Once can be our own forgotten life. A second time another daemon is writing now.
 	if r.writer.takeovers >= 2 {
 		out.Problems = append(out.Problems, clustermesh.Problem{
 			Object:  "node " + r.self.String(),

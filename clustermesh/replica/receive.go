@@ -257,8 +257,8 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 // giveBytes is up to how many bytes of records are given unasked.
 const giveBytes = 64 << 10
 
-// give sends what the peer lacks. It may lack everything, and every other peer find that out at the same moment: of much it
-// is told, and asks one of them.
+// give sends what the peer lacks. A newcomer lacks everything, and all its peers find that out at the same
+// moment: so much is only announced, and the newcomer asks one of them for it.
 func (r *Replica) give(out *Output, to Peer, entries []Entry) {
 	size := 0
 	for _, e := range entries {

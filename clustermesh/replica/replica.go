@@ -23,7 +23,7 @@ import (
 // Peer is a daemon to talk to, by the origin that it writes.
 type Peer = clustermesh.Origin
 
-// Config is what a replica is told of itself.
+// Config says whose replica it is.
 type Config struct {
 	// Self is the node whose record this replica writes.
 	Self clustermesh.Origin
@@ -200,7 +200,7 @@ func (r *Replica) newer(e Entry) bool {
 
 // put holds an entry in place of an older one.
 func (r *Replica) put(e Entry) {
-	e = e.held()
+	e = e.Held()
 	o := e.Record.Origin
 	d := r.digests[o.Cluster]
 	if old, ok := r.entries[o]; ok {
@@ -213,8 +213,8 @@ func (r *Replica) put(e Entry) {
 	delete(r.rejected, o)
 }
 
-// Purge forgets the records that are not admitted any more, and lets those in that were refused: which cluster has a
-// name was learnt anew. It reports whether there were any.
+// Purge forgets the records that are not admitted any more, and lets those in that were refused: a name has
+// come to belong to another cluster. It reports whether there were any.
 func (r *Replica) Purge() (changed bool) {
 	for o, e := range r.entries {
 		if _, ok := r.admit(o, e.Record); ok {
@@ -264,7 +264,7 @@ func (v *view) remove(o clustermesh.Origin) {
 	delete(v.records, o)
 }
 
-// Exchange opens a digest exchange with one peer, for one whose connection was just made anew.
+// Exchange opens a digest exchange with one peer: one to which a broken stream stands again.
 func (r *Replica) Exchange(p Peer) Output {
 	var out Output
 	out.send(p, r.digest())

@@ -13,9 +13,8 @@ const (
 	// stalled is how long a stream may say nothing before the machine is probed: between two and three
 	// heartbeats.
 	stalled = 1300 * time.Millisecond
-	// silentRounds is how many probes in a row must be silent; quietRounds how many of a machine that
-	// answered after its daemon was gone. Nobody waits for such a machine as for a dead one, and what is
-	// said of it in error stands longer.
+	// silentRounds is how many probes in a row must be silent; quietRounds how many if the machine answered
+	// after its daemon was gone. Traffic does not wait for the verdict there, and a wrong one stands longer.
 	silentRounds = 2
 	quietRounds  = 4
 	// holdDown is how long a machine that was silent must answer before it counts, unless its daemon is

@@ -11,14 +11,14 @@ import (
 // this node's record.
 //
 // A claim alone withdraws nothing (clustermesh.State.Dead wants most of the node's own cluster to agree,
-// or a survivor and a remote). Still a node that hears nobody makes no new claims: it cannot tell the
+// or a survivor and a remote). Still, a node that hears no other makes no new claims: it cannot tell the
 // deaths of others from its own cut. What it claimed before, it keeps, until there is a sign of life.
 // The sign of life that lifts a claim is the daemon's: its record of a later life, or its voice in the life
 // that was claimed. That the machine answers again is not enough at once: one that boots refuses
 // connections long before its pods serve.
 //
-// A cut node that has not noticed yet may claim for a moment; nobody can read that claim before the cut
-// is healed, and whoever then hears the node does not believe it.
+// A node that is cut off and has not noticed yet may claim for a moment. No other node can read that claim before
+// the cut is healed, and those that then hear the claimed node do not believe it.
 type Witness struct {
 	claims map[clustermesh.Origin]uint64 // the epochs of the lives that went silent
 }
@@ -50,7 +50,7 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 			delete(w.claims, o)
 			changed = true
 		case isClaimed && epoch > claimed:
-			// Somebody has heard a later life of it: what we know is of the earlier one.
+			// Another node has heard a later life of it: what we know is of the earlier one.
 			delete(w.claims, o)
 			c.renew(o, now)
 			changed = true

@@ -20,7 +20,7 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Config is what a Pool is told of its daemon.
+// Config says which daemon a Pool speaks for, and where.
 type Config struct {
 	Self member.Peer
 	// Bind is the address and port of memberlist (UDP, TCP) and of record streams (TCP).

@@ -60,7 +60,7 @@ func judge(err error) observe.Verdict {
 		return observe.Silent
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EHOSTDOWN), errors.Is(err, syscall.ENETUNREACH):
 		// A router that lost the link to the machine answers either; the kernel reports the second for a
-		// route missing here, too. A node without any route hears nobody, and then it does not accuse.
+		// route missing here, too. A node without any route hears no other, and then makes no claims.
 		return observe.Silent
 	}
 	// No permission, no buffers, own interface down, no tunnel key for the address: says nothing.
