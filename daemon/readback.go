@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
@@ -45,22 +47,18 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		}
 	}
 	d.Attached, d.Cgroup = true, lb.Cgroup()
-	tell(lb.Look(func(r *socklb.Reader) (err error) {
+	tell(lb.Look(func(r *inspect.Reader) (err error) {
 		d.Frontends, d.Backends, err = r.Size()
 		return err
 	}))
 	var err error
-	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]socklb.ForeignProgram, error) { return socklb.Foreign(lb.Pins(), lb.Cgroup()) })
+	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]inspect.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
 	tell(err)
 	for _, u := range lb.Usage() {
-		d.Maps = append(d.Maps, api.MapUsage{Map: u.Map, Used: u.Used, Limit: u.Limit, Setting: mapSettings[u.Map], Soft: softMaps[u.Map]})
+		u.Setting = mapSettings[u.Map]
+		d.Maps = append(d.Maps, u)
 	}
-	for _, f := range lb.Features() {
-		d.Features = append(d.Features, api.Feature(f))
-	}
-	for _, f := range probeDestroy() {
-		d.Features = append(d.Features, api.Feature(f))
-	}
+	d.Features = slices.Concat(lb.Features(), probeDestroy())
 	return d, unreadable
 }
 
@@ -80,7 +78,7 @@ func (k *kernel) counts() counted {
 	if lb == nil {
 		return c
 	}
-	_ = lb.Look(func(r *socklb.Reader) error {
+	_ = lb.Look(func(r *inspect.Reader) error {
 		rows, err := r.Services()
 		if err != nil {
 			return err
@@ -123,7 +121,7 @@ type foreign struct {
 }
 
 // programs are those that find found last; it is called at most once in foreignAge.
-func (f *foreign) programs(now time.Time, find func() ([]socklb.ForeignProgram, error)) ([]api.ForeignProgram, error) {
+func (f *foreign) programs(now time.Time, find func() ([]inspect.ForeignProgram, error)) ([]api.ForeignProgram, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Before(f.until) {
@@ -143,11 +141,7 @@ var probeDestroy = sync.OnceValue(sockdestroy.Probe)
 // mapSettings are the configuration fields that size the maps.
 var mapSettings = map[string]string{
 	"services": "bpf.maxFrontends", "sets": "bpf.maxFrontends",
-	"backends": "bpf.maxBackends", socklb.BackendsRun: "bpf.maxBackends",
+	"backends": "bpf.maxBackends", inspect.BackendsRun: "bpf.maxBackends",
 	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets",
 	"affinities": "bpf.maxAffinity", "optouts": "bpf.maxOptOuts",
 }
-
-// softMaps may be full: affinities makes room by itself, and what finds no room in sockets goes to
-// sockets_more.
-var softMaps = map[string]bool{"affinities": true, "sockets": true}

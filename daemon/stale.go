@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/sockdestroy"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
 
@@ -65,7 +65,7 @@ func lost(was, is []datapath.Frontend) bool {
 
 // records reads what the load balancer remembers of sockets.
 func (k *kernel) records() ([]sockdestroy.Record, error) {
-	r, err := socklb.OpenReader(k.config.BPF.Pins)
+	r, err := inspect.OpenReader(k.config.BPF.Pins)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
@@ -136,9 +136,9 @@ func TestViewTraffic(t *testing.T) {
 func TestForeignIsCached(t *testing.T) {
 	var f foreign
 	asked := 0
-	find := func() ([]socklb.ForeignProgram, error) {
+	find := func() ([]inspect.ForeignProgram, error) {
 		asked++
-		return []socklb.ForeignProgram{{Hook: "connect4", ID: uint32(asked), Cgroup: "/c", Order: socklb.Before}}, nil
+		return []inspect.ForeignProgram{{Hook: "connect4", ID: uint32(asked), Cgroup: "/c", Order: inspect.Before}}, nil
 	}
 	start := time.Unix(100, 0)
 	for _, c := range []struct {

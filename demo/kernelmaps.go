@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/demo/lab"
 )
 
@@ -21,7 +21,7 @@ type kernelMaps struct {
 }
 
 func (m kernelMaps) read(node string) ([]datapath.Frontend, error) {
-	fs, err := socklb.Read(m.lab.Pins(node))
+	fs, err := inspect.Read(m.lab.Pins(node))
 	if err != nil {
 		return nil, fmt.Errorf("read maps of node %s: %w", node, err)
 	}

@@ -12,4 +12,4 @@ dpkg -x libbpf-dev_*.deb .
 for h in bpf_helpers.h bpf_helper_defs.h bpf_endian.h; do
 	cp "usr/include/bpf/$h" "$here/bpf/$h"
 done
-echo "bpf/ is libbpf-dev $version: write that into VERSION, then run: go generate ./datapath/socklb"
+echo "bpf/ is libbpf-dev $version: write that into VERSION, then run: make generate"

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
 
@@ -134,7 +134,7 @@ func (table bpfTable[T]) items(a *app, from pinned, filter mapFilter) ([]T, erro
 	if err != nil {
 		return nil, pinsError(from.dir, err)
 	}
-	if !slices.ContainsFunc(frontends, func(r socklb.ServiceRow) bool { return filter.matches(r.Addr) }) {
+	if !slices.ContainsFunc(frontends, func(r inspect.ServiceRow) bool { return filter.matches(r.Addr) }) {
 		return nil, &exitError{exitProblem, &api.Failure{Reason: api.NotFound,
 			Message: fmt.Sprintf("no frontend in the maps pinned at %s is %s", from.dir, filter.text),
 			Try:     "list what is there with strait bpf services"}}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -93,9 +94,9 @@ func TestExitCodes(t *testing.T) {
 	unready.Status.Ready, unready.Status.Waiting = false, []string{"gossip"}
 	detached.Status.Datapath.Attached = false
 	full, nearlyFull, softFull := wellView(), wellView(), wellView()
-	full.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 8, Limit: 8}}
-	nearlyFull.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 7, Limit: 8}}
-	softFull.Status.Datapath.Maps = []api.MapUsage{{Map: "affinities", Used: 8, Limit: 8, Soft: true}}
+	full.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 8, Limit: 8}}
+	nearlyFull.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 7, Limit: 8}}
+	softFull.Status.Datapath.Maps = []datapath.MapUsage{{Map: "affinities", Used: 8, Limit: 8, Soft: true}}
 	sockets := map[string]string{"none": filepath.Join(t.TempDir(), "none.sock"), "file": "golden_test.go"}
 	for name, v := range map[string]*view{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
 		"notReady": unready, "detached": detached, "full": full, "nearlyFull": nearlyFull, "softFull": softFull} {

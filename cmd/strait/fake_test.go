@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
 
@@ -19,23 +19,23 @@ type fakePins map[string]*fakeNode
 
 // fakeNode is what one directory of pins holds. With broken, it can be opened and not read.
 type fakeNode struct {
-	services []socklb.ServiceRow
-	backends []socklb.BackendRow
-	slots    []socklb.SlotRow
-	affinity []socklb.AffinityRow
-	sockets  []socklb.SocketRow
+	services []inspect.ServiceRow
+	backends []inspect.BackendRow
+	slots    []inspect.SlotRow
+	affinity []inspect.AffinityRow
+	sockets  []inspect.SocketRow
 	broken   error
 	// byHand and byDaemon are the opt-outs.
 	byHand, byDaemon []string
 	open             int
 }
 
-func (n *fakeNode) Services() ([]socklb.ServiceRow, error)  { return n.services, n.broken }
-func (n *fakeNode) Backends() ([]socklb.BackendRow, error)  { return n.backends, n.broken }
-func (n *fakeNode) Slots() ([]socklb.SlotRow, error)        { return n.slots, n.broken }
-func (n *fakeNode) Affinity() ([]socklb.AffinityRow, error) { return n.affinity, n.broken }
-func (n *fakeNode) Sockets() ([]socklb.SocketRow, error)    { return n.sockets, n.broken }
-func (n *fakeNode) Close()                                  { n.open-- }
+func (n *fakeNode) Services() ([]inspect.ServiceRow, error)  { return n.services, n.broken }
+func (n *fakeNode) Backends() ([]inspect.BackendRow, error)  { return n.backends, n.broken }
+func (n *fakeNode) Slots() ([]inspect.SlotRow, error)        { return n.slots, n.broken }
+func (n *fakeNode) Affinity() ([]inspect.AffinityRow, error) { return n.affinity, n.broken }
+func (n *fakeNode) Sockets() ([]inspect.SocketRow, error)    { return n.sockets, n.broken }
+func (n *fakeNode) Close()                                   { n.open-- }
 
 func (p fakePins) find(dir string) (*fakeNode, error) {
 	switch n := p[dir]; {
@@ -89,30 +89,30 @@ func wellPins() fakePins {
 	http, dns, far := frontend("241.7.3.9:80/TCP"), frontend("241.7.3.9:53/UDP"), frontend("241.200.1.1:80/TCP")
 	six := frontend("[fd00::9]:80/TCP")
 	b, c, x := addrPort("10.1.1.12:8080"), addrPort("10.1.1.13:8080"), addrPort("10.3.0.21:8080")
-	flow := func(a l4.Addr) socklb.SocketRow { return socklb.SocketRow{Proto: a.Proto, Frontend: addrPortOf(a)} }
+	flow := func(a l4.Addr) inspect.SocketRow { return inspect.SocketRow{Proto: a.Proto, Frontend: addrPortOf(a)} }
 	toB, toX, spilled := flow(http), flow(far), flow(dns)
 	toB.Cookie, toB.Backend, toB.Connected = 4711, b, true
 	toX.Cookie, toX.Backend, toX.Connected = 4096, x, true
 	spilled.Cookie, spilled.Backend, spilled.Overflow = 4711, c, true
 	return fakePins{
 		defaultPins: {
-			services: []socklb.ServiceRow{
+			services: []inspect.ServiceRow{
 				{Addr: dns, Index: 1, Base: 2, Count: 2, AffinitySeconds: 10800, Connects: 18446744073709551615},
 				{Addr: http, Index: 0, Base: 0, Count: 2, Connects: 12345, Refused: 6},
 				{Addr: far, Index: 2, Base: 4, Count: 1}, {Addr: six, Index: 3}},
-			backends: []socklb.BackendRow{{Frontend: dns, Backend: b, Weight: 65536, Connects: 1}, {Frontend: dns, Backend: c, Weight: 1},
+			backends: []inspect.BackendRow{{Frontend: dns, Backend: b, Weight: 65536, Connects: 1}, {Frontend: dns, Backend: c, Weight: 1},
 				{Frontend: http, Backend: b, Weight: 65536, Connects: 6173}, {Frontend: http, Backend: c, Weight: 65536, Connects: 6172},
 				{Frontend: far, Backend: x, Weight: 32768}},
-			slots: []socklb.SlotRow{{Slot: 0, Frontend: http, Backend: b, Threshold: 1<<32 - 1}, {Slot: 1, Frontend: http, Backend: c, Threshold: 1 << 31},
+			slots: []inspect.SlotRow{{Slot: 0, Frontend: http, Backend: b, Threshold: 1<<32 - 1}, {Slot: 1, Frontend: http, Backend: c, Threshold: 1 << 31},
 				{Slot: 2, Frontend: dns, Backend: b, Threshold: 1<<32 - 1}, {Slot: 3, Frontend: dns, Backend: c, Threshold: 131070},
 				{Slot: 4, Frontend: far, Backend: x, Threshold: 1<<32 - 1, Alias: 1}},
-			affinity: []socklb.AffinityRow{{Frontend: dns, Client: 4097, Backend: b, IdleSeconds: 0.31},
+			affinity: []inspect.AffinityRow{{Frontend: dns, Client: 4097, Backend: b, IdleSeconds: 0.31},
 				{Frontend: dns, Client: 20481, Backend: c, IdleSeconds: 10800.5}, {Frontend: far, Client: 4097, Backend: x, IdleSeconds: 372}},
-			sockets: []socklb.SocketRow{toX, toB, spilled},
+			sockets: []inspect.SocketRow{toX, toB, spilled},
 			byHand:  []string{"/nonexistent/gone.service"},
 		},
 		"/pins/empty":  {},
-		"/pins/broken": {broken: errors.New("maps change faster than they can be read"), services: []socklb.ServiceRow{{Addr: http}}},
+		"/pins/broken": {broken: errors.New("maps change faster than they can be read"), services: []inspect.ServiceRow{{Addr: http}}},
 		"/pins/closed": {open: -1},
 	}
 }

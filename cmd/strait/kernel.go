@@ -1,6 +1,9 @@
 package main
 
-import "strait.io/strait/datapath/socklb"
+import (
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/optout"
+)
 
 // kernel is where the commands that need no daemon read and change pins. Functions, so that tests need no
 // kernel.
@@ -12,22 +15,22 @@ type kernel struct {
 	removeOptOut func(pins, cgroup string) error
 }
 
-// pinnedMaps are the maps of one node, open to be read. *socklb.Reader is the real one. Rows are sorted.
+// pinnedMaps are the maps of one node, open to be read. *inspect.Reader is the real one. Rows are sorted.
 type pinnedMaps interface {
-	Services() ([]socklb.ServiceRow, error)
-	Backends() ([]socklb.BackendRow, error)
-	Slots() ([]socklb.SlotRow, error)
-	Affinity() ([]socklb.AffinityRow, error)
-	Sockets() ([]socklb.SocketRow, error)
+	Services() ([]inspect.ServiceRow, error)
+	Backends() ([]inspect.BackendRow, error)
+	Slots() ([]inspect.SlotRow, error)
+	Affinity() ([]inspect.AffinityRow, error)
+	Sockets() ([]inspect.SocketRow, error)
 	Close()
 }
 
 func realKernel() kernel {
 	return kernel{
-		open:         func(pins string) (pinnedMaps, error) { return socklb.OpenReader(pins) },
-		optOuts:      socklb.OptOuts,
-		checkOptOut:  socklb.CheckOptOut,
-		addOptOut:    socklb.AddOptOut,
-		removeOptOut: socklb.RemoveOptOut,
+		open:         func(pins string) (pinnedMaps, error) { return inspect.OpenReader(pins) },
+		optOuts:      optout.List,
+		checkOptOut:  optout.Check,
+		addOptOut:    optout.Add,
+		removeOptOut: optout.Remove,
 	}
 }

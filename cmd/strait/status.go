@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -207,7 +208,7 @@ func datapathLine(d api.Datapath) string {
 }
 
 // mapsLine says how full the maps are.
-func mapsLine(all []api.MapUsage) string {
+func mapsLine(all []datapath.MapUsage) string {
 	parts := make([]string, len(all))
 	for i, m := range all {
 		parts[i] = m.Map + " " + api.Percent(m.Share())
@@ -240,7 +241,7 @@ func appliedText(s api.Status, now time.Time) string {
 }
 
 // features prints what the kernel lacks, with what strait does instead.
-func (p printer) features(all []api.Feature) {
+func (p printer) features(all []datapath.Feature) {
 	missing := 0
 	for _, f := range all {
 		if f.OK {

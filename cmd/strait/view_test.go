@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -35,8 +36,8 @@ func wellView() *view {
 				{Name: "us-east", State: "here", Nodes: 2, Alive: 2, Exports: 2, Endpoints: 3, Heard: now},
 			},
 			Datapath: api.Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Pins: "/sys/fs/bpf/strait", Frontends: 3,
-				Backends: 4, Mesh: "kernel", Features: []api.Feature{{Name: "bpf_set_retval", OK: true, Since: "5.18"}},
-				Maps: []api.MapUsage{{Map: "services", Used: 3, Limit: 65536, Setting: "bpf.maxFrontends"},
+				Backends: 4, Mesh: "kernel", Features: []datapath.Feature{{Name: "bpf_set_retval", OK: true, Since: "5.18"}},
+				Maps: []datapath.MapUsage{{Map: "services", Used: 3, Limit: 65536, Setting: "bpf.maxFrontends"},
 					{Map: "backends", Used: 104857, Limit: 262144}, {Map: "sockets", Limit: 131072}}},
 		},
 		Services: []api.Service{serve(), far(), headless()},
@@ -100,9 +101,9 @@ func illView() *view {
 		api.Cluster{Name: "ap-south", State: api.Quiet, Nodes: 2, Exports: 1, Endpoints: 2})
 	v.Status.Waiting = []string{"records of cluster us-west"}
 	v.Status.Datapath.Features = append(v.Status.Datapath.Features,
-		api.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
-		api.Feature{Name: "CO-RE", Since: "5.10"})
-	v.Status.Datapath.Maps = []api.MapUsage{{Map: "services", Used: 52429, Limit: 65536, Setting: "bpf.maxFrontends"},
+		datapath.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
+		datapath.Feature{Name: "CO-RE", Since: "5.10"})
+	v.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 52429, Limit: 65536, Setting: "bpf.maxFrontends"},
 		{Map: "backends", Used: 262144, Limit: 262144, Setting: "bpf.maxBackends"}, {Map: "sockets_more", Used: 8, Limit: 8},
 		{Map: "affinities", Used: 64, Limit: 64, Soft: true}}
 	v.Status.Datapath.Foreign = []api.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",

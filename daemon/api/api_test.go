@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -102,7 +103,7 @@ func sample() *View {
 			Clusters: []Cluster{{Name: "a", State: "here", Nodes: 1, Alive: 1},
 				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Heard: at}, {Name: "c", State: "held", Nodes: 1}},
 			Datapath: Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel",
-				Maps: []MapUsage{{Map: "services", Used: 2, Limit: 64}}, Destroyed: Destroyed{UDP: 3}},
+				Maps: []datapath.MapUsage{{Map: "services", Used: 2, Limit: 64}}, Destroyed: Destroyed{UDP: 3}},
 			Problems: []problem.Problem{{Object: "x", Message: "bad"}, {Object: "y", Message: "meh", Warning: true}}},
 		Services: []Service{{Name: "default/serve", Type: "ClusterSetIP", Exporters: []string{"a"},
 			Frontends: []Frontend{{Addr: addr, Port: "http", Tier: "node", InKernel: true, Connects: 9, Refused: 2, Endpoints: []Endpoint{

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -13,16 +14,8 @@ import (
 // matters.
 const nearlyFull = 0.8
 
-// Share is the part of the map that is in use, 0…1.
-func (m MapUsage) Share() float64 {
-	if m.Limit == 0 {
-		return 0
-	}
-	return min(float64(m.Used)/float64(m.Limit), 1)
-}
-
-// Problem says that the map is full or nearly so; false if it has room.
-func (m MapUsage) Problem() (problem.Problem, bool) {
+// mapProblem says that a map is full or nearly so; false if it has room.
+func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 	p := problem.Problem{Object: "map " + m.Map}
 	switch {
 	case m.Soft || m.Limit == 0 || m.Share() < nearlyFull:
@@ -50,7 +43,7 @@ func (s Status) withDatapath() Status {
 		}
 	}
 	for _, m := range s.Datapath.Maps {
-		add(m.Problem())
+		add(mapProblem(m))
 	}
 	add(foreignProblem(s.Datapath.Foreign))
 	s.Problems = problems

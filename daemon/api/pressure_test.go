@@ -3,32 +3,33 @@ package api
 import (
 	"testing"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
 func TestMapProblem(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		usage MapUsage
+		usage datapath.MapUsage
 		want  string // "" is none
 		warns bool
 	}{
-		{"room", MapUsage{Map: "m", Used: 79, Limit: 100}, "", false},
-		{"nearly full", MapUsage{Map: "m", Used: 80, Limit: 100}, "map m: is 80 % full (80 of 100 entries)", true},
-		{"never rounded up to full", MapUsage{Map: "m", Used: 999, Limit: 1000}, "map m: is 99 % full (999 of 1000 entries)", true},
-		{"full", MapUsage{Map: "m", Used: 100, Limit: 100},
+		{"room", datapath.MapUsage{Map: "m", Used: 79, Limit: 100}, "", false},
+		{"nearly full", datapath.MapUsage{Map: "m", Used: 80, Limit: 100}, "map m: is 80 % full (80 of 100 entries)", true},
+		{"never rounded up to full", datapath.MapUsage{Map: "m", Used: 999, Limit: 1000}, "map m: is 99 % full (999 of 1000 entries)", true},
+		{"full", datapath.MapUsage{Map: "m", Used: 100, Limit: 100},
 			"map m: is full (100 of 100 entries): what was there stays in force, what is new has no place", false},
-		{"more than full", MapUsage{Map: "m", Used: 101, Limit: 100},
+		{"more than full", datapath.MapUsage{Map: "m", Used: 101, Limit: 100},
 			"map m: is full (101 of 100 entries): what was there stays in force, what is new has no place", false},
-		{"makes room by itself", MapUsage{Map: "m", Used: 100, Limit: 100, Soft: true}, "", false},
-		{"no limit known", MapUsage{Map: "m", Used: 100}, "", false},
+		{"makes room by itself", datapath.MapUsage{Map: "m", Used: 100, Limit: 100, Soft: true}, "", false},
+		{"no limit known", datapath.MapUsage{Map: "m", Used: 100}, "", false},
 	} {
-		p, found := c.usage.Problem()
+		p, found := mapProblem(c.usage)
 		if found != (c.want != "") || found && (p.String() != c.want || p.Warning != c.warns || p.Try != "") {
 			t.Errorf("%s: %v, %+v", c.name, found, p)
 		}
 	}
-	if p, _ := (MapUsage{Map: "m", Used: 1, Limit: 1, Setting: "bpf.maxThings"}).Problem(); p.Try != "raise bpf.maxThings" {
+	if p, _ := mapProblem(datapath.MapUsage{Map: "m", Used: 1, Limit: 1, Setting: "bpf.maxThings"}); p.Try != "raise bpf.maxThings" {
 		t.Errorf("try %q", p.Try)
 	}
 }
@@ -37,7 +38,7 @@ func TestMapProblem(t *testing.T) {
 // that is made of an answer says nothing twice.
 func TestPressureIsToldOnce(t *testing.T) {
 	s := Status{Problems: []problem.Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
-		Datapath: Datapath{Maps: []MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
+		Datapath: Datapath{Maps: []datapath.MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
 	once := NewStatusAnswer(s).Status
 	twice := NewStatusAnswer(once).Status
 	for _, got := range []Status{once, twice} {

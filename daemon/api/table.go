@@ -130,15 +130,3 @@ func (n Node) contact() string {
 	}
 	return Warn + " " + n.Contact
 }
-
-// TableHeader names the columns of a kernel feature.
-func (Feature) TableHeader() []string { return []string{"FEATURE", "HERE", "SINCE", "WITHOUT"} }
-
-// TableRow shows the answer of the probe.
-func (f Feature) TableRow(time.Time) []string {
-	here := Warn + " no"
-	if f.OK {
-		here = OK + " yes"
-	}
-	return []string{f.Name, here, orNone(f.Since), orNone(f.Without)}
-}

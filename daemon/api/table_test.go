@@ -43,7 +43,7 @@ func TestBytes(t *testing.T) {
 // TestRowsFitTheirHeaders: one cell per column, none empty, for every value that prints as a row.
 func TestRowsFitTheirHeaders(t *testing.T) {
 	for _, r := range []Row{Cluster{Name: "a"}, Service{Name: "a/b"}, Backend{Service: "a/b", Endpoint: Endpoint{Cluster: "a"}}, Endpoint{Cluster: "a", Reason: "x"},
-		Node{Cluster: "a", Tunnel: &Tunnel{}}, Node{}, Feature{Name: "f"}} {
+		Node{Cluster: "a", Tunnel: &Tunnel{}}, Node{}} {
 		header, row := r.TableHeader(), r.TableRow(time.Time{})
 		if len(header) != len(row) {
 			t.Errorf("%T: %d columns, %d cells", r, len(header), len(row))

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -76,27 +77,14 @@ type Datapath struct {
 	Frontends int    `json:"frontends"`
 	Backends  int    `json:"backends"`
 	// Mesh is "kernel", "userspace", "off" as configured, or "down" where its device could not be made yet.
-	Mesh     string    `json:"mesh"`
-	Features []Feature `json:"features"`
+	Mesh     string             `json:"mesh"`
+	Features []datapath.Feature `json:"features"`
 	// Maps say how full the kernel's maps are.
-	Maps []MapUsage `json:"maps,omitempty"`
+	Maps []datapath.MapUsage `json:"maps,omitempty"`
 	// Foreign are socket programs of others on the same path. What is listed may be some seconds old.
 	Foreign []ForeignProgram `json:"foreign,omitempty"`
 	// Destroyed counts sockets to backends that are gone, which this daemon closed in its life.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
-}
-
-// MapUsage is how full one map of the kernel is.
-type MapUsage struct {
-	// Map is the name of its pin.
-	Map string `json:"map"`
-	// Used of Limit entries are taken.
-	Used  uint64 `json:"used"`
-	Limit uint64 `json:"limit"`
-	// Setting is the configuration field that sizes it; empty if none does.
-	Setting string `json:"setting,omitempty"`
-	// Soft is true if full is no problem: the map makes room by itself, or another takes what is new.
-	Soft bool `json:"soft,omitempty"`
 }
 
 // ForeignProgram is a socket program that is not strait's and sees the same connections.
@@ -117,16 +105,6 @@ type ForeignProgram struct {
 type Destroyed struct {
 	UDP uint64 `json:"udp"`
 	TCP uint64 `json:"tcp"`
-}
-
-// Feature is the answer of one kernel probe.
-type Feature struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Since is the kernel version that has it; Without says what strait does where it is absent, and is
-	// empty if strait cannot run there.
-	Since   string `json:"since,omitempty"`
-	Without string `json:"without,omitempty"`
 }
 
 // Service is one import, with where its new connections go from this node and why.

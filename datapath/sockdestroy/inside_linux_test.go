@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -84,7 +85,7 @@ func newMachine(t testing.TB, forced method, policy Policy) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := socklb.OpenReader(cfg.Pins)
+	reader, err := inspect.OpenReader(cfg.Pins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func newMachine(t testing.TB, forced method, policy Policy) *machine {
 	return &machine{t, lb, records, d}
 }
 
-func recordsOf(r *socklb.Reader) ([]Record, error) {
+func recordsOf(r *inspect.Reader) ([]Record, error) {
 	rows, err := r.Sockets()
 	records := make([]Record, 0, len(rows))
 	for _, row := range rows {

@@ -5,22 +5,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 )
 
-// Feature is something that the kernel has or has not.
-type Feature struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Since is the first kernel that has it.
-	Since string `json:"since"`
-	// Without says what happens where it is missing.
-	Without string `json:"without,omitempty"`
-}
-
 // Probe asks the running kernel for the ways to destroy a socket. It destroys none.
-func Probe() []Feature {
-	return []Feature{
+func Probe() []datapath.Feature {
+	return []datapath.Feature{
 		{
 			Name: "socket iterators that destroy", OK: haveIterator() == nil, Since: "6.5",
 			Without: "stale sockets are found and destroyed by sock_diag",

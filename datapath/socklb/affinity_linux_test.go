@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
@@ -269,9 +270,9 @@ func TestAffinityAtOnce(t *testing.T) {
 // expire makes all clients of the frontend seem to have been away for long.
 func (a *affine) expire() {
 	a.t.Helper()
-	found := map[socklbAffinityKey]socklbAffinity{}
-	err := all(a.l.maps.Affinities, func(k socklbAffinityKey, v socklbAffinity) error {
-		if k.Frontend.addr() == a.vip {
+	found := map[layout.AffinityKey]layout.Affinity{}
+	err := layout.Each(a.l.maps.Affinities, func(k layout.AffinityKey, v layout.Affinity) error {
+		if k.Frontend.L4() == a.vip {
 			found[k] = v
 		}
 		return nil
@@ -309,7 +310,7 @@ func TestAffinityIsBounded(t *testing.T) {
 		c.close()
 	}
 	for _, u := range l.Usage() {
-		if u.Map == socklbMapAffinities && (u.Used == 0 || u.Used > u.Limit || u.Limit > 1024) {
+		if u.Map == layout.MapAffinities && (u.Used == 0 || u.Used > u.Limit || u.Limit > 1024) {
 			t.Errorf("%+v after 1000 clients", u)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -150,7 +151,7 @@ func benchHook(b *testing.B, cfg Config, f family, vip netip.AddrPort) {
 		b.Fatal(err)
 	}
 	defer stats.Close()
-	l, err := link.LoadPinnedLink(filepath.Join(cfg.Pins, linksDir, "connect4"), nil)
+	l, err := link.LoadPinnedLink(filepath.Join(cfg.Pins, layout.LinksDir, "connect4"), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
@@ -116,12 +117,12 @@ func testChoosesAnew(t *testing.T, l *LB, f family, at uint16) {
 
 // TestOwner: the cookie of a record is that of its owner, whoever else tries to take the place meanwhile.
 func TestOwner(t *testing.T) {
-	const claim = 1 << (64 - claimBits)
+	const claim = 1 << (64 - layout.ClaimBits)
 	down := uint64(3)
 	down = -down // as the kernel counts cookies that are made in an interrupt
 	for _, cookie := range []uint64{0, 1, 1<<47 - 1, down} {
 		for claims := range uint64(3) {
-			if got := (socklbRecord{Cookie: cookie + claims*claim}).owner(); got != cookie {
+			if got := (layout.Record{Cookie: cookie + claims*claim}).Owner(); got != cookie {
 				t.Errorf("cookie %#x with %d claims: owner %#x", cookie, claims, got)
 			}
 		}

@@ -1,42 +1,27 @@
 package socklb
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
-// swap16 turns a port between host and network order; the object is little endian only.
-func swap16(p uint16) uint16 {
-	var b [2]byte
-	binary.BigEndian.PutUint16(b[:], p)
-	return binary.NativeEndian.Uint16(b[:])
-}
-
-func keyOf(a l4.Addr) socklbServiceKey {
-	return socklbServiceKey{Addr: a.IP.As16(), Port: swap16(a.Port), Proto: uint8(a.Proto)}
-}
-
-func (k socklbServiceKey) addr() l4.Addr {
-	return l4.New(netip.AddrFrom16(k.Addr), swap16(k.Port), l4.Proto(k.Proto))
-}
-
 // slotsOf makes the slots of a set, with the backends' counters. Backends must be valid: sorted and of
 // weight 1…MaxWeight.
-func slotsOf(backends []datapath.Backend, counters []uint32) []socklbBackend {
+func slotsOf(backends []datapath.Backend, counters []uint32) []layout.Backend {
 	weights := make([]uint32, len(backends))
 	for i, b := range backends {
 		weights[i] = b.Weight
 	}
-	slots := make([]socklbBackend, len(backends))
+	slots := make([]layout.Backend, len(backends))
 	for i, s := range aliasTable(weights) {
 		b := backends[i]
-		slots[i] = socklbBackend{
+		slots[i] = layout.Backend{
 			Addr:         b.IP.As16(),
-			Port:         swap16(b.Port),
+			Port:         layout.Port(b.Port),
 			WeightMinus1: uint16(b.Weight - 1),
 			Threshold:    s.threshold,
 			Alias:        s.alias,
@@ -46,21 +31,8 @@ func slotsOf(backends []datapath.Backend, counters []uint32) []socklbBackend {
 	return slots
 }
 
-// backendsOf is the inverse of slotsOf.
-func backendsOf(slots []socklbBackend) []datapath.Backend {
-	backends := make([]datapath.Backend, len(slots))
-	for i, s := range slots {
-		backends[i] = datapath.Backend{
-			IP:     netip.AddrFrom16(s.Addr).Unmap(),
-			Port:   swap16(s.Port),
-			Weight: uint32(s.WeightMinus1) + 1,
-		}
-	}
-	return backends
-}
-
 // countersOf are the slots' counters.
-func countersOf(slots []socklbBackend) []uint32 {
+func countersOf(slots []layout.Backend) []uint32 {
 	counters := make([]uint32, len(slots))
 	for i, s := range slots {
 		counters[i] = s.Counter
@@ -69,9 +41,12 @@ func countersOf(slots []socklbBackend) []uint32 {
 }
 
 // word is the u64 that flips a frontend to the set e.
-func (e extent) word() uint64 { return uint64(e.base)<<32 | uint64(e.count) }
+func (e extent) word() uint64 { return layout.Word(e.base, e.count) }
 
-func extentOf(word uint64) extent { return extent{uint32(word >> 32), uint32(word)} }
+func extentOf(word uint64) extent {
+	base, count := layout.Slots(word)
+	return extent{base, count}
+}
 
 // normal returns the frontend as the maps hold it: valid, backends sorted. The error names the field
 // and says what to do.

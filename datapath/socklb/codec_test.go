@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -52,10 +53,10 @@ func TestCodecRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := keyOf(f.Addr).addr(); got != f.Addr {
+		if got := layout.KeyOf(f.Addr).L4(); got != f.Addr {
 			t.Fatalf("key of %s reads back as %s", f.Addr, got)
 		}
-		if got := backendsOf(slotsOf(f.Backends, make([]uint32, len(f.Backends)))); !slices.Equal(got, f.Backends) {
+		if got := layout.Backends(slotsOf(f.Backends, make([]uint32, len(f.Backends)))); !slices.Equal(got, f.Backends) {
 			t.Fatalf("slots of %v read back as %v", f.Backends, got)
 		}
 	})
@@ -71,7 +72,7 @@ func TestSlotsAreInByteOrder(t *testing.T) {
 		slots := slotsOf(f.Backends, make([]uint32, len(f.Backends)))
 		for i := 1; i < len(slots); i++ {
 			a, b := slots[i-1], slots[i]
-			if c := slices.Compare(a.Addr[:], b.Addr[:]); c > 0 || c == 0 && swap16(a.Port) >= swap16(b.Port) {
+			if c := slices.Compare(a.Addr[:], b.Addr[:]); c > 0 || c == 0 && layout.Port(a.Port) >= layout.Port(b.Port) {
 				t.Fatalf("slot %d is not above the one before: %v %v", i, a, b)
 			}
 		}
@@ -81,28 +82,28 @@ func TestSlotsAreInByteOrder(t *testing.T) {
 // The sizes are part of the layout that is pinned; the programs assume them.
 func TestLayout(t *testing.T) {
 	for name, s := range map[string][2]uintptr{
-		"service_key": {unsafe.Sizeof(socklbServiceKey{}), 20},
-		"service":     {unsafe.Sizeof(socklbService{}), 4},
-		"set":         {unsafe.Sizeof(socklbSet{}), 16},
-		"backend":     {unsafe.Sizeof(socklbBackend{}), 32},
-		"flow":        {unsafe.Sizeof(socklbFlow{}), 48},
-		"record":      {unsafe.Sizeof(socklbRecord{}), 64},
-		"more_key":    {unsafe.Sizeof(socklbMoreKey{}), 16},
+		"service_key": {unsafe.Sizeof(layout.ServiceKey{}), 20},
+		"service":     {unsafe.Sizeof(layout.Service{}), 4},
+		"set":         {unsafe.Sizeof(layout.Set{}), 16},
+		"backend":     {unsafe.Sizeof(layout.Backend{}), 32},
+		"flow":        {unsafe.Sizeof(layout.Flow{}), 48},
+		"record":      {unsafe.Sizeof(layout.Record{}), 64},
+		"more_key":    {unsafe.Sizeof(layout.MoreKey{}), 16},
 
-		"frontend_counter": {unsafe.Sizeof(socklbFrontendCounter{}), 16},
-		"backend_counter":  {unsafe.Sizeof(socklbBackendCounter{}), 8},
-		"affinity_key":     {unsafe.Sizeof(socklbAffinityKey{}), 32},
-		"affinity":         {unsafe.Sizeof(socklbAffinity{}), 32},
-		"optout":           {unsafe.Sizeof(socklbOptout{}), 8},
-		"optout_sieve":     {unsafe.Sizeof(socklbOptoutSieve{}), 8 + 4096/8},
+		"frontend_counter": {unsafe.Sizeof(layout.FrontendCounter{}), 16},
+		"backend_counter":  {unsafe.Sizeof(layout.BackendCounter{}), 8},
+		"affinity_key":     {unsafe.Sizeof(layout.AffinityKey{}), 32},
+		"affinity":         {unsafe.Sizeof(layout.Affinity{}), 32},
+		"optout":           {unsafe.Sizeof(layout.OptOut{}), 8},
+		"optout_sieve":     {unsafe.Sizeof(layout.OptOutSieve{}), 8 + 4096/8},
 	} {
 		if s[0] != s[1] {
 			t.Errorf("struct %s: %d bytes, want %d; a changed layout needs a new number in pins.go", name, s[0], s[1])
 		}
 	}
 	e := extent{base: 7, count: 9}
-	set := socklbSet{Base: e.base, Count: e.count}
-	if *word(&set) != e.word() || extentOf(e.word()) != e {
+	set := layout.Set{Base: e.base, Count: e.count}
+	if *layout.WordOf(&set) != e.word() || extentOf(e.word()) != e {
 		t.Errorf("word %#x is %+v", e.word(), set)
 	}
 	if math.MaxUint16 != datapath.MaxWeight-1 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -24,7 +25,7 @@ type Fake struct {
 	services map[l4.Addr]uint32
 	sets     map[uint32]extent
 	affinity map[uint32]uint32
-	slots    map[uint32]socklbBackend
+	slots    map[uint32]layout.Backend
 	graces   int
 }
 
@@ -52,7 +53,7 @@ func (f *Fake) init() (err error) {
 	f.services = map[l4.Addr]uint32{}
 	f.sets = map[uint32]extent{}
 	f.affinity = map[uint32]uint32{}
-	f.slots = map[uint32]socklbBackend{}
+	f.slots = map[uint32]layout.Backend{}
 	f.table, err = newTable(fakeKernel{f}, nil, c, true)
 	return err
 }
@@ -61,7 +62,7 @@ func (f *Fake) init() (err error) {
 func (f *Fake) read() (have []held) {
 	for _, a := range slices.SortedFunc(maps.Keys(f.services), l4.Addr.Compare) {
 		e := f.sets[f.services[a]]
-		slots := make([]socklbBackend, e.count)
+		slots := make([]layout.Backend, e.count)
 		for i := range slots {
 			slots[i] = f.slots[e.base+uint32(i)]
 		}
@@ -100,7 +101,7 @@ func (k fakeKernel) storeSet(index uint32, e extent) { k.f.sets[index] = e }
 
 func (k fakeKernel) storeAffinity(index, seconds uint32) { k.f.affinity[index] = seconds }
 
-func (k fakeKernel) writeSlots(base uint32, slots []socklbBackend) {
+func (k fakeKernel) writeSlots(base uint32, slots []layout.Backend) {
 	for i, s := range slots {
 		k.f.slots[base+uint32(i)] = s
 	}

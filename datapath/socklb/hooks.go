@@ -9,49 +9,33 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/layout"
 )
-
-// hook is where a program is attached. Its name is the program's and the pin's.
-type hook struct {
-	name   string
-	attach ebpf.AttachType
-}
-
-var hooks = []hook{
-	// Reverse before forward, so that no socket is ever translated one way only.
-	{"sock_release", ebpf.AttachCgroupInetSockRelease},
-	{"getpeername4", ebpf.AttachCgroupInet4GetPeername},
-	{"getpeername6", ebpf.AttachCgroupInet6GetPeername},
-	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg},
-	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg},
-	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg},
-	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg},
-	{"connect4", ebpf.AttachCGroupInet4Connect},
-	{"connect6", ebpf.AttachCGroupInet6Connect},
-}
 
 // attachAll puts the programs on the cgroup and pins their links in dir. A link that is pinned already
 // gets the new program in place, so that no connect() in between is missed.
-func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup, step func(string)) error {
-	for _, h := range hooks {
-		if err := h.attachOne(programs[h.name], filepath.Join(dir, h.name), cg); err != nil {
-			return fmt.Errorf("attach %s to cgroup %s: %w", h.name, cg.path, err)
+func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup.Dir, step func(string)) error {
+	for _, h := range layout.Hooks {
+		if err := attachOne(h, programs[h.Name], filepath.Join(dir, h.Name), cg); err != nil {
+			return fmt.Errorf("attach %s to cgroup %s: %w", h.Name, cg.Path, err)
 		}
-		step("attached " + h.name)
+		step("attached " + h.Name)
 	}
 	return nil
 }
 
-func (h hook) attachOne(p *ebpf.Program, pin string, cg cgroup) error {
+func attachOne(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error {
 	old, err := link.LoadPinnedLink(pin, nil)
 	if errors.Is(err, os.ErrNotExist) {
-		return h.attachNew(p, pin, cg)
+		return attachNew(h, p, pin, cg)
 	}
 	if err != nil {
 		return err
 	}
 	defer old.Close()
-	if on, err := linkCgroup(old); err == nil && on == cg.id {
+	if on, err := linkCgroup(old); err == nil && on == cg.ID {
 		return old.Update(p)
 	}
 	// The cgroup is another, or was removed and made again, which killed the link.
@@ -59,15 +43,15 @@ func (h hook) attachOne(p *ebpf.Program, pin string, cg cgroup) error {
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := h.attachNew(p, next, cg); err != nil {
+	if err := attachNew(h, p, next, cg); err != nil {
 		return err
 	}
 	return os.Rename(next, pin)
 }
 
-func (h hook) attachNew(p *ebpf.Program, pin string, cg cgroup) error {
+func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error {
 	// Links are always attached as BPF_F_ALLOW_MULTI.
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.path, Attach: h.attach, Program: p})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.Path, Attach: h.Attach, Program: p})
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("%w: another program is attached there, or above, for itself alone; "+
 			"see `bpftool cgroup tree` and have its owner attach with BPF_F_ALLOW_MULTI", err)
@@ -95,8 +79,8 @@ func linkCgroup(l link.Link) (uint64, error) {
 // detachAll removes the links that are pinned in dir; they need not all be there.
 func detachAll(dir string) error {
 	var errs []error
-	for _, h := range hooks {
-		for _, pin := range []string{filepath.Join(dir, h.name), filepath.Join(dir, h.name+nextSuffix)} {
+	for _, h := range layout.Hooks {
+		for _, pin := range []string{filepath.Join(dir, h.Name), filepath.Join(dir, h.Name+nextSuffix)} {
 			l, err := link.LoadPinnedLink(pin, nil)
 			if errors.Is(err, os.ErrNotExist) {
 				continue

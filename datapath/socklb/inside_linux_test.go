@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -73,8 +74,8 @@ func reload(t testing.TB, l *LB, cfg Config, without string) {
 func ptr[T any](v *T) unsafe.Pointer { return unsafe.Pointer(v) }
 
 // counterRows are what the maps counted of backends and of frontends.
-func counterRows(l *LB) (backends []BackendRow, frontends []ServiceRow, err error) {
-	err = l.Look(func(r *Reader) (err error) {
+func counterRows(l *LB) (backends []inspect.BackendRow, frontends []inspect.ServiceRow, err error) {
+	err = l.Look(func(r *inspect.Reader) (err error) {
 		if backends, err = r.Backends(); err == nil {
 			frontends, err = r.Services()
 		}

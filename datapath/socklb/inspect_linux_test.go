@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -31,7 +32,7 @@ func TestReader(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := OpenReader(cfg.Pins)
+	r, err := inspect.OpenReader(cfg.Pins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestReader(t *testing.T) {
 	if rows, err := r.Services(); err != nil || len(rows) != 2 {
 		t.Errorf("services of a closed balancer: %v, %v", rows, err)
 	}
-	if _, err := OpenReader(cfg.Pins + "x"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := inspect.OpenReader(cfg.Pins + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no pins: %v", err)
 	}
 	if err := os.Mkdir(cfg.Pins+"y", 0o700); err != nil {
@@ -48,13 +49,13 @@ func TestReader(t *testing.T) {
 	if err := os.Mkdir(cfg.Pins+"y/layout-1", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenReader(cfg.Pins + "y"); err == nil || !strings.Contains(err.Error(), "have layout-1, this program reads layout-3") {
+	if _, err := inspect.OpenReader(cfg.Pins + "y"); err == nil || !strings.Contains(err.Error(), "have layout-1, this program reads layout-3") {
 		t.Errorf("pins of another layout: %v", err)
 	}
 }
 
 func testReader(t *testing.T, l *LB, f family) {
-	r, err := OpenReader(l.Pins())
+	r, err := inspect.OpenReader(l.Pins())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func testReader(t *testing.T, l *LB, f family) {
 		t.Errorf("slots %+v, %v", slots, err)
 	}
 	affinity, err := r.Affinity()
-	var mine []AffinityRow
+	var mine []inspect.AffinityRow
 	for _, row := range affinity {
 		if row.Frontend == vip {
 			mine = append(mine, row)
@@ -115,7 +116,7 @@ func testReader(t *testing.T, l *LB, f family) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := SocketRow{Cookie: cookie, Proto: l4.UDP, Frontend: to, Backend: mine[0].Backend, Connected: i == 0, Overflow: i == 1}
+		want := inspect.SocketRow{Cookie: cookie, Proto: l4.UDP, Frontend: to, Backend: mine[0].Backend, Connected: i == 0, Overflow: i == 1}
 		if !slices.Contains(sockets, want) {
 			t.Errorf("no %+v in %+v", want, sockets)
 		}
@@ -145,7 +146,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: maps %v", when, got)
 		}
 	}
-	check("empty", map[string][2]uint64{"services": {0, 4}, "sets": {0, 4}, "backends": {0, 16}, BackendsRun: {0, 16},
+	check("empty", map[string][2]uint64{"services": {0, 4}, "sets": {0, 4}, "backends": {0, 16}, inspect.BackendsRun: {0, 16},
 		"sockets": {0, 2}, "sockets_more": {0, 2}, "optouts": {0, DefaultMaxOptOuts}})
 	vip := l4.New(families[0].vip, 80, l4.UDP)
 	web := datapath.Frontend{Addr: vip, Backends: backends("127.0.0.2:1", "127.0.0.2:2", "127.0.0.2:3"), AffinitySeconds: 9}
@@ -160,7 +161,7 @@ func TestUsage(t *testing.T) {
 	if err := l.SetOptOut([]string{subtree(t, "pod")}); err != nil {
 		t.Fatal(err)
 	}
-	check("used", map[string][2]uint64{"services": {2, 4}, "sets": {2, 4}, "backends": {4, 16}, BackendsRun: {4, 16},
+	check("used", map[string][2]uint64{"services": {2, 4}, "sets": {2, 4}, "backends": {4, 16}, inspect.BackendsRun: {4, 16},
 		"sockets": {2, 2}, "sockets_more": {1, 2}, "affinities": {1, uint64(l.maps.Affinities.MaxEntries())}, "optouts": {1, DefaultMaxOptOuts}})
 	web.Backends = web.Backends[1:]
 	reconcile(t, l, web)
@@ -169,7 +170,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.publishUsage()
-	check("settled, in pieces", map[string][2]uint64{"sets": {1, 4}, "backends": {2, 16}, BackendsRun: {6, 16}})
+	check("settled, in pieces", map[string][2]uint64{"sets": {1, 4}, "backends": {2, 16}, inspect.BackendsRun: {6, 16}})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,9 +191,9 @@ func TestForeign(t *testing.T) {
 	below := subtree(t, "node/pod")
 	attachRaw(t, cfg.Cgroup, unix.BPF_F_ALLOW_MULTI)
 	l := opened(t, cfg)
-	check := func(want ...ForeignProgram) {
+	check := func(want ...inspect.ForeignProgram) {
 		t.Helper()
-		got, err := Foreign(l.Pins(), l.Cgroup())
+		got, err := inspect.Foreign(l.Pins(), l.Cgroup())
 		for i := range got {
 			if got[i].ID == 0 {
 				t.Errorf("no id: %+v", got[i])
@@ -203,13 +204,13 @@ func TestForeign(t *testing.T) {
 			t.Errorf("found %+v, %v; want %+v", got, err, want)
 		}
 	}
-	first := ForeignProgram{Hook: "connect4", Name: "foreign", Cgroup: cfg.Cgroup, Order: Before}
+	first := inspect.ForeignProgram{Hook: "connect4", Name: "foreign", Cgroup: cfg.Cgroup, Order: inspect.Before}
 	check(first)
 	attachRaw(t, cfg.Cgroup, unix.BPF_F_ALLOW_MULTI)
 	attachRaw(t, below, unix.BPF_F_ALLOW_MULTI)
 	second, third := first, first
-	second.Order = After
-	third.Cgroup, third.Order = below, Below
+	second.Order = inspect.After
+	third.Cgroup, third.Order = below, inspect.Below
 	check(first, second, third)
 	attachRaw(t, parent, unix.BPF_F_ALLOW_MULTI)
 	fourth := second
@@ -233,12 +234,12 @@ func TestInstructions(t *testing.T) {
 		return
 	}
 	l := opened(t, config(t))
-	spec, err := loadSocklb()
+	spec, err := layout.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := programIDs(filepath.Join(l.Pins(), linksDir))
-	if err != nil || len(ids) != len(hooks) {
+	ids, err := inspect.Programs(l.Pins())
+	if err != nil || len(ids) != len(layout.Hooks) {
 		t.Fatalf("programs %v, %v", ids, err)
 	}
 	for id := range ids {

@@ -9,27 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
 // bpfKernel is the kernel interface on the real maps. Sets and slots are written through mmap: a store
 // costs no system call, and that of a set is the one 8-byte store that readers rely on.
 type bpfKernel struct {
-	maps  *socklbMaps
-	sets  []socklbSet
-	slots []socklbBackend
+	maps  *layout.Maps
+	sets  []layout.Set
+	slots []layout.Backend
 	gracePeriod
-	views
+	layout.Views
 }
 
-func newBPFKernel(m *socklbMaps) (*bpfKernel, error) {
+func newBPFKernel(m *layout.Maps) (*bpfKernel, error) {
 	g, err := newGracePeriod()
 	if err != nil {
 		return nil, err
 	}
 	k := &bpfKernel{maps: m, gracePeriod: *g}
-	if k.sets, err = mapped[socklbSet](&k.views, m.Sets, unix.PROT_READ|unix.PROT_WRITE); err == nil {
-		k.slots, err = mapped[socklbBackend](&k.views, m.Backends, unix.PROT_READ|unix.PROT_WRITE)
+	if k.sets, err = layout.View[layout.Set](&k.Views, m.Sets, unix.PROT_READ|unix.PROT_WRITE); err == nil {
+		k.slots, err = layout.View[layout.Backend](&k.Views, m.Backends, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.close())
@@ -40,11 +41,11 @@ func newBPFKernel(m *socklbMaps) (*bpfKernel, error) {
 func (k *bpfKernel) close() error {
 	k.sets, k.slots = nil, nil
 	k.gracePeriod.close()
-	return k.views.close()
+	return k.Views.Close()
 }
 
 func (k *bpfKernel) insertService(a l4.Addr, index uint32) error {
-	err := k.maps.Services.Update(keyOf(a), socklbService{Index: index}, ebpf.UpdateNoExist)
+	err := k.maps.Services.Update(layout.KeyOf(a), layout.Service{Index: index}, ebpf.UpdateNoExist)
 	if errors.Is(err, unix.E2BIG) {
 		return errFull
 	}
@@ -55,32 +56,32 @@ func (k *bpfKernel) insertService(a l4.Addr, index uint32) error {
 }
 
 func (k *bpfKernel) deleteService(a l4.Addr) error {
-	if err := k.maps.Services.Delete(keyOf(a)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := k.maps.Services.Delete(layout.KeyOf(a)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete from map services: %w", err)
 	}
 	return nil
 }
 
 func (k *bpfKernel) storeSet(index uint32, e extent) {
-	atomic.StoreUint64(word(&k.sets[index]), e.word())
+	atomic.StoreUint64(layout.WordOf(&k.sets[index]), e.word())
 }
 
 func (k *bpfKernel) storeAffinity(index, seconds uint32) {
 	atomic.StoreUint32(&k.sets[index].Affinity, seconds)
 }
 
-func (k *bpfKernel) writeSlots(base uint32, slots []socklbBackend) { copy(k.slots[base:], slots) }
+func (k *bpfKernel) writeSlots(base uint32, slots []layout.Backend) { copy(k.slots[base:], slots) }
 
 func (k *bpfKernel) numberSlot(slot, number uint32) {
 	atomic.StoreUint32(&k.slots[slot].Counter, number)
 }
 
 func (k *bpfKernel) zeroFrontend(index uint32) error {
-	return zero[socklbFrontendCounter](k.maps.FrontendCounters, index)
+	return zero[layout.FrontendCounter](k.maps.FrontendCounters, index)
 }
 
 func (k *bpfKernel) zeroBackend(number uint32) error {
-	return zero[socklbBackendCounter](k.maps.BackendCounters, number)
+	return zero[layout.BackendCounter](k.maps.BackendCounters, number)
 }
 
 // zero resets every CPU's part of a counter.
@@ -100,16 +101,16 @@ func (k *bpfKernel) grace() error { return k.wait() }
 // read decodes the maps.
 func (k *bpfKernel) read() ([]held, error) {
 	var have []held
-	var key socklbServiceKey
-	var value socklbService
+	var key layout.ServiceKey
+	var value layout.Service
 	it := k.maps.Services.Iterate()
 	for it.Next(&key, &value) {
-		a := key.addr()
+		a := key.L4()
 		if value.Index >= uint32(len(k.sets)) {
 			return nil, fmt.Errorf("frontend %s has index %d of %d", a, value.Index, len(k.sets))
 		}
 		set := &k.sets[value.Index]
-		e := extentOf(atomic.LoadUint64(word(set)))
+		e := extentOf(atomic.LoadUint64(layout.WordOf(set)))
 		if uint64(e.base)+uint64(e.count) > uint64(len(k.slots)) {
 			return nil, fmt.Errorf("frontend %s has slots %d+%d of %d", a, e.base, e.count, len(k.slots))
 		}
@@ -121,9 +122,9 @@ func (k *bpfKernel) read() ([]held, error) {
 	return have, nil
 }
 
-func heldOf(a l4.Addr, index, affinity uint32, block extent, slots []socklbBackend) held {
+func heldOf(a l4.Addr, index, affinity uint32, block extent, slots []layout.Backend) held {
 	return held{
-		frontend: datapath.Frontend{Addr: a, Backends: backendsOf(slots), AffinitySeconds: affinity},
+		frontend: datapath.Frontend{Addr: a, Backends: layout.Backends(slots), AffinitySeconds: affinity},
 		index:    index, block: block, numbers: countersOf(slots),
 	}
 }
@@ -135,7 +136,7 @@ func (k *bpfKernel) sweep(have []held) {
 		used[h.index] = true
 	}
 	for i := range k.sets {
-		if k.sets[i] != (socklbSet{}) && !used[uint32(i)] {
+		if k.sets[i] != (layout.Set{}) && !used[uint32(i)] {
 			k.storeSet(uint32(i), extent{})
 			k.storeAffinity(uint32(i), 0)
 		}

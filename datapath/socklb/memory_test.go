@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -16,7 +17,7 @@ type nowhere struct{ kernel }
 func (nowhere) insertService(l4.Addr, uint32) error { return nil }
 func (nowhere) storeSet(uint32, extent)             {}
 func (nowhere) storeAffinity(uint32, uint32)        {}
-func (nowhere) writeSlots(uint32, []socklbBackend)  {}
+func (nowhere) writeSlots(uint32, []layout.Backend) {}
 
 // TestTableHeap bounds what a table keeps of 10,000 frontends with 10 backends each, besides what it was given last: less
 // than a second copy of that.

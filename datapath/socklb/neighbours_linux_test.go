@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -69,9 +70,9 @@ func TestNeighbours(t *testing.T) {
 	cfg := config(t)
 	all := map[string]*neighbour{}
 	attach := func(when string) {
-		for _, h := range hooks {
-			if h.attach != ebpf.AttachCgroupInetSockRelease {
-				all[h.name+" "+when] = attachNeighbour(t, cfg.Cgroup, h.attach, 1)
+		for _, h := range layout.Hooks {
+			if h.Attach != ebpf.AttachCgroupInetSockRelease {
+				all[h.Name+" "+when] = attachNeighbour(t, cfg.Cgroup, h.Attach, 1)
 			}
 		}
 	}

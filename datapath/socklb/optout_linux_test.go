@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/layout"
+	"strait.io/strait/datapath/socklb/optout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
@@ -118,11 +121,11 @@ func testOptOut(t *testing.T, l *LB, f family, pod, inner, other string) {
 			t.Errorf("a socket from before: %v", err)
 		}
 	})
-	if err := errors.Join(l.SetOptOut([]string{other}), AddOptOut(l.Pins(), inner)); err != nil {
+	if err := errors.Join(l.SetOptOut([]string{other}), optout.Add(l.Pins(), inner)); err != nil {
 		t.Fatal(err)
 	}
 	check("another set, and an operator's", map[string]bool{pod: true, inner: false, other: false})
-	got, err := OptOuts(l.Pins())
+	got, err := optout.List(l.Pins())
 	if want := []string{other, inner}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("listed %q, %v; want %q", got, err, want)
 	}
@@ -130,12 +133,12 @@ func testOptOut(t *testing.T, l *LB, f family, pod, inner, other string) {
 		t.Fatal(err)
 	}
 	check("the daemon's are gone", map[string]bool{inner: false, other: true})
-	if err := RemoveOptOut(l.Pins(), inner); err != nil {
+	if err := optout.Remove(l.Pins(), inner); err != nil {
 		t.Fatal(err)
 	}
 	check("all are gone", map[string]bool{pod: true, inner: true, other: true})
-	var sieve socklbOptoutSieve
-	if err := l.maps.OptoutLevels.Lookup(uint32(0), &sieve); err != nil || sieve != (socklbOptoutSieve{}) {
+	var sieve layout.OptOutSieve
+	if err := l.maps.OptoutLevels.Lookup(uint32(0), &sieve); err != nil || sieve != (layout.OptOutSieve{}) {
 		t.Errorf("sieve %b, %v", sieve, err)
 	}
 }
@@ -149,7 +152,7 @@ func TestOptOutErrors(t *testing.T) {
 	cfg.MaxOptOuts = 2
 	l := opened(t, cfg)
 	a, b, c := subtree(t, "a"), subtree(t, "b"), subtree(t, "c")
-	mount, err := cgroupMount()
+	mount, err := cgroup.Mount()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,83 +161,31 @@ func TestOptOutErrors(t *testing.T) {
 		want string
 	}{
 		{l.SetOptOut([]string{"/nonexistent", a}), "opt out cgroup /nonexistent: no such file or directory; name an existing"},
-		{AddOptOut(cfg.Pins, t.TempDir()), "is not cgroup v2"},
-		{AddOptOut(cfg.Pins, mount), "is the root: that would opt out everybody"},
-		{RemoveOptOut(cfg.Pins, b), "has not opted out"},
-		{RemoveOptOut(cfg.Pins, a), "opted out by what the daemon was told"},
-		{AddOptOut(cfg.Pins+"x", a), "no such file"},
+		{optout.Add(cfg.Pins, t.TempDir()), "is not cgroup v2"},
+		{optout.Add(cfg.Pins, mount), "is the root: that would opt out everybody"},
+		{optout.Remove(cfg.Pins, b), "has not opted out"},
+		{optout.Remove(cfg.Pins, a), "opted out by what the daemon was told"},
+		{optout.Add(cfg.Pins+"x", a), "no such file"},
 		{l.SetOptOut([]string{a, b, c}), "map optouts holds 2 cgroups and takes no more; raise maxOptOuts"},
 	} {
 		if tt.got == nil || !strings.Contains(tt.got.Error(), tt.want) {
 			t.Errorf("got %v, want %q", tt.got, tt.want)
 		}
 	}
-	if got, err := OptOuts(cfg.Pins); err != nil || len(got) != 2 {
+	if got, err := optout.List(cfg.Pins); err != nil || len(got) != 2 {
 		t.Errorf("listed %q, %v", got, err)
 	}
 	// One that is gone is nobody's, and its room is free for another.
 	if err := errors.Join(l.SetOptOut([]string{a, b}), os.Remove(b)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := OptOuts(cfg.Pins); err != nil || !slices.Equal(got, []string{a}) {
+	if got, err := optout.List(cfg.Pins); err != nil || !slices.Equal(got, []string{a}) {
 		t.Errorf("listed %q, %v", got, err)
 	}
-	if err := AddOptOut(cfg.Pins, c); err != nil {
+	if err := optout.Add(cfg.Pins, c); err != nil {
 		t.Error(err)
 	}
-	if got, err := OptOuts(cfg.Pins); err != nil || !slices.Equal(got, []string{a, c}) {
+	if got, err := optout.List(cfg.Pins); err != nil || !slices.Equal(got, []string{a, c}) {
 		t.Errorf("listed %q, %v", got, err)
 	}
-}
-
-// TestOwnLevels: what the kernel says of this process' cgroups is what the whole tree shows, and is enough to find
-// the depth of others.
-func TestOwnLevels(t *testing.T) {
-	if !inside(t) {
-		return
-	}
-	whole, err := openTree()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer whole.close()
-	pod := subtree(t, "level/pod")
-	id, want, err := whole.find(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("kernel", func(t *testing.T) {
-		levels, err := ownLevels()
-		if errors.Is(err, errNoAncestors) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		delete(levels, rootInode) // as where it cannot be seen
-		part := tree{levels: levels}
-		if gotID, got, err := part.find(pod); err != nil || gotID != id || got != want || got < 3 {
-			t.Errorf("without the root, %s is cgroup %d, %d deep (%v); want %d, %d", pod, gotID, got, err, id, want)
-		}
-		if got, err := part.paths(map[uint64]bool{id: true, 1 << 60: true}); err != nil || len(got) != 1 || !sameFile(t, got[0], pod) {
-			t.Errorf("cgroup %d is found at %q (%v), want %s", id, got, err, pod)
-		}
-	})
-	var part tree
-	if _, _, err := part.find(pod); err == nil || !strings.Contains(err.Error(), "its depth is unknown") {
-		t.Errorf("with no cgroup known: %v", err)
-	}
-}
-
-func sameFile(t *testing.T, a, b string) bool {
-	t.Helper()
-	x, err := inode(a)
-	if err != nil {
-		t.Error(err)
-	}
-	y, err := inode(b)
-	if err != nil {
-		t.Error(err)
-	}
-	return x == y
 }

@@ -6,40 +6,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb/layout"
 )
 
-// The directory of pins:
-//
-//	layout-3/<map>   maps; the number says which layout they have
-//	<map>            a symbolic link to layout-3/<map>, for people
-//	links/<hook>     links, which hold the programs
-//
-// It is made elsewhere and renamed into place, so that it is whole or not there. In layout 1 the maps were
-// in <map>, and layout-1/ was empty.
+// Names of pins that are being made.
 const (
-	layoutPrefix = "layout-"
-	layout       = 3
-	oldestLayout = 1
-	linksDir     = "links"
-	newInfix     = "-unfinished-" // then digits
-	nextSuffix   = "_new"         // of what is about to be renamed
+	newInfix   = "-unfinished-" // then digits
+	nextSuffix = "_new"         // of what is about to be renamed
 )
-
-func layoutDir(n int) string { return layoutPrefix + strconv.Itoa(n) }
-
-// mapsDir is where the maps of a layout are pinned.
-func mapsDir(dir string, layout int) string {
-	if layout == 1 {
-		return dir
-	}
-	return filepath.Join(dir, layoutDir(layout))
-}
 
 // pins is the directory, locked against other processes.
 type pins struct {
@@ -94,28 +73,9 @@ func MountBPFFS(dir string) error {
 	return nil
 }
 
-// lockDir takes the lock of a directory; it is released when the file is closed, or the process dies.
-func lockDir(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // lockOwn locks the directory of pins for as long as this process uses it.
 func lockOwn(dir string) (*pins, error) {
-	f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
+	f, err := layout.Lock(dir, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, fmt.Errorf("pins %s are in use by another process: stop it first", dir)
 	}
@@ -125,37 +85,13 @@ func lockOwn(dir string) (*pins, error) {
 	return &pins{dir, f}, nil
 }
 
-// layoutsOf returns the layouts of the pins in dir, ascending; none if it is missing or empty, two if an
-// upgrade was interrupted. It is an error if there is anything but pins of strait.
-func layoutsOf(dir string) (found []int, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pins %s: %w", dir, err)
-	}
-	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), layoutPrefix)
-		n, err := strconv.Atoi(digits)
-		if ok && err == nil {
-			found = append(found, n)
-		}
-	}
-	if found == nil {
-		return nil, fmt.Errorf("pins %s: the directory holds something else than pins of strait: name another", dir)
-	}
-	slices.Sort(found)
-	return found, nil
-}
-
 // create makes the whole directory by fill, beside its place, and renames it.
 func create(dir string, fill func(tmp string) error) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+newInfix+"*")
 	if err != nil {
 		return fmt.Errorf("make pins: %w", err)
 	}
-	err = errors.Join(os.Mkdir(filepath.Join(tmp, layoutDir(layout)), 0o700), os.Mkdir(filepath.Join(tmp, linksDir), 0o700))
+	err = errors.Join(os.Mkdir(filepath.Join(tmp, layout.Dir(layout.Number)), 0o700), os.Mkdir(filepath.Join(tmp, layout.LinksDir), 0o700))
 	if err == nil {
 		err = fill(tmp)
 	}
@@ -171,7 +107,7 @@ func create(dir string, fill func(tmp string) error) error {
 // showMaps puts a symbolic link to each map of this layout into dir, in place of what was there.
 func showMaps(dir string, maps map[string]*ebpf.Map) error {
 	for name := range maps {
-		at, target := filepath.Join(dir, name), filepath.Join(layoutDir(layout), name)
+		at, target := filepath.Join(dir, name), filepath.Join(layout.Dir(layout.Number), name)
 		if has, err := os.Readlink(at); err == nil && has == target {
 			continue
 		}
@@ -207,7 +143,7 @@ func sweepHalfMade(dir string) error {
 
 // removeAll removes a directory of pins: links first, so that no program runs on maps that go away.
 func removeAll(dir string) error {
-	err := detachAll(filepath.Join(dir, linksDir))
+	err := detachAll(filepath.Join(dir, layout.LinksDir))
 	return errors.Join(err, os.RemoveAll(dir))
 }
 

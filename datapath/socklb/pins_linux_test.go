@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -41,8 +43,8 @@ func attached(t testing.TB, cgroup string) (n int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, h := range hooks {
-		attr := struct{ fd, attach, query, flags, ids0, ids1, count, pad, x, y, z, w uint32 }{fd: uint32(f.Fd()), attach: uint32(h.attach)}
+	for _, h := range layout.Hooks {
+		attr := struct{ fd, attach, query, flags, ids0, ids1, count, pad, x, y, z, w uint32 }{fd: uint32(f.Fd()), attach: uint32(h.Attach)}
 		_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_QUERY, uintptr(ptr(&attr)), 48)
 		if errno != 0 {
 			t.Fatal(errno)
@@ -80,10 +82,10 @@ func TestLifecycle(t *testing.T) {
 		}
 	}
 	l := opened(t, cfg)
-	if n := attached(t, cfg.Cgroup); n != len(hooks) {
-		t.Errorf("%d programs attached, want %d", n, len(hooks))
+	if n := attached(t, cfg.Cgroup); n != len(layout.Hooks) {
+		t.Errorf("%d programs attached, want %d", n, len(layout.Hooks))
 	}
-	if fs, err := Read(cfg.Pins); err != nil || len(fs) != 0 {
+	if fs, err := inspect.Read(cfg.Pins); err != nil || len(fs) != 0 {
 		t.Errorf("Read: %v, %v", fs, err)
 	}
 	if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), "in use by another process") {
@@ -98,7 +100,7 @@ func TestLifecycle(t *testing.T) {
 	if err := errors.Join(l.Close(), l.Close()); err != nil {
 		t.Errorf("close twice: %v", err)
 	}
-	if fs, err := Read(cfg.Pins); err != nil || len(fs) != 1 || !fs[0].Equal(datapath.Frontend{Addr: vip, Backends: one(pod)}) {
+	if fs, err := inspect.Read(cfg.Pins); err != nil || len(fs) != 1 || !fs[0].Equal(datapath.Frontend{Addr: vip, Backends: one(pod)}) {
 		t.Errorf("Read: %v, %v", fs, err)
 	}
 	if err := problem.Strict(l.Reconcile(nil, true)); !errors.Is(err, errClosed) {
@@ -124,7 +126,7 @@ func TestLifecycle(t *testing.T) {
 	if left := entries(t, root); !slices.Equal(left, []string{filepath.Base(foreign)}) {
 		t.Errorf("after CleanUp: %q", left)
 	}
-	if _, err := Read(cfg.Pins); !errors.Is(err, os.ErrNotExist) {
+	if _, err := inspect.Read(cfg.Pins); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Read after CleanUp: %v", err)
 	}
 	if _, err := ask(t, families[0], vip); !errors.Is(err, unix.ENETUNREACH) {
@@ -280,8 +282,8 @@ func TestCgroupMadeAgain(t *testing.T) {
 			checkHeld(t, "after the cgroup was made again", l, []datapath.Frontend{web})
 		}
 		reconcile(t, l, web)
-		if n := attached(t, cfg.Cgroup); n != len(hooks) {
-			t.Errorf("%d programs attached, want %d", n, len(hooks))
+		if n := attached(t, cfg.Cgroup); n != len(layout.Hooks) {
+			t.Errorf("%d programs attached, want %d", n, len(layout.Hooks))
 		}
 		if err := l.SelfTest(t.Context()); !errors.Is(err, ErrOutside) {
 			t.Errorf("self-test from outside: %v", err)
@@ -309,7 +311,7 @@ func TestSelfTest(t *testing.T) {
 		}
 	}
 	checkHeld(t, "after the self-test", l, []datapath.Frontend{web})
-	if err := detachAll(filepath.Join(cfg.Pins, linksDir)); err != nil {
+	if err := detachAll(filepath.Join(cfg.Pins, layout.LinksDir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.SelfTest(t.Context()); err == nil || !strings.Contains(err.Error(), "are not hit") {
@@ -329,7 +331,7 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%s is required, and Open succeeded without", f.Name)
 		}
 	}
-	err := required([]Feature{{Name: "a", Since: "5.8"}, {Name: "b", OK: true}, {Name: "c", Without: "x"}})
+	err := required([]datapath.Feature{{Name: "a", Since: "5.8"}, {Name: "b", OK: true}, {Name: "c", Without: "x"}})
 	if err == nil || !strings.Contains(err.Error(), "lacks a (since Linux 5.8): strait needs") {
 		t.Errorf("required: %v", err)
 	}
@@ -394,15 +396,15 @@ func findBpftool(t testing.TB) string {
 
 // A program is attached for every hook that the object has, and no more.
 func TestHooksAreAll(t *testing.T) {
-	spec, err := loadSocklb()
+	spec, err := layout.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, h := range hooks {
-		names = append(names, h.name)
-		if p := spec.Programs[h.name]; p == nil || p.AttachType != h.attach {
-			t.Errorf("hook %s: program %v", h.name, p)
+	for _, h := range layout.Hooks {
+		names = append(names, h.Name)
+		if p := spec.Programs[h.Name]; p == nil || p.AttachType != h.Attach {
+			t.Errorf("hook %s: program %v", h.Name, p)
 		}
 	}
 	for name := range spec.Programs {

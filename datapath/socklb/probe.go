@@ -9,45 +9,38 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 )
 
 // MinKernel is the oldest kernel that has everything that is needed.
 const MinKernel = "5.10"
 
-// Feature is something that the kernel has or has not.
-type Feature struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Since is the first kernel that has it.
-	Since string `json:"since"`
-	// Without says what happens where it is missing; empty if strait cannot run without.
-	Without string `json:"without,omitempty"`
-}
-
 // probe asks the running kernel. The error says that it could not be asked, not that something is missing.
-func probe() ([]Feature, error) {
+func probe() ([]datapath.Feature, error) {
 	probes := []struct {
-		Feature
+		datapath.Feature
 		ask func() error
 	}{
-		{Feature{Name: "socket address hooks", Since: "4.17"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)},
-		{Feature{Name: "recvmsg hooks", Since: "5.2"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Recvmsg)},
-		{Feature{Name: "network namespace cookie in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetNetnsCookie)},
-		{Feature{Name: "ancestor cgroup id in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetCurrentAncestorCgroupId, asm.Mov.Imm(asm.R1, 0))},
-		{Feature{Name: "mmapable maps", Since: "5.5"}, func() error { return features.HaveMapFlag(features.BPF_F_MMAPABLE) }},
-		{Feature{Name: "getpeername hooks", Since: "5.8"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCgroupInet4GetPeername)},
-		{Feature{Name: "socket release hook", Since: "5.9"}, haveHook(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease)},
-		{Feature{Name: featureSetRetval, Since: "6.1",
+		{datapath.Feature{Name: "socket address hooks", Since: "4.17"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)},
+		{datapath.Feature{Name: "recvmsg hooks", Since: "5.2"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Recvmsg)},
+		{datapath.Feature{Name: "network namespace cookie in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetNetnsCookie)},
+		{datapath.Feature{Name: "ancestor cgroup id in socket hooks", Since: "5.7"}, haveHelper(asm.FnGetCurrentAncestorCgroupId, asm.Mov.Imm(asm.R1, 0))},
+		{datapath.Feature{Name: "mmapable maps", Since: "5.5"}, func() error { return features.HaveMapFlag(features.BPF_F_MMAPABLE) }},
+		{datapath.Feature{Name: "getpeername hooks", Since: "5.8"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCgroupInet4GetPeername)},
+		{datapath.Feature{Name: "socket release hook", Since: "5.9"}, haveHook(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease)},
+		{datapath.Feature{Name: featureSetRetval, Since: "6.1",
 			Without: "a frontend without backends refuses by loopback port 0, and a datagram to it fails with EINVAL"},
 			haveHelper(asm.FnSetRetval, asm.Mov.Imm(asm.R1, -1))},
-		{Feature{Name: featureMembarrier, Since: "4.3",
+		{datapath.Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
 	}
-	var out []Feature
+	var out []datapath.Feature
 	for _, p := range probes {
 		err := p.ask()
 		if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
-			return nil, fmt.Errorf("probe %s: %w", p.Name, permission(err))
+			return nil, fmt.Errorf("probe %s: %w", p.Name, layout.Explain(err))
 		}
 		p.OK = err == nil
 		out = append(out, p.Feature)
@@ -61,7 +54,7 @@ const (
 )
 
 // required is an error if the kernel lacks what cannot be done without.
-func required(fs []Feature) error {
+func required(fs []datapath.Feature) error {
 	var lacks []string
 	for _, f := range fs {
 		if !f.OK && f.Without == "" {
@@ -74,7 +67,7 @@ func required(fs []Feature) error {
 	return fmt.Errorf("kernel %s lacks %s: strait needs Linux %s or newer", release(), strings.Join(lacks, ", "), MinKernel)
 }
 
-func has(fs []Feature, name string) bool {
+func has(fs []datapath.Feature, name string) bool {
 	for _, f := range fs {
 		if f.Name == name {
 			return f.OK
@@ -130,15 +123,7 @@ func permitted() error {
 	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_NET_ADMIN) {
 		return nil
 	}
-	return permission(unix.EPERM)
-}
-
-// permission says what to do about an EPERM of the bpf system call.
-func permission(err error) error {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%w: run as root, or with the capabilities BPF, NET_ADMIN and (before Linux 5.11) SYS_RESOURCE", err)
-	}
-	return err
+	return layout.Explain(unix.EPERM)
 }
 
 func release() string {

@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -31,10 +33,12 @@ type lbMachine struct {
 	restarts int
 }
 
-func (m *lbMachine) decided() *table         { return m.table }
-func (m *lbMachine) read() ([]held, error)   { return m.kernel.read() }
-func (m *lbMachine) set(index uint32) uint64 { return atomic.LoadUint64(word(&m.kernel.sets[index])) }
-func (m *lbMachine) sizes() Config           { return m.cfg }
+func (m *lbMachine) decided() *table       { return m.table }
+func (m *lbMachine) read() ([]held, error) { return m.kernel.read() }
+func (m *lbMachine) set(index uint32) uint64 {
+	return atomic.LoadUint64(layout.WordOf(&m.kernel.sets[index]))
+}
+func (m *lbMachine) sizes() Config { return m.cfg }
 
 func (m *lbMachine) restart() error {
 	m.restarts++
@@ -209,26 +213,26 @@ func meet(t testing.TB, f family, kind int, unconnected bool, vip netip.AddrPort
 
 // readers: a reader shows what is in force, where it lies, and what was counted.
 func (m *lbMachine) readers(t *rapid.T, force map[l4.Addr]held) {
-	var services []ServiceRow
-	var backends []BackendRow
-	var slots []SlotRow
+	var services []inspect.ServiceRow
+	var backends []inspect.BackendRow
+	var slots []inspect.SlotRow
 	fs := []datapath.Frontend{}
 	for _, a := range sortedKeys(force) {
 		h, c := force[a], m.counts[a]
 		fs = append(fs, h.frontend)
-		services = append(services, ServiceRow{Addr: a, Index: h.index, Base: h.block.base, Count: h.block.count,
+		services = append(services, inspect.ServiceRow{Addr: a, Index: h.index, Base: h.block.base, Count: h.block.count,
 			AffinitySeconds: h.frontend.AffinitySeconds, Connects: c.connects, Refused: c.refused})
 		for i, s := range slotsOf(h.frontend.Backends, h.numbers) {
 			b := h.frontend.Backends[i]
-			backends = append(backends, BackendRow{Frontend: a, Backend: b.AddrPort(), Weight: b.Weight, Connects: c.backends[b.AddrPort()]})
-			slots = append(slots, SlotRow{Slot: h.block.base + uint32(i), Frontend: a, Backend: b.AddrPort(), Threshold: s.Threshold, Alias: s.Alias})
+			backends = append(backends, inspect.BackendRow{Frontend: a, Backend: b.AddrPort(), Weight: b.Weight, Connects: c.backends[b.AddrPort()]})
+			slots = append(slots, inspect.SlotRow{Slot: h.block.base + uint32(i), Frontend: a, Backend: b.AddrPort(), Threshold: s.Threshold, Alias: s.Alias})
 		}
 	}
-	slices.SortFunc(slots, func(a, b SlotRow) int { return int(a.Slot) - int(b.Slot) })
+	slices.SortFunc(slots, func(a, b inspect.SlotRow) int { return int(a.Slot) - int(b.Slot) })
 	gotServices, err1 := m.reader.Services()
 	gotBackends, err2 := m.reader.Backends()
 	gotSlots, err3 := m.reader.Slots()
-	gotFS, err4 := Read(m.cfg.Pins)
+	gotFS, err4 := inspect.Read(m.cfg.Pins)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
@@ -255,14 +259,14 @@ func (m *lbMachine) usage(t *rapid.T, force map[l4.Addr]held) {
 	for _, e := range m.table.slots.limbo {
 		slots += uint64(e.count)
 	}
-	want := map[string]MapUsage{
-		socklbMapServices:    {socklbMapServices, uint64(len(force)), uint64(m.cfg.MaxFrontends)},
-		socklbMapSets:        {socklbMapSets, uint64(len(force) + len(m.table.indexes.limbo)), uint64(m.cfg.MaxFrontends)},
-		socklbMapBackends:    {socklbMapBackends, slots, uint64(m.cfg.MaxBackends)},
-		socklbMapSockets:     {socklbMapSockets, 0, uint64(m.cfg.MaxSockets)},
-		socklbMapSocketsMore: {socklbMapSocketsMore, 0, uint64(m.cfg.MaxSockets)},
+	want := map[string]datapath.MapUsage{
+		layout.MapServices:    {Map: layout.MapServices, Used: uint64(len(force)), Limit: uint64(m.cfg.MaxFrontends)},
+		layout.MapSets:        {Map: layout.MapSets, Used: uint64(len(force) + len(m.table.indexes.limbo)), Limit: uint64(m.cfg.MaxFrontends)},
+		layout.MapBackends:    {Map: layout.MapBackends, Used: slots, Limit: uint64(m.cfg.MaxBackends)},
+		layout.MapSockets:     {Map: layout.MapSockets, Limit: uint64(m.cfg.MaxSockets), Soft: layout.MapSockets == layout.MapSockets},
+		layout.MapSocketsMore: {Map: layout.MapSocketsMore, Limit: uint64(m.cfg.MaxSockets), Soft: layout.MapSocketsMore == layout.MapSockets},
 	}
-	got := map[string]MapUsage{}
+	got := map[string]datapath.MapUsage{}
 	for _, u := range m.Usage() {
 		got[u.Map] = u
 	}

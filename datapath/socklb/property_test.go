@@ -37,7 +37,7 @@ type property struct {
 }
 
 // checkProperties: any sequence of wanted states, with steps that fail, maps that fill up, restarts, and deaths
-// between any two steps. No step is one that a running program could see as wrong. After each wanted state
+// between any two steps. No step is one that a running program could see as wrong. inspect.After each wanted state
 // every frontend is as wanted, or as it was; errors name exactly the others, each with a cause that is
 // true. Nothing is lost: each slot, index and counter is in one frontend's hand, or free.
 func checkProperties(t *testing.T, fresh func(*rapid.T) machine) {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -15,15 +16,15 @@ import (
 func countRecords(t testing.TB, l *LB) (home, more, spilled int) {
 	t.Helper()
 	var i uint32
-	var r socklbRecord
+	var r layout.Record
 	for it := l.maps.Sockets.Iterate(); it.Next(&i, &r); {
 		if r.Cookie != 0 {
 			home++
 		}
 		spilled += int(r.Spilled)
 	}
-	var k socklbMoreKey
-	var f socklbFlow
+	var k layout.MoreKey
+	var f layout.Flow
 	it := l.maps.SocketsMore.Iterate()
 	for it.Next(&k, &f) {
 		more++

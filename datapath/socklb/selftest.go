@@ -25,12 +25,12 @@ const selfTestTimeout = 2 * time.Second
 // SelfTest connects through a temporary frontend to a listener of its own: proof that the hooks are hit.
 // It returns ErrOutside when called from outside of the cgroup.
 func (l *LB) SelfTest(ctx context.Context) error {
-	inside, err := l.cgroup.holdsSelf()
+	inside, err := l.cgroup.HoldsSelf()
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
 	if !inside {
-		return fmt.Errorf("cgroup %s: %w", l.cgroup.path, ErrOutside)
+		return fmt.Errorf("cgroup %s: %w", l.cgroup.Path, ErrOutside)
 	}
 	ctx, cancel := context.WithTimeout(ctx, selfTestTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (l *LB) SelfTest(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("self-test: add frontend %s: %w", frontend, err)
 	}
-	return errors.Join(dial(ctx, l.cgroup.path, frontend), l.table.remove(frontend))
+	return errors.Join(dial(ctx, l.cgroup.Path, frontend), l.table.remove(frontend))
 }
 
 func dial(ctx context.Context, cgroup string, frontend l4.Addr) error {

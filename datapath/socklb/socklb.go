@@ -15,27 +15,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/layout"
+	"strait.io/strait/datapath/socklb/optout"
 	"strait.io/strait/internal/problem"
 )
 
 // LB is a loaded and attached load balancer. Its methods are safe for concurrent use.
 type LB struct {
-	cgroup   cgroup
-	features []Feature
+	cgroup   cgroup.Dir
+	features []datapath.Feature
 	log      *slog.Logger
 
 	mu     sync.Mutex
 	pins   *pins
-	maps   *socklbMaps
+	maps   *layout.Maps
 	kernel *bpfKernel
 	table  *table
 
 	// used is how full the table was after the last Reconcile.
-	used atomic.Pointer[[]MapUsage]
+	used atomic.Pointer[[]datapath.MapUsage]
 
 	// reading keeps Close from the maps while they are read, which takes long and does not need mu.
 	reading sync.RWMutex
-	reader  *Reader
+	reader  *inspect.Reader
 }
 
 // Open loads the programs and attaches them. Where pins are, their maps are used on, with all that they
@@ -55,7 +59,7 @@ func open(cfg Config) (*LB, error) {
 	if err := permitted(); err != nil {
 		return nil, err
 	}
-	cg, err := openCgroup(cfg.Cgroup, cfg.AllowVirtualRoot)
+	cg, err := cgroup.Open(cfg.Cgroup, cfg.AllowVirtualRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func open(cfg Config) (*LB, error) {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, permission(err)
+		return nil, layout.Explain(err)
 	}
 	fs, err := probe()
 	if err == nil {
@@ -72,7 +76,7 @@ func open(cfg Config) (*LB, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, err := lockDir(filepath.Dir(cfg.Pins), unix.LOCK_EX)
+	parent, err := layout.Lock(filepath.Dir(cfg.Pins), unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("pins %s: %w", cfg.Pins, err)
 	}
@@ -90,7 +94,7 @@ func (l *LB) load(cfg Config) error {
 	if err := sweepHalfMade(cfg.Pins); err != nil {
 		return fmt.Errorf("remove half-made pins: %w", err)
 	}
-	found, err := layoutsOf(cfg.Pins)
+	found, err := layout.Found(cfg.Pins)
 	if err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func (l *LB) load(cfg Config) error {
 	if err := l.restore(len(found) == 0); err != nil {
 		return err
 	}
-	reader, err := readerOf(l.kernel, cfg.Pins)
+	reader, err := inspect.OpenOn(cfg.Pins, l.kernel.sets, l.kernel.slots)
 	l.reading.Lock()
 	defer l.reading.Unlock()
 	l.reader = reader
@@ -129,13 +133,13 @@ func (l *LB) create(cfg Config) error {
 	}
 	defer c.Close()
 	return create(cfg.Pins, func(tmp string) error {
-		if err := pinMaps(filepath.Join(tmp, layoutDir(layout)), pinned(c.Maps)); err != nil {
+		if err := pinMaps(filepath.Join(tmp, layout.Dir(layout.Number)), pinned(c.Maps)); err != nil {
 			return err
 		}
 		if err := showMaps(tmp, pinned(c.Maps)); err != nil {
 			return err
 		}
-		if err := attachAll(c.Programs, filepath.Join(tmp, linksDir), l.cgroup, cfg.step); err != nil {
+		if err := attachAll(c.Programs, filepath.Join(tmp, layout.LinksDir), l.cgroup, cfg.step); err != nil {
 			return err
 		}
 		return l.take(c)
@@ -150,7 +154,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 		return err
 	}
 	if !mayClaim {
-		if err := spec.Variables[socklbVarMayClaim].Set(uint8(0)); err != nil {
+		if err := spec.Variables[layout.VarMayClaim].Set(uint8(0)); err != nil {
 			return err
 		}
 	}
@@ -158,7 +162,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	for name, m := range pinned(spec.Maps) {
 		configured[name] = m.MaxEntries
 	}
-	old, err := loadMaps(mapsDir(cfg.Pins, layout), pinned(spec.Maps))
+	old, err := loadMaps(layout.MapsDir(cfg.Pins, layout.Number), pinned(spec.Maps))
 	if err != nil {
 		return err
 	}
@@ -169,7 +173,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 				"map", name, "size", m.MaxEntries(), "configured", configured[name])
 		}
 	}
-	if err := l.constants(spec, old[socklbMapSockets].MaxEntries()); err != nil {
+	if err := l.constants(spec, old[layout.MapSockets].MaxEntries()); err != nil {
 		return err
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: old})
@@ -177,7 +181,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 		return loadError(err)
 	}
 	defer c.Close()
-	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), l.cgroup, cfg.step); err != nil {
+	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), l.cgroup, cfg.step); err != nil {
 		return err
 	}
 	if err := showMaps(cfg.Pins, old); err != nil {
@@ -191,26 +195,26 @@ func (l *LB) take(c *ebpf.Collection) error {
 	if l.maps != nil {
 		l.maps.Close()
 	}
-	l.maps = &socklbMaps{}
+	l.maps = &layout.Maps{}
 	return c.Assign(l.maps)
 }
 
 // spec is the object with the sizes and constants of this machine.
 func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
-	spec, err := loadSocklb()
+	spec, err := layout.Spec()
 	if err != nil {
 		return nil, err
 	}
 	for name, size := range map[string]uint32{
-		socklbMapServices:         cfg.MaxFrontends,
-		socklbMapSets:             cfg.MaxFrontends,
-		socklbMapFrontendCounters: cfg.MaxFrontends,
-		socklbMapBackends:         cfg.MaxBackends,
-		socklbMapBackendCounters:  cfg.MaxBackends + 1, // the first is none's
-		socklbMapSockets:          cfg.MaxSockets,
-		socklbMapSocketsMore:      cfg.MaxSockets,
-		socklbMapAffinities:       cfg.MaxAffinity,
-		socklbMapOptouts:          cfg.MaxOptOuts,
+		layout.MapServices:         cfg.MaxFrontends,
+		layout.MapSets:             cfg.MaxFrontends,
+		layout.MapFrontendCounters: cfg.MaxFrontends,
+		layout.MapBackends:         cfg.MaxBackends,
+		layout.MapBackendCounters:  cfg.MaxBackends + 1, // the first is none's
+		layout.MapSockets:          cfg.MaxSockets,
+		layout.MapSocketsMore:      cfg.MaxSockets,
+		layout.MapAffinities:       cfg.MaxAffinity,
+		layout.MapOptOuts:          cfg.MaxOptOuts,
 	} {
 		spec.Maps[name].MaxEntries = size
 	}
@@ -222,7 +226,7 @@ func (l *LB) constants(spec *ebpf.CollectionSpec, sockets uint32) error {
 	if has(l.features, featureSetRetval) {
 		retval = 1
 	}
-	return errors.Join(spec.Variables[socklbVarSocketsMask].Set(sockets-1), spec.Variables[socklbVarHasSetRetval].Set(retval))
+	return errors.Join(spec.Variables[layout.VarSocketsMask].Set(sockets-1), spec.Variables[layout.VarHasSetRetval].Set(retval))
 }
 
 // pinned leaves out the maps of constants, which belong to one load of the programs.
@@ -241,7 +245,7 @@ func loadError(err error) error {
 		return fmt.Errorf("load maps and programs: %w; the kernel has not the memory for maps of these sizes: "+
 			"lower maxFrontends, maxBackends, maxSockets or maxAffinity", err)
 	}
-	return fmt.Errorf("load maps and programs: %w", permission(err))
+	return fmt.Errorf("load maps and programs: %w", layout.Explain(err))
 }
 
 // restore takes over indexes and slots from the maps. What no frontend refers to is free, after a grace
@@ -283,9 +287,19 @@ func (l *LB) publishUsage() {
 	l.used.Store(&rows)
 }
 
+// SetOptOut makes cgroups (paths) and those below them the ones whose new connections are left alone; see optout.Set.
+func (l *LB) SetOptOut(cgroups []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.table == nil {
+		return errClosed
+	}
+	return optout.Set(l.pins.dir, cgroups)
+}
+
 // Frontends is Reader.Frontends of the own maps. It does not wait for a Reconcile.
 func (l *LB) Frontends() (have []datapath.Frontend, err error) {
-	err = l.Look(func(r *Reader) (err error) {
+	err = l.Look(func(r *inspect.Reader) (err error) {
 		have, err = r.Frontends()
 		return err
 	})
@@ -293,7 +307,7 @@ func (l *LB) Frontends() (have []datapath.Frontend, err error) {
 }
 
 // Look reads the own maps. It does not wait for a Reconcile; only Close waits until look returns.
-func (l *LB) Look(look func(*Reader) error) error {
+func (l *LB) Look(look func(*inspect.Reader) error) error {
 	l.reading.RLock()
 	defer l.reading.RUnlock()
 	if l.reader == nil {
@@ -305,13 +319,13 @@ func (l *LB) Look(look func(*Reader) error) error {
 var errClosed = errors.New("socket load balancer is closed")
 
 // Features are what the kernel was asked for at Open.
-func (l *LB) Features() []Feature { return l.features }
+func (l *LB) Features() []datapath.Feature { return l.features }
 
 // Pins is the directory that holds the maps.
 func (l *LB) Pins() string { return l.pins.dir }
 
 // Cgroup is the directory of the cgroup whose sockets are served.
-func (l *LB) Cgroup() string { return l.cgroup.path }
+func (l *LB) Cgroup() string { return l.cgroup.Path }
 
 // Close lets go of the maps. Pins stay, and traffic goes on as it is.
 func (l *LB) Close() error {
@@ -351,7 +365,7 @@ func CleanUp(cfg Config) error {
 }
 
 func cleanUp(dir string) error {
-	parent, err := lockDir(filepath.Dir(dir), unix.LOCK_EX)
+	parent, err := layout.Lock(filepath.Dir(dir), unix.LOCK_EX)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -362,7 +376,7 @@ func cleanUp(dir string) error {
 	if err := sweepHalfMade(dir); err != nil {
 		return err
 	}
-	if _, err := layoutsOf(dir); err != nil {
+	if _, err := layout.Found(dir); err != nil {
 		return err
 	}
 	p, err := lockOwn(dir)

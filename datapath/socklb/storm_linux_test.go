@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -270,7 +271,7 @@ func chosen(t testing.TB, l *LB, c *client) netip.Addr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r socklbRecord
+	var r layout.Record
 	if err := l.maps.Sockets.Lookup(uint32(cookie)&(l.maps.Sockets.MaxEntries()-1), &r); err != nil {
 		t.Fatal(err)
 	}

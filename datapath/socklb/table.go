@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -20,7 +21,7 @@ type kernel interface {
 	storeSet(index uint32, e extent)
 	// storeAffinity is another; either value is right beside either set.
 	storeAffinity(index, seconds uint32)
-	writeSlots(base uint32, slots []socklbBackend)
+	writeSlots(base uint32, slots []layout.Backend)
 	// numberSlot gives a slot in use a counter.
 	numberSlot(slot, number uint32)
 	zeroFrontend(index uint32) error

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb/layout"
 )
 
 // An upgrade from an older layout makes before it breaks. Each line is a state that works, and from which the
@@ -31,23 +33,23 @@ const filling = "filling"
 
 // convert fills a map of this layout from one of the layout before.
 var convert = map[string]func(to, from *ebpf.Map) error{
-	socklbMapSets:         convertSets,
-	socklbMapOptoutLevels: convertOptoutLevels,
+	layout.MapSets:         convertSets,
+	layout.MapOptOutLevels: convertOptoutLevels,
 }
 
 // goOn takes over pins of the found layouts.
 func (l *LB) goOn(cfg Config, found []int) error {
 	newest := found[len(found)-1]
-	if newest > layout || found[0] < oldestLayout {
+	if newest > layout.Number || found[0] < layout.Oldest {
 		return fmt.Errorf("pins %s have %s, this program knows %s to %s: run `straitd cleanup`, then start again",
-			cfg.Pins, layoutDir(newest), layoutDir(oldestLayout), layoutDir(layout))
+			cfg.Pins, layout.Dir(newest), layout.Dir(layout.Oldest), layout.Dir(layout.Number))
 	}
-	if newest < layout {
+	if newest < layout.Number {
 		if err := l.fill(cfg, newest); err != nil {
-			return fmt.Errorf("upgrade pins %s from %s: %w; the old programs stay in force", cfg.Pins, layoutDir(newest), err)
+			return fmt.Errorf("upgrade pins %s from %s: %w; the old programs stay in force", cfg.Pins, layout.Dir(newest), err)
 		}
 	}
-	if found[0] < layout {
+	if found[0] < layout.Number {
 		if err := l.reuse(cfg, false); err != nil {
 			return err
 		}
@@ -59,14 +61,14 @@ func (l *LB) goOn(cfg Config, found []int) error {
 		return err
 	}
 	for _, old := range found {
-		if old == layout {
+		if old == layout.Number {
 			continue
 		}
 		cfg.step("switched")
 		if err := removeLayout(cfg.Pins, old); err != nil {
-			return fmt.Errorf("remove pins of %s: %w", layoutDir(old), err)
+			return fmt.Errorf("remove pins of %s: %w", layout.Dir(old), err)
 		}
-		l.log.Info("upgraded the pinned maps in place", "pins", cfg.Pins, "from", layoutDir(old), "to", layoutDir(layout))
+		l.log.Info("upgraded the pinned maps in place", "pins", cfg.Pins, "from", layout.Dir(old), "to", layout.Dir(layout.Number))
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (l *LB) fill(cfg Config, from int) error {
 		return err
 	}
 	specs := pinned(spec.Maps)
-	old, err := openOld(mapsDir(cfg.Pins, from), specs)
+	old, err := openOld(layout.MapsDir(cfg.Pins, from), specs)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (l *LB) fill(cfg Config, from int) error {
 		}
 		cfg.step("filled " + name)
 	}
-	if err := os.Rename(tmp, mapsDir(cfg.Pins, layout)); err != nil {
+	if err := os.Rename(tmp, layout.MapsDir(cfg.Pins, layout.Number)); err != nil {
 		return err
 	}
 	cfg.step("filled")
@@ -126,8 +128,8 @@ func sizeAs(specs map[string]*ebpf.MapSpec, old map[string]*ebpf.Map) {
 	for name, m := range old {
 		specs[name].MaxEntries = m.MaxEntries()
 	}
-	specs[socklbMapFrontendCounters].MaxEntries = specs[socklbMapSets].MaxEntries
-	specs[socklbMapBackendCounters].MaxEntries = specs[socklbMapBackends].MaxEntries + 1
+	specs[layout.MapFrontendCounters].MaxEntries = specs[layout.MapSets].MaxEntries
+	specs[layout.MapBackendCounters].MaxEntries = specs[layout.MapBackends].MaxEntries + 1
 }
 
 // fillOne pins the old map once more if it has the new one's layout, else a new one with what it holds.
@@ -156,26 +158,26 @@ func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *
 
 // convertSets: layout 1 had only the word that says which slots a set has.
 func convertSets(to, from *ebpf.Map) error {
-	var v views
-	sets, err := mapped[socklbSet](&v, to, unix.PROT_READ|unix.PROT_WRITE)
+	var v layout.Views
+	sets, err := layout.View[layout.Set](&v, to, unix.PROT_READ|unix.PROT_WRITE)
 	if err != nil {
 		return err
 	}
-	words, err := mapped[uint64](&v, from, unix.PROT_READ)
+	words, err := layout.View[uint64](&v, from, unix.PROT_READ)
 	if err != nil {
-		return errors.Join(err, v.close())
+		return errors.Join(err, v.Close())
 	}
 	for i := range words {
 		if w := atomic.LoadUint64(&words[i]); w != 0 {
-			atomic.StoreUint64(word(&sets[i]), w)
+			atomic.StoreUint64(layout.WordOf(&sets[i]), w)
 		}
 	}
-	return v.close()
+	return v.Close()
 }
 
 // convertOptoutLevels: layout 2 had only the levels. The sieve lets all through until the next change.
 func convertOptoutLevels(to, from *ebpf.Map) error {
-	var s socklbOptoutSieve
+	var s layout.OptOutSieve
 	if err := from.Lookup(uint32(0), &s.Levels); err != nil {
 		return err
 	}
@@ -202,5 +204,5 @@ func removeLayout(dir string, old int) error {
 			}
 		}
 	}
-	return os.RemoveAll(filepath.Join(dir, layoutDir(old)))
+	return os.RemoveAll(filepath.Join(dir, layout.Dir(old)))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/layout"
 )
 
 // layout2 is the object of layout 2: it takes the homes of records under a spin lock, and has no sieve of opt-outs.
@@ -41,25 +43,25 @@ func openLayout2(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	cg, err := openCgroup(cfg.Cgroup, true)
+	cg, err := cgroup.Open(cfg.Cgroup, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fillLayout2(t, c.Maps, fronts)
 	maps := filepath.Join(cfg.Pins, "layout-2")
-	err = errors.Join(os.MkdirAll(maps, 0o700), os.Mkdir(filepath.Join(cfg.Pins, linksDir), 0o700), pinMaps(maps, pinned(c.Maps)))
+	err = errors.Join(os.MkdirAll(maps, 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700), pinMaps(maps, pinned(c.Maps)))
 	for name := range pinned(c.Maps) {
 		err = errors.Join(err, os.Symlink(filepath.Join("layout-2", name), filepath.Join(cfg.Pins, name)))
 	}
-	err = errors.Join(err, attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), cg, func(string) {}))
+	err = errors.Join(err, attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), cg, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 // countedBefore is what a CPU counted of the i-th frontend before the upgrade.
-func countedBefore(i, cpu int) socklbFrontendCounter {
-	return socklbFrontendCounter{Connects: uint64(1000 * (i + 1)), Refused: uint64(10*i + cpu + 1)}
+func countedBefore(i, cpu int) layout.FrontendCounter {
+	return layout.FrontendCounter{Connects: uint64(1000 * (i + 1)), Refused: uint64(10*i + cpu + 1)}
 }
 
 func fillLayout2(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Frontend) {
@@ -80,11 +82,11 @@ func fillLayout2(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Fronten
 				t.Fatal(err)
 			}
 		}
-		counts := make([]socklbFrontendCounter, ebpf.MustPossibleCPU())
+		counts := make([]layout.FrontendCounter, ebpf.MustPossibleCPU())
 		for cpu := range counts {
 			counts[cpu] = countedBefore(i, cpu)
 		}
-		err = errors.Join(m["sets"].Put(index, socklbSet{Base: block.base, Count: block.count}), m["services"].Put(keyOf(f.Addr), index),
+		err = errors.Join(m["sets"].Put(index, layout.Set{Base: block.base, Count: block.count}), m["services"].Put(layout.KeyOf(f.Addr), index),
 			m["frontend_counters"].Put(index, counts))
 		if err != nil {
 			t.Fatal(err)
@@ -117,19 +119,19 @@ func TestUpgradeLayout2(t *testing.T) {
 	l := opened(t, cfg)
 	w.talk(t, "after")
 	checkFronts(t, l, w.fronts)
-	if got := entries(t, cfg.Pins); !slices.Contains(got, layoutDir(layout)) || slices.Contains(got, "layout-2") {
+	if got := entries(t, cfg.Pins); !slices.Contains(got, layout.Dir(layout.Number)) || slices.Contains(got, "layout-2") {
 		t.Errorf("pins hold %v", got)
 	}
 	if locked != 2 {
 		t.Errorf("programs were attached %d times: they may claim no home while old ones run", locked)
 	}
-	for name, id := range mapIDs(t, cfg.Pins, layoutDir(layout)) {
-		if same := before[name] == id; same == (name == socklbMapOptoutLevels) {
+	for name, id := range mapIDs(t, cfg.Pins, layout.Dir(layout.Number)) {
+		if same := before[name] == id; same == (name == layout.MapOptOutLevels) {
 			t.Errorf("map %s is the old one: %v", name, same)
 		}
 	}
 	for i, f := range w.fronts {
-		var want socklbFrontendCounter
+		var want layout.FrontendCounter
 		for cpu := range ebpf.MustPossibleCPU() {
 			c := countedBefore(i, cpu)
 			want.Connects, want.Refused = want.Connects+c.Connects, want.Refused+c.Refused
@@ -155,11 +157,11 @@ func TestUpgradeLayout2(t *testing.T) {
 }
 
 // mapIDs are the kernel's numbers of the maps that are pinned as a layout's.
-func mapIDs(t testing.TB, pins, layout string) map[string]ebpf.MapID {
+func mapIDs(t testing.TB, pins, dir string) map[string]ebpf.MapID {
 	t.Helper()
 	ids := map[string]ebpf.MapID{}
-	for _, name := range entries(t, filepath.Join(pins, layout)) {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(pins, layout, name), nil)
+	for _, name := range entries(t, filepath.Join(pins, dir)) {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(pins, dir, name), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,19 +175,19 @@ func mapIDs(t testing.TB, pins, layout string) map[string]ebpf.MapID {
 }
 
 // optOutLayout2 leaves a cgroup alone, as the daemon of layout 2 did.
-func optOutLayout2(t testing.TB, cfg Config, cgroup string) {
+func optOutLayout2(t testing.TB, cfg Config, path string) {
 	t.Helper()
-	tr, err := openTree()
+	tr, err := cgroup.OpenTree()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.close()
-	id, level, err := tr.find(cgroup)
+	defer tr.Close()
+	id, level, err := tr.Find(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, put := range map[string]func(*ebpf.Map) error{
-		"optouts":       func(m *ebpf.Map) error { return m.Put(id, socklbOptout{Level: level, By: byDaemon}) },
+		"optouts":       func(m *ebpf.Map) error { return m.Put(id, layout.OptOut{Level: level, By: layout.ByDaemon}) },
 		"optout_levels": func(m *ebpf.Map) error { return m.Put(uint32(0), uint64(1)<<level) },
 	} {
 		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Pins, "layout-2", name), nil)

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -59,13 +61,13 @@ func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	cg, err := openCgroup(cfg.Cgroup, true)
+	cg, err := cgroup.Open(cfg.Cgroup, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fillLayout1(t, c.Maps, fronts)
-	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, linksDir), 0o700),
-		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, linksDir), cg, func(string) {}))
+	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700),
+		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), cg, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func fillLayout1(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Fronten
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(m["sets"].Put(index, block.word()), m["services"].Put(keyOf(f.Addr), index)); err != nil {
+		if err := errors.Join(m["sets"].Put(index, block.word()), m["services"].Put(layout.KeyOf(f.Addr), index)); err != nil {
 			t.Fatal(err)
 		}
 		next = block.end()
@@ -210,7 +212,7 @@ func TestUpgradeLayout(t *testing.T) {
 	l := opened(t, cfg)
 	w.talk(t, "after")
 	checkFronts(t, l, w.fronts)
-	if got := entries(t, cfg.Pins); !slices.Contains(got, layoutDir(layout)) || slices.Contains(got, "layout-1") {
+	if got := entries(t, cfg.Pins); !slices.Contains(got, layout.Dir(layout.Number)) || slices.Contains(got, "layout-1") {
 		t.Errorf("pins hold %v", got)
 	}
 	for i := range w.storms { // and they can be changed
@@ -226,7 +228,7 @@ func TestUpgradeLayout(t *testing.T) {
 	w.talk(t, "after a change")
 	n := w.end()
 	t.Logf("%d connects while the layout changed in %d steps: %s", n, len(steps), strings.Join(steps, ", "))
-	if n < 100 || len(steps) < len(hooks)+3 {
+	if n < 100 || len(steps) < len(layout.Hooks)+3 {
 		t.Errorf("%d connects during %d steps: too few to tell", n, len(steps))
 	}
 	b, s, err := counterRows(l)

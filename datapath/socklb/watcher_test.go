@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -155,7 +156,7 @@ func (w *watcher) storeAffinity(index, seconds uint32) {
 	w.kernel.storeAffinity(index, seconds)
 }
 
-func (w *watcher) writeSlots(base uint32, slots []socklbBackend) {
+func (w *watcher) writeSlots(base uint32, slots []layout.Backend) {
 	for i, s := range slots {
 		if w.reach[base+uint32(i)] {
 			w.fail("slot %d is written while programs may read it", base+uint32(i))

@@ -59,9 +59,16 @@ var Table = []Package{
 
 	// Who knows the kernel. Never Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
-	{Path: "datapath/socklb", Imports: []string{"datapath"}},
+	// The balancer. What its programs and all others share is layout; who looks, or opts out, needs no loader.
+	{Path: "datapath/socklb/layout", Imports: []string{"datapath"}},
+	{Path: "datapath/socklb/cgroup"},
+	{Path: "datapath/socklb/optout", Imports: []string{"datapath/socklb/cgroup", "datapath/socklb/layout"}},
+	{Path: "datapath/socklb/inspect", Imports: []string{"datapath", "datapath/socklb/layout"}},
+	{Path: "datapath/socklb", Imports: []string{
+		"datapath", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout",
+	}},
 	// The tests destroy real clients' sockets, which are known from what the real load balancer recorded.
-	{Path: "datapath/sockdestroy", Imports: []string{"datapath"}, Tests: []string{"datapath/socklb"}},
+	{Path: "datapath/sockdestroy", Imports: []string{"datapath"}, Tests: []string{"datapath/socklb", "datapath/socklb/inspect"}},
 	// The tests run it with the real route.Router, which is its Links.
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
@@ -71,24 +78,25 @@ var Table = []Package{
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
 	{Path: "daemon/reconcile"},
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
-	{Path: "daemon/api"},
+	{Path: "daemon/api", Imports: []string{"datapath"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer",
-		"datapath", "datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
 	// Besides the daemon's word it reads the pinned maps, as the demo does: a daemon may be dead.
 	{Path: "cmd/strait", Imports: []string{
-		"daemon/api", "demo", "datapath/socklb", "install/bundle", "install/chart", "install/cluster", "install/corefile",
-	}, Tests: []string{"datapath"}},
+		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile",
+	}, Tests: []string{"datapath/socklb"}},
 
 	// Besides the daemons' word the demo reads the maps that they pinned: a daemon may be dead.
 	{Path: "demo", Imports: []string{
-		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb",
+		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb/inspect",
 	}},
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
@@ -105,17 +113,17 @@ var Table = []Package{
 
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{
-		"datapath", "datapath/socklb", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Against a real API server. It speaks gossip for the nodes that are not there.
 	{Path: "test/bench/scale", Imports: []string{
-		"clustermesh", "clustermesh/gossip", "datapath/socklb", "internal/fabric", "test/kubelab",
+		"clustermesh", "clustermesh/gossip", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
 	}, Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
 	{Path: "test/report"},
 	{Path: "test/e2e"},
-	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb"}},
+	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone parts and programs that know nothing of strait.
@@ -138,7 +146,7 @@ var Table = []Package{
 	{Path: "test/kube/serve"},
 	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
-		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "daemon/plan", "daemon/turn",
+		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
 	}},
 }
 
@@ -157,10 +165,13 @@ type Dependency struct {
 // Dependencies lists every third-party import of the module.
 var Dependencies = []Dependency{
 	{
-		Path:   "github.com/cilium/ebpf",
-		Owners: []string{"datapath/socklb", "datapath/sockdestroy", "test/bench"},
-		Tests:  []string{"test/vm/verify", "test/kube"},
-		Why: "sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
+		Path: "github.com/cilium/ebpf",
+		Owners: []string{
+			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
+			"datapath/sockdestroy", "test/bench",
+		},
+		Tests: []string{"test/vm/verify", "test/kube"},
+		Why: "socklb loads programs, those below it open its maps without them (cgroup asks the kernel where this process is); sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
 			"bench asks the kernel what programs and maps cost, and attaches programs to compare with",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
@@ -226,7 +237,8 @@ var Dependencies = []Dependency{
 	{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
-			"datapath/socklb", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
+			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
+			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/kube"},

@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/test/bench/stats"
 )
@@ -172,7 +173,7 @@ func (r *restarted) killEarly() error {
 
 // checkMaps compares what is pinned with what was ordered: each frontend has the one set or the other.
 func (r *restarted) checkMaps(o order) error {
-	have, err := socklb.Read(r.cfg.Pins)
+	have, err := inspect.Read(r.cfg.Pins)
 	if err != nil {
 		return err
 	}

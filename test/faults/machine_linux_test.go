@@ -21,7 +21,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -148,7 +148,7 @@ func (m *machine) occupy(t *testing.T, network, addr string) {
 
 // frontends are those in the kernel, without the self-test's on loopback.
 func (m *machine) frontends() (out []string, err error) {
-	fs, err := socklb.Read(m.pins())
+	fs, err := inspect.Read(m.pins())
 	for _, f := range slices.DeleteFunc(fs, func(f datapath.Frontend) bool { return f.Addr.IP.IsLoopback() }) {
 		out = append(out, f.Addr.String())
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/optout"
 )
 
 // attached is a load balancer that sockets of a cgroup go through: the kernel's.
@@ -33,7 +33,7 @@ func cmdOptOut(w *world, args []string) error {
 	if err != nil {
 		return err
 	}
-	change := map[string]func(pins, cgroup string) error{"add": socklb.AddOptOut, "remove": socklb.RemoveOptOut}[args[1]]
+	change := map[string]func(pins, cgroup string) error{"add": optout.Add, "remove": optout.Remove}[args[1]]
 	if change == nil {
 		return fmt.Errorf("want add or remove, got %q", args[1])
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 )
 
 // settled is how long nothing must be written until all is.
@@ -172,7 +172,7 @@ func (m *measurement) sync(ctx context.Context) (seconds float64, err error) {
 
 // held counts what is in the kernel, without the self-test's.
 func (m *measurement) held() (frontends, backends int, err error) {
-	all, err := socklb.Read(m.daemon.pins)
+	all, err := inspect.Read(m.daemon.pins)
 	for _, f := range all {
 		if !f.Addr.IP.IsLoopback() {
 			frontends++
@@ -215,7 +215,7 @@ func (m *measurement) change(ctx context.Context, ready bool, want int) (ms floa
 		return 0, err
 	}
 	start := time.Now()
-	reader, err := socklb.OpenReader(m.daemon.pins)
+	reader, err := inspect.OpenReader(m.daemon.pins)
 	if err != nil {
 		return 0, err
 	}

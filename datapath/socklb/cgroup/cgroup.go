@@ -1,4 +1,4 @@
-package socklb
+package cgroup
 
 import (
 	"bufio"
@@ -12,52 +12,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootInode is the inode of the root of the machine's cgroup v2 tree, on every kernel we support. The
+// RootID is the inode of the root of the machine's cgroup v2 tree, on every kernel we support. The
 // root that a private cgroup namespace shows has another.
-const rootInode = 1
+const RootID = 1
 
-// cgroup is a cgroup v2 directory.
-type cgroup struct {
-	path string
-	// id is the inode, which links report as the cgroup's id.
-	id uint64
+// Dir is a cgroup v2 directory.
+type Dir struct {
+	Path string
+	// ID is the inode, which links report as the cgroup's id.
+	ID uint64
 }
 
-// openCgroup checks that path (or the mount, if path is empty) is one that socket hooks can serve.
-func openCgroup(path string, allowVirtualRoot bool) (cgroup, error) {
+// Open checks that path (or the mount, if path is empty) is one that socket hooks can serve.
+func Open(path string, allowVirtualRoot bool) (Dir, error) {
 	if path == "" {
-		mount, err := cgroupMount()
+		found, err := Mount()
 		if err != nil {
-			return cgroup{}, err
+			return Dir{}, err
 		}
-		path = mount
+		path = found
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return cgroup{}, fmt.Errorf("cgroup %s: %w; name an existing cgroup v2 directory", path, err)
+		return Dir{}, fmt.Errorf("cgroup %s: %w; name an existing cgroup v2 directory", path, err)
 	}
 	if int64(fs.Type) != unix.CGROUP2_SUPER_MAGIC {
-		return cgroup{}, fmt.Errorf("cgroup %s is not cgroup v2; name a directory of the cgroup2 mount, or leave it empty", path)
+		return Dir{}, fmt.Errorf("cgroup %s is not cgroup v2; name a directory of the cgroup2 mount, or leave it empty", path)
 	}
 	id, err := inode(path)
 	if err != nil {
-		return cgroup{}, fmt.Errorf("cgroup %s: %w", path, err)
+		return Dir{}, fmt.Errorf("cgroup %s: %w", path, err)
 	}
-	if id != rootInode && !allowVirtualRoot {
-		return cgroup{}, fmt.Errorf("cgroup %s is not the root of the machine's cgroup tree: processes elsewhere would not be served; "+
+	if id != RootID && !allowVirtualRoot {
+		return Dir{}, fmt.Errorf("cgroup %s is not the root of the machine's cgroup tree: processes elsewhere would not be served; "+
 			"in a container mount the host's tree (hostPath /sys/fs/cgroup, or cgroupns host), or allow a virtual root on purpose", path)
 	}
-	return cgroup{path, id}, nil
+	return Dir{path, id}, nil
 }
 
-// cgroupMount finds where cgroup v2 is mounted: on hybrid machines beside v1.
-func cgroupMount() (string, error) {
+// Mount finds where cgroup v2 is mounted: on hybrid machines beside v1.
+func Mount() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return "", fmt.Errorf("find cgroup v2: %w", err)
 	}
 	defer f.Close()
-	mounts, err := cgroupMounts(f)
+	mounts, err := mountsIn(f)
 	if err != nil {
 		return "", fmt.Errorf("find cgroup v2: %w", err)
 	}
@@ -66,15 +66,15 @@ func cgroupMount() (string, error) {
 	}
 	// There may be several, some of a part of the tree: prefer one that shows the real root.
 	for _, m := range mounts {
-		if id, err := inode(m); err == nil && id == rootInode {
+		if id, err := inode(m); err == nil && id == RootID {
 			return m, nil
 		}
 	}
 	return mounts[0], nil
 }
 
-// cgroupMounts reads the cgroup2 mount points from proc_pid_mountinfo(5).
-func cgroupMounts(r io.Reader) (mounts []string, err error) {
+// mountsIn reads the cgroup2 mount points from proc_pid_mountinfo(5).
+func mountsIn(r io.Reader) (mounts []string, err error) {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	s := bufio.NewScanner(r)
 	for s.Scan() {
@@ -87,8 +87,8 @@ func cgroupMounts(r io.Reader) (mounts []string, err error) {
 	return mounts, s.Err()
 }
 
-// holdsSelf reports whether this process' sockets belong to the cgroup or one below it.
-func (c cgroup) holdsSelf() (bool, error) {
+// HoldsSelf reports whether this process' sockets belong to the cgroup or one below it.
+func (c Dir) HoldsSelf() (bool, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return false, err
@@ -97,15 +97,15 @@ func (c cgroup) holdsSelf() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if c.id == rootInode {
+	if c.ID == RootID {
 		return true, nil
 	}
-	mount, err := cgroupMount()
+	top, err := Mount()
 	if err != nil {
 		return false, err
 	}
 	for rel := own; strings.HasPrefix(rel, "/") && !strings.HasPrefix(rel, "/.."); rel = filepath.Dir(rel) {
-		if id, err := inode(filepath.Join(mount, rel)); err == nil && id == c.id {
+		if id, err := inode(filepath.Join(top, rel)); err == nil && id == c.ID {
 			return true, nil
 		}
 		if rel == "/" {

@@ -1,4 +1,4 @@
-package socklb
+package inspect
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package socklb
+package inspect
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
 
@@ -20,13 +21,13 @@ func (r *Reader) Services() ([]ServiceRow, error) {
 	top := uint32(0)
 	err := r.services(func(s service) error {
 		top = max(top, s.index+1)
-		rows = append(rows, ServiceRow{Addr: s.addr, Index: s.index, Base: s.block.base, Count: s.block.count, AffinitySeconds: s.affinity})
+		rows = append(rows, ServiceRow{Addr: s.addr, Index: s.index, Base: s.base, Count: s.count, AffinitySeconds: s.affinity})
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list services: %w", err)
 	}
-	counts, err := counters(r.maps.FrontendCounters, top, func(sum *socklbFrontendCounter, c socklbFrontendCounter) {
+	counts, err := counters(r.maps.FrontendCounters, top, func(sum *layout.FrontendCounter, c layout.FrontendCounter) {
 		sum.Connects += c.Connects
 		sum.Refused += c.Refused
 	})
@@ -68,20 +69,20 @@ func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, co
 	}
 	for _, s := range slots {
 		if n := counts[s.counter].Connects; n > 0 {
-			each(s.frontend, addrPort(s.addr, s.port), n)
+			each(s.frontend, layout.AddrPort(s.addr, s.port), n)
 		}
 	}
 	return nil
 }
 
-func addConnects(sum *socklbBackendCounter, c socklbBackendCounter) { sum.Connects += c.Connects }
+func addConnects(sum *layout.BackendCounter, c layout.BackendCounter) { sum.Connects += c.Connects }
 
 // Backends lists every frontend's backends with their counters, sorted by frontend and backend.
 func (r *Reader) Backends() ([]BackendRow, error) {
 	rows, numbers := []BackendRow{}, []uint32{}
 	top := uint32(0)
 	err := r.services(func(s service) error {
-		for i, b := range backendsOf(s.slots) {
+		for i, b := range layout.Backends(s.slots) {
 			rows = append(rows, BackendRow{Frontend: s.addr, Backend: b.AddrPort(), Weight: b.Weight})
 			n := s.slots[i].Counter
 			numbers = append(numbers, n)
@@ -114,7 +115,7 @@ func (r *Reader) Slots() ([]SlotRow, error) {
 	err := r.services(func(s service) error {
 		for i, slot := range s.slots {
 			rows = append(rows, SlotRow{
-				Slot: s.block.base + uint32(i), Frontend: s.addr, Backend: addrPort(slot.Addr, slot.Port),
+				Slot: s.base + uint32(i), Frontend: s.addr, Backend: layout.AddrPort(slot.Addr, slot.Port),
 				Threshold: slot.Threshold, Alias: slot.Alias,
 			})
 		}
@@ -135,9 +136,9 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 		return nil, fmt.Errorf("list affinity: %w", err)
 	}
 	now := ts.Nano()
-	err := all(r.maps.Affinities, func(k socklbAffinityKey, v socklbAffinity) error {
+	err := layout.Each(r.maps.Affinities, func(k layout.AffinityKey, v layout.Affinity) error {
 		rows = append(rows, AffinityRow{
-			Frontend: k.Frontend.addr(), Client: k.Client, Backend: addrPort(v.Backend, v.Port),
+			Frontend: k.Frontend.L4(), Client: k.Client, Backend: layout.AddrPort(v.Backend, v.Port),
 			IdleSeconds: max(0, time.Duration(now-int64(v.Used)).Seconds()), // it may have been used since
 		})
 		return nil
@@ -158,11 +159,11 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 // was closed while it was read, or twice if its record moved.
 func (r *Reader) Sockets() ([]SocketRow, error) {
 	rows := []SocketRow{}
-	err := r.records(func(v socklbRecord) {
-		rows = append(rows, socketRow(v.owner(), v.Flow, false))
+	err := r.records(func(v layout.Record) {
+		rows = append(rows, socketRow(v.Owner(), v.Flow, false))
 	})
 	if err == nil {
-		err = all(r.maps.SocketsMore, func(k socklbMoreKey, v socklbFlow) error {
+		err = layout.Each(r.maps.SocketsMore, func(k layout.MoreKey, v layout.Flow) error {
 			rows = append(rows, socketRow(k.Cookie, v, true))
 			return nil
 		})
@@ -174,15 +175,11 @@ func (r *Reader) Sockets() ([]SocketRow, error) {
 	return rows, nil
 }
 
-func socketRow(cookie uint64, f socklbFlow, overflow bool) SocketRow {
+func socketRow(cookie uint64, f layout.Flow, overflow bool) SocketRow {
 	return SocketRow{
 		Cookie: cookie, Proto: l4.Proto(f.Proto), Connected: f.Connected != 0, Overflow: overflow,
-		Frontend: addrPort(f.Frontend, f.FrontendPort), Backend: addrPort(f.Backend, f.BackendPort),
+		Frontend: layout.AddrPort(f.Frontend, f.FrontendPort), Backend: layout.AddrPort(f.Backend, f.BackendPort),
 	}
-}
-
-func addrPort(addr [16]uint8, port uint16) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom16(addr).Unmap(), swap16(port))
 }
 
 // counters reads the first n counters of a map, each CPU's part added up.
@@ -195,7 +192,7 @@ func counters[T any](m *ebpf.Map, n uint32, add func(sum *T, part T)) ([]T, erro
 		return nil, fmt.Errorf("counter %d of %d in %s", n-1, m.MaxEntries(), m)
 	}
 	sums := make([]T, n)
-	keys, parts := make([]uint32, min(n, batch)), make([]T, int(min(n, batch))*cpus)
+	keys, parts := make([]uint32, min(n, layout.Batch)), make([]T, int(min(n, layout.Batch))*cpus)
 	var cursor ebpf.MapBatchCursor
 	for done := uint32(0); done < n; {
 		got, err := m.BatchLookup(&cursor, keys, parts, nil)
@@ -220,7 +217,7 @@ func counters[T any](m *ebpf.Map, n uint32, add func(sum *T, part T)) ([]T, erro
 	return sums, nil
 }
 
-// countersOneByOne is for kernels before 5.13, which have no batches of such maps.
+// countersOneByOne is for kernels before 5.13, which have no layout.Batches of such maps.
 func countersOneByOne[T any](m *ebpf.Map, sums []T, add func(sum *T, part T)) ([]T, error) {
 	var parts []T
 	for i := range sums {

@@ -1,4 +1,4 @@
-package socklb
+package cgroup
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ var errNoAncestors = errors.New("no bpf_get_current_ancestor_cgroup_id for traci
 // ownLevels are the cgroups that this process is in or below, by id, with their depth: the root's is 0. The kernel
 // alone knows them in a cgroup namespace, and tells programs: this one is run once, in this thread.
 func ownLevels() (map[uint64]uint32, error) {
-	ids, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8 * maxLevels, MaxEntries: 1})
+	ids, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8 * MaxLevels, MaxEntries: 1})
 	if err != nil {
 		return nil, fmt.Errorf("make map of own cgroups: %w", err)
 	}
@@ -58,7 +58,7 @@ func ownLevels() (map[uint64]uint32, error) {
 		asm.JEq.Imm(asm.R0, 0, "out"),
 		asm.Mov.Reg(asm.R6, asm.R0),
 	}
-	for level := range int16(maxLevels) {
+	for level := range int16(MaxLevels) {
 		code = append(code, asm.Mov.Imm(asm.R1, int32(level)), asm.FnGetCurrentAncestorCgroupId.Call(),
 			asm.StoreMem(asm.R6, 8*level, asm.R0, asm.DWord))
 	}
@@ -74,7 +74,7 @@ func ownLevels() (map[uint64]uint32, error) {
 	if _, err := prog.Run(&ebpf.RunOptions{}); err != nil {
 		return nil, fmt.Errorf("read own cgroups: %w", err)
 	}
-	var found [maxLevels]uint64
+	var found [MaxLevels]uint64
 	if err := ids.Lookup(uint32(0), &found); err != nil {
 		return nil, fmt.Errorf("read own cgroups: %w", err)
 	}
@@ -94,7 +94,7 @@ func search(ids map[uint64]bool) (map[uint64]string, error) {
 		return nil, err
 	}
 	defer f.Close()
-	mounts, err := cgroupMounts(f)
+	mounts, err := mountsIn(f)
 	if err != nil {
 		return nil, err
 	}

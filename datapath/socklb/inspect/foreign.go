@@ -1,4 +1,4 @@
-package socklb
+package inspect
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb/layout"
 )
 
 // ForeignProgram is somebody else's program on a hook that we use. It may change or refuse what we decide, and
@@ -41,7 +43,7 @@ const (
 // by hook: all but those whose links are pinned in pins. Those of cgroups that come and go meanwhile may be
 // missed. It takes eight requests for each cgroup.
 func Foreign(pins, cgroup string) ([]ForeignProgram, error) {
-	ours, err := programIDs(filepath.Join(pins, linksDir))
+	ours, err := Programs(pins)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
@@ -58,18 +60,18 @@ func Foreign(pins, cgroup string) ([]ForeignProgram, error) {
 	return found, nil
 }
 
-// programIDs are those that the pinned links hold.
-func programIDs(dir string) (map[ebpf.ProgramID]bool, error) {
+// Programs are the programs that the links hold which are pinned in pins: the balancer's own.
+func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 	ids := map[ebpf.ProgramID]bool{}
-	for _, h := range hooks {
-		l, err := link.LoadPinnedLink(filepath.Join(dir, h.name), nil)
+	for _, h := range layout.Hooks {
+		l, err := link.LoadPinnedLink(filepath.Join(pins, layout.LinksDir, h.Name), nil)
 		if err != nil {
-			return nil, fmt.Errorf("open link %s: %w", h.name, err)
+			return nil, fmt.Errorf("open link %s: %w", h.Name, err)
 		}
 		info, err := l.Info()
 		l.Close()
 		if err != nil {
-			return nil, fmt.Errorf("read link %s: %w", h.name, err)
+			return nil, fmt.Errorf("read link %s: %w", h.Name, err)
 		}
 		ids[info.Program] = true
 	}
@@ -79,7 +81,7 @@ func programIDs(dir string) (map[ebpf.ProgramID]bool, error) {
 // foreignOnPath are those that are in force for a socket of the cgroup itself: its own and its parents'.
 func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignProgram, err error) {
 	for _, h := range addressHooks() {
-		ids, err := h.query(cgroup, unix.BPF_F_QUERY_EFFECTIVE)
+		ids, err := query(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +91,11 @@ func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []Foreign
 				order = After
 				continue
 			}
-			where, err := h.attachedAt(cgroup, id)
+			where, err := attachedAt(h, cgroup, id)
 			if err != nil {
 				return nil, err
 			}
-			found = append(found, ForeignProgram{Hook: h.name, ID: uint32(id), Name: programName(id), Cgroup: where, Order: order})
+			found = append(found, ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Cgroup: where, Order: order})
 		}
 	}
 	return found, nil
@@ -109,7 +111,7 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignP
 			return err
 		}
 		for _, h := range addressHooks() {
-			ids, err := h.query(path, 0)
+			ids, err := query(h, path, 0)
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 				return nil
 			}
@@ -118,7 +120,7 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignP
 			}
 			for _, id := range ids {
 				if !ours[id] {
-					found = append(found, ForeignProgram{Hook: h.name, ID: uint32(id), Name: programName(id), Cgroup: path, Order: Below})
+					found = append(found, ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Cgroup: path, Order: Below})
 				}
 			}
 		}
@@ -128,20 +130,20 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignP
 }
 
 // addressHooks are the hooks at which programs meet: all but that of a socket's end.
-func addressHooks() []hook {
-	return slices.DeleteFunc(slices.Clone(hooks), func(h hook) bool { return h.attach == ebpf.AttachCgroupInetSockRelease })
+func addressHooks() []layout.Hook {
+	return slices.DeleteFunc(slices.Clone(layout.Hooks), func(h layout.Hook) bool { return h.Attach == ebpf.AttachCgroupInetSockRelease })
 }
 
 // query lists the programs of a cgroup, in the order in which they run.
-func (h hook) query(cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
+func query(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
 	f, err := os.Open(cgroup)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := link.QueryPrograms(link.QueryOptions{Target: int(f.Fd()), Attach: h.attach, QueryFlags: flags})
+	r, err := link.QueryPrograms(link.QueryOptions{Target: int(f.Fd()), Attach: h.Attach, QueryFlags: flags})
 	if err != nil {
-		return nil, fmt.Errorf("list the programs of hook %s on cgroup %s: %w", h.name, cgroup, err)
+		return nil, fmt.Errorf("list the programs of hook %s on cgroup %s: %w", h.Name, cgroup, err)
 	}
 	var ids []ebpf.ProgramID
 	for _, p := range r.Programs {
@@ -151,13 +153,13 @@ func (h hook) query(cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
 }
 
 // attachedAt finds which of a cgroup and its parents has the program; "" if none that is visible here.
-func (h hook) attachedAt(cgroup string, id ebpf.ProgramID) (string, error) {
+func attachedAt(h layout.Hook, cgroup string, id ebpf.ProgramID) (string, error) {
 	for dir := cgroup; ; dir = filepath.Dir(dir) {
 		var st unix.Statfs_t
 		if err := unix.Statfs(dir, &st); err != nil || int64(st.Type) != unix.CGROUP2_SUPER_MAGIC {
 			return "", nil // above the mount
 		}
-		ids, err := h.query(dir, 0)
+		ids, err := query(h, dir, 0)
 		if err != nil {
 			return "", err
 		}

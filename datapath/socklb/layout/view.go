@@ -1,4 +1,4 @@
-package socklb
+package layout
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// views are array maps that are mapped into memory.
-type views struct{ mappings [][]byte }
+// Views are array maps that are mapped into memory.
+type Views struct{ mappings [][]byte }
 
-// mapped shows an array map's values as a slice, until v is closed.
-func mapped[T any](v *views, m *ebpf.Map, prot int) ([]T, error) {
+// View shows an array map's values as a slice, until v is closed.
+func View[T any](v *Views, m *ebpf.Map, prot int) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if int(m.ValueSize()) != size {
 		return nil, fmt.Errorf("map a view of %s: value is %d bytes, not %d", m, m.ValueSize(), size)
@@ -26,7 +26,8 @@ func mapped[T any](v *views, m *ebpf.Map, prot int) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), m.MaxEntries()), nil
 }
 
-func (v *views) close() error {
+// Close takes the slices away.
+func (v *Views) Close() error {
 	var errs []error
 	for _, b := range v.mappings {
 		errs = append(errs, unix.Munmap(b))
@@ -34,6 +35,3 @@ func (v *views) close() error {
 	v.mappings = nil
 	return errors.Join(errs...)
 }
-
-// word is the part of a set that says which slots it has. The map's values are aligned to 8 bytes.
-func word(s *socklbSet) *uint64 { return (*uint64)(unsafe.Pointer(s)) }

@@ -1,0 +1,59 @@
+package inspect
+
+import (
+	"log/slog"
+
+	"github.com/cilium/ebpf"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/layout"
+)
+
+// BackendsRun is the usage row of room for a large set: slots of a set are in a row, so a frontend of n backends
+// needs a run of n free ones. Limit - Used is the longest; where that is less than Limit - Used of the
+// map backends, the free slots are scattered.
+const BackendsRun = "backends_run"
+
+// soft maps may be full: affinities makes room by itself, and what finds no room in sockets goes to sockets_more.
+var soft = map[string]bool{layout.MapAffinities: true, layout.MapSockets: true}
+
+// Usage is that of the maps which programs and other processes write. A map that cannot be read is left out,
+// and the log says why.
+func (r *Reader) Usage(log *slog.Logger) (rows []datapath.MapUsage) {
+	for _, u := range []struct {
+		name  string
+		m     *ebpf.Map
+		count func(*ebpf.Map) (uint64, error)
+	}{
+		{layout.MapSockets, r.maps.Sockets, countHomes},
+		{layout.MapSocketsMore, r.maps.SocketsMore, countEntries[layout.MoreKey, layout.Flow]},
+		{layout.MapAffinities, r.maps.Affinities, countEntries[layout.AffinityKey, layout.Affinity]},
+		{layout.MapOptOuts, r.maps.Optouts, countEntries[uint64, layout.OptOut]},
+	} {
+		n, err := u.count(u.m)
+		if err != nil {
+			log.Warn("usage of a map is unknown", "map", u.name, "err", err)
+			continue
+		}
+		rows = append(rows, datapath.MapUsage{Map: u.name, Used: n, Limit: uint64(u.m.MaxEntries()), Soft: soft[u.name]})
+	}
+	return rows
+}
+
+func countHomes(m *ebpf.Map) (n uint64, err error) {
+	err = layout.Each(m, func(_ uint32, r layout.Record) error {
+		if r.Owner() != 0 {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+func countEntries[K, V any](m *ebpf.Map) (n uint64, err error) {
+	err = layout.Each(m, func(K, V) error {
+		n++
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,73 @@
+package layout
+
+import "github.com/cilium/ebpf"
+
+// Keys and values of the maps; bpf/lib/types.h says what they mean.
+type (
+	ServiceKey      = socklbServiceKey
+	Service         = socklbService
+	Set             = socklbSet
+	Backend         = socklbBackend
+	FrontendCounter = socklbFrontendCounter
+	BackendCounter  = socklbBackendCounter
+	AffinityKey     = socklbAffinityKey
+	Affinity        = socklbAffinity
+	Flow            = socklbFlow
+	Record          = socklbRecord
+	MoreKey         = socklbMoreKey
+	OptOut          = socklbOptout
+	OptOutSieve     = socklbOptoutSieve
+)
+
+// Maps are all maps, open.
+type Maps = socklbMaps
+
+// Names of maps and of their pins; bpf/lib/maps.h says who writes and who reads them.
+const (
+	MapServices         = socklbMapServices
+	MapSets             = socklbMapSets
+	MapBackends         = socklbMapBackends
+	MapFrontendCounters = socklbMapFrontendCounters
+	MapBackendCounters  = socklbMapBackendCounters
+	MapAffinities       = socklbMapAffinities
+	MapSockets          = socklbMapSockets
+	MapSocketsMore      = socklbMapSocketsMore
+	MapOptOuts          = socklbMapOptouts
+	MapOptOutLevels     = socklbMapOptoutLevels
+)
+
+// Who wants a cgroup to be left alone: bits of OptOut.By. It is as long as one of them does.
+const (
+	ByDaemon   = 1
+	ByOperator = 2
+)
+
+// Names of the programs' constants, set when they are loaded.
+const (
+	VarSocketsMask  = socklbVarSocketsMask
+	VarHasSetRetval = socklbVarHasSetRetval
+	VarMayClaim     = socklbVarMayClaim
+)
+
+// Spec is the compiled object: programs and maps, not loaded yet.
+func Spec() (*ebpf.CollectionSpec, error) { return loadSocklb() }
+
+// Hook is where a program is attached. Its name is the program's and that of the pin of its link.
+type Hook struct {
+	Name   string
+	Attach ebpf.AttachType
+}
+
+// Hooks are all hooks, in the order in which programs are attached: reverse before forward, so that no socket is
+// ever translated one way only.
+var Hooks = []Hook{
+	{"sock_release", ebpf.AttachCgroupInetSockRelease},
+	{"getpeername4", ebpf.AttachCgroupInet4GetPeername},
+	{"getpeername6", ebpf.AttachCgroupInet6GetPeername},
+	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg},
+	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg},
+	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg},
+	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg},
+	{"connect4", ebpf.AttachCGroupInet4Connect},
+	{"connect6", ebpf.AttachCGroupInet6Connect},
+}
