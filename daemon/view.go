@@ -39,6 +39,9 @@ func (d *Daemon) Status() *api.Status {
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
 	if d.kube != nil {
 		problems = append(problems, d.kube.writer.Problems()...)
+		if p, is := d.kube.writer.Progress(); is {
+			status.Writing = &api.Writing{Done: p.Done, Total: p.Total, Began: p.Began}
+		}
 	}
 	if len(d.config.DNS.Listen) > 0 {
 		problems = append(problems, d.dns.Problems()...)

@@ -170,6 +170,9 @@ func (a *app) printStatus(s api.Status) {
 		p.line("maps       %s", mapsLine(s.Datapath.Maps))
 	}
 	p.line("applied    %s · straitd %s", appliedText(s, a.now()), s.Version)
+	if s.Writing != nil {
+		p.line("writing    %s", writingLine(*s.Writing, s.Time))
+	}
 	if len(s.Waiting) > 0 || !s.Ready {
 		glyph := api.Warn
 		if !s.Ready {
@@ -238,6 +241,15 @@ func appliedText(s api.Status, now time.Time) string {
 		return "never"
 	}
 	return api.Age(now.Sub(s.Applied)) + " ago"
+}
+
+// writingLine says how far the leader is with the objects of its cluster.
+func writingLine(w api.Writing, now time.Time) string {
+	line := fmt.Sprintf("%d of %s to the API server", w.Done, api.Count(w.Total, "import"))
+	if left := w.Left(now); left > 0 {
+		line += ", about " + api.Age(left) + " left"
+	}
+	return line
 }
 
 // features prints what the kernel lacks, with what strait does instead.

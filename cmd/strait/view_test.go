@@ -100,6 +100,7 @@ func illView() *view {
 		api.Cluster{Name: "us-west", State: api.Held, Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)},
 		api.Cluster{Name: "ap-south", State: api.Quiet, Nodes: 2, Exports: 1, Endpoints: 2})
 	v.Status.Waiting = []string{"records of cluster us-west"}
+	v.Status.Writing = &api.Writing{Done: 3214, Total: 10_000, Began: ago(100 * time.Second)}
 	v.Status.Datapath.Features = append(v.Status.Datapath.Features,
 		datapath.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
 		datapath.Feature{Name: "CO-RE", Since: "5.10"})

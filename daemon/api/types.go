@@ -31,10 +31,29 @@ type Status struct {
 	Waiting []string `json:"waiting,omitempty"`
 	Leader  bool     `json:"leader"`
 	// Origins counts the writers whose records this node holds: nodes, and one per cluster for its leader.
-	Origins  int               `json:"origins"`
-	Clusters []Cluster         `json:"clusters"`
-	Datapath Datapath          `json:"datapath"`
+	Origins  int       `json:"origins"`
+	Clusters []Cluster `json:"clusters"`
+	Datapath Datapath  `json:"datapath"`
+	// Writing is set while the leader has many imports to write to its API server, as when it is the first.
+	Writing  *Writing          `json:"writing,omitempty"`
 	Problems []problem.Problem `json:"problems"`
+}
+
+// Writing is how far a leader has come with what it writes to its API server.
+type Writing struct {
+	// Done of Total imports are written.
+	Done  int `json:"done"`
+	Total int `json:"total"`
+	// Began is when it began with them.
+	Began time.Time `json:"began"`
+}
+
+// Left is about how long the rest takes at the pace so far; 0 while that cannot be told.
+func (w Writing) Left(now time.Time) time.Duration {
+	if w.Done == 0 {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(w.Began)) / float64(w.Done) * float64(w.Total-w.Done))
 }
 
 // Cluster is one cluster of the set, as this node sees it.

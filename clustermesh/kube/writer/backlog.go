@@ -55,6 +55,13 @@ func (b *backlog) expect(names []clustermesh.ServiceName, now time.Time) {
 	}
 }
 
+// among reports a service of the backlog that was not tried yet.
+func (b *backlog) among(s clustermesh.ServiceName) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left[s]
+}
+
 // tried notes that a service was written, or could not be.
 func (b *backlog) tried(s clustermesh.ServiceName) {
 	b.mu.Lock()
@@ -63,13 +70,13 @@ func (b *backlog) tried(s clustermesh.ServiceName) {
 }
 
 // progress says how much of the backlog is done.
-func (b *backlog) progress() (done, total int, since time.Time) {
+func (b *backlog) progress() Progress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.left) == 0 {
-		return 0, 0, time.Time{}
+		return Progress{}
 	}
-	return b.total - len(b.left), b.total, b.since
+	return Progress{Done: b.total - len(b.left), Total: b.total, Began: b.since}
 }
 
 // Push implements workqueue.Queue.

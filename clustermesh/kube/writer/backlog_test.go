@@ -85,7 +85,7 @@ func TestBacklogOfABacklog(t *testing.T) {
 	}
 }
 
-// Progress counts each service of a backlog once, and ends with it.
+// Progress counts the services of a backlog, twice what is news twice, and ends with it.
 func TestProgressOfABacklog(t *testing.T) {
 	b := newBacklog()
 	all, start := bulk(200), time.Now()
@@ -93,13 +93,13 @@ func TestProgressOfABacklog(t *testing.T) {
 	b.tried(all[0])
 	b.tried(name("other"))
 	b.expect(all, start.Add(time.Second))
-	if done, total, since := b.progress(); done != 1 || total != 201 || since != start {
-		t.Errorf("%d of %d since %s", done, total, since)
+	if p := b.progress(); p != (Progress{1, 201, start}) {
+		t.Errorf("in between %+v", p)
 	}
 	for _, s := range all {
 		b.tried(s)
 	}
-	if done, total, _ := b.progress(); done != 0 || total != 0 {
-		t.Errorf("in the end %d of %d", done, total)
+	if p := b.progress(); p != (Progress{}) {
+		t.Errorf("in the end %+v", p)
 	}
 }

@@ -21,14 +21,18 @@ import (
 // goroutine for each that waits to be written: that was an eighth of the heap of a leader that had just made 1,000 imports. And it
 // takes two Problems of one object for one.
 
-// tell makes the Events of an operation that succeeded. They are for people, and nothing waits for one that is refused.
-func (t *term) tell(ctx context.Context, o mcs.Op) {
+// tell makes the Events of an operation that succeeded, or only the warnings. They are for people, and nothing waits for one
+// that is refused.
+func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 	obj := o.Object()
 	about := corev1.ObjectReference{
 		APIVersion: kinds[o.Kind()].version.String(), Kind: o.Kind(),
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
 	for _, e := range o.Events {
+		if warnings && !e.Warning {
+			continue
+		}
 		kind := corev1.EventTypeNormal
 		if e.Warning {
 			kind = corev1.EventTypeWarning

@@ -39,7 +39,7 @@ func TestOverlappingLeadersTellOnce(t *testing.T) {
 			return http.StatusOK
 		})
 		for _, o := range ops {
-			term.tell(t.Context(), o)
+			term.tell(t.Context(), o, false)
 		}
 		if slices.Sort(made); len(made) != 2 || made[0] == made[1] { // of Valid and of Ready
 			t.Fatalf("leader %d made %q", leader, made)
@@ -47,5 +47,21 @@ func TestOverlappingLeadersTellOnce(t *testing.T) {
 	}
 	if len(seen) != 2 || log.String() != "" {
 		t.Errorf("events %v; logged: %s", seen, log.String())
+	}
+}
+
+// Of many services that are written at once only what is wrong becomes an Event.
+func TestEventsOfOneOfMany(t *testing.T) {
+	made := 0
+	term := answered(t, func(*Config) {}, func(*http.Request, string) int {
+		made++
+		return http.StatusOK
+	})
+	o := mcs.Op{Verb: mcs.ApplyStatus, Export: &mcsv1beta1.ServiceExport{}, Events: []mcs.Event{{Reason: "Exported"}, {Reason: "NoService", Warning: true}}}
+	if term.tell(t.Context(), o, true); made != 1 {
+		t.Errorf("%d Events of one of many, want the warning", made)
+	}
+	if term.tell(t.Context(), o, false); made != 3 {
+		t.Errorf("%d Events more of one alone, want both", made-1)
 	}
 }

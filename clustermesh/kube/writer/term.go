@@ -146,7 +146,7 @@ func (t *term) work(ctx context.Context, tell *teller) {
 func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	var problems []clustermesh.Problem
 	var err error
-	view := *t.latest()
+	view, oneOfMany := *t.latest(), t.backlog.among(s)
 	for round := 0; ; round++ {
 		var ops []mcs.Op
 		ops, problems = mcs.Diff(view, s, t.store.have(s), time.Now())
@@ -159,7 +159,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 			break
 		}
 		var failed []clustermesh.Problem
-		if failed, err = t.writeAll(ctx, ops); err != nil {
+		if failed, err = t.writeAll(ctx, ops, oneOfMany); err != nil {
 			problems = append(problems, failed...)
 			break
 		}
@@ -171,8 +171,9 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 }
 
 // writeAll writes in order. After a failure it goes on with the rest, but deletes nothing: what was to replace
-// it may not be there.
-func (t *term) writeAll(ctx context.Context, ops []mcs.Op) (problems []clustermesh.Problem, failed error) {
+// it may not be there. Of one of many services it tells only what is wrong: that each of ten thousand imports is ready is in
+// their conditions, and twenty thousand Events would drown all others.
+func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, failed error) {
 	for _, o := range ops {
 		if o.Verb == mcs.Delete && failed != nil {
 			continue
@@ -185,7 +186,7 @@ func (t *term) writeAll(ctx context.Context, ops []mcs.Op) (problems []clusterme
 			return problems, errStopped
 		}
 		if err == nil {
-			t.tell(ctx, o)
+			t.tell(ctx, o, oneOfMany)
 			continue
 		}
 		failed = err

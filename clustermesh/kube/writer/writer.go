@@ -51,6 +51,14 @@ type Writer struct {
 	view     *mcs.View
 	problems map[string][]clustermesh.Problem // by what they are about: a service, a kind
 	writes   map[Write]uint64
+	backlog  *backlog // of the term; nil while not leading
+}
+
+// Progress is how far the writer has come with many services that are news at once, such as a first leader's.
+type Progress struct {
+	// Done of Total services are written, or could not be.
+	Done, Total int
+	Began       time.Time
 }
 
 // Write counts what kind of write was tried.
@@ -104,8 +112,12 @@ func (w *Writer) Submit(v mcs.View) {
 // Run writes for one term of leadership: until ctx is done, then it returns nil. It may be called again for the
 // next term, never twice at a time.
 func (w *Writer) Run(ctx context.Context) error {
+	t := newTerm(w)
+	w.mu.Lock()
+	w.backlog = t.backlog
+	w.mu.Unlock()
 	defer w.forget()
-	return newTerm(w).run(ctx)
+	return t.run(ctx)
 }
 
 // Problems are what stands in the way of writing now. Empty while not leading.
@@ -117,6 +129,17 @@ func (w *Writer) Problems() []clustermesh.Problem {
 		out = append(out, ps...)
 	}
 	return clustermesh.SortProblems(out)
+}
+
+// Progress says how much of many services is written; false while no more than a few are to be.
+func (w *Writer) Progress() (Progress, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.backlog == nil {
+		return Progress{}, false
+	}
+	p := w.backlog.progress()
+	return p, p.Total > 0
 }
 
 // Writes are the writes tried since New, Events not among them.
@@ -160,6 +183,7 @@ func (w *Writer) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.problems)
+	w.backlog = nil
 }
 
 func (w *Writer) leading() bool { return w.config.Leading == nil || w.config.Leading() }

@@ -156,7 +156,7 @@ func (m *measurement) sync(ctx context.Context) (seconds float64, err error) {
 	said := start
 	var took time.Duration
 	err = await(ctx, 100*time.Millisecond, func() (bool, error) {
-		time.Sleep(9 * took) // to look costs time that straitd could use
+		time.Sleep(50 * took) // to look costs time that straitd could use
 		began := time.Now()
 		frontends, backends, err := m.held()
 		took = time.Since(began)
