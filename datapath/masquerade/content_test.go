@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"go4.org/netipx"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -25,20 +26,20 @@ func TestSpans(t *testing.T) {
 		prefixes []netip.Prefix
 		want     []string
 	}{
-		"one":                         {prefixes("10.1.1.0/24"), []string{"10.1.1.0–10.1.2.0"}},
-		"not masked":                  {prefixes("10.1.1.7/24"), []string{"10.1.1.0–10.1.2.0"}},
-		"apart, in any order":         {prefixes("10.1.3.0/24", "10.1.1.0/24"), []string{"10.1.1.0–10.1.2.0", "10.1.3.0–10.1.4.0"}},
-		"touching":                    {prefixes("10.1.1.0/24", "10.1.2.0/24"), []string{"10.1.1.0–10.1.3.0"}},
-		"nested":                      {prefixes("10.1.0.0/16", "10.1.1.0/24", "10.1.0.0/32"), []string{"10.1.0.0–10.2.0.0"}},
-		"the same start":              {prefixes("10.1.0.0/24", "10.1.0.0/16"), []string{"10.1.0.0–10.2.0.0"}},
-		"to the end":                  {prefixes("255.255.255.255/32", "255.255.255.0/24"), []string{"255.255.255.0–invalid IP"}},
-		"everything, and inside it":   {prefixes("0.0.0.0/0", "10.1.1.0/24"), []string{"0.0.0.0–invalid IP"}},
-		"the families do not meet":    {prefixes("::/128", "255.255.255.255/32"), []string{"255.255.255.255–invalid IP", "::–::1"}},
-		"pods' own addresses, IPv6":   {prefixes("fd00::2/128", "fd00::1/128", "fd00::5/128"), []string{"fd00::1–fd00::3", "fd00::5–fd00::6"}},
-		"a prefix of IPv6 to its end": {prefixes("ff00::/8"), []string{"ff00::–invalid IP"}},
+		"one":                         {prefixes("10.1.1.0/24"), []string{"10.1.1.0-10.1.1.255"}},
+		"not masked":                  {prefixes("10.1.1.7/24"), []string{"10.1.1.0-10.1.1.255"}},
+		"apart, in any order":         {prefixes("10.1.3.0/24", "10.1.1.0/24"), []string{"10.1.1.0-10.1.1.255", "10.1.3.0-10.1.3.255"}},
+		"touching":                    {prefixes("10.1.1.0/24", "10.1.2.0/24"), []string{"10.1.1.0-10.1.2.255"}},
+		"nested":                      {prefixes("10.1.0.0/16", "10.1.1.0/24", "10.1.0.0/32"), []string{"10.1.0.0-10.1.255.255"}},
+		"the same start":              {prefixes("10.1.0.0/24", "10.1.0.0/16"), []string{"10.1.0.0-10.1.255.255"}},
+		"to the end":                  {prefixes("255.255.255.255/32", "255.255.255.0/24"), []string{"255.255.255.0-255.255.255.255"}},
+		"everything, and inside it":   {prefixes("0.0.0.0/0", "10.1.1.0/24"), []string{"0.0.0.0-255.255.255.255"}},
+		"the families do not meet":    {prefixes("::/128", "255.255.255.255/32"), []string{"255.255.255.255-255.255.255.255", "::-::"}},
+		"pods' own addresses, IPv6":   {prefixes("fd00::2/128", "fd00::1/128", "fd00::5/128"), []string{"fd00::1-fd00::2", "fd00::5-fd00::5"}},
+		"a prefix of IPv6 to its end": {prefixes("ff00::/8"), []string{"ff00::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}},
 	} {
 		var got []string
-		for _, s := range spans(c.prefixes) {
+		for _, s := range ranges(c.prefixes) {
 			got = append(got, s.String())
 		}
 		if !slices.Equal(got, c.want) {
@@ -47,8 +48,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// An address is in a span exactly if it is in a prefix, spans have gaps between them, and the elements that the
-// kernel holds, in whatever order it gives them back, mean the same spans.
+// An address is in a range exactly if it is in a prefix, ranges have gaps between them, and the elements that the
+// kernel holds, in whatever order it gives them back, mean the same ranges.
 func TestSpansProperties(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) netip.Prefix {
 		bits := rapid.IntRange(24, 32).Draw(t, "bits")
@@ -57,22 +58,22 @@ func TestSpansProperties(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		ps := rapid.SliceOf(gen).Draw(t, "prefixes")
-		got := spans(ps)
+		got := ranges(ps)
 		for i := range 3 * 256 {
 			a := netip.AddrFrom4([4]byte{255, 255, byte(253 + i/256), byte(i)})
-			in := slices.ContainsFunc(got, func(s span) bool { return !a.Less(s.from) && (!s.to.IsValid() || a.Less(s.to)) })
+			in := slices.ContainsFunc(got, func(r netipx.IPRange) bool { return r.Contains(a) })
 			if want := slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) }); in != want {
 				t.Fatalf("%s in %v: %v, want %v", a, got, in, want)
 			}
 		}
 		for i := range max(len(got)-1, 0) {
-			if !got[i].to.IsValid() || !got[i].to.Less(got[i+1].from) {
+			if !got[i].To().Next().Less(got[i+1].From()) {
 				t.Fatalf("no gap in %v", got)
 			}
 		}
 		es := elements(families[0], got)
 		rand.Shuffle(len(es), func(i, j int) { es[i], es[j] = es[j], es[i] })
-		if back := toSpans(es); !slices.Equal(back, got) {
+		if back := toRanges(es); !slices.Equal(back, got) {
 			t.Fatalf("%v came back as %v", got, back)
 		}
 	})

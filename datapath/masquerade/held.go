@@ -42,7 +42,7 @@ func held() (*content, error) {
 		if err != nil {
 			return c, nil
 		}
-		c.pods = append(c.pods, toSpans(es)...)
+		c.pods = append(c.pods, toRanges(es)...)
 	}
 	return c, nil
 }

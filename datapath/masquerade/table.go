@@ -8,6 +8,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
+	"go4.org/netipx"
 	"golang.org/x/sys/unix"
 )
 
@@ -128,31 +129,31 @@ func put(c content, replace bool) error {
 	return conn.Flush()
 }
 
-// elements of a family's set: a start, and an end unless the span has none.
-func elements(f family, pods []span) (out []nftables.SetElement) {
-	for _, s := range pods {
-		if s.from.BitLen() != f.bits {
+// elements of a family's set: a range's first address, and the one after its last, unless it is the family's last.
+func elements(f family, pods []netipx.IPRange) (out []nftables.SetElement) {
+	for _, r := range pods {
+		if r.From().BitLen() != f.bits {
 			continue
 		}
-		out = append(out, nftables.SetElement{Key: s.from.AsSlice()})
-		if s.to.IsValid() {
-			out = append(out, nftables.SetElement{Key: s.to.AsSlice(), IntervalEnd: true})
+		out = append(out, nftables.SetElement{Key: r.From().AsSlice()})
+		if end := r.To().Next(); end.IsValid() {
+			out = append(out, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
 		}
 	}
 	return out
 }
 
-// toSpans is the inverse of elements, for elements in any order.
-func toSpans(elements []nftables.SetElement) (out []span) {
+// toRanges is the inverse of elements, for elements in any order.
+func toRanges(elements []nftables.SetElement) (out []netipx.IPRange) {
 	sortByKey(elements)
 	for _, e := range elements {
 		a, ok := netip.AddrFromSlice(e.Key)
 		switch n := len(out) - 1; {
 		case !ok:
 		case !e.IntervalEnd:
-			out = append(out, span{from: a})
-		case n >= 0 && !out[n].to.IsValid():
-			out[n].to = a
+			out = append(out, netipx.IPRangeFrom(a, netipx.PrefixLastIP(netip.PrefixFrom(a, 0))))
+		case n >= 0:
+			out[n] = netipx.IPRangeFrom(out[n].From(), a.Prev())
 		}
 	}
 	return out
