@@ -2,7 +2,6 @@ package replica
 
 import (
 	"slices"
-	"strings"
 	"unique"
 
 	"strait.io/strait/clustermesh"
@@ -26,10 +25,9 @@ func (l *lists[T]) share(list *[]T) bool {
 	return n >= 0
 }
 
-// share makes one string, and one list of ports, of all equal ones of a record that was just decoded: endpoints repeat
-// few names many times, each in memory of its own.
+// share makes one string, and one list of ports, of all equal ones of a record that was just decoded. Endpoints repeat
+// few names many times, each in memory of its own: of 100,000 endpoints 21 MB are left of 29.
 func share(c *clustermesh.Content) {
-	sharePods(c.Endpoints)
 	var endpointPorts lists[clustermesh.EndpointPort]
 	for i := range c.Endpoints {
 		e := &c.Endpoints[i]
@@ -70,25 +68,6 @@ func share(c *clustermesh.Content) {
 	}
 	for i := range c.Nodes {
 		intern(&c.Nodes[i])
-	}
-}
-
-// sharePods puts the names of pods, no two of which are equal, one after the other into one string. Nobody keeps the name of
-// a pod longer than its record; with the names of services, which are kept, this would keep those of all pods.
-func sharePods(es []clustermesh.Endpoint) {
-	var all strings.Builder
-	size := 0
-	for i := range es {
-		size += len(es[i].Pod)
-	}
-	all.Grow(size)
-	for i := range es {
-		all.WriteString(es[i].Pod)
-	}
-	rest := all.String()
-	for i := range es {
-		n := len(es[i].Pod)
-		es[i].Pod, rest = rest[:n], rest[n:]
 	}
 }
 

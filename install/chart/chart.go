@@ -194,13 +194,3 @@ func split(text string) (out [][]byte) {
 	}
 	return out
 }
-
-// Manifest joins documents into one file for `kubectl apply -f`.
-func Manifest(docs [][]byte) []byte {
-	var b strings.Builder
-	for _, d := range docs {
-		b.WriteString("---\n")
-		b.Write(d)
-	}
-	return []byte(b.String())
-}

@@ -23,7 +23,10 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := append([]byte("# Rendered from install/chart/strait by go test ./install/chart -update; do not edit.\n"), chart.Manifest(docs)...)
+	got := []byte("# Rendered from install/chart/strait by go test ./install/chart -update; do not edit.\n")
+	for _, d := range docs {
+		got = append(append(got, "---\n"...), d...)
+	}
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)

@@ -60,9 +60,6 @@ func (c Cluster) Gateway(n int) netip.Addr { return c.pod(n, 1) }
 // ServePod is the address of pod serve-N: 10.C.N.10.
 func (c Cluster) ServePod(n int) netip.Addr { return c.pod(n, 10) }
 
-// ClientPod is the address of the pod that calls: 10.C.N.20. No object mentions it.
-func (c Cluster) ClientPod(n int) netip.Addr { return c.pod(n, 20) }
-
 // FarPod is the address of pod far-N: 10.C.N.30.
 func (c Cluster) FarPod(n int) netip.Addr { return c.pod(n, 30) }
 
