@@ -58,7 +58,7 @@ func Run(ctx context.Context, c Config, trigger <-chan struct{}, apply func(cont
 		} else {
 			failures = 0
 		}
-		if !c.wait(ctx, trigger, next) {
+		if !notify.Await(ctx, trigger, next, c.Quiet, c.MaxWait) {
 			return
 		}
 	}
@@ -71,35 +71,4 @@ func (c Config) backoff(failures int) time.Duration {
 		d = c.RetryMax
 	}
 	return d - time.Duration(c.Jitter()*float64(d)/4)
-}
-
-// wait returns true when it is time to apply again, false when ctx is done.
-func (c Config) wait(ctx context.Context, trigger <-chan struct{}, next time.Duration) bool {
-	timer := time.NewTimer(next)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-trigger:
-	}
-	return c.settle(ctx, trigger)
-}
-
-// settle lets a burst of triggers end.
-func (c Config) settle(ctx context.Context, trigger <-chan struct{}) bool {
-	var burst notify.Burst
-	timer := time.NewTimer(burst.Wait(time.Now(), c.Quiet, c.MaxWait))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-timer.C:
-			return true
-		case <-trigger:
-			timer.Reset(burst.Wait(time.Now(), c.Quiet, c.MaxWait))
-		}
-	}
 }

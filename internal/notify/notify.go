@@ -1,11 +1,14 @@
 // Package notify wakes a loop: look again, something changed. What changed is not said, so many changes
 // before the loop looks are one.
 //
-// Signal carries the news; Burst says how long to wait for more of it. The package must not know what
+// Signal carries the news, Await waits for it and for the end of its burst. The package must not know what
 // changed, and it starts nothing.
 package notify
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Signal wakes one receiver, which gets a value after one or more pokes. Make it with New; a nil Signal
 // wakes nobody.
@@ -33,4 +36,21 @@ func (b *Burst) Wait(now time.Time, quiet, patience time.Duration) time.Duration
 		b.first = now
 	}
 	return max(0, min(quiet, patience-now.Sub(b.first)))
+}
+
+// Await returns true when wait is over or, if c receives before, when that burst is; false when ctx is done.
+func Await(ctx context.Context, c <-chan struct{}, wait, quiet, patience time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var burst Burst
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-c:
+			timer.Reset(burst.Wait(time.Now(), quiet, patience))
+		}
+	}
 }
