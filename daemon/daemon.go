@@ -38,7 +38,7 @@ type Daemon struct {
 	seeds  *seedsFile
 	// who and gossip are known only when Run has found out; see join.
 	who     who
-	gossip  *gossip.Gossip
+	gossip  replication
 	kernel  *kernel
 	dns     *dns.Server
 	api     *api.Server
@@ -165,22 +165,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// optOut leaves the pods alone that want it. A pod without cgroup is looked for again.
-func (d *Daemon) optOut() []clustermesh.Problem {
-	if d.kube == nil {
-		return nil
-	}
-	pods := d.kube.source.Pods()
-	if !pods.Known {
-		return nil
-	}
-	problems, again := d.kernel.optOut(pods.OptOut)
-	if again {
-		d.againIn(optOutRetry)
-	}
-	return problems
 }
 
 // againIn asks for another turn of the loop after a while, unless one comes sooner: turns that each asked for their own would

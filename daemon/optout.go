@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,43 +10,62 @@ import (
 	"strings"
 	"time"
 
-	"strait.io/strait/clustermesh"
-	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/problem"
 )
 
 // podDepth is how far below the configured cgroup a pod's may be: kubelet's own cgroup, kubepods, the class of
 // service, and what a machine in a container adds.
 const podDepth = 8
 
-// optOuts keeps the pods that are to be left alone, by annotation, out of the load balancer.
+// optOutPods are the pods that want to be left alone.
+type optOutPods struct {
+	known bool // before the source says so, none does not mean none
+	uids  []string
+}
+
+// optOuts is the part that keeps the pods that are to be left alone, by annotation, out of the load balancer.
 type optOuts struct {
-	uids  []string // as asked for last
-	set   []string // the cgroups in force
-	known bool     // some are in force, by this daemon or an earlier one
-	next  time.Time
+	kernel *kernel
+	set    []string // the cgroups in force
+	known  bool     // set is, by this daemon
+	wait   time.Duration
 }
 
 // optOutRetry is how long a pod whose cgroup is not there is not looked for: it has none before its sandbox runs.
 const optOutRetry = 2 * time.Second
 
-// apply makes the pods with these UIDs opt out, those without cgroup when they have one. It reports whether it
-// should be called again soon.
-func (o *optOuts) apply(lb *socklb.LB, uids []string, now time.Time) ([]clustermesh.Problem, bool) {
-	if o.known && slices.Equal(uids, o.uids) && (len(o.set) >= len(uids) || now.Before(o.next)) {
-		return nil, len(o.set) < len(uids)
+func (o *optOuts) name() string         { return "optout" }
+func (o *optOuts) again() time.Duration { return o.wait }
+
+func (o *optOuts) same(a, b want) bool {
+	return a.optOut.known == b.optOut.known && slices.Equal(a.optOut.uids, b.optOut.uids)
+}
+
+// put makes the pods opt out that want to, and those in again that do not; those without cgroup when they have one.
+func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
+	o.wait = 0
+	if !j.optOut.known {
+		return nil, nil
 	}
-	o.uids, o.next = uids, now.Add(optOutRetry)
-	cgroups, err := podCgroups(lb.Cgroup(), uids)
+	lb := o.kernel.balancer()
+	if lb == nil {
+		o.wait = optOutRetry
+		return nil, nil
+	}
+	cgroups, err := podCgroups(lb.Cgroup(), j.optOut.uids)
 	if err == nil && (!o.known || !slices.Equal(cgroups, o.set)) {
 		if err = lb.SetOptOut(cgroups); err == nil {
 			o.set, o.known = cgroups, true
 		}
 	}
 	if err != nil {
-		return []clustermesh.Problem{{Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
-			Try: "check that bpf.cgroup is the root of the machine's cgroup v2 tree"}}, true
+		return []problem.Problem{{Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
+			Try: "check that bpf.cgroup is the root of the machine's cgroup v2 tree"}}, nil
 	}
-	return nil, len(cgroups) < len(uids)
+	if len(cgroups) < len(j.optOut.uids) {
+		o.wait = optOutRetry
+	}
+	return nil, nil
 }
 
 // podCgroups finds the cgroups of pods below root, sorted; a pod that has none yet is missing.

@@ -126,7 +126,8 @@ func hang(t *testing.T, d *Daemon) (release func()) {
 	go func() { done <- d.kernel.lb.SetOptOut(nil) }()
 	time.Sleep(100 * time.Millisecond)
 	go func() {
-		done <- problem.Strict(d.kernel.frontends(context.Background(), d.now().result.Desired.Frontends, turn.Exact))
+		j := job{want: want{Desired: d.now().result.Desired}, caution: turn.Exact}
+		done <- problem.Strict(frontends{d.kernel}.put(context.Background(), j))
 	}()
 	select {
 	case err := <-done:
@@ -217,7 +218,7 @@ metrics: {listen: "127.0.0.1:0"}
 	if got := len(result.Desired.Frontends); got != services {
 		t.Fatalf("the plan has %d frontends, want %d: %v", got, services, result.Problems)
 	}
-	problems, err := d.kernel.apply(t.Context(), datapath.Desired{Frontends: result.Desired.Frontends}, turn.Exact)
+	problems, _, err := d.kernel.stack.apply(t.Context(), want{Desired: datapath.Desired{Frontends: result.Desired.Frontends}}, turn.Exact, time.Now())
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

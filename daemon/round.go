@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -25,14 +24,8 @@ func (d *Daemon) apply(ctx context.Context) error {
 	}
 	d.greeted = true
 	d.metrics.Observe("plan", time.Since(start), r.err)
-	if r.err == nil && r.refused {
-		return errRefused
-	}
 	return r.err
 }
-
-// errRefused has the loop try again, with back-off, what the kernel refused. The turn itself has done its work.
-var errRefused = errors.New("the kernel refused some objects")
 
 // inputs are what is known when a turn begins.
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
@@ -53,13 +46,26 @@ type round struct {
 	*Daemon
 	in       turn.Inputs
 	moment   *moment
+	current  bool // the plan is of what gossip holds
 	problems []clustermesh.Problem
-	refused  bool // the kernel refused some objects, and may not the next time
 	err      error
 }
 
-// look reads what gossip holds and plans from it.
+// want is what the kernel should hold.
+func (r *round) want() want {
+	w := want{Desired: r.in.Plan.Desired}
+	if r.kube != nil {
+		pods := r.kube.source.Pods()
+		w.optOut = optOutPods{pods.Known, pods.OptOut}
+	}
+	return w
+}
+
+// look reads what gossip holds and plans from it, unless it has just done so.
 func (r *round) look() {
+	if r.current {
+		return
+	}
 	r.in.State = r.gossip.State()
 	result := r.planner.Plan(r.in.State)
 	r.in.Plan = &result
@@ -71,20 +77,19 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	case turn.Publish:
 		r.gossip.Publish(s.Content)
 	case turn.Tell:
-		if r.gossip.PublishCluster(s.Content) {
+		changed := r.gossip.PublishCluster(s.Content)
+		if r.current = !changed; changed {
 			r.againIn(0) // the plan that follows may give out addresses that the record lacks
 		}
 		r.in.Told = true
 	case turn.Apply:
-		problems, err := r.kernel.apply(ctx, r.in.Plan.Desired, s.Caution)
-		if wait := r.kernel.stale.again; wait > 0 {
-			r.againIn(wait)
+		problems, again, err := r.kernel.stack.apply(ctx, r.want(), s.Caution, time.Now())
+		if again > 0 {
+			r.againIn(again)
 		}
-		r.problems = slices.Concat(r.problems, problems, r.optOut())
-		r.err = err
-		r.refused = slices.ContainsFunc(problems, func(p clustermesh.Problem) bool { return !p.Warning })
+		r.problems, r.err = slices.Concat(r.problems, problems), err
 	case turn.Greet:
-		r.kernel.greet(ctx)
+		r.kernel.greet(ctx, s.Wait)
 	case turn.Show:
 		r.show(s)
 	case turn.Write:

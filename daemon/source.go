@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"net/netip"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube"
@@ -19,6 +21,20 @@ type source interface {
 	Local() (clustermesh.Local, bool)
 	// Changed receives after Local has changed.
 	Changed() <-chan struct{}
+}
+
+// replication is what the daemon needs of package gossip, whose Gossip says what each method does.
+type replication interface {
+	Run(ctx context.Context) error
+	SetSeeds(seeds []string, hints []netip.AddrPort) error
+	Publish(c clustermesh.Content) (changed bool)
+	PublishCluster(c clustermesh.Content) (changed bool)
+	State() clustermesh.State
+	Leader() bool
+	Synced() (ok bool, waiting string)
+	Changed() <-chan struct{}
+	Heard() map[clustermesh.Origin]time.Time
+	Problems() []clustermesh.Problem
 }
 
 // openSource makes the source that the config names, and starts nothing. The second is the same where it is

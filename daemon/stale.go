@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb/inspect"
-	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // stale closes sockets to backends that their frontends have lost, so that clients connect anew.
@@ -21,7 +21,7 @@ type stale struct {
 	last      []datapath.Frontend // what was in force after the last pass
 	gone      []netip.Addr
 	left      bool          // some sockets could not be closed yet
-	again     time.Duration // in how long to pass again because of them; 0 is no need to
+	wait      time.Duration // in how long to pass again because of them; 0 is no need to
 }
 
 func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
@@ -32,35 +32,47 @@ func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
 	})}
 }
 
-// pass closes what is stale, when want is what is in force. It looks only when there can be something: when a frontend lost a backend, a
-// machine died, or an earlier pass left something.
-func (s *stale) pass(ctx context.Context, want datapath.Desired) error {
-	s.again = 0
-	died := slices.ContainsFunc(want.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
-	if !s.left && !died && !lost(s.last, want.Frontends) {
-		s.last, s.gone = want.Frontends, want.Gone
-		return nil
-	}
-	r, err := s.destroyer.Destroy(ctx, want.Frontends, want.Gone)
-	s.again = r.Again
-	s.udp.Add(uint64(r.UDP))
-	s.tcp.Add(uint64(r.TCP))
-	s.last, s.gone, s.left = want.Frontends, want.Gone, r.Left > 0 || err != nil
-	return err
+func (s *stale) name() string         { return "sockdestroy" }
+func (s *stale) again() time.Duration { return s.wait }
+
+func (s *stale) same(a, b want) bool {
+	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone)
 }
 
-// lost reports whether a frontend that was in force has gone or has lost a backend.
-func lost(was, is []datapath.Frontend) bool {
-	now := make(map[l4.Addr][]datapath.Backend, len(is))
-	for _, f := range is {
-		now[f.Addr] = f.Backends
+// prune closes what is stale, when what is wanted is in force. It looks only when there can be something: when a frontend
+// lost a backend, a machine died, or an earlier pass left something.
+func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
+	s.wait = 0
+	died := slices.ContainsFunc(j.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
+	if !s.left && !died && !lost(s.last, j.Frontends) {
+		s.last, s.gone = j.Frontends, j.Gone
+		return nil, nil
 	}
-	return slices.ContainsFunc(was, func(f datapath.Frontend) bool {
-		backends, ok := now[f.Addr]
-		return !ok || slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool {
-			return !slices.ContainsFunc(backends, func(c datapath.Backend) bool { return c.AddrPort() == b.AddrPort() })
-		})
-	})
+	r, err := s.destroyer.Destroy(ctx, j.Frontends, j.Gone)
+	s.wait = r.Again
+	s.udp.Add(uint64(r.UDP))
+	s.tcp.Add(uint64(r.TCP))
+	s.last, s.gone, s.left = j.Frontends, j.Gone, r.Left > 0 || err != nil
+	return nil, err
+}
+
+// lost reports whether a frontend that was in force has gone or has lost a backend. Both lists are sorted, as plans are,
+// and mostly share the lists of backends.
+func lost(was, is []datapath.Frontend) bool {
+	for _, f := range was {
+		for len(is) > 0 && is[0].Addr.Compare(f.Addr) < 0 {
+			is = is[1:]
+		}
+		if len(is) == 0 || is[0].Addr != f.Addr {
+			return true
+		}
+		if now := is[0].Backends; !sameList(f.Backends, now) && slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool {
+			return !slices.ContainsFunc(now, func(c datapath.Backend) bool { return c.AddrPort() == b.AddrPort() })
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // records reads what the load balancer remembers of sockets.

@@ -67,8 +67,8 @@ type (
 	Look struct{}
 	// Apply makes the kernel hold the plan.
 	Apply struct{ Caution Caution }
-	// Greet waits, for a bounded time, for handshakes with the peers known from the last life.
-	Greet struct{}
+	// Greet starts handshakes with peers that are new, and if Wait, waits for them for a bounded time.
+	Greet struct{ Wait bool }
 	// Show gives the plan to those who ask: the API, and if Names, DNS. Without Names the names are
 	// unknown, which is not the same as empty.
 	Show struct {
@@ -93,7 +93,7 @@ func (Again) step()   {}
 // Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first, so that
 // it plans with what it published:
 //
-//	publish the node's record → look → publish the cluster's record → look → kernel → show → write objects
+//	publish the node's record → look → publish the cluster's record → look → kernel → greet → show → write objects
 //
 // The first turn of a life applies what is known from disk before it publishes anything: what is published
 // draws traffic, which needs the tunnels.
@@ -109,12 +109,9 @@ func Decide(in Inputs) []Step {
 		return []Step{Tell{in.Local.ClusterContent(in.allocations())}, Look{}}
 	}
 	waiting := in.waiting()
-	steps := []Step{Apply{in.caution(waiting)}}
-	if in.First {
-		steps = append(steps, Greet{})
-		if in.Record != nil {
-			steps = append(steps, Publish{*in.Record})
-		}
+	steps := []Step{Apply{in.caution(waiting)}, Greet{Wait: in.First}}
+	if in.First && in.Record != nil {
+		steps = append(steps, Publish{*in.Record})
 	}
 	steps = append(steps, Show{Waiting: waiting, Names: in.Sourced && in.Synced})
 	if leads {

@@ -53,6 +53,10 @@ func walk(t *testing.T, in turn.Inputs, r plan.Result) (kinds string, caution tu
 			in.Told = true
 		case turn.Apply:
 			caution = s.Caution
+		case turn.Greet:
+			if s.Wait != in.First {
+				t.Errorf("waits for handshakes: %v", s.Wait)
+			}
 		case turn.Show:
 			shown = s
 		}
@@ -66,14 +70,14 @@ func TestOrder(t *testing.T) {
 		change func(*turn.Inputs)
 		want   string
 	}{
-		{"the leader", func(*turn.Inputs) {}, "Publish Look Tell Look Apply Show Write"},
-		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Show"},
+		{"the leader", func(*turn.Inputs) {}, "Publish Look Tell Look Apply Greet Show Write"},
+		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Greet Show"},
 		{"nothing is published before the tunnels stand", func(in *turn.Inputs) { in.First = true }, "Look Apply Greet Publish Show Write Again"},
 		{"the first turn of another node", func(in *turn.Inputs) { in.First, in.Leads = true, false }, "Look Apply Greet Publish Show Again"},
 		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Greet Show Again"},
-		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Show"},
-		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Show"},
-		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look Tell Look Apply Show Write"},
+		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Greet Show"},
+		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Greet Show"},
+		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look Tell Look Apply Greet Show Write"},
 	} {
 		in := spoken()
 		c.change(&in)

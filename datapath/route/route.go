@@ -62,6 +62,9 @@ type Router struct {
 	cfg Config
 	log *slog.Logger
 
+	known    known
+	underlay chan struct{}
+
 	mu sync.Mutex
 	// wanted are the destinations of the last Reconcile: Watch reports only the loss of these, so that
 	// strait's own pruning does not wake it up. Nil before the first Reconcile.
@@ -71,7 +74,7 @@ type Router struct {
 // New prepares a Router. It does nothing to the kernel.
 func New(cfg Config) *Router {
 	cfg = cfg.withDefaults()
-	return &Router{cfg: cfg, log: cfg.Log}
+	return &Router{cfg: cfg, log: cfg.Log, underlay: make(chan struct{}, 1)}
 }
 
 // families are IPv4 and IPv6 as netlink numbers them.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -297,19 +298,111 @@ func TestAddressesAndUnderlayMTU(t *testing.T) {
 		}
 	}
 
+	mtu := func(dsts ...string) int {
+		t.Helper()
+		var as []netip.Addr
+		for _, d := range dsts {
+			as = append(as, netip.MustParseAddr(d))
+		}
+		got, err := r.UnderlayMTU(as)
+		must(t, err)
+		return got
+	}
 	for _, dst := range []string{"10.8.3.9", "fd00:8::9"} {
-		if mtu, err := r.UnderlayMTU(netip.MustParseAddr(dst)); err != nil || mtu != 1450 {
-			t.Errorf("MTU towards %s: %d, %v", dst, mtu, err)
+		if got := mtu(dst); got != 1450 {
+			t.Errorf("MTU towards %s: %d", dst, got)
 		}
 	}
 	_, lower, _ := net.ParseCIDR("10.8.3.9/32")
 	must(t, netlink.RouteAdd(&netlink.Route{Dst: lower, LinkIndex: cni.Attrs().Index, MTU: 1300, Scope: netlink.SCOPE_LINK}))
-	if mtu, err := r.UnderlayMTU(netip.MustParseAddr("10.8.3.9")); err != nil || mtu != 1300 {
-		t.Errorf("MTU of the route: %d, %v", mtu, err)
+	if got := mtu("10.8.3.9"); got != 1300 {
+		t.Errorf("MTU of the route: %d", got)
 	}
-	if _, err := r.UnderlayMTU(netip.MustParseAddr("203.0.113.1")); err == nil {
-		t.Error("no error where no route leads")
+	if got := mtu("203.0.113.1"); got != 0 {
+		t.Errorf("MTU where no route leads: %d", got)
 	}
+	if got := mtu("10.8.3.7", "203.0.113.1", "10.8.3.9", "fd00:8::9"); got != 1300 {
+		t.Errorf("MTU of the narrowest: %d", got)
+	}
+}
+
+// While the kernel is watched it is asked again only for what changed. What is asked from another namespace has other
+// answers, and so tells who asked.
+func TestAsksOnce(t *testing.T) {
+	ns := testutil.NetNS(t)
+	r := route.New(route.Config{Device: "strait0"})
+	// The kernel gives a link an IPv6 address when it pleases.
+	must(t, os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0))
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "under0", MTU: 1450}}))
+	under, err := netlink.LinkByName("under0")
+	must(t, err)
+	must(t, netlink.AddrAdd(under, mustAddr("10.8.3.1/24", 0)))
+	must(t, netlink.LinkSetUp(under))
+	changed := ns.Watch(t, r.Watch)
+	first, second := netip.MustParseAddr("10.8.3.9"), netip.MustParseAddr("10.8.3.10")
+	ask := func(dsts ...netip.Addr) (mtu, addrs int) {
+		t.Helper()
+		mtu, err := r.UnderlayMTU(dsts)
+		must(t, err)
+		own, err := r.Addresses()
+		must(t, err)
+		return mtu, len(own)
+	}
+	mtu, known := ask(first)
+	if mtu != 1450 || known == 0 {
+		t.Fatalf("MTU %d, %d addresses", mtu, known)
+	}
+	testutil.NetNS(t) // from here on whoever asks finds no route and only lo's addresses
+	here := len(mustAddrs(t))
+	if here == known {
+		t.Fatal("the namespaces cannot be told apart")
+	}
+	if mtu, addrs := ask(first); mtu != 1450 || addrs != known {
+		t.Errorf("asked again: MTU %d, %d addresses", mtu, addrs)
+	}
+	if mtu, _ := ask(first, second); mtu != 1450 {
+		t.Errorf("asked again for all when one was new: MTU %d", mtu)
+	}
+
+	must(t, ns.Do(func() error { return netlink.LinkSetMTU(under, 1400) }))
+	if !testutil.Signalled(r.Underlay(), 5*time.Second) {
+		t.Error("no signal that an underlay has another MTU")
+	}
+	if mtu, addrs := ask(first); mtu != 0 || addrs != known {
+		t.Errorf("after another MTU: MTU %d, %d addresses", mtu, addrs)
+	}
+	must(t, ns.Do(func() error {
+		r.Forget()
+		mtu, _ = ask(first)
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: under.Attrs().Index, Gw: second.AsSlice()})
+	}))
+	if mtu != 1400 || !testutil.Signalled(r.Underlay(), 5*time.Second) {
+		t.Errorf("MTU %d, or no signal of a new default route", mtu)
+	}
+	must(t, ns.Do(func() error {
+		r.Forget()
+		ask(first)
+		return netlink.AddrAdd(under, mustAddr("10.8.4.1/24", 0))
+	}))
+	if !testutil.Signalled(changed, 5*time.Second) {
+		t.Error("no signal of a new address")
+	}
+	if _, addrs := ask(first); addrs != here {
+		t.Errorf("after another address: %d addresses", addrs)
+	}
+	r.Forget()
+	must(t, ns.Do(func() error { ask(first); return nil }))
+	r.Forget()
+	if mtu, addrs := ask(first); mtu != 0 || addrs != here {
+		t.Errorf("after Forget: MTU %d, %d addresses", mtu, addrs)
+	}
+}
+
+func mustAddrs(t *testing.T) []netip.Addr {
+	t.Helper()
+	own, err := route.New(route.Config{}).Addresses()
+	must(t, err)
+	return own
 }
 
 func TestWatch(t *testing.T) {

@@ -24,7 +24,7 @@ var watchGroups = []uint{
 // removed or taken over, the device went down, lost its carrier (a userspace tunnel whose process died)
 // or was deleted, or an address of the node came or went. It signals once when it starts to listen, so
 // that nothing is missed before. Signals never block and are merged: give changed a buffer of one. It
-// blocks until ctx is done, and then returns nil.
+// blocks until ctx is done, and then returns nil. While it runs, Addresses and UnderlayMTU remember.
 func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watchGroups...)
 	if err != nil {
@@ -36,6 +36,8 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 			s.Close()
 		}
 	}()
+	r.known.watch(true)
+	defer r.known.watch(false)
 	signal(changed)
 	for {
 		msgs, from, err := s.Receive()
@@ -43,6 +45,8 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.ENOBUFS): // messages were lost, so anything may have happened
+			r.known.forget()
+			signal(r.underlay)
 			signal(changed)
 			continue
 		case errors.Is(err, unix.EINTR):
@@ -54,6 +58,9 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 		}
 		w := r.watched()
 		for _, m := range msgs {
+			if r.known.heard(m.Header.Type, m.Data, w.table) {
+				signal(r.underlay)
+			}
 			if w.concerns(m.Header.Type, m.Data) {
 				r.log.Debug("the kernel's routes changed", "message", m.Header.Type)
 				signal(changed)
@@ -113,7 +120,14 @@ func (w watched) concernsRoute(typ uint16, data []byte) bool {
 	if table := tableOf(data, attrs); table != w.table && table != unix.RT_TABLE_LOCAL {
 		return false
 	}
-	const dstLen, protocol = 1, 5 // offsets in struct rtmsg
+	const protocol = 5 // offset in struct rtmsg
+	ours := data[protocol] == Protocol
+	return w.wanted[destination(data, attrs)] && ours == (typ == unix.RTM_DELROUTE)
+}
+
+// destination of a route message; invalid if it has more bits than its address.
+func destination(data []byte, attrs map[uint16][]byte) netip.Prefix {
+	const dstLen = 1 // offset in struct rtmsg
 	dst, ok := netip.AddrFromSlice(attrs[unix.RTA_DST])
 	if !ok { // a default route has no destination attribute
 		dst = netip.IPv4Unspecified()
@@ -121,8 +135,7 @@ func (w watched) concernsRoute(typ uint16, data []byte) bool {
 			dst = netip.IPv6Unspecified()
 		}
 	}
-	ours := data[protocol] == Protocol
-	return w.wanted[netip.PrefixFrom(dst, int(data[dstLen]))] && ours == (typ == unix.RTM_DELROUTE)
+	return netip.PrefixFrom(dst, int(data[dstLen]))
 }
 
 // concernsLink: the device is gone, down, or nobody serves it.

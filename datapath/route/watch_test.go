@@ -69,6 +69,46 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
+func TestConcernsUnderlay(t *testing.T) {
+	underlays := []underlay{
+		{dst: netip.MustParseAddr("192.0.2.7"), mtu: 1300, link: 3, linkMTU: 1500}, {dst: netip.MustParseAddr("198.51.100.1"), mtu: 1500, link: 3, linkMTU: 1500},
+		{dst: netip.MustParseAddr("203.0.113.9")},
+	}
+	link := func(index, mtu uint32) []byte {
+		m := make([]byte, unix.SizeofIfInfomsg)
+		binary.NativeEndian.PutUint32(m[4:], index)
+		return attr(m, unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, mtu))
+	}
+	v4 := func(bits byte, dst ...byte) []byte {
+		return routeMessage(unix.AF_INET, bits, unix.RTPROT_STATIC, dst, unix.RT_TABLE_MAIN)
+	}
+	for name, c := range map[string]struct {
+		typ  uint16
+		data []byte
+		want bool
+	}{
+		"the link as it was":           {unix.RTM_NEWLINK, link(3, 1500), false},
+		"the link has another MTU":     {unix.RTM_NEWLINK, link(3, 1400), true},
+		"another link":                 {unix.RTM_NEWLINK, link(4, 1400), false},
+		"the link is gone":             {unix.RTM_DELLINK, link(3, 1500), true},
+		"a route to one":               {unix.RTM_NEWROUTE, v4(32, 198, 51, 100, 1), true},
+		"a route to where none led":    {unix.RTM_NEWROUTE, v4(24, 203, 0, 113, 0), true},
+		"the default route":            {unix.RTM_DELROUTE, routeMessage(unix.AF_INET, 0, unix.RTPROT_STATIC, nil, unix.RT_TABLE_MAIN), true},
+		"the IPv6 default route":       {unix.RTM_DELROUTE, routeMessage(unix.AF_INET6, 0, unix.RTPROT_STATIC, nil, unix.RT_TABLE_MAIN), false},
+		"a pod's route":                {unix.RTM_NEWROUTE, v4(32, 192, 0, 2, 8), false},
+		"a network between":            {unix.RTM_NEWROUTE, v4(24, 195, 0, 0, 0), false},
+		"strait's own route to all":    {unix.RTM_NEWROUTE, routeMessage(unix.AF_INET, 0, Protocol, nil, DefaultTable), false},
+		"more bits than the address":   {unix.RTM_NEWROUTE, v4(99, 192, 0, 2, 7), false},
+		"cut short":                    {unix.RTM_NEWROUTE, []byte{1, 2}, false},
+		"a link's message, cut short":  {unix.RTM_NEWLINK, []byte{1, 2}, false},
+		"a link that tells of no MTU ": {unix.RTM_NEWLINK, linkMessage(0, "eth0"), false},
+	} {
+		if got := concernsUnderlay(underlays, c.typ, c.data, DefaultTable); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func FuzzConcerns(f *testing.F) {
 	f.Add(uint16(unix.RTM_DELROUTE), routeMessage(unix.AF_INET, 16, Protocol, []byte{10, 2, 0, 0}, DefaultTable))
 	f.Add(uint16(unix.RTM_NEWLINK), linkMessage(unix.IFF_UP, "strait0"))

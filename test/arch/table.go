@@ -85,7 +85,7 @@ var Table = []Package{
 		"clustermesh/kube", "clustermesh/kube/writer",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
-	}},
+	}, Tests: []string{"clustermesh/replica"}}, // measured from a record's bytes to the kernel's map
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
 	// Besides the daemon's word it reads the pinned maps, as the demo does: a daemon may be dead.

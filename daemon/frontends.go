@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"strait.io/strait/daemon/turn"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/internal/problem"
+)
+
+// frontends is the part that keeps the socket load balancer.
+type frontends struct{ kernel *kernel }
+
+func (frontends) name() string         { return "socklb" }
+func (frontends) again() time.Duration { return 0 }
+
+func (frontends) same(a, b want) bool { return sameList(a.Frontends, b.Frontends) }
+
+// put removes too, if all have spoken: the load balancer makes before it breaks by itself, and may need the room of
+// what goes for what comes. Nothing of strait's lies on a frontend that is not wanted.
+func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
+	lb, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fs := j.Frontends
+	if j.caution == turn.GrowOnly {
+		have, err := lb.Frontends()
+		if err != nil {
+			return nil, err
+		}
+		fs = datapath.Grow(have, fs)
+	}
+	return lb.Reconcile(fs, j.caution == turn.Exact)
+}
+
+// open returns the load balancer, which it loads, attaches and tests if need be.
+func (f frontends) open(ctx context.Context) (*socklb.LB, error) {
+	if lb := f.kernel.balancer(); lb != nil {
+		return lb, nil
+	}
+	cfg := f.kernel.config.BPF.socklb()
+	cfg.Log = f.kernel.log.With("part", "socklb")
+	lb, err := socklb.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := lb.SelfTest(ctx); errors.Is(err, socklb.ErrOutside) {
+		f.kernel.log.Warn("hooks are attached, but this process is outside their cgroup and cannot test them", "cgroup", lb.Cgroup())
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("self-test: %w", err), lb.Close())
+	}
+	f.kernel.log.Info("hooks are attached", "cgroup", lb.Cgroup(), "pins", lb.Pins())
+	f.kernel.mu.Lock()
+	defer f.kernel.mu.Unlock()
+	f.kernel.lb = lb
+	return lb, nil
+}
+
+// balancer is the load balancer; nil before it was opened.
+func (k *kernel) balancer() *socklb.LB {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lb
+}

@@ -1,0 +1,241 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"strait.io/strait/daemon/turn"
+	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
+)
+
+// want is what the kernel of this node should hold.
+type want struct {
+	datapath.Desired
+	// optOut are the pods whose connections are left alone.
+	optOut optOutPods
+}
+
+// job is one run of a part.
+type job struct {
+	want
+	caution turn.Caution
+	// fresh has the part ask the kernel even for what the watches vouch for.
+	fresh bool
+}
+
+// part is one thing that the kernel holds for strait. Parts lie on each other: a route leads into a device, a
+// frontend sends connections to where a route leads. A part is a putter, a pruner, or both.
+type part interface {
+	// name is the part's in metrics and Problems.
+	name() string
+	// same reports that the part has nothing to do for b where it has done a. It is asked in each turn and
+	// must be cheap.
+	same(a, b want) bool
+	// again is in how long the part wants to be run again though nothing changed; 0 if it does not.
+	again() time.Duration
+}
+
+// putter makes what is wanted hold, and takes nothing away that may be in use. An object that the kernel refuses is a
+// Problem; an error means that the part could not do its work.
+type putter interface {
+	put(ctx context.Context, j job) ([]problem.Problem, error)
+}
+
+// pruner takes away what is not wanted.
+type pruner interface {
+	prune(ctx context.Context, j job) ([]problem.Problem, error)
+}
+
+const (
+	// resync is how long a part that nothing concerns goes unlooked at.
+	resync = 30 * time.Second
+	// refusedMin is after how long what the kernel refused is tried again, the first time. It doubles up to resync.
+	refusedMin = 100 * time.Millisecond
+)
+
+// stack applies parts in order, and runs only those that have something to do.
+type stack struct {
+	slots   []*slot // bottom up
+	observe func(target string, took time.Duration, err error)
+}
+
+// slot is a part and what is known of its last runs.
+type slot struct {
+	part
+	// disturbed: somebody else changed what the part put. It is put again before anything that lies on it.
+	disturbed atomic.Bool
+	// suspect: something changed that may concern the part. It is put again after what changed is in force.
+	suspect atomic.Bool
+
+	done      job
+	ran       bool // put at least once
+	worked    bool // in this turn
+	pruned    bool // nothing is left of what was wanted before done
+	lastPut   outcome
+	lastPrune outcome
+	refusals  int       // runs in a row in which the kernel refused an object
+	next      time.Time // when to run again at the latest
+}
+
+// outcome is what one run of a part came to.
+type outcome struct {
+	problems []problem.Problem
+	err      error
+}
+
+func newStack(observe func(string, time.Duration, error), parts ...part) *stack {
+	s := &stack{observe: observe}
+	for _, p := range parts {
+		s.slots = append(s.slots, &slot{part: p})
+	}
+	return s
+}
+
+// apply makes the kernel hold what is wanted, and make comes before break:
+//
+//  1. Bottom up, the parts whose wanted value changed, that were disturbed, or that failed, are put.
+//  2. So are those that are merely due for a look. They hold what is wanted as far as anybody knows, so a
+//     change need not wait for them.
+//  3. Top down, if all have spoken and no part failed to put, what is not wanted is pruned.
+//
+// A part that fails does not stop the next from being put, and stops every prune: what it could not put may be what
+// replaces what would go. A prune that fails stops those below it. An object that the kernel refuses stops nothing.
+//
+// The Problems and the error are those of all parts, whether they ran in this turn or not. Again is in how long apply
+// wants to be called; 0 if the next change, disturbance or resync is early enough.
+func (s *stack) apply(ctx context.Context, w want, c turn.Caution, now time.Time) (problems []problem.Problem, again time.Duration, err error) {
+	for _, p := range s.slots {
+		if p.worked = p.changed(w, c); p.worked {
+			s.put(ctx, p, job{want: w, caution: c, fresh: !p.ran || p.lastPut.err != nil})
+		}
+	}
+	for _, p := range s.slots {
+		suspected := p.suspect.Swap(false)
+		if p.worked || !suspected && now.Before(p.next) {
+			continue
+		}
+		p.worked = true
+		s.put(ctx, p, job{want: w, caution: c, fresh: !suspected})
+	}
+	if c == turn.Exact && s.failed(func(p *slot) error { return p.lastPut.err }) == nil {
+		s.prune(ctx)
+	}
+	for _, p := range s.slots {
+		p.schedule(now)
+		problems = append(problems, p.problems()...)
+		if wait := max(p.next.Sub(now), time.Millisecond); wait < resync && (again == 0 || wait < again) {
+			again = wait
+		}
+	}
+	return problems, again, s.failed(func(p *slot) error { return errors.Join(p.lastPut.err, p.lastPrune.err) })
+}
+
+// disturb and suspect are the marks of slots.
+func disturb(p *slot) { p.disturbed.Store(true) }
+func suspect(p *slot) { p.suspect.Store(true) }
+
+// mark parts by name.
+func (s *stack) mark(with func(*slot), names ...string) {
+	for _, p := range s.slots {
+		if slices.Contains(names, p.name()) {
+			with(p)
+		}
+	}
+}
+
+// changed reports that the part may not hold what is wanted.
+func (p *slot) changed(w want, c turn.Caution) bool {
+	return !p.ran || p.disturbed.Load() || p.lastPut.err != nil || p.done.caution != c || !p.same(p.done.want, w)
+}
+
+func (s *stack) put(ctx context.Context, p *slot, j job) {
+	p.disturbed.Store(false) // what happens from now on needs another run
+	p.lastPut = outcome{}
+	if made, is := p.part.(putter); is {
+		p.lastPut = s.step(p, func() ([]problem.Problem, error) { return made.put(ctx, j) })
+	}
+	p.done, p.ran, p.lastPrune, p.pruned = j, true, outcome{}, false
+}
+
+func (s *stack) prune(ctx context.Context) {
+	for _, p := range slices.Backward(s.slots) {
+		cut, is := p.part.(pruner)
+		if !is || p.pruned {
+			continue
+		}
+		p.worked = true
+		p.lastPrune = s.step(p, func() ([]problem.Problem, error) { return cut.prune(ctx, p.done) })
+		if p.pruned = p.lastPrune.err == nil; !p.pruned {
+			return
+		}
+	}
+}
+
+func (s *stack) step(p *slot, f func() ([]problem.Problem, error)) outcome {
+	start := time.Now()
+	problems, err := f()
+	s.observe(p.name(), time.Since(start), err)
+	return outcome{problems, err}
+}
+
+// failed joins one error of each part.
+func (s *stack) failed(of func(*slot) error) error {
+	var errs []error
+	for _, p := range s.slots {
+		errs = append(errs, of(p))
+	}
+	return errors.Join(errs...)
+}
+
+// schedule says when the part is run again if nothing concerns it before.
+func (p *slot) schedule(now time.Time) {
+	if !p.worked {
+		return
+	}
+	wait := resync
+	refused := func(p problem.Problem) bool { return !p.Warning }
+	if slices.ContainsFunc(p.lastPut.problems, refused) || slices.ContainsFunc(p.lastPrune.problems, refused) {
+		wait = min(refusedMin<<min(p.refusals, 20), resync)
+		p.refusals++
+	} else {
+		p.refusals = 0
+	}
+	if a := p.again(); a > 0 {
+		wait = min(wait, a)
+	}
+	p.next = now.Add(wait)
+}
+
+// problems of the last runs.
+func (p *slot) problems() []problem.Problem {
+	out := slices.Concat(p.lastPut.problems, p.lastPrune.problems)
+	for _, err := range slices.Concat(flatten(p.lastPut.err), flatten(p.lastPrune.err)) {
+		out = append(out, problem.Problem{Object: p.name(), Message: err.Error()})
+	}
+	return out
+}
+
+// flatten splits joined errors, so that each becomes a Problem of its own.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, flatten(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// sameList reports that two lists of values that are never changed are one. A plan hands out the list of the plan
+// before where nothing in it changed.
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

@@ -1,0 +1,180 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
+)
+
+// tunnels is the part that keeps the WireGuard device and its peers.
+type tunnels struct {
+	kernel *kernel
+	met    map[key.Public]bool // the peers of the last put
+	// strangers: some of them are new since the last greeting.
+	strangers bool
+}
+
+func (t *tunnels) name() string         { return "wireguard" }
+func (t *tunnels) again() time.Duration { return 0 }
+
+func (t *tunnels) same(a, b want) bool {
+	return deviceAddr(a.Sources) == deviceAddr(b.Sources) &&
+		(sameList(a.Peers, b.Peers) || slices.EqualFunc(a.Peers, b.Peers, datapath.Peer.Equal))
+}
+
+func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
+	if j.fresh {
+		t.kernel.router.Forget()
+	}
+	mtu, err := t.mtu(j.Peers)
+	if err != nil {
+		return nil, err
+	}
+	device, err := t.open(ctx, mtu)
+	if err != nil {
+		return nil, err
+	}
+	// Looked at in each put: others may have taken the address away, or set the device down.
+	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, mtu, deviceAddr(j.Sources)); err != nil {
+		return nil, err
+	}
+	problems, err := device.Reconcile(j.Peers, false)
+	if err == nil {
+		t.meet(j.Peers)
+	}
+	return problems, err
+}
+
+func (t *tunnels) prune(_ context.Context, j job) ([]problem.Problem, error) {
+	device, _ := t.opened()
+	return device.Reconcile(j.Peers, true)
+}
+
+// open returns the device, which it makes if need be.
+func (t *tunnels) open(ctx context.Context, mtu int) (*wireguard.Device, error) {
+	if device, is := t.opened(); is {
+		return device, nil
+	}
+	c := t.kernel.config
+	w := wireguard.Config{
+		Device: c.Mesh.Device, Port: c.Mesh.Port, MTU: mtu, Mode: c.Mesh.Implementation,
+		KeyFile: t.kernel.keyFile(), Log: t.kernel.log.With("part", "wireguard"),
+	}
+	if c.Mesh.Tunnel != TunnelExternal {
+		w.TunnelCommand = []string{"/proc/self/exe", "tunnel"}
+		w.TunnelLog = filepath.Join(c.StateDir, "tunnel.log")
+	}
+	device, err := wireguard.Open(ctx, w, t.kernel.router)
+	if err != nil {
+		return nil, c.Mesh.explain(err)
+	}
+	t.kernel.log.Info("WireGuard device is up", "device", c.Mesh.Device, "kind", device.Kind())
+	t.kernel.mu.Lock()
+	defer t.kernel.mu.Unlock()
+	t.kernel.device = device
+	return device, nil
+}
+
+func (t *tunnels) opened() (*wireguard.Device, bool) {
+	t.kernel.mu.Lock()
+	defer t.kernel.mu.Unlock()
+	return t.kernel.device, t.kernel.device != nil
+}
+
+// deviceAddr is the address that the tunnel's device bears; invalid if another device of the node has one.
+func deviceAddr(s datapath.Sources) netip.Prefix {
+	if !s.OnDevice {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(s.Node, s.Node.BitLen())
+}
+
+// mtu is the configured one, or what the narrowest underlay to a peer leaves.
+func (t *tunnels) mtu(peers []datapath.Peer) (int, error) {
+	if t.kernel.config.Mesh.MTU != 0 {
+		return t.kernel.config.Mesh.MTU, nil
+	}
+	underlays := make([]netip.Addr, 0, len(peers))
+	for _, p := range peers {
+		underlays = append(underlays, p.Underlay.Addr())
+	}
+	narrowest, err := t.kernel.router.UnderlayMTU(underlays)
+	if err != nil {
+		return 0, err
+	}
+	if narrowest == 0 || narrowest > 1500 {
+		narrowest = 1500
+	}
+	return max(narrowest-wireguard.Overhead, 1280), nil
+}
+
+// explain names the setting where what it asks for cannot be had.
+func (m MeshConfig) explain(err error) error {
+	if m.Implementation == wireguard.Kernel && errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w, or set mesh.implementation to %s", err, wireguard.Userspace)
+	}
+	return err
+}
+
+// meet notes which peers there are.
+func (t *tunnels) meet(peers []datapath.Peer) {
+	met := make(map[key.Public]bool, len(peers))
+	for _, p := range peers {
+		met[p.Key] = true
+		t.strangers = t.strangers || !t.met[p.Key]
+	}
+	t.met = met
+}
+
+// greetTimeout bounds how long peers that do not answer are waited for.
+const greetTimeout = time.Second
+
+// greet makes sure that the device has sessions with its peers, if some are new: the first connection need not wait for
+// a handshake then, and whoever joins two clusters sees at once whether their tunnel stands. With wait it returns when
+// they have answered, or did not in time: a machine that was booted lost its sessions, and its peers do not know; what
+// it publishes before they do draws traffic into the void.
+func (k *kernel) greet(ctx context.Context, wait bool) {
+	if k.mesh == nil || !k.mesh.strangers {
+		return
+	}
+	k.mesh.strangers = false
+	if wait {
+		k.shake(ctx)
+		return
+	}
+	k.greetings.Poke()
+}
+
+// shake hands with the peers that have no session.
+func (k *kernel) shake(ctx context.Context) {
+	device, is := k.mesh.opened()
+	if !is {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
+	if err := device.Greet(ctx); err != nil {
+		k.log.Warn("cannot greet the peers", "err", err)
+	}
+}
+
+// greeter greets in the background until ctx is done, so that no turn waits for peers that do not answer.
+func (k *kernel) greeter(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.greetings:
+			k.shake(ctx)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package route
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// known is what the kernel was asked and what holds until Watch hears otherwise. While no Watch runs nothing is
+// kept, and each question goes to the kernel.
+type known struct {
+	mu       sync.Mutex
+	watching bool
+	version  uint64       // grows whenever something is forgotten
+	addrs    []netip.Addr // nil: not asked
+	// underlays are sorted by destination.
+	underlays []underlay
+}
+
+// underlay is how packets to a destination leave.
+type underlay struct {
+	dst  netip.Addr
+	mtu  int // of the link, or of the route where it has one; 0 if there is no route
+	link int // index
+	// linkMTU is that of the link, whatever the route says.
+	linkMTU int
+}
+
+// watch begins or ends the time in which answers are kept.
+func (k *known) watch(on bool) {
+	k.forget()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watching = on
+}
+
+func (k *known) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version++
+	k.addrs, k.underlays = nil, nil
+}
+
+// have returns what is known, and a version to give to keep.
+func (k *known) have() (addrs []netip.Addr, underlays []underlay, version uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.addrs, k.underlays, k.version
+}
+
+// keep runs set, unless something was forgotten since version: then the answer may be as old as what was.
+func (k *known) keep(version uint64, set func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.watching && k.version == version {
+		set()
+	}
+}
+
+// heard takes in one message of the kernel. It reports whether the MTU of an underlay may have changed.
+func (k *known) heard(typ uint16, data []byte, own uint32) bool {
+	switch typ {
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.version++
+		k.addrs = nil
+		return false
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+	default:
+		return false
+	}
+	_, underlays, _ := k.have()
+	if len(underlays) == 0 || !concernsUnderlay(underlays, typ, data, own) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version++
+	k.underlays = nil
+	return true
+}
+
+// concernsUnderlay: a link has another MTU or is gone, or a route outside strait's own table that covers a destination
+// came or went.
+func concernsUnderlay(underlays []underlay, typ uint16, data []byte, own uint32) bool {
+	if typ == unix.RTM_NEWLINK || typ == unix.RTM_DELLINK {
+		attrs, ok := attributes(data, unix.SizeofIfInfomsg)
+		if !ok {
+			return false
+		}
+		const indexOffset = 4 // in struct ifinfomsg
+		index, mtu := int(binary.NativeEndian.Uint32(data[indexOffset:])), attrs[unix.IFLA_MTU]
+		changed := typ == unix.RTM_DELLINK
+		return slices.ContainsFunc(underlays, func(u underlay) bool {
+			return u.link == index && (changed || len(mtu) == 4 && int(binary.NativeEndian.Uint32(mtu)) != u.linkMTU)
+		})
+	}
+	attrs, ok := attributes(data, unix.SizeofRtMsg)
+	if !ok || tableOf(data, attrs) == own {
+		return false
+	}
+	dst := destination(data, attrs)
+	i, _ := slices.BinarySearchFunc(underlays, dst.Masked().Addr(), func(u underlay, a netip.Addr) int { return u.dst.Compare(a) })
+	return i < len(underlays) && dst.Contains(underlays[i].dst)
+}
+
+// Forget has the next question go to the kernel, whatever is known.
+func (r *Router) Forget() { r.known.forget() }
+
+// Underlay receives after the result of UnderlayMTU may have changed, while Watch runs.
+func (r *Router) Underlay() <-chan struct{} { return r.underlay }
+
+// Addresses are those of this machine's devices that can be a source of packets.
+func (r *Router) Addresses() ([]netip.Addr, error) {
+	own, _, version := r.known.have()
+	if own != nil {
+		return own, nil
+	}
+	addrs, err := retryInterrupted(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	own = []netip.Addr{}
+	for _, a := range addrs {
+		// The kernel takes neither as a source: not (yet) proved unique on its link.
+		if a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) == 0 {
+			own = append(own, toAddr(a.IP))
+		}
+	}
+	r.known.keep(version, func() { r.known.addrs = own })
+	return own, nil
+}
+
+// UnderlayMTU is the largest packet in bytes that can leave for all of the destinations: of each the MTU of the link
+// it leaves by, or that of the route where it has one. Destinations without a route do not count; 0 if none has one.
+// While Watch runs only destinations that are new are looked up.
+func (r *Router) UnderlayMTU(dsts []netip.Addr) (int, error) {
+	_, old, version := r.known.have()
+	var h *netlink.Handle
+	links := map[int]int{}
+	now := make([]underlay, 0, len(dsts))
+	narrowest := 0
+	for _, dst := range dsts {
+		i, found := slices.BinarySearchFunc(old, dst, func(u underlay, a netip.Addr) int { return u.dst.Compare(a) })
+		if found {
+			now = append(now, old[i])
+		} else {
+			if h == nil {
+				var err error
+				if h, err = open(); err != nil {
+					return 0, err
+				}
+				defer h.Close()
+			}
+			now = append(now, lookUp(h, dst, links))
+		}
+		if mtu := now[len(now)-1].mtu; mtu > 0 && (narrowest == 0 || mtu < narrowest) {
+			narrowest = mtu
+		}
+	}
+	slices.SortFunc(now, func(a, b underlay) int { return a.dst.Compare(b.dst) })
+	r.known.keep(version, func() { r.known.underlays = now })
+	return narrowest, nil
+}
+
+// lookUp asks for the way to a destination. Links are the MTUs of those asked for already, by index.
+func lookUp(h *netlink.Handle, dst netip.Addr, links map[int]int) underlay {
+	u := underlay{dst: dst}
+	if !dst.IsValid() {
+		return u
+	}
+	routes, err := h.RouteGet(dst.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return u
+	}
+	u.link = routes[0].LinkIndex
+	mtu, asked := links[u.link]
+	if !asked {
+		l, err := h.LinkByIndex(u.link)
+		if err != nil {
+			return u
+		}
+		mtu = l.Attrs().MTU
+		links[u.link] = mtu
+	}
+	u.mtu, u.linkMTU = mtu, mtu
+	if m := routes[0].MTU; m > 0 {
+		u.mtu = min(mtu, m)
+	}
+	return u
+}
