@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/internal/durable"
 )
 
 // who is what others know this node by.
@@ -124,10 +125,10 @@ func (d *Daemon) remember(w, last who) error {
 	}
 	b, err := json.Marshal(w)
 	if err == nil {
-		path := filepath.Join(d.config.StateDir, identityFile)
-		if err = os.WriteFile(path+".tmp", b, 0o600); err == nil {
-			err = os.Rename(path+".tmp", path)
-		}
+		err = durable.Replace(filepath.Join(d.config.StateDir, identityFile), func(f *os.File) error {
+			_, err := f.Write(b)
+			return err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("stateDir: remember who this node is: %w", err)

@@ -18,6 +18,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/durable"
 )
 
 const (
@@ -129,35 +130,7 @@ func writeState(f io.WriteSeeker, entries []replica.Entry) error {
 
 // saveState replaces the state file: it is the old or the new one whole, whatever happens meanwhile.
 func saveState(dir string, entries []replica.Entry) error {
-	return replaceFile(dir, stateFile, func(f *os.File) error { return writeState(f, entries) })
-}
-
-// replaceFile writes a file of the state directory in one step.
-func replaceFile(dir, name string, write func(*os.File) error) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make state directory: %w", err)
-	}
-	path := filepath.Join(dir, name)
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes the rename last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Replace(filepath.Join(dir, stateFile), func(f *os.File) error { return writeState(f, entries) })
 }
 
 // loadUIDs reads what saveUIDs wrote; nothing if there is none.
@@ -183,7 +156,7 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 	if err != nil {
 		return fmt.Errorf("write the clusters' UIDs: %w", err)
 	}
-	return replaceFile(dir, uidsFile, func(f *os.File) error {
+	return durable.Replace(filepath.Join(dir, uidsFile), func(f *os.File) error {
 		_, err := f.Write(b)
 		return err
 	})
