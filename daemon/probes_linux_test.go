@@ -64,6 +64,10 @@ func cost(calls int, f func()) (time.Duration, uint64) {
 	return times[calls/2], (after.TotalAlloc - before.TotalAlloc) / uint64(calls)
 }
 
+// patience is how long an answer may take while nothing hangs. It takes milliseconds; the kubelet waits a second,
+// and a machine that is busy with other tests needs more. What hangs, hangs until the test lets it go.
+const patience = 5 * time.Second
+
 // TestAnswersWhileReconcileHangs: a probe neither waits for a Reconcile nor holds one up.
 func TestAnswersWhileReconcileHangs(t *testing.T) {
 	if !testutil.Inside(t, 0) {
@@ -85,9 +89,10 @@ func TestAnswersWhileReconcileHangs(t *testing.T) {
 		}
 		return nil
 	})
+	d.Status() // what the kernel can do is probed once in a daemon's life
 	release := hang(t, d)
 
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: patience}
 	for _, path := range []string{"/readyz", "/healthz", "/metrics"} {
 		r, err := client.Get(fmt.Sprintf("http://%s%s", d.api.MetricsAddr(), path))
 		if err != nil {
@@ -100,7 +105,7 @@ func TestAnswersWhileReconcileHangs(t *testing.T) {
 		}
 		r.Body.Close()
 	}
-	short, stop := context.WithTimeout(ctx, time.Second)
+	short, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	status, err := api.NewClient(d.config.Socket()).Status(short)
 	if err != nil {

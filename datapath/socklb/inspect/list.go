@@ -49,11 +49,19 @@ func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, co
 		port     uint16
 		counter  uint32
 	}
-	var slots []slot
+	size := 0 // so that the list does not grow as it is made: a scrape reads 100,000 of them
+	err := r.services(func(s service) error {
+		size += len(s.slots)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	slots := make([]slot, 0, size)
 	top := uint32(0)
 	// The slots before the counters: else a counter that goes to another backend meanwhile would be credited to it
 	// with all that the one before it got.
-	err := r.services(func(s service) error {
+	err = r.services(func(s service) error {
 		for _, b := range s.slots {
 			slots = append(slots, slot{s.addr, b.Addr, b.Port, b.Counter})
 			top = max(top, b.Counter+1)
