@@ -1,6 +1,8 @@
 package object
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
@@ -36,14 +38,14 @@ var Kinds = []Kind{
 	{
 		Resource: NodeResource, Name: "Node", Need: Required, ClusterScoped: true, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Node{}, List: &corev1.NodeList{}, keep: keeping(nodeFrom)}},
-		Labels:      append(append([]string{}, regionLabels...), zoneLabels...),
+		Labels:      slices.Concat(regionLabels, zoneLabels),
 		Annotations: []string{AnnotationPrefixes},
 	},
 	{
 		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
 		Labels:      []string{LabelManagedBy, LabelServiceImport},
-		Annotations: append(append(append([]string{}, globalNames...), sharedNames...), affinityNames...),
+		Annotations: slices.Concat(globalNames, sharedNames, affinityNames),
 	},
 	{
 		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,
