@@ -281,6 +281,8 @@ type Record struct {
 	Content Content `cbor:"3,keyasint" json:"content"`
 	// UID tells the origin's cluster from another of its name; empty where it has no API server.
 	UID string `cbor:"4,keyasint,omitempty" json:"uid,omitempty"`
+	// Problems name what Content lacks since it cannot be used. Every node finds them by itself: they are not on the wire.
+	Problems []Problem `cbor:"-" json:"-"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).

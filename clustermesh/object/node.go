@@ -151,27 +151,27 @@ func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	return out
 }
 
-// parsePrefix reads a CIDR and clears its host bits, as Kubernetes does. A prefix of everything
-// would claim the whole clusterset's addresses, so it is refused.
+// parsePrefix reads a CIDR of pods and clears its host bits, as Kubernetes does.
 func parsePrefix(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
-	switch {
-	case err != nil || p.Addr().Is4In6():
+	if err != nil || p.Addr().Is4In6() {
 		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR: not used", text)
-	case p.Bits() == 0:
-		return netip.Prefix{}, fmt.Errorf("%q holds every address: not used", text)
 	}
-	return p.Masked(), nil
+	p = p.Masked()
+	if err := clustermesh.CheckPrefix(p); err != nil {
+		return netip.Prefix{}, fmt.Errorf("%w: not used", err)
+	}
+	return p, nil
 }
 
 // parseHost reads an address that a packet can be sent to from another machine.
 func parseHost(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
-	switch {
-	case err != nil || ip.Is4In6() || ip.Zone() != "":
+	if err != nil || ip.Is4In6() || ip.Zone() != "" {
 		return netip.Addr{}, fmt.Errorf("%q is not an IP address: not used", text)
-	case ip.IsUnspecified(), ip.IsLoopback(), ip.IsMulticast(), ip.IsLinkLocalUnicast():
-		return netip.Addr{}, fmt.Errorf("%s cannot be reached from other machines: not used", ip)
+	}
+	if err := clustermesh.CheckHost(ip); err != nil {
+		return netip.Addr{}, fmt.Errorf("%w: not used", err)
 	}
 	return ip, nil
 }

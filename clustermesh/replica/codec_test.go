@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -151,54 +150,37 @@ func TestUnknownFieldsPass(t *testing.T) {
 	}
 }
 
-// What a leader says is bounded: it ends in API objects and kernel maps of every cluster.
-func TestValidateServices(t *testing.T) {
-	many := map[string]string{}
-	for i := range 129 {
-		many["k"+strconv.Itoa(i)] = ""
+// A record of which objects cannot be used counts without them, and is passed on whole: the versions of replicas must agree,
+// and a newer build may understand more.
+func TestUnusableObjectsAreLeftOut(t *testing.T) {
+	rec := full()
+	good := rec.Content.Node.Prefixes
+	rec.Content.Node.Prefixes = append(slices.Clone(good), netip.MustParsePrefix("0.0.0.0/0"))
+	raw := mustMarshal(t, rec)
+	m, err := Decode(mustMarshal(t, envelope[any]{Version: 1, Kind: KindSnapshot, Body: snapshotBody[any]{[]any{cbor.RawMessage(raw)}}}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	export := func(f func(*clustermesh.Export)) func(*clustermesh.Content) {
-		return func(c *clustermesh.Content) { f(&c.Exports[0]) }
+	s := m.(*Snapshot)
+	if len(s.Entries) != 1 || len(s.Rejected) > 0 {
+		t.Fatalf("let in %v, rejected %v", s.Entries, s.Rejected)
 	}
-	global := func(f func(*clustermesh.Global)) func(*clustermesh.Content) {
-		return func(c *clustermesh.Content) { f(&c.Globals[0]) }
+	e := s.Entries[0]
+	if got := e.Record.Content; !slices.Equal(got.Node.Prefixes, good) || len(got.Endpoints) != 1 || len(got.Silent) != 1 {
+		t.Errorf("the rest of the record became %+v", got)
 	}
-	for name, change := range map[string]func(*clustermesh.Content){
-		"export without a name":      export(func(e *clustermesh.Export) { e.Service.Name = "" }),
-		"export's port zero":         export(func(e *clustermesh.Export) { e.Ports[0].Port = 0 }),
-		"export's port name":         export(func(e *clustermesh.Export) { e.Ports[0].Name = "a b" }),
-		"export's appProtocol":       export(func(e *clustermesh.Export) { e.Ports[0].AppProtocol = strings.Repeat("x", 318) }),
-		"affinity beyond a day":      export(func(e *clustermesh.Export) { e.AffinitySeconds = 86401 }),
-		"long type":                  export(func(e *clustermesh.Export) { e.Type = clustermesh.ServiceType(strings.Repeat("x", 65)) }),
-		"policy with a line break":   export(func(e *clustermesh.Export) { e.InternalTrafficPolicy = "a\nb" }),
-		"long distribution":          export(func(e *clustermesh.Export) { e.TrafficDistribution = strings.Repeat("x", 65) }),
-		"unknown family":             export(func(e *clustermesh.Export) { e.Families[0] = "IPv5" }),
-		"a family twice":             export(func(e *clustermesh.Export) { e.Families[0] = clustermesh.IPv4 }),
-		"a label without a key":      export(func(e *clustermesh.Export) { e.Labels = map[string]string{"": "x"} }),
-		"too many labels":            export(func(e *clustermesh.Export) { e.Labels = many }),
-		"annotations too long":       export(func(e *clustermesh.Export) { e.Annotations["x"] = strings.Repeat("x", 64<<10) }),
-		"global without a namespace": global(func(g *clustermesh.Global) { g.Service.Namespace = "" }),
-		"global's port zero":         global(func(g *clustermesh.Global) { g.Ports[0].Port = 0 }),
-		"three addresses":            global(func(g *clustermesh.Global) { g.IPs = append(g.IPs, g.IPs[0]) }),
-		"no address":                 global(func(g *clustermesh.Global) { g.IPs[0] = netip.Addr{} }),
-		"global's affinity":          global(func(g *clustermesh.Global) { g.Affinity = clustermesh.GlobalAffinity(strings.Repeat("x", 65)) }),
-		"global's time-out":          global(func(g *clustermesh.Global) { g.AffinitySeconds = 86401 }),
-		"a Node without a name":      func(c *clustermesh.Content) { c.Nodes[0] = "" },
-		"a Node's long name":         func(c *clustermesh.Content) { c.Nodes[1] = clustermesh.NodeName(strings.Repeat("x", 254)) },
-		"a Node twice":               func(c *clustermesh.Content) { c.Nodes[1] = c.Nodes[0] },
-		"Nodes in disorder":          func(c *clustermesh.Content) { slices.Reverse(c.Nodes) },
-	} {
-		rec := leaderRecord()
-		change(&rec.Content)
-		if validate(rec) == nil {
-			t.Errorf("%s: let in", name)
-		}
+	if ps := e.Record.Problems; len(ps) != 1 || ps[0].Object != "node us-east/n1" || ps[0].Field != "prefixes[2]" || !strings.Contains(ps[0].Message, "0.0.0.0/0") {
+		t.Errorf("Problems %v", ps)
 	}
-	newer := leaderRecord()
-	newer.Content.Exports[0].TrafficDistribution, newer.Content.Globals[0].Affinity = "PreferMoon", "moon"
-	newer.Content.Exports[0].Ports = nil // headless without ports
-	if err := validate(newer); err != nil {
-		t.Errorf("a newer build's words: %v", err)
+	if again, err := Encode(s); err != nil || !bytes.Contains(again, raw) {
+		t.Errorf("it was not passed on as it came: %v", err)
+	}
+	if whole := entry(rec, raw); e.version != whole.version {
+		t.Errorf("its version is %v, the writer's is %v", e.version, whole.version)
+	}
+	own := mustEntry(t, rec) // what this node itself says wrong does not leave it
+	if !slices.Equal(own.Record.Content.Node.Prefixes, good) || len(own.Record.Problems) != 1 || !own.whole {
+		t.Errorf("the own record became %+v", own.Record)
 	}
 }
 
@@ -212,37 +194,26 @@ func mustMarshal(t *testing.T, v any) []byte {
 }
 
 func TestValidate(t *testing.T) {
-	cases := map[string]func(*clustermesh.Record){
-		"no cluster":         func(r *clustermesh.Record) { r.Origin.Cluster = "" },
-		"slash in a name":    func(r *clustermesh.Record) { r.Origin.Node = "a/b"; r.Content.Node.Name = "a/b" },
-		"epoch zero":         func(r *clustermesh.Record) { r.Stamp.Epoch = 0 },
-		"epoch too large":    func(r *clustermesh.Record) { r.Stamp.Epoch = 1 << 63 },
-		"another's name":     func(r *clustermesh.Record) { r.Content.Node.Name = "n2" },
-		"exports of a node":  func(r *clustermesh.Record) { r.Content.Exports = leaderRecord().Content.Exports },
-		"no address":         func(r *clustermesh.Record) { r.Content.Endpoints[0].Addr = netip.Addr{} },
-		"mapped address":     func(r *clustermesh.Record) { r.Content.Endpoints[0].Addr = netip.MustParseAddr("::ffff:1.2.3.4") },
-		"zoned address":      func(r *clustermesh.Record) { r.Content.Node.Addresses[0] = netip.MustParseAddr("fe80::1%eth0") },
-		"bad prefix":         func(r *clustermesh.Record) { r.Content.Node.Prefixes[0] = netip.Prefix{} },
-		"no service":         func(r *clustermesh.Record) { r.Content.Endpoints[0].Service.Name = "" },
-		"port zero":          func(r *clustermesh.Record) { r.Content.Endpoints[0].Ports[0].Port = 0 },
-		"another's endpoint": func(r *clustermesh.Record) { r.Content.Endpoints[0].Node = "n2" },
-		"claims itself":      func(r *clustermesh.Record) { r.Content.Silent[0].Origin = r.Origin },
-		"claims a cluster":   func(r *clustermesh.Record) { r.Content.Silent[0].Origin.Node = "" },
-		"globals of a node":  func(r *clustermesh.Record) { r.Content.Globals = leaderRecord().Content.Globals },
-		"nodes of a node":    func(r *clustermesh.Record) { r.Content.Nodes = leaderRecord().Content.Nodes },
-		"node of a cluster":  func(r *clustermesh.Record) { r.Origin.Node = "" },
-	}
-	if err := validate(full()); err != nil {
-		t.Errorf("a full record: %v", err)
-	}
-	if err := validate(leaderRecord()); err != nil {
-		t.Errorf("a leader's record: %v", err)
-	}
-	for name, change := range cases {
+	for name, change := range map[string]func(*clustermesh.Record){
+		"no cluster":        func(r *clustermesh.Record) { r.Origin.Cluster = "" },
+		"slash in a name":   func(r *clustermesh.Record) { r.Origin.Node = "a/b" },
+		"long name":         func(r *clustermesh.Record) { r.Origin.Node = clustermesh.NodeName(strings.Repeat("x", 254)) },
+		"epoch zero":        func(r *clustermesh.Record) { r.Stamp.Epoch = 0 },
+		"epoch too large":   func(r *clustermesh.Record) { r.Stamp.Epoch = 1 << 63 },
+		"version too large": func(r *clustermesh.Record) { r.Stamp.Version = 1 << 63 },
+	} {
 		rec := full()
 		change(&rec)
-		if validate(rec) == nil {
+		if _, err := decodeEntry(mustMarshal(t, rec)); err == nil {
 			t.Errorf("%s: let in", name)
+		}
+		if _, err := NewEntry(rec); err == nil {
+			t.Errorf("%s: written", name)
+		}
+	}
+	for _, rec := range []clustermesh.Record{full(), leaderRecord()} {
+		if e, err := decodeEntry(mustMarshal(t, rec)); err != nil || len(e.Record.Problems) > 0 {
+			t.Errorf("%s: %v, %v", rec.Origin, err, e.Record.Problems)
 		}
 	}
 }
@@ -276,6 +247,9 @@ func FuzzDecode(f *testing.F) {
 			for _, e := range s.Entries {
 				if err := validate(e.Record); err != nil {
 					t.Fatalf("let in: %v", err)
+				}
+				if _, left := clustermesh.Usable(e.Record.Origin, e.Record.Content); len(left) > 0 {
+					t.Fatalf("let in: %v", left)
 				}
 			}
 		}

@@ -42,11 +42,12 @@ type Entry struct {
 	version Version
 }
 
-// NewEntry encodes a record of one's own. The record must not be changed afterwards.
+// NewEntry encodes a record of one's own, without what no node could use. The record must not be changed afterwards.
 func NewEntry(rec clustermesh.Record) (Entry, error) {
 	if err := validate(rec); err != nil {
 		return Entry{}, err
 	}
+	rec.Content, rec.Problems = clustermesh.Usable(rec.Origin, rec.Content)
 	raw, err := encMode.Marshal(rec)
 	if err != nil {
 		return Entry{}, fmt.Errorf("encode record of %s: %w", rec.Origin, err)
@@ -67,8 +68,10 @@ func entry(rec clustermesh.Record, raw []byte) Entry {
 	}}
 }
 
-// decodeEntry reads and validates one record. The entry of a record that cannot be read is empty; one
-// that is only invalid has its origin and version, so that it is not asked for again.
+// decodeEntry reads one record, and leaves out of its content what cannot be used; the bytes that are passed on have it
+// all, so that every replica has the same version, and a newer build may understand more. The entry of a record
+// that cannot be read is empty; one that is only invalid has its origin and version, so that it is not asked for
+// again.
 func decodeEntry(raw []byte) (Entry, error) {
 	if len(raw) > MaxRecord {
 		return Entry{}, fmt.Errorf("record of %d bytes: at most %d are possible", len(raw), MaxRecord)
@@ -77,11 +80,15 @@ func decodeEntry(raw []byte) (Entry, error) {
 	if err := decMode.Unmarshal(raw, &rec); err != nil {
 		return Entry{}, fmt.Errorf("decode record: %w", err)
 	}
+	if err := validate(rec); err != nil {
+		return entry(rec, raw), err
+	}
+	rec.Content, rec.Problems = clustermesh.Usable(rec.Origin, rec.Content)
 	share(&rec.Content)
 	e := entry(rec, raw)
 	again, err := encode(rec, len(raw))
 	e.whole = err == nil && bytes.Equal(again, raw)
-	return e, validate(rec)
+	return e, nil
 }
 
 // Held is the entry as it is kept: without bytes that can be made again.

@@ -48,9 +48,6 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 	if err == nil && r.writer.content != nil && bytes.Equal(encoded, r.writer.content) {
 		return Output{}
 	}
-	if err == nil {
-		err = validContent(r.self, content)
-	}
 	if err != nil {
 		return problem(unpublishable(r.self, err))
 	}
@@ -100,7 +97,8 @@ func (r *Replica) says(held Entry, content clustermesh.Content) bool {
 	if held.version == r.writer.saidIn && reflect.DeepEqual(content, r.writer.said) {
 		return true
 	}
-	if !sameContent(held.Record.Content, content) {
+	usable, _ := clustermesh.Usable(held.Record.Origin, content)
+	if !sameContent(held.Record.Content, usable) {
 		return false
 	}
 	r.writer.said, r.writer.saidIn = content, held.version

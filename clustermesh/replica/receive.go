@@ -124,7 +124,7 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 // lacks reports whether an offered record should be asked for. If it is our own we answer instead.
 func (r *Replica) lacks(offer Offer, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
-	if ok && offer.Version.Compare(have.version) <= 0 || validOrigin(offer.Origin) != nil ||
+	if ok && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
 		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) {
 		return false
 	}
@@ -181,7 +181,7 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 	}
 	differ := map[clustermesh.ClusterName]bool{}
 	for c, s := range theirs {
-		if r.digests[c] != s && validName(string(c)) {
+		if r.digests[c] != s && clustermesh.CheckName(string(c)) == nil {
 			differ[c] = true
 		}
 	}

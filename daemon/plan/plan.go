@@ -111,6 +111,9 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	fresh = p.merged.update(s, own.Allocations, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
+	for _, rec := range s.Records {
+		r.Problems = append(r.Problems, rec.Problems...)
+	}
 	r.Imports = p.planImports(touched, fresh)
 	r.Globals = p.planGlobals(touched)
 	var problems []clustermesh.Problem

@@ -1,0 +1,210 @@
+package clustermesh
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Bounds of what an origin can say: one set, for the objects of the own cluster and for the records of others. Words that
+// this build does not know pass, so that a newer one may say them.
+const (
+	maxName            = 253 // a DNS name
+	maxLabel           = 63  // a DNS label
+	maxQualified       = 317 // a qualified name: 253, "/", 63
+	maxWord            = 64
+	maxAffinitySeconds = 86400 // Kubernetes' own limit
+)
+
+// neverPods are addresses that no pod has, so that no node may claim them for its pods.
+var neverPods = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/32"), "the unspecified address"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{netip.MustParsePrefix("::/128"), "the unspecified address"},
+	{netip.MustParsePrefix("::1/128"), "loopback"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+}
+
+// CheckPrefix returns an error unless a node's pods can have the addresses of a prefix.
+func CheckPrefix(p netip.Prefix) error {
+	switch {
+	case !p.IsValid() || p.Addr().Is4In6():
+		return fmt.Errorf("%s is not an IPv4 or IPv6 prefix", p)
+	case p.Bits() == 0: // it would claim the whole clusterset's addresses
+		return fmt.Errorf("%s holds every address", p)
+	}
+	for _, n := range neverPods {
+		if p.Overlaps(n.prefix) {
+			return fmt.Errorf("%s overlaps %s (%s), which no pods have", p, n.prefix, n.what)
+		}
+	}
+	return nil
+}
+
+// CheckHost returns an error unless packets can be sent to an address from another machine.
+func CheckHost(a netip.Addr) error {
+	switch {
+	case !a.IsValid():
+		return errors.New("an address is missing")
+	case a.Is4In6(), a.Zone() != "":
+		return fmt.Errorf("%s is not a plain IPv4 or IPv6 address", a)
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast():
+		return fmt.Errorf("%s cannot be reached from other machines", a)
+	}
+	return nil
+}
+
+// CheckName accepts any DNS name, and more: a name only has to survive printing, splitting at "/" and logs.
+func CheckName(s string) error {
+	if s == "" || len(s) > maxName || !printable(s) || strings.Contains(s, "/") {
+		return fmt.Errorf("%s is not a usable name", shown(s))
+	}
+	return nil
+}
+
+// Check returns an error unless both names can be used.
+func (o Origin) Check() error {
+	if err := CheckName(string(o.Cluster)); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	if o.Node == "" {
+		return nil
+	}
+	if err := CheckName(string(o.Node)); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	return nil
+}
+
+// Check returns an error unless both names can be used.
+func (s ServiceName) Check() error {
+	if err := CheckName(s.Namespace); err != nil {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	if err := CheckName(s.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	return nil
+}
+
+// checkHostname accepts a DNS label: a hostname becomes part of a DNS name, and of an EndpointSlice.
+func checkHostname(s string) error {
+	bad := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
+	if len(s) > maxLabel || strings.IndexFunc(s, bad) >= 0 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") {
+		return fmt.Errorf("%s cannot be part of a DNS name", shown(s))
+	}
+	return nil
+}
+
+// checkText accepts what people read, such as a zone: it may be empty.
+func checkText(s string, limit int) error {
+	if len(s) > limit || !printable(s) {
+		return fmt.Errorf("%s is too long or cannot be printed", shown(s))
+	}
+	return nil
+}
+
+func (p EndpointPort) check() error {
+	switch {
+	case p.Port == 0:
+		return fmt.Errorf("port %s has no number", shown(p.Name))
+	case p.Name != "":
+		return CheckName(p.Name)
+	}
+	return nil
+}
+
+func (e Export) check() error {
+	err := errors.Join(
+		e.Service.Check(), checkPorts(e.Ports), checkAffinity(e.AffinitySeconds),
+		checkWord("type", string(e.Type)), checkWord("internalTrafficPolicy", e.InternalTrafficPolicy),
+		checkWord("trafficDistribution", e.TrafficDistribution),
+		checkExported("labels", e.Labels), checkExported("annotations", e.Annotations),
+	)
+	for i, f := range e.Families {
+		if f != IPv4 && f != IPv6 || slices.Contains(e.Families[:i], f) {
+			return errors.Join(err, fmt.Errorf("family %s is given twice or unknown", shown(string(f))))
+		}
+	}
+	return err
+}
+
+func (g Global) check() error {
+	err := errors.Join(
+		g.Service.Check(), checkPorts(g.Ports), checkAffinity(g.AffinitySeconds),
+		checkWord("affinity", string(g.Affinity)), checkWord("internalTrafficPolicy", g.InternalTrafficPolicy),
+		checkWord("trafficDistribution", g.TrafficDistribution),
+	)
+	if len(g.IPs) > 2 {
+		return errors.Join(err, fmt.Errorf("%d addresses are more than one of each family", len(g.IPs)))
+	}
+	for _, ip := range g.IPs {
+		err = errors.Join(err, CheckHost(ip))
+	}
+	return err
+}
+
+func checkPorts(ports []ServicePort) error {
+	for _, p := range ports {
+		if p.Port == 0 {
+			return fmt.Errorf("port %s has no number", shown(p.Name))
+		}
+		if p.Name != "" {
+			if err := CheckName(p.Name); err != nil {
+				return fmt.Errorf("port: %w", err)
+			}
+		}
+		if err := checkText(p.AppProtocol, maxQualified); err != nil {
+			return fmt.Errorf("port %s: appProtocol %w", shown(p.Name), err)
+		}
+	}
+	return nil
+}
+
+func checkAffinity(seconds uint32) error {
+	if seconds > maxAffinitySeconds {
+		return fmt.Errorf("session affinity of %d seconds is more than %d", seconds, maxAffinitySeconds)
+	}
+	return nil
+}
+
+func checkWord(field, s string) error {
+	if err := checkText(s, maxWord); err != nil {
+		return fmt.Errorf("%s %w", field, err)
+	}
+	return nil
+}
+
+// checkExported checks labels or annotations. Their values are people's text; their keys are names.
+func checkExported(field string, m map[string]string) error {
+	for k := range m {
+		if k == "" || len(k) > maxQualified || !printable(k) {
+			return fmt.Errorf("%s: key %s is empty, too long or cannot be printed", field, shown(k))
+		}
+	}
+	if err := CheckExported(m); err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}
+
+// printable reports visible ASCII without spaces.
+func printable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
+}
+
+// shown makes any bytes fit for a message.
+func shown(s string) string {
+	if len(s) > maxWord {
+		return fmt.Sprintf("%q… (%d bytes)", s[:maxWord], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}

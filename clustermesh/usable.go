@@ -1,0 +1,229 @@
+package clustermesh
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// maxUnusable bounds the Problems of one record.
+const maxUnusable = 8
+
+// Usable returns what can be used of what an origin says, and a Problem for each object that is left out. The rest counts:
+// a record must not vanish because one prefix in it is bad. Where everything can be used it returns the content itself;
+// it never changes what it is given.
+func Usable(o Origin, c Content) (Content, []Problem) {
+	u := &usable{origin: o}
+	u.writer(&c)
+	if c.Node != nil {
+		c.Node = u.node(c.Node)
+	}
+	c.Endpoints = u.endpoints(c.Endpoints)
+	c.Exports = keep(c.Exports, func(i int) bool {
+		err := c.Exports[i].check()
+		return err == nil || u.checked("ServiceExport "+u.of(c.Exports[i].Service), "", err)
+	})
+	c.Globals = keep(c.Globals, func(i int) bool {
+		err := c.Globals[i].check()
+		return err == nil || u.checked("global Service "+u.of(c.Globals[i].Service), "", err)
+	})
+	c.Allocations = keep(c.Allocations, func(i int) bool {
+		a := c.Allocations[i]
+		err := errors.Join(a.Service.Check(), CheckHost(a.IP))
+		return err == nil || u.checked("ServiceImport "+u.of(a.Service), "ip", err)
+	})
+	c.Silent = keep(c.Silent, func(i int) bool {
+		err := u.silence(c.Silent[i])
+		return err == nil || u.checked("record "+o.String(), at("silent", i), err)
+	})
+	if !u.names(c.Nodes) {
+		c.Nodes = nil // a node that is not named would count as gone, so that a part is worse than nothing
+	}
+	if u.more > 0 {
+		u.problems = append(u.problems, Problem{
+			Object: "record " + o.String(), Message: fmt.Sprintf("%d more of its objects cannot be used: left out", u.more), Try: u.try(),
+		})
+	}
+	return c, u.problems
+}
+
+// usable sorts out what one origin says.
+type usable struct {
+	origin   Origin
+	problems []Problem
+	more     int // Problems beyond the bound
+}
+
+func (u *usable) try() string {
+	return fmt.Sprintf("correct it in cluster %s; the rest is in force", u.origin.Cluster)
+}
+
+// checked reports whether something can be used. If not, that is a Problem.
+func (u *usable) checked(object, field string, err error) bool {
+	switch {
+	case err == nil:
+		return true
+	case len(u.problems) < maxUnusable:
+		u.problems = append(u.problems, Problem{Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
+	default:
+		u.more++
+	}
+	return false
+}
+
+// of names a Service of the origin's cluster.
+func (u *usable) of(s ServiceName) string {
+	name := s.String()
+	if s.Check() != nil {
+		name = shown(name)
+	}
+	return name + " of cluster " + string(u.origin.Cluster)
+}
+
+// writer leaves out what is another writer's to say: a node's what is its leader's, a leader's what is a node's.
+func (u *usable) writer(c *Content) {
+	object := "record " + u.origin.String()
+	foreign := func(field string, is bool) bool {
+		return is && !u.checked(object, field, errors.New("an origin of this kind does not write it"))
+	}
+	if u.origin.Node == "" {
+		if foreign("node", c.Node != nil) {
+			c.Node = nil
+		}
+		if foreign("silent", len(c.Silent) > 0) {
+			c.Silent = nil
+		}
+		return
+	}
+	if foreign("exports", len(c.Exports) > 0) {
+		c.Exports = nil
+	}
+	if foreign("globals", len(c.Globals) > 0) {
+		c.Globals = nil
+	}
+	if foreign("allocations", len(c.Allocations) > 0) {
+		c.Allocations = nil
+	}
+	if foreign("nodes", len(c.Nodes) > 0) {
+		c.Nodes = nil
+	}
+}
+
+func (u *usable) node(given *Node) *Node {
+	n, object := *given, "node "+u.origin.String()
+	if n.Name != u.origin.Node {
+		u.checked(object, "name", fmt.Errorf("the record says %s", shown(string(n.Name))))
+		return nil
+	}
+	found := len(u.problems) + u.more
+	if !u.checked(object, "locality.region", checkText(n.Locality.Region, maxName)) {
+		n.Locality.Region = ""
+	}
+	if !u.checked(object, "locality.zone", checkText(n.Locality.Zone, maxName)) {
+		n.Locality.Zone = ""
+	}
+	n.Addresses = keep(n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
+	n.Prefixes = keep(n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })
+	if n.Inside.IsValid() && !u.checked(object, "inside", CheckHost(n.Inside)) {
+		n.Inside = netip.Addr{}
+	}
+	if len(u.problems)+u.more == found {
+		return given
+	}
+	return &n
+}
+
+// endpoints keeps those that can be used, without the ports and words that cannot.
+func (u *usable) endpoints(given []Endpoint) []Endpoint {
+	var out []Endpoint
+	changed := false
+	for i := range given {
+		found := len(u.problems) + u.more
+		e, ok := u.endpoint(given[i])
+		if !changed && len(u.problems)+u.more > found {
+			changed, out = true, slices.Clone(given[:i])
+		}
+		if changed && ok {
+			out = append(out, e)
+		}
+	}
+	if !changed {
+		return given
+	}
+	return out
+}
+
+func (u *usable) endpoint(e Endpoint) (Endpoint, bool) {
+	object := func() string { return fmt.Sprintf("endpoint %s of %s", e.Addr, u.of(e.Service)) }
+	fine := func(field string, err error) bool { return err == nil || u.checked(object(), field, err) }
+	if !fine("service", e.Service.Check()) || !fine("addr", CheckHost(e.Addr)) {
+		return e, false
+	}
+	if u.origin.Node != "" && e.Node != "" && e.Node != u.origin.Node {
+		return e, fine("node", fmt.Errorf("it is on node %s, which writes it", shown(string(e.Node))))
+	}
+	if e.Node != "" && !fine("node", CheckName(string(e.Node))) {
+		return e, false
+	}
+	if !fine("zone", checkText(e.Zone, maxName)) {
+		e.Zone = ""
+	}
+	if !fine("hostname", checkHostname(e.Hostname)) {
+		e.Hostname = ""
+	}
+	if !fine("pod", checkText(e.Pod, maxName)) {
+		e.Pod = ""
+	}
+	ports := e.Ports
+	e.Ports = keep(ports, func(i int) bool {
+		err := ports[i].check()
+		return err == nil || u.checked(object(), at("ports", i), err)
+	})
+	return e, true
+}
+
+func (u *usable) silence(s Silence) error {
+	if err := s.Origin.Check(); err != nil {
+		return err
+	}
+	if s.Origin.Node == "" || s.Origin == u.origin {
+		return fmt.Errorf("%s is not another node", s.Origin)
+	}
+	return nil
+}
+
+// names reports whether the names of a cluster's Nodes can be used: sorted, each once.
+func (u *usable) names(nodes []NodeName) bool {
+	for i, n := range nodes {
+		err := CheckName(string(n))
+		if err == nil && i > 0 && n <= nodes[i-1] {
+			err = fmt.Errorf("%s does not come after %s: they are sorted, each once", shown(string(n)), shown(string(nodes[i-1])))
+		}
+		if err != nil {
+			return u.checked("record "+u.origin.String(), at("nodes", i), err)
+		}
+	}
+	return true
+}
+
+// keep returns the elements whose index passes: the list itself if all do.
+func keep[T any](list []T, pass func(i int) bool) []T {
+	var out []T
+	dropped := false
+	for i := range list {
+		ok := pass(i)
+		if !ok && !dropped {
+			dropped, out = true, slices.Clone(list[:i])
+		}
+		if ok && dropped {
+			out = append(out, list[i])
+		}
+	}
+	if !dropped {
+		return list
+	}
+	return out
+}
+
+func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
