@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
 )
 
 // mesh is what the tunnels to other clusters' nodes are made of.
@@ -21,21 +22,25 @@ type mesh struct {
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster pods
 // reach each other by the cluster's own network.
 func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
-	owned, problems := m.ownedPrefixes()
+	nodes := m.nodes()
+	owned, problems := m.ownedPrefixes(nodes)
 	if !m.config.Mesh {
 		return nil, problems
 	}
+	ends, more := m.ends(nodes, owned)
+	problems = append(problems, more...)
+	var own key.Public
+	if n := m.state.Records[m.self.Origin()].Content.Node; n != nil {
+		own = n.PublicKey
+	}
 	var peers []datapath.Peer
-	for r := range m.state.Nodes() {
-		n := r.Content.Node
-		if r.Origin.Cluster == m.self.Cluster || n.PublicKey.IsZero() || len(n.Addresses) == 0 || len(owned[r.Origin]) == 0 {
+	for _, n := range nodes {
+		underlay, ok := ends[n.origin]
+		if !ok || n.origin.Cluster == m.self.Cluster || n.PublicKey == own {
 			continue
 		}
 		peers = append(peers, datapath.Peer{
-			Name:       r.Origin.String(),
-			Key:        n.PublicKey,
-			Underlay:   netip.AddrPortFrom(n.Addresses[0], n.WireGuardPort),
-			AllowedIPs: owned[r.Origin],
+			Name: n.origin.String(), Key: n.PublicKey, Underlay: underlay, AllowedIPs: owned[n.origin],
 		})
 	}
 	return peers, problems
@@ -102,24 +107,10 @@ func (c claim) excludes(d claim) bool {
 }
 
 // ownedPrefixes gives each prefix one owner. A losing claim is a Problem, never a silent steal.
-func (m mesh) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
-	var claims []claim
-	for r := range m.state.Nodes() {
-		c := claim{node: r.Origin}
-		if r.Origin.Cluster != m.self.Cluster {
-			c.foreign = 1
-		}
-		if m.dead(r.Origin) {
-			c.dead = 1
-		}
-		for _, pre := range r.Content.Node.Prefixes {
-			c.prefix = pre.Masked()
-			claims = append(claims, c)
-		}
-	}
+func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
+	claims, problems := m.claims(nodes)
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.before(b)) })
 	owned := map[clustermesh.Origin][]netip.Prefix{}
-	var problems []clustermesh.Problem
 	for group := range overlapping(claims) {
 		slices.SortStableFunc(group, claim.before)
 		var won []claim
@@ -138,6 +129,33 @@ func (m mesh) ownedPrefixes() (map[clustermesh.Origin][]netip.Prefix, []clusterm
 		owned[o] = slices.Compact(owned[o])
 	}
 	return owned, problems
+}
+
+// claims are those that nodes make; no node can have a prefix that overlaps the ClusterSetIPs.
+func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem) {
+	for _, n := range nodes {
+		c := claim{node: n.origin}
+		if n.origin.Cluster != m.self.Cluster {
+			c.foreign = 1
+		}
+		if n.dead {
+			c.dead = 1
+		}
+		for _, pre := range n.Prefixes {
+			c.prefix = pre.Masked()
+			if i := slices.IndexFunc(m.config.CIDRs, c.prefix.Overlaps); i >= 0 {
+				problems = append(problems, clustermesh.Problem{
+					Object: "node " + n.origin.String(), Field: "prefixes",
+					Message: fmt.Sprintf("%s overlaps %s, which is for ClusterSetIPs: pods of %s there cannot be reached from here",
+						c.prefix, m.config.CIDRs[i], n.origin),
+					Try: "give the node a pod CIDR outside clustersetCIDRs",
+				})
+				continue
+			}
+			out = append(out, c)
+		}
+	}
+	return out, problems
 }
 
 // overlapping splits claims, sorted by prefix, into the runs in which one prefix contains the rest.

@@ -267,13 +267,16 @@ func TestPlanNestedPrefixes(t *testing.T) {
 		if got := strings.Join(peers, " "); got != tc.want {
 			t.Errorf("%s: peers %s, want %s", tc.name, got, tc.want)
 		}
-		if len(r.Problems) != len(tc.problems) {
-			t.Errorf("%s: problems %v", tc.name, r.Problems)
+		problems := slices.DeleteFunc(r.Problems, func(p clustermesh.Problem) bool { // of those that claim nothing
+			return strings.HasPrefix(p.Message, "it has no prefix of pods")
+		})
+		if len(problems) != len(tc.problems) {
+			t.Errorf("%s: problems %v", tc.name, problems)
 			continue
 		}
 		for i, want := range tc.problems {
-			if !strings.HasPrefix(r.Problems[i].String(), want) {
-				t.Errorf("%s: problem %q", tc.name, r.Problems[i])
+			if !strings.HasPrefix(problems[i].String(), want) {
+				t.Errorf("%s: problem %q", tc.name, problems[i])
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package wireguard
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -34,7 +33,7 @@ type change struct {
 // diff compares the device's peers with the wanted ones. set holds the underlay that this process last
 // set for a peer. Wanted peers that cannot be are Problems; the change leaves them out.
 func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, self key.Public, now time.Time) (change, []problem.Problem) {
-	want, problems := valid(want, self)
+	want, problems := datapath.SoundPeers(want, self)
 	held := make(map[key.Public]PeerStatus, len(have))
 	for _, h := range have {
 		held[h.Key] = h
@@ -95,36 +94,4 @@ func rewrite(h PeerStatus, want, last netip.AddrPort, known bool, now time.Time)
 		return last != want
 	}
 	return now.Sub(h.Handshake) > sessionLife
-}
-
-// valid guards against a plan that contradicts itself, which daemon/plan never makes: the device would silently ignore
-// its own key, and take a prefix from one peer for another in each turn.
-func valid(want []datapath.Peer, self key.Public) (out []datapath.Peer, problems []problem.Problem) {
-	refuse := func(w datapath.Peer, format string, args ...any) {
-		problems = append(problems, problem.Problem{
-			Object: "peer " + w.Name, Message: fmt.Sprintf(format, args...) + ": left out", Try: "please report this: a plan has no such peer",
-		})
-	}
-	keys := map[key.Public]string{}
-	owner := map[netip.Prefix]string{}
-	for _, w := range want {
-		if other, twice := keys[w.Key]; twice || w.Key.IsZero() || w.Key == self {
-			refuse(w, "it has no key, this node's own, or that of another peer (%q)", other)
-			continue
-		}
-		keys[w.Key] = w.Name
-		ips := make([]netip.Prefix, 0, len(w.AllowedIPs))
-		for _, p := range w.AllowedIPs {
-			p = p.Masked()
-			if first, taken := owner[p]; taken || !p.IsValid() {
-				refuse(w, "its allowed IP %s is invalid or belongs to peer %q", p, first)
-				continue
-			}
-			owner[p] = w.Name
-			ips = append(ips, p)
-		}
-		w.AllowedIPs = ips
-		out = append(out, w)
-	}
-	return out, problems
 }

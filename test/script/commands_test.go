@@ -18,6 +18,7 @@ type worldKey struct{}
 //
 //	derived                   ClusterSetIPs are those of derived Services, not of a range
 //	nodes CLUSTER             CLUSTER's YAML lists all of its Nodes, as an API server does
+//	clone NODE OTHER          NODE has the WireGuard key of OTHER, as a cloned machine
 //	gone NODE                 NODE's machine is away for good; its object goes with the YAML
 //	sync                      read all YAML, gossip and plan until nothing changes
 //	contact NODE OTHER WHAT   NODE observes OTHER as alive, quiet, silent or held
@@ -39,6 +40,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"derived":   command(0, cmdDerived),
 	"nodes":     command(1, cmdNodes),
 	"gone":      command(1, cmdGone),
+	"clone":     command(2, cmdClone),
 	"sync":      command(0, cmdSync),
 	"contact":   command(3, cmdContact),
 	"silent":    command(-1, cmdSilent),
@@ -106,6 +108,19 @@ func cmdDerived(w *world, _ []string) error {
 func cmdNodes(w *world, args []string) error {
 	w.known[clustermesh.ClusterName(args[0])] = true
 	return nil
+}
+
+func cmdClone(w *world, args []string) error {
+	n, err := w.node(args[0])
+	if err != nil {
+		return err
+	}
+	of, err := w.node(args[1])
+	if err != nil {
+		return err
+	}
+	n.clone = &of.origin
+	return w.sync()
 }
 
 // cmdGone lets so much time pass that nobody waits for the daemon any more.

@@ -44,7 +44,8 @@ type node struct {
 	replica  *replica.Replica
 	silent   []clustermesh.Silence
 	contacts map[clustermesh.Origin]clustermesh.Contact
-	cut      bool // neither sends nor receives
+	clone    *clustermesh.Origin // whose WireGuard key it has; nil for its own
+	cut      bool                // neither sends nor receives
 	result   plan.Result
 	caution  turn.Caution
 	lb       balancer
@@ -146,11 +147,16 @@ func (w *world) turn(n *node) {
 	}
 }
 
-// machine has a key by the order of names, and the first address of each of its prefixes.
+// machine has a key by the order of names, or that of the node it is a clone of, and the first address of each of its
+// prefixes.
 func (w *world) machine(n *node) turn.Machine {
+	of := n.origin
+	if n.clone != nil {
+		of = *n.clone
+	}
 	m := turn.Machine{
 		Origin: n.origin, Advertise: netip.MustParseAddrPort("192.0.2.254:7946"),
-		Mesh: true, Key: key.Public{byte(slices.Index(w.origins(), n.origin) + 1)}, Port: 51820,
+		Mesh: true, Key: key.Public{byte(slices.Index(w.origins(), of) + 1)}, Port: 51820,
 	}
 	if c, found := w.local[n.origin.Cluster].NodeContent(n.origin.Node); found {
 		for _, p := range c.Node.Prefixes {

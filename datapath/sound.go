@@ -1,0 +1,43 @@
+package datapath
+
+import (
+	"fmt"
+	"net/netip"
+
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
+)
+
+// SoundPeers returns the peers that one WireGuard device can have at the same time, with their prefixes masked, and a
+// Problem for each contradiction. It guards against errors of the program: daemon/plan makes no plan that
+// contradicts itself. A device would silently ignore its own key, and take a prefix from one peer for another.
+func SoundPeers(want []Peer, self key.Public) (sound []Peer, problems []problem.Problem) {
+	refuse := func(p Peer, format string, args ...any) {
+		problems = append(problems, problem.Problem{
+			Object: "peer " + p.Name, Message: fmt.Sprintf(format, args...) + ": left out", Try: "please report this: a plan has no such peer",
+		})
+	}
+	keys := make(map[key.Public]string, len(want))
+	owner := make(map[netip.Prefix]string, len(want))
+	sound = make([]Peer, 0, len(want))
+	for _, p := range want {
+		if other, twice := keys[p.Key]; twice || p.Key.IsZero() || p.Key == self {
+			refuse(p, "it has no key, this node's own, or that of another peer (%q)", other)
+			continue
+		}
+		keys[p.Key] = p.Name
+		ips := make([]netip.Prefix, 0, len(p.AllowedIPs))
+		for _, ip := range p.AllowedIPs {
+			ip = ip.Masked()
+			if first, taken := owner[ip]; taken || !ip.IsValid() {
+				refuse(p, "its allowed IP %s is invalid or belongs to peer %q", ip, first)
+				continue
+			}
+			owner[ip] = p.Name
+			ips = append(ips, ip)
+		}
+		p.AllowedIPs = ips
+		sound = append(sound, p)
+	}
+	return sound, problems
+}
