@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -169,29 +170,33 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 	return out
 }
 
+// balanced is a service of the plan, as far as its traffic goes.
+type balanced interface {
+	Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort]
+	Behind(clustermesh.ServicePort) iter.Seq2[clustermesh.ClusterName, netip.AddrPort]
+}
+
 // traffic calls each with what was counted at every frontend.
 func (v viewer) traffic(each func(api.Traffic)) {
 	var backends []api.BackendTraffic // one after the other have room in it
-	add := func(service string, frontends []plan.Frontend) {
-		for _, f := range frontends {
-			n := v.counted.services[f.Addr]
-			t := api.Traffic{Service: service, Frontend: f.Addr, Connects: n.connects, Refused: n.refused}
+	add := func(service clustermesh.ServiceName, s balanced) {
+		name := service.String()
+		for addr, port := range s.Addrs() {
 			backends = backends[:0]
-			for i := range f.Choice.Verdicts {
-				x := &f.Choice.Verdicts[i]
+			for cluster, backend := range s.Behind(port) {
 				backends = append(backends, api.BackendTraffic{
-					Addr: x.Addr, Cluster: string(x.Cluster), Connects: v.counted.backends[flow{f.Addr, x.Addr}],
+					Addr: backend, Cluster: string(cluster), Connects: v.counted.backends[flow{addr, backend}],
 				})
 			}
-			t.Backends = backends
-			each(t)
+			n := v.counted.services[addr]
+			each(api.Traffic{Service: name, Frontend: addr, Connects: n.connects, Refused: n.refused, Backends: backends})
 		}
 	}
 	for _, i := range v.result.Imports {
-		add(i.Service.String(), i.Frontends())
+		add(i.Service, i)
 	}
 	for _, g := range v.result.Globals {
-		add(g.Service.String(), g.Frontends())
+		add(g.Service, g)
 	}
 }
 

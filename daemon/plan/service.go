@@ -9,7 +9,6 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/datapath"
-	"strait.io/strait/internal/l4"
 )
 
 // demand is what frontends are made of: addresses and ports, and whose endpoints may be behind them; and what was made
@@ -76,21 +75,20 @@ func (d *demand) plan() {
 func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	members, doubles := d.admit()
 	for _, port := range d.ports {
-		if port.Proto != l4.TCP && port.Proto != l4.UDP {
+		if !served(port) {
 			problems = append(problems, clustermesh.Problem{
 				Object: d.object(), Field: "ports[" + port.String() + "]",
 				Message: port.Proto.String() + " has no socket load balancing: this port is not served",
 				Try:     "use TCP or UDP, or reach the pods by a headless service",
 				Warning: true,
 			})
-			continue
 		}
-		for _, ip := range d.ips {
-			f := Frontend{Addr: l4.New(ip, port.Port, port.Proto), Port: port}
-			f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(ip)), d.prefer)
-			out = append(out, f)
-			problems = append(problems, d.familyProblem(f)...)
-		}
+	}
+	for addr, port := range d.Addrs() {
+		f := Frontend{Addr: addr, Port: port}
+		f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(addr.IP)), d.prefer)
+		out = append(out, f)
+		problems = append(problems, d.familyProblem(f)...)
 	}
 	return out, problems
 }

@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
+)
+
+// Addrs are the frontends of the service, each with its port. Protocols that sockets are not balanced for have none.
+func (d *demand) Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort] {
+	return func(yield func(l4.Addr, clustermesh.ServicePort) bool) {
+		for _, port := range d.ports {
+			if !served(port) {
+				continue
+			}
+			for _, ip := range d.ips {
+				if !yield(l4.New(ip, port.Port, port.Proto), port) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// served reports whether sockets of a port's protocol are balanced.
+func served(p clustermesh.ServicePort) bool { return p.Proto == l4.TCP || p.Proto == l4.UDP }
+
+// Behind are the endpoints that were considered for a port, used or not, with their clusters. An address that two
+// records list comes twice. It judges none of them and so makes nothing: Frontends says why each is used or not.
+func (d *demand) Behind(port clustermesh.ServicePort) iter.Seq2[clustermesh.ClusterName, netip.AddrPort] {
+	return func(yield func(clustermesh.ClusterName, netip.AddrPort) bool) {
+		for _, r := range d.rows {
+			cluster := r.from.origin.Cluster
+			if ports, offers := d.offered(cluster); !offers || !slices.ContainsFunc(ports, port.Is) {
+				continue
+			}
+			es := r.endpoints()
+			for i := range es {
+				for _, q := range es[i].Ports {
+					if q.Name == port.Name && q.Proto == port.Proto && q.Port != 0 &&
+						!yield(cluster, netip.AddrPortFrom(es[i].Addr, q.Port)) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
