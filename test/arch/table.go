@@ -228,7 +228,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
-		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/kube"},
+		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/faults", "test/kube"},
 		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
 	},
 	{
@@ -243,7 +243,7 @@ var Dependencies = []Dependency{
 			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
-		Tests: []string{"test/clients", "test/kube"},
+		Tests: []string{"test/clients", "test/faults", "test/kube"},
 		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
 	},
 	{
