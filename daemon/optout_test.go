@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strait.io/strait/internal/notify"
@@ -38,27 +39,29 @@ func TestPodCgroups(t *testing.T) {
 
 // Turns of the loop that wait for the same thing bring about one more together, not one each.
 func TestAgainIn(t *testing.T) {
-	d := &Daemon{wake: notify.New()}
-	count := func() (n int) {
-		for over := time.After(150 * time.Millisecond); ; {
-			select {
-			case <-d.wake:
-				n++
-			case <-over:
-				return n
+	synctest.Test(t, func(t *testing.T) {
+		d := &Daemon{wake: notify.New()}
+		count := func() (n int) {
+			for over := time.After(150 * time.Millisecond); ; {
+				select {
+				case <-d.wake:
+					n++
+				case <-over:
+					return n
+				}
 			}
 		}
-	}
-	for range 10 {
-		d.againIn(50 * time.Millisecond)
-		time.Sleep(2 * time.Millisecond)
-	}
-	if n := count(); n != 1 {
-		t.Errorf("%d turns, want one", n)
-	}
-	d.againIn(100 * time.Millisecond)
-	d.againIn(20 * time.Millisecond)
-	if n := count(); n != 2 {
-		t.Errorf("%d turns, want the sooner one too", n)
-	}
+		for range 10 {
+			d.againIn(50 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n := count(); n != 1 {
+			t.Errorf("%d turns, want one", n)
+		}
+		d.againIn(100 * time.Millisecond)
+		d.againIn(20 * time.Millisecond)
+		if n := count(); n != 2 {
+			t.Errorf("%d turns, want the sooner one too", n)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package route_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -66,6 +67,13 @@ func TestLocalOfOthers(t *testing.T) {
 	must(t, err)
 	must(t, netlink.AddrAdd(lo, mustAddr("169.254.20.11/32", 0)))
 	must(t, netlink.AddrAdd(lo, mustAddr("fd00:53::11/128", unix.IFA_F_NODAD)))
+	// The kernel makes the route of an IPv6 address a moment after the address.
+	testutil.Eventually(t, 5*time.Second, func() error {
+		if !isLocal(t, dns6) {
+			return fmt.Errorf("%s is not yet this machine's", dns6)
+		}
+		return nil
+	})
 	r := route.New(route.Config{Local: []netip.Addr{dns4, dns6}})
 	must(t, problem.Strict(r.Reconcile(nil, true)))
 	must(t, route.CleanUp(route.Config{}))
