@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Bounds of what an origin can say: one set, for the objects of the own cluster and for the records of others. Words that
-// this build does not know pass, so that a newer one may say them.
+// Bounds of what an origin can say. There is one set of them, for objects read from this cluster
+// and for records received from others. Unknown words pass, so that a newer build may use them.
 const (
 	maxName            = 253 // a DNS name
 	maxLabel           = 63  // a DNS label
@@ -62,7 +62,8 @@ func CheckHost(a netip.Addr) error {
 	return nil
 }
 
-// CheckName accepts any DNS name, and more: a name only has to survive printing, splitting at "/" and logs.
+// CheckName accepts any DNS name, and more: a name only has to survive printing, splitting at "/"
+// and logs.
 func CheckName(s string) error {
 	if s == "" || len(s) > maxName || !printable(s) || strings.Contains(s, "/") {
 		return fmt.Errorf("%s is not a usable name", shown(s))
@@ -95,7 +96,8 @@ func (s ServiceName) Check() error {
 	return nil
 }
 
-// checkHostname accepts a DNS label: a hostname becomes part of a DNS name, and of an EndpointSlice.
+// checkHostname accepts a DNS label: a hostname becomes part of a DNS name, and of an
+// EndpointSlice.
 func checkHostname(s string) error {
 	bad := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 	if len(s) > maxLabel || strings.IndexFunc(s, bad) >= 0 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") {

@@ -10,9 +10,9 @@ import (
 // maxUnusable bounds the Problems of one record.
 const maxUnusable = 8
 
-// Usable returns what can be used of what an origin says, and a Problem for each object that is left out. The rest counts:
-// a record must not vanish because one prefix in it is bad. Where everything can be used it returns the content itself;
-// it never changes what it is given.
+// Usable returns the valid part of a content, and a Problem for each object that is left out: a
+// record must not vanish because one prefix in it is bad. It returns the content itself if all of
+// it is valid, and never changes what it is given.
 func Usable(o Origin, c Content) (Content, []Problem) {
 	u := &usable{origin: o}
 	u.writer(&c)
@@ -48,7 +48,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 	return c, u.problems
 }
 
-// usable sorts out what one origin says.
+// usable collects the Problems of one content.
 type usable struct {
 	origin   Origin
 	problems []Problem
@@ -81,7 +81,8 @@ func (u *usable) of(s ServiceName) string {
 	return name + " of cluster " + string(u.origin.Cluster)
 }
 
-// writer leaves out what is another writer's to say: a node's what is its leader's, a leader's what is a node's.
+// writer leaves out what this kind of origin does not write: nodes write no exports, leaders no
+// node.
 func (u *usable) writer(c *Content) {
 	object := "record " + u.origin.String()
 	foreign := func(field string, is bool) bool {

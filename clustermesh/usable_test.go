@@ -67,7 +67,8 @@ func TestUsableWholes(t *testing.T) {
 	}
 }
 
-// unusable is one bad object: how it comes to be, what its Problem begins with, and what the content is without it.
+// unusable is one bad object: how it comes to be, what its Problem begins with, and what the
+// content is without it.
 type unusable struct {
 	spoil  func(*clustermesh.Content)
 	says   string

@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// node is what a node says of itself, and whether its machine is dead.
+// node is what a node says about itself, and whether its machine is dead.
 type node struct {
 	origin clustermesh.Origin
 	*clustermesh.Node
@@ -23,10 +23,11 @@ func (m mesh) nodes() (out []node) {
 	return out
 }
 
-// ends are the nodes that tunnels lead to, with their underlay addresses. A WireGuard key, and an underlay address with its
-// port, belong to one node of the clusterset. Which one does not depend on the node that asks, so that both ends of
-// a tunnel agree: living nodes come before dead ones, then the lower name. A node whose daemon merely restarts keeps what
-// it has. Who cannot be an end is a Problem, whichever cluster it is of.
+// ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key
+// belongs to one node of the clusterset, and so does an underlay address with its port. The owner
+// is the same on every node, so that both ends of a tunnel agree: living nodes come before dead
+// ones, then the lower name wins. A node keeps what it has while its daemon restarts. Every node
+// that cannot be an end is a Problem, whichever cluster it is in.
 func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
 	keys := make(map[key.Public]clustermesh.Origin, len(nodes))

@@ -31,8 +31,8 @@ func peersOf(r plan.Result) string {
 	return strings.Join(names, " ")
 }
 
-// A key and an underlay address have one owner, the same on every node; the other is a Problem on every node, and everything
-// else is as it was.
+// A key and an underlay address have one owner, the same on every node; the other is a Problem on
+// every node, and everything else is as it was.
 func TestPlanOneOwner(t *testing.T) {
 	with := func(cluster, node string, f func(*clustermesh.Node)) func(clustermesh.State) {
 		return func(s clustermesh.State) { edit(s, cluster, node, func(c *clustermesh.Content) { f(c.Node) }) }
@@ -155,8 +155,8 @@ func drawNode(rt *rapid.T, name clustermesh.NodeName) *clustermesh.Node {
 	return n
 }
 
-// Whatever nodes say of themselves, the plan of none contradicts itself: no key, underlay address, allowed IP or route
-// twice, and the guard of the device has nothing to say.
+// Whatever nodes say of themselves, the plan of none contradicts itself: no key, underlay address,
+// allowed IP or route twice, and the guard of the device has nothing to say.
 func TestPlanNeverContradictsItself(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}

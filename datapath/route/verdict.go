@@ -8,7 +8,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// verdicts collects what went wrong in one Reconcile: Problems of single objects, and errors of the whole.
+// verdicts collects what went wrong in one Reconcile: Problems of single objects, and errors of the
+// whole.
 type verdicts struct {
 	problems []problem.Problem
 	errs     []error
@@ -32,8 +33,9 @@ func (v *verdicts) on(object string, err error, try string) {
 	}
 }
 
-// refused reports that the kernel answered, and that its answer is about the object: the next object may fare better. It
-// is not where netlink broke down, this process lacks the right, or the device is gone or down.
+// refused reports that the kernel answered, and that its answer is about the object: the next
+// object may fare better. Broken netlink, a missing right, and a device that is gone or down are no
+// such answers.
 func refused(err error) bool {
 	for _, n := range []unix.Errno{unix.EPERM, unix.EACCES, unix.ENOMEM, unix.ENOBUFS, unix.ENODEV, unix.ENXIO, unix.ENETDOWN} {
 		if errors.Is(err, n) {

@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// stubborn is a device that refuses some peers and some allowed IPs, and a configuration that has one of them as a whole.
+// stubborn is a device that refuses some peers and some allowed IPs, and a configuration that has
+// one of them as a whole.
 type stubborn struct {
 	peers   map[key.Public][]string // in force
 	refuses map[key.Public]bool
@@ -78,7 +79,8 @@ func stubbornDevice(s *stubborn) *Device {
 	return &Device{cfg: Config{}.withDefaults(), links: noLinks{}, client: s, set: map[key.Public]netip.AddrPort{}}
 }
 
-// A peer and an allowed IP that the device refuses are Problems of their own; the others come, and what is unwanted goes.
+// A peer and an allowed IP that the device refuses are Problems of their own; the others come, and
+// what is unwanted goes.
 func TestRefusedPeersStopNothing(t *testing.T) {
 	s := &stubborn{refuses: map[key.Public]bool{{2}: true}, refused: "10.3.1.0/24"}
 	d := stubbornDevice(s)

@@ -1,8 +1,8 @@
-// Package problem is the one way strait tells people that something is wrong: which object, which field,
-// what, and what to do about it.
+// Package problem is the one way strait tells people that something is wrong: which object, which
+// field, what, and what to do about it.
 //
-// Pure leaf: it knows no Kubernetes, no kernel and no other package of strait. So both halves, the one that
-// knows clusters and the one that knows the kernel, report in the same form.
+// Pure leaf: it knows no Kubernetes, no kernel and no other package of strait. So both halves, the
+// one that knows clusters and the one that knows the kernel, report in the same form.
 package problem
 
 import (
@@ -14,7 +14,8 @@ import (
 
 // Problem is something wrong that a person should see. It never stops the rest from working.
 type Problem struct {
-	// Object is the kind and name of what is wrong: "ServiceExport default/serve", "node us-east/n1".
+	// Object is the kind and name of what is wrong: "ServiceExport default/serve",
+	// "node us-east/n1".
 	Object string `json:"object"`
 	// Field is the path inside the object, if one is to blame: "spec.ports[0].port".
 	Field string `json:"field,omitempty"`
@@ -73,8 +74,8 @@ func Sort(ps []Problem) []Problem {
 	return slices.Compact(ps)
 }
 
-// Strict makes one error of Problems and an error, for callers to whom a refused object is a failure like any
-// other: a clean-up, tests and benchmarks.
+// Strict makes one error of Problems and an error, for callers to whom a refused object is a
+// failure like any other: a clean-up, tests and benchmarks.
 func Strict(ps []Problem, err error) error {
 	errs := make([]error, 0, len(ps)+1)
 	for _, p := range ps {

@@ -21,7 +21,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// bridged makes machines in namespaces of their own, on one bridge, each the only node of its cluster, with tunnels.
+// bridged makes machines in namespaces of their own, on one bridge, each the only node of its
+// cluster, with tunnels.
 func bridged(t *testing.T, n int) (out []*machine) {
 	t.Helper()
 	testutil.NeedTun(t)
@@ -109,7 +110,8 @@ func (m *machine) eventuallyHoldsOnly(t *testing.T, want ...string) {
 	})
 }
 
-// isReady waits until the kubelet would take the daemon for ready, and the status says that a plan was applied.
+// isReady waits until the kubelet would take the daemon for ready, and the status says that a plan
+// was applied.
 func (p *process) isReady(t *testing.T) {
 	t.Helper()
 	dial := func(_ context.Context, network, addr string) (c net.Conn, err error) {
@@ -137,8 +139,8 @@ func (p *process) isReady(t *testing.T) {
 	})
 }
 
-// Two remote nodes have one WireGuard key, as cloned machines do. Every node names both; and every daemon is ready, also one
-// that restarts, and goes on to take away what is not wanted any more.
+// Two remote nodes have one WireGuard key, as cloned machines do. Every node names both; and every
+// daemon is ready, also one that restarts, and goes on to take away what is not wanted any more.
 func TestOneKeyOfTwoNodesStopsNothing(t *testing.T) {
 	machines := bridged(t, 3)
 	other := "241.5.251.216:80/TCP" // default/serve
@@ -172,8 +174,8 @@ func TestOneKeyOfTwoNodesStopsNothing(t *testing.T) {
 	}
 }
 
-// A record comes, from a build that says such things, in which a node claims every address. Every node names it, none routes
-// by it, and the rest of the record counts.
+// A record comes, from a build that says such things, in which a node claims every address. Every
+// node names it, none routes by it, and the rest of the record counts.
 func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 	machines := bridged(t, 3)
 	first, claims, late := machines[0], machines[1], machines[2]
@@ -183,14 +185,16 @@ func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 	b.isReady(t)
 	a.isReady(t)
 
-	// The record as another build would have sent it is made in the state of the first, which passes it on.
+	// The record as another build would have sent it is made in the state of the first, which
+	// passes it on.
 	sent, bad := []byte{0x45, 203, 0, 113, 0, 24}, []byte{0x45, 0, 0, 0, 0, 0}
 	state := first.path("state/replica.cbor")
 	want := []string{"241.5.251.216:80/TCP", "241.145.101.28:80/TCP"} // default/serve, default/more
 	first.eventuallyHoldsOnly(t, want...)
 	testutil.Eventually(t, patience, func() error {
 		text, err := os.ReadFile(state)
-		// More is the service of an endpoint and an export of c2, and of an allocation of either cluster.
+		// More is the service of an endpoint and an export of c2, and of an allocation of either
+		// cluster.
 		if err == nil && (bytes.Count(text, sent) != 1 || bytes.Count(text, []byte("\x64more")) < 4) {
 			err = errors.New("the state does not hold all records yet")
 		}
