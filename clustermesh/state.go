@@ -73,13 +73,3 @@ func (s State) Clusters() []ClusterName {
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
-
-// Reachable reports whether any node of the cluster is heard or answers.
-func (s State) Reachable(c ClusterName) bool {
-	for o, contact := range s.Contacts {
-		if o.Cluster == c && o.Node != "" && contact >= Quiet {
-			return true
-		}
-	}
-	return false
-}

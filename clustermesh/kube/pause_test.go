@@ -12,7 +12,8 @@ func TestPauseEnds(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
 		var burst notify.Burst
 		first, waited := time.Unix(100, 0), time.Duration(0)
-		for pause(&burst, first.Add(waited), took) > 0 {
+		quietFor, patienceFor := pause(took)
+		for burst.Wait(first.Add(waited), quietFor, patienceFor) > 0 {
 			waited += 5 * time.Millisecond // the next change
 			if waited > 10*time.Second {
 				t.Fatalf("never, where reading takes %s", took)
@@ -21,8 +22,8 @@ func TestPauseEnds(t *testing.T) {
 		if waited < took || waited > max(patience, took)+5*time.Millisecond {
 			t.Errorf("waited %s where reading takes %s", waited, took)
 		}
-		if p := pause(new(notify.Burst), first, took); p != max(quiet, took) {
-			t.Errorf("a single change waits %s where reading takes %s", p, took)
+		if quietFor != max(quiet, took) {
+			t.Errorf("a single change waits %s where reading takes %s", quietFor, took)
 		}
 	}
 }

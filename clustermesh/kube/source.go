@@ -122,35 +122,18 @@ func (s *Source) Run(ctx context.Context) error {
 		}
 	}
 	wg.Go(func() { s.discover(ctx, wg.Go) })
-	for ctx.Err() == nil {
+	for more := true; more; {
 		s.read()
-		s.await(ctx)
+		quietFor, patienceFor := pause(s.took)
+		more = notify.Await(ctx, s.dirty, look, quietFor, patienceFor)
 	}
 	return nil
 }
 
-// await returns when it is time to read again: after a change and a moment's rest, or after a
-// while.
-func (s *Source) await(ctx context.Context) {
-	timer := time.NewTimer(look)
-	defer timer.Stop()
-	var burst notify.Burst
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			return
-		case <-s.dirty:
-			timer.Reset(pause(&burst, time.Now(), s.took))
-		}
-	}
-}
-
-// pause is how long to wait for another change after one at now: until it is quiet, and so that reading, which took
-// so long the last time, is done no more than half of the time.
-func pause(b *notify.Burst, now time.Time, took time.Duration) time.Duration {
-	return b.Wait(now, max(quiet, took), max(patience, took))
+// pause is how long changes must stop before the objects are read, and how long at most they can
+// put that off. Reading, which took so long the last time, takes no more than half of the time.
+func pause(took time.Duration) (quietFor, patienceFor time.Duration) {
+	return max(quiet, took), max(patience, took)
 }
 
 // read makes what is known of what the watches hold, and publishes it if that is news.

@@ -24,6 +24,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/notify"
 )
 
 // Config says where to write.
@@ -45,7 +46,7 @@ type Writer struct {
 	core    kubernetes.Interface
 	mcs     mcsclient.Interface
 	dynamic dynamic.Interface
-	submit  chan struct{} // a view waits
+	submit  notify.Signal // a view waits
 
 	mu       sync.Mutex
 	view     *mcs.View
@@ -77,7 +78,7 @@ func New(c Config) (*Writer, error) {
 	// Deprecated values in exported Services are for their owners to see, not for our log.
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	w := &Writer{
-		config: c, log: c.Log, submit: make(chan struct{}, 1),
+		config: c, log: c.Log, submit: notify.New(),
 		problems: map[string][]clustermesh.Problem{}, writes: map[Write]uint64{},
 	}
 	if w.log == nil {
@@ -103,10 +104,7 @@ func (w *Writer) Submit(v mcs.View) {
 	w.mu.Lock()
 	w.view = &v
 	w.mu.Unlock()
-	select {
-	case w.submit <- struct{}{}:
-	default: // it will see the latest
-	}
+	w.submit.Poke()
 }
 
 // Run writes for one term of leadership: until ctx is done, then it returns nil. It may be called again for the
