@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/notify"
 )
 
-// Watch signals on changed when what the last Reconcile put is not there any more: somebody flushed all rules,
-// or changed strait's. It signals once when it starts to listen, so that nothing is missed before. Signals never
-// block and are merged: give changed a buffer of one. It blocks until ctx is done, and then returns nil; a
-// kernel without nf_tables has nothing to tell.
-func (e *Exemption) Watch(ctx context.Context, changed chan<- struct{}) error {
+// Watch signals on changed when what the last Reconcile put is not there any more: another program flushed
+// all rules, or changed strait's. It signals once when it starts to listen, so that nothing is missed
+// before. It blocks until ctx is done, and then returns nil; a kernel without nf_tables signals nothing.
+func (e *Exemption) Watch(ctx context.Context, changed notify.Signal) error {
 	for ctx.Err() == nil {
 		err := e.listen(ctx, changed)
 		switch {
@@ -29,7 +30,7 @@ func (e *Exemption) Watch(ctx context.Context, changed chan<- struct{}) error {
 
 // listen looks at the table after every transaction of anybody's. That costs less than to decode what was
 // changed, which with kube-proxy's rules is thousands of messages.
-func (e *Exemption) listen(ctx context.Context, changed chan<- struct{}) error {
+func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
 	var conn nftables.Conn
 	// Of what changed, only tables are decoded; that a transaction ended is told in any case.
 	monitor := nftables.NewMonitor(nftables.WithMonitorObject(nftables.MonitorObjectTables))
@@ -43,14 +44,14 @@ func (e *Exemption) listen(ctx context.Context, changed chan<- struct{}) error {
 			_ = monitor.Close() // it ended by itself: nothing is lost
 		}
 	}()
-	signal(changed)
+	changed.Poke()
 	for ev := range events { // closed after Close or an error, so none is left that would block the sender
 		if err := ev.GeneratedBy.Error; err != nil {
 			return err
 		}
 		if !e.whole() {
 			e.log.Debug("the nft table was changed by somebody else", "table", tableName)
-			signal(changed)
+			changed.Poke()
 		}
 	}
 	return nil
@@ -65,11 +66,4 @@ func (e *Exemption) whole() bool {
 	}
 	have, err := held()
 	return err == nil && have != nil && have.equal(*e.wanted)
-}
-
-func signal(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default:
-	}
 }

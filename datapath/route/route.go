@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/notify"
 )
 
 const (
@@ -63,7 +65,7 @@ type Router struct {
 	log *slog.Logger
 
 	known    known
-	underlay chan struct{}
+	underlay notify.Signal
 
 	mu sync.Mutex
 	// wanted are the destinations of the last Reconcile: Watch reports only the loss of these, so that
@@ -74,7 +76,7 @@ type Router struct {
 // New prepares a Router. It does nothing to the kernel.
 func New(cfg Config) *Router {
 	cfg = cfg.withDefaults()
-	return &Router{cfg: cfg, log: cfg.Log, underlay: make(chan struct{}, 1)}
+	return &Router{cfg: cfg, log: cfg.Log, underlay: notify.New()}
 }
 
 // families are IPv4 and IPv6 as netlink numbers them.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/notify"
 )
 
 // watchGroups are the kernel's multicast groups that tell of lost routes. Links and addresses belong to
@@ -23,9 +25,9 @@ var watchGroups = []uint{
 // Watch signals on changed when what the last Reconcile put may be gone: a wanted route or the rule was
 // removed or taken over, the device went down, lost its carrier (a userspace tunnel whose process died)
 // or was deleted, or an address of the node came or went. It signals once when it starts to listen, so
-// that nothing is missed before. Signals never block and are merged: give changed a buffer of one. It
-// blocks until ctx is done, and then returns nil. While it runs, Addresses and UnderlayMTU remember.
-func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
+// that nothing is missed before. It blocks until ctx is done, and then returns nil. While it runs,
+// Addresses and UnderlayMTU remember.
+func (r *Router) Watch(ctx context.Context, changed notify.Signal) error {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watchGroups...)
 	if err != nil {
 		return fmt.Errorf("subscribe to netlink route messages: %w", err)
@@ -38,7 +40,7 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 	}()
 	r.known.watch(true)
 	defer r.known.watch(false)
-	signal(changed)
+	changed.Poke()
 	for {
 		msgs, from, err := s.Receive()
 		switch {
@@ -46,8 +48,8 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 			return nil
 		case errors.Is(err, unix.ENOBUFS): // messages were lost, so anything may have happened
 			r.known.forget()
-			signal(r.underlay)
-			signal(changed)
+			r.underlay.Poke()
+			changed.Poke()
 			continue
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -59,20 +61,13 @@ func (r *Router) Watch(ctx context.Context, changed chan<- struct{}) error {
 		w := r.watched()
 		for _, m := range msgs {
 			if r.known.heard(m.Header.Type, m.Data, w.table) {
-				signal(r.underlay)
+				r.underlay.Poke()
 			}
 			if w.concerns(m.Header.Type, m.Data) {
 				r.log.Debug("the kernel's routes changed", "message", m.Header.Type)
-				signal(changed)
+				changed.Poke()
 			}
 		}
-	}
-}
-
-func signal(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default:
 	}
 }
 

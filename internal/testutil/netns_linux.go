@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"strait.io/strait/internal/notify"
 )
 
 // Namespace is a network namespace without a name: it goes with its last user.
@@ -66,9 +68,9 @@ func (n *Namespace) Do(fn func() error) error {
 
 // Watch runs a watcher of the kernel inside the namespace until the test ends, and returns the signals that it sends. The
 // first, that it is listening, has come.
-func (n *Namespace) Watch(t testing.TB, watch func(context.Context, chan<- struct{}) error) <-chan struct{} {
+func (n *Namespace) Watch(t testing.TB, watch func(context.Context, notify.Signal) error) <-chan struct{} {
 	t.Helper()
-	changed := make(chan struct{}, 1)
+	changed := notify.New()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Do(func() error { return watch(ctx, changed) }) }()
