@@ -3,14 +3,14 @@
 #
 # First come setup, build and the demo's tests, one after the other: the demo measures how fast a call follows a death, and
 # wants the machine for itself. Then the steps stand in lanes, which run side by side: most of the time tests wait, and
-# where one lane waits another works. A step's output is printed in one piece when the step ends. When one fails, those that run are
-# awaited and no more are started. Ctrl-C ends all of them.
+# where one lane waits another works. A step's output is printed in one piece when the step ends. When one fails, those
+# that run are awaited and no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
 # The steps of each lane, in order.
 first="setup build e2e compile"
-lanes=("lint arch unit generate-check" "e2e kernel script")
+lanes=("lint arch unit generate-check" "kernel script")
 kube_lane="kube-programs test-kube"
 # What computes yields to what waits and measures time.
 yielding=" lint arch unit generate-check kube-programs "
