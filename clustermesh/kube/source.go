@@ -131,9 +131,11 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // pause is how long changes must stop before the objects are read, and how long at most they can
-// put that off. Reading, which took so long the last time, takes no more than half of the time.
+// put that off. Reading, which took so long the last time, takes a sixth of the time at most: the
+// daemon's turn after it costs more, and the changes of a first leader are its own writes, for which
+// there is to be time.
 func pause(took time.Duration) (quietFor, patienceFor time.Duration) {
-	return max(quiet, took), max(patience, took)
+	return max(quiet, took), max(patience, 5*took)
 }
 
 // read makes what is known of what the watches hold, and publishes it if that is news.

@@ -16,16 +16,28 @@ func find[T any](list []T, s clustermesh.ServiceName, name func(T) clustermesh.S
 }
 
 // differing returns the names that are in only one of two lists that are sorted by them, and those under which the two are not
-// the same.
+// the same, sorted.
 func differing[T any](a, b []T, name func(T) clustermesh.ServiceName, same func(T, T) bool) (out []clustermesh.ServiceName) {
-	for _, x := range a {
-		if y, ok := find(b, name(x), name); !ok || !same(x, y) {
-			out = append(out, name(x))
+	for len(a) > 0 || len(b) > 0 {
+		order := 0
+		switch {
+		case len(a) == 0:
+			order = 1
+		case len(b) == 0:
+			order = -1
+		default:
+			order = name(a[0]).Compare(name(b[0]))
 		}
-	}
-	for _, y := range b {
-		if _, ok := find(a, name(y), name); !ok {
-			out = append(out, name(y))
+		switch {
+		case order < 0:
+			out, a = append(out, name(a[0])), a[1:]
+		case order > 0:
+			out, b = append(out, name(b[0])), b[1:]
+		default:
+			if !same(a[0], b[0]) {
+				out = append(out, name(a[0]))
+			}
+			a, b = a[1:], b[1:]
 		}
 	}
 	return out
