@@ -118,7 +118,7 @@ var Table = []Package{
 	}},
 	// Against a real API server. It speaks gossip for the nodes that are not there.
 	{Path: "test/bench/scale", Imports: []string{
-		"clustermesh", "clustermesh/gossip", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
+		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
 	}, Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
@@ -169,11 +169,11 @@ var Dependencies = []Dependency{
 		Path: "github.com/cilium/ebpf",
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
-			"datapath/sockdestroy", "test/bench",
+			"datapath/sockdestroy", "test/bench", "test/bench/scale",
 		},
 		Tests: []string{"test/vm/verify", "test/kube"},
 		Why: "socklb loads programs, those below it open its maps without them (cgroup asks the kernel where this process is); sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
-			"bench asks the kernel what programs and maps cost, and attaches programs to compare with",
+			"bench asks the kernel what programs and maps cost, and attaches programs to compare with; scale counts what straitd asks of the kernel",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},

@@ -52,11 +52,17 @@ var goals = []goal{
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
 }
 
-// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints each, all exported.
+// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints each, all exported, and 1,000
+// nodes of another cluster in its tunnel.
 var kubeGoals = []goal{
 	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with all of it, MB"},
+	{"turn_ms_one_change", value(10), nil, "one endpoint of another node changed: the turn that puts it into the map, p50, ms"},
+	{"turn_p99_ms_one_change", value(30), nil, "the same, p99"},
+	{"turn_syscalls_one_change", nil, nil, "netlink messages and bpf system calls of straitd for it, p50"},
+	{"readyz_us", value(200), nil, "`GET /readyz` on a connection that stands, p50, µs"},
+	{"readyz_bytes", value(4096), nil, "bytes that straitd allocates for it"},
 	{"kube_sync_s", nil, nil, "start of straitd on a clean node until the maps hold all, s"},
-	{"kube_first_sync_s", nil, nil, "the same where its leader has yet to write all imports, s"},
+	{"kube_first_sync_s", value(400), nil, "the same where its leader has yet to write all imports, s"},
 	{"kube_watch_to_map_ms", nil, nil, "one endpoint changed: API server's answer to map, ms"},
 	{"kube_writes_per_change", value(2), nil, "what the leader writes for it: a slice of the import, and one of the derived Service"},
 	{"kube_writes_after_restart", value(0), nil, "what a new leader writes where nothing changed"},

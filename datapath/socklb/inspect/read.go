@@ -159,6 +159,15 @@ func (r *Reader) services(each func(service) error) error {
 	})
 }
 
+// Count returns how many slots a set has now. It is one load from memory, for who waits for a change.
+func (r *Reader) Count(index uint32) (uint32, error) {
+	if index >= uint32(len(r.sets)) {
+		return 0, fmt.Errorf("index %d of %d", index, len(r.sets))
+	}
+	_, count := layout.Slots(atomic.LoadUint64(layout.WordOf(&r.sets[index])))
+	return count, nil
+}
+
 // service reads a set's slots into room, again if the set flipped meanwhile: its old slots may be another's by
 // then, though not at once, but after a grace period.
 func (r *Reader) service(index uint32, room []layout.Backend) (s service, err error) {

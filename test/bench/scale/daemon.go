@@ -15,6 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// metricsListen is where it answers probes and Prometheus.
+const metricsListen = "127.0.0.1:9964"
+
 // daemon is the real straitd, of the first node.
 type daemon struct {
 	job
@@ -41,8 +44,8 @@ func newDaemon(j job, key []byte) (*daemon, error) {
 		"stateDir": filepath.Join(j.Dir, "state"), "runDir": filepath.Join(j.Dir, "run"),
 		"bpf":     tree{"pins": d.pins, "cgroup": filepath.Join(j.Cgroup, "straitd"), "allowVirtualRoot": true},
 		"gossip":  tree{"bind": gossipOf(0).String(), "keyFile": keyFile, "seeds": []string{gossipOf(1).String()}},
-		"mesh":    tree{"mode": "off"},
-		"metrics": tree{"listen": "off"},
+		"mesh":    tree{"mode": "wireguard", "implementation": "userspace"},
+		"metrics": tree{"listen": metricsListen},
 	})
 	if err != nil {
 		return nil, err

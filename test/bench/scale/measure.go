@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/datapath/socklb/inspect"
+)
+
+// fewPeers are the peers at first; readyCalls are the calls of /readyz that are timed.
+const (
+	fewPeers   = 10
+	readyCalls = 2000
 )
 
 // settled is how long nothing must be written until all is.
@@ -55,15 +63,24 @@ type measurement struct {
 	world   *world
 	daemon  *daemon
 	metrics map[string]float64
+	key     []byte       // of the gossip
+	log     *slog.Logger // of the other nodes; nil is silence
+	probes  *client
+	// runs runs the daemons of other nodes; quick is that of the quick node.
+	runs  func(*gossip.Gossip)
+	quick *gossip.Gossip
 }
 
 func (m *measurement) run(ctx context.Context) (err error) {
 	if m.world, err = newWorld(m.Kubeconfig, m.Services, m.Endpoints); err != nil {
 		return err
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	if m.daemon, err = newDaemon(m.job, key); err != nil {
+	m.key = make([]byte, 32)
+	_, _ = rand.Read(m.key) // never fails
+	if m.daemon, err = newDaemon(m.job, m.key); err != nil {
+		return err
+	}
+	if err := routeRemote(); err != nil {
 		return err
 	}
 	system, err := m.world.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
@@ -76,13 +93,51 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	}
 	say("%d services with %d endpoints are in the API server after %.0f s", m.Services, m.Services*m.Endpoints, time.Since(start).Seconds())
 	g, gctx := errgroup.WithContext(ctx)
-	peers, stop := context.WithCancel(gctx)
-	g.Go(func() error { return runPeers(peers, m.world, string(system.UID), key) })
+	others, stop := context.WithCancel(gctx)
+	m.runs = func(peer *gossip.Gossip) { g.Go(func() error { return peer.Run(others) }) }
 	g.Go(func() error {
 		defer stop()
+		if err := m.others(gctx, string(system.UID)); err != nil {
+			return err
+		}
+		m.probes = &client{url: "http://" + metricsListen}
+		g.Go(func() error { return m.probes.probe(others) })
 		return m.lives(gctx)
 	})
 	return g.Wait()
+}
+
+// others starts the daemons of the other nodes: those of the cluster, and of fewPeers nodes of the other cluster.
+func (m *measurement) others(ctx context.Context, uid string) error {
+	all, err := m.neighbours(uid)
+	if err != nil {
+		return err
+	}
+	m.quick = all[len(all)-1]
+	first, err := m.remote(0, fewPeers)
+	if err != nil {
+		return err
+	}
+	for _, g := range append(all, first) {
+		m.runs(g)
+	}
+	return lead(ctx, first, m.Peers)
+}
+
+// morePeers adds the rest of the other cluster's nodes, and waits until straitd has heard of all.
+func (m *measurement) morePeers(ctx context.Context) error {
+	if m.Peers <= fewPeers {
+		return nil
+	}
+	g, err := m.remote(fewPeers, m.Peers)
+	if err != nil {
+		return err
+	}
+	m.runs(g)
+	return await(ctx, time.Second, func() (bool, error) {
+		all, err := m.probes.metrics(ctx)
+		return all["strait_origins"] >= float64(m.world.nodes()+1+m.Peers+1), err // and a record of each cluster
+	})
 }
 
 // lives are the daemon's two: the first makes the imports, the second finds them made.
@@ -139,12 +194,33 @@ func (m *measurement) second(ctx context.Context) (took float64, err error) {
 	if err := m.changes(ctx); err != nil {
 		return 0, err
 	}
+	if err := m.steady(ctx); err != nil {
+		return 0, err
+	}
 	if m.metrics["kube_restart_rss_peak_mb"], err = m.daemon.memory("VmHWM"); err != nil {
 		return 0, err
 	}
 	time.Sleep(m.Rest)
 	m.metrics["kube_rss_mb"], err = m.daemon.memory("VmRSS")
 	return took, err
+}
+
+// steady measures what a daemon at rest costs, first with few peers, then with all.
+func (m *measurement) steady(ctx context.Context) (err error) {
+	if err := m.turns(ctx, "_few_peers"); err != nil {
+		return err
+	}
+	if err := m.morePeers(ctx); err != nil {
+		return err
+	}
+	if _, err := m.world.rest(ctx, settled); err != nil {
+		return err
+	}
+	if err := m.turns(ctx, ""); err != nil {
+		return err
+	}
+	m.metrics["readyz_us"], m.metrics["readyz_bytes"], err = m.probes.probes(ctx, readyCalls)
+	return err
 }
 
 // sync starts the daemon and waits until the kernel holds every service with every endpoint.
@@ -215,21 +291,7 @@ func (m *measurement) change(ctx context.Context, ready bool, want int) (ms floa
 		return 0, err
 	}
 	start := time.Now()
-	reader, err := inspect.OpenReader(m.daemon.pins)
-	if err != nil {
-		return 0, err
-	}
-	defer reader.Close()
-	err = await(ctx, 5*time.Millisecond, func() (bool, error) {
-		slots, err := reader.Services()
-		n := 0
-		for _, s := range slots {
-			if !s.Addr.IP.IsLoopback() {
-				n += int(s.Count)
-			}
-		}
-		return n == want, err
-	})
+	err = m.backends(ctx, want)
 	took := time.Since(start)
 	if err != nil {
 		return 0, err

@@ -1,11 +1,8 @@
 package scale
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-
-	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
@@ -17,22 +14,22 @@ func gossipOf(node int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, byte(node + 1)}), 7946)
 }
 
-// runPeers says by gossip what the daemons of all nodes but the first would, until ctx is done.
-func runPeers(ctx context.Context, w *world, uid string, key []byte) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for n := 1; n < w.nodes(); n++ {
-		peer, err := gossip.New(gossip.Config{
+// neighbours say by gossip what the daemons of all nodes of the cluster but the first would; the last of them is that
+// of the quick node.
+func (m *measurement) neighbours(uid string) (out []*gossip.Gossip, err error) {
+	for n := 1; n < m.world.nodes(); n++ {
+		g, err := gossip.New(gossip.Config{
 			Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(n))}, UID: uid,
-			Bind: gossipOf(n), Key: key, Seeds: []string{gossipOf(0).String()},
+			Bind: gossipOf(n), Key: m.key, Seeds: []string{gossipOf(0).String()},
 			Lead: func() (bool, uint64) { return false, 0 },
 		})
 		if err != nil {
-			return fmt.Errorf("gossip of %s: %w", nodeName(n), err)
+			return nil, fmt.Errorf("gossip of %s: %w", nodeName(n), err)
 		}
-		peer.Publish(w.content(n))
-		g.Go(func() error { return peer.Run(ctx) })
+		g.Publish(m.world.content(n))
+		out = append(out, g)
 	}
-	return g.Wait()
+	return out, nil
 }
 
 // content is what a node's daemon would publish.

@@ -28,8 +28,10 @@ import (
 type Options struct {
 	// Services are all exported; each has so many Endpoints, at most 200, on as many nodes.
 	Services, Endpoints int
-	// Changes of one endpoint each that are timed.
-	Changes int
+	// Changes of one endpoint each that are timed, by the API server, and Turns, by gossip.
+	Changes, Turns int
+	// Peers are the nodes of another cluster, at least 10 and at most 10,000: straitd's peers in the tunnel.
+	Peers int
 	// Rest is how long nothing happens before the memory of a daemon at rest is read.
 	Rest time.Duration
 	// Lab has Dir, Programs, Source and Log.
@@ -42,7 +44,8 @@ const role = "STRAIT_SCALE_JOB"
 // job is what the measuring process is told, as a file.
 type job struct {
 	Dir, Kubeconfig, Cgroup, Straitd string
-	Services, Endpoints, Changes     int
+	Services, Endpoints              int
+	Changes, Turns, Peers            int
 	Rest                             time.Duration
 }
 
@@ -62,7 +65,8 @@ func Measure(ctx context.Context, o Options) (metrics map[string]float64, err er
 	}
 	defer func() { err = errors.Join(err, l.Down(context.WithoutCancel(ctx))) }()
 	j := job{
-		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints, Changes: o.Changes, Rest: o.Rest,
+		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints,
+		Changes: o.Changes, Turns: o.Turns, Peers: o.Peers, Rest: o.Rest,
 	}
 	j.Kubeconfig, j.Straitd = filepath.Join(j.Dir, "kubeconfig"), filepath.Join(j.Dir, "straitd")
 	if err := prepare(ctx, l, o.Lab.Source, j); err != nil {

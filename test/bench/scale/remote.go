@@ -1,0 +1,117 @@
+package scale
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/key"
+)
+
+// c2 is the other cluster: its nodes are straitd's peers in the tunnel. Only a few of them have a daemon; these know the
+// records of the others from an earlier life, as daemons do, and pass them on by gossip. The others are held: they are peers as long
+// as nobody knows that they are dead. They say no gossip port, so nothing looks for them.
+const c2 = clustermesh.ClusterName("c2")
+
+// remoteUnderlay has the addresses of c2's nodes. They are this machine's own.
+var remoteUnderlay = netip.MustParsePrefix("198.18.0.0/16")
+
+func remoteName(n int) clustermesh.NodeName { return clustermesh.NodeName(fmt.Sprintf("peer-%05d", n)) }
+
+// remoteGossip is where the daemon of a node of c2 listens.
+func remoteGossip(n int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 2, byte(1 + n%250)}), 7946)
+}
+
+// remoteContent is what a node of c2 publishes: no endpoints, but a key, a place in the underlay and a range of pods.
+func remoteContent(n int) clustermesh.Content {
+	name := remoteName(n)
+	return clustermesh.Content{Node: &clustermesh.Node{
+		Name: name, Locality: clustermesh.Locality{Zone: "zone-2"}, PublicKey: key.Public(sha256.Sum256([]byte(name))),
+		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{198, 18, byte(n >> 8), byte(n)})}, WireGuardPort: 51820,
+		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(64 + n>>8), byte(n), 0}), 24)},
+	}}
+}
+
+// routeRemote makes the underlay of c2 this machine's own, in the network namespace of the calling process.
+func routeRemote() error {
+	if out, err := exec.Command("ip", "route", "replace", "local", remoteUnderlay.String(), "dev", "lo").CombinedOutput(); err != nil {
+		return fmt.Errorf("route %s: %w: %s", remoteUnderlay, err, out)
+	}
+	return nil
+}
+
+// remote is the daemon of node first of c2, which knows also the records of the nodes after it, up to end. The first node's
+// leads.
+func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
+	dir := filepath.Join(m.Dir, "remote", string(remoteName(first)))
+	if err := writeRecords(dir, first+1, end); err != nil {
+		return nil, err
+	}
+	since := uint64(time.Now().UnixMilli())
+	g, err := gossip.New(gossip.Config{
+		Self: clustermesh.Origin{Cluster: c2, Node: remoteName(first)}, UID: "uid-of-c2", StateDir: dir,
+		Bind: remoteGossip(first), Key: m.key, Seeds: []string{gossipOf(0).String()},
+		Lead: func() (bool, uint64) { return first == 0, since }, Log: m.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gossip of %s: %w", remoteName(first), err)
+	}
+	g.Publish(remoteContent(first))
+	return g, nil
+}
+
+// lead publishes c2's own record, which names so many nodes, as the daemon of its first node, which runs by now.
+func lead(ctx context.Context, g *gossip.Gossip, all int) error {
+	var c clustermesh.Content
+	for n := range all {
+		c.Nodes = append(c.Nodes, remoteName(n))
+	}
+	return await(ctx, 10*time.Millisecond, func() (bool, error) { return g.PublishCluster(c), nil })
+}
+
+// writeRecords writes what an earlier life of a daemon would have left: package gossip's own form, which it refuses if
+// this is not it.
+func writeRecords(dir string, first, end int) error {
+	var entries []replica.Entry
+	for n := first; n < end; n++ {
+		e, err := replica.NewEntry(clustermesh.Record{
+			Origin: clustermesh.Origin{Cluster: c2, Node: remoteName(n)}, UID: "uid-of-c2",
+			Stamp: clustermesh.Stamp{Epoch: uint64(time.Now().UnixMilli()), Version: 1}, Content: remoteContent(n),
+		})
+		if err != nil {
+			return err
+		}
+		entries = append(entries, e)
+	}
+	var rest bytes.Buffer
+	w := bufio.NewWriter(&rest)
+	for chunk := range slices.Chunk(entries, 100) {
+		frame, err := replica.Encode(&replica.Snapshot{Entries: chunk})
+		if err == nil {
+			err = stream.WriteFrame(w, frame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.Flush(), os.MkdirAll(dir, 0o700)); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(rest.Bytes())
+	return os.WriteFile(filepath.Join(dir, "replica.cbor"), append([]byte("strait replica 1 "+hex.EncodeToString(sum[:])+"\n"), rest.Bytes()...), 0o600)
+}
