@@ -103,7 +103,7 @@ func busyState(nodes, services int) (own clustermesh.Content, clusters map[clust
 		var k key.Public
 		binary.BigEndian.PutUint32(k[:], uint32(n+1))
 		each[n].Node = &clustermesh.Node{
-			Name: busyOrigin(n).Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})},
+			Name: busyOrigin(n).Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{198, 18, byte(n >> 8), byte(n)})},
 			Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{20, byte(n >> 8), byte(n), 0}), 24)},
 			Inside:   netip.AddrFrom4([4]byte{20, byte(n >> 8), byte(n), 1}), PublicKey: k, WireGuardPort: 51820,
 		}
