@@ -23,9 +23,10 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 	return home, away
 }
 
-// Dead decides whether a machine is dead: by the claims in nodes' records, which all nodes receive alike, and by what this
-// node's own gossip hears. Nodes of which one hears the daemon and another does not decide differently until their
-// gossip agrees. Claims are not signed: each is believed as its record is.
+// Dead decides whether a machine is dead: by the claims in nodes' records, which all nodes receive
+// alike, and by what this node's own gossip hears. Nodes of which one hears the daemon and another
+// does not decide differently until their gossip agrees. Claims are not signed: each is believed as
+// its record is.
 //
 // A machine is dead when its own cluster says so:
 //

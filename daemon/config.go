@@ -179,8 +179,8 @@ func ParseConfig(data []byte, override func(*Config) error) (Config, error) {
 	return c, m.err()
 }
 
-// setDefaults fills in what the daemon itself decides. Other zero values mean the defaults of the packages that they are
-// passed to; the port is asked for, since the daemon publishes it.
+// setDefaults fills in what the daemon itself decides. Other zero values mean the defaults of the
+// packages that they are passed to; the port is asked for, since the daemon publishes it.
 func (c *Config) setDefaults() {
 	if c.Node == "" {
 		c.Node, _ = os.Hostname()

@@ -21,8 +21,9 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// kernel makes the kernel of this node hold what is wanted, part by part, and opens each part when it is first needed: a
-// part that cannot be opened is a Problem and is tried again, while the others work.
+// kernel makes the kernel of this node hold what is wanted, part by part, and opens each part when
+// it is first needed: a part that cannot be opened is a Problem and is tried again, while the
+// others work.
 type kernel struct {
 	stack     *stack // of its parts
 	config    Config
@@ -64,7 +65,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
-// watch marks the parts that somebody else disturbed, and signals, until ctx is done. It greets peers meanwhile.
+// watch marks the parts that another program disturbed, and signals, until ctx is done. It greets peers meanwhile.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)

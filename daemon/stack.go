@@ -66,7 +66,7 @@ type stack struct {
 // slot is a part and what is known of its last runs.
 type slot struct {
 	part
-	// disturbed: somebody else changed what the part put. It is put again before anything that lies on it.
+	// disturbed: another program changed what the part put. It is put again before anything that lies on it.
 	disturbed atomic.Bool
 	// suspect: something changed that may concern the part. It is put again after what changed is in force.
 	suspect atomic.Bool

@@ -39,8 +39,8 @@ func (s *stale) same(a, b want) bool {
 	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone)
 }
 
-// prune closes what is stale, when what is wanted is in force. It looks only when there can be something: when a frontend
-// lost a backend, a machine died, or an earlier pass left something.
+// prune closes what is stale, when what is wanted is in force. It looks only when there can be
+// something: when a frontend lost a backend, a machine died, or an earlier pass left something.
 func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	s.wait = 0
 	died := slices.ContainsFunc(j.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
@@ -56,8 +56,8 @@ func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	return nil, err
 }
 
-// lost reports whether a frontend that was in force has gone or has lost a backend. Both lists are sorted, as plans are,
-// and mostly share the lists of backends.
+// lost reports whether a frontend that was in force has gone or has lost a backend. Both lists are
+// sorted, as plans are, and mostly share the lists of backends.
 func lost(was, is []datapath.Frontend) bool {
 	for _, f := range was {
 		for len(is) > 0 && is[0].Addr.Compare(f.Addr) < 0 {

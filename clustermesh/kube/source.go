@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// quiet is how long the API server must say nothing before the objects are read anew, patience
+	// quiet is how long the API server must say nothing before the objects are read again, patience
 	// the most that endless changes can put that off: a rollout is hundreds of changes.
 	quiet    = 50 * time.Millisecond
 	patience = 250 * time.Millisecond

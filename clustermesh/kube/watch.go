@@ -171,7 +171,7 @@ func (w *watch) changed() {
 // Add implements cache.ReflectorStore.
 func (w *watch) Add(o any) error { return w.Update(o) }
 
-// Update implements cache.ReflectorStore. Most updates change only what nobody reads, such as a
+// Update implements cache.ReflectorStore. Most updates change only what strait does not read, such as a
 // node's heartbeat.
 func (w *watch) Update(o any) error {
 	id, ok := o.(named)

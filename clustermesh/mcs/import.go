@@ -15,8 +15,9 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// createImport makes the import. One that waits for the address of a derived Service will be applied in any case, so it is
-// made of those fields alone that every apply has. Whatever a later apply leaves out would stay as the Create wrote it.
+// createImport makes the import. One that waits for the address of a derived Service will be
+// applied in any case, so it is made of those fields alone that every apply has. Whatever a later
+// apply leaves out would stay as the Create wrote it.
 func (d *differ) createImport() {
 	want := d.wantImport(nil)
 	if d.wantsService(false) {

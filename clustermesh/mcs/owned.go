@@ -33,8 +33,8 @@ func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
 }
 
-// InEveryApply reports that an entry has only fields of an import that each of strait's applies has too: none of them can
-// stay by mistake when an apply leaves it out.
+// InEveryApply reports that an entry has only fields of an import that each of strait's applies has
+// too: none of them can stay by mistake when an apply leaves it out.
 func InEveryApply(f metav1.ManagedFieldsEntry) bool {
 	set := written(f)
 	for key, of := range set.Metadata {

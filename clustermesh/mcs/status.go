@@ -164,8 +164,9 @@ func turned(have []metav1.Condition, c metav1.Condition) bool {
 	})
 }
 
-// changeOf identifies the change of a condition by the state that it leaves and the one that it enters. The time is that of
-// the state it leaves: the time of the new one differs between leaders that write it at once.
+// changeOf identifies the change of a condition by the state that it leaves and the one that it
+// enters. The time is that of the state it leaves: the time of the new one differs between leaders
+// that write it at once.
 func changeOf(have []metav1.Condition, c metav1.Condition) string {
 	was := metav1.Condition{}
 	for _, h := range have {

@@ -18,7 +18,7 @@ type Caution uint8
 const (
 	// GrowOnly: gossip has not spoken. What is wanted is added; no backend and no frontend is lost.
 	GrowOnly Caution = iota
-	// NoPrune: somebody else has not spoken. What is wanted is in force; what is not wanted stays.
+	// NoPrune: the source or the leader has not spoken. What is wanted is in force; what is not wanted stays.
 	NoPrune
 	// Exact: all have spoken. The kernel holds what is wanted and nothing else.
 	Exact

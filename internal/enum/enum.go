@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Decode sets to to what text says, if that is allowed or empty: the empty name stands for the default. It is the body of an
-// UnmarshalText.
+// Decode sets to to what text says, if that is allowed or empty: the empty name stands for the
+// default. It is the body of an UnmarshalText.
 func Decode[E ~string](to *E, text []byte, allowed ...E) error {
 	e := E(text)
 	if e != "" && !slices.Contains(allowed, e) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Signal wakes one receiver, which gets a value after one or more pokes. Make it with New; a nil Signal
-// wakes nobody.
+// has no receiver to wake.
 type Signal chan struct{}
 
 // New makes a Signal.

@@ -102,8 +102,9 @@ var Table = []Package{
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
-	// How strait comes into clusters. Nothing of the daemon but its answers.
-	// Its tests compare what its admission policy bars with what the daemon bars, and its ClusterRole with what the daemon reads.
+	// How strait comes into clusters. Nothing of the daemon but its answers. Its tests compare what
+	// its admission policy bars with what the daemon bars, and its ClusterRole with what the daemon
+	// reads.
 	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
 	{Path: "install/bundle", Pure: true},

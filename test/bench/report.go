@@ -52,8 +52,8 @@ var goals = []goal{
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
 }
 
-// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints each, all exported, and 1,000
-// nodes of another cluster in its tunnel.
+// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints
+// each, all exported, and 1,000 nodes of another cluster in its tunnel.
 var kubeGoals = []goal{
 	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with all of it, MB"},
 	{"turn_ms_one_change", value(10), nil, "one endpoint of another node changed: the turn that puts it into the map, p50, ms"},

@@ -8,15 +8,17 @@ import (
 )
 
 const (
-	// many services that are news at once are a backlog: a first leader's imports, or all of them after a cluster has joined.
+	// many services that are news at once are a backlog: a first leader's imports, or all of them
+	// after a cluster has joined.
 	many = 100
 	// share is how many of so many services that are taken come from the backlog, if changes wait too: one.
 	share = 4
 )
 
-// backlog orders the services that wait to be written. What changes one at a time goes before what came all at once, so that a
-// change to one Service does not wait behind ten thousand imports; of the backlog a share goes on even then. It is the storage of
-// the queue, which calls Push, Touch, Len and Pop; the other methods may be called at any time.
+// backlog orders the services that wait to be written. What changes one at a time goes before what
+// came all at once, so that a change to one Service does not wait behind ten thousand imports; of
+// the backlog a share goes on even then. It is the storage of the queue, which calls Push, Touch,
+// Len and Pop; the other methods may be called at any time.
 type backlog struct {
 	mu      sync.Mutex
 	changes []clustermesh.ServiceName

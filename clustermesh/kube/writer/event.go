@@ -21,8 +21,8 @@ import (
 // goroutine for each that waits to be written: that was an eighth of the heap of a leader that had just made 1,000 imports. And it
 // takes two Problems of one object for one.
 
-// tell makes the Events of an operation that succeeded, or only the warnings. They are for people, and nothing waits for one
-// that is refused.
+// tell makes the Events of an operation that succeeded, or only the warnings. They are for people,
+// and nothing waits for one that is refused.
 func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 	obj := o.Object()
 	about := corev1.ObjectReference{
@@ -45,8 +45,8 @@ func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 	}
 }
 
-// eventName names an Event by its object and by what it says, never by who makes it or when: of two leaders that say the same
-// the second finds it made.
+// eventName names an Event by its object and by what it says, never by who makes it or when: of two
+// leaders that say the same the second finds it made.
 func eventName(about corev1.ObjectReference, says string) string {
 	sum := sha256.Sum256([]byte(string(about.UID) + "\n" + says))
 	return fmt.Sprintf("%s.%x", about.Name, sum[:8])

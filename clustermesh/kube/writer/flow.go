@@ -10,14 +10,15 @@ import (
 const (
 	// flowMin, flowStart and flowMax are how many requests may be under way at a time: at least, at first, at most.
 	flowMin, flowStart, flowMax = 1, 8, 32
-	// flowStep is the time between two raises of the bound by one, and between two cuts: what is refused meanwhile was sent
-	// before the first took effect.
+	// flowStep is the time between two raises of the bound by one, and between two cuts: what is
+	// refused meanwhile was sent before the first took effect.
 	flowStep = time.Second
 )
 
-// flow bounds how many requests are under way at a time by what the API server can take. There is no limit per second:
-// the bound rises while it is reached, and 429, by which the API server's priority and fairness refuses, halves it. client-go
-// sends what was refused again after the time that the API server asks for, and holds no place here while it waits.
+// flow bounds how many requests are under way at a time by what the API server can take. There is
+// no limit per second: the bound rises while it is reached, and 429, by which the API server's
+// priority and fairness refuses, halves it. client-go sends what was refused again after the time
+// that the API server asks for, and holds no place here while it waits.
 type flow struct {
 	mu    sync.Mutex
 	freed *sync.Cond

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// workers write for several services at a time; one service is never in two hands. The flow bounds how many do at once.
+	// workers write for several services at a time; one service is never in two hands. The flow
+	// bounds how many do at once.
 	workers = flowMax
 	// maxRounds bounds the rounds of Diff and writes for one service in a row: a new import takes four.
 	maxRounds = 6
@@ -170,9 +171,10 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	return err
 }
 
-// writeAll writes in order. After a failure it goes on with the rest, but deletes nothing: what was to replace
-// it may not be there. Of one of many services it tells only what is wrong: that each of ten thousand imports is ready is in
-// their conditions, and twenty thousand Events would drown all others.
+// writeAll writes in order. After a failure it goes on with the rest, but deletes nothing: what was
+// to replace it may not be there. Of one of many services it tells only what is wrong: that each of
+// ten thousand imports is ready is in their conditions, and twenty thousand Events would drown all
+// others.
 func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, failed error) {
 	for _, o := range ops {
 		if o.Verb == mcs.Delete && failed != nil {

@@ -83,8 +83,8 @@ func (c *client) metrics(ctx context.Context) (map[string]float64, error) {
 // allocated is how much the process has allocated in its life, in bytes.
 const allocated = "go_memstats_alloc_bytes_total"
 
-// probes measures a call of /readyz: the median time in µs, on a connection that stands, and the bytes that straitd allocates
-// for it, without those that it allocates meanwhile in any case.
+// probes measures a call of /readyz: the median time in µs, on a connection that stands, and the
+// bytes that straitd allocates for it, without those that it allocates meanwhile in any case.
 func (c *client) probes(ctx context.Context, calls int) (us, bytes float64, err error) {
 	c.quiet.Lock()
 	defer c.quiet.Unlock()

@@ -22,9 +22,10 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// c2 is the other cluster: its nodes are straitd's peers in the tunnel. Only a few of them have a daemon; these know the
-// records of the others from an earlier life, as daemons do, and pass them on by gossip. The others are held: they are peers as long
-// as nobody knows that they are dead. They say no gossip port, so nothing looks for them.
+// c2 is the other cluster: its nodes are straitd's peers in the tunnel. Only a few of them have a
+// daemon; these know the records of the others from an earlier life, as daemons do, and pass them
+// on by gossip. The others are held: they are peers as long as nobody knows that they are dead.
+// They say no gossip port, so nothing looks for them.
 const c2 = clustermesh.ClusterName("c2")
 
 // remoteUnderlay has the addresses of c2's nodes. They are this machine's own.
@@ -55,8 +56,8 @@ func routeRemote() error {
 	return nil
 }
 
-// remote is the daemon of node first of c2, which knows also the records of the nodes after it, up to end. The first node's
-// leads.
+// remote is the daemon of node first of c2, which knows also the records of the nodes after it, up
+// to end. The first node's leads.
 func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 	dir := filepath.Join(m.Dir, "remote", string(remoteName(first)))
 	if err := writeRecords(dir, first+1, end); err != nil {

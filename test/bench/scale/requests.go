@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requests counts what a process asks of the kernel to program it: bpf system calls, and messages to netlink sockets. It
-// counts at the kernel's tracepoint of all system calls, so nothing has to be installed, and the process does not know.
+// requests counts what a process asks of the kernel to program it: bpf system calls, and messages
+// to netlink sockets. It counts at the kernel's tracepoint of all system calls, so nothing has to
+// be installed, and the process does not know.
 type requests struct {
 	counters *ebpf.Map
 	closers  []interface{ Close() error }

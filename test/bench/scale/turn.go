@@ -23,8 +23,9 @@ const (
 	turnCount = `strait_reconcile_duration_seconds_count{target="plan"}`
 )
 
-// turns changes one endpoint again and again, by the gossip of a node that has no other, and measures how long straitd takes
-// from the record to the map, without the pause; and what it asks of the kernel for it.
+// turns changes one endpoint again and again, by the gossip of a node that has no other, and
+// measures how long straitd takes from the record to the map, without the pause; and what it asks
+// of the kernel for it.
 func (m *measurement) turns(ctx context.Context, suffix string) error {
 	m.probes.quiet.Lock()
 	defer m.probes.quiet.Unlock()
