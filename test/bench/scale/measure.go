@@ -113,7 +113,6 @@ func (m *measurement) others(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
-	m.quick = all[len(all)-1]
 	first, err := m.remote(0, fewPeers)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package scale
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
@@ -14,20 +15,32 @@ func gossipOf(node int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, byte(node + 1)}), 7946)
 }
 
-// neighbours say by gossip what the daemons of all nodes of the cluster but the first would; the last of them is that
-// of the quick node.
+// neighbours say by gossip what the daemons of all nodes of the cluster but the first would. Two of them
+// run: that of the second node, which knows the records of the others from an earlier life as those of c2
+// do, and the last, that of the quick node. All of them on this machine would take more of it than straitd.
 func (m *measurement) neighbours(uid string) (out []*gossip.Gossip, err error) {
-	for n := 1; n < m.world.nodes(); n++ {
+	quick := m.world.quick()
+	var held []clustermesh.Record
+	for n := 2; n < quick; n++ {
+		held = append(held, heldRecord("c1", uid, m.world.content(n)))
+	}
+	dir := filepath.Join(m.Dir, "neighbour")
+	if err := writeRecords(dir, held); err != nil {
+		return nil, err
+	}
+	for n, state := range map[int]string{1: dir, quick: ""} {
 		g, err := gossip.New(gossip.Config{
-			Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(n))}, UID: uid,
+			Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(n))}, UID: uid, StateDir: state,
 			Bind: gossipOf(n), Key: m.key, Seeds: []string{gossipOf(0).String()},
-			Lead: func() (bool, uint64) { return false, 0 },
+			Lead: func() (bool, uint64) { return false, 0 }, Log: m.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("gossip of %s: %w", nodeName(n), err)
 		}
 		g.Publish(m.world.content(n))
-		out = append(out, g)
+		if out = append(out, g); n == quick {
+			m.quick = g
+		}
 	}
 	return out, nil
 }
@@ -37,8 +50,11 @@ func (w *world) content(node int) clustermesh.Content {
 	name := clustermesh.NodeName(nodeName(node))
 	c := clustermesh.Content{Node: &clustermesh.Node{
 		Name: name, Locality: clustermesh.Locality{Zone: "zone-1"}, Addresses: []netip.Addr{nodeAddr(node)},
-		Prefixes: []netip.Prefix{nodePods(node)}, GossipPort: gossipOf(node).Port(),
+		Prefixes: []netip.Prefix{nodePods(node)},
 	}}
+	if node == 1 || node == w.quick() {
+		c.Node.GossipPort = gossipOf(node).Port() // of the others nobody looks for a daemon
+	}
 	for i := range w.services {
 		for e := range w.endpoints {
 			on, addr, pod := w.pod(i, e)

@@ -60,7 +60,11 @@ func routeRemote() error {
 // to end. The first node's leads.
 func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 	dir := filepath.Join(m.Dir, "remote", string(remoteName(first)))
-	if err := writeRecords(dir, first+1, end); err != nil {
+	var held []clustermesh.Record
+	for n := first + 1; n < end; n++ {
+		held = append(held, heldRecord(c2, "uid-of-c2", remoteContent(n)))
+	}
+	if err := writeRecords(dir, held); err != nil {
 		return nil, err
 	}
 	since := uint64(time.Now().UnixMilli())
@@ -85,15 +89,20 @@ func lead(ctx context.Context, g *gossip.Gossip, all int) error {
 	return await(ctx, 10*time.Millisecond, func() (bool, error) { return g.PublishCluster(c), nil })
 }
 
+// heldRecord is what another daemon knows of a node.
+func heldRecord(cluster clustermesh.ClusterName, uid string, c clustermesh.Content) clustermesh.Record {
+	return clustermesh.Record{
+		Origin: clustermesh.Origin{Cluster: cluster, Node: c.Node.Name}, UID: uid,
+		Stamp: clustermesh.Stamp{Epoch: uint64(time.Now().UnixMilli()), Version: 1}, Content: c,
+	}
+}
+
 // writeRecords writes what an earlier life of a daemon would have left: package gossip's own form, which it refuses if
 // this is not it.
-func writeRecords(dir string, first, end int) error {
+func writeRecords(dir string, records []clustermesh.Record) error {
 	var entries []replica.Entry
-	for n := first; n < end; n++ {
-		e, err := replica.NewEntry(clustermesh.Record{
-			Origin: clustermesh.Origin{Cluster: c2, Node: remoteName(n)}, UID: "uid-of-c2",
-			Stamp: clustermesh.Stamp{Epoch: uint64(time.Now().UnixMilli()), Version: 1}, Content: remoteContent(n),
-		})
+	for _, r := range records {
+		e, err := replica.NewEntry(r)
 		if err != nil {
 			return err
 		}
@@ -101,7 +110,7 @@ func writeRecords(dir string, first, end int) error {
 	}
 	var rest bytes.Buffer
 	w := bufio.NewWriter(&rest)
-	for chunk := range slices.Chunk(entries, 100) {
+	for chunk := range slices.Chunk(entries, 10) {
 		frame, err := replica.Encode(&replica.Snapshot{Entries: chunk})
 		if err == nil {
 			err = stream.WriteFrame(w, frame)
