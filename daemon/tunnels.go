@@ -18,9 +18,9 @@ import (
 // tunnels is the part that keeps the WireGuard device and its peers.
 type tunnels struct {
 	kernel *kernel
-	met    map[key.Public]bool // the peers of the last put
-	// strangers: some of them are new since the last greeting.
+	// strangers: some peers of the last put are new since the last greeting. Of the loop alone.
 	strangers bool
+	met       map[key.Public]netip.AddrPort // the peers of the last put, and where they are inside the tunnel; under kernel.mu
 }
 
 func (t *tunnels) name() string         { return "wireguard" }
@@ -123,58 +123,4 @@ func (m MeshConfig) explain(err error) error {
 		return fmt.Errorf("%w, or set mesh.implementation to %s", err, wireguard.Userspace)
 	}
 	return err
-}
-
-// meet notes which peers there are.
-func (t *tunnels) meet(peers []datapath.Peer) {
-	met := make(map[key.Public]bool, len(peers))
-	for _, p := range peers {
-		met[p.Key] = true
-		t.strangers = t.strangers || !t.met[p.Key]
-	}
-	t.met = met
-}
-
-// greetTimeout bounds how long peers that do not answer are waited for.
-const greetTimeout = time.Second
-
-// greet makes sure that the device has sessions with its peers, if some are new: the first connection need not wait for
-// a handshake then, and whoever joins two clusters sees at once whether their tunnel stands. With wait it returns when
-// they have answered, or did not in time: a machine that was booted lost its sessions, and its peers do not know; what
-// it publishes before they do draws traffic into the void.
-func (k *kernel) greet(ctx context.Context, wait bool) {
-	if k.mesh == nil || !k.mesh.strangers {
-		return
-	}
-	k.mesh.strangers = false
-	if wait {
-		k.shake(ctx)
-		return
-	}
-	k.greetings.Poke()
-}
-
-// shake hands with the peers that have no session.
-func (k *kernel) shake(ctx context.Context) {
-	device, is := k.mesh.opened()
-	if !is {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
-	defer cancel()
-	if err := device.Greet(ctx); err != nil {
-		k.log.Warn("cannot greet the peers", "err", err)
-	}
-}
-
-// greeter greets in the background until ctx is done, so that no turn waits for peers that do not answer.
-func (k *kernel) greeter(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-k.greetings:
-			k.shake(ctx)
-		}
-	}
 }

@@ -58,6 +58,8 @@ type Peer struct {
 	Underlay netip.AddrPort `json:"underlay"`
 	// AllowedIPs are sorted and belong to no other peer.
 	AllowedIPs []netip.Prefix `json:"allowedIPs"`
+	// Inside is where the peer's own daemon listens, by way of the tunnel; its address may be invalid.
+	Inside netip.AddrPort `json:"inside,omitzero"`
 }
 
 // Equal reports that the device would be configured the same for both.

@@ -41,6 +41,7 @@ func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
 		}
 		peers = append(peers, datapath.Peer{
 			Name: n.origin.String(), Key: n.PublicKey, Underlay: underlay, AllowedIPs: owned[n.origin],
+			Inside: netip.AddrPortFrom(n.Inside, n.GossipPort),
 		})
 	}
 	return peers, problems

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -23,28 +24,39 @@ const (
 // is done. For a machine that was booted: its peers go on in the old sessions, which it lost, until they
 // miss its answers for 15 s; a handshake of its own ends that at once. Peers that do not answer are no
 // error.
-func (d *Device) Greet(ctx context.Context) error {
+//
+// The answer to a handshake does not yet mean that the peer uses the new session: it does from the first
+// packet in it on. So Greet calls ask once for each of these peers as soon as its handshake is done, in a
+// goroutine, and waits for all calls. Ask is to return when the peer has answered something through the
+// tunnel, or ctx is done.
+func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public)) error {
 	begin := time.Now()
 	own := d.key.Public()
-	greeted := map[key.Public]bool{}
+	greeted, waiting := map[key.Public]bool{}, map[key.Public]bool{}
+	var asked sync.WaitGroup
+	defer asked.Wait()
 	for ctx.Err() == nil {
 		peers, err := d.Peers()
 		if err != nil {
 			return err
 		}
 		var now []key.Public
-		strangers := 0
+		before := waiting
+		waiting = map[key.Public]bool{}
 		for _, p := range peers {
+			if !p.Handshake.IsZero() && before[p.Key] {
+				asked.Go(func() { ask(ctx, p.Key) })
+			}
 			if !p.Handshake.IsZero() || !p.Underlay.IsValid() {
 				continue
 			}
-			strangers++
+			waiting[p.Key] = true
 			if !greeted[p.Key] && (bytes.Compare(own[:], p.Key[:]) < 0 || time.Since(begin) > headStart) {
 				greeted[p.Key] = true
 				now = append(now, p.Key)
 			}
 		}
-		if strangers == 0 {
+		if len(waiting) == 0 {
 			return nil
 		}
 		if err := d.initiate(now); err != nil {

@@ -2,7 +2,6 @@ package wireguard_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -205,81 +204,6 @@ func testRoaming(t *testing.T, mode wireguard.Kind) {
 }
 
 // TestAllowedIPMoves: a prefix moves between peers while a third one keeps its session, and unwanted ones go.
-// datagram sends one from a to b, and so gives a a session with b.
-func datagram(t *testing.T, a, b *node) {
-	t.Helper()
-	var to net.Conn
-	var l *net.UDPConn
-	must(t, b.Do(func() (err error) {
-		l, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(b.pod), 9)))
-		return err
-	}))
-	defer l.Close()
-	must(t, a.Do(func() (err error) { to, err = net.Dial("udp", l.LocalAddr().String()); return err }))
-	defer to.Close()
-	_, err := to.Write([]byte("hello"))
-	must(t, err)
-	must(t, l.SetReadDeadline(time.Now().Add(10*time.Second)))
-	_, err = l.Read(make([]byte, 10))
-	must(t, err)
-}
-
-// TestBootedMachine: a machine that lost its sessions can be reached as soon as it has greeted its peers. Its peer does not know of the loss, and would go on in the old session for 15 s.
-func TestBootedMachine(t *testing.T) { eachMode(t, testBootedMachine) }
-
-func testBootedMachine(t *testing.T, mode wireguard.Kind) {
-	a, b := pair(t, mode)
-	datagram(t, a, b) // not TCP: its retransmissions would start handshakes too
-	must(t, b.dev.Close())
-	must(t, b.Do(func() error { return wireguard.CleanUp(b.cfg) }))
-	must(t, b.Do(func() error {
-		l, err := netlink.LinkByName(b.cfg.Device)
-		if err != nil {
-			return nil // gone with its process
-		}
-		return netlink.LinkDel(l)
-	}))
-	b.open(t, a)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	must(t, b.dev.Greet(ctx))
-	peers, err := b.dev.Peers()
-	must(t, err)
-	if peers[0].Handshake.IsZero() {
-		t.Fatal("no handshake within 3 s")
-	}
-	c, err := a.dial(b.pod, 900*time.Millisecond)
-	if err != nil {
-		t.Fatalf("a call of the peer that knew the machine before: %v", err)
-	}
-	must(t, c.echo("welcome back"))
-}
-
-// TestBothGreet: two machines that boot at the same time have their handshake soon. It shows that Greet makes
-// one; that initiations cross is rare, and not forced here.
-func TestBothGreet(t *testing.T) { eachMode(t, testBothGreet) }
-
-func testBothGreet(t *testing.T, mode wireguard.Kind) {
-	nodes := newNodes(t, 2, mode)
-	a, b := nodes[0], nodes[1]
-	a.open(t, b)
-	b.open(t, a)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // WireGuard's own next try comes after 5 s
-	defer cancel()
-	done := make(chan error, 2)
-	for _, n := range nodes {
-		go func() { done <- n.Do(func() error { return n.dev.Greet(ctx) }) }()
-	}
-	must(t, errors.Join(<-done, <-done))
-	for _, n := range nodes {
-		peers, err := n.dev.Peers()
-		must(t, err)
-		if peers[0].Handshake.IsZero() {
-			t.Error("no handshake")
-		}
-	}
-}
-
 func TestAllowedIPMoves(t *testing.T) { eachMode(t, testAllowedIPMoves) }
 
 func testAllowedIPMoves(t *testing.T, mode wireguard.Kind) {
