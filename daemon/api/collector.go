@@ -29,7 +29,8 @@ var (
 		"1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held "+
 			"(nothing is heard; kept as last known).",
 		"remote_cluster", "state")
-	writing  = desc("imports_to_write", "Imports that this node, as its cluster's leader, has yet to write of many that are news at once.")
+	unwritten = desc("imports_to_write",
+		"Services whose imports this node, as its cluster's leader, has yet to write to the API server, or could not.")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
@@ -40,7 +41,7 @@ type gauges struct{ m *Metrics }
 // Describe names every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
-		lastHeard, remoteState, writing, problems, attached}) {
+		lastHeard, remoteState, unwritten, problems, attached}) {
 		ch <- d
 	}
 }
@@ -75,11 +76,7 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {
 		gauge(members, float64(nodes[state]), state)
 	}
-	toWrite := 0
-	if s.Writing != nil {
-		toWrite = s.Writing.Total - s.Writing.Done
-	}
-	gauge(writing, float64(toWrite))
+	gauge(unwritten, float64(s.Unwritten))
 	for severity, n := range severities(s.withDatapath().Problems) {
 		gauge(problems, n, severity)
 	}

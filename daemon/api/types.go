@@ -35,8 +35,10 @@ type Status struct {
 	Clusters []Cluster `json:"clusters"`
 	Datapath Datapath  `json:"datapath"`
 	// Writing is set while the leader has many imports to write to its API server, as when it is the first.
-	Writing  *Writing          `json:"writing,omitempty"`
-	Problems []problem.Problem `json:"problems"`
+	Writing *Writing `json:"writing,omitempty"`
+	// Unwritten is how many services have objects that the leader has yet to write to its API server, or could not.
+	Unwritten int               `json:"unwritten,omitempty"`
+	Problems  []problem.Problem `json:"problems"`
 }
 
 // Writing is how far a leader has come with what it writes to its API server.

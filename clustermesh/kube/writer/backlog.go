@@ -32,10 +32,15 @@ type backlog struct {
 	left  map[clustermesh.ServiceName]bool
 	total int
 	since time.Time
+
+	unwritten map[clustermesh.ServiceName]bool // those that wait, are in hand, or could not be written
 }
 
 func newBacklog() *backlog {
-	return &backlog{waits: map[clustermesh.ServiceName]bool{}, bulk: map[clustermesh.ServiceName]bool{}, left: map[clustermesh.ServiceName]bool{}}
+	return &backlog{
+		waits: map[clustermesh.ServiceName]bool{}, bulk: map[clustermesh.ServiceName]bool{},
+		left: map[clustermesh.ServiceName]bool{}, unwritten: map[clustermesh.ServiceName]bool{},
+	}
 }
 
 // expect says which services are about to be added at once.
@@ -64,11 +69,15 @@ func (b *backlog) among(s clustermesh.ServiceName) bool {
 	return b.left[s]
 }
 
-// tried notes that a service was written, or could not be.
-func (b *backlog) tried(s clustermesh.ServiceName) {
+// tried notes that a service was written, or could not be. If it was news again meanwhile, the queue
+// pushes it after this.
+func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.left, s)
+	if written {
+		delete(b.unwritten, s)
+	}
 }
 
 // progress says how much of the backlog is done.
@@ -81,10 +90,18 @@ func (b *backlog) progress() Progress {
 	return Progress{Done: b.total - len(b.left), Total: b.total, Began: b.since}
 }
 
+// unfinished is how many services are not written.
+func (b *backlog) unfinished() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.unwritten)
+}
+
 // Push implements workqueue.Queue.
 func (b *backlog) Push(s clustermesh.ServiceName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.unwritten[s] = true
 	if !b.bulk[s] {
 		b.changes = append(b.changes, s)
 		return

@@ -90,16 +90,49 @@ func TestProgressOfABacklog(t *testing.T) {
 	b := newBacklog()
 	all, start := bulk(200), time.Now()
 	b.expect(all[:150], start)
-	b.tried(all[0])
-	b.tried(name("other"))
+	b.tried(all[0], true)
+	b.tried(name("other"), true)
 	b.expect(all, start.Add(time.Second))
 	if p := b.progress(); p != (Progress{1, 201, start}) {
 		t.Errorf("in between %+v", p)
 	}
 	for _, s := range all {
-		b.tried(s)
+		b.tried(s, true)
 	}
 	if p := b.progress(); p != (Progress{}) {
 		t.Errorf("in the end %+v", p)
 	}
+}
+
+// Unwritten is what waits, what is in hand, and what could not be written.
+func TestUnwritten(t *testing.T) {
+	b := newBacklog()
+	q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[clustermesh.ServiceName]{Queue: b})
+	want := func(when string, n int) {
+		t.Helper()
+		if got := b.unfinished(); got != n {
+			t.Errorf("%s: %d are unwritten, want %d", when, got, n)
+		}
+	}
+	want("at first", 0)
+	q.Add(name("a"))
+	q.Add(name("b"))
+	want("waiting", 2)
+	a, _ := q.Get()
+	want("in hand", 2)
+	b.tried(a, false)
+	q.Done(a)
+	want("one could not be written", 2)
+	q.Add(a)
+	other, _ := q.Get()
+	q.Add(other) // news while it is in hand
+	b.tried(other, true)
+	q.Done(other)
+	want("one is news again", 2)
+	for q.Len() > 0 {
+		s, _ := q.Get()
+		b.tried(s, true)
+		q.Done(s)
+	}
+	want("in the end", 0)
 }

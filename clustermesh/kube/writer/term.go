@@ -131,13 +131,14 @@ func (t *term) work(ctx context.Context, tell *teller) {
 		if stop || ctx.Err() != nil {
 			return
 		}
-		if err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s)); err == nil {
+		err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s))
+		if err == nil {
 			t.queue.Forget(s)
 		} else if !errors.Is(err, errStopped) {
 			t.log.Debug("tried again", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
-		t.backlog.tried(s)
+		t.backlog.tried(s, err == nil)
 		t.queue.Done(s)
 	}
 }

@@ -140,6 +140,17 @@ func (w *Writer) Progress() (Progress, bool) {
 	return p, p.Total > 0
 }
 
+// Unwritten is how many services have objects that this leader has yet to write, or could not. It is 0 while
+// not leading.
+func (w *Writer) Unwritten() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.backlog == nil {
+		return 0
+	}
+	return w.backlog.unfinished()
+}
+
 // Writes are the writes tried since New, Events not among them.
 func (w *Writer) Writes() map[Write]uint64 {
 	w.mu.Lock()

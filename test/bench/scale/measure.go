@@ -165,7 +165,7 @@ func (m *measurement) first(ctx context.Context) (took float64, err error) {
 	if took, err = m.sync(ctx); err != nil {
 		return 0, err
 	}
-	after, err := m.world.rest(ctx, settled)
+	after, err := m.written(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -173,6 +173,21 @@ func (m *measurement) first(ctx context.Context) (took float64, err error) {
 	m.metrics["kube_rss_peak_mb"], err = m.daemon.memory("VmHWM")
 	say("the first daemon served all after %.0f s; it wrote %d times", took, after-before)
 	return took, err
+}
+
+// written waits until straitd has written all and goes on writing nothing, and returns how much was written in all.
+// That nothing is written for a while is not enough: on a busy machine a single write can take so long.
+func (m *measurement) written(ctx context.Context) (int, error) {
+	for {
+		n, err := m.world.rest(ctx, settled)
+		if err != nil {
+			return 0, err
+		}
+		all, err := m.probes.metrics(ctx)
+		if err != nil || all["strait_imports_to_write"] == 0 {
+			return n, err
+		}
+	}
 }
 
 // second is the life of a daemon that restarts on a clean machine in a cluster that has everything.
