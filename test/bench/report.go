@@ -63,6 +63,7 @@ var kubeGoals = []goal{
 	{"readyz_bytes", value(4096), nil, "bytes that straitd allocates for it"},
 	{"kube_sync_s", nil, nil, "start of straitd on a clean node until the maps hold all, s"},
 	{"kube_first_sync_s", value(400), nil, "the same where its leader has yet to write all imports, s"},
+	{"kube_services_alone_s", nil, nil, "what the API server alone takes for as many plain Services, s"},
 	{"kube_watch_to_map_ms", nil, nil, "one endpoint changed: API server's answer to map, ms"},
 	{"kube_writes_per_change", value(2), nil, "what the leader writes for it: a slice of the import, and one of the derived Service"},
 	{"kube_writes_after_restart", value(0), nil, "what a new leader writes where nothing changed"},

@@ -141,6 +141,10 @@ func (m *measurement) morePeers(ctx context.Context) error {
 
 // lives are the daemon's two: the first makes the imports, the second finds them made.
 func (m *measurement) lives(ctx context.Context) error {
+	before, err := m.world.plain(ctx)
+	if err != nil {
+		return err
+	}
 	took, err := m.first(ctx)
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
@@ -149,6 +153,11 @@ func (m *measurement) lives(ctx context.Context) error {
 	if err := m.daemon.clean(); err != nil {
 		return err
 	}
+	after, err := m.world.plain(ctx)
+	if err != nil {
+		return err
+	}
+	m.metrics["kube_services_alone_s"] = (before + after) / 2 * float64(m.Services)
 	if took, err = m.second(ctx); err != nil {
 		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
 	}

@@ -15,8 +15,12 @@ import (
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 )
 
-// perNamespace is how many Services share one.
-const perNamespace = 100
+const (
+	// perNamespace is how many Services share one.
+	perNamespace = 100
+	// writers write at a time.
+	writers = 32
+)
 
 // world is the cluster in the API server.
 type world struct {
@@ -88,7 +92,7 @@ func (w *world) fill(ctx context.Context) error {
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(32)
+	g.SetLimit(writers)
 	for first := 0; first < w.services; first += perNamespace {
 		for i := first; i < min(first+perNamespace, w.services); i++ {
 			g.Go(func() error { return w.service(ctx, i) })
@@ -108,8 +112,7 @@ func (w *world) namespace(ctx context.Context, name string) error {
 // service writes one with its slice and its export.
 func (w *world) service(ctx context.Context, i int) error {
 	ns, meta := namespaceOf(i), metav1.ObjectMeta{Name: serviceName(i)}
-	s := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
-	if _, err := w.core.CoreV1().Services(ns).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+	if _, err := w.core.CoreV1().Services(ns).Create(ctx, plainService(meta.Name), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make service: %w", err)
 	}
 	if _, err := w.core.DiscoveryV1().EndpointSlices(ns).Create(ctx, w.slice(i), metav1.CreateOptions{}); err != nil {
