@@ -193,11 +193,12 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	return g.publishCluster()
 }
 
-// A leader may spend a tenth (1/clusterShare) of the time on writing its cluster's record, if that has more
-// than clusterSmall bytes. A large cluster's record is megabytes, which go to every node: while changes pour
-// in they are gathered. A single change is not held up.
+// A leader may spend a thirtieth (1/clusterShare) of the time on writing its cluster's record, if that has more
+// than clusterSmall bytes. A large cluster's record is megabytes, which every node reads, plans with and saves,
+// and that takes each of them several times as long as writing it: while changes pour in they are gathered. A
+// single change is not held up.
 const (
-	clusterShare = 10
+	clusterShare = 30
 	clusterSmall = 128 << 10
 )
 
