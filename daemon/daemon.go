@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -199,9 +198,6 @@ func (d *Daemon) store(m *moment) {
 	}
 	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
 		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
-	}
-	if old != nil && len(old.waiting) > 0 && len(m.waiting) == 0 {
-		debug.FreeOSMemory() // reading everything took more than keeping it does
 	}
 }
 

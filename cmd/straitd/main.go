@@ -12,8 +12,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon"
@@ -30,6 +30,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	limitMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
@@ -39,19 +40,15 @@ func main() {
 	}
 }
 
-// giveBack returns memory that is not in use to the node, once a minute. Go's runtime does it too, but slowly: of a large
-// cluster a seventh of the daemon's memory was what it had needed for its last burst of work. It costs one collection.
-func giveBack(ctx context.Context) {
-	ticker := time.NewTicker(time.Minute)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			debug.FreeOSMemory()
-		}
-	}
+// memoryShare is the part of its cgroup's memory limit that Go's runtime keeps to. The rest is for the
+// program itself and the kernel's maps, which count too.
+const memoryShare = 0.8
+
+// limitMemory has the runtime collect more often before the cgroup's limit is reached, which would end the
+// daemon. Without a limit, or with GOMEMLIMIT set, it changes nothing: with a bound of its own the daemon of a
+// large clusterset would do nothing but collect.
+func limitMemory() {
+	_, _ = memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
 }
 
 // options are the flags that straitd itself takes; those that a config file also has override it.
@@ -87,7 +84,6 @@ upgraded. "straitd cleanup" removes every trace.`,
 			if err != nil {
 				return err
 			}
-			go giveBack(cmd.Context())
 			return d.Run(cmd.Context())
 		},
 	}

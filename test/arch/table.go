@@ -177,6 +177,7 @@ var Dependencies = []Dependency{
 			"bench asks the kernel what programs and maps cost, and attaches programs to compare with; scale counts what straitd asks of the kernel",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
+	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/masquerade"}},
 	{Path: "github.com/google/uuid", Owners: []string{"clustermesh/kube/writer"}},
