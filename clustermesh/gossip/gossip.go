@@ -1,6 +1,7 @@
 // Package gossip keeps this node's replica of the clusterset in touch with those of other nodes. It composes
-// four parts, which do not know each other: who is a member (packages member and pool), streams to those of
-// them that are neighbours (stream), what is observed of all (observe and probe), and the records (replica).
+// who is a member (packages member and pool), streams to those of them that are neighbours (stream), what is
+// observed of all (observe and probe), and the records (replica). Pool, stream, observe and replica do not
+// import each other.
 //
 // Inputs are what this node publishes, the gossip key, seeds and a directory that keeps the state;
 // outputs are State, Leader and Problems. Which record wins and who is a neighbour is decided in package

@@ -40,7 +40,7 @@ var Table = []Package{
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
-	// Gossip is five rooms that do not know each other, and what composes them.
+	// Gossip composes these. Pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
