@@ -43,7 +43,7 @@ func newDaemon(j job, key []byte) (*daemon, error) {
 		"source":   tree{"kubernetes": tree{"kubeconfig": j.Kubeconfig}},
 		"stateDir": filepath.Join(j.Dir, "state"), "runDir": filepath.Join(j.Dir, "run"),
 		"bpf":     tree{"pins": d.pins, "cgroup": filepath.Join(j.Cgroup, "straitd"), "allowVirtualRoot": true},
-		"gossip":  tree{"bind": gossipOf(0).String(), "keyFile": keyFile, "seeds": []string{gossipOf(1).String()}},
+		"gossip":  tree{"bind": gossipOf(0).String(), "keyFile": keyFile, "seeds": []string{gossipOf(j.Endpoints + 1).String()}},
 		"mesh":    tree{"mode": "wireguard", "implementation": "userspace"},
 		"metrics": tree{"listen": metricsListen},
 	})

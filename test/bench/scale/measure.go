@@ -109,17 +109,16 @@ func (m *measurement) run(ctx context.Context) (err error) {
 
 // others starts the daemons of the other nodes: those of the cluster, and of fewPeers nodes of the other cluster.
 func (m *measurement) others(ctx context.Context, uid string) error {
-	all, err := m.neighbours(uid)
-	if err != nil {
+	var err error
+	if m.quick, err = m.neighbour(uid); err != nil {
 		return err
 	}
 	first, err := m.remote(0, fewPeers)
 	if err != nil {
 		return err
 	}
-	for _, g := range append(all, first) {
-		m.runs(g)
-	}
+	m.runs(m.quick)
+	m.runs(first)
 	return lead(ctx, first, m.Peers)
 }
 

@@ -15,34 +15,29 @@ func gossipOf(node int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, byte(node + 1)}), 7946)
 }
 
-// neighbours say by gossip what the daemons of all nodes of the cluster but the first would. Two of them
-// run: that of the second node, which knows the records of the others from an earlier life as those of c2
-// do, and the last, that of the quick node. All of them on this machine would take more of it than straitd.
-func (m *measurement) neighbours(uid string) (out []*gossip.Gossip, err error) {
+// neighbour is the daemon of the quick node, and says by gossip what those of all other nodes of the cluster
+// but the first would: it knows their records from an earlier life, as the daemons of c2 do. All of these
+// daemons would take more of this machine than straitd.
+func (m *measurement) neighbour(uid string) (*gossip.Gossip, error) {
 	quick := m.world.quick()
 	var held []clustermesh.Record
-	for n := 2; n < quick; n++ {
+	for n := 1; n < quick; n++ {
 		held = append(held, heldRecord("c1", uid, m.world.content(n)))
 	}
 	dir := filepath.Join(m.Dir, "neighbour")
 	if err := writeRecords(dir, held); err != nil {
 		return nil, err
 	}
-	for n, state := range map[int]string{1: dir, quick: ""} {
-		g, err := gossip.New(gossip.Config{
-			Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(n))}, UID: uid, StateDir: state,
-			Bind: gossipOf(n), Key: m.key, Seeds: []string{gossipOf(0).String()},
-			Lead: func() (bool, uint64) { return false, 0 }, Log: m.log,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("gossip of %s: %w", nodeName(n), err)
-		}
-		g.Publish(m.world.content(n))
-		if out = append(out, g); n == quick {
-			m.quick = g
-		}
+	g, err := gossip.New(gossip.Config{
+		Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(quick))}, UID: uid, StateDir: dir,
+		Bind: gossipOf(quick), Key: m.key, Seeds: []string{gossipOf(0).String()},
+		Lead: func() (bool, uint64) { return false, 0 }, Log: m.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gossip of %s: %w", nodeName(quick), err)
 	}
-	return out, nil
+	g.Publish(m.world.content(quick))
+	return g, nil
 }
 
 // content is what a node's daemon would publish.
@@ -52,7 +47,7 @@ func (w *world) content(node int) clustermesh.Content {
 		Name: name, Locality: clustermesh.Locality{Zone: "zone-1"}, Addresses: []netip.Addr{nodeAddr(node)},
 		Prefixes: []netip.Prefix{nodePods(node)},
 	}}
-	if node == 1 || node == w.quick() {
+	if node == w.quick() {
 		c.Node.GossipPort = gossipOf(node).Port() // of the others nobody looks for a daemon
 	}
 	for i := range w.services {
