@@ -6,9 +6,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
 )
 
 func bulk(n int) (out []clustermesh.ServiceName) {
@@ -101,6 +106,31 @@ func TestProgressOfABacklog(t *testing.T) {
 	}
 	if p := b.progress(); p != (Progress{}) {
 		t.Errorf("in the end %+v", p)
+	}
+}
+
+// What a leader finds when it begins is a backlog: what changes afterwards goes before it.
+func TestWhatIsFoundIsABacklog(t *testing.T) {
+	w, err := New(Config{REST: &rest.Config{Host: "http://127.0.0.1:1"}}) // never dialled
+	must(t, err)
+	all := newTerm(w)
+	defer all.queue.ShutDown()
+	exports := all.watches[slices.IndexFunc(all.watches, func(w *watch) bool { return w.kind == "serviceexports" })]
+	for n, s := range bulk(200) {
+		exports.put(&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: s.Name, UID: types.UID(fmt.Sprint(n)), ResourceVersion: "5",
+		}})
+	}
+	w.Submit(mcs.View{Cluster: "c1", Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken}})
+	all.begin()
+	all.news([]clustermesh.ServiceName{name("service-77"), name("new")})
+	if n := all.queue.Len(); n != 201 {
+		t.Errorf("%d services wait, want 201", n)
+	}
+	for _, want := range []clustermesh.ServiceName{name("service-77"), name("new")} {
+		if s, _ := all.queue.Get(); s != want {
+			t.Errorf("%s is written before %s", s, want)
+		}
 	}
 }
 

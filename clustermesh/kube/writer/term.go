@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,6 +37,7 @@ type term struct {
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
 	backlog *backlog // the queue's storage
 	watches []*watch
+	begun   atomic.Bool // everything was read
 }
 
 func newTerm(w *Writer) *term {
@@ -69,7 +71,7 @@ func (t *term) run(ctx context.Context) error {
 	if !t.synced(ctx) {
 		return nil
 	}
-	filled, tell := t.fill(mcs.View{}), &teller{term: t, told: map[clustermesh.ServiceName][]clustermesh.Problem{}}
+	filled, tell := t.begin(), &teller{term: t, told: map[clustermesh.ServiceName][]clustermesh.Problem{}}
 	for range workers {
 		wg.Go(func() { t.work(ctx, tell) })
 	}
@@ -105,6 +107,24 @@ func (t *term) synced(ctx context.Context) bool {
 			return false
 		case <-ticker.C:
 		}
+	}
+}
+
+// begin queues all services, as a backlog where they are many, and returns the view that they are queued from. A
+// view always knows more than none.
+func (t *term) begin() mcs.View {
+	t.begun.Store(true)
+	return t.fill(mcs.View{})
+}
+
+// news queues services of which the API server says something new. Before everything was read it does not: begin
+// takes all that there are. They would wait among the changes, and all changes behind them.
+func (t *term) news(names []clustermesh.ServiceName) {
+	if !t.begun.Load() {
+		return
+	}
+	for _, s := range names {
+		t.queue.Add(s)
 	}
 }
 

@@ -71,12 +71,6 @@ func (w *watch) run(ctx context.Context) {
 	cache.NewReflectorWithOptions(w.source, w.empty, w, cache.ReflectorOptions{Name: w.kind}).RunWithContext(ctx)
 }
 
-func (w *watch) queue(names []clustermesh.ServiceName) {
-	for _, name := range names {
-		w.term.queue.Add(name)
-	}
-}
-
 // Add implements cache.ReflectorStore.
 func (w *watch) Add(o any) error { return w.Update(o) }
 
@@ -90,7 +84,7 @@ func (w *watch) Update(o any) error {
 
 func (w *watch) put(obj metav1.Object) {
 	trim(obj)
-	w.queue(w.term.store.put(obj))
+	w.term.news(w.term.store.put(obj))
 }
 
 // Delete implements cache.ReflectorStore.
@@ -98,7 +92,7 @@ func (w *watch) Delete(o any) error {
 	obj := o.(metav1.Object)
 	w.term.store.watched(obj, obj.GetResourceVersion())
 	w.term.store.deleting(obj, false)
-	w.queue(w.term.store.drop(obj))
+	w.term.news(w.term.store.drop(obj))
 	return nil
 }
 
