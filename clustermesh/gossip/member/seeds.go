@@ -97,6 +97,9 @@ func (s *Seeds) Resolved(targets []Target) (changed bool) {
 
 // Targets chooses a random few of the seeds' addresses and of those of known nodes, without this daemon and
 // the addresses of live members. Reached are the seeds that need no attempt.
+//
+// Of too many, half are seeds': after a partition one seed among hundreds of nodes that are lost would
+// otherwise not have its turn for minutes.
 func (s *Seeds) Targets(seeds []Target, known, live []netip.AddrPort, rng *rand.Rand) (out []Target, reached map[string]bool) {
 	skip := maps.Clone(s.self)
 	for _, a := range live {
@@ -104,20 +107,27 @@ func (s *Seeds) Targets(seeds []Target, known, live []netip.AddrPort, rng *rand.
 	}
 	reached = map[string]bool{}
 	tried := map[netip.AddrPort]bool{}
-	add := func(t Target) {
+	var lost []Target
+	add := func(to *[]Target, t Target) {
 		if skip[t.Addr] {
 			reached[t.Seed] = true
 		} else if !tried[t.Addr] {
 			tried[t.Addr] = true
-			out = append(out, t)
+			*to = append(*to, t)
 		}
 	}
 	for _, t := range seeds {
-		add(t)
+		add(&out, t)
 	}
 	for _, a := range known {
-		add(Target{Addr: a})
+		add(&lost, Target{Addr: a})
 	}
-	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return out[:min(len(out), maxTargets)], reached
+	shuffle(out, rng)
+	shuffle(lost, rng)
+	out = out[:min(len(out), max(maxTargets/2, maxTargets-len(lost)))]
+	return append(out, lost[:min(len(lost), maxTargets-len(out))]...), reached
+}
+
+func shuffle(ts []Target, rng *rand.Rand) {
+	rng.Shuffle(len(ts), func(i, j int) { ts[i], ts[j] = ts[j], ts[i] })
 }

@@ -102,6 +102,35 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestSeedsAmongMany: a seed has its turn in each round, however many nodes are lost; and they have theirs,
+// however many seeds there are.
+func TestSeedsAmongMany(t *testing.T) {
+	var lost []netip.AddrPort
+	var seeds []Target
+	for n := range 100 {
+		lost = append(lost, addr(100+n))
+		seeds = append(seeds, Target{addr(n), fmt.Sprint("seed-", n)})
+	}
+	s, rng := NewSeeds(nil), rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{1, 3, 100} {
+		for range 20 {
+			out, _ := s.Targets(seeds[:n], lost, nil, rng)
+			of := 0
+			for _, o := range out {
+				if o.Seed != "" {
+					of++
+				}
+			}
+			if len(out) != maxTargets || of != min(n, maxTargets/2) {
+				t.Fatalf("of %d seeds and 100 lost nodes it tries %d seeds of %d targets", n, of, len(out))
+			}
+		}
+	}
+	if out, _ := s.Targets(seeds, lost[:1], nil, rng); len(out) != maxTargets || out[maxTargets-1].Seed != "" {
+		t.Errorf("of 100 seeds and one lost node it tries %v", out)
+	}
+}
+
 // TestNextHints: of many hints a few are tried, and in time all.
 func TestNextHints(t *testing.T) {
 	s := NewSeeds([]string{"one:7946"})
