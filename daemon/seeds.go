@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/internal/notify"
 )
 
@@ -95,11 +96,11 @@ func parseSeeds(text string) (out []string) {
 // seed tells the gossip where others may be: seeds, and the nodes of the own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	fromFile, problems := d.seeds.seeds()
-	var hints []netip.AddrPort
+	all := gossip.Seeds{Listed: slices.Concat(d.config.Gossip.Seeds, fromFile)}
 	if d.kube != nil {
-		hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
+		all.Hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
 	}
-	if err := d.gossip.SetSeeds(slices.Concat(d.config.Gossip.Seeds, fromFile), hints); err != nil {
+	if err := d.gossip.SetSeeds(all); err != nil {
 		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,
 			Message: strings.ReplaceAll(err.Error(), "\n", ", "), Try: "write one HOST:PORT a line"})
 	}

@@ -3,10 +3,10 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
@@ -26,7 +26,7 @@ type source interface {
 // replication is what the daemon needs of package gossip, whose Gossip says what each method does.
 type replication interface {
 	Run(ctx context.Context) error
-	SetSeeds(seeds []string, hints []netip.AddrPort) error
+	SetSeeds(gossip.Seeds) error
 	Publish(c clustermesh.Content) (changed bool)
 	PublishCluster(c clustermesh.Content) (changed bool)
 	State() clustermesh.State

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
@@ -271,15 +272,15 @@ func (w *busy) holds(t testing.TB) {
 }
 
 // The rest of what a daemon asks of its gossip.
-func (w *busy) Run(context.Context) error                 { return nil }
-func (w *busy) SetSeeds([]string, []netip.AddrPort) error { return nil }
-func (w *busy) Publish(c clustermesh.Content) bool        { return len(w.Replica.Publish(c).Changed) > 0 }
-func (w *busy) PublishCluster(clustermesh.Content) bool   { return false }
-func (w *busy) Leader() bool                              { return false }
-func (w *busy) Synced() (bool, string)                    { return true, "" }
-func (w *busy) Changed() <-chan struct{}                  { return nil }
-func (w *busy) Heard() map[clustermesh.Origin]time.Time   { return nil }
-func (w *busy) Problems() []clustermesh.Problem           { return nil }
+func (w *busy) Run(context.Context) error               { return nil }
+func (w *busy) SetSeeds(gossip.Seeds) error             { return nil }
+func (w *busy) Publish(c clustermesh.Content) bool      { return len(w.Replica.Publish(c).Changed) > 0 }
+func (w *busy) PublishCluster(clustermesh.Content) bool { return false }
+func (w *busy) Leader() bool                            { return false }
+func (w *busy) Synced() (bool, string)                  { return true, "" }
+func (w *busy) Changed() <-chan struct{}                { return nil }
+func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
+func (w *busy) Problems() []clustermesh.Problem         { return nil }
 
 func (w *busy) State() clustermesh.State {
 	s := clustermesh.State{Records: w.Records(), Contacts: make(map[clustermesh.Origin]clustermesh.Contact, len(w.states))}

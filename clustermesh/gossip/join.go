@@ -35,13 +35,20 @@ func splitSeed(s string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// SetSeeds replaces the seeds. Hints are addresses where daemons may be, such as those of the cluster's own
-// nodes: they are tried like seeds, but one that does not answer is no Problem, and is not waited for
-// for long. Invalid seeds are errors; the rest are used.
-func (g *Gossip) SetSeeds(seeds []string, hints []netip.AddrPort) error {
+// Seeds say where other daemons may be.
+type Seeds struct {
+	// Listed are "host:port" of any daemons of the clusterset. This node may be among them.
+	Listed []string
+	// Hints are addresses where daemons may be, such as those of the cluster's own nodes: they are tried
+	// like seeds, but one that does not answer is no Problem, and is not waited for for long.
+	Hints []netip.AddrPort
+}
+
+// SetSeeds replaces the seeds. Invalid ones are errors; the rest are used.
+func (g *Gossip) SetSeeds(all Seeds) error {
 	var errs []error
 	var good []string
-	for _, s := range seeds {
+	for _, s := range all.Listed {
 		if _, _, err := splitSeed(s); err != nil {
 			errs = append(errs, err)
 		} else if !slices.Contains(good, s) {
@@ -50,7 +57,7 @@ func (g *Gossip) SetSeeds(seeds []string, hints []netip.AddrPort) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seeds.Set(good, hints)
+	g.seeds.Set(good, all.Hints)
 	return errors.Join(errs...)
 }
 

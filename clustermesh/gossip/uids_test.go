@@ -82,7 +82,7 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 	eventually(t, "each knows its own", func() bool {
 		return da.said(b.Self) == 2 && exported(da) == "of-b" && dc.said(twin.Self) == 3 && exported(dc) == "of-twin"
 	})
-	if err := dc.SetSeeds([]string{a.Bind.String()}, nil); err != nil {
+	if err := dc.SetSeeds(Seeds{Listed: []string{a.Bind.String()}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "they meet", func() bool { return da.said(c.Self) == 1 && dc.said(a.Self) == 0 })
@@ -184,7 +184,7 @@ func TestSeedsChange(t *testing.T) {
 	d1, d2 := start(t, c1), start(t, c2)
 	d1.say(1)
 	d2.say(2)
-	if err := d1.SetSeeds(nil, []netip.AddrPort{nobody, c1.Bind}); err != nil {
+	if err := d1.SetSeeds(Seeds{Hints: []netip.AddrPort{nobody, c1.Bind}}); err != nil {
 		t.Fatal(err)
 	}
 	if ok, waiting := d1.Synced(); ok || waiting == "" {
@@ -194,7 +194,7 @@ func TestSeedsChange(t *testing.T) {
 	if p := d1.Problems(); len(p) > 0 {
 		t.Errorf("a hint that does not answer: %v", p)
 	}
-	if err := d1.SetSeeds([]string{"nonsense", c2.Bind.String()}, nil); err == nil {
+	if err := d1.SetSeeds(Seeds{Listed: []string{"nonsense", c2.Bind.String()}}); err == nil {
 		t.Error("a seed that is none is no error")
 	}
 	eventually(t, "the new seed is joined", func() bool { return d1.said(c2.Self) == 2 })

@@ -130,7 +130,7 @@ func (a *app) meet(ctx context.Context, m members, b bundle.Bundle) error {
 		}
 	}
 	a.printPairs(pairs)
-	p.line("joined: %s; gossip key %s", strings.Join(cluster.Members(b), ", "), b.GossipKey.Fingerprint())
+	p.line("joined: %s; gossip key %s", strings.Join(b.Members(), ", "), b.GossipKey.Fingerprint())
 	p.line("next: strait dns setup --context %s, and so for each; then export a Service: docs/kubernetes.md", m.clusters[0].Context)
 	return nil
 }
@@ -181,7 +181,7 @@ func (a *app) clustersetStatusCommand() *cobra.Command {
 			for i, v := range m.views {
 				joined := "none yet"
 				if v.Have != nil {
-					joined = strings.Join(cluster.Members(*v.Have), ", ") + "; gossip key " + v.Have.GossipKey.Fingerprint()
+					joined = strings.Join(v.Have.Members(), ", ") + "; gossip key " + v.Have.GossipKey.Fingerprint()
 				}
 				a.printer().line("%s: cluster %s; joined: %s", m.clusters[i].Context, v.Cluster.ID, joined)
 			}

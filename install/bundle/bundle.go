@@ -158,6 +158,15 @@ func (b Bundle) Encode() []byte {
 // Hash changes when a daemon must be told: with the key. New seeds it reads by itself.
 func (b Bundle) Hash() string { return b.GossipKey.Fingerprint() }
 
+// Members are the ids of its clusters, sorted.
+func (b Bundle) Members() (ids []string) {
+	for _, c := range b.Clusters {
+		ids = append(ids, c.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Cluster finds a member.
 func (b Bundle) Cluster(id string) (Cluster, bool) {
 	i := slices.IndexFunc(b.Clusters, func(c Cluster) bool { return c.ID == id })

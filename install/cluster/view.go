@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -190,13 +189,4 @@ const HashAnnotation = "strait.io/clusterset-hash"
 // RollDaemons restarts the daemons where the bundle holds another key than they were started with.
 func (c *Cluster) RollDaemons(ctx context.Context, b bundle.Bundle) error {
 	return c.annotate(ctx, "daemonsets", "DaemonSet", c.Namespace, Daemon, HashAnnotation, b.Hash())
-}
-
-// Members are the ids of a bundle, sorted.
-func Members(b bundle.Bundle) (ids []string) {
-	for _, c := range b.Clusters {
-		ids = append(ids, c.ID)
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -42,7 +42,7 @@ func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string
 	if err != nil {
 		return nil, err
 	}
-	deaf = slices.DeleteFunc(Members(*have), func(id string) bool { return id == own })
+	deaf = slices.DeleteFunc(have.Members(), func(id string) bool { return id == own })
 	ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
 	switch {
 	case apierrors.IsNotFound(err) || len(deaf) == 0:
