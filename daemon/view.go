@@ -82,6 +82,17 @@ func (d *Daemon) Members() map[string]int {
 	return d.viewer(m).members()
 }
 
+// Writes counts what was written to the API server, for a scrape.
+func (d *Daemon) Writes() (out []api.Written) {
+	if d.kube == nil {
+		return nil
+	}
+	for w, n := range d.kube.writer.Writes() {
+		out = append(out, api.Written{Verb: string(w.Verb), Kind: w.Kind, Failed: w.Failed, Count: n})
+	}
+	return out
+}
+
 // Traffic tells what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {
 	m := d.now()

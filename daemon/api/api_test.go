@@ -65,6 +65,10 @@ func (s *source) Nodes() *NodeList {
 	return NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
 }
 
+func (s *source) Writes() []Written {
+	return []Written{{"apply", "ServiceImport", false, 3}, {"create", "Service", true, 1}}
+}
+
 func (s *source) Members() map[string]int {
 	count := map[string]int{}
 	for _, n := range s.view.Load().Nodes {

@@ -31,6 +31,9 @@ var (
 		"remote_cluster", "state")
 	unwritten = desc("imports_to_write",
 		"Services whose imports this node, as its cluster's leader, has yet to write to the API server, or could not.")
+	written = desc("api_writes_total",
+		"Writes to the API server that this node tried as its cluster's leader, by what was done to objects of which kind, and its result: ok or failed.",
+		"verb", "kind", "result")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
@@ -41,7 +44,7 @@ type gauges struct{ m *Metrics }
 // Describe names every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
-		lastHeard, remoteState, unwritten, problems, attached}) {
+		lastHeard, remoteState, unwritten, written, problems, attached}) {
 		ch <- d
 	}
 }
@@ -49,6 +52,20 @@ func (gauges) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends what the sources tell. Before the first plan there is only the build's.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
+	for _, w := range c.m.writes() {
+		result := "ok"
+		if w.Failed {
+			result = "failed"
+		}
+		ch <- prometheus.MustNewConstMetric(written, prometheus.CounterValue, float64(w.Count), label(w.Verb), label(w.Kind), result)
+	}
+}
+
+// Written is how often a kind of write was tried.
+type Written struct {
+	Verb, Kind string
+	Failed     bool
+	Count      uint64
 }
 
 func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, totals *tally) {

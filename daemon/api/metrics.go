@@ -74,6 +74,14 @@ func (m *Metrics) observe(status interface{ Status() *Status }, counts Counts) {
 	m.sources.Store(&sources{status, counts})
 }
 
+// writes are those that the sources know of; none before there are sources.
+func (m *Metrics) writes() []Written {
+	if src := m.sources.Load(); src != nil {
+		return src.counts.Writes()
+	}
+	return nil
+}
+
 // look calls each with what the sources say now and with the totals; with nil before the first plan. One scrape at
 // a time: counters that are older than those counted before them would look as if they had started again.
 func (m *Metrics) look(each func(s *Status, members map[string]int, totals *tally)) {

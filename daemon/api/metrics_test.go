@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 19 {
-		t.Errorf("%d metrics of strait, want 19", own)
+	if own != 20 {
+		t.Errorf("%d metrics of strait, want 20", own)
 	}
 }
 
@@ -55,6 +55,11 @@ func TestMetricsFollowTheView(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	check(`# HELP strait_api_writes_total Writes to the API server that this node tried as its cluster's leader, by what was done to objects of which kind, and its result: ok or failed.
+# TYPE strait_api_writes_total counter
+strait_api_writes_total{kind="Service",result="failed",verb="create"} 1
+strait_api_writes_total{kind="ServiceImport",result="ok",verb="apply"} 3
+`, "strait_api_writes_total")
 	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows of them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
 # TYPE strait_gossip_members gauge
 strait_gossip_members{state="alive"} 2

@@ -37,6 +37,8 @@ type Counts interface {
 	// Members counts the nodes of the clusterset by what gossip knows of them: "alive" (this node included), "quiet",
 	// "silent", "held"; or "dead". States without nodes may be missing.
 	Members() map[string]int
+	// Writes counts the writes to the API server that were tried in this life of the daemon.
+	Writes() []Written
 	// Traffic calls each for every frontend of every service. The backends are valid until each returns.
 	Traffic(each func(Traffic))
 }
