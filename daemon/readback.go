@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/socklb/inspect"
@@ -52,7 +53,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		return err
 	}))
 	var err error
-	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]inspect.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
+	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]datapath.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
 	tell(err)
 	for _, u := range lb.Usage() {
 		u.Setting = mapSettings[u.Map]
@@ -116,22 +117,19 @@ const foreignAge = 10 * time.Second
 type foreign struct {
 	mu    sync.Mutex
 	until time.Time
-	found []api.ForeignProgram
+	found []datapath.ForeignProgram
 	err   error
 }
 
 // programs are those that find found last; it is called at most once in foreignAge.
-func (f *foreign) programs(now time.Time, find func() ([]inspect.ForeignProgram, error)) ([]api.ForeignProgram, error) {
+func (f *foreign) programs(now time.Time, find func() ([]datapath.ForeignProgram, error)) ([]datapath.ForeignProgram, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Before(f.until) {
 		return f.found, f.err
 	}
-	found, err := find()
-	f.found, f.err, f.until = nil, err, now.Add(foreignAge)
-	for _, p := range found {
-		f.found = append(f.found, api.ForeignProgram{Hook: p.Hook, ID: p.ID, Name: p.Name, Path: p.Cgroup, Order: string(p.Order)})
-	}
+	f.found, f.err = find()
+	f.until = now.Add(foreignAge)
 	return f.found, f.err
 }
 

@@ -16,7 +16,6 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
@@ -136,9 +135,9 @@ func TestViewTraffic(t *testing.T) {
 func TestForeignIsCached(t *testing.T) {
 	var f foreign
 	asked := 0
-	find := func() ([]inspect.ForeignProgram, error) {
+	find := func() ([]datapath.ForeignProgram, error) {
 		asked++
-		return []inspect.ForeignProgram{{Hook: "connect4", ID: uint32(asked), Cgroup: "/c", Order: inspect.Before}}, nil
+		return []datapath.ForeignProgram{{Hook: "connect4", ID: uint32(asked), Path: "/c", Order: datapath.Before}}, nil
 	}
 	start := time.Unix(100, 0)
 	for _, c := range []struct {
@@ -146,7 +145,7 @@ func TestForeignIsCached(t *testing.T) {
 		id    uint32
 	}{{0, 1}, {foreignAge - 1, 1}, {foreignAge, 2}, {foreignAge + 1, 2}} {
 		got, err := f.programs(start.Add(c.after), find)
-		if want := []api.ForeignProgram{{Hook: "connect4", ID: c.id, Path: "/c", Order: "before"}}; err != nil || !slices.Equal(got, want) {
+		if want := []datapath.ForeignProgram{{Hook: "connect4", ID: c.id, Path: "/c", Order: datapath.Before}}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("after %v: %+v, %v; want %+v", c.after, got, err, want)
 		}
 	}

@@ -30,3 +30,27 @@ func (m MapUsage) Share() float64 {
 	}
 	return min(float64(m.Used)/float64(m.Limit), 1)
 }
+
+// ForeignProgram is another program on a hook that strait uses. It may change or refuse what strait decides, and
+// strait what it does.
+type ForeignProgram struct {
+	// Hook is where it is attached, such as "connect4".
+	Hook string `json:"hook"`
+	// ID and Name are the kernel's, as bpftool shows them.
+	ID   uint32 `json:"id"`
+	Name string `json:"name,omitempty"`
+	// Path is the cgroup that it is attached to; empty if that cannot be seen from here.
+	Path  string       `json:"path,omitempty"`
+	Order ForeignOrder `json:"order,omitempty"`
+}
+
+// ForeignOrder is when a foreign program runs. The kernel runs the programs of a socket's own cgroup first, then
+// those of its parents. The last one to write an address wins; one that refuses always wins.
+type ForeignOrder string
+
+// The orders. Below is before strait's program, for sockets of a cgroup below strait's alone.
+const (
+	Before ForeignOrder = "before"
+	After  ForeignOrder = "after"
+	Below  ForeignOrder = "below"
+)

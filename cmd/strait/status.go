@@ -220,15 +220,15 @@ func mapsLine(all []datapath.MapUsage) string {
 }
 
 // foreign prints the programs of others that see the same connections: what they do is not strait's to say.
-func (p printer) foreign(all []api.ForeignProgram) {
+func (p printer) foreign(all []datapath.ForeignProgram) {
 	for _, f := range all {
 		name, path, when := cmp.Or(f.Name, "without a name"), cmp.Or(f.Path, "a cgroup not seen from here"), ""
 		switch f.Order {
-		case "before":
+		case datapath.Before:
 			when = " before strait does"
-		case "after":
+		case datapath.After:
 			when = " after strait does"
-		case "below":
+		case datapath.Below:
 			when = " of that cgroup before strait does"
 		}
 		p.line("%s foreign program %s (id %d) on %s of %s: it sees connections%s, and may change or refuse them",

@@ -107,7 +107,7 @@ func illView() *view {
 	v.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 52429, Limit: 65536, Setting: "bpf.maxFrontends"},
 		{Map: "backends", Used: 262144, Limit: 262144, Setting: "bpf.maxBackends"}, {Map: "sockets_more", Used: 8, Limit: 8},
 		{Map: "affinities", Used: 64, Limit: 64, Soft: true}}
-	v.Status.Datapath.Foreign = []api.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
+	v.Status.Datapath.Foreign = []datapath.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
 		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
 	v.Status.Problems = []problem.Problem{
 		{Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},

@@ -51,7 +51,7 @@ func (s Status) withDatapath() Status {
 }
 
 // foreignProblem says that others' programs are on the hooks: usually another socket load balancer's.
-func foreignProblem(all []ForeignProgram) (problem.Problem, bool) {
+func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 	if len(all) == 0 {
 		return problem.Problem{}, false
 	}

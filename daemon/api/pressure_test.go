@@ -56,7 +56,7 @@ func TestPressureIsToldOnce(t *testing.T) {
 
 // TestForeignProgramsAreAWarning: it counts in strait_problems, and names each program once.
 func TestForeignProgramsAreAWarning(t *testing.T) {
-	s := Status{Datapath: Datapath{Foreign: []ForeignProgram{
+	s := Status{Datapath: Datapath{Foreign: []datapath.ForeignProgram{
 		{Hook: "connect4", Name: "cil_sock4_connect"}, {Hook: "connect6"}, {Hook: "sendmsg4", Name: "cil_sock4_connect"}}}}
 	got := NewStatusAnswer(NewStatusAnswer(s).Status).Status.Problems
 	want := "socket hooks: 3 programs of somebody else are on them (cil_sock4_connect, one without a name): " +

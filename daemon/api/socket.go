@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// DefaultSocket is where straitd serves the API unless its runDir says otherwise.
+	DefaultSocket = "/run/strait/strait.sock"
 	// maxSocketPath is the size of sockaddr_un.sun_path less its final zero byte (unix(7)).
 	maxSocketPath = 107
 	newSuffix     = ".new"

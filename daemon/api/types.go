@@ -103,23 +103,9 @@ type Datapath struct {
 	// Maps say how full the kernel's maps are.
 	Maps []datapath.MapUsage `json:"maps,omitempty"`
 	// Foreign are socket programs of others on the same path. What is listed may be some seconds old.
-	Foreign []ForeignProgram `json:"foreign,omitempty"`
+	Foreign []datapath.ForeignProgram `json:"foreign,omitempty"`
 	// Destroyed counts sockets to backends that are gone, which this daemon closed in its life.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
-}
-
-// ForeignProgram is a socket program that is not strait's and sees the same connections.
-type ForeignProgram struct {
-	// Hook is where it is attached, such as "connect4".
-	Hook string `json:"hook"`
-	// ID and Name are the kernel's, as bpftool shows them.
-	ID   uint32 `json:"id"`
-	Name string `json:"name,omitempty"`
-	// Path is the cgroup that it is attached to; empty if that cannot be seen from here.
-	Path string `json:"path,omitempty"`
-	// Order is "before" or "after" strait's program, or "below" for one that sees, before strait's, the
-	// connections of a cgroup below only; empty if it is not known.
-	Order string `json:"order,omitempty"`
 }
 
 // Destroyed counts sockets by protocol.

@@ -191,7 +191,7 @@ func TestForeign(t *testing.T) {
 	below := subtree(t, "node/pod")
 	attachRaw(t, cfg.Cgroup, unix.BPF_F_ALLOW_MULTI)
 	l := opened(t, cfg)
-	check := func(want ...inspect.ForeignProgram) {
+	check := func(want ...datapath.ForeignProgram) {
 		t.Helper()
 		got, err := inspect.Foreign(l.Pins(), l.Cgroup())
 		for i := range got {
@@ -204,17 +204,17 @@ func TestForeign(t *testing.T) {
 			t.Errorf("found %+v, %v; want %+v", got, err, want)
 		}
 	}
-	first := inspect.ForeignProgram{Hook: "connect4", Name: "foreign", Cgroup: cfg.Cgroup, Order: inspect.Before}
+	first := datapath.ForeignProgram{Hook: "connect4", Name: "foreign", Path: cfg.Cgroup, Order: datapath.Before}
 	check(first)
 	attachRaw(t, cfg.Cgroup, unix.BPF_F_ALLOW_MULTI)
 	attachRaw(t, below, unix.BPF_F_ALLOW_MULTI)
 	second, third := first, first
-	second.Order = inspect.After
-	third.Cgroup, third.Order = below, inspect.Below
+	second.Order = datapath.After
+	third.Path, third.Order = below, datapath.Below
 	check(first, second, third)
 	attachRaw(t, parent, unix.BPF_F_ALLOW_MULTI)
 	fourth := second
-	fourth.Cgroup = parent
+	fourth.Path = parent
 	check(first, second, fourth, third)
 
 	pod := serve(t, l4.TCP, netip.MustParseAddrPort("127.0.0.2:0"))

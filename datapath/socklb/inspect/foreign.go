@@ -13,36 +13,14 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb/layout"
-)
-
-// ForeignProgram is somebody else's program on a hook that we use. It may change or refuse what we decide, and
-// we what it does.
-type ForeignProgram struct {
-	Hook string `json:"hook"`
-	ID   uint32 `json:"id"`
-	Name string `json:"name"`
-	// Cgroup is where it is attached; empty if that cannot be seen from here.
-	Cgroup string `json:"cgroup,omitempty"`
-	// Order says when it runs: before ours, after ours, or only for sockets of a cgroup below ours, which
-	// is before ours. The kernel runs the programs of a socket's own cgroup first, then its parents'.
-	Order Order `json:"order"`
-}
-
-// Order is when a foreign program runs.
-type Order string
-
-// The orders. The last to write an address wins; one that refuses wins always.
-const (
-	Before Order = "before"
-	After  Order = "after"
-	Below  Order = "below"
 )
 
 // Foreign lists the socket address programs of others that are in force for a cgroup or in a part of it, sorted
 // by hook: all but those whose links are pinned in pins. Those of cgroups that come and go meanwhile may be
 // missed. It takes eight requests for each cgroup.
-func Foreign(pins, cgroup string) ([]ForeignProgram, error) {
+func Foreign(pins, cgroup string) ([]datapath.ForeignProgram, error) {
 	ours, err := Programs(pins)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
@@ -56,7 +34,7 @@ func Foreign(pins, cgroup string) ([]ForeignProgram, error) {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
 	found = append(found, below...)
-	slices.SortStableFunc(found, func(a, b ForeignProgram) int { return strings.Compare(a.Hook, b.Hook) })
+	slices.SortStableFunc(found, func(a, b datapath.ForeignProgram) int { return strings.Compare(a.Hook, b.Hook) })
 	return found, nil
 }
 
@@ -79,30 +57,30 @@ func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 }
 
 // foreignOnPath are those that are in force for a socket of the cgroup itself: its own and its parents'.
-func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignProgram, err error) {
+func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	for _, h := range addressHooks() {
 		ids, err := query(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
 		if err != nil {
 			return nil, err
 		}
-		order := Before
+		order := datapath.Before
 		for _, id := range ids {
 			if ours[id] {
-				order = After
+				order = datapath.After
 				continue
 			}
 			where, err := attachedAt(h, cgroup, id)
 			if err != nil {
 				return nil, err
 			}
-			found = append(found, ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Cgroup: where, Order: order})
+			found = append(found, datapath.ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Path: where, Order: order})
 		}
 	}
 	return found, nil
 }
 
 // foreignBelow are those of cgroups below ours.
-func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignProgram, err error) {
+func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed meanwhile
@@ -120,7 +98,7 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []ForeignP
 			}
 			for _, id := range ids {
 				if !ours[id] {
-					found = append(found, ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Cgroup: path, Order: Below})
+					found = append(found, datapath.ForeignProgram{Hook: h.Name, ID: uint32(id), Name: programName(id), Path: path, Order: datapath.Below})
 				}
 			}
 		}
