@@ -12,8 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/wireguard"
 )
 
@@ -186,7 +188,7 @@ func (c *Config) setDefaults() {
 		c.Node, _ = os.Hostname()
 	}
 	c.StateDir = cmp.Or(c.StateDir, "/var/lib/strait")
-	c.RunDir = cmp.Or(c.RunDir, "/run/strait")
+	c.RunDir = cmp.Or(c.RunDir, filepath.Dir(api.DefaultSocket))
 	if len(c.ClusterSetCIDRs) == 0 {
 		// Part of 240.0.0.0/4, which no network routes and no cluster uses: a ClusterSetIP never leaves the node.
 		c.ClusterSetCIDRs = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}
@@ -194,7 +196,7 @@ func (c *Config) setDefaults() {
 	if k := c.Source.Kubernetes; k != nil {
 		k.Namespace = cmp.Or(k.Namespace, "strait-system")
 	}
-	c.BPF.Pins = cmp.Or(c.BPF.Pins, "/sys/fs/bpf/strait")
+	c.BPF.Pins = cmp.Or(c.BPF.Pins, inspect.DefaultPins)
 	c.Gossip.Bind = cmp.Or(c.Gossip.Bind, netip.AddrPortFrom(netip.IPv4Unspecified(), 7946))
 	c.Gossip.KeyFile = cmp.Or(c.Gossip.KeyFile, "/etc/strait/gossip.key")
 	c.Mesh.Device = cmp.Or(c.Mesh.Device, "strait0")
@@ -203,4 +205,4 @@ func (c *Config) setDefaults() {
 }
 
 // Socket is the path of the API socket.
-func (c Config) Socket() string { return filepath.Join(c.RunDir, "strait.sock") }
+func (c Config) Socket() string { return filepath.Join(c.RunDir, filepath.Base(api.DefaultSocket)) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
 
@@ -21,13 +22,13 @@ func TestWhichPins(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.sock")
 	pins := wellPins()
 	for _, dir := range []string{"/pins/daemon", "/pins/env", "/pins/flag"} {
-		pins[dir] = pins[defaultPins]
+		pins[dir] = pins[inspect.DefaultPins]
 	}
 	for _, c := range []struct {
 		name, socket, env, flag, pins string
 		named                         bool
 	}{
-		{"default", none, "", "", defaultPins, false},
+		{"default", none, "", "", inspect.DefaultPins, false},
 		{"daemon", answers, "", "", "/pins/daemon", true},
 		{"environment", answers, "/pins/env", "", "/pins/env", false},
 		{"environment without a daemon", none, "/pins/env", "", "/pins/env", false},
@@ -53,7 +54,7 @@ func TestWhichPins(t *testing.T) {
 			}
 		})
 	}
-	if n := pins[defaultPins].open; n != 0 {
+	if n := pins[inspect.DefaultPins].open; n != 0 {
 		t.Errorf("%d readers are left open", n)
 	}
 }

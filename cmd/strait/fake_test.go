@@ -95,7 +95,7 @@ func wellPins() fakePins {
 	toX.Cookie, toX.Backend, toX.Connected = 4096, x, true
 	spilled.Cookie, spilled.Backend, spilled.Overflow = 4711, c, true
 	return fakePins{
-		defaultPins: {
+		inspect.DefaultPins: {
 			services: []inspect.ServiceRow{
 				{Addr: dns, Index: 1, Base: 2, Count: 2, AffinitySeconds: 10800, Connects: 18446744073709551615},
 				{Addr: http, Index: 0, Base: 0, Count: 2, Connects: 12345, Refused: 6},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath/socklb/inspect"
 )
 
 const optOutLong = `Leave the processes of a cgroup, and of all cgroups below it, alone: from their next connection on
@@ -227,7 +228,7 @@ func cgroupError(cgroup string, err error) error {
 // undoOptOut is a command line that works whatever the environment.
 func undoOptOut(action, cgroup, pins string) string {
 	words := []string{"strait", "opt-out", action, shellWord(cgroup)}
-	if pins != defaultPins {
+	if pins != inspect.DefaultPins {
 		words = append(words, "--pins", shellWord(pins))
 	}
 	return strings.Join(words, " ")

@@ -12,15 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
 
-const (
-	defaultPins = "/sys/fs/bpf/strait"
-	// otherPins is why a daemon's names do not belong to the maps at hand: several nodes can be on one
-	// machine, and have the same frontends.
-	otherPins = "straitd at %s has its pins at %s"
-)
+// otherPins is why a daemon's names do not belong to the maps at hand: several nodes can be on one
+// machine, and have the same frontends.
+const otherPins = "straitd at %s has its pins at %s"
 
 // pinned is a directory of pins, with what the daemon adds to it if it answers.
 type pinned struct {
@@ -34,7 +32,7 @@ type pinned struct {
 // addPinsFlag gives a command and those below it the flag --pins.
 func addPinsFlag(cmd *cobra.Command, pins *string) {
 	cmd.PersistentFlags().StringVar(pins, "pins", "", "`directory` of the pinned maps (env STRAIT_PINS; "+
-		"default: where straitd says, and without one "+defaultPins+")")
+		"default: where straitd says, and without one "+inspect.DefaultPins+")")
 	_ = cmd.MarkPersistentFlagDirname("pins")
 }
 
@@ -48,7 +46,7 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 	if err == nil && p.dir == "" {
 		p.dir = status.Datapath.Pins
 	}
-	p.dir = filepath.Clean(cmp.Or(p.dir, defaultPins))
+	p.dir = filepath.Clean(cmp.Or(p.dir, inspect.DefaultPins))
 	if err == nil && filepath.Clean(status.Datapath.Pins) != p.dir {
 		err = fmt.Errorf(otherPins, a.socket, status.Datapath.Pins)
 	}

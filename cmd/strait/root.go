@@ -11,11 +11,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-const (
-	defaultSocket = "/run/strait/strait.sock"
-	// answerTimeout bounds one question to the daemon: it answers from memory, in milliseconds.
-	answerTimeout = 5 * time.Second
-)
+// answerTimeout bounds one question to the daemon: it answers from memory, in milliseconds.
+const answerTimeout = 5 * time.Second
 
 // env is the world as the commands see it, so that tests run them in process.
 type env struct {
@@ -76,7 +73,7 @@ func newRoot(e env) *cobra.Command {
 	root.SetErr(e.stderr)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), defaultSocket),
+	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), api.DefaultSocket),
 		"`path` of straitd's unix socket (env STRAIT_SOCKET)")
 	flags.StringVarP(&a.output, "output", "o", "table", "`format` of results: table, json or yaml")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, also on a terminal (env NO_COLOR)")

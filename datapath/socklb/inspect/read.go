@@ -17,6 +17,9 @@ import (
 // readTries bounds how often a read that met a change starts again.
 const readTries = 10
 
+// DefaultPins is where straitd pins its maps unless its bpf.pins says otherwise.
+const DefaultPins = "/sys/fs/bpf/strait"
+
 // Read returns what the maps pinned in a directory hold, as Reader.Frontends does.
 func Read(pins string) ([]datapath.Frontend, error) {
 	r, err := OpenReader(pins)
