@@ -37,10 +37,16 @@ type backlog struct {
 }
 
 func newBacklog() *backlog {
-	return &backlog{
-		waits: map[clustermesh.ServiceName]bool{}, bulk: map[clustermesh.ServiceName]bool{},
-		left: map[clustermesh.ServiceName]bool{}, unwritten: map[clustermesh.ServiceName]bool{},
-	}
+	b := &backlog{}
+	b.reset()
+	return b
+}
+
+// reset empties it. It makes new maps: one that held ten thousand names keeps their memory for as long as it lives.
+func (b *backlog) reset() {
+	b.waits, b.bulk = map[clustermesh.ServiceName]bool{}, map[clustermesh.ServiceName]bool{}
+	b.left, b.unwritten = map[clustermesh.ServiceName]bool{}, map[clustermesh.ServiceName]bool{}
+	b.changes, b.later = nil, nil
 }
 
 // expect says which services are about to be added at once.
@@ -77,6 +83,9 @@ func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	delete(b.left, s)
 	if written {
 		delete(b.unwritten, s)
+	}
+	if len(b.unwritten) == 0 && len(b.bulk) == 0 {
+		b.reset() // nothing waits
 	}
 }
 

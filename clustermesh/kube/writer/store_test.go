@@ -128,6 +128,7 @@ func TestListIsTakenInAsItComes(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[clustermesh.ServiceName]())
 	defer queue.ShutDown()
 	w := &watch{term: &term{store: newStore(), queue: queue}, empty: &mcsv1beta1.ServiceImport{}}
+	w.term.begun.Store(true) // the list is one of a watch that was broken
 	w.put(importAt("old", "1", "5"))
 	list := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(w.Transformer()))
 	first, second, brief := importAt("first", "2", "6"), importAt("second", "3", "7"), importAt("brief", "4", "8")
