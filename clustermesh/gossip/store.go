@@ -25,7 +25,9 @@ const (
 	stateFile  = "replica.cbor"
 	stateMagic = "strait replica 1 "
 	uidsFile   = "clusters.json"
-	// savePause is the least time between two writes of the state, and saveShare the part of the time that they may take: a tenth.
+	// savePause is how long a change waits to be saved, with those that follow it, and the least time between two
+	// writes of the state: to encode a large one takes the processor that a turn for the same change needs.
+	// saveShare is the part of the time that they may take: a tenth.
 	savePause = time.Second
 	saveShare = 10
 	// saveChunk and saveBytes bound the records of one frame in the file, roughly.
@@ -167,13 +169,14 @@ func (g *Gossip) keep(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return
 	}
-	for ctx.Err() == nil {
+	for pause := savePause; ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 		case <-g.dirty:
+			sleep(ctx, pause)
 			start := time.Now()
 			g.save()
-			sleep(ctx, max(savePause, saveShare*time.Since(start)))
+			pause = max(savePause, saveShare*time.Since(start))
 		}
 	}
 }

@@ -152,6 +152,16 @@ func (c *Contacts) Alive() []clustermesh.Origin {
 	return out
 }
 
+// hears reports whether any other node is a live member.
+func (c *Contacts) hears() bool {
+	for o, n := range c.nodes {
+		if o != c.self && len(n.lives) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Addr returns where the youngest life of a node listens, or its last one did; zero if that is not known.
 func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	if n := c.nodes[o]; n != nil {

@@ -33,7 +33,7 @@ func (w *Witness) Restore(claims []clustermesh.Silence) {
 
 // Update makes and lifts claims; it reports whether any changed.
 func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed bool) {
-	hears := len(c.Alive()) > 0
+	hears := c.hears()
 	for o := range w.claims {
 		if _, held := known[o]; !held {
 			delete(w.claims, o)
