@@ -79,12 +79,13 @@ func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(s
 // Planner makes the plans of one node, one after the other. What costs is done again only for services in which
 // something has changed; the result is that of Plan. Not for use by two goroutines at a time.
 type Planner struct {
-	config Config
-	stand  *stand
-	serial uint64 // of the plan
-	index  index
-	merged merged
-	shares shares
+	config  Config
+	stand   *stand
+	serial  uint64 // of the plan
+	index   index
+	merged  merged
+	shares  shares
+	tunnels tunnels
 
 	imports   []*Import
 	globals   []*Global
@@ -125,11 +126,9 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	for _, g := range r.Globals {
 		r.Problems = append(r.Problems, g.problems...)
 	}
-	m := mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead}
-	r.Desired.Peers, problems = m.peers()
-	r.Problems = clustermesh.SortProblems(append(r.Problems, problems...))
-	r.Desired.Sources = m.sources()
-	r.Desired.Routes = m.routes(r.Desired.Peers, r.Desired.Sources.Node)
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead})
+	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
+	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
 	return r
 }

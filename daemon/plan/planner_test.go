@@ -59,7 +59,8 @@ func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Con
 		})
 	}
 	if o.Node != "" {
-		out.Node = &clustermesh.Node{Name: o.Node, Locality: clustermesh.Locality{Zone: rapid.SampledFrom([]string{"z1", "z2"}).Draw(rt, "zone of the node")}}
+		out.Node = drawNode(rt, o.Node)
+		out.Node.Locality = clustermesh.Locality{Zone: rapid.SampledFrom([]string{"z1", "z2"}).Draw(rt, "zone of the node")}
 		if o != mortal && rapid.Bool().Draw(rt, "claims") {
 			out.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 9}}
 		}
@@ -175,6 +176,32 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 	edit(s, "a", "n1", func(*clustermesh.Content) {})
 	if third := p.Plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
 		t.Error("a new record that says the same is a new version")
+	}
+}
+
+// TestPlannerKeepsTunnels: peers and routes are the same memory as before unless something of a node changed.
+func TestPlannerKeepsTunnels(t *testing.T) {
+	s := clusterset()
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	next := func(change func(*clustermesh.Content)) datapath.Desired {
+		s.Records = maps.Clone(s.Records)
+		edit(s, "b", "n1", func(c *clustermesh.Content) {
+			node := *c.Node // a record that is decoded anew has other memory
+			c.Node = &node
+			change(c)
+		})
+		return p.Plan(s).Desired
+	}
+	first := next(func(*clustermesh.Content) {})
+	if len(first.Peers) == 0 || len(first.Routes) == 0 {
+		t.Fatalf("no peers or no routes: %+v", first)
+	}
+	if again := next(unready); &again.Peers[0] != &first.Peers[0] || &again.Routes[0] != &first.Routes[0] {
+		t.Error("peers or routes were made again, though no node changed")
+	}
+	port := func(c *clustermesh.Content) { c.Node.WireGuardPort++ }
+	if moved := next(port); slices.EqualFunc(moved.Peers, first.Peers, datapath.Peer.Equal) {
+		t.Errorf("a node's port changed, but the peers did not: %+v", moved.Peers)
 	}
 }
 

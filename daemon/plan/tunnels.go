@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"reflect"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/datapath"
+)
+
+// tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most turns change no
+// node: then they are those of the plan before.
+type tunnels struct {
+	nodes    map[clustermesh.Origin]plannedNode
+	peers    []datapath.Peer
+	sources  datapath.Sources
+	routes   []datapath.Route
+	problems []clustermesh.Problem
+}
+
+// plannedNode is what a node said, and whether it was dead.
+type plannedNode struct {
+	*clustermesh.Node
+	dead bool
+}
+
+// update makes them again if a node came, went, died, came back or says something else of itself.
+func (t *tunnels) update(m mesh) {
+	if t.upToDate(m) {
+		return
+	}
+	t.nodes = map[clustermesh.Origin]plannedNode{}
+	for r := range m.state.Nodes() {
+		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
+	}
+	t.peers, t.problems = m.peers()
+	t.sources = m.sources()
+	t.routes = m.routes(t.peers, t.sources.Node)
+}
+
+func (t *tunnels) upToDate(m mesh) bool {
+	nodes := 0
+	for o, r := range m.state.Records {
+		now := r.Content.Node
+		if o.Node == "" || now == nil {
+			continue
+		}
+		nodes++
+		was, known := t.nodes[o]
+		if !known || was.dead != m.dead(o) || was.Node != now && !reflect.DeepEqual(was.Node, now) {
+			return false
+		}
+		if was.Node != now { // another record that says the same
+			t.nodes[o] = plannedNode{now, was.dead}
+		}
+	}
+	return t.nodes != nil && nodes == len(t.nodes)
+}
