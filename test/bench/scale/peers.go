@@ -37,7 +37,7 @@ func (m *measurement) neighbour(uid string) (*gossip.Gossip, error) {
 		return nil, fmt.Errorf("gossip of %s: %w", nodeName(quick), err)
 	}
 	g.Publish(m.world.content(quick))
-	return g, nil
+	return g, forget(dir)
 }
 
 // content is what a node's daemon would publish.

@@ -77,7 +77,7 @@ func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 		return nil, fmt.Errorf("gossip of %s: %w", remoteName(first), err)
 	}
 	g.Publish(remoteContent(first))
-	return g, nil
+	return g, forget(dir)
 }
 
 // lead publishes c2's own record, which names so many nodes, as the daemon of its first node, which runs by now.
@@ -87,6 +87,12 @@ func lead(ctx context.Context, g *gossip.Gossip, all int) error {
 		c.Nodes = append(c.Nodes, remoteName(n))
 	}
 	return await(ctx, 10*time.Millisecond, func() (bool, error) { return g.PublishCluster(c), nil })
+}
+
+// forget keeps a daemon that has read its state from writing it again, after each change: that would take as much of
+// the machine as straitd needs to write its own.
+func forget(dir string) error {
+	return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
 }
 
 // heldRecord is what another daemon knows of a node.
