@@ -83,6 +83,10 @@ func (c *client) metrics(ctx context.Context) (map[string]float64, error) {
 // allocated is how much the process has allocated in its life, in bytes.
 const allocated = "go_memstats_alloc_bytes_total"
 
+// windows are how often probes compares calls with rest: a median of so many has none of the bursts in which straitd
+// allocates for something else.
+const windows = 15
+
 // probes measures a call of /readyz: the median time in µs, on a connection that stands, and the
 // bytes that straitd allocates for it, without those that it allocates meanwhile in any case.
 func (c *client) probes(ctx context.Context, calls int) (us, bytes float64, err error) {
@@ -99,26 +103,33 @@ func (c *client) probes(ctx context.Context, calls int) (us, bytes float64, err 
 		after, err := c.metrics(ctx)
 		return after[allocated] - before[allocated], err
 	}
-	var took []float64
-	start := time.Now()
-	with, err := grown(func() error {
-		for range calls {
-			began := time.Now()
-			if err := c.get(ctx, "/readyz", io.Discard); err != nil {
-				return err
+	var took, each []float64
+	for range windows {
+		start := time.Now()
+		with, err := grown(func() error {
+			for range calls / windows {
+				began := time.Now()
+				if err := c.get(ctx, "/readyz", io.Discard); err != nil {
+					return err
+				}
+				took = append(took, float64(time.Since(began).Nanoseconds())/1000)
 			}
-			took = append(took, float64(time.Since(began).Nanoseconds())/1000)
+			return nil
+		})
+		if err != nil {
+			return 0, 0, err
 		}
-		return nil
-	})
-	if err != nil {
-		return 0, 0, err
+		rest := time.Since(start)
+		without, err := grown(func() error {
+			time.Sleep(rest)
+			return nil
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		each = append(each, max(0, with-without)/float64(calls/windows))
 	}
-	rest := time.Since(start)
-	without, err := grown(func() error {
-		time.Sleep(rest)
-		return nil
-	})
 	slices.Sort(took)
-	return took[len(took)/2], max(0, with-without) / float64(calls), err
+	slices.Sort(each)
+	return took[len(took)/2], each[len(each)/2], nil
 }
