@@ -186,7 +186,7 @@ func TestPlannerKeepsTunnels(t *testing.T) {
 	next := func(change func(*clustermesh.Content)) datapath.Desired {
 		s.Records = maps.Clone(s.Records)
 		edit(s, "b", "n1", func(c *clustermesh.Content) {
-			node := *c.Node // a record that is decoded anew has other memory
+			node := *c.Node // each record is decoded into memory of its own
 			c.Node = &node
 			change(c)
 		})

@@ -48,7 +48,7 @@ func (w *world) content(node int) clustermesh.Content {
 		Prefixes: []netip.Prefix{nodePods(node)},
 	}}
 	if node == w.quick() {
-		c.Node.GossipPort = gossipOf(node).Port() // of the others nobody looks for a daemon
+		c.Node.GossipPort = gossipOf(node).Port() // straitd looks for no daemon of the others
 	}
 	for i := range w.services {
 		for e := range w.endpoints {
