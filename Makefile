@@ -48,7 +48,7 @@ demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves the
 # Test
 
 .PHONY: test
-test: ## all tests: setup, build, then lint, arch, unit, generate-check beside e2e, kernel, script beside test-kube; TEST_KUBE=0 leaves the last out
+test: ## all tests: setup, build, e2e, lint, arch, unit, generate-check, then kernel and script beside test-kube; TEST_KUBE=0 leaves the last out
 	@test/setup/test.sh
 
 .PHONY: setup

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Runs every step of `make test`, and ends with what ran, how long it took, what did not run, and why.
 #
-# First come setup, build and the demo's tests, one after the other: the demo measures how fast a call follows a death, and
-# wants the machine for itself. Then the steps stand in lanes, which run side by side: most of the time tests wait, and
-# where one lane waits another works. A step's output is printed in one piece when the step ends. When one fails, those
-# that run are awaited and no more are started. Ctrl-C ends all of them.
+# First come, one after the other, the demo's tests, which measure how fast a call follows a death and want the machine
+# for themselves, and the steps that compute and never wait. Then two lanes run side by side: most of the time their
+# tests wait, and where one lane waits the other works. A step's output is printed in one piece when the step ends. When
+# one fails, those that run are awaited and no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
 # The steps of each lane, in order.
-first="setup build e2e compile"
-lanes=("lint arch unit generate-check" "kernel script")
+first="setup build e2e compile lint arch unit generate-check"
+lanes=("kernel script")
 kube_lane="kube-programs test-kube"
-# What computes yields to what waits and measures time.
-yielding=" lint arch unit generate-check kube-programs "
+# What computes beside a lane yields to what waits and measures time.
+yielding=" kube-programs "
 
 work=$(mktemp -d)
 times=$work/times

@@ -196,9 +196,6 @@ func TestExportBecomesImport(t *testing.T) {
 	w.Submit(b.view(func(i *mcs.Import) { i.Labels = map[string]string{"team": "a"} }))
 	i := b.eventually("import", ready)
 	t.Logf("view to Ready in %v", time.Since(begin))
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("took %v", took)
-	}
 	s, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
 	must(t, err)
 	if len(i.Spec.IPs) != 1 || i.Spec.IPs[0] != s.Spec.ClusterIP || i.Labels["team"] != "a" || len(i.Spec.Ports) != 2 {
