@@ -20,7 +20,8 @@ type tunnels struct {
 	kernel *kernel
 	// strangers: some peers of the last put are new since the last greeting. Of the loop alone.
 	strangers bool
-	met       map[key.Public]netip.AddrPort // the peers of the last put, and where they are inside the tunnel; under kernel.mu
+	// met are the peers of the last put, and where they are inside the tunnel. Guarded by kernel.mu.
+	met map[key.Public]netip.AddrPort
 }
 
 func (t *tunnels) name() string         { return "wireguard" }
