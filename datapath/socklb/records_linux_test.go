@@ -1,6 +1,7 @@
 package socklb
 
 import (
+	"errors"
 	"net/netip"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 )
@@ -269,5 +271,26 @@ func TestFlowOutlivesBackend(t *testing.T) {
 		}
 		c.close()
 		direct.close()
+	}
+}
+
+// TestRecordsOfFewSockets: a list of sockets takes no memory for places that no socket has. A daemon makes it after each
+// change that takes a backend away.
+func TestRecordsOfFewSockets(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	cfg := config(t)
+	cfg.MaxSockets = 1 << 14
+	l := opened(t, cfg)
+	var err error
+	allocs := testing.AllocsPerRun(5, func() {
+		err = errors.Join(err, l.Look(func(r *inspect.Reader) error {
+			_, err := r.Sockets()
+			return err
+		}))
+	})
+	if err != nil || allocs > 1000 {
+		t.Errorf("%.0f allocations for %d places without a socket, %v", allocs, cfg.MaxSockets, err)
 	}
 }

@@ -49,11 +49,7 @@ func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, co
 		port     uint16
 		counter  uint32
 	}
-	size := 0 // so that the list does not grow as it is made: a scrape reads 100,000 of them
-	err := r.services(func(s service) error {
-		size += len(s.slots)
-		return nil
-	})
+	_, size, err := r.size()
 	if err != nil {
 		return fmt.Errorf("list connections: %w", err)
 	}

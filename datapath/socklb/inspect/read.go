@@ -51,9 +51,12 @@ func (r *Reader) Size() (frontends, backends int, err error) {
 		addr [16]byte
 		port uint16
 	}
-	distinct := map[address]struct{}{}
+	frontends, slots, err := r.size()
+	if err != nil {
+		return 0, 0, fmt.Errorf("count frontends: %w", err)
+	}
+	distinct := make(map[address]struct{}, slots)
 	err = r.services(func(s service) error {
-		frontends++
 		for _, b := range s.slots {
 			distinct[address{b.Addr, b.Port}] = struct{}{}
 		}
@@ -63,6 +66,16 @@ func (r *Reader) Size() (frontends, backends int, err error) {
 		return 0, 0, fmt.Errorf("count frontends: %w", err)
 	}
 	return frontends, len(distinct), nil
+}
+
+// size counts frontends and slots, so that what is made of them need not grow: a scrape reads 100,000.
+func (r *Reader) size() (frontends, slots int, err error) {
+	err = r.services(func(s service) error {
+		frontends++
+		slots += len(s.slots)
+		return nil
+	})
+	return frontends, slots, err
 }
 
 // Reader shows what pinned maps hold. It attaches and changes nothing, and needs no daemon.

@@ -13,18 +13,24 @@ func (r *Reader) records(each func(layout.Record)) error {
 		if v.Owner() == 0 {
 			return nil
 		}
-		for range readTries {
-			before := v
-			if err := r.maps.Sockets.Lookup(i, &v); err != nil {
-				return fmt.Errorf("read record %d of %s: %w", i, r.maps.Sockets, err)
-			}
-			if v.Owner() == before.Owner() && v.Flow == before.Flow {
-				break
-			}
-		}
-		if v.Owner() != 0 {
+		v, err := r.settled(i, v)
+		if err == nil && v.Owner() != 0 {
 			each(v)
 		}
-		return nil
+		return err
 	})
+}
+
+// settled reads a record until it is as it was.
+func (r *Reader) settled(i uint32, v layout.Record) (layout.Record, error) {
+	for range readTries {
+		before := v
+		if err := r.maps.Sockets.Lookup(i, &v); err != nil {
+			return v, fmt.Errorf("read record %d of %s: %w", i, r.maps.Sockets, err)
+		}
+		if v.Owner() == before.Owner() && v.Flow == before.Flow {
+			break
+		}
+	}
+	return v, nil
 }
