@@ -106,14 +106,15 @@ func writeState(f io.WriteSeeker, entries []replica.Entry) error {
 	}
 	hash := sha256.New()
 	w := bufio.NewWriter(io.MultiWriter(f, hash))
+	var frame []byte
 	for len(entries) > 0 {
 		n, size := 0, 0
 		for n < len(entries) && n < saveChunk && (n == 0 || size+entries[n].Size() < saveBytes) {
 			size += entries[n].Size()
 			n++
 		}
-		frame, err := replica.Encode(&replica.Snapshot{Entries: entries[:n]})
-		if err != nil {
+		var err error
+		if frame, err = replica.Append(frame[:0], &replica.Snapshot{Entries: entries[:n]}); err != nil {
 			return err
 		}
 		if err := stream.WriteFrame(w, frame); err != nil {

@@ -26,12 +26,12 @@ type snapshotBody[R any] struct {
 
 var encMode = must(cbor.CoreDetEncOptions().UserBufferEncMode())
 
-// encode writes a value of about so many bytes. The library's own buffers would stay around, as large as the largest.
-func encode(v any, size int) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(size)
-	err := encMode.MarshalToBuffer(v, &b)
-	return b.Bytes(), err
+// encode appends a value of about so many bytes to b. The library's own buffers would stay around, as large as the largest.
+func encode(b []byte, v any, size int) ([]byte, error) {
+	out := bytes.NewBuffer(b)
+	out.Grow(size)
+	err := encMode.MarshalToBuffer(v, out)
+	return out.Bytes(), err
 }
 
 // decMode refuses what no build of strait sends and what could cost much memory. Unknown fields pass.
@@ -53,7 +53,10 @@ func must[T any](v T, err error) T {
 }
 
 // Encode writes a message as CBOR in an envelope with a version.
-func Encode(m Message) ([]byte, error) {
+func Encode(m Message) ([]byte, error) { return Append(nil, m) }
+
+// Append appends what Encode writes to b, so that messages one after the other can have one buffer.
+func Append(b []byte, m Message) ([]byte, error) {
 	var body any = m
 	size := 128
 	if s, ok := m.(*Snapshot); ok {
@@ -64,7 +67,7 @@ func Encode(m Message) ([]byte, error) {
 		}
 		body = snapshotBody[any]{records}
 	}
-	out, err := encode(envelope[any]{Version: wireVersion, Kind: m.Kind(), Body: body}, size)
+	out, err := encode(b, envelope[any]{Version: wireVersion, Kind: m.Kind(), Body: body}, size)
 	if err != nil {
 		return nil, fmt.Errorf("encode message of kind %d: %w", m.Kind(), err)
 	}

@@ -86,7 +86,7 @@ func decodeEntry(raw []byte) (Entry, error) {
 	rec.Content, rec.Problems = clustermesh.Usable(rec.Origin, rec.Content)
 	share(&rec.Content)
 	e := entry(rec, raw)
-	again, err := encode(rec, len(raw))
+	again, err := encode(nil, rec, len(raw))
 	e.whole = err == nil && bytes.Equal(again, raw)
 	return e, nil
 }
