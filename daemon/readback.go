@@ -84,6 +84,7 @@ func (k *kernel) counts() counted {
 		if err != nil {
 			return err
 		}
+		c.services = make(map[l4.Addr]frontendCounts, len(rows))
 		for _, s := range rows {
 			c.services[s.Addr] = frontendCounts{s.Connects, s.Refused}
 		}
