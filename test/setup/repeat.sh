@@ -12,23 +12,26 @@ usage="usage: make repeat PKG=./datapath/socklb RUN=TestStorm [TIMES=20] [LOAD=4
 package=$1 tests=$2 times=$3 load=${4:-$(($(nproc) * 2))}
 
 work=$(mktemp -d)
-busy=()
-trap '[ ${#busy[@]} = 0 ] || kill "${busy[@]}" 2>/dev/null; rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+running=
+trap 'rm -rf "$work"' EXIT
+trap '[ -z "$running" ] || { kill "$running" && wait "$running"; }; exit 130' INT TERM
 
 race=
 command -v "$(go env CC)" >/dev/null && race=-race
 go test $race -c -o "$work/tests" "$package"
+# Each ends when this shell has ended, however it did.
 for _ in $(seq "$load"); do
-  (while :; do :; done) &
-  busy+=($!)
+  (while kill -0 $$ 2>/dev/null; do for ((i = 0; i < 100000; i++)); do :; done; done) &
 done
 
 failed=0
 for n in $(seq "$times"); do
   start=$SECONDS status=0
-  # As go test does: in the package's folder.
-  (cd "$package" && exec "$work/tests" -test.v -test.timeout=15m -test.run="$tests") >"$work/log" 2>&1 || status=$?
+  # As go test does: in the package's folder. In the background, so that a signal to this shell ends them at once.
+  (cd "$package" && exec "$work/tests" -test.v -test.timeout=15m -test.run="$tests") >"$work/log" 2>&1 &
+  running=$!
+  wait $running || status=$?
+  running=
   passed=$(grep -c '^--- PASS' "$work/log" || true)
   if [ $status != 0 ]; then
     failed=$((failed + 1))
