@@ -29,7 +29,7 @@ const (
 func (g *Gossip) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	defer g.save()
+	defer func() { g.save(ctx) }()
 	defer wg.Wait()
 	defer cancel()
 	p, err := pool.Open(pool.Config{

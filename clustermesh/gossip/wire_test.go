@@ -31,7 +31,7 @@ func someEntries(t testing.TB, n int) (entries []replica.Entry) {
 func encodeState(t testing.TB, entries []replica.Entry) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	if err := saveState(dir, entries); err != nil {
+	if err := saveState(t.Context(), dir, entries); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, stateFile))
