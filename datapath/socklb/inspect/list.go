@@ -43,25 +43,26 @@ func (r *Reader) Services() ([]ServiceRow, error) {
 
 // Connects calls each for every backend that got a connection of a frontend, in no order.
 func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, connects uint64)) error {
-	type slot struct {
-		frontend l4.Addr
+	type slot struct { // small: a scrape holds 100,000 of them
+		frontend uint32
+		counter  uint32
 		addr     [16]byte
 		port     uint16
-		counter  uint32
 	}
-	_, size, err := r.size()
+	services, size, err := r.size()
 	if err != nil {
 		return fmt.Errorf("list connections: %w", err)
 	}
-	slots := make([]slot, 0, size)
+	frontends, slots := make([]l4.Addr, 0, services), make([]slot, 0, size)
 	top := uint32(0)
 	// The slots before the counters: else a counter that goes to another backend meanwhile would be credited to it
 	// with all that the one before it got.
 	err = r.services(func(s service) error {
 		for _, b := range s.slots {
-			slots = append(slots, slot{s.addr, b.Addr, b.Port, b.Counter})
+			slots = append(slots, slot{uint32(len(frontends)), b.Counter, b.Addr, b.Port})
 			top = max(top, b.Counter+1)
 		}
+		frontends = append(frontends, s.addr)
 		return nil
 	})
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, co
 	}
 	for _, s := range slots {
 		if n := counts[s.counter].Connects; n > 0 {
-			each(s.frontend, layout.AddrPort(s.addr, s.port), n)
+			each(frontends[s.frontend], layout.AddrPort(s.addr, s.port), n)
 		}
 	}
 	return nil
