@@ -17,9 +17,13 @@ import (
 
 // Services lists the frontends with their counters, sorted by address.
 func (r *Reader) Services() ([]ServiceRow, error) {
-	rows := []ServiceRow{}
+	frontends, _, err := r.size()
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	rows := make([]ServiceRow, 0, frontends)
 	top := uint32(0)
-	err := r.services(func(s service) error {
+	err = r.services(func(s service) error {
 		top = max(top, s.index+1)
 		rows = append(rows, ServiceRow{Addr: s.addr, Index: s.index, Base: s.base, Count: s.count, AffinitySeconds: s.affinity})
 		return nil
