@@ -235,6 +235,7 @@ func (m *measurement) steady(ctx context.Context) (err error) {
 	if err := m.morePeers(ctx); err != nil {
 		return err
 	}
+	time.Sleep(m.Rest)
 	if _, err := m.world.rest(ctx, settled); err != nil {
 		return err
 	}

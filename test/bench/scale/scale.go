@@ -32,7 +32,7 @@ type Options struct {
 	Changes, Turns int
 	// Peers are the nodes of another cluster, at least 10 and at most 10,000: straitd's peers in the tunnel.
 	Peers int
-	// Rest is how long nothing happens before the memory of a daemon at rest is read.
+	// Rest is how long nothing happens after the peers have come, and before the memory of a daemon at rest is read.
 	Rest time.Duration
 	// Lab has Dir, Programs, Source and Log.
 	Lab kubelab.Options
