@@ -70,11 +70,34 @@ func (s *store) answered(obj metav1.Object) {
 	}
 }
 
-// watched notes that the watch of a kind, given by an example, has come to a version. To be called before the change of that
-// version is taken in: an answer that comes between must not outlive it.
-func (s *store) watched(kind metav1.Object, version string) {
+// changed takes in an object that the watch says was made or changed. No answer can come between the note of how far
+// the watch is and the object: it would be thought old, and the store would be older.
+func (s *store) changed(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pass(obj, obj.GetResourceVersion())
+	return s.take(obj)
+}
+
+// gone forgets an object that the watch says is gone, in one step for the same reason: an answer that came between
+// would bring it back.
+func (s *store) gone(obj metav1.Object) []clustermesh.ServiceName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(obj, obj.GetResourceVersion())
+	delete(s.deleted, obj.GetUID())
+	return s.lose(obj)
+}
+
+// listed notes that all objects of a kind, given by an example, were put as they are at a version.
+func (s *store) listed(kind metav1.Object, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(kind, version)
+}
+
+// pass notes that the watch of a kind has come to a version. The lock is held.
+func (s *store) pass(kind metav1.Object, version string) {
 	if version != "" {
 		s.passed[reflect.TypeOf(kind)] = version
 	}
@@ -149,6 +172,11 @@ func place[T any](list []T, at int, there bool, item T) []T {
 func (s *store) drop(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.lose(obj)
+}
+
+// lose is drop with the lock held.
+func (s *store) lose(obj metav1.Object) []clustermesh.ServiceName {
 	name, ours := serviceOf(obj)
 	if e := s.of[uidOf(obj.GetUID())]; e != nil {
 		name, ours = e.name, true

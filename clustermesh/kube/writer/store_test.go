@@ -2,6 +2,8 @@ package writer
 
 import (
 	"reflect"
+	"strconv"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +43,7 @@ func TestListSaysWhatIsGone(t *testing.T) {
 	if len(gone) != 1 || gone[0].GetName() != "old" || gone[0].GetUID() != "1" {
 		t.Fatalf("gone: %v", gone)
 	}
-	if news := s.drop(gone[0]); !reflect.DeepEqual(news, []clustermesh.ServiceName{name("old")}) {
+	if news := s.gone(gone[0]); !reflect.DeepEqual(news, []clustermesh.ServiceName{name("old")}) {
 		t.Errorf("news for %v", news)
 	}
 	if h := s.have(name("old")); h.Import != nil || len(h.Slices) != 1 {
@@ -55,15 +57,13 @@ func TestListSaysWhatIsGone(t *testing.T) {
 // The answer to a write may be read after the watch has told that somebody deleted the object: it does not come back by that.
 func TestAnswerAfterTheObjectIsGone(t *testing.T) {
 	s := newStore()
-	kind := &mcsv1beta1.ServiceImport{}
-	s.watched(kind, "5")
+	s.listed(&mcsv1beta1.ServiceImport{}, "5")
 	s.answered(importAt("a", "1", "6"))
 	if s.have(name("a")).Import == nil {
 		t.Fatal("an answer ahead of the watch is not taken in")
 	}
 	late := importAt("a", "1", "7")
-	s.watched(kind, "8")
-	s.drop(importAt("a", "1", "8"))
+	s.gone(importAt("a", "1", "8"))
 	s.answered(late)
 	if s.have(name("a")).Import != nil {
 		t.Error("it is there again")
@@ -71,6 +71,27 @@ func TestAnswerAfterTheObjectIsGone(t *testing.T) {
 	s.answered(importAt("a", "2", "9"))
 	if i := s.have(name("a")).Import; i == nil || i.UID != "2" {
 		t.Errorf("the next of its name is not taken in: %v", i)
+	}
+}
+
+// TestAnswerBesideTheWatch: what the API server answered to a write is in the store once the answer was read, also when the watch
+// tells of the same change at that moment. Otherwise the write is repeated.
+func TestAnswerBesideTheWatch(t *testing.T) {
+	w := &watch{term: &term{store: newStore()}, empty: &mcsv1beta1.ServiceImport{}}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	const versions = 20_000
+	watching.Go(func() {
+		for v := range versions {
+			_ = w.Update(importAt("a", "1", strconv.Itoa(v+1))) // never fails
+		}
+	})
+	for v := range versions {
+		version := strconv.Itoa(v + 1)
+		w.term.store.answered(importAt("a", "1", version))
+		if i := w.term.store.have(name("a")).Import; i == nil || newer(version, i.ResourceVersion) {
+			t.Fatalf("version %s was answered, and the store has %v", version, i)
+		}
 	}
 }
 

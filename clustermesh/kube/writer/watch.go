@@ -77,8 +77,8 @@ func (w *watch) Add(o any) error { return w.Update(o) }
 // Update implements cache.ReflectorStore.
 func (w *watch) Update(o any) error {
 	obj := o.(metav1.Object)
-	w.term.store.watched(obj, obj.GetResourceVersion())
-	w.put(obj)
+	trim(obj)
+	w.term.news(w.term.store.changed(obj))
 	return nil
 }
 
@@ -89,17 +89,13 @@ func (w *watch) put(obj metav1.Object) {
 
 // Delete implements cache.ReflectorStore.
 func (w *watch) Delete(o any) error {
-	obj := o.(metav1.Object)
-	w.term.store.watched(obj, obj.GetResourceVersion())
-	w.term.store.deleting(obj, false)
-	w.term.news(w.term.store.drop(obj))
+	w.term.news(w.term.store.gone(o.(metav1.Object)))
 	return nil
 }
 
 // Replace implements cache.ReflectorStore: after it, the objects are all that there are.
 func (w *watch) Replace(all []any, version string) error {
 	kind, there := w.empty.(metav1.Object), make(map[types.UID]bool, len(all))
-	w.term.store.watched(kind, version)
 	for _, o := range all {
 		if id, was := o.(listed); was {
 			there[types.UID(id)] = true
@@ -109,6 +105,7 @@ func (w *watch) Replace(all []any, version string) error {
 		there[obj.GetUID()] = true
 		w.put(obj)
 	}
+	w.term.store.listed(kind, version)
 	for _, gone := range w.term.store.missing(kind, there, version) {
 		_ = w.Delete(gone)
 	}
