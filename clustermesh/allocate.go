@@ -11,12 +11,13 @@ import (
 // maxProbes bounds the walk from a taken address to a free one.
 const maxProbes = 1024
 
-// Allocate gives each ClusterSetIP import an address from cidr. Imports must come oldest first: that is
-// the order in which they choose. An address that the import already has in have is kept for its life;
-// a new one is a hash of the service's name, and the next free one after it if that is taken. Clusters
-// that see the same imports in the same order thus choose the same addresses without talking.
+// Allocate gives each ClusterSetIP import an address from cidr. Imports must be sorted oldest
+// first, because they choose in that order. An import keeps the address that it already has in
+// have. Otherwise it gets the address to which the service's name hashes or, if that is taken, the
+// next free one. So clusters that see the same imports in the same order choose the same addresses
+// without talking.
 //
-// Collisions are warnings; an import for which no address is free gets a Problem and none.
+// Collisions are warnings. An import for which no address is free gets a Problem and no address.
 func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocation, []Problem) {
 	owner := map[netip.Addr]ServiceName{}
 	kept := map[ServiceName]netip.Addr{}
@@ -62,12 +63,13 @@ func collision(service, other ServiceName, first, ip netip.Addr) Problem {
 	return Problem{
 		Object:  "ServiceImport " + service.String(),
 		Message: fmt.Sprintf("hashes to the same ClusterSetIP as %s (%s); uses %s instead", other, first, ip),
-		Try:     "nothing if every cluster shows this address; else rename one of the two",
+		Try:     "nothing if every cluster shows this address; otherwise rename one of the two services",
 		Warning: true,
 	}
 }
 
-// probe walks from first to the next address that nobody owns; invalid if there is none nearby.
+// probe returns the first free address at or after first, wrapping around at the end of cidr. The
+// address is invalid if none is free nearby.
 func probe(cidr netip.Prefix, first netip.Addr, owner map[netip.Addr]ServiceName) netip.Addr {
 	ip := first
 	for range maxProbes {

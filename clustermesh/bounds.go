@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Bounds of what an origin can say. There is one set of them, for objects read from this cluster
-// and for records received from others. Unknown words pass, so that a newer build may use them.
+// Limits on what an origin can say. The same limits apply to objects read from this cluster and to
+// records received from others. Unknown words pass, so that newer builds can use them.
 const (
 	maxName            = 253 // a DNS name
 	maxLabel           = 63  // a DNS label
@@ -18,7 +18,7 @@ const (
 	maxAffinitySeconds = 86400 // Kubernetes' own limit
 )
 
-// neverPods are addresses that no pod has, so that no node may claim them for its pods.
+// neverPods lists addresses that no pod has, so no node can claim them for its pods.
 var neverPods = []struct {
 	prefix netip.Prefix
 	what   string
@@ -38,18 +38,18 @@ func CheckPrefix(p netip.Prefix) error {
 	switch {
 	case !p.IsValid() || p.Addr().Is4In6():
 		return fmt.Errorf("%s is not an IPv4 or IPv6 prefix", p)
-	case p.Bits() == 0: // it would claim the whole clusterset's addresses
-		return fmt.Errorf("%s holds every address", p)
+	case p.Bits() == 0: // it would claim every address of the clusterset
+		return fmt.Errorf("%s covers every address", p)
 	}
 	for _, n := range neverPods {
 		if p.Overlaps(n.prefix) {
-			return fmt.Errorf("%s overlaps %s (%s), which no pods have", p, n.prefix, n.what)
+			return fmt.Errorf("%s overlaps %s (%s), which pods cannot use", p, n.prefix, n.what)
 		}
 	}
 	return nil
 }
 
-// CheckHost returns an error unless packets can be sent to an address from another machine.
+// CheckHost returns an error unless other machines can send packets to an address.
 func CheckHost(a netip.Addr) error {
 	switch {
 	case !a.IsValid():
@@ -106,7 +106,7 @@ func checkHostname(s string) error {
 	return nil
 }
 
-// checkText accepts what people read, such as a zone: it may be empty.
+// checkText accepts text for people, such as a zone. It may be empty.
 func checkText(s string, limit int) error {
 	if len(s) > limit || !printable(s) {
 		return fmt.Errorf("%s is too long or cannot be printed", shown(s))
@@ -133,7 +133,7 @@ func (e Export) check() error {
 	)
 	for i, f := range e.Families {
 		if f != IPv4 && f != IPv6 || slices.Contains(e.Families[:i], f) {
-			return errors.Join(err, fmt.Errorf("family %s is given twice or unknown", shown(string(f))))
+			return errors.Join(err, fmt.Errorf("family %s is repeated or unknown", shown(string(f))))
 		}
 	}
 	return err
@@ -146,7 +146,7 @@ func (g Global) check() error {
 		checkWord("trafficDistribution", g.TrafficDistribution),
 	)
 	if len(g.IPs) > 2 {
-		return errors.Join(err, fmt.Errorf("%d addresses are more than one of each family", len(g.IPs)))
+		return errors.Join(err, fmt.Errorf("%d addresses are more than one per family", len(g.IPs)))
 	}
 	for _, ip := range g.IPs {
 		err = errors.Join(err, CheckHost(ip))
@@ -185,7 +185,7 @@ func checkWord(field, s string) error {
 	return nil
 }
 
-// checkExported checks labels or annotations. Their values are people's text; their keys are names.
+// checkExported checks labels or annotations. Their keys are names, their values free text.
 func checkExported(field string, m map[string]string) error {
 	for k := range m {
 		if k == "" || len(k) > maxQualified || !printable(k) {
@@ -198,12 +198,12 @@ func checkExported(field string, m map[string]string) error {
 	return nil
 }
 
-// printable reports visible ASCII without spaces.
+// printable reports whether s is visible ASCII without spaces.
 func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }
 
-// shown makes any bytes fit for a message.
+// shown quotes and shortens s for a message, whatever bytes it holds.
 func shown(s string) string {
 	if len(s) > maxWord {
 		return fmt.Sprintf("%q… (%d bytes)", s[:maxWord], len(s))

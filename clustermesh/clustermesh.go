@@ -45,8 +45,8 @@ func ParseServiceName(s string) (ServiceName, error) {
 	return ServiceName{ns, name}, nil
 }
 
-// Origin is the one writer of a record: a node, or with an empty Node the cluster itself, for which
-// its leader writes.
+// Origin is the only writer of a record: a node or, if Node is empty, the cluster itself, whose
+// leader writes its record.
 type Origin struct {
 	Cluster ClusterName `cbor:"1,keyasint" json:"cluster"`
 	Node    NodeName    `cbor:"2,keyasint,omitempty" json:"node,omitempty"`
@@ -64,8 +64,8 @@ func (o Origin) Compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Cluster, p.Cluster), cmp.Compare(o.Node, p.Node))
 }
 
-// Stamp orders the records of one origin. A new epoch (a new life of the writer) replaces all of the
-// old; stamps of different origins are never compared.
+// Stamp orders the records of one origin. A new epoch is a new life of the writer, and supersedes
+// all earlier records. Stamps of different origins are never compared.
 type Stamp struct {
 	Epoch   uint64 `cbor:"1,keyasint" json:"epoch"`
 	Version uint64 `cbor:"2,keyasint" json:"version"`
@@ -78,24 +78,24 @@ func (s Stamp) Compare(o Stamp) int {
 
 func (s Stamp) String() string { return fmt.Sprintf("%d/%d", s.Epoch, s.Version) }
 
-// Locality is where a node stands, from the labels topology.kubernetes.io/region and /zone.
+// Locality is a node's location, from the labels topology.kubernetes.io/region and /zone.
 type Locality struct {
 	Region string `cbor:"1,keyasint,omitempty" json:"region,omitempty"`
 	Zone   string `cbor:"2,keyasint,omitempty" json:"zone,omitempty"`
 }
 
-// Node is what a node says of itself.
+// Node is what a node says about itself.
 type Node struct {
 	Name     NodeName `cbor:"1,keyasint" json:"name"`
 	Locality Locality `cbor:"2,keyasint" json:"locality"`
 	// Addresses are the node's own, reachable on the underlay; the first is the one to use.
 	Addresses []netip.Addr `cbor:"3,keyasint,omitempty" json:"addresses,omitempty"`
-	// Prefixes hold the addresses of the node's pods, and Inside.
+	// Prefixes cover the addresses of the node's pods, and Inside.
 	Prefixes []netip.Prefix `cbor:"4,keyasint,omitempty" json:"prefixes,omitempty"`
 	// Inside is an address of the node itself that lies in Prefixes, so that peers accept packets
-	// from it; it answers inside the tunnel. Invalid where the mesh is off.
+	// from it. It answers inside the tunnel. It is invalid if the mesh is off.
 	Inside netip.Addr `cbor:"5,keyasint" json:"inside"`
-	// PublicKey is zero where the mesh is off.
+	// PublicKey is zero if the mesh is off.
 	PublicKey     key.Public `cbor:"6,keyasint" json:"publicKey"`
 	WireGuardPort uint16     `cbor:"7,keyasint,omitempty" json:"wireguardPort,omitempty"`
 	GossipPort    uint16     `cbor:"8,keyasint,omitempty" json:"gossipPort,omitempty"`
@@ -105,30 +105,30 @@ type Node struct {
 type Endpoint struct {
 	Service ServiceName `cbor:"1,keyasint" json:"service"`
 	Addr    netip.Addr  `cbor:"2,keyasint" json:"addr"`
-	// Ports are what the pod listens on; a Service's port finds them by name and protocol.
+	// Ports are what the pod listens on. A Service's port is matched to them by name and protocol.
 	Ports []EndpointPort `cbor:"3,keyasint,omitempty" json:"ports,omitempty"`
 	// Node runs the pod; empty for endpoints that name none (selectorless Services).
 	Node     NodeName `cbor:"4,keyasint,omitempty" json:"node,omitempty"`
 	Zone     string   `cbor:"5,keyasint,omitempty" json:"zone,omitempty"`
 	Hostname string   `cbor:"6,keyasint,omitempty" json:"hostname,omitempty"`
-	// Pod is the name of the pod, for people; it decides nothing.
+	// Pod is the pod's name, for people only: it decides nothing.
 	Pod         string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
 	Ready       bool   `cbor:"8,keyasint,omitempty" json:"ready"`
 	Serving     bool   `cbor:"9,keyasint,omitempty" json:"serving"`
 	Terminating bool   `cbor:"10,keyasint,omitempty" json:"terminating"`
 }
 
-// Equal reports that two endpoints say the same.
+// Equal reports whether two endpoints are identical.
 func (e Endpoint) Equal(o Endpoint) bool {
 	return e.Service == o.Service && e.Addr == o.Addr && e.Node == o.Node && e.Zone == o.Zone && e.Hostname == o.Hostname && e.Pod == o.Pod &&
 		e.Ready == o.Ready && e.Serving == o.Serving && e.Terminating == o.Terminating && slices.Equal(e.Ports, o.Ports)
 }
 
-// ClusterEndpoint is an endpoint with the cluster that it is in, and its node's standing.
+// ClusterEndpoint is an endpoint with its cluster, and whether its node is dead.
 type ClusterEndpoint struct {
 	Endpoint
 	Cluster ClusterName
-	// Dead is set when the endpoint's own cluster says that its node is dead.
+	// Dead is true if State.Dead says that the endpoint's node is dead.
 	Dead bool
 }
 
@@ -148,7 +148,7 @@ const (
 	Headless     ServiceType = "Headless"
 )
 
-// ServicePort is a port of a Service, without its target: that is the endpoint's business.
+// ServicePort is a port of a Service, without its target port: each endpoint has its own.
 type ServicePort struct {
 	Name        string   `cbor:"1,keyasint,omitempty" json:"name,omitempty"`
 	Proto       l4.Proto `cbor:"2,keyasint" json:"protocol"`
@@ -164,8 +164,8 @@ func (p ServicePort) String() string {
 	return s
 }
 
-// Is reports whether two clusters' ports are one: the same name, protocol and number. Only then does traffic to the
-// one reach the other ("strict port conflict", KEP-1645).
+// Is reports whether two clusters' ports are the same port: the same name, protocol and number.
+// Only then does traffic to one reach the other ("strict port conflict", KEP-1645).
 func (p ServicePort) Is(q ServicePort) bool {
 	return p.Name == q.Name && p.Proto == q.Proto && p.Port == q.Port
 }
@@ -175,23 +175,25 @@ type Export struct {
 	Service ServiceName   `cbor:"1,keyasint" json:"service"`
 	Type    ServiceType   `cbor:"2,keyasint" json:"type"`
 	Ports   []ServicePort `cbor:"3,keyasint" json:"ports"`
-	// Created is the ServiceExport's creation time in Unix seconds: the oldest export wins a conflict.
+	// Created is the ServiceExport's creation time in Unix seconds: the oldest export wins a
+	// conflict.
 	Created int64 `cbor:"4,keyasint" json:"created"`
 	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
 	AffinitySeconds uint32 `cbor:"5,keyasint,omitempty" json:"affinitySeconds,omitempty"`
 	// InternalTrafficPolicy is "Cluster" or "Local"; empty is Cluster.
 	InternalTrafficPolicy string `cbor:"6,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
-	// TrafficDistribution is a hint as in a Service's spec: "PreferSameZone", "PreferSameNode", "PreferClose" or empty.
+	// TrafficDistribution is a hint as in a Service's spec: "PreferSameZone", "PreferSameNode",
+	// "PreferClose" or empty.
 	TrafficDistribution string `cbor:"7,keyasint,omitempty" json:"trafficDistribution,omitempty"`
 	// Families are the Service's IP families, the preferred one first.
 	Families []Family `cbor:"8,keyasint,omitempty" json:"ipFamilies,omitempty"`
-	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations: the only ones
-	// that leave the cluster (KEP-1645).
+	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations. No
+	// others leave the cluster (KEP-1645).
 	Labels      map[string]string `cbor:"9,keyasint,omitempty" json:"labels,omitempty"`
 	Annotations map[string]string `cbor:"10,keyasint,omitempty" json:"annotations,omitempty"`
 }
 
-// Family is an IP family by Kubernetes' name for it.
+// Family is the Kubernetes name of an IP family.
 type Family string
 
 // The IP families.
@@ -208,26 +210,27 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// Global is one cluster's Service that is a global service by annotation: its own ClusterIPs reach the
-// backends of the same Service in every cluster that shares it.
+// Global is one cluster's Service that an annotation makes a global service: its own ClusterIPs
+// reach the backends of the same Service in every cluster that shares it.
 type Global struct {
 	Service ServiceName   `cbor:"1,keyasint" json:"service"`
 	Ports   []ServicePort `cbor:"2,keyasint" json:"ports"`
-	// IPs are the Service's ClusterIPs; they mean something in its own cluster only.
+	// IPs are the Service's ClusterIPs. They are meaningful only in its own cluster.
 	IPs []netip.Addr `cbor:"3,keyasint,omitempty" json:"ips,omitempty"`
-	// Shared is false where other clusters must not use this cluster's endpoints.
+	// Shared is false if other clusters must not use this cluster's endpoints.
 	Shared bool `cbor:"4,keyasint,omitempty" json:"shared"`
 	// Affinity says which endpoints this cluster's clients prefer.
 	Affinity GlobalAffinity `cbor:"5,keyasint,omitempty" json:"affinity,omitempty"`
 	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
 	AffinitySeconds uint32 `cbor:"6,keyasint,omitempty" json:"affinitySeconds,omitempty"`
-	// InternalTrafficPolicy and TrafficDistribution are as in Export; they bind this cluster's clients.
+	// InternalTrafficPolicy and TrafficDistribution are as in Export. They apply to this cluster's
+	// clients.
 	InternalTrafficPolicy string `cbor:"7,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
 	TrafficDistribution   string `cbor:"8,keyasint,omitempty" json:"trafficDistribution,omitempty"`
 }
 
-// The values of a Service's traffic policy and distribution that strait knows (core/v1). PreferClose is the old
-// name of PreferSameZone.
+// The values of a Service's traffic policy and distribution that strait knows (core/v1).
+// PreferClose is the old name of PreferSameZone.
 const (
 	PolicyCluster  = "Cluster"
 	PolicyLocal    = "Local"
@@ -236,15 +239,15 @@ const (
 	PreferClose    = "PreferClose"
 )
 
-// GlobalAffinity is the preference of a global service's clients between clusters.
+// GlobalAffinity says which clusters a global service's clients prefer.
 type GlobalAffinity string
 
-// The affinities of global services. Unset follows locality as everything else does.
+// The affinities of global services. AffinityUnset follows locality, as other services do.
 const (
 	AffinityUnset  GlobalAffinity = ""
-	AffinityNone   GlobalAffinity = "none"   // all ready endpoints of all clusters alike
-	AffinityLocal  GlobalAffinity = "local"  // the own cluster's while one is ready
-	AffinityRemote GlobalAffinity = "remote" // other clusters' while one is ready
+	AffinityNone   GlobalAffinity = "none"   // all ready endpoints of all clusters, equally
+	AffinityLocal  GlobalAffinity = "local"  // this cluster's endpoints while one is ready
+	AffinityRemote GlobalAffinity = "remote" // other clusters' endpoints while one is ready
 )
 
 // Allocation is the ClusterSetIP that a cluster gave to an import.
@@ -253,10 +256,11 @@ type Allocation struct {
 	IP      netip.Addr  `cbor:"2,keyasint" json:"ip"`
 }
 
-// Silence is a witness' claim: gossip has lost this node and its machine does not answer.
+// Silence is a witness's claim that gossip has lost a node and that its machine does not answer.
 type Silence struct {
 	Origin Origin `cbor:"1,keyasint" json:"origin"`
-	// Epoch is the life of the node that went silent; a later life is not claimed dead.
+	// Epoch identifies the life of the node that went silent. The claim does not extend to a later
+	// life.
 	Epoch uint64 `cbor:"2,keyasint" json:"epoch"`
 }
 
@@ -269,8 +273,8 @@ type Content struct {
 	Allocations []Allocation `cbor:"4,keyasint,omitempty" json:"allocations,omitempty"`
 	Silent      []Silence    `cbor:"5,keyasint,omitempty" json:"silent,omitempty"`
 	Globals     []Global     `cbor:"6,keyasint,omitempty" json:"globals,omitempty"`
-	// Nodes are the names of the cluster's Node objects, sorted; see Left. Empty where they are unknown: the source is
-	// no API server, or the leader is of a build that does not say.
+	// Nodes are the names of the cluster's Node objects, sorted; see Left. It is empty if they are
+	// unknown: the source is not an API server, or the leader runs a build that does not list them.
 	Nodes []NodeName `cbor:"7,keyasint,omitempty" json:"nodes,omitempty"`
 }
 
@@ -279,46 +283,57 @@ type Record struct {
 	Origin  Origin  `cbor:"1,keyasint" json:"origin"`
 	Stamp   Stamp   `cbor:"2,keyasint" json:"stamp"`
 	Content Content `cbor:"3,keyasint" json:"content"`
-	// UID tells the origin's cluster from another of its name; empty where it has no API server.
+	// UID tells the origin's cluster from another one of the same name. It is empty if the cluster
+	// has no API server.
 	UID string `cbor:"4,keyasint,omitempty" json:"uid,omitempty"`
-	// Problems name what Content lacks since it cannot be used. Every node finds them by itself: they are not on the wire.
+	// Problems describe what was left out of Content because it cannot be used. Every node finds
+	// them by itself, so they are not on the wire.
 	Problems []Problem `cbor:"-" json:"-"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).
 type ExportStatus struct {
 	Service ServiceName
-	// Alias is the kind of an export that is of another API group, "ServiceExport.net.gke.io": its conditions, if it has any,
-	// are not ours to write.
+	// Alias is the kind of an export of another API group, such as "ServiceExport.net.gke.io";
+	// empty for a ServiceExport of the MCS API. The conditions of an alias, if it has any, are not
+	// strait's to write.
 	Alias string
-	// Valid is false if there is no Service that can be exported: Reason is "NoService" or "InvalidServiceType".
+	// Valid is false if there is no Service that can be exported: Reason is then "NoService" or
+	// "InvalidServiceType".
 	Valid bool
-	// Exported is true if the export is in Local.Exports. A valid export that is not has Reason "Failed": its
-	// namespace is barred, or its name or ports cannot be used.
+	// Exported is true if the export is in Local.Exports. A valid export that is not there has
+	// Reason "Failed": its namespace is barred, or its name or ports cannot be used.
 	Exported bool
-	// Reason is "Valid" for an export in force, whose Message is empty; otherwise both say what stands in the way.
+	// Reason is "Valid" and Message is empty for an export in force. Otherwise both say why it is
+	// not exported.
 	Reason  string
 	Message string
-	// Omitted names the exported labels and annotations that are left out, and why if it is not for their form.
+	// Omitted lists the exported labels and annotations that were left out, with the reason unless
+	// they are malformed.
 	Omitted string
 }
 
-// Local is what a cluster's own source (a directory of YAML, or an API server) says about the cluster.
+// Local is what a cluster's own source (a directory of YAML, or an API server) says about the
+// cluster.
 type Local struct {
 	Nodes []Node
-	// NodesKnown is true if Nodes are all that the cluster has. A directory of YAML may have some only.
+	// NodesKnown is true if Nodes lists every node of the cluster. A directory of YAML may list
+	// only some.
 	NodesKnown bool
-	// NodePrefixes are written at Node objects for strait: such a node answers for these, whatever else is known of it.
+	// NodePrefixes are the prefixes from the annotation strait.io/prefixes of Node objects. Unless
+	// the daemon's configuration gives the node prefixes, it answers for exactly these.
 	NodePrefixes map[NodeName][]netip.Prefix
 	Exports      []Export
 	Globals      []Global
 	Endpoints    []Endpoint
-	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, whether it is in Exports or not,
-	// sorted by service.
+	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, exported or
+	// not, sorted by service.
 	ExportStatus []ExportStatus
-	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived Services.
+	// Allocations are the ClusterSetIPs that the source itself gives out: the ClusterIPs of derived
+	// Services.
 	Allocations []Allocation
-	// Namespaces are those that exist, sorted; nil where every namespace counts as existing.
+	// Namespaces are the cluster's namespaces, sorted. Nil means that every namespace counts as
+	// existing.
 	Namespaces []string
 	Problems   []Problem
 }

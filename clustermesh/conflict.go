@@ -22,15 +22,17 @@ const (
 // fieldPorts is the Field of a Conflict about the whole set of ports.
 const fieldPorts = "ports"
 
-// Conflict is one property of a service in which its exports disagree (KEP-1645 "conflict resolution").
+// Conflict is one property of a service in which its exports disagree (KEP-1645 "conflict
+// resolution").
 type Conflict struct {
-	// Reason is the MCS API's reason for the Conflict condition: "PortConflict", "TypeConflict", ...
+	// Reason is the MCS API's reason for the Conflict condition, such as "PortConflict".
 	Reason string `json:"reason"`
-	// Field is the property: "type", "sessionAffinity", "ports[http:81/TCP]" for a port whose name or number an older
-	// export uses otherwise, and "ports" where the sets of ports merely differ.
+	// Field is the property, such as "type" or "sessionAffinity". It is "ports[http:81/TCP]" for a
+	// port whose name or number an older export uses differently, and "ports" if only the sets of
+	// ports differ.
 	Field string `json:"field"`
-	// Winner is the cluster of the oldest export that has a word on the property, which is in force; Losers
-	// disagree with it.
+	// Winner is the cluster of the oldest export that defines the property; its value is in force.
+	// Losers are the clusters that disagree with it.
 	Winner ClusterName   `json:"winner"`
 	Losers []ClusterName `json:"losers"`
 	// Total is the number of exporting clusters.
@@ -54,18 +56,18 @@ func (c *conflicts) add(reason, field string, winner, loser ClusterName) {
 	}
 }
 
-// problem says to people who disagrees, and what is in force.
+// problem tells people which clusters disagree, and what is in force.
 func (c Conflict) problem(s ServiceName) Problem {
 	who := make([]string, len(c.Losers))
 	for i, l := range c.Losers {
 		who[i] = string(l)
 	}
-	force := fmt.Sprintf("the oldest export, of %s, is in force", c.Winner)
+	force := fmt.Sprintf("the oldest export, from %s, is in force", c.Winner)
 	switch {
 	case c.Field == fieldPorts:
-		force = fmt.Sprintf("with %s on the ports; the import has all, and each reaches only the clusters that have it", c.Winner)
+		force = fmt.Sprintf("their ports differ from those of %s; the import has all ports, and each port reaches only the clusters that have it", c.Winner)
 	case c.Reason == reasonFamily:
-		force = fmt.Sprintf("the families of the oldest export, of %s, are in force, and not each of them reaches these clusters", c.Winner)
+		force = fmt.Sprintf("the families of the oldest export, from %s, are in force, and these clusters do not have all of them", c.Winner)
 	}
 	return Problem{
 		Object:  "ServiceExport " + s.String(),

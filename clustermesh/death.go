@@ -2,8 +2,8 @@ package clustermesh
 
 import "slices"
 
-// Witnesses returns who says that the node has gone silent in its present life: first those of its own
-// cluster, then those of others. A claim about an earlier life does not count.
+// Witnesses returns the origins that claim that the node is silent in its present life: first those
+// of its own cluster, then those of others. A claim about an earlier life does not count.
 func (s State) Witnesses(node Origin) (home, away []Origin) {
 	epoch := s.Records[node].Stamp.Epoch
 	for o, r := range s.Records {
@@ -23,20 +23,20 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 	return home, away
 }
 
-// Dead decides whether a machine is dead: by the claims in nodes' records, which all nodes receive
-// alike, and by what this node's own gossip hears. Nodes of which one hears the daemon and another
-// does not decide differently until their gossip agrees. Claims are not signed: each is believed as
-// its record is.
+// Dead decides whether a machine is dead, from the claims in nodes' records, which all nodes
+// receive alike, and from what this node's own gossip hears. If one node hears the daemon and
+// another does not, they decide differently until their gossip agrees. Claims are not signed: each
+// is trusted as much as the record that holds it.
 //
 // A machine is dead when its own cluster says so:
 //
-//   - in a cluster of three nodes or more, when more than half of its other nodes call it silent, so
-//     that the smaller side of a split cluster withdraws nothing;
-//   - in a cluster of two, when the other node does and a node of another cluster agrees;
+//   - in a cluster of three nodes or more, when more than half of its other nodes claim that it is
+//     silent, so that the smaller side of a split cluster withdraws nothing;
+//   - in a cluster of two, when the other node claims it and a node of another cluster agrees;
 //   - a node without neighbours is never dead: a cluster that cannot be reached is held.
 //
-// A node whose daemon this one hears is not dead, whatever others say. That its machine answers is not
-// enough: a machine that boots refuses connections long before its pods serve.
+// A node whose daemon this one hears is not dead, whatever others claim. It is not enough that its
+// machine answers: a booting machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
 	if s.Contacts[node] == Alive {
 		return false

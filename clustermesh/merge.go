@@ -17,7 +17,8 @@ type Import struct {
 	Exporters []ClusterName `json:"exporters"`
 	// Created is the oldest export's creation time in Unix seconds.
 	Created int64 `json:"created"`
-	// The fields below are the oldest export's; see Export.
+	// The fields below are the oldest export's; see Export. Families are from the oldest export
+	// that lists any.
 	InternalTrafficPolicy string            `json:"internalTrafficPolicy,omitempty"`
 	TrafficDistribution   string            `json:"trafficDistribution,omitempty"`
 	Families              []Family          `json:"ipFamilies,omitempty"`
@@ -33,7 +34,8 @@ type ClusterExport struct {
 	Export
 }
 
-// older is the total order in which exports win conflicts (KEP-1645: the oldest; strait: ties by name).
+// older orders exports by who wins conflicts: the oldest (KEP-1645), and of equally old ones the
+// cluster with the lower name (strait).
 func older(a, b ClusterExport) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
@@ -49,7 +51,8 @@ func (s State) Exports() map[ServiceName][]ClusterExport {
 	return out
 }
 
-// Imports merges exports, service by service, oldest import first. Conflicts are warnings: the import works, by the oldest export's word.
+// Imports merges the exports of each service, and returns the imports oldest first. Conflicts are
+// warnings: the import works as the oldest export says.
 func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 	imports := make([]Import, 0, len(exports))
 	var problems []Problem
@@ -62,13 +65,15 @@ func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 	return imports, problems
 }
 
-// Compare orders imports, which have an exporter, by age: by creation time, then cluster, then name.
+// Compare orders imports by age: by creation time, then oldest exporter, then name. Both must have
+// an exporter.
 func (i Import) Compare(j Import) int {
 	return cmp.Or(cmp.Compare(i.Created, j.Created), cmp.Compare(i.Exporters[0], j.Exporters[0]), i.Service.Compare(j.Service))
 }
 
-// Merge makes one import of the exports of one service, of which there must be at least one (KEP-1645 "conflict
-// resolution"). Ports are the union; every other field is the oldest export's. The import always has a family.
+// Merge merges the exports of one service, at least one, into an import (KEP-1645 "conflict
+// resolution"). Ports are the union, and families are from the oldest export that lists any. Every
+// other field is the oldest export's. The import always has a family.
 func Merge(exports []ClusterExport) (Import, []Problem) {
 	exports = slices.Clone(exports)
 	slices.SortFunc(exports, older)
@@ -104,7 +109,8 @@ func Merge(exports []ClusterExport) (Import, []Problem) {
 	return out, problems
 }
 
-// compare notes the properties, other than ports and families, in which an export disagrees with the oldest.
+// compare records the properties, other than ports and families, in which an export disagrees with
+// the oldest.
 func (c *conflicts) compare(oldest, e ClusterExport) {
 	for _, p := range []struct {
 		reason, field string
@@ -125,10 +131,11 @@ func (c *conflicts) compare(oldest, e ClusterExport) {
 	}
 }
 
-// affine reports whether session affinity means anything to both: it does not to a headless Service.
+// affine reports whether session affinity applies to both exports. It does not apply to headless
+// Services.
 func affine(a, b ClusterExport) bool { return a.Type != Headless && b.Type != Headless }
 
-// distribution gives a traffic distribution one name.
+// distribution returns the current name of a traffic distribution.
 func distribution(d string) string {
 	if d == PreferClose {
 		return PreferSameZone
@@ -136,7 +143,8 @@ func distribution(d string) string {
 	return d
 }
 
-// mergeFamilies returns the oldest word on families. Exports of older daemons say nothing; if all are such, IPv4.
+// mergeFamilies returns the families of the oldest export that lists any. Exports of older daemons
+// list none; if no export does, the family is IPv4.
 func mergeFamilies(exports []ClusterExport) []Family {
 	for _, e := range exports {
 		if len(e.Families) > 0 {
@@ -146,7 +154,8 @@ func mergeFamilies(exports []ClusterExport) []Family {
 	return []Family{IPv4}
 }
 
-// lacksAny reports an export that traffic of one of the families cannot reach. One that says nothing is not judged.
+// lacksAny reports whether the export lacks one of the families, so that traffic of that family
+// cannot reach it. An export that lists no families is not judged.
 func (e ClusterExport) lacksAny(families []Family) bool {
 	return len(e.Families) > 0 && slices.ContainsFunc(families, func(f Family) bool { return !slices.Contains(e.Families, f) })
 }
@@ -157,8 +166,9 @@ type portUnion struct {
 	owners []ClusterName
 }
 
-// merge adds an export's ports, but those whose name or number an older export uses otherwise: a conflict each.
-// It reports whether there was one.
+// merge adds an export's ports, except those whose name or number an older export uses differently.
+// Each of these is a conflict, and so is another appProtocol. merge reports whether there was a
+// conflict.
 func (u *portUnion) merge(e ClusterExport, found *conflicts) (clash bool) {
 	for _, p := range e.Ports {
 		i := slices.IndexFunc(u.ports, func(q ServicePort) bool { return q.Name == p.Name })

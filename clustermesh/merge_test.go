@@ -34,15 +34,15 @@ func TestMerge(t *testing.T) {
 	}{
 		{"one", []clustermesh.ClusterExport{export("a", 1, http)}, "[http:80/TCP]", "[a]", ""},
 		{"agreeing", []clustermesh.ClusterExport{export("b", 2, http), export("a", 1, http)}, "[http:80/TCP]", "[a b]", ""},
-		{"ports are a union", []clustermesh.ClusterExport{export("b", 2, dns), export("a", 1, http)}, "[http:80/TCP dns:53/UDP]", "[a b]", "ports: 1/2 clusters disagree (b); with a on the ports; the import has all"},
+		{"ports are a union", []clustermesh.ClusterExport{export("b", 2, dns), export("a", 1, http)}, "[http:80/TCP dns:53/UDP]", "[a b]", "ports: 1/2 clusters disagree (b); their ports differ from those of a; the import has all"},
 		{"same name, other number", []clustermesh.ClusterExport{export("a", 1, http), export("b", 2, port("http", l4.TCP, 81))},
-			"[http:80/TCP]", "[a b]", "ports[http:81/TCP]: 1/2 clusters disagree (b); the oldest export, of a"},
+			"[http:80/TCP]", "[a b]", "ports[http:81/TCP]: 1/2 clusters disagree (b); the oldest export, from a"},
 		{"same number, other name", []clustermesh.ClusterExport{export("a", 1, http), export("b", 2, port("web", l4.TCP, 80))},
 			"[http:80/TCP]", "[a b]", "ports[web:80/TCP]"},
 		{"age beats name", []clustermesh.ClusterExport{export("a", 5, port("http", l4.TCP, 81)), export("b", 2, http)},
-			"[http:80/TCP]", "[b a]", "the oldest export, of b"},
+			"[http:80/TCP]", "[b a]", "the oldest export, from b"},
 		{"ties go to the lower name", []clustermesh.ClusterExport{export("b", 1, port("http", l4.TCP, 81)), export("a", 1, http)},
-			"[http:80/TCP]", "[a b]", "the oldest export, of a"},
+			"[http:80/TCP]", "[a b]", "the oldest export, from a"},
 		{"types conflict", []clustermesh.ClusterExport{export("a", 1, http), headless}, "[http:80/TCP]", "[a b]", "type: 1/2 clusters disagree (b)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

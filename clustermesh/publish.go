@@ -2,8 +2,9 @@ package clustermesh
 
 import "slices"
 
-// NodeContent is what a node publishes: its Node object, as the source has it, and the endpoints of its
-// own pods. If there is no such object the node says only its name, and found is false.
+// NodeContent returns what a node publishes: its Node object, as the source has it, and the
+// endpoints of its own pods. If there is no such object, the node states only its name, and found
+// is false.
 func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 	node := Node{Name: name}
 	if i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.Name == name }); i >= 0 {
@@ -12,8 +13,9 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 	return Content{Node: &node, Endpoints: l.endpointsOn(name)}, found
 }
 
-// ClusterContent is what a cluster's leader publishes: the exports, the global services, the addresses given to imports,
-// the endpoints that name no node, and which Nodes there are, if the source knows all.
+// ClusterContent returns what a cluster's leader publishes: the exports, the global services, the
+// addresses given to imports, the endpoints that name no node and, if the source knows all Nodes,
+// their names.
 func (l Local) ClusterContent(allocations []Allocation) Content {
 	return Content{Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames()}
 }

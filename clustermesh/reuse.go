@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Reuse returns l with the lists of an earlier Local in place of those that say the same. Most changes are of endpoints: what
-// a large cluster exports is then held once, and who compares two Locals sees at once that it is the same.
+// Reuse returns l with equal lists replaced by those of an earlier Local. Most changes are of
+// endpoints. So what a large cluster exports is in memory only once, and comparing two Locals
+// shows at once that these lists are the same.
 func (l Local) Reuse(before Local) Local {
 	l.Exports = reuse(l.Exports, before.Exports, Export.Equal)
 	l.ExportStatus = reuse(l.ExportStatus, before.ExportStatus, func(e, o ExportStatus) bool { return e == o })
@@ -23,14 +24,14 @@ func reuse[T any](now, before []T, equal func(T, T) bool) []T {
 	return now
 }
 
-// Equal reports that two exports say the same.
+// Equal reports whether two exports are identical.
 func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&
 		e.AffinitySeconds == o.AffinitySeconds && e.InternalTrafficPolicy == o.InternalTrafficPolicy && e.TrafficDistribution == o.TrafficDistribution &&
 		slices.Equal(e.Families, o.Families) && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations)
 }
 
-// Equal reports that two global services say the same.
+// Equal reports whether two global services are identical.
 func (g Global) Equal(o Global) bool {
 	return g.Service == o.Service && slices.Equal(g.Ports, o.Ports) && slices.Equal(g.IPs, o.IPs) && g.Shared == o.Shared && g.Affinity == o.Affinity &&
 		g.AffinitySeconds == o.AffinitySeconds && g.InternalTrafficPolicy == o.InternalTrafficPolicy && g.TrafficDistribution == o.TrafficDistribution

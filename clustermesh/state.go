@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// Contact is what this node's gossip observes of another node. It is an observation, not a fact that
-// is shared.
+// Contact is what this node's gossip observes of another node. It is an observation, not a shared
+// fact.
 type Contact uint8
 
 // Contacts, from worst known to best known.
 const (
-	// Held: not heard in this life of the daemon, or not any more. Kept, since unknown is not empty.
+	// Held: not heard since this daemon started, or not any more. Its records are kept, because
+	// unknown is not empty.
 	Held Contact = iota
 	// Silent: held, and its machine answers neither on the underlay nor inside the tunnel.
 	Silent
@@ -27,7 +28,7 @@ func (c Contact) String() string {
 	return [...]string{"held", "silent", "quiet", "alive"}[c]
 }
 
-// MarshalText makes a Contact read as its name.
+// MarshalText encodes a Contact as its name.
 func (c Contact) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -41,7 +42,8 @@ func (c *Contact) UnmarshalText(b []byte) error {
 	return fmt.Errorf("contact %q is none of held, silent, quiet, alive", b)
 }
 
-// State is who has what in the clusterset, as one node knows it. A value: never changed once made.
+// State is who has what in the clusterset, as one node knows it. It is a value: never changed once
+// made.
 type State struct {
 	// Records holds each origin's latest record.
 	Records map[Origin]Record

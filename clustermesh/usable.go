@@ -11,8 +11,8 @@ import (
 const maxUnusable = 8
 
 // Usable returns the valid part of a content, and a Problem for each object that is left out: a
-// record must not vanish because one prefix in it is bad. It returns the content itself if all of
-// it is valid, and never changes what it is given.
+// record must not vanish because of one bad prefix. If all of the content is valid, Usable returns
+// it as it is. It never changes its argument.
 func Usable(o Origin, c Content) (Content, []Problem) {
 	u := &usable{origin: o}
 	u.writer(&c)
@@ -38,7 +38,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		return err == nil || u.checked("record "+o.String(), at("silent", i), err)
 	})
 	if !u.names(c.Nodes) {
-		c.Nodes = nil // a node that is not named would count as gone, so that a part is worse than nothing
+		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
 	if u.more > 0 {
 		u.problems = append(u.problems, Problem{
@@ -59,7 +59,7 @@ func (u *usable) try() string {
 	return fmt.Sprintf("correct it in cluster %s; the rest is in force", u.origin.Cluster)
 }
 
-// checked reports whether something can be used. If not, that is a Problem.
+// checked reports whether err is nil. If not, it records a Problem.
 func (u *usable) checked(object, field string, err error) bool {
 	switch {
 	case err == nil:
@@ -72,7 +72,7 @@ func (u *usable) checked(object, field string, err error) bool {
 	return false
 }
 
-// of names a Service of the origin's cluster.
+// of returns how Problems name a Service of the origin's cluster.
 func (u *usable) of(s ServiceName) string {
 	name := s.String()
 	if s.Check() != nil {
@@ -81,12 +81,11 @@ func (u *usable) of(s ServiceName) string {
 	return name + " of cluster " + string(u.origin.Cluster)
 }
 
-// writer leaves out what this kind of origin does not write: nodes write no exports, leaders no
-// node.
+// writer removes what this kind of origin must not write: nodes write no exports, leaders no node.
 func (u *usable) writer(c *Content) {
 	object := "record " + u.origin.String()
 	foreign := func(field string, is bool) bool {
-		return is && !u.checked(object, field, errors.New("an origin of this kind does not write it"))
+		return is && !u.checked(object, field, errors.New("this kind of origin must not write it"))
 	}
 	if u.origin.Node == "" {
 		if foreign("node", c.Node != nil) {
@@ -135,7 +134,7 @@ func (u *usable) node(given *Node) *Node {
 	return &n
 }
 
-// endpoints keeps those that can be used, without the ports and words that cannot.
+// endpoints returns the usable endpoints, without their unusable ports and fields.
 func (u *usable) endpoints(given []Endpoint) []Endpoint {
 	var out []Endpoint
 	changed := false
@@ -162,7 +161,7 @@ func (u *usable) endpoint(e Endpoint) (Endpoint, bool) {
 		return e, false
 	}
 	if u.origin.Node != "" && e.Node != "" && e.Node != u.origin.Node {
-		return e, fine("node", fmt.Errorf("it is on node %s, which writes it", shown(string(e.Node))))
+		return e, fine("node", fmt.Errorf("it is on node %s, which publishes it itself", shown(string(e.Node))))
 	}
 	if e.Node != "" && !fine("node", CheckName(string(e.Node))) {
 		return e, false
@@ -194,12 +193,12 @@ func (u *usable) silence(s Silence) error {
 	return nil
 }
 
-// names reports whether the names of a cluster's Nodes can be used: sorted, each once.
+// names reports whether the names of a cluster's Nodes are usable: valid, sorted and unique.
 func (u *usable) names(nodes []NodeName) bool {
 	for i, n := range nodes {
 		err := CheckName(string(n))
 		if err == nil && i > 0 && n <= nodes[i-1] {
-			err = fmt.Errorf("%s does not come after %s: they are sorted, each once", shown(string(n)), shown(string(nodes[i-1])))
+			err = fmt.Errorf("%s does not come after %s: names must be sorted and unique", shown(string(n)), shown(string(nodes[i-1])))
 		}
 		if err != nil {
 			return u.checked("record "+u.origin.String(), at("nodes", i), err)
@@ -208,7 +207,7 @@ func (u *usable) names(nodes []NodeName) bool {
 	return true
 }
 
-// keep returns the elements whose index passes: the list itself if all do.
+// keep returns the elements whose index passes, or the list itself if all do.
 func keep[T any](list []T, pass func(i int) bool) []T {
 	var out []T
 	dropped := false

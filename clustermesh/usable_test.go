@@ -101,7 +101,7 @@ func checkUnusable(t *testing.T, o clustermesh.Origin, said func() clustermesh.C
 func TestUsableOfNodes(t *testing.T) {
 	cases := map[string]unusable{}
 	for text, why := range map[string]string{
-		"0.0.0.0/0": "0.0.0.0/0 holds every address", "::/0": "::/0 holds every address",
+		"0.0.0.0/0": "0.0.0.0/0 covers every address", "::/0": "::/0 covers every address",
 		"127.0.0.0/8": "127.0.0.0/8 overlaps 127.0.0.0/8 (loopback)", "126.0.0.0/7": "126.0.0.0/7 overlaps 127.0.0.0/8 (loopback)",
 		"127.0.0.1/32": "127.0.0.1/32 overlaps", "169.254.7.0/24": "169.254.7.0/24 overlaps 169.254.0.0/16 (link-local)",
 		"224.0.0.0/4": "224.0.0.0/4 overlaps 224.0.0.0/4 (multicast)", "0.0.0.0/8": "0.0.0.0/8 overlaps 0.0.0.0/32 (the unspecified address)",

@@ -77,7 +77,7 @@ source: {manifest: /etc/strait/manifests, kubernetes: {namespace: Not_One, clust
 gossip: {keyFile: k}
 `, []string{"source: has both", "source.kubernetes.namespace:", "source.kubernetes.clusterSetIPs:", `source.kubernetes.derivedPrefix: "1-" cannot begin`, "source.kubernetes.importSlices:",
 			"source.kubernetes.barredNamespaces[0]:", "source.kubernetes.barredNamespaces[1]:",
-			`source.kubernetes.barredNamespaces[2]: namespace pattern "[c-a]": the range c-a has nothing in it: write a-c`}},
+			`source.kubernetes.barredNamespaces[2]: namespace pattern "[c-a]": the range c-a is empty: write a-c`}},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},
 		{"null is none", "cluster: c\nnode: n1\nsource: {kubernetes: }\ngossip: {keyFile: k}\n", []string{"source: is required"}},

@@ -53,7 +53,7 @@ func TestExportStatus(t *testing.T) {
 		"default/portless valid=true exported=false Failed: no port of Service default/portless can be used",
 		"kube-system/dns valid=true exported=false Failed: Services of the cluster itself are barred",
 		"kube-system/gone valid=false exported=false NoService: there is no Service kube-system/gone",
-		`team-1/x valid=true exported=false Failed: namespace team-1 is barred by the pattern "team-*" of the configuration`,
+		`team-1/x valid=true exported=false Failed: namespace team-1 is barred by the pattern "team-*" in the configuration`,
 	}
 	if !reflect.DeepEqual(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
@@ -155,8 +155,8 @@ func TestExportProperties(t *testing.T) {
 		{what: "labels that an API server refuses", spec: mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"a": "b c", "good": "1"}},
 			want: `"" "" [IPv4] map[good:1] map[]`, omitted: `spec.exportedLabels["a"]`, problems: []string{"…"}},
 		{what: "too many", spec: mcsv1beta1.ServiceExportSpec{ExportedAnnotations: long}, want: `"" "" [IPv4] map[] map[]`,
-			omitted:  "spec.exportedAnnotations (129 entries are more than 128)",
-			problems: []string{x + "spec.exportedAnnotations: 129 entries are more than 128: none is exported; export fewer or shorter ones"}},
+			omitted:  "spec.exportedAnnotations (129 entries exceed the limit of 128)",
+			problems: []string{x + "spec.exportedAnnotations: 129 entries exceed the limit of 128: none is exported; export fewer or shorter ones"}},
 		{what: "appProtocol", edit: func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = ptr("a b") }, want: `"" "" [IPv4] map[] map[]`,
 			problems: []string{s + `spec.ports[0].appProtocol: "a b" is no application protocol: left out; write a name such as http or kubernetes.io/h2c`}},
 	} {

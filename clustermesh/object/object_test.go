@@ -240,7 +240,7 @@ func TestNodes(t *testing.T) {
 	lines := []string{
 		"Node n1: metadata.name: another Node has this name: only the first is used; give every Node its own name",
 		`Node n2: spec.podCIDRs[3]: "10.1.2.0/33" is not a CIDR: not used; write the pods' prefix such as 10.1.2.0/24`,
-		`Node n2: spec.podCIDRs[4]: 0.0.0.0/0 holds every address: not used; write the pods' prefix such as 10.1.2.0/24`,
+		`Node n2: spec.podCIDRs[4]: 0.0.0.0/0 covers every address: not used; write the pods' prefix such as 10.1.2.0/24`,
 		"Node n2: status.addresses[4].address: 127.0.0.1 cannot be reached from other machines: not used; write an address such as 192.0.2.1",
 		`Node n2: status.addresses[6].address: "x" is not an IP address: not used; write an address such as 192.0.2.1`,
 		"warning: Node n3: status.addresses: no InternalIP or ExternalIP: other clusters cannot reach the node by this object; add an address of type InternalIP",
@@ -272,7 +272,7 @@ func TestNodePrefixesByAnnotation(t *testing.T) {
 		{"10.9.1.0/24", prefixes("10.9.1.0/24"), nil},
 		{" 10.9.1.7/24, fd09:1::/64 ,10.9.1.0/24", prefixes("10.9.1.0/24", "fd09:1::/64"), nil},
 		{"10.9.1.0/24,x", prefixes("10.9.1.0/24"), []string{where + `"x" is not a CIDR: not used` + try}},
-		{"0.0.0.0/0", nil, []string{where + `0.0.0.0/0 holds every address: not used` + try}},
+		{"0.0.0.0/0", nil, []string{where + `0.0.0.0/0 covers every address: not used` + try}},
 		{"", nil, []string{where + `"" is not a CIDR: not used` + try}},
 	} {
 		n := &corev1.Node{ObjectMeta: meta("", "n1"), Spec: corev1.NodeSpec{PodCIDRs: []string{"10.1.1.0/24"}},

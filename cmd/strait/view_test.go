@@ -112,7 +112,7 @@ func illView() *view {
 	v.Status.Problems = []problem.Problem{
 		{Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
 		{Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
-			"export, of us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
+			"export, from us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
 		{Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
 			Message: "has no ports\x1b[31m", Try: "add a port"},
 	}

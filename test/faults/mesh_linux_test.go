@@ -208,7 +208,7 @@ func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 	must(t, os.WriteFile(state, fmt.Appendf(nil, "strait replica 1 %x\n%s", sha256.Sum256(records), records), 0o600))
 
 	for _, p := range []*process{first.start(t), late.start(t)} {
-		p.says(t, "node c2/n1", "prefixes[", "0.0.0.0/0 holds every address: left out")
+		p.says(t, "node c2/n1", "prefixes[", "0.0.0.0/0 covers every address: left out")
 		p.isReady(t)
 		p.m.eventuallyHoldsOnly(t, want...)
 		must(t, p.m.ns.Do(func() error {

@@ -52,7 +52,7 @@ func TestBarredNamespaces(t *testing.T) {
 	w.namespace("c1", w.ns)
 	w.apply("c1", global+more)
 	const message = `{.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}`
-	const why = `namespace %s is barred by the pattern "team-*" of the configuration`
+	const why = `namespace %s is barred by the pattern "team-*" in the configuration`
 	w.becomes("c1", "serviceexport/hello", message, "False Not exported: "+fmt.Sprintf(why, w.ns))
 	w.becomes("c1", "serviceimport/wish", message, "False Nothing is imported here: "+fmt.Sprintf(why, w.ns)+".")
 	w.event("c1", w.ns, "hello", fmt.Sprintf(why, w.ns))

@@ -36,7 +36,7 @@ func TestThreeClusters(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		w.becomes(c, "serviceexport/serve", conflict, reasons+fmt.Sprintf(disagree, "1/2 clusters disagree (of-c2)."))
 	}
-	w.tells("c3", "sessionAffinity", "1/2 clusters disagree (of-c2); the oldest export, of of-c1, is in force")
+	w.tells("c3", "sessionAffinity", "1/2 clusters disagree (of-c2); the oldest export, from of-c1, is in force")
 
 	w.apply("c3", serveOf("10.13.0.1", "81", ""))
 	for _, c := range w.clusters {
