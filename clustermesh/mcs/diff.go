@@ -13,21 +13,22 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Diff returns the writes that bring one service nearer to what the view wants, in order: the import, the derived
-// Service, slices, the import's addresses and status, the export's status; what is made before what is deleted.
-// Some wait for what the API server adds (UIDs, ClusterIPs): call Diff again with the result until it returns none.
+// Diff returns the writes that bring one service nearer to what the view wants, in order: the
+// import, the derived Service, slices, the import's addresses and status, the export's status.
+// Creations come before deletions. Some writes need what the API server adds (UIDs, ClusterIPs):
+// call Diff again with the result until it returns none.
 //
-// It never touches an object that is not strait's, but for the status of exports and imports, and ips and one
-// annotation of a user's import. It deletes nothing for want of knowledge.
+// It touches only strait's own objects, with two exceptions: the status of exports and imports, and
+// the ips and one annotation of a user's import. It deletes nothing for lack of knowledge.
 func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []clustermesh.Problem) {
 	if !v.hasNamespace(name.Namespace) {
-		return nil, nil // its objects go with it
+		return nil, nil // its objects are deleted with it
 	}
 	d := &differ{view: v, name: name, have: h, now: metav1.NewTime(now).Rfc3339Copy()}
 	d.imp, d.wanted = v.wanted(name)
 	going := h.Import != nil && h.Import.DeletionTimestamp != nil
 	switch {
-	case going: // wait: its successor needs its name
+	case going: // wait: the next import needs its name
 	case d.wanted && h.Import == nil:
 		d.createImport()
 	case h.Import != nil && (d.wanted || !OurImport(h.Import)):
@@ -48,10 +49,11 @@ type differ struct {
 	imp    Import
 	wanted bool
 
-	// retries come last: nothing is deleted after an operation that failed, and of these it is known that they did.
+	// retries are operations that are known to have failed. They come last, because nothing is
+	// deleted after an operation that fails.
 	ops, deletions, retries []Op
 	problems                []clustermesh.Problem
-	// settling is set when what an operation returns is needed to go on.
+	// settling is set if the result of an operation is needed to go on.
 	settling bool
 }
 
@@ -59,13 +61,15 @@ func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
 
 func (d *differ) problem(p clustermesh.Problem) { d.problems = append(d.problems, p) }
 
-// barred reports that nothing may be imported under this name: then nothing of ours stays, whoever is heard.
+// barred reports whether nothing may be imported under this name. Then no object of strait's stays,
+// whichever clusters are heard.
 func (d *differ) barred() bool { return d.view.Config.Barred.Why(d.name) != "" }
 
-// keep brings an import that is there, with what belongs to it, up to date.
+// keep updates an existing import, and what belongs to it.
 func (d *differ) keep() {
 	if d.uncertain() {
-		// A cluster that contributed is not known now: what was merged stays, or its share would be lost.
+		// It is unknown what a cluster that contributed exports now. The merged spec stays, or that
+		// cluster's share would be lost.
 		d.heardSlices()
 		d.importStatus()
 		return
@@ -77,24 +81,26 @@ func (d *differ) keep() {
 		return
 	}
 	d.importSpec(service)
-	if !d.settling { // the status names the generation that writing the spec makes
+	if !d.settling { // writing the spec makes the generation that the status names
 		d.importStatus()
 	}
 }
 
-// uncertain reports that a cluster which contributed to the import may still export it, and is not in the view.
+// uncertain reports whether a cluster that contributed to the import may still export it, although
+// it is not an exporter in the view.
 func (d *differ) uncertain() bool {
 	return slices.ContainsFunc(d.have.Import.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool {
 		return d.unheard(clustermesh.ClusterName(c.Cluster))
 	}) && !d.barred()
 }
 
-// unheard reports a cluster of which it is not known whether it exports. Of one without a name nothing ever is.
+// unheard reports whether it is unknown if a cluster exports the service. That is always unknown
+// for a cluster without a name.
 func (d *differ) unheard(c clustermesh.ClusterName) bool {
 	return d.view.Clusters[c] != Spoken && !slices.Contains(d.imp.Exporters, c)
 }
 
-// heardSlices brings the slices of those clusters up to date that are known, while others are not.
+// heardSlices updates the slices of the clusters that are known, while others are not.
 func (d *differ) heardSlices() {
 	d.importSlices()
 	if s := d.inForce(); s != nil {
@@ -102,7 +108,7 @@ func (d *differ) heardSlices() {
 	}
 }
 
-// prune removes what is left of an import that nobody exports, if that is known.
+// prune removes what is left of an import that no cluster exports, if that is known for certain.
 func (d *differ) prune() {
 	h := d.have
 	if h.Import == nil && len(h.Services) == 0 && len(h.Slices) == 0 {
@@ -111,7 +117,7 @@ func (d *differ) prune() {
 	if h.Import != nil && d.uncertain() {
 		d.problem(clustermesh.Problem{
 			Object:  "ServiceImport " + d.name.String(),
-			Message: fmt.Sprintf("an exporting cluster is not heard of (status.clusters: %s): kept as it is", clusterNames(h.Import.Status.Clusters)),
+			Message: fmt.Sprintf("an exporting cluster is not heard (status.clusters: %s): the import is kept as it is", clusterNames(h.Import.Status.Clusters)),
 			Try:     "bring that cluster back; or, if it is gone for good, delete the ServiceImport",
 			Warning: true,
 		})
@@ -134,7 +140,8 @@ func (d *differ) prune() {
 	}
 }
 
-// mayDelete reports that a slice of the import which is not wanted is known to be out of date: its cluster has spoken.
+// mayDelete reports whether an unwanted slice of the import is known to be out of date: its cluster
+// has spoken, or it names none.
 func (d *differ) mayDelete(s Slice) bool {
 	return s.Cluster == "" || d.view.Clusters[s.Cluster] == Spoken
 }
@@ -152,8 +159,8 @@ func (d *differ) deleteService(s *corev1.Service) {
 	}
 }
 
-// importSlices brings the slices of the MCS API up to date. Those of a cluster that is not heard stay as they
-// are: what this daemon last knew of it may be older than they.
+// importSlices updates the slices of the MCS API. Existing slices of a cluster that is not heard
+// stay as they are: they may be newer than what this daemon last knew of the cluster.
 func (d *differ) importSlices() {
 	on := d.hasSlices()
 	has := map[clustermesh.ClusterName]bool{}
@@ -178,11 +185,12 @@ func (d *differ) importSlices() {
 	d.deleteSlices(stale)
 }
 
-// hasSlices reports that the import gets slices of its own, if there are endpoints.
+// hasSlices reports whether the import gets slices of its own once there are endpoints.
 func (d *differ) hasSlices() bool { return d.view.Config.slicesFor(d.importType()) && !d.barred() }
 
-// derivedSlices brings the slices behind the derived Service up to date; service is the one in force or nil. Those of
-// clusters that are not known stay, and those of another derived Service while that is there.
+// derivedSlices updates the slices behind the derived Service; service is the one in force, or nil.
+// Slices of clusters that are not known stay. So do slices of another derived Service, as long as
+// that Service exists.
 func (d *differ) derivedSlices(service *corev1.Service) {
 	stale, uncertain := map[string]bool{}, d.uncertain()
 	for _, s := range d.have.Slices {
@@ -199,8 +207,9 @@ func (d *differ) derivedSlices(service *corev1.Service) {
 	d.deleteSlices(stale)
 }
 
-// slices writes the wanted slices that differ, new ones first: an endpoint that moves from one slice to another
-// is in both for a moment, never in none. It removes them from stale.
+// slices writes the wanted slices that differ, new ones first: an endpoint that moves from one
+// slice to another is in both for a moment, never in neither. It removes the wanted slices from
+// stale.
 func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]bool) {
 	var later []Op
 	for _, w := range want {
@@ -217,14 +226,14 @@ func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]bool
 }
 
 func (d *differ) deleteSlices(stale map[string]bool) {
-	for _, s := range d.have.Slices { // in an order that does not change
+	for _, s := range d.have.Slices { // in a stable order
 		if stale[s.Name] {
 			d.deleteSlice(s)
 		}
 	}
 }
 
-// meta is what an operation needs to name an object that is there.
+// meta returns what an operation needs to identify an existing object.
 func meta(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
 }

@@ -13,8 +13,9 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// exportStatus writes the conditions of the cluster's own ServiceExport if they differ. One that the source has
-// not judged yet is left alone; it may have judged an alias of it.
+// exportStatus writes the conditions of the cluster's own ServiceExport if they differ. It writes
+// nothing if the source has not judged this export: there may be no verdict yet, or one on an alias
+// instead.
 func (d *differ) exportStatus() {
 	have := d.have.Export
 	e, known := d.view.export(d.name)
@@ -48,7 +49,7 @@ const (
 	conflict = string(mcsv1beta1.ServiceExportConditionConflict)
 )
 
-// exportConditions are Valid, Ready and, of an export that is announced, Conflict.
+// exportConditions returns Valid, Ready and, for an announced export, Conflict.
 func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition {
 	judged := metav1.Condition{Type: valid, Status: metav1.ConditionFalse, Reason: e.Reason, Message: e.Message}
 	if e.Valid {
@@ -70,13 +71,14 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
 	told.Message = "Announced to the clusterset."
 	if e.Omitted != "" {
-		told.Message = shorten("Announced to the clusterset. Not valid, and left out: "+e.Omitted, maxMessage)
+		told.Message = shorten("Announced to the clusterset, except what is not valid: "+e.Omitted, maxMessage)
 	}
 	return []metav1.Condition{judged, told, conflictCondition(d.imp.Import)}
 }
 
-// ToTell are the Problems of a service that become Events: those of objects without conditions, or with conditions that
-// have no room for them. Exports of other API groups are among these.
+// ToTell returns the Problems of a service that become Events: those of objects that have no
+// conditions, or whose conditions have no room for them. Exports of other API groups are among
+// these objects.
 func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
 	out := v.Problems[s]
 	e, _ := v.export(s)
@@ -93,7 +95,8 @@ func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
 	return out
 }
 
-// conflictCondition is raised on every export of a service whose exports disagree.
+// conflictCondition returns the condition Conflict. It is true on every export of a service whose
+// exports disagree.
 func conflictCondition(i clustermesh.Import) metav1.Condition {
 	c := metav1.Condition{
 		Type: conflict, Status: metav1.ConditionFalse,
@@ -126,7 +129,7 @@ func shorten(s string, limit int) string {
 
 func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
 	who := fmt.Sprintf("%d/%d clusters disagree (%s).", len(k.Losers), k.Total, listed(k.Losers))
-	if k.Field == "ports" { // a union: nobody lost anything
+	if k.Field == "ports" { // a union: no cluster lost a port
 		return fmt.Sprintf("Conflicting ports. Using all ports of all service exports, not only those of the oldest in %q. %s", k.Winner, who)
 	}
 	what, value := conflictValue(i, k)
@@ -136,7 +139,7 @@ func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
 	return fmt.Sprintf("Conflicting %s. Using %s from oldest service export in %q. %s", what, value, k.Winner, who)
 }
 
-// maxListed clusters are named in a message; the others are counted.
+// maxListed is how many clusters a message names before it says "…".
 const maxListed = 5
 
 func listed(cs []clustermesh.ClusterName) string {
@@ -151,7 +154,7 @@ func listed(cs []clustermesh.ClusterName) string {
 	return strings.Join(out, ", ")
 }
 
-// conflictValue names the property in words, and the value that is in force where it is short.
+// conflictValue returns the property in words and, if it is short, the value that is in force.
 func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value string) {
 	switch mcsv1beta1.ServiceExportConditionReason(k.Reason) {
 	case mcsv1beta1.ServiceExportReasonTypeConflict:
@@ -175,7 +178,8 @@ func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value st
 	return k.Field, ""
 }
 
-// exportEvents tells of what went wrong, and of what came right; not of what always was.
+// exportEvents returns Events for what went wrong and for what recovered. It returns none for a
+// Valid or Conflict condition that was fine from the start, nor for a pending export.
 func exportEvents(have []metav1.Condition, c metav1.Condition) []Event {
 	was := slices.ContainsFunc(have, func(h metav1.Condition) bool { return h.Type == c.Type })
 	e := Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c)}

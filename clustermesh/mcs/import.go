@@ -15,9 +15,9 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// createImport makes the import. One that waits for the address of a derived Service will be
-// applied in any case, so it is made of those fields alone that every apply has. Whatever a later
-// apply leaves out would stay as the Create wrote it.
+// createImport creates the import. If the import has to wait for the address of a derived Service,
+// an apply will follow in any case. Then it is created with only those fields that every apply has,
+// because a field that a later apply leaves out would keep the value from the Create.
 func (d *differ) createImport() {
 	want := d.wantImport(nil)
 	if d.wantsService(false) {
@@ -31,7 +31,7 @@ func (d *differ) createImport() {
 	d.do(Op{Verb: Create, Import: want})
 }
 
-// importType is the type that the import has or gets: a user's import says its own.
+// importType returns the type that the import has or will get. A user's import states its own.
 func (d *differ) importType() clustermesh.ServiceType {
 	if d.have.Import != nil && (!OurImport(d.have.Import) || !d.wanted) {
 		return clustermesh.ServiceType(d.have.Import.Spec.Type)
@@ -39,7 +39,7 @@ func (d *differ) importType() clustermesh.ServiceType {
 	return d.imp.Type
 }
 
-// wantImport is the import as it should be; service is the wanted derived Service, nil if there is none.
+// wantImport returns the import as it should be; service is the wanted derived Service, or nil.
 func (d *differ) wantImport(service *corev1.Service) *mcsv1beta1.ServiceImport {
 	i := d.imp
 	out := &mcsv1beta1.ServiceImport{
@@ -70,7 +70,8 @@ func (d *differ) wantImport(service *corev1.Service) *mcsv1beta1.ServiceImport {
 	return out
 }
 
-// exported leaves out of a user's labels or annotations the keys that say what is whose.
+// exported returns a user's labels or annotations without the keys that mark what belongs to
+// strait.
 func exported(m map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range m {
@@ -89,8 +90,8 @@ func affinity(seconds uint32) (corev1.ServiceAffinity, *corev1.SessionAffinityCo
 	return corev1.ServiceAffinityClientIP, &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &s}}
 }
 
-// addresses are the import's ClusterSetIPs and families, in one order. Families are never empty: consumers
-// wait for them.
+// addresses returns the import's ClusterSetIPs and their families, in the same order. There is
+// always a family, because consumers wait for one.
 func (d *differ) addresses(service *corev1.Service) ([]string, []corev1.IPFamily) {
 	var ips []netip.Addr
 	if d.importType() == clustermesh.ClusterSetIP {
@@ -121,7 +122,7 @@ func (d *differ) addresses(service *corev1.Service) ([]string, []corev1.IPFamily
 	return nil, families
 }
 
-// rank is the place of an address's family in the import.
+// rank returns the position of an address's family in the import's families.
 func (d *differ) rank(a netip.Addr) int {
 	if i := slices.Index(d.imp.Families, clustermesh.FamilyOf(a)); i >= 0 {
 		return i
@@ -129,8 +130,8 @@ func (d *differ) rank(a netip.Addr) int {
 	return len(d.imp.Families)
 }
 
-// importSpec writes the import's spec and metadata if they differ. Of a user's import it writes ips and the
-// annotation, without force.
+// importSpec writes the import's spec and metadata if they differ. In a user's import it writes
+// only ips and the annotation, without force.
 func (d *differ) importSpec(service *corev1.Service) {
 	have := d.have.Import
 	if !OurImport(have) {
@@ -162,8 +163,9 @@ func (d *differ) userImport(service *corev1.Service) {
 	d.do(Op{Verb: Apply, Import: want})
 }
 
-// sameImport reports that have says what want says. Labels and annotations that others added are theirs; one of
-// the exports' that is not wanted any more is seen by who owns it, so the keys of ours are compared.
+// sameImport reports whether have already says what want says. Labels and annotations that others
+// added are theirs. Only the keys that strait owns are compared, so one that the exports no longer
+// ask for is found.
 func sameImport(have, want *mcsv1beta1.ServiceImport) bool {
 	return maps.Equal(ours(have.ManagedFields, "f:labels", have.Labels), want.Labels) &&
 		maps.Equal(ours(have.ManagedFields, "f:annotations", have.Annotations), want.Annotations) &&

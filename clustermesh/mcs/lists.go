@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// find looks a name up in a list that is sorted by it.
+// find looks up a name in a list that is sorted by name.
 func find[T any](list []T, s clustermesh.ServiceName, name func(T) clustermesh.ServiceName) (found T, ok bool) {
 	n, ok := slices.BinarySearchFunc(list, s, func(x T, s clustermesh.ServiceName) int { return name(x).Compare(s) })
 	if ok {
@@ -15,8 +15,8 @@ func find[T any](list []T, s clustermesh.ServiceName, name func(T) clustermesh.S
 	return found, ok
 }
 
-// differing returns the names that are in only one of two lists that are sorted by them, and those under which the two are not
-// the same, sorted.
+// differing compares two lists that are sorted by name. It returns, sorted, the names that are in
+// only one of them, and those whose elements are not the same.
 func differing[T any](a, b []T, name func(T) clustermesh.ServiceName, same func(T, T) bool) (out []clustermesh.ServiceName) {
 	for len(a) > 0 || len(b) > 0 {
 		order := 0

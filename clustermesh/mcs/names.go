@@ -20,30 +20,32 @@ import (
 const (
 	// DerivedAnnotation names the derived Service on a ServiceImport.
 	DerivedAnnotation = "multicluster.kubernetes.io/derived-service"
-	// DerivedPrefix begins the names of derived Services, where no other prefix is configured.
+	// DerivedPrefix begins the names of derived Services unless another prefix is configured.
 	DerivedPrefix = "derived-"
 )
 
 const (
 	maxName  = 63 // of a Service: a DNS label
 	hashSize = 10
-	// maxPrefix leaves room for a letter of the import's name, and a hash of it.
+	// maxPrefix leaves room for a letter of the import's name, a dash and a hash.
 	maxPrefix = maxName - 1 - 1 - hashSize
 )
 
-// CheckPrefix returns an error if names of Services cannot begin so. An empty prefix is none.
+// CheckPrefix returns an error if the name of a Service cannot begin with prefix. An empty prefix
+// is valid and means none.
 func CheckPrefix(prefix string) error {
 	if len(prefix) > maxPrefix {
 		return fmt.Errorf("is longer than %d characters", maxPrefix)
 	}
 	if !object.IsServiceName(prefix + "x") {
-		return errors.New("cannot begin the name of a Service: it starts with a letter and has lower-case letters, digits and '-', as derived-")
+		return errors.New("cannot begin the name of a Service: start with a letter, and use lower-case letters, digits and '-', such as derived-")
 	}
 	return nil
 }
 
-// derivedNames are the names that the Service derived from an import may have, the best first. Without a prefix it is the
-// import's own. Where that is no name for a Service, or somebody else's Service has it, it begins with DerivedPrefix.
+// derivedNames returns the names that the Service derived from an import may have, best first.
+// Without a prefix, the best is the import's own name. If that is not a valid name for a Service,
+// or a Service that is not strait's has it, the name begins with DerivedPrefix.
 func (c Config) derivedNames(importName string) []string {
 	if c.DerivedPrefix == nil {
 		return []string{derivedName(DerivedPrefix, importName)}
@@ -58,7 +60,8 @@ func (c Config) derivedNames(importName string) []string {
 	return append(names, derivedName(DerivedPrefix, importName))
 }
 
-// derivedName is a prefix and the import's name. What would be too long for a Service is cut and told apart by a hash.
+// derivedName returns the prefix followed by the import's name. If that is too long for a Service,
+// it is cut, and a hash keeps it distinct.
 func derivedName(prefix, importName string) string {
 	if n := prefix + importName; len(n) <= maxName {
 		return n
@@ -66,24 +69,26 @@ func derivedName(prefix, importName string) string {
 	return prefix + importName[:maxName-len(prefix)-1-hashSize] + "-" + hash(importName)
 }
 
-// hash is a short name for a list of words, in characters that every Kubernetes name may have.
+// hash returns a short name for a list of words, in characters that are allowed in every Kubernetes
+// name.
 func hash(words ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:hashSize])
 }
 
-// OurImport reports that strait made the import; a user's is never deleted, and of its spec only ips is written.
+// OurImport reports whether strait made the import. A user's import is never deleted, and ips is
+// all that strait writes of its spec.
 func OurImport(i *mcsv1beta1.ServiceImport) bool {
 	return i.Labels[object.LabelManagedBy] == object.ManagedBy
 }
 
-// ServiceOf returns the import that a Service of strait is derived from.
+// ServiceOf returns the import that a Service is derived from, and whether strait made the Service.
 func ServiceOf(s *corev1.Service) (clustermesh.ServiceName, bool) {
 	name := s.Labels[object.LabelServiceImport]
 	return clustermesh.ServiceName{Namespace: s.Namespace, Name: name}, name != "" && s.Labels[object.LabelManagedBy] == object.ManagedBy
 }
 
-// SliceOf returns the import that a slice of strait belongs to.
+// SliceOf returns the import that a slice belongs to, and whether strait made the slice.
 func SliceOf(s *discoveryv1.EndpointSlice) (clustermesh.ServiceName, bool) {
 	name := s.Labels[mcsv1beta1.LabelServiceName]
 	if name == "" {
@@ -92,7 +97,8 @@ func SliceOf(s *discoveryv1.EndpointSlice) (clustermesh.ServiceName, bool) {
 	return clustermesh.ServiceName{Namespace: s.Namespace, Name: name}, name != "" && s.Labels[discoveryv1.LabelManagedBy] == object.SliceManager
 }
 
-// owner makes an import the owner of what is made for it, for garbage collection.
+// owner returns the reference that makes an import the owner of what is made for it, for garbage
+// collection.
 func owner(i *mcsv1beta1.ServiceImport) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName, Name: i.Name, UID: i.UID,

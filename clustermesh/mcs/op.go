@@ -12,7 +12,7 @@ import (
 // Verb is what an operation does.
 type Verb string
 
-// The verbs. Create must fail if there is an object of that name: it may be somebody else's.
+// The verbs. Create must fail if an object of that name exists: it may not be strait's.
 const (
 	Create      Verb = "create"
 	Apply       Verb = "apply"
@@ -20,17 +20,19 @@ const (
 	Delete      Verb = "delete"
 )
 
-// Op is one write. Exactly one of Import, Service, Slice and Export is set; it holds only the fields to write.
-// Except with Create it has the UID of the object that is meant, which is the precondition.
+// Op is one write. Exactly one of Import, Service, Slice and Export is set; it holds only the
+// fields to write. Except with Create, it has the UID of the existing object, which is the
+// precondition.
 type Op struct {
 	Verb    Verb
 	Import  *mcsv1beta1.ServiceImport
 	Service *corev1.Service
 	Slice   *discoveryv1.EndpointSlice
 	Export  *mcsv1beta1.ServiceExport
-	// Force takes fields from other writers. Set for objects of ours alone.
+	// Force takes fields over from other writers. It is set only for strait's own objects, and for
+	// the status of exports and imports.
 	Force bool
-	// Events are to be told when the operation has succeeded.
+	// Events are reported when the operation has succeeded.
 	Events []Event
 }
 
@@ -39,12 +41,13 @@ type Event struct {
 	Warning bool
 	Reason  string
 	Message string
-	// Change identifies the change that is reported. Leaders that find the same object in the same state give it the same
-	// one, so that the API server has one Event of it even if two leaders overlap.
+	// Change identifies the reported change. Leaders that find the same object in the same state
+	// give the change the same name, so the API server has one Event for it even if two leaders
+	// overlap.
 	Change string
 }
 
-// Object is the metadata of the operation's object.
+// Object returns the metadata of the operation's object.
 func (o Op) Object() metav1.Object {
 	switch {
 	case o.Import != nil:
@@ -57,7 +60,7 @@ func (o Op) Object() metav1.Object {
 	return o.Export
 }
 
-// Kind is the kind of the operation's object.
+// Kind returns the kind of the operation's object.
 func (o Op) Kind() string {
 	switch {
 	case o.Import != nil:
@@ -70,33 +73,35 @@ func (o Op) Kind() string {
 	return mcsv1beta1.ServiceExportKindName
 }
 
-// String is the operation for people: "apply status ServiceImport default/serve".
+// String describes the operation to people: "apply status ServiceImport default/serve".
 func (o Op) String() string { return string(o.Verb) + " " + o.Target() }
 
-// Target names the object: "ServiceImport default/serve".
+// Target names the operation's object: "ServiceImport default/serve".
 func (o Op) Target() string {
 	return o.Kind() + " " + clustermesh.ServiceName{Namespace: o.Object().GetNamespace(), Name: o.Object().GetName()}.String()
 }
 
-// Have is what the API server has of one service. The objects are read, never changed.
+// Have is what the API server has for one service. The objects are read, never changed.
 type Have struct {
 	Import *mcsv1beta1.ServiceImport
 	Export *mcsv1beta1.ServiceExport
-	// Services and Slices are those with the labels of Owned; more than one Service is one too many.
+	// Services and Slices are those for which ServiceOf and SliceOf name this service's import.
+	// There should be at most one Service.
 	Services []*corev1.Service
 	Slices   []Slice
-	// Trouble is what last kept the derived Service from being made.
+	// Trouble is what last kept the derived Service from being created.
 	Trouble Trouble
 }
 
-// Trouble is why the derived Service could not be made, as the API server said. The zero value is none.
+// Trouble is why the derived Service could not be created, as the API server reported. The zero
+// value means no trouble.
 type Trouble struct {
-	// NameTaken: a Service of that name is there and is not strait's. OwnNameTaken says so of the import's own name, for
-	// which there is another.
+	// NameTaken: a Service of that name exists and is not strait's. OwnNameTaken: the same is true
+	// of the import's own name, for which there is an alternative.
 	NameTaken, OwnNameTaken bool
 	// FamilyNotSupported: the cluster has no ClusterIPs of the import's IP family.
 	FamilyNotSupported bool
-	// AddressRefused is how often in a row the API server refused the addresses that the import has: another has them by
-	// now, or they are out of its range.
+	// AddressRefused counts how often in a row the API server refused the addresses that the import
+	// has: they are in use by now, or out of its range.
 	AddressRefused int
 }

@@ -10,11 +10,12 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// FieldManager is the name under which strait writes.
+// FieldManager is the field manager of strait's writes.
 const FieldManager = "strait"
 
-// ours returns the entries of an object's labels ("f:labels") or annotations ("f:annotations") that strait wrote,
-// by the API server's own account: the others are somebody else's, and not to be compared or removed.
+// ours returns the labels ("f:labels") or annotations ("f:annotations") of an object that strait
+// wrote, according to the API server's managed fields. All others belong to other writers, and must
+// not be compared or removed.
 func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, f := range fields {
@@ -28,13 +29,13 @@ func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) 
 	return out
 }
 
-// wroteIPs reports that strait wrote an import's ips, by the same account.
+// wroteIPs reports whether strait wrote an import's ips, according to the managed fields.
 func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
 }
 
-// InEveryApply reports that an entry has only fields of an import that each of strait's applies has
-// too: none of them can stay by mistake when an apply leaves it out.
+// InEveryApply reports whether an entry has only fields of an import that every apply of strait's
+// has too. Such a field cannot stay by mistake because an apply leaves it out.
 func InEveryApply(f metav1.ManagedFieldsEntry) bool {
 	set := written(f)
 	for key, of := range set.Metadata {
@@ -52,14 +53,14 @@ func InEveryApply(f metav1.ManagedFieldsEntry) bool {
 	return set.Spec["f:type"] != nil
 }
 
-// fieldSet is the part of what a manager wrote that is read here.
+// fieldSet is the part of a manager's fields that is read here.
 type fieldSet struct {
 	Metadata map[string]map[string]any `json:"f:metadata"`
 	Spec     map[string]any            `json:"f:spec"`
 }
 
-// written is what strait wrote by one entry. Entries that do not parse are treated as not ours; the next apply writes them
-// anew.
+// written returns the fields that strait wrote according to one entry. An entry that does not parse
+// is treated as not strait's; the next apply writes its fields again.
 func written(f metav1.ManagedFieldsEntry) (out fieldSet) {
 	if f.Manager != FieldManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &out) != nil {
 		return fieldSet{}

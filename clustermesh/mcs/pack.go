@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// maxEndpoints is what Kubernetes' own controller puts into one EndpointSlice.
+// maxEndpoints is how many endpoints Kubernetes' own controller puts into one EndpointSlice.
 const maxEndpoints = 100
 
 // leaf is the part of a set of addresses that goes into one slice.
@@ -18,10 +18,10 @@ type leaf struct {
 	addrs []netip.Addr // sorted
 }
 
-// pack spreads addresses over leaves of at most limit each, by hash: a leaf that is too full is split by the
-// next bit of the hash, and that leaf alone. So what goes where depends on the set only, not on its history, and
-// one address more or less rewrites one slice, or splits one in two, or merges two. The lower half keeps
-// the id.
+// pack spreads addresses over leaves of at most limit addresses, by hash. A leaf that is too full
+// is split by the next bit of the hash; other leaves are not. So the result depends only on the
+// set, not on its history. Adding or removing one address rewrites one slice, splits one in two, or
+// merges two. The lower half keeps the id.
 func pack(addrs []netip.Addr, limit int) []leaf {
 	hashed := make([]hashedAddr, len(addrs))
 	for i, a := range addrs {
@@ -39,7 +39,7 @@ type hashedAddr struct {
 	addr netip.Addr
 }
 
-// split makes leaves of the addresses whose first depth bits are those of low.
+// split makes leaves of the addresses, whose hashes have their first depth bits in common with low.
 func split(in []hashedAddr, low uint64, depth, limit int, out *[]leaf) {
 	if len(in) == 0 {
 		return

@@ -15,8 +15,9 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// derivedService brings the derived Service up to date and returns the one in force, as it should be; nil if there is none.
-// One that is to have another name stays until that one is there and the import has its addresses.
+// derivedService updates the derived Service and returns the one in force as it should be, or nil.
+// If the Service is to have another name, the old one stays until the new one exists and the import
+// has its addresses.
 func (d *differ) derivedService() *corev1.Service {
 	name := d.serviceName()
 	have := d.service(name)
@@ -32,17 +33,17 @@ func (d *differ) derivedService() *corev1.Service {
 	}
 	if have == nil {
 		d.createService(name)
-		return nil // no slices yet: somebody else's Service may have the name
+		return nil // no slices yet: a Service that is not strait's may have the name
 	}
 	want := d.wantService(name, have)
 	switch {
 	case have.DeletionTimestamp != nil:
-		d.settling = true // wait: its successor needs its name
+		d.settling = true // wait: the next Service needs its name
 	case !sameService(have, want):
 		want.UID = have.UID
 		d.settling = true
 		d.do(Op{Verb: Apply, Service: want, Force: true})
-	default: // others go when the import has this one's addresses
+	default: // the others go when the import has this one's addresses
 		for _, s := range d.have.Services {
 			if s.Name != name {
 				d.deleteService(s)
@@ -52,7 +53,7 @@ func (d *differ) derivedService() *corev1.Service {
 	return want
 }
 
-// service is the derived Service of a name that is there, or nil.
+// service returns the existing derived Service of a name, or nil.
 func (d *differ) service(name string) *corev1.Service {
 	for _, s := range d.have.Services {
 		if s.Name == name {
@@ -62,7 +63,7 @@ func (d *differ) service(name string) *corev1.Service {
 	return nil
 }
 
-// inForce is the derived Service that the import names, or nil.
+// inForce returns the derived Service that the import names, or nil.
 func (d *differ) inForce() *corev1.Service {
 	if s := d.service(d.have.Import.Annotations[DerivedAnnotation]); s != nil && s.DeletionTimestamp == nil {
 		return s
@@ -70,8 +71,8 @@ func (d *differ) inForce() *corev1.Service {
 	return nil
 }
 
-// serviceName is the name that the derived Service is to have. The import's own name is left to a Service of this cluster's
-// own, and where there is a ServiceExport of that name it is to be expected.
+// serviceName returns the name that the derived Service should have. The import's own name is left
+// to a Service of this cluster; one is to be expected if there is a ServiceExport of that name.
 func (d *differ) serviceName() string {
 	names := d.view.Config.derivedNames(d.name.Name)
 	if _, exports := d.view.export(d.name); len(names) > 1 && (exports || d.have.Trouble.OwnNameTaken) {
@@ -80,7 +81,8 @@ func (d *differ) serviceName() string {
 	return names[0]
 }
 
-// createService makes a derived Service. If that is known to fail the rest goes on.
+// createService creates a derived Service. If the creation is known to fail, the other writes go
+// on.
 func (d *differ) createService(name string) {
 	d.foreign(name)
 	o := Op{Verb: Create, Service: d.wantService(name, nil)}
@@ -92,8 +94,9 @@ func (d *differ) createService(name string) {
 	d.do(o)
 }
 
-// wantsService reports whether there is to be a derived Service. Once made it lives as long as the import, since
-// its ClusterIP is the import's address: an unexport alone does not take it from a user's import.
+// wantsService reports whether there should be a derived Service. Once created it lives as long as
+// the import, because its ClusterIP is the import's address: the end of the exports alone does not
+// take it from a user's import.
 func (d *differ) wantsService(have bool) bool {
 	if !d.view.Config.derived() || d.importType() != clustermesh.ClusterSetIP || d.barred() {
 		return false
@@ -132,8 +135,9 @@ func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service 
 	return out
 }
 
-// setFamilies asks for the import's families. A Service keeps the addresses that it has, so it may gain a
-// family but never lose one. For two families the cluster's own order is taken, and one if it has no second.
+// setFamilies requests the import's families. A Service keeps its addresses, so it can gain a
+// family but never lose one. If the import has two families, the Service gets the cluster's own
+// order of them, or only one if the cluster has no second.
 func (d *differ) setFamilies(service, have *corev1.Service) {
 	s := &service.Spec
 	single, prefer := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack
@@ -161,12 +165,13 @@ func (d *differ) setFamilies(service, have *corev1.Service) {
 	}
 }
 
-// addressTries bounds how often the API server is asked for the addresses of before: it gives up those of a Service only
-// after its watch has told that the Service is gone.
+// addressTries bounds how often the API server is asked for the previous addresses. It releases the
+// addresses of a deleted Service only after its watch has reported the deletion.
 const addressTries = 3
 
-// lost is what the import remembers of a derived Service that somebody deleted: made again it has the same addresses,
-// which are the import's for life. Nil if there was none, or the addresses are not to be had.
+// lost returns what the import remembers of a derived Service that was deleted behind strait's
+// back. When created again, the Service gets the same addresses, which are the import's for life.
+// The result is nil if there was no such Service, or if the addresses are not available.
 func (d *differ) lost(name string) *corev1.Service {
 	i := d.have.Import
 	if i.Annotations[DerivedAnnotation] != name || len(i.Spec.IPs) == 0 || d.have.Trouble.AddressRefused >= addressTries {
@@ -188,7 +193,8 @@ func (d *differ) lost(name string) *corev1.Service {
 	return s
 }
 
-// serviceFamilies are those that the API server gave the derived Service; before, those that it is asked for by name.
+// serviceFamilies returns the families that the API server gave the derived Service or, before it
+// exists, those that it is asked for by name.
 func (d *differ) serviceFamilies(want *corev1.Service) []corev1.IPFamily {
 	for _, s := range d.have.Services {
 		if s.Name == want.Name {
@@ -198,8 +204,8 @@ func (d *differ) serviceFamilies(want *corev1.Service) []corev1.IPFamily {
 	return want.Spec.IPFamilies
 }
 
-// servicePorts are the derived Service's ports: the import's, by a user's import its own. A Service with several
-// ports needs a name for each.
+// servicePorts returns the derived Service's ports: those of the merged import or, for a user's
+// import, those in its spec. A Service with several ports needs a name for each.
 func (d *differ) servicePorts() []corev1.ServicePort {
 	var out []corev1.ServicePort
 	add := func(name string, proto corev1.Protocol, port int32, app *string) {
@@ -235,14 +241,14 @@ func (d *differ) servicePorts() []corev1.ServicePort {
 	return out
 }
 
-// clusterIPs are the addresses that the API server gave the derived Service.
+// clusterIPs returns the addresses that the API server gave the derived Service.
 func (d *differ) clusterIPs(want *corev1.Service) (out []netip.Addr) {
 	for _, s := range d.have.Services {
 		if want == nil || s.Name != want.Name || s.DeletionTimestamp != nil {
 			continue
 		}
 		for _, text := range s.Spec.ClusterIPs {
-			if ip, err := netip.ParseAddr(text); err == nil { // "None" is no address
+			if ip, err := netip.ParseAddr(text); err == nil { // "None" is not an address
 				out = append(out, ip)
 			}
 		}
@@ -250,23 +256,24 @@ func (d *differ) clusterIPs(want *corev1.Service) (out []netip.Addr) {
 	return out
 }
 
-// foreign reports a Service of somebody else that has the name.
+// foreign reports a Problem if a Service that is not strait's has the name.
 func (d *differ) foreign(name string) {
 	if !d.have.Trouble.NameTaken {
 		return
 	}
 	p := clustermesh.Problem{
 		Object:  "ServiceImport " + d.name.String(),
-		Message: fmt.Sprintf("Service %s/%s is there and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
+		Message: fmt.Sprintf("Service %s/%s exists and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
 		Try:     "rename or delete that Service",
 	}
 	if s := d.inForce(); s != nil {
-		p.Warning, p.Message = true, fmt.Sprintf("Service %s/%s is there and is not strait's: the import's stays %s", d.name.Namespace, name, s.Name)
+		p.Warning, p.Message = true, fmt.Sprintf("Service %s/%s exists and is not strait's: the import keeps Service %s", d.name.Namespace, name, s.Name)
 	}
 	d.problem(p)
 }
 
-// sameService compares what strait writes; what the API server fills in and what others add does not count.
+// sameService compares what strait writes. It ignores what the API server fills in and what others
+// add.
 func sameService(have, want *corev1.Service) bool {
 	for k, v := range want.Labels {
 		if have.Labels[k] != v {
@@ -287,7 +294,7 @@ func sameService(have, want *corev1.Service) bool {
 		equality.Semantic.DeepEqual(h.IPFamilyPolicy, w.IPFamilyPolicy)
 }
 
-// samePorts compares ports in any order: an apply keeps the order of those that are there.
+// samePorts compares ports in any order: an apply keeps the order of existing ports.
 func samePorts(a, b []corev1.ServicePort) bool {
 	sorted := func(in []corev1.ServicePort) []corev1.ServicePort {
 		in = slices.Clone(in)

@@ -19,7 +19,7 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// entry is one address of a slice set, with what it listens on.
+// entry is one address of a slice set, with the ports that it listens on.
 type entry struct {
 	addr     netip.Addr
 	ports    []clustermesh.EndpointPort
@@ -29,13 +29,14 @@ type entry struct {
 // set is a slice set: all slices with the same labels.
 type set struct {
 	labels map[string]string
-	// key tells the names of its slices from those of other sets of the service.
+	// key distinguishes the names of its slices from those of the service's other sets.
 	key     string
 	entries []entry
 }
 
-// importSets are the sets that list all endpoints, one for each exporting cluster: what CoreDNS reads. Never with
-// the label of Kubernetes' own services, or kube-proxy and gateways would take them for another Service's.
+// importSets returns the sets that list all endpoints, one for each exporting cluster. CoreDNS
+// reads them. They never have the label of Kubernetes' own Services, or kube-proxy and gateways
+// would take them for another Service's.
 func (d *differ) importSets() []set {
 	byCluster := map[clustermesh.ClusterName][]entry{}
 	for _, e := range d.imp.Endpoints {
@@ -50,7 +51,7 @@ func (d *differ) importSets() []set {
 	})
 }
 
-// sets makes a set of each cluster's entries, in the order of the clusters.
+// sets returns a set of each cluster's entries, sorted by cluster.
 func sets(kind string, byCluster map[clustermesh.ClusterName][]entry, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
 	for _, c := range slices.Sorted(maps.Keys(byCluster)) {
 		out = append(out, set{labels: labels(c), key: kind + string(c), entries: byCluster[c]})
@@ -64,15 +65,16 @@ func (d *differ) endpoint(e clustermesh.ClusterEndpoint) discoveryv1.Endpoint {
 		Conditions: conditions(e.Ready && !e.Dead, e.Serving && !e.Dead, e.Terminating),
 		Zone:       ptr(e.Zone), Hostname: ptr(e.Hostname),
 	}
-	if e.Cluster == d.view.Cluster { // another cluster's node may have the name of one of ours
+	if e.Cluster == d.view.Cluster { // another cluster's node may have the same name as one of ours
 		out.NodeName = ptr(string(e.Node))
 	}
 	return out
 }
 
-// derivedSets list what this cluster would use now, for kube-proxy: the Service's ports by the Service's names, and
-// only endpoints of the families that it has, since no others can be reached by its addresses. There is one for each
-// cluster, so that those of one that is not known can stay as they are.
+// derivedSets returns the sets that list what this cluster would use now, for kube-proxy. They have
+// the Service's ports under the Service's names, and only endpoints of the Service's families,
+// because its addresses reach no others. There is one set for each cluster, so that the slices of a
+// cluster that is not known can stay as they are.
 func (d *differ) derivedSets(service *corev1.Service) []set {
 	type key struct {
 		cluster clustermesh.ClusterName
@@ -124,9 +126,10 @@ func (d *differ) backend(b Backend, distribution string) discoveryv1.Endpoint {
 	return out
 }
 
-// hints are what kube-proxy takes the preference from; for other Services Kubernetes' controller gives them. It heeds hints of
-// a kind only if all endpoints have them. So one that is at no node of this cluster is meant for a node that cannot
-// exist: nobody's own, but no reason to forget whose own the others are.
+// hints returns the hints from which kube-proxy takes the preference; for other Services,
+// Kubernetes' controller sets them. kube-proxy uses hints of one kind only if all endpoints have
+// them. So an endpoint that is on no node of this cluster gets a hint for a node that cannot exist:
+// no node prefers it, and the hints of the other endpoints still count.
 func (d *differ) hints(b Backend, distribution string) *discoveryv1.EndpointHints {
 	out := &discoveryv1.EndpointHints{}
 	switch distribution {
@@ -153,8 +156,8 @@ func conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions
 	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
-// slices are the objects of a set: one IP family and one list of ports each, as the API wants, and at most
-// maxEndpoints addresses.
+// slicesOf returns the EndpointSlices of a set: each has one IP family and one list of ports, as
+// the API requires, and at most maxEndpoints addresses.
 func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 	type groupKey struct {
 		family clustermesh.Family
@@ -195,7 +198,7 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 	return out
 }
 
-// better makes the choice between two reports of one address independent of their order.
+// better chooses between two reports of one address, independently of their order.
 func better(a, b discoveryv1.Endpoint) bool {
 	rank := func(e discoveryv1.Endpoint) string {
 		return fmt.Sprint(*e.Conditions.Ready, *e.Conditions.Serving, !*e.Conditions.Terminating, deref(e.Hostname), deref(e.NodeName), deref(e.Zone))
@@ -220,26 +223,28 @@ func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
 	return out
 }
 
-// Slice is what matters of an EndpointSlice that is there: whose it is, and what it says as a sum. All slices of a
-// clusterset as they are would be the most of a leader's memory.
+// Slice holds what matters of an existing EndpointSlice: whose it is, and a checksum of its
+// contents. All the slices of a clusterset, kept whole, would be most of a leader's memory.
 type Slice struct {
 	Name string
 	UID  types.UID
-	// Cluster is where the endpoints are. Derived is the derived Service that the slice is of; empty of one of the import.
+	// Cluster is where the endpoints are. Derived is the derived Service that the slice is for;
+	// empty for a slice of the import.
 	Cluster clustermesh.ClusterName
 	Derived string
 	Owners  []types.UID
 	Sum     Sum
 }
 
-// Sum stands for what a slice says: equal sums, equal slices.
+// Sum is a checksum of a slice's contents: slices with equal sums are equal.
 type Sum [16]byte
 
-// SliceFrom keeps what matters of a slice, and nothing of its memory but short strings.
+// SliceFrom returns what matters of a slice. It retains nothing of the slice's memory except short
+// strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	cluster := cmp.Or(s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster])
 	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(cluster), Derived: s.Labels[discoveryv1.LabelServiceName], Sum: sumOf(s)}
-	// Its name begins with the Service's.
+	// If the slice's name begins with the Service's, share its memory.
 	if strings.HasPrefix(s.Name, out.Derived) {
 		out.Derived = s.Name[:len(out.Derived)]
 	}
@@ -249,7 +254,8 @@ func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	return out
 }
 
-// sumOf counts what strait writes. Its encoding does not tell a list that is empty from one that is not there.
+// sumOf hashes what strait writes. The encoding does not distinguish an empty list from a missing
+// one.
 func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	h := sha256.New()
 	for _, key := range []string{
@@ -259,13 +265,13 @@ func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 		fmt.Fprintf(h, "%q ", s.Labels[key])
 	}
 	said := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}
-	b, _ := said.Marshal() // into memory of its own: it cannot fail
+	b, _ := said.Marshal() // cannot fail: it writes to memory
 	h.Write(b)
 	copy(out[:], h.Sum(nil))
 	return out
 }
 
-// sameSlice reports that have says what want says.
+// sameSlice reports whether have says what want says.
 func sameSlice(have Slice, want *discoveryv1.EndpointSlice) bool {
 	return have.Sum == sumOf(want) &&
 		!slices.ContainsFunc(want.OwnerReferences, func(w metav1.OwnerReference) bool { return !slices.Contains(have.Owners, w.UID) })
@@ -277,7 +283,7 @@ func ownsAll(have, want []metav1.OwnerReference) bool {
 	})
 }
 
-// ptr is nil for the zero value: an optional field that is not set.
+// ptr returns nil for the zero value: an optional field that is not set.
 func ptr[T comparable](v T) *T {
 	var zero T
 	if v == zero {

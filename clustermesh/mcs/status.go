@@ -42,7 +42,8 @@ func (d *differ) importStatus() {
 	d.do(op)
 }
 
-// exporters are the exporting clusters, and those listed before of which it is not known that they stopped.
+// exporters returns the exporting clusters, and those that were listed before and are not known to
+// have stopped.
 func (d *differ) exporters() []mcsv1beta1.ClusterStatus {
 	var out []mcsv1beta1.ClusterStatus
 	add := func(name string) {
@@ -85,7 +86,7 @@ const (
 	pending = string(mcsv1beta1.ServiceImportReasonPending)
 )
 
-// importReady says whether the import can be used in this cluster.
+// importReady returns the condition Ready: whether the import can be used in this cluster.
 func (d *differ) importReady() metav1.Condition {
 	c := metav1.Condition{Type: string(mcsv1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: pending}
 	have, mismatch := d.have.Import, d.mismatch()
@@ -93,7 +94,7 @@ func (d *differ) importReady() metav1.Condition {
 	case d.barred():
 		c.Message = "Nothing is imported here: " + d.view.Config.Barred.Why(d.name) + "."
 	case !d.wanted && (d.uncertain() || !d.view.complete()):
-		c.Message, c.Status = "Not all clusters of the clusterset have been heard of yet.", metav1.ConditionUnknown
+		c.Message, c.Status = "Not all clusters of the clusterset have been heard yet.", metav1.ConditionUnknown
 	case !d.wanted:
 		c.Message = "No cluster of the clusterset exports this service."
 	case d.importType() == clustermesh.ClusterSetIP && d.imp.Type == clustermesh.Headless:
@@ -115,8 +116,9 @@ func (d *differ) importReady() metav1.Condition {
 	return c
 }
 
-// mismatch says why nothing can be behind the import's addresses, if so: it keeps those that it has, and the clusters
-// that had endpoints of their families may have left.
+// mismatch explains why nothing can be reached at the import's addresses; empty if something can.
+// The import keeps its addresses, and the clusters that had endpoints of their families may have
+// left.
 func (d *differ) mismatch() string {
 	ips := d.have.Import.Spec.IPs
 	if d.importType() != clustermesh.ClusterSetIP || len(ips) == 0 || len(d.imp.Families) == 0 || d.uncertain() {
@@ -134,7 +136,7 @@ func (d *differ) mismatch() string {
 		slices.ContainsFunc(d.imp.Endpoints, func(e clustermesh.ClusterEndpoint) bool { return has(clustermesh.FamilyOf(e.Addr)) }) {
 		return ""
 	}
-	return fmt.Sprintf("This cluster's ClusterSetIPs are of %s (%s), the Services exported by %s of %s: nothing can be reached by them.",
+	return fmt.Sprintf("This cluster's ClusterSetIPs are %s (%s), but the Services exported by %s are %s: nothing can be reached at these addresses.",
 		familyNames(families), strings.Join(ips, ", "), clusterNames(d.exporters()), familyNames(d.imp.Families))
 }
 
@@ -146,7 +148,7 @@ func familyNames(fs []clustermesh.Family) string {
 	return strings.Join(out, ", ")
 }
 
-// date gives a condition its generation and time: the time at which its status last changed.
+// date sets a condition's generation and its time: when its status last changed.
 func (d *differ) date(have []metav1.Condition, generation int64, c metav1.Condition) metav1.Condition {
 	c.ObservedGeneration, c.LastTransitionTime = generation, d.now
 	for _, h := range have {
@@ -157,7 +159,7 @@ func (d *differ) date(have []metav1.Condition, generation int64, c metav1.Condit
 	return c
 }
 
-// turned reports that a condition changed in what people should hear of.
+// turned reports whether a condition changed in a way that people should hear about.
 func turned(have []metav1.Condition, c metav1.Condition) bool {
 	return !slices.ContainsFunc(have, func(h metav1.Condition) bool {
 		return h.Type == c.Type && h.Status == c.Status && h.Reason == c.Reason
@@ -165,8 +167,8 @@ func turned(have []metav1.Condition, c metav1.Condition) bool {
 }
 
 // changeOf identifies the change of a condition by the state that it leaves and the one that it
-// enters. The time is that of the state it leaves: the time of the new one differs between leaders
-// that write it at once.
+// enters. The time is that of the state it leaves: leaders that write the new one at the same time
+// would give it different times.
 func changeOf(have []metav1.Condition, c metav1.Condition) string {
 	was := metav1.Condition{}
 	for _, h := range have {

@@ -1,9 +1,10 @@
-// Package mcs decides what the leader of a cluster wants in its API server: ServiceImports, derived Services,
-// EndpointSlices and the conditions of exports and imports, by the Multi-Cluster Services API (KEP-1645).
+// Package mcs decides what the leader of a cluster wants in its API server: ServiceImports, derived
+// Services, EndpointSlices and the conditions of exports and imports, by the Multi-Cluster Services
+// API (KEP-1645).
 //
-// Inputs are a View of the clusterset and, for one service, what the API server has; outputs are ordered
-// operations and Problems. Pure. It must not know how objects are read or written (package kube), nor how a View
-// is come by.
+// Inputs are a View of the clusterset and, for one service, what the API server has; outputs are
+// ordered operations and Problems. Pure. It must not know how objects are read or written (package
+// kube), nor where a View comes from.
 package mcs
 
 import (
@@ -16,19 +17,22 @@ import (
 	"strait.io/strait/internal/enum"
 )
 
-// View is what the leader of a cluster knows and was told. A value: never changed once made.
+// View is what the leader of a cluster knows. It is a value: never changed once made.
 type View struct {
 	Cluster clustermesh.ClusterName
-	// Imports are all that any cluster exports, sorted by name. Lists, since maps of them would be made anew with each
-	// change of an endpoint.
+	// Imports are the imports of all services that any cluster exports, sorted by name. It is a
+	// list because a map would be rebuilt at each change of an endpoint.
 	Imports []Source
-	// Exports are the cluster's own ServiceExports and aliases of such, the invalid ones as well, sorted by service.
+	// Exports are the cluster's own ServiceExports and their aliases, including invalid ones,
+	// sorted by service.
 	Exports []clustermesh.ExportStatus
-	// Namespaces are those that exist in the cluster; nil where every namespace counts as existing.
+	// Namespaces are those that exist in the cluster. Nil means that every namespace counts as
+	// existing.
 	Namespaces map[string]bool
-	// Clusters holds every cluster of the set with what is known of it. One that is missing is Unknown.
+	// Clusters holds what is known of every cluster of the set. A missing cluster is Unknown.
 	Clusters map[clustermesh.ClusterName]Knowledge
-	// Problems are those of the cluster's own Services and exports that no condition says: they are told of by Events.
+	// Problems are those of the cluster's own Services and exports that no condition reports. They
+	// are reported as Events.
 	Problems map[clustermesh.ServiceName][]clustermesh.Problem
 	Config   Config
 }
@@ -36,13 +40,13 @@ type View struct {
 // Knowledge is how much is known of what a cluster exports.
 type Knowledge uint8
 
-// Only of a cluster that has Spoken is absence a fact.
+// Absence is a fact only for a cluster that has Spoken.
 const (
 	// Unknown: there is no record of what it exports.
 	Unknown Knowledge = iota
-	// Held: it is not heard; what it last said may be out of date.
+	// Held: it is not heard, so what it last said may be out of date.
 	Held
-	// Spoken: it is heard, and its record is at hand.
+	// Spoken: it is heard, and its record is here.
 	Spoken
 )
 
@@ -50,8 +54,8 @@ const (
 type Config struct {
 	ImportSlices  SliceMode
 	ClusterSetIPs IPMode
-	// DerivedPrefix begins the names of derived Services; nil is DerivedPrefix, and an empty one gives them the names of
-	// their imports.
+	// DerivedPrefix begins the names of derived Services. Nil means the constant DerivedPrefix. If
+	// it is empty, derived Services have the names of their imports.
 	DerivedPrefix *string
 	Barred        clustermesh.Barred
 }
@@ -76,31 +80,32 @@ type IPMode string
 
 // The IP modes; the empty one is IPsDerived.
 const (
-	// IPsDerived: the ClusterIPs of a derived Service.
+	// IPsDerived: they are the ClusterIPs of derived Services.
 	IPsDerived IPMode = "derived"
-	// IPsCIDR: addresses of a range of strait's own, in Import.IPs.
+	// IPsCIDR: they are addresses from a range of strait's own, in Import.IPs.
 	IPsCIDR IPMode = "cidr"
 )
 
 // UnmarshalText accepts the names of the modes.
 func (m *IPMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, IPsDerived, IPsCIDR) }
 
-// Source makes an import when it is needed: all of them at once are as large as all endpoints of the clusterset.
+// Source makes an import when it is needed: all imports together are as large as all endpoints of
+// the clusterset.
 type Source interface {
 	Name() clustermesh.ServiceName
 	Make() Import
-	// Same reports that the other is known to make the same, without making it.
+	// Same reports whether other is known to make the same import, without making it.
 	Same(other Source) bool
 }
 
 // Import is an import with its addresses and endpoints.
 type Import struct {
 	clustermesh.Import
-	// IPs are its ClusterSetIPs with IPsCIDR; not read with IPsDerived.
+	// IPs are its ClusterSetIPs in mode IPsCIDR. They are not read in mode IPsDerived.
 	IPs []netip.Addr
 	// Endpoints are all endpoints of all exporting clusters.
 	Endpoints []clustermesh.ClusterEndpoint
-	// Backends are what this cluster would use now.
+	// Backends are the endpoints that this cluster would use now.
 	Backends []Backend
 }
 
@@ -132,7 +137,7 @@ func (c Config) derived() bool { return c.ClusterSetIPs != IPsCIDR }
 
 func (v View) hasNamespace(ns string) bool { return v.Namespaces == nil || v.Namespaces[ns] }
 
-// wanted returns the import of a name, if this cluster is to have one.
+// wanted returns the import of a name, if this cluster should have one.
 func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
 	i, ok := v.source(s)
 	if !ok || v.Config.Barred.Why(s) != "" {
@@ -151,7 +156,8 @@ func (v View) export(s clustermesh.ServiceName) (clustermesh.ExportStatus, bool)
 
 func nameOfExport(e clustermesh.ExportStatus) clustermesh.ServiceName { return e.Service }
 
-// complete reports that no cluster that is heard still has to say what it exports, the own one least of all.
+// complete reports whether the own cluster has spoken, and every cluster that is heard has said
+// what it exports.
 func (v View) complete() bool {
 	if v.Clusters[v.Cluster] != Spoken {
 		return false
@@ -183,8 +189,8 @@ func Changed(old, now View) []clustermesh.ServiceName {
 	return slices.Compact(out)
 }
 
-// KnowsMore reports that clusters, namespaces or the configuration have changed: then what waited to be deleted, and
-// is in neither view, may go.
+// KnowsMore reports whether clusters, namespaces or the configuration have changed. If so, objects
+// whose deletion had to wait, and which are in neither view, may be deleted now.
 func KnowsMore(old, now View) bool {
 	return !maps.Equal(old.Clusters, now.Clusters) || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Namespaces, now.Namespaces)
 }
