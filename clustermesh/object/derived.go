@@ -14,35 +14,38 @@ import (
 
 // Marks of the objects that strait itself writes into a cluster.
 const (
-	// LabelManagedBy with the value ManagedBy stands on all of them but EndpointSlices.
+	// LabelManagedBy has the value ManagedBy on all of them except EndpointSlices.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "strait"
-	// LabelServiceImport names the ServiceImport, of the same namespace, for which a derived Service exists.
+	// LabelServiceImport names the ServiceImport, of the same namespace, that a derived Service and
+	// its EndpointSlices belong to.
 	LabelServiceImport = "strait.io/service-import"
-	// LabelSourceCluster names the cluster of the endpoints in a derived Service's EndpointSlice: the MCS API's own label
-	// is for the import's slices.
+	// LabelSourceCluster names the cluster of the endpoints in a derived Service's EndpointSlice.
+	// The MCS API's own label is for the import's slices.
 	LabelSourceCluster = "strait.io/source-cluster"
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
 )
 
-// IsServiceName reports that a Service may have a name, in every version of Kubernetes.
+// IsServiceName reports whether a name is valid for a Service in every version of Kubernetes.
 func IsServiceName(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
-// derivedFor returns the name of the ServiceImport for which strait made a Service; empty for all other Services.
+// derivedFor returns the name of the ServiceImport for which strait made a Service; empty for all
+// other Services.
 func derivedFor(s *corev1.Service) string {
 	if s.Labels[LabelManagedBy] != ManagedBy {
 		return ""
 	}
 	name := s.Labels[LabelServiceImport]
 	if strings.HasSuffix(s.Name, name) {
-		return s.Name[len(s.Name)-len(name):] // in the same memory
+		return s.Name[len(s.Name)-len(name):] // share the memory of the name
 	}
 	return name
 }
 
-// readAllocations returns the addresses of derived Services: those are the ClusterSetIPs of their imports, in the
-// order of the Service's families. Of two derived Services of one import the first by name counts.
+// readAllocations returns the addresses of derived Services, which are the ClusterSetIPs of their
+// imports, in the order of the Service's families. If an import has two derived Services, the first
+// by name that has addresses counts.
 func (l *reader) readAllocations() (out []clustermesh.Allocation) {
 	all := 0
 	for _, s := range l.services {
@@ -67,8 +70,8 @@ func (l *reader) readAllocations() (out []clustermesh.Allocation) {
 	return orNil(out)
 }
 
-// clusterIPs returns the Service's own addresses, the preferred family first; none where it is headless or has
-// not been given any yet.
+// clusterIPs returns the Service's own addresses, the preferred family first. There are none if it
+// is headless or has not been given any yet.
 func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
 	texts := s.clusterIPs
 	if len(texts) == 0 {
@@ -88,7 +91,7 @@ func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
 	return out
 }
 
-// importProblems reports ServiceImports that people made where none can work.
+// importProblems reports ServiceImports that people made where imports are barred.
 func (l *reader) importProblems(objs Objects) {
 	for _, i := range objs.ServiceImports {
 		if why := l.barred.Why(i.service()); why != "" && !i.ours {

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// wish is a ServiceExport or an alias of one. Status is for our own kind only.
+// wish asks for a Service to be exported: it is a ServiceExport or an alias of one.
 type wish struct {
 	kind    string
 	service clustermesh.ServiceName
@@ -22,7 +22,8 @@ type wish struct {
 	alias   bool
 }
 
-// wishes returns one wish per service, sorted: our own kind before aliases, then the older.
+// wishes returns one wish per service, sorted by service. A ServiceExport is chosen before an
+// alias, then the older object.
 func wishes(objs Objects) []wish {
 	all := make([]wish, 0, len(objs.Exports)+len(objs.Aliases))
 	for _, e := range objs.Exports {
@@ -114,15 +115,15 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	return e, status
 }
 
-// tellAlias reports a verdict where there are no conditions to say it.
+// tellAlias reports a verdict as a Problem if the wish is an alias, because strait does not write
+// its conditions.
 func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) {
 	if w.alias {
 		o.problem("", s.Message+": nothing is exported", "change the Service, or delete the "+w.kind)
 	}
 }
 
-// validity judges what the condition Valid is about: is there a Service of a type that can be
-// exported?
+// validity decides the condition Valid: is there a Service of a type that can be exported?
 func validity(w wish, service *Service) clustermesh.ExportStatus {
 	s := clustermesh.ExportStatus{Service: w.service}
 	switch {

@@ -145,7 +145,7 @@ func TestExportProperties(t *testing.T) {
 		{what: "unknown policies", edit: func(s *corev1.Service) {
 			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = ptr(corev1.ServiceInternalTrafficPolicy("Zone")), ptr("PreferMoon")
 		}, want: `"" "" [IPv4] map[] map[]`, problems: []string{
-			s + `spec.internalTrafficPolicy: "Zone" is no traffic policy: Cluster is used; write Cluster or Local`,
+			s + `spec.internalTrafficPolicy: "Zone" is not a traffic policy: Cluster is used; write Cluster or Local`,
 			"warning: " + s + `spec.trafficDistribution: "PreferMoon" is not known: not used; write PreferSameZone or PreferSameNode`}},
 		{what: "only exported labels leave (E7)", edit: func(s *corev1.Service) {
 			s.Labels, s.Annotations = map[string]string{"l": "1"}, map[string]string{"a": "1"}
@@ -158,7 +158,7 @@ func TestExportProperties(t *testing.T) {
 			omitted:  "spec.exportedAnnotations (129 entries exceed the limit of 128)",
 			problems: []string{x + "spec.exportedAnnotations: 129 entries exceed the limit of 128: none is exported; export fewer or shorter ones"}},
 		{what: "appProtocol", edit: func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = ptr("a b") }, want: `"" "" [IPv4] map[] map[]`,
-			problems: []string{s + `spec.ports[0].appProtocol: "a b" is no application protocol: left out; write a name such as http or kubernetes.io/h2c`}},
+			problems: []string{s + `spec.ports[0].appProtocol: "a b" is not an application protocol: left out; write a name such as http or kubernetes.io/h2c`}},
 	} {
 		e := export("default", "serve")
 		e.Spec = c.spec

@@ -10,14 +10,14 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// selection is which of the labels, or annotations, of an export go to other clusters.
+// selection says which labels, or annotations, of an export go to other clusters.
 type selection struct {
 	kept    map[string]string
-	omitted []string // field paths
+	omitted []string // field paths, with the reason unless malformed
 }
 
-// exportedLabels returns the labels that may stand on an import in any cluster. A label that an API server
-// would refuse is left out: it would stop the whole import.
+// exportedLabels returns the labels that an import can have in any cluster. A label that an API
+// server would refuse is left out, because it would block the whole import.
 func exportedLabels(in map[string]string, o *objectReport) selection {
 	return exported("spec.exportedLabels", in, o, validation.IsValidLabelValue)
 }

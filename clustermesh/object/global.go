@@ -10,9 +10,9 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// The annotations of a global service. The first name is strait's own; the others are Cilium's, understood as
-// Cilium does: of several the first counts, and "true" in any case of letters is the only yes
-// (cilium pkg/annotation/k8s.go).
+// The annotations of a global service. The first name in each list is strait's own. The others are
+// Cilium's, and are read as Cilium reads them: if several are set, the first counts, and only
+// "true", case-insensitively, means yes (cilium pkg/annotation/k8s.go).
 var (
 	globalNames   = []string{"service.strait.io/global", "service.cilium.io/global", "io.cilium/global-service"}
 	sharedNames   = []string{"service.strait.io/shared", "service.cilium.io/shared", "io.cilium/shared-service"}
@@ -59,8 +59,8 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
 	if e.Type == clustermesh.Headless {
-		notes.report.warning("spec.clusterIP", "a headless Service has no address that could be global; its endpoints are shared all the same",
-			"export it by a ServiceExport to find its pods by DNS from other clusters")
+		notes.report.warning("spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
+			"export it with a ServiceExport to find its pods by DNS from other clusters")
 	} else {
 		g.IPs = clusterIPs(s, notes.report)
 	}
@@ -78,7 +78,8 @@ type annotations struct {
 	report  *objectReport
 }
 
-// first returns the annotation that counts of those that mean the same, and reports those that contradict it.
+// first returns the annotation that counts among those with the same meaning, with its value in
+// lower case. It reports those that contradict it.
 func (a annotations) first(names []string) (key, value string) {
 	for _, n := range names {
 		v, ok := a.service.annotations[n]
@@ -87,13 +88,13 @@ func (a annotations) first(names []string) (key, value string) {
 		case key == "":
 			key, value = n, strings.ToLower(v)
 		case strings.ToLower(v) != value:
-			a.report.warning(path(n), fmt.Sprintf("%q contradicts %s=%q, which counts", v, key, value), "delete one of the two annotations")
+			a.report.warning(path(n), fmt.Sprintf("%q contradicts %s=%q, which is used", v, key, value), "delete one of the two annotations")
 		}
 	}
 	return key, value
 }
 
-// yes returns the annotation that counts, empty if there is none, and whether it says yes.
+// yes returns the annotation that counts, empty if there is none, and whether its value is true.
 func (a annotations) yes(names []string) (key string, yes bool) {
 	key, value := a.first(names)
 	if key != "" && value != "true" && value != "false" {
@@ -102,8 +103,8 @@ func (a annotations) yes(names []string) (key string, yes bool) {
 	return key, value == "true"
 }
 
-// affinity returns the preference between clusters. Where nothing is said, a service that is global by Cilium's
-// name has Cilium's default, none; strait's own default is to follow locality.
+// affinity returns which clusters clients prefer. By default, a service that is global by one of
+// Cilium's annotations has Cilium's default, none; strait's own default is to follow locality.
 func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
 	unsaid := clustermesh.AffinityUnset
 	if global != globalNames[0] {
@@ -121,11 +122,11 @@ func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
 	return unsaid
 }
 
-// idle reports annotations that mean nothing without the one that makes a service global.
+// idle reports annotations that have no effect without the one that makes a service global.
 func (a annotations) idle() {
 	for _, names := range [][]string{sharedNames, affinityNames} {
 		if key, _ := a.first(names); key != "" {
-			a.report.warning(path(key), "means nothing on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
+			a.report.warning(path(key), "has no effect on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
 		}
 	}
 }

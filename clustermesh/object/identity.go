@@ -12,20 +12,21 @@ import (
 // clusterID is the ClusterProperty that holds the cluster's id (KEP-2149).
 const clusterID = "cluster.clusterset.k8s.io"
 
-// Identity is what a cluster's objects say of who the cluster and one of its nodes are.
+// Identity is what a cluster's objects say about the identity of the cluster and of one of its
+// nodes.
 type Identity struct {
 	// Property is the value of the ClusterProperty that names the cluster, empty if there is none;
-	// Read is whether that is known.
+	// Read is true if that is known.
 	Property string
 	Read     bool
-	// UID tells clusters apart whatever they call themselves: that of Namespace kube-system. Empty
-	// if unknown.
+	// UID distinguishes clusters, whatever names they have: it is the UID of Namespace kube-system.
+	// Empty if unknown.
 	UID string
 	// Node is the address of the node that others should use; invalid if unknown.
 	Node netip.Addr
 }
 
-// ReadIdentity reads who the cluster is, and a node of it.
+// ReadIdentity returns the identity of the cluster, and of one of its nodes.
 func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
 	out := Identity{Read: objs.All[PropertyResource]}
 	for _, n := range objs.Namespaces {
@@ -49,7 +50,7 @@ func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
 	return out
 }
 
-// Namespace is what is read of a Namespace.
+// Namespace holds what is read of a Namespace.
 type Namespace struct {
 	ID
 	uid string
@@ -61,7 +62,7 @@ func namespaceFrom(in metav1.Object) *Namespace {
 
 func (n *Namespace) insert(o *Objects) { o.Namespaces = append(o.Namespaces, n) }
 
-// Property is what is read of a ClusterProperty.
+// Property holds what is read of a ClusterProperty.
 type Property struct {
 	ID
 	value string

@@ -12,22 +12,22 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Service is what Local reads of a Service: an API server's takes ten times the memory. What is
-// wrong with it is kept as it is written, for the Problem.
+// Service holds what Local reads of a Service: an API server's object takes ten times the memory.
+// Invalid values are kept as written, for the Problem.
 type Service struct {
 	ID
-	// derivedFor is the ServiceImport for which strait made the Service; empty for all others. Of
-	// one with it no more is kept than its addresses, type and annotations.
+	// derivedFor is the ServiceImport for which strait made the Service; empty for all others. Of a
+	// Service that has one, only the addresses, type and annotations are kept.
 	derivedFor string
 	clusterIP  string
-	// clusterIPs is nil where it would be clusterIP alone.
+	// clusterIPs is nil if it would hold only clusterIP.
 	clusterIPs  []string
 	annotations map[string]string
 	ports       []unique.Handle[servicePort]
 	traits      unique.Handle[traits]
 }
 
-// traits are what many Services have in common.
+// traits are values that many Services share.
 type traits struct {
 	kind                 corev1.ServiceType
 	families             families
@@ -36,7 +36,7 @@ type traits struct {
 	policy, distribution string
 }
 
-// servicePort is a port as it is written.
+// servicePort is a port as written.
 type servicePort struct {
 	name, protocol, appProtocol string
 	port                        int32
@@ -72,7 +72,7 @@ func serviceFrom(in *corev1.Service) *Service {
 
 func (s *Service) insert(o *Objects) { o.Services = append(o.Services, s) }
 
-// Export is what Local reads of a ServiceExport.
+// Export holds what Local reads of a ServiceExport.
 type Export struct {
 	ID
 	created             int64 // in Unix seconds, 0 for none
@@ -97,8 +97,8 @@ func createdAt(o metav1.Object) int64 {
 	return 0
 }
 
-// Alias is an object of another API group that means the same as a ServiceExport: the one of
-// net.gke.io, say. Only its metadata counts.
+// Alias is an object of another API group that means the same as a ServiceExport, such as the one
+// of net.gke.io. Only its metadata counts.
 type Alias struct {
 	ID
 	kind    string // as Problems name it: "ServiceExport.net.gke.io"
@@ -111,7 +111,7 @@ func aliasFrom(kind string) func(metav1.Object) *Alias {
 
 func (a *Alias) insert(o *Objects) { o.Aliases = append(o.Aliases, a) }
 
-// Import is what Local reads of a ServiceImport.
+// Import holds what Local reads of a ServiceImport.
 type Import struct {
 	ID
 	ours bool // strait made it
@@ -123,10 +123,10 @@ func importFrom(in *mcsv1beta1.ServiceImport) *Import {
 
 func (i *Import) insert(o *Objects) { o.ServiceImports = append(o.ServiceImports, i) }
 
-// families are IP families in order; empty after the last.
+// families are IP families in order, followed by empty ones.
 type families [2]clustermesh.Family
 
-// add adds a family that is one, once.
+// add appends a family if it is IPv4 or IPv6, and not there yet.
 func (f *families) add(family clustermesh.Family) {
 	if i := slices.Index(f[:], ""); i >= 0 && !slices.Contains(f[:], family) && (family == clustermesh.IPv4 || family == clustermesh.IPv6) {
 		f[i] = family
@@ -140,5 +140,5 @@ var familyLists = map[families][]clustermesh.Family{
 	{clustermesh.IPv6, clustermesh.IPv4}: {clustermesh.IPv6, clustermesh.IPv4},
 }
 
-// list returns the families, nil for none. All equal ones are one list.
+// list returns the families, nil for none. Equal families share one list.
 func (f families) list() []clustermesh.Family { return familyLists[f] }

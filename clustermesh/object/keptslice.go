@@ -11,32 +11,32 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Slice is what Local reads of an EndpointSlice.
+// Slice holds what Local reads of an EndpointSlice.
 type Slice struct {
 	ID
-	// service is the name of the Service that it belongs to, empty if it says none.
+	// service is the name of the Service that the slice belongs to, empty if it names none.
 	service string
-	// imported slices are another cluster's endpoints: this one does not announce them.
+	// imported is true if the endpoints are another cluster's: this cluster does not announce them.
 	imported    bool
 	addressType discoveryv1.AddressType
 	ports       []unique.Handle[slicePort]
 	endpoints   []sliceEndpoint
 }
 
-// slicePort is a port as it is written, 0 if it has no number.
+// slicePort is a port as written; its number is 0 if it has none.
 type slicePort struct {
 	name, protocol string
 	port           int32
 }
 
-// sliceEndpoint is an endpoint, its addresses as they are written.
+// sliceEndpoint is an endpoint, with its addresses as written.
 type sliceEndpoint struct {
 	addresses                   []string
 	node, zone, hostname, pod   string
 	ready, serving, terminating bool
 }
 
-// sliceFor keeps the endpoints of one node and those that name none: other nodes announce their
+// sliceFor keeps the endpoints of one node and those that name no node: other nodes announce their
 // own.
 func sliceFor(in *discoveryv1.EndpointSlice, node clustermesh.NodeName) Kept {
 	if node == "" {
@@ -72,8 +72,8 @@ func sliceFrom(in *discoveryv1.EndpointSlice) *Slice {
 	return s
 }
 
-// endpointFrom reads nil conditions as the API's documentation says: ready unless denied, serving
-// as ready, not terminating.
+// endpointFrom reads nil conditions as the API documents them: ready unless denied, serving the
+// same as ready, not terminating.
 func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
 	ready := deref(in.Conditions.Ready, true)
 	e := sliceEndpoint{addresses: in.Addresses, node: intern(deref(in.NodeName, "")), zone: intern(deref(in.Zone, "")), hostname: deref(in.Hostname, ""),
@@ -84,8 +84,8 @@ func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
 	return e
 }
 
-// mute reports a slice that says nothing: it has no endpoint of this cluster, and nothing is wrong
-// with it.
+// mute reports whether a slice says nothing: it has no endpoint of this cluster, and nothing is
+// wrong with it.
 func (s *Slice) mute() bool {
 	return s.imported || len(s.endpoints) == 0 && s.service != "" &&
 		(s.addressType == discoveryv1.AddressTypeIPv4 || s.addressType == discoveryv1.AddressTypeIPv6)

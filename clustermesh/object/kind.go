@@ -10,19 +10,19 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Need says what it means that an API server does not let a kind be read.
+// Need says what follows if an API server does not allow a kind to be read.
 type Need uint8
 
 const (
-	// Required: the cluster is unknown.
+	// Required: without it the cluster is unknown.
 	Required Need = iota
-	// Useful: a Problem, and the rest goes on.
+	// Useful: a Problem is reported, and the rest goes on.
 	Useful
-	// Optional: nothing, if the API server does not serve the kind.
+	// Optional: if the API server does not serve the kind, nothing follows.
 	Optional
 )
 
-// Kind is a row of the table Kinds: what strait reads of one kind of objects, and how.
+// Kind is a row of the table Kinds: what strait reads of one kind of object, and how.
 type Kind struct {
 	// Resource is the plural name and the group, as kubectl takes them: "nodes",
 	// "endpointslices.discovery.k8s.io".
@@ -36,18 +36,18 @@ type Kind struct {
 	Need          Need
 	// Custom kinds are defined by a CustomResourceDefinition, so an API server may not serve them.
 	Custom bool
-	// Missing says what does not work while the API server does not serve the kind, Install what
-	// to do about it. Both are empty if the kind is Optional or not Custom.
+	// Missing says what does not work while the API server does not serve the kind; Install says
+	// what to do about it. Both are empty if the kind is Optional or not Custom.
 	Missing, Install string
 	// MetadataOnly kinds are read from an API server as *metav1.PartialObjectMetadata, whatever
 	// Go types their versions have.
 	MetadataOnly bool
-	// InFiles says that a directory of YAML may hold objects of the kind.
+	// InFiles says that a directory of YAML can hold objects of the kind.
 	InFiles bool
 	// Labels and Annotations are the keys that count. All others are removed from an object before
-	// anything is read of it.
+	// it is read.
 	Labels, Annotations []string
-	// Selector is the label selector of what an API server sends; empty for all.
+	// Selector is the label selector for what an API server sends; empty for all.
 	Selector string
 	// NodeField is the field by which an API server selects the objects of the reader's own node;
 	// empty for the objects of all nodes.
@@ -57,7 +57,7 @@ type Kind struct {
 // Version is a version of a kind.
 type Version struct {
 	Name string
-	// Object and List are empty ones of the version's Go types. Without them an API server's
+	// Object and List are empty objects of the version's Go types. Without them, an API server's
 	// objects are read as *unstructured.Unstructured.
 	Object, List runtime.Object
 	// FilesOnly versions are read from YAML, not from API servers.
@@ -73,18 +73,17 @@ type Kept interface {
 	insert(*Objects)
 }
 
-// GroupResource is Resource in two parts.
+// GroupResource returns Resource in two parts.
 func (k *Kind) GroupResource() schema.GroupResource { return schema.ParseGroupResource(k.Resource) }
 
-// GroupVersion is the group with a version.
+// GroupVersion returns the group with a version.
 func (k *Kind) GroupVersion(v Version) schema.GroupVersion {
 	return schema.GroupVersion{Group: k.GroupResource().Group, Version: v.Name}
 }
 
-// Keep returns what is kept of an object, nil to drop the object. It may change the object, and
-// holds on to parts of it. What concerns nodes other than the given one is left out, unless that is
-// empty. An object that was kept before is returned as it is. ok is false if the object is of
-// another kind.
+// Keep returns what is kept of an object, or nil to drop the object. It may change the object, and
+// retains parts of it. If node is not empty, what concerns other nodes is left out. An object that
+// was kept before is returned as it is. ok is false if the object is of another kind.
 func (k *Kind) Keep(o any, node clustermesh.NodeName) (kept Kept, ok bool) {
 	if kept, ok = o.(Kept); ok {
 		return kept, true
@@ -102,7 +101,7 @@ func (k *Kind) Keep(o any, node clustermesh.NodeName) (kept Kept, ok bool) {
 }
 
 // trim removes the labels and annotations that the row does not list. It does so for every source,
-// so that code which reads an unlisted key never works anywhere.
+// so code that reads an unlisted key works with none of them.
 func (k *Kind) trim(o metav1.Object) metav1.Object {
 	o.SetLabels(only(o.GetLabels(), k.Labels))
 	o.SetAnnotations(only(o.GetAnnotations(), k.Annotations))
@@ -124,13 +123,13 @@ func only(in map[string]string, keys []string) (out map[string]string) {
 	return out
 }
 
-// keeping makes a version's keep of a function for its Go type.
+// keeping makes a version's keep from a function for its Go type.
 func keeping[T metav1.Object, K Kept](from func(T) K) func(metav1.Object, clustermesh.NodeName) (Kept, bool) {
 	return keepingFor(func(o T, _ clustermesh.NodeName) Kept { return from(o) })
 }
 
-// keepingFor is keeping where it matters which node reads. The function returns nil to keep
-// nothing.
+// keepingFor is like keeping, for a kind of which different nodes keep different parts. The
+// function returns nil to keep nothing.
 func keepingFor[T metav1.Object](from func(T, clustermesh.NodeName) Kept) func(metav1.Object, clustermesh.NodeName) (Kept, bool) {
 	return func(o metav1.Object, node clustermesh.NodeName) (Kept, bool) {
 		typed, ok := o.(T)
@@ -141,7 +140,7 @@ func keepingFor[T metav1.Object](from func(T, clustermesh.NodeName) Kept) func(m
 	}
 }
 
-// Scheme returns the Go types of all kinds and of their lists.
+// Scheme returns a scheme with the Go types of all kinds and of their lists.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, k := range Kinds {
@@ -155,19 +154,19 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// ID names an object among those of its kind.
+// ID identifies an object among those of its kind.
 type ID struct{ Namespace, Name string }
 
-// GetNamespace is as that of metav1.Object.
+// GetNamespace is like that of metav1.Object.
 func (i ID) GetNamespace() string { return i.Namespace }
 
-// GetName is as that of metav1.Object.
+// GetName is like that of metav1.Object.
 func (i ID) GetName() string { return i.Name }
 
 func (i ID) service() clustermesh.ServiceName { return clustermesh.ServiceName(i) }
 
-// idOf returns an object's ID. Namespaces are few, and names are not.
+// idOf returns an object's ID. It interns the namespace, because there are few; names are many.
 func idOf(o metav1.Object) ID { return ID{intern(o.GetNamespace()), o.GetName()} }
 
-// intern makes one string of all equal ones: for those that are few and repeat.
+// intern returns one shared string for all equal ones. It is for strings that are few and repeat.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }

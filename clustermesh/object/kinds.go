@@ -25,14 +25,14 @@ const (
 
 const (
 	nothingExported = "nothing is exported"
-	installMCS      = "install the CRDs of the MCS API, v0.5.0 or newer: strait install does, or kubectl apply -k https://github.com/kubernetes-sigs/mcs-api/config/crd"
+	installMCS      = "install the CRDs of the MCS API, v0.5.0 or newer, with strait install or kubectl apply -k https://github.com/kubernetes-sigs/mcs-api/config/crd"
 )
 
 // Kinds is everything that strait reads of a cluster, from an API server or from YAML. A new kind
-// is a row here, a type for what is kept of it, and a function that says what that means. A new
-// label or annotation is a key in its kind's row.
+// needs a row here, a type for what is kept of it, and a function that interprets it. A new label
+// or annotation needs a key in its kind's row.
 //
-// Reading a kind takes the right to list and watch it: the chart's ClusterRole has a rule for each
+// Reading a kind needs the right to list and watch it: the chart's ClusterRole has a rule for each
 // row.
 var Kinds = []Kind{
 	{
@@ -51,8 +51,8 @@ var Kinds = []Kind{
 		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,
 		Versions: []Version{{Name: "v1", Object: &discoveryv1.EndpointSlice{}, List: &discoveryv1.EndpointSliceList{}, keep: keepingFor(sliceFor)}},
 		Labels:   []string{discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName},
-		// Slices that strait writes hold other clusters' endpoints: read back, they would go round
-		// in circles.
+		// Slices that strait writes hold other clusters' endpoints: if they were read back, they
+		// would circulate.
 		Selector: discoveryv1.LabelManagedBy + "!=" + SliceManager,
 	},
 	{
@@ -78,7 +78,7 @@ var Kinds = []Kind{
 		Missing: nothingExported, Install: installMCS,
 		Versions: []Version{{Name: "v1beta1", Object: &mcsv1beta1.ServiceImport{}, List: &mcsv1beta1.ServiceImportList{}, keep: keeping(importFrom)}},
 		Labels:   []string{LabelManagedBy},
-		// Imports that strait made are as many as the exports, and nothing of them is read.
+		// There are as many imports made by strait as exports, and nothing of them is read.
 		Selector: LabelManagedBy + "!=" + ManagedBy,
 	},
 	{

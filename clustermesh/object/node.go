@@ -13,18 +13,18 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// AnnotationPrefixes is the annotation of a Node that says which prefixes its pods have, separated
-// by commas, where neither its spec nor the pods that it has now tell: CNIs that give out blocks of
-// addresses of their own.
+// AnnotationPrefixes is the annotation of a Node that lists its pods' prefixes, separated by
+// commas. It is for nodes whose prefixes neither their spec nor their present pods tell: some CNIs
+// give out blocks of addresses of their own.
 const AnnotationPrefixes = "strait.io/prefixes"
 
-// The labels that say where a Node stands, the name that counts first.
+// The labels with a Node's location; the first one that is set counts.
 var (
 	regionLabels = []string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
 	zoneLabels   = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
 )
 
-// Node is what is read of a Node, as it is written.
+// Node holds what is read of a Node, as written.
 type Node struct {
 	ID
 	region, zone string
@@ -50,7 +50,7 @@ func nodeFrom(in *corev1.Node) *Node {
 func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
 
 // readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any.
-// Of two objects with one name the first counts.
+// If two objects have the same name, the first counts.
 func readNodes(objs []*Node, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
 	seen := map[string]bool{}
 	for _, obj := range objs {
@@ -85,7 +85,7 @@ func readNode(obj *Node, o *objectReport) clustermesh.Node {
 		Prefixes:  nodePrefixes(obj, o),
 	}
 	if len(n.Addresses) == 0 {
-		o.warning("status.addresses", "no InternalIP or ExternalIP: other clusters cannot reach the node by this object",
+		o.warning("status.addresses", "no InternalIP or ExternalIP: this object gives other clusters no address of the node",
 			"add an address of type InternalIP")
 	}
 	return n
@@ -131,7 +131,7 @@ func nodePrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	return out
 }
 
-// writtenPrefixes reads the annotation.
+// writtenPrefixes returns the prefixes in AnnotationPrefixes.
 func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	value, ok := obj.annotations[AnnotationPrefixes]
 	if !ok {
@@ -151,7 +151,7 @@ func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	return out
 }
 
-// parsePrefix reads a CIDR of pods and clears its host bits, as Kubernetes does.
+// parsePrefix parses a CIDR of pods and clears its host bits, as Kubernetes does.
 func parsePrefix(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p.Addr().Is4In6() {
@@ -164,7 +164,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// parseHost reads an address that a packet can be sent to from another machine.
+// parseHost parses an address to which other machines can send packets.
 func parseHost(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Is4In6() || ip.Zone() != "" {

@@ -13,22 +13,22 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Objects are what is kept of the objects of one cluster, each at most once by kind, namespace and
-// name. Kind.Keep makes them. Local and its like read them and never change them.
+// Objects is what is kept of the objects of one cluster, each at most once by kind, namespace and
+// name. Kind.Keep makes them. Local, ReadPods and ReadIdentity read them and never change them.
 type Objects struct {
 	Nodes          []*Node
 	Services       []*Service
 	EndpointSlices []*Slice
 	Exports        []*Export
-	// Aliases are objects of other groups that mean the same. Of two exports of one Service ours
-	// counts.
+	// Aliases are objects of other groups that mean the same as Exports. If a Service has both, the
+	// Export counts.
 	Aliases        []*Alias
 	ServiceImports []*Import
 	Namespaces     []*Namespace
 	Pods           []*Pod
 	Properties     []*Property
-	// All names the resources of which these are all objects that the cluster has. Of the others
-	// there may be more: without NamespaceResource every namespace counts as existing.
+	// All names the resources that are listed completely. There may be more objects of the others:
+	// without NamespaceResource, every namespace counts as existing.
 	All    map[string]bool
 	Config Config
 }
@@ -42,14 +42,15 @@ type Config struct {
 	BarredPatterns []string
 }
 
-// Local says what the objects mean for the clusterset. Only Services with a ServiceExport of the
-// same namespace and name count, with their endpoints (KEP-1645), and those that are global by
-// annotation. Whatever is wrong becomes a Problem that names object and field; the rest goes on.
-// The result is sorted and does not depend on the order of the objects.
+// Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
+// endpoints: those with a ServiceExport, or an alias of one, of the same namespace and name
+// (KEP-1645), and those that are global by annotation. Whatever is wrong becomes a Problem that
+// names the object and the field; the rest is used. The result is sorted and does not depend on the
+// order of the objects.
 //
-// What strait itself wrote is never read back as the cluster's own: derived Services are neither
-// exported nor global, they only say which addresses the imports have; their EndpointSlices are
-// nobody's endpoints.
+// What strait itself wrote is never read back as the cluster's own. Derived Services are neither
+// exported nor global: they only tell which addresses the imports have. Their EndpointSlices are
+// ignored.
 //
 // An export without a creation time counts as created at 0, the oldest of all: it wins conflicts.
 // An API server always sets the time; in a hand-written file it may be missing.
@@ -92,7 +93,7 @@ type reader struct {
 	services []*Service
 }
 
-// newReader sorts the Services. Of several with one name the first counts.
+// newReader sorts the Services. If several have the same name, the first counts.
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
@@ -100,7 +101,7 @@ func newReader(objs Objects) *reader {
 	return l
 }
 
-// service returns the Service of a name, nil if there is none.
+// service returns the Service of a name, or nil.
 func (l *reader) service(name clustermesh.ServiceName) *Service {
 	i, found := slices.BinarySearchFunc(l.services, name, func(s *Service, n clustermesh.ServiceName) int { return s.service().Compare(n) })
 	if !found {
@@ -119,7 +120,7 @@ func endpointsOf(sorted []clustermesh.Endpoint, s clustermesh.ServiceName) []clu
 	return sorted[from:to]
 }
 
-// Name is how Problems name an object: "Service default/serve", or "Node n1" where namespace is
+// Name returns how Problems name an object: "Service default/serve", or "Node n1" if namespace is
 // empty.
 func Name(kind, namespace, name string) string {
 	if namespace == "" {
@@ -131,12 +132,12 @@ func Name(kind, namespace, name string) string {
 // report collects problems.
 type report struct{ problems []clustermesh.Problem }
 
-// on returns the problems of one object.
+// on returns a report for the problems of one object.
 func (r *report) on(kind, namespace, name string) *objectReport {
 	return &objectReport{r, kind, namespace, name}
 }
 
-// objectReport adds problems of one object.
+// objectReport adds problems of one object to a report.
 type objectReport struct {
 	report                *report
 	kind, namespace, name string
@@ -154,7 +155,7 @@ func (o *objectReport) warning(field, message, try string) {
 	})
 }
 
-// at writes a field path: at("spec.ports[%d].port", 2).
+// at formats a field path: at("spec.ports[%d].port", 2).
 func at(path string, index ...any) string { return fmt.Sprintf(path, index...) }
 
 // orNil returns nil for an empty list.
@@ -165,7 +166,7 @@ func orNil[T any](list []T) []T {
 	return list
 }
 
-// deref returns what p points to, or the default.
+// deref returns what p points to, or the default if p is nil.
 func deref[T any](p *T, def T) T {
 	if p == nil {
 		return def

@@ -128,7 +128,7 @@ func TestExports(t *testing.T) {
 		}, want: with(func(e *clustermesh.Export) { e.AffinitySeconds = 10800 }),
 			problems: []string{s + "spec.sessionAffinityConfig.clientIP.timeoutSeconds: -1 is out of range: 10800 is used; write 1 to 86400"}},
 		{what: "affinity unknown", edit: func(s *corev1.Service) { s.Spec.SessionAffinity = "Pod" }, want: &base,
-			problems: []string{s + `spec.sessionAffinity: "Pod" is no session affinity: none is used; write ClientIP or None`}},
+			problems: []string{s + `spec.sessionAffinity: "Pod" is not a session affinity: none is used; write ClientIP or None`}},
 		{what: "external name", edit: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName },
 			problems: []string{s + "spec.type: a Service of type ExternalName cannot be exported; use another type, or delete the ServiceExport"}},
 		{what: "no ports", edit: func(s *corev1.Service) { s.Spec.Ports = nil },
@@ -142,7 +142,7 @@ func TestExports(t *testing.T) {
 		}), problems: []string{
 			s + "spec.ports[1].port: 70000 is not a port: not used; write 1 to 65535",
 			s + `spec.ports[2].protocol: protocol "QUIC" is none of TCP, UDP, SCTP: port not used; write TCP or UDP`,
-			s + "spec.ports[3].name: a port of a Service with several needs a name: not used; name every port",
+			s + "spec.ports[3].name: in a Service with several ports, each needs a name: port not used; name every port",
 			s + "spec.ports[4]: port http:3/TCP repeats the name or number of port http:80/TCP: not used; give every port its own name and number",
 			s + "spec.ports[5]: port d:80/TCP repeats the name or number of port http:80/TCP: not used; give every port its own name and number",
 			s + `spec.ports[7].name: "F_" is not a port name: not used; use lower case letters, digits and -`,
@@ -154,7 +154,7 @@ func TestExports(t *testing.T) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "s", Port: 5, Protocol: "SCTP"})
 		}, want: with(func(e *clustermesh.Export) {
 			e.Ports = []clustermesh.ServicePort{http, {Name: "s", Proto: l4.SCTP, Port: 5}}
-		}), problems: []string{"warning: " + s + "spec.ports[1].protocol: SCTP is not served by socket load balancing; the other ports are; reach this port by the pods' own addresses"}},
+		}), problems: []string{"warning: " + s + "spec.ports[1].protocol: SCTP is not served by socket load balancing; the other ports are; reach this port at the pods' own addresses"}},
 	} {
 		objs := typed{Services: []*corev1.Service{service(c.edit)}, Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")},
 			EndpointSlices: []*discoveryv1.EndpointSlice{endpointSlice(nil)}}
@@ -243,7 +243,7 @@ func TestNodes(t *testing.T) {
 		`Node n2: spec.podCIDRs[4]: 0.0.0.0/0 covers every address: not used; write the pods' prefix such as 10.1.2.0/24`,
 		"Node n2: status.addresses[4].address: 127.0.0.1 cannot be reached from other machines: not used; write an address such as 192.0.2.1",
 		`Node n2: status.addresses[6].address: "x" is not an IP address: not used; write an address such as 192.0.2.1`,
-		"warning: Node n3: status.addresses: no InternalIP or ExternalIP: other clusters cannot reach the node by this object; add an address of type InternalIP",
+		"warning: Node n3: status.addresses: no InternalIP or ExternalIP: this object gives other clusters no address of the node; add an address of type InternalIP",
 	}
 	i := slices.IndexFunc(got.Problems, func(p clustermesh.Problem) bool { return p.Object == "Node N 4" })
 	if i < 0 || got.Problems[i].Field != "metadata.name" {

@@ -12,20 +12,21 @@ const AnnotationOptOut = "strait.io/opt-out"
 
 // Pods are what strait needs to know of a node's pods.
 type Pods struct {
-	// Known is false until they were read: before that, none does not mean none.
+	// Known is false until the pods have been read. Until then, empty lists do not mean that there
+	// are none.
 	Known bool
-	// Addresses are those of pods that run and have a network of their own, sorted.
+	// Addresses are those of pods that have not terminated and have a network of their own, sorted.
 	Addresses []netip.Addr
-	// OptOut are the UIDs of the pods that want to be left alone, sorted.
+	// OptOut are the UIDs of the pods that opted out of balancing, sorted.
 	OptOut []string
 }
 
-// ReadPods reads the pods, which must be one node's.
+// ReadPods reads the pods, which must all be on one node.
 func ReadPods(objs Objects) Pods {
 	out := Pods{Known: objs.All[PodResource]}
 	for _, p := range objs.Pods {
 		if p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed {
-			continue // its address may be another pod's already
+			continue // another pod may have its address by now
 		}
 		if p.optOut {
 			out.OptOut = append(out.OptOut, p.uid)
@@ -44,7 +45,7 @@ func ReadPods(objs Objects) Pods {
 	return out
 }
 
-// Pod is what is read of a Pod.
+// Pod holds what is read of a Pod.
 type Pod struct {
 	ID
 	uid                 string

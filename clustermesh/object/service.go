@@ -12,9 +12,11 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// readService returns what a Service gives to its export or global service, and whether it can be used.
+// readService returns what an export or a global service takes from its Service, and whether the
+// Service can be used.
 //
-// A headless Service needs no ports: the API allows it, and its pods have names and addresses all the same.
+// A headless Service needs no ports: the API allows that, and its pods still have names and
+// addresses.
 func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 	e := clustermesh.Export{
 		Type:                  clustermesh.ClusterSetIP,
@@ -22,7 +24,8 @@ func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 		TrafficDistribution:   readDistribution(s.traits.Value().distribution, o),
 	}
 	if s.clusterIP == corev1.ClusterIPNone {
-		// Session affinity is the business of who balances; nobody does for a headless Service.
+		// Session affinity is for whatever balances connections, and nothing balances those of a
+		// headless Service.
 		e.Type = clustermesh.Headless
 	} else {
 		e.AffinitySeconds = readAffinity(s.traits.Value(), o)
@@ -40,16 +43,16 @@ func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 	return e, len(e.Ports) > 0
 }
 
-// readPolicy returns spec.internalTrafficPolicy as it stands, empty for one that is none.
+// readPolicy returns spec.internalTrafficPolicy as written, or "" if it is invalid.
 func readPolicy(p string, o *objectReport) string {
 	if p != "" && p != clustermesh.PolicyCluster && p != clustermesh.PolicyLocal {
-		o.problem("spec.internalTrafficPolicy", fmt.Sprintf("%q is no traffic policy: Cluster is used", p), "write Cluster or Local")
+		o.problem("spec.internalTrafficPolicy", fmt.Sprintf("%q is not a traffic policy: Cluster is used", p), "write Cluster or Local")
 		return ""
 	}
 	return p
 }
 
-// readDistribution returns spec.trafficDistribution as it stands, empty for one that is none.
+// readDistribution returns spec.trafficDistribution as written, or "" if it is unknown.
 func readDistribution(d string, o *objectReport) string {
 	switch d {
 	case "", clustermesh.PreferSameNode, clustermesh.PreferSameZone, clustermesh.PreferClose:
@@ -60,8 +63,9 @@ func readDistribution(d string, o *objectReport) string {
 	}
 }
 
-// readFamilies returns a Service's IP families: those that it lists, else those of its addresses, else those of
-// its endpoints. An API server always lists them; a hand-written file need not.
+// readFamilies returns a Service's IP families: those that it lists, otherwise those of its
+// addresses, otherwise those of its endpoints. An API server always lists them; a hand-written file
+// may not.
 func readFamilies(s *Service, endpoints []clustermesh.Endpoint) []clustermesh.Family {
 	out := s.traits.Value().families
 	if out == (families{}) {
@@ -72,7 +76,7 @@ func readFamilies(s *Service, endpoints []clustermesh.Endpoint) []clustermesh.Fa
 		}
 	}
 	if out == (families{}) {
-		// Sorted by address: IPv4 comes first.
+		// The endpoints are sorted by address: IPv4 comes first.
 		for _, e := range endpoints {
 			out.add(clustermesh.FamilyOf(e.Addr))
 		}
@@ -90,7 +94,7 @@ func readAffinity(t traits, o *objectReport) uint32 {
 		return 0
 	case corev1.ServiceAffinityClientIP:
 	default:
-		o.problem("spec.sessionAffinity", fmt.Sprintf("%q is no session affinity: none is used", t.affinity),
+		o.problem("spec.sessionAffinity", fmt.Sprintf("%q is not a session affinity: none is used", t.affinity),
 			"write ClientIP or None")
 		return 0
 	}
@@ -104,8 +108,8 @@ func readAffinity(t traits, o *objectReport) uint32 {
 	return uint32(seconds)
 }
 
-// readPorts returns the usable ports in the Service's order. Names, and pairs of protocol and number, are
-// unique in the result, since endpoints and clients find a port by either.
+// readPorts returns the usable ports in the Service's order. In the result names are unique, and so
+// are pairs of protocol and number, because endpoints and clients find a port by either.
 func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clustermesh.ServicePort) {
 	for i, h := range ports {
 		p := h.Value()
@@ -119,7 +123,7 @@ func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clust
 			o.problem(field("port"), fmt.Sprintf("%d is not a port: not used", p.port), "write 1 to 65535")
 			continue
 		case p.name == "" && len(ports) > 1:
-			o.problem(field("name"), "a port of a Service with several needs a name: not used", "name every port")
+			o.problem(field("name"), "in a Service with several ports, each needs a name: port not used", "name every port")
 			continue
 		case p.name != "" && len(validation.IsDNS1123Label(p.name)) > 0:
 			o.problem(field("name"), fmt.Sprintf("%q is not a port name: not used", p.name), "use lower case letters, digits and -")
@@ -127,7 +131,7 @@ func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clust
 		}
 		port := clustermesh.ServicePort{Name: p.name, Proto: proto, Port: uint16(p.port), AppProtocol: p.appProtocol}
 		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
-			o.problem(field("appProtocol"), fmt.Sprintf("%q is no application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
+			o.problem(field("appProtocol"), fmt.Sprintf("%q is not an application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
 			port.AppProtocol = ""
 		}
 		if same := slices.IndexFunc(out, func(q clustermesh.ServicePort) bool {
@@ -139,7 +143,7 @@ func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clust
 		}
 		if proto == l4.SCTP {
 			o.warning(field("protocol"), "SCTP is not served by socket load balancing; the other ports are",
-				"reach this port by the pods' own addresses")
+				"reach this port at the pods' own addresses")
 		}
 		out = append(out, port)
 	}

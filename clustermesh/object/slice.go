@@ -13,14 +13,15 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// readSlices returns the endpoints of the wanted services, sorted by service and address, each address of a
-// service once.
+// readSlices returns the endpoints of the wanted services, sorted by service and address. Each
+// address of a service appears once.
 func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
 		known[n.Name] = true
 	}
-	// Merging takes the first word for what may differ, so the order must not be the caller's.
+	// If fields of one endpoint differ, merging uses the first value, so the order must not be the
+	// caller's.
 	objs = slices.Clone(objs)
 	slices.SortStableFunc(objs, func(a, b *Slice) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -36,8 +37,8 @@ func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []
 	return mergeEndpoints(all)
 }
 
-// serviceOf returns the Service that a slice belongs to. Slices imported from other clusters are not this
-// cluster's to announce, nor are those that strait itself writes.
+// serviceOf returns the Service that a slice belongs to. It returns none for slices imported from
+// other clusters and for those that strait itself writes: this cluster does not announce them.
 func serviceOf(obj *Slice, o *objectReport) (clustermesh.ServiceName, bool) {
 	if obj.imported {
 		return clustermesh.ServiceName{}, false
@@ -65,7 +66,7 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 		s.problem("addressType", "endpoints that are host names (FQDN) cannot be balanced: slice not used", "list IP addresses")
 		return nil
 	default:
-		s.problem("addressType", fmt.Sprintf("%q is no address type: slice not used", s.obj.addressType), "write IPv4 or IPv6")
+		s.problem("addressType", fmt.Sprintf("%q is not an address type: slice not used", s.obj.addressType), "write IPv4 or IPv6")
 		return nil
 	}
 	ports := s.ports()
@@ -133,7 +134,7 @@ func (s slice) ports() (out []clustermesh.EndpointPort) {
 			continue
 		}
 		if p.port < 1 || p.port > 65535 {
-			s.problem(at("ports[%d].port", i), fmt.Sprintf("%d or no number is not a port: not used", p.port), "write 1 to 65535")
+			s.problem(at("ports[%d].port", i), fmt.Sprintf("port number %d is missing or out of range: port not used", p.port), "write 1 to 65535")
 			continue
 		}
 		out = append(out, clustermesh.EndpointPort{Name: p.name, Proto: proto, Port: uint16(p.port)})
@@ -148,9 +149,9 @@ func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
 	return slices.Compact(ports)
 }
 
-// mergeEndpoints makes one of all endpoints of a service with one address. Kubernetes lets an address
-// appear in several slices: while it moves from one to another, and where pods resolve a named target
-// port differently. The hopeful word wins, as in kube-proxy.
+// mergeEndpoints merges the endpoints of a service that have the same address. Kubernetes allows an
+// address in several slices: while it moves from one to another, and if pods resolve a named target
+// port differently. If their conditions differ, the more optimistic one wins, as in kube-proxy.
 func mergeEndpoints(all []clustermesh.Endpoint) []clustermesh.Endpoint {
 	slices.SortStableFunc(all, func(a, b clustermesh.Endpoint) int {
 		return cmp.Or(a.Service.Compare(b.Service), a.Addr.Compare(b.Addr))

@@ -77,7 +77,7 @@ func TestEndpoints(t *testing.T) {
 		{what: "FQDN", edit: func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeFQDN },
 			problems: []string{s + "addressType: endpoints that are host names (FQDN) cannot be balanced: slice not used; list IP addresses"}},
 		{what: "no type", edit: func(s *discoveryv1.EndpointSlice) { s.AddressType = "" },
-			problems: []string{s + `addressType: "" is no address type: slice not used; write IPv4 or IPv6`}},
+			problems: []string{s + `addressType: "" is not an address type: slice not used; write IPv4 or IPv6`}},
 		{what: "ports", edit: func(s *discoveryv1.EndpointSlice) {
 			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: ptr("nil")}, discoveryv1.EndpointPort{Port: ptr(int32(0))},
 				discoveryv1.EndpointPort{Port: ptr(int32(53)), Protocol: ptr(corev1.ProtocolUDP)}, s.Ports[0],
@@ -85,8 +85,8 @@ func TestEndpoints(t *testing.T) {
 		}, want: with(func(e *clustermesh.Endpoint) {
 			e.Ports = []clustermesh.EndpointPort{{Proto: l4.UDP, Port: 53}, {Name: "http", Proto: l4.TCP, Port: 8080}}
 		}), problems: []string{
-			s + "ports[1].port: 0 or no number is not a port: not used; write 1 to 65535",
-			s + "ports[2].port: 0 or no number is not a port: not used; write 1 to 65535",
+			s + "ports[1].port: port number 0 is missing or out of range: port not used; write 1 to 65535",
+			s + "ports[2].port: port number 0 is missing or out of range: port not used; write 1 to 65535",
 			s + `ports[5].protocol: protocol "X" is none of TCP, UDP, SCTP: port not used; write TCP or UDP`,
 		}},
 		{what: "hostname", edit: func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Hostname = ptr("a.b") }, want: with(same),
