@@ -1,8 +1,8 @@
-// Package locality decides which endpoints of a service one node uses, with what weight, and says for
-// each endpoint why.
+// Package locality decides which endpoints of a service one node uses, with what weight, and says
+// why for each endpoint.
 //
-// Inputs are the candidates of one frontend and where the node stands; output is a Choice. Pure. It must
-// not know services, ports or the kernel; the kernel in turn knows weights and nothing of tiers.
+// Inputs are the candidates of one frontend and the node's location; output is a Choice. Pure. It
+// must not know services, ports or the kernel. The kernel in turn knows weights, but no tiers.
 package locality
 
 import (
@@ -15,16 +15,16 @@ import (
 // Tier is how far an endpoint is from the node, nearest first.
 type Tier uint8
 
-// The tiers. Zones and regions reach across clusters: a pod of another cluster in the same zone is nearer
-// than one of the own cluster in another region.
+// The tiers. Zones and regions extend across clusters: a pod of another cluster in the same zone is
+// nearer than one of this cluster in another region.
 const (
 	Node Tier = iota
 	Zone
 	Region
 	Cluster
 	ClusterSet
-	// Unreachable endpoints are on machines that do not answer this node. They are used last of all,
-	// never withdrawn by silence.
+	// Unreachable endpoints are on machines that do not answer this node. They are used last of
+	// all, but silence does not withdraw them.
 	Unreachable
 	// None is the tier of a Choice with nothing in use.
 	None
@@ -34,7 +34,7 @@ func (t Tier) String() string {
 	return [...]string{"node", "zone", "region", "cluster", "clusterset", "unreachable", ""}[t]
 }
 
-// Self is where the deciding node stands.
+// Self is the location of the deciding node.
 type Self struct {
 	Cluster  clustermesh.ClusterName
 	Node     clustermesh.NodeName
@@ -55,13 +55,13 @@ type Candidate struct {
 
 	// Contact is what this node's gossip observes of the endpoint's node.
 	Contact clustermesh.Contact
-	// Dead is set when the endpoint's own cluster says that its node is dead.
+	// Dead is true if the endpoint's node is dead; see clustermesh.State.Dead.
 	Dead bool
-	// Barred, if not empty, says why the endpoint may not be used at all.
+	// Barred, if not empty, says why the endpoint must not be used at all.
 	Barred string
 }
 
-// Verdict is a candidate with what was decided about it.
+// Verdict is a candidate and what was decided about it.
 type Verdict struct {
 	Candidate
 	Tier Tier
@@ -83,10 +83,11 @@ type Choice struct {
 //
 //   - barred endpoints, those of dead nodes and those that the preference excludes are never used;
 //   - the nearest tier with a ready endpoint carries all traffic, equally per endpoint;
-//   - when nothing is ready anywhere, endpoints that still serve while they terminate are used in the
-//     same way (KEP-1669).
+//   - when nothing is ready anywhere, endpoints that still serve while they terminate are used in
+//     the same way (KEP-1669).
 //
-// What is near the preference decides. There is no fallback inside a tier: falling back is choosing a farther tier.
+// The preference decides what is near. There is no fallback inside a tier: falling back means
+// choosing a farther tier.
 func Select(self Self, candidates []Candidate, prefer Preference) Choice {
 	c := Choice{Tier: None, Verdicts: make([]Verdict, len(candidates))}
 	for i, cand := range candidates {
@@ -121,8 +122,8 @@ func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
 func (c *Candidate) ready() bool   { return c.allowed() && c.Ready && !c.Terminating }
 func (c *Candidate) serving() bool { return c.allowed() && c.Serving && c.Terminating }
 
-// tier measures the distance to a candidate on the ladder. Empty labels match nothing: two unlabelled nodes are not in
-// one zone.
+// tier returns how far a candidate is, on the ladder of tiers. Empty labels match nothing: two
+// nodes without labels are not in the same zone.
 func (s Self) tier(c *Candidate, p Preference) Tier {
 	sameRegion := c.Locality.Region != "" && c.Locality.Region == s.Locality.Region
 	switch {

@@ -6,22 +6,24 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Preference is what a service asks of the choice. The zero value is the ladder of tiers: node, zone, region,
-// cluster, clusterset.
+// Preference is what a service asks of the choice. The zero value is the ladder of tiers: node,
+// zone, region, cluster, clusterset.
 type Preference struct {
-	// LocalOnly is internalTrafficPolicy Local: only endpoints of the own node. Where no node decides (Self.Node is
-	// empty) it is those of the own cluster, whose nodes then each use their own.
+	// LocalOnly is internalTrafficPolicy Local: only endpoints on the deciding node. If no node
+	// decides (Self.Node is empty), it means those of Self.Cluster, whose nodes then each use their
+	// own.
 	LocalOnly bool
-	// Distribution is a Service's trafficDistribution. PreferSameZone makes the node no nearer than its zone;
-	// PreferSameNode is the ladder, since that begins with the node; others say nothing.
+	// Distribution is a Service's trafficDistribution. With PreferSameZone, the deciding node is no
+	// nearer than its zone. PreferSameNode is the ladder, which begins with the node. Unknown
+	// values have no effect.
 	Distribution string
-	// Affinity puts one side, the own cluster or all others, before the other. Without a Distribution, all endpoints
-	// of a side are alike, as in Cilium.
+	// Affinity prefers one side, Self.Cluster or all other clusters, to the other. Without a
+	// Distribution, all endpoints of a side are equal, as in Cilium.
 	Affinity clustermesh.GlobalAffinity
 }
 
-// rank orders places; candidates of the lowest rank that is usable share the traffic: by side, then tier, and those
-// that do not answer last of all.
+// rank orders candidates: by side, then by tier, and those that do not answer last of all. The
+// usable candidates of the lowest rank share the traffic.
 type rank uint8
 
 const (
@@ -30,7 +32,7 @@ const (
 	noRank     rank = lastRank + 1
 )
 
-// place returns where a candidate stands in the order of choice.
+// place returns a candidate's rank, and its tier.
 func (p Preference) place(s Self, c *Candidate) (rank, Tier) {
 	tier := s.tier(c, p)
 	if tier == Unreachable {
@@ -50,7 +52,7 @@ func (p Preference) place(s Self, c *Candidate) (rank, Tier) {
 	return r, tier
 }
 
-// flat reports that endpoints are told apart by side only.
+// flat reports whether endpoints are distinguished by side only.
 func (p Preference) flat() bool {
 	switch p.Affinity {
 	case clustermesh.AffinityNone, clustermesh.AffinityLocal, clustermesh.AffinityRemote:
@@ -59,30 +61,30 @@ func (p Preference) flat() bool {
 	return false
 }
 
-// ladder reports a trafficDistribution that is known.
+// ladder reports whether the trafficDistribution is a known one.
 func (p Preference) ladder() bool {
 	return p.Distribution == clustermesh.PreferSameNode || p.nodeless()
 }
 
-// nodeless reports that the own node is no nearer than the rest of its zone.
+// nodeless reports whether the deciding node is no nearer than the rest of its zone.
 func (p Preference) nodeless() bool {
 	return p.Distribution == clustermesh.PreferSameZone || p.Distribution == clustermesh.PreferClose
 }
 
-// excludes says why a candidate may not be used at all, empty if it may.
+// excludes returns why a candidate must not be used at all, or "".
 func (p Preference) excludes(s Self, c *Candidate) string {
 	switch {
 	case !p.LocalOnly:
 		return ""
 	case s.Node == "" && c.Cluster != s.Cluster:
-		return "internalTrafficPolicy Local: only the own cluster's nodes may use it"
+		return "internalTrafficPolicy Local: only nodes of its own cluster may use it"
 	case s.Node != "" && (c.Cluster != s.Cluster || c.Node != s.Node):
 		return "internalTrafficPolicy Local: not on this node"
 	}
 	return ""
 }
 
-// words says for people what made an endpoint the one to use.
+// words tells people why an endpoint is used.
 func (p Preference) words() string {
 	switch {
 	case p.LocalOnly:
@@ -90,7 +92,7 @@ func (p Preference) words() string {
 	case p.Affinity == clustermesh.AffinityNone && p.flat():
 		return "ready; affinity none: all clusters alike"
 	case p.Affinity == clustermesh.AffinityLocal:
-		return "ready; affinity local: the own cluster first"
+		return "ready; affinity local: this cluster first"
 	case p.Affinity == clustermesh.AffinityRemote:
 		return "ready; affinity remote: other clusters first"
 	case p.ladder():
@@ -99,13 +101,13 @@ func (p Preference) words() string {
 	return "ready, in the nearest tier"
 }
 
-// standby says for people what carries the traffic instead of an endpoint of this rank.
+// standby tells people what carries the traffic instead of an endpoint of this rank.
 func (p Preference) standby(r rank, used Tier) string {
 	switch {
 	case r < secondSide:
 		return fmt.Sprintf("standby: tier %s carries everything", used)
 	case p.Affinity == clustermesh.AffinityLocal:
-		return "standby: affinity local, the own cluster carries everything"
+		return "standby: affinity local, this cluster carries everything"
 	}
 	return "standby: affinity remote, other clusters carry everything"
 }

@@ -115,7 +115,7 @@ func TestStandbyReasons(t *testing.T) {
 		want     string
 	}{
 		{"", 1, "standby: tier node carries everything"},
-		{"local", 1, "standby: affinity local, the own cluster carries everything"},
+		{"local", 1, "standby: affinity local, this cluster carries everything"},
 		{"remote", 0, "standby: affinity remote, other clusters carry everything"},
 	} {
 		got := locality.Select(self, in, locality.Preference{Affinity: tc.affinity})
