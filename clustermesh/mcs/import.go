@@ -105,7 +105,8 @@ func (d *differ) addresses(service *corev1.Service) ([]string, []corev1.IPFamily
 	var out []string
 	var families []corev1.IPFamily
 	for _, ip := range ips {
-		if f := corev1.IPFamily(clustermesh.FamilyOf(ip)); !slices.Contains(families, f) { // no family twice
+		// One address per family.
+		if f := corev1.IPFamily(clustermesh.FamilyOf(ip)); !slices.Contains(families, f) {
 			out = append(out, ip.String())
 			families = append(families, f)
 		}

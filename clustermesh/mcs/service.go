@@ -129,7 +129,8 @@ func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service 
 		s.InternalTrafficPolicy, s.TrafficDistribution = i.InternalTrafficPolicy, i.TrafficDistribution
 	}
 	if s.InternalTrafficPolicy == nil {
-		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster) // as the API server defaults it
+		// The API server's default.
+		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	d.setFamilies(out, have)
 	return out

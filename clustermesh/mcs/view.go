@@ -156,8 +156,8 @@ func (v View) export(s clustermesh.ServiceName) (clustermesh.ExportStatus, bool)
 
 func nameOfExport(e clustermesh.ExportStatus) clustermesh.ServiceName { return e.Service }
 
-// complete reports whether the own cluster has spoken, and every cluster that is heard has said
-// what it exports.
+// complete reports whether this cluster has spoken, and every cluster that is heard has said what
+// it exports.
 func (v View) complete() bool {
 	if v.Clusters[v.Cluster] != Spoken {
 		return false
