@@ -178,7 +178,7 @@ type Export struct {
 	// Created is the ServiceExport's creation time in Unix seconds: the oldest export wins a
 	// conflict.
 	Created int64 `cbor:"4,keyasint" json:"created"`
-	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
+	// AffinitySeconds is the ClientIP session affinity time-out; 0 means none.
 	AffinitySeconds uint32 `cbor:"5,keyasint,omitempty" json:"affinitySeconds,omitempty"`
 	// InternalTrafficPolicy is "Cluster" or "Local"; empty is Cluster.
 	InternalTrafficPolicy string `cbor:"6,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
@@ -221,7 +221,7 @@ type Global struct {
 	Shared bool `cbor:"4,keyasint,omitempty" json:"shared"`
 	// Affinity says which endpoints this cluster's clients prefer.
 	Affinity GlobalAffinity `cbor:"5,keyasint,omitempty" json:"affinity,omitempty"`
-	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
+	// AffinitySeconds is the ClientIP session affinity time-out; 0 means none.
 	AffinitySeconds uint32 `cbor:"6,keyasint,omitempty" json:"affinitySeconds,omitempty"`
 	// InternalTrafficPolicy and TrafficDistribution are as in Export. They apply to this cluster's
 	// clients.

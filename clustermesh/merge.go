@@ -11,7 +11,7 @@ type Import struct {
 	Service ServiceName   `json:"service"`
 	Type    ServiceType   `json:"type"`
 	Ports   []ServicePort `json:"ports"`
-	// AffinitySeconds is the ClientIP session affinity time-out; 0 is no affinity.
+	// AffinitySeconds is the ClientIP session affinity time-out; 0 means none.
 	AffinitySeconds uint32 `json:"affinitySeconds,omitempty"`
 	// Exporters are the exporting clusters, the oldest export first.
 	Exporters []ClusterName `json:"exporters"`
