@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// kinds are those that a file may hold, by their name in YAML.
+// kinds are the kinds that a file can hold, by their name in YAML.
 var kinds = func() map[string]object.Kind {
 	out := map[string]object.Kind{}
 	for _, k := range object.Kinds {
@@ -34,17 +34,17 @@ func newSerializer(s *runtime.Scheme) *strictjson.Serializer {
 	return strictjson.NewSerializerWithOptions(strictjson.DefaultMetaFactory, s, s, strictjson.SerializerOptions{Strict: true})
 }
 
-// Object is what is kept of an object of a file, and its kind in YAML.
+// Object is what is kept of an object in a file, with its kind in YAML.
 type Object struct {
 	Kind string
 	object.Kept
 }
 
-// Decode reads the objects of one file: YAML or JSON, many documents, each an object or a List.
-// They are of the kinds of object.Kinds that files may hold; a missing namespace is "default".
-// Decoding is strict: an unknown field, a key given twice or a value of the wrong type is a
-// Problem, and its object is left out. Other kinds are left out with a warning. Pure; file only
-// names the file in Problems.
+// Decode reads the objects of one file: YAML or JSON with any number of documents, each an object
+// or a List. The objects are of the kinds in object.Kinds that files can hold; a missing namespace
+// is "default". Decoding is strict: an unknown field, a key given twice or a value of the wrong
+// type is a Problem, and its object is left out. Other kinds are left out with a warning. Pure;
+// file only names the file in Problems.
 func Decode(file string, data []byte) (objects []Object, problems []clustermesh.Problem) {
 	d := decoder{file: file}
 	for _, doc := range split(data) {
@@ -96,7 +96,7 @@ func readHeader(raw []byte) (h header, ok bool) {
 	return h, true
 }
 
-// title names the object to people, by its place in the file if it has no name.
+// title names the object for people, by its place in the file if it has no name.
 func (h header) title(place string) string {
 	if h.name == "" {
 		return strings.TrimSpace(h.kind + " (" + place + ")")
@@ -134,7 +134,7 @@ func (d *decoder) object(raw []byte, place string) {
 		d.add(clustermesh.Problem{Object: h.title(place), Field: "kind", Warning: true,
 			Message: fmt.Sprintf("ignored: strait does not use %s of %s", h.kind, h.apiVersion)})
 	case err != nil || !slices.ContainsFunc(k.Versions, func(v object.Version) bool { return k.GroupVersion(v) == gv }):
-		bad("apiVersion", fmt.Sprintf("%q is no version of %s that strait reads", h.apiVersion, h.kind),
+		bad("apiVersion", fmt.Sprintf("%q is not a version of %s that strait reads", h.apiVersion, h.kind),
 			"write "+k.GroupVersion(k.Versions[0]).String())
 	case h.name == "":
 		bad("metadata.name", "missing", "give the object a name")
@@ -179,9 +179,9 @@ func (d *decoder) typed(raw []byte, h header, k object.Kind) {
 	}
 }
 
-// foreign reports a group that only shares a kind's name with one of strait's: Knative has a
-// Service too. The group of the KEP's own examples, multicluster.k8s.io, is a mistake people make,
-// not another kind.
+// foreign reports whether a group only shares a kind's name with one of strait's: Knative has a
+// Service too. multicluster.k8s.io, the group in the KEP's own examples, is a mistake that people
+// make, not another kind.
 func foreign(group, ours string) bool {
 	return group != ours && group != "" && group != "multicluster.k8s.io"
 }

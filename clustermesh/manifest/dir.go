@@ -13,10 +13,11 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// maxFile bounds a file: 100,000 endpoints are some 20 MB.
+// maxFile bounds the size of a file: 100,000 endpoints take about 20 MB.
 const maxFile = 64 << 20
 
-// Read reads the directory once, for a check or a test. A directory that cannot be read is a Problem.
+// Read reads the directory once, for a check or a test. A directory that cannot be read is a
+// Problem.
 func Read(dir string) clustermesh.Local {
 	now, err := readDir(dir)
 	if err != nil {
@@ -27,8 +28,9 @@ func Read(dir string) clustermesh.Local {
 	return s.local()
 }
 
-// readDir reads the manifests directly in dir, by path. Files that cannot be read say so in their content;
-// the error is about the directory. Symlinks are followed, so a mounted ConfigMap works.
+// readDir reads the manifests directly in dir, by path. If a file cannot be read, its content holds
+// the error; the returned error is about the directory. Symlinks are followed, so a mounted
+// ConfigMap works.
 func readDir(dir string) (map[string]content, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -70,7 +72,7 @@ func readFile(path string) ([]byte, error) {
 	return data, cause(err)
 }
 
-// cause drops operation and path from an error: a Problem names the file already.
+// cause drops the operation and path from an error, because a Problem already names the file.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -79,7 +81,7 @@ func cause(err error) error {
 	return err
 }
 
-// isManifest accepts *.yaml, *.yml and *.json, and none of the files that editors leave beside them.
+// isManifest accepts *.yaml, *.yml and *.json, but not the files that editors leave beside them.
 func isManifest(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasPrefix(name, "~") {
 		return false
@@ -91,7 +93,8 @@ func isManifest(name string) bool {
 	return false
 }
 
-// unreadable is the Problem of a directory; held says that objects of an earlier reading stay in force.
+// unreadable returns the Problem of a directory that cannot be read; held says that objects of an
+// earlier reading stay in force.
 func unreadable(dir string, err error, held bool) clustermesh.Problem {
 	p := clustermesh.Problem{
 		Object:  "manifest directory",

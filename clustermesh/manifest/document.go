@@ -8,15 +8,16 @@ import (
 
 // document is one YAML or JSON document of a file.
 type document struct {
-	// line is the file's line of the document's first, from 1.
+	// line is the number of the document's first line in the file, from 1.
 	line int
 	data []byte
 }
 
 // split cuts a file at its document markers and drops documents that say nothing.
 //
-// A marker line stays with the document that it starts: it may carry content ("--- {kind: Node}"). The
-// YAML library reads one document and silently drops what follows, so nothing may follow.
+// A marker line stays with the document that it starts, because it may have content:
+// "--- {kind: Node}". The YAML library reads one document and silently drops what follows, so
+// nothing may follow.
 func split(data []byte) (docs []document) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	start, startLine := 0, 1
@@ -42,13 +43,13 @@ func split(data []byte) (docs []document) {
 	return docs
 }
 
-// marker reports a line that is the marker, alone or followed by a blank.
+// marker reports whether a line is the marker, alone or followed by a blank.
 func marker(line []byte, m string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(m))
 	return ok && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0])))
 }
 
-// vacant reports a document of nothing but blanks, comments, directives and its marker.
+// vacant reports whether a document has nothing but blanks, comments, directives and its marker.
 func vacant(doc []byte) bool {
 	for line := range bytes.Lines(doc) {
 		if marker(line, "---") {
@@ -62,7 +63,7 @@ func vacant(doc []byte) bool {
 	return true
 }
 
-// jsonStream splits a document that is JSON into its values; any other it returns as it is.
+// jsonStream splits a JSON document into its values. It returns any other document as it is.
 func jsonStream(d document) (docs []document) {
 	body := d.data
 	if marker(body, "---") {

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// The decoders give their findings as text only.
+// The decoders report their findings only as text.
 var (
 	badField = regexp.MustCompile(`^(?:json: )?(unknown|duplicate) field "(.*)"$`)
 	badType  = regexp.MustCompile(`cannot unmarshal (.+) into Go (?:struct field [^.]*\.(\S+)|value) of type (\S+)`)
@@ -21,7 +21,7 @@ var (
 	twice    = regexp.MustCompile(`key (".*") already set in map`)
 )
 
-// explain turns a decoding error into a Problem per finding.
+// explain turns a decoding error into one Problem per finding.
 func explain(object string, err error) (out []clustermesh.Problem) {
 	for _, finding := range findings(err) {
 		p := clustermesh.Problem{Object: object}
@@ -51,7 +51,7 @@ func findings(err error) (out []string) {
 		}
 		return out
 	}
-	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost says it without ceremony
+	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost error is the plainest
 		err = e
 	}
 	return []string{err.Error()}
@@ -78,8 +78,8 @@ func explainYAML(doc document, err error) (out []clustermesh.Problem) {
 
 var guessLine = regexp.MustCompile(`(?m)^(kind|  name|  namespace):[ \t]*["']?([\w.-]+)`)
 
-// guess names the object of a document that is not strict YAML: by lenient reading, and if that fails as
-// well from lines that look usual.
+// guess names the object of a document that is not strict YAML: from a lenient reading or, if that
+// fails too, from lines that look usual.
 func guess(doc document) string {
 	place := fmt.Sprintf("document at line %d", doc.line)
 	if raw, err := yaml.YAMLToJSON(doc.data); err == nil {
@@ -97,7 +97,7 @@ func guess(doc document) string {
 	return h.title(place)
 }
 
-// article makes "string" read as "a string", as JSON's decoder names values.
+// article turns "string", as JSON's decoder names a value, into "a string".
 func article(value string) string {
 	kind, _, _ := strings.Cut(value, " ")
 	switch kind {
@@ -111,7 +111,7 @@ func article(value string) string {
 	return "a " + value
 }
 
-// plainType says a Go type in a YAML writer's words.
+// plainType describes a Go type in the words of people who write YAML.
 func plainType(goType string) string {
 	switch t := strings.TrimLeft(goType, "*"); {
 	case strings.HasPrefix(t, "[]"):

@@ -1,8 +1,8 @@
-// Package manifest is a cluster whose objects are a directory of Kubernetes YAML, for machines without an
-// API server.
+// Package manifest reads a cluster's objects from a directory of Kubernetes YAML, for machines
+// without an API server.
 //
-// Input is the directory, watched for changes; output is clustermesh.Local. Shell: files and a watcher.
-// It must not know what objects mean (package object) nor who uses them.
+// Input is the directory, watched for changes; output is clustermesh.Local. Shell: files and a
+// watcher. It must not know what objects mean (package object) nor who uses them.
 package manifest
 
 import (
@@ -23,18 +23,19 @@ import (
 )
 
 const (
-	// quiet is how long the directory must rest before it is read: editors and kubectl write in steps.
+	// quiet is how long the directory must rest before it is read, because editors and kubectl
+	// write in steps.
 	quiet = 10 * time.Millisecond
-	// patience bounds the wait for rest, so that endless writing does not put reading off.
+	// patience bounds the wait for rest, so that continuous writing does not postpone reading.
 	patience = 25 * time.Millisecond
-	// resync is the slow re-reading that catches what the watch cannot see: files behind symlinks,
-	// network file systems.
+	// resync is the slow interval of re-reading, which catches what the watch cannot see: files
+	// behind symlinks, network file systems.
 	resync = 5 * time.Second
-	// poll replaces the watch while there is none.
+	// poll is the interval of reading while there is no watch.
 	poll = time.Second
 )
 
-// Config says which directory is the cluster.
+// Config says which directory holds the cluster's objects.
 type Config struct {
 	// Dir holds *.yaml, *.yml and *.json; its subdirectories are not read.
 	Dir string
@@ -42,7 +43,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Source is the cluster in the directory. Make one with New, then Run it.
+// Source is a cluster whose objects are in a directory. Make one with New, then Run it.
 type Source struct {
 	dir     string
 	watched string // absolute, as the watcher reports it
@@ -68,25 +69,26 @@ func New(cfg Config) *Source {
 	}
 	abs, err := filepath.Abs(cfg.Dir)
 	if err != nil {
-		abs = filepath.Clean(cfg.Dir) // no working directory: reading will say so
+		abs = filepath.Clean(cfg.Dir) // no working directory: reading will report it
 	}
 	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}}
 }
 
-// Local returns what the directory says, and whether it was ever read: before that nothing is known,
-// which is not the same as an empty cluster, and only Problems mean something. The caller must not change
-// what it gets.
+// Local returns what the directory says, and whether it was ever read. Before that nothing is
+// known, which is not the same as an empty cluster, and only Problems have a meaning. The caller
+// must not change the result.
 func (s *Source) Local() (clustermesh.Local, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.local, s.synced
 }
 
-// Changed receives after Local has changed; several changes may give one. For one receiver.
+// Changed receives a value after Local has changed; several changes may give only one. It is for
+// one receiver.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
-// Run reads the directory now and whenever it changes, until ctx is done; then it returns nil. Where the
-// kernel gives no watch (inotify limits) it polls and reports a Problem.
+// Run reads the directory now and whenever it changes, until ctx is done; then it returns nil. If
+// the kernel gives no watch (inotify limits), it polls and reports a Problem.
 func (s *Source) Run(ctx context.Context) error {
 	w, err := fsnotify.NewWatcher()
 	if err == nil {
@@ -129,7 +131,7 @@ func (s *Source) await(ctx context.Context, w *fsnotify.Watcher, wait time.Durat
 	}
 }
 
-// concerns reports events after which the directory may read differently.
+// concerns reports whether the directory may read differently after an event.
 func (s *Source) concerns(e fsnotify.Event) bool {
 	if e.Name == s.watched {
 		if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
@@ -142,8 +144,8 @@ func (s *Source) concerns(e fsnotify.Event) bool {
 	return filepath.Dir(e.Name) == s.watched && (isManifest(name) || strings.HasPrefix(name, ".."))
 }
 
-// watch puts the watch where it belongs and returns how long to wait for it. The parent is watched as
-// well, to see the directory itself being made, replaced or renamed.
+// watch sets the watch and returns how long to wait for an event. The parent is watched too, to
+// notice when the directory itself is created, replaced or renamed.
 func (s *Source) watch(w *fsnotify.Watcher) time.Duration {
 	if w == nil {
 		return poll
@@ -157,7 +159,7 @@ func (s *Source) watch(w *fsnotify.Watcher) time.Duration {
 	if slices.Contains(w.WatchList(), s.watched) && s.identity != nil && os.SameFile(info, s.identity) {
 		return resync
 	}
-	_ = w.Remove(s.watched) // a watch on what was there before
+	_ = w.Remove(s.watched) // a watch on an earlier directory
 	if s.watchErr = w.Add(s.watched); s.watchErr != nil {
 		return poll
 	}
@@ -165,7 +167,7 @@ func (s *Source) watch(w *fsnotify.Watcher) time.Duration {
 	return resync
 }
 
-// scan reads the directory and publishes what it says, if that is news.
+// scan reads the directory and publishes the result if anything changed.
 func (s *Source) scan() {
 	now, err := readDir(s.dir)
 	news := false

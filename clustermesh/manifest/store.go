@@ -10,28 +10,31 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// content is what reading a file gave: bytes, or why there are none.
+// content is the result of reading a file: its bytes, or why there are none.
 type content struct {
 	data []byte
 	err  error
 }
 
-// file is one file of the directory: the objects in force and what is wrong with its present version.
+// file is one file of the directory: the objects in force, and what is wrong with its current
+// version.
 type file struct {
 	sum      [sha256.Size]byte
 	objects  []Object
 	problems []clustermesh.Problem
-	// good is true once a whole version was right; a wrong one never replaces it.
+	// good is true once a version was valid as a whole. An invalid version never replaces it.
 	good bool
 }
 
 // store holds the files by path. It decides which version of a file is in force.
 type store map[string]*file
 
-// update takes the directory as it now is. A file that is gone takes its objects with it.
+// update takes over the current contents of the directory. A file that is gone takes its objects
+// with it.
 //
-// The unit of "last good version" is the file: while any of its documents is wrong, the last version in
-// which none was stays in force as a whole. A file that never had one gives the documents that are right.
+// The unit of "last good version" is the file: while any of its documents is wrong, the last
+// version without a wrong one stays in force as a whole. If a file never had such a version, its
+// valid documents are used.
 //
 // It reports whether anything may have changed.
 func (s store) update(now map[string]content) (news bool) {
@@ -68,10 +71,11 @@ func (f *file) update(path string, c content) (news bool) {
 	f.sum = sum
 	switch {
 	case len(c.data) == 0 && len(f.objects) == 0:
-		f.problems = nil // just made, not yet written: no version to hold on to
+		f.problems = nil // just created, not yet written: no version to keep
 		return true
 	case len(c.data) == 0:
-		// Writers truncate before they write; an empty file is a moment far more often than a wish.
+		// Writers truncate before they write: an empty file is usually a transient state, and
+		// seldom intended.
 		f.reject([]clustermesh.Problem{{Object: "file", File: path, Message: "is empty",
 			Try: "delete the file to remove its objects"}}, nil)
 		return true
@@ -85,7 +89,7 @@ func (f *file) update(path string, c content) (news bool) {
 	return true
 }
 
-// reject records what is wrong with a version; rest are its documents that are right.
+// reject records what is wrong with a version; rest are its valid documents.
 func (f *file) reject(problems []clustermesh.Problem, rest []Object) {
 	if !f.good && rest != nil {
 		f.objects = rest
@@ -98,13 +102,13 @@ func (f *file) reject(problems []clustermesh.Problem, rest []Object) {
 	}
 }
 
-// key is what makes two documents the same object.
+// key identifies an object: documents with equal keys are the same object.
 type key struct{ kind, namespace, name string }
 
 func (k key) String() string { return object.Name(k.kind, k.namespace, k.name) }
 
-// local reads all files together, in the order of their paths. Of an object that is given twice the first
-// counts.
+// local reads all files together, in the order of their paths. If an object is given twice, the
+// first counts.
 func (s store) local() clustermesh.Local {
 	var objs object.Objects
 	var problems []clustermesh.Problem
