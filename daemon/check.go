@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/clustermesh/manifest"
 )
 
-// loadGossipKey reads the key and says how to make one.
+// loadGossipKey reads the gossip key. If the file is missing, the error says how to make a key.
 func loadGossipKey(c Config) ([]byte, error) {
 	key, err := gossip.LoadKey(c.Gossip.KeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,8 +29,9 @@ func loadGossipKey(c Config) ([]byte, error) {
 // checkPatience is how long a check waits for the API server.
 const checkPatience = 20 * time.Second
 
-// Check reports on what a valid config names, which was itself read from file: the files, and the API server if
-// that is the source. It is an error if any of it would be a Problem.
+// Check checks what a valid config refers to: its files, and the API server if that is the source.
+// It writes what it found to w; file is the path that the config was read from. It returns an error
+// if anything is wrong; warnings do not count.
 func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	local, cluster, err := checkSource(ctx, c)
 	if err != nil {
@@ -49,14 +50,14 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 		fmt.Fprintf(w, "%-8s %s\n", word, p)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s is well-formed, but what it names has problems: %d", file, failed)
+		return fmt.Errorf("%s is well-formed, but what it refers to has problems: %d", file, failed)
 	}
 	fmt.Fprintf(w, "%s is valid: cluster %s, node %s; %d nodes, %d exports, %d endpoints in %s\n", file,
 		cluster, c.Node, len(local.Nodes), len(local.Exports), len(local.Endpoints), c.Source.where())
 	return nil
 }
 
-// checkSource reads the cluster once, and its name.
+// checkSource reads the cluster's objects and its name once.
 func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.ClusterName, error) {
 	if c.Source.Kubernetes == nil {
 		return manifest.Read(c.Source.Manifest), clustermesh.ClusterName(c.Cluster), nil
@@ -69,7 +70,7 @@ func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = k.source.Run(ctx) // it returns nil
+		_ = k.source.Run(ctx) // always returns nil
 	}()
 	defer func() { cancel(); <-done }()
 	for {

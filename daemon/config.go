@@ -19,23 +19,25 @@ import (
 	"strait.io/strait/datapath/wireguard"
 )
 
-// Config is everything that straitd can be told. It is read from YAML with unknown fields refused; the
-// zero value of every optional field means its default.
+// Config is the whole configuration of straitd. It is read from YAML; unknown fields are errors.
+// The zero value of every optional field means its default.
 type Config struct {
-	// Cluster is this cluster's name in the clusterset; in Kubernetes it may be left to the ClusterProperty
-	// cluster.clusterset.k8s.io. Node is the name of its Node object that is this machine (default: the host name).
+	// Cluster is this cluster's name in the clusterset. With an API server it can be omitted, and
+	// then comes from ClusterProperty cluster.clusterset.k8s.io. Node is the name of this machine's
+	// Node object (default: the host name).
 	Cluster string       `json:"cluster,omitempty"`
 	Node    string       `json:"node,omitempty"`
 	Source  SourceConfig `json:"source"`
-	// StateDir keeps what must survive a reboot: keys, the last known state of the clusterset.
+	// StateDir holds what must survive a reboot: keys, and the last known state of the clusterset.
 	StateDir string `json:"stateDir,omitempty"`
 	// RunDir holds the API socket.
 	RunDir string `json:"runDir,omitempty"`
-	// NodePrefixes are the prefixes of this node's pods; empty means what the Node object says in annotation
-	// strait.io/prefixes, else in its spec, or where its pods have other addresses, those.
+	// NodePrefixes are the prefixes of this node's pods. If empty, they come from annotation
+	// strait.io/prefixes of the Node object, or else from its spec. If some pods have addresses
+	// outside the prefixes of the spec, the pods' own addresses are used.
 	NodePrefixes []netip.Prefix `json:"nodePrefixes,omitempty"`
-	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same in
-	// every cluster.
+	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same
+	// in every cluster.
 	ClusterSetCIDRs []netip.Prefix `json:"clustersetCIDRs,omitempty"`
 	BPF             BPFConfig      `json:"bpf,omitempty"`
 	Gossip          GossipConfig   `json:"gossip"`
@@ -45,7 +47,7 @@ type Config struct {
 	Log             LogConfig      `json:"log,omitempty"`
 }
 
-// SourceConfig says where the cluster's objects come from: exactly one is given.
+// SourceConfig says where the cluster's objects come from. Exactly one field must be set.
 type SourceConfig struct {
 	// Manifest is a directory of Kubernetes YAML.
 	Manifest string `json:"manifest,omitempty"`
@@ -53,7 +55,7 @@ type SourceConfig struct {
 	Kubernetes *KubernetesConfig `json:"kubernetes,omitempty"`
 }
 
-// where names the source for people.
+// where describes the source for people.
 func (s SourceConfig) where() string {
 	if s.Kubernetes != nil {
 		return "the API server"
@@ -61,24 +63,25 @@ func (s SourceConfig) where() string {
 	return s.Manifest
 }
 
-// KubernetesConfig is about the cluster's API server.
+// KubernetesConfig configures the cluster's API server as the source.
 type KubernetesConfig struct {
-	// Kubeconfig is a file; empty means the account of the pod that straitd runs in.
+	// Kubeconfig is a file; empty means the service account of the pod that straitd runs in.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespace is strait's own: it holds the leader's Lease.
 	Namespace string `json:"namespace,omitempty"`
-	// ClusterSetIPs says where they come from: derived Services, or the clustersetCIDRs.
+	// ClusterSetIPs says where ClusterSetIPs come from: derived Services, or the clustersetCIDRs.
 	ClusterSetIPs mcs.IPMode `json:"clusterSetIPs,omitempty"`
-	// DerivedPrefix begins the names of derived Services; an empty one gives them the names of their imports, nil is
-	// mcs.DerivedPrefix.
+	// DerivedPrefix is prepended to the names of derived Services. Nil means mcs.DerivedPrefix;
+	// with the empty string they are named like their imports.
 	DerivedPrefix *string `json:"derivedPrefix,omitempty"`
-	// ImportSlices says for which imports EndpointSlices with all endpoints are written.
+	// ImportSlices selects the imports for which EndpointSlices with all endpoints are written.
 	ImportSlices mcs.SliceMode `json:"importSlices,omitempty"`
-	// BarredNamespaces are patterns of namespaces that take no part, besides the cluster's own.
+	// BarredNamespaces are patterns of namespaces that take no part, besides kube-system,
+	// kube-public and kube-node-lease.
 	BarredNamespaces []string `json:"barredNamespaces,omitempty"`
 }
 
-// BPFConfig is about the socket load balancer.
+// BPFConfig configures the socket load balancer.
 type BPFConfig struct {
 	// Pins is a directory on a bpffs.
 	Pins string `json:"pins,omitempty"`
@@ -91,11 +94,11 @@ type BPFConfig struct {
 	MaxAffinity      uint32 `json:"maxAffinity,omitempty"`
 	MaxOptOuts       uint32 `json:"maxOptOuts,omitempty"`
 	// DestroyTCP says which TCP connections to backends that are gone are closed. Connected UDP
-	// sockets always are.
+	// sockets to such backends are always closed.
 	DestroyTCP sockdestroy.TCPPolicy `json:"destroyTCP,omitempty"`
 }
 
-// socklb is the load balancer's own form of it; zero sizes are its defaults.
+// socklb converts b for package socklb, where a size of zero means its default.
 func (b BPFConfig) socklb() socklb.Config {
 	return socklb.Config{
 		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot,
@@ -104,25 +107,26 @@ func (b BPFConfig) socklb() socklb.Config {
 	}
 }
 
-// GossipConfig is about membership and records.
+// GossipConfig configures membership and the exchange of records.
 type GossipConfig struct {
 	Bind netip.AddrPort `json:"bind,omitzero"`
-	// Advertise is what others dial; default: Bind, or for a wildcard the Node object's first address.
+	// Advertise is the address that other nodes dial. The default is Bind, or for a wildcard the
+	// Node object's first address with Bind's port.
 	Advertise netip.AddrPort `json:"advertise,omitzero"`
 	Seeds     []string       `json:"seeds,omitempty"`
-	// SeedsFile has a HOST:PORT a line, and is read again when it changes.
+	// SeedsFile lists one HOST:PORT per line. It is read again when it changes.
 	SeedsFile string `json:"seedsFile,omitempty"`
 	KeyFile   string `json:"keyFile"`
 }
 
-// MeshConfig is about WireGuard.
+// MeshConfig configures WireGuard.
 type MeshConfig struct {
 	Mode   MeshMode `json:"mode,omitempty"`
 	Device string   `json:"device,omitempty"`
 	Port   uint16   `json:"port,omitempty"`
-	// MTU is that of the tunnel; 0 derives it from the underlay.
+	// MTU is the tunnel's MTU; 0 derives it from the underlay.
 	MTU int `json:"mtu,omitempty"`
-	// Implementation is the kind of device that is wanted.
+	// Implementation is the kind of WireGuard device to use.
 	Implementation wireguard.Kind `json:"implementation,omitempty"`
 	Tunnel         TunnelOwner    `json:"tunnel,omitempty"`
 	// Table is the number of strait's own routing table; 0 is route.DefaultTable.
@@ -131,30 +135,32 @@ type MeshConfig struct {
 
 func (m MeshConfig) on() bool { return m.Mode != MeshOff }
 
-// DNSConfig is about strait's own answers for clusterset.local; no Listen means none.
+// DNSConfig configures strait's own DNS server for clusterset.local. Without Listen there is none.
 type DNSConfig struct {
-	// Listen are addresses and ports; those that are link-local or of fd00::/8 are made the machine's own.
+	// Listen are the addresses and ports to listen on. Those in 169.254.0.0/16 or fd00::/8 are
+	// assigned to this machine.
 	Listen []netip.AddrPort `json:"listen,omitempty"`
 	// Upstreams answer for every other zone.
 	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
 }
 
-// MetricsConfig is about /metrics, /healthz and /readyz.
+// MetricsConfig configures /metrics, /healthz and /readyz.
 type MetricsConfig struct {
 	Listen MetricsAddr `json:"listen,omitzero"`
 }
 
-// LogConfig is about the log on standard error.
+// LogConfig configures the log on standard error.
 type LogConfig struct {
 	Level  LogLevel  `json:"level,omitzero"`
 	Format LogFormat `json:"format,omitempty"`
 }
 
-// ReadConfig reads a file as ParseConfig does. Its error holds every mistake that it found, one a line.
+// ReadConfig reads a file and parses it like ParseConfig. Its error lists every mistake, one per
+// line.
 func ReadConfig(path string, override func(*Config) error) (Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("read config: %w; docs/configuration.md says what goes into it, --config names another file", err)
+		return Config{}, fmt.Errorf("read config: %w; see docs/configuration.md for its fields, or name another file with --config", err)
 	}
 	c, err := ParseConfig(data, override)
 	if err != nil {
@@ -163,8 +169,9 @@ func ReadConfig(path string, override func(*Config) error) (Config, error) {
 	return c, nil
 }
 
-// ParseConfig decodes YAML, lets override change what flags say, fills in defaults, and validates. Its error joins
-// every mistake: fields that do not exist, do not decode, or make no sense, each with its path.
+// ParseConfig decodes YAML, lets override apply the flags, fills in defaults, and validates. Its
+// error joins all mistakes, each with its path: unknown fields, values that do not decode, and
+// values that make no sense.
 func ParseConfig(data []byte, override func(*Config) error) (Config, error) {
 	js, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -181,8 +188,9 @@ func ParseConfig(data []byte, override func(*Config) error) (Config, error) {
 	return c, m.err()
 }
 
-// setDefaults fills in what the daemon itself decides. Other zero values mean the defaults of the
-// packages that they are passed to; the port is asked for, since the daemon publishes it.
+// setDefaults fills in the defaults that the daemon itself owns. Other zero values are passed on to
+// packages that have their own defaults. The WireGuard port is filled in because the daemon
+// publishes it.
 func (c *Config) setDefaults() {
 	if c.Node == "" {
 		c.Node, _ = os.Hostname()
@@ -190,7 +198,8 @@ func (c *Config) setDefaults() {
 	c.StateDir = cmp.Or(c.StateDir, "/var/lib/strait")
 	c.RunDir = cmp.Or(c.RunDir, filepath.Dir(api.DefaultSocket))
 	if len(c.ClusterSetCIDRs) == 0 {
-		// Part of 240.0.0.0/4, which no network routes and no cluster uses: a ClusterSetIP never leaves the node.
+		// Part of 240.0.0.0/4, which no network routes and no cluster uses: a ClusterSetIP never
+		// leaves the node.
 		c.ClusterSetCIDRs = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}
 	}
 	if k := c.Source.Kubernetes; k != nil {
@@ -204,5 +213,5 @@ func (c *Config) setDefaults() {
 	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, MetricsAddr{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
 }
 
-// Socket is the path of the API socket.
+// Socket returns the path of the API socket.
 func (c Config) Socket() string { return filepath.Join(c.RunDir, filepath.Base(api.DefaultSocket)) }

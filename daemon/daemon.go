@@ -1,8 +1,8 @@
-// Package daemon is the composition root: it joins the sources, the gossip, the plan and the kernel, and
-// nothing else does.
+// Package daemon is the composition root: the only package that connects the sources, the gossip,
+// the plan and the kernel.
 //
-// Input is a Config; outputs are the kernel's state, DNS answers, the local API and metrics. It decides
-// nothing itself: what to do is decided by the pure packages, how to do it by the shells.
+// Input is a Config; outputs are the kernel's state, DNS answers, the local API and metrics. It
+// decides nothing itself: the pure packages decide what to do, and the shells how to do it.
 package daemon
 
 import (
@@ -30,12 +30,13 @@ type Daemon struct {
 	config  Config
 	version string
 	log     *slog.Logger
-	key     []byte // of the gossip
+	key     []byte // gossip key
 
 	source source
 	kube   *kubernetes // nil where the source is no API server
 	seeds  *seedsFile
-	// who and gossip are known only when Run has found out; see join.
+	// who and gossip are set by join. With an API server that is in Run, once this node's identity
+	// is known.
 	who     who
 	gossip  replication
 	kernel  *kernel
@@ -43,27 +44,27 @@ type Daemon struct {
 	api     *api.Server
 	metrics *api.Metrics
 
-	wake    notify.Signal // asks for another turn of the loop
-	asked   time.Time     // of the loop alone: when the turn comes that was asked for last
-	planner *plan.Planner // of the loop alone
-	greeted bool          // of the loop alone: the first turn is over
+	wake    notify.Signal // asks for another turn
+	asked   time.Time     // next scheduled turn; owned by the loop
+	planner *plan.Planner // owned by the loop
+	greeted bool          // the first turn is over; owned by the loop
 
 	current atomic.Pointer[moment]
 }
 
-// moment is all that was known and decided at one time. Immutable once stored.
+// moment is a snapshot of what was known and decided in one turn. It is immutable once stored.
 type moment struct {
 	applied time.Time // zero until a plan was applied without error
 	state   clustermesh.State
 	result  plan.Result
-	table   *dns.Table // nil while it is unknown
-	// namespaces are those of the table.
+	table   *dns.Table // nil while unknown
+	// namespaces are the namespaces that table was made for.
 	namespaces []string
 	waiting    []string
-	problems   []clustermesh.Problem // of source, plan and kernel; the servers' are asked for when needed
+	problems   []clustermesh.Problem // of source, plan and kernel; Status adds those of the servers
 }
 
-// New checks the config, reads the keys and the last known state, and opens nothing.
+// New checks the config and reads the keys and the last known state. It opens nothing.
 func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("straitd must run as root: it attaches eBPF programs and configures the network; try sudo")
@@ -101,7 +102,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	return d, nil
 }
 
-// join makes the gossip, now that it is known who this node is. It starts nothing.
+// join creates the gossip once this node's identity is known. It starts nothing.
 func (d *Daemon) join(w who) error {
 	d.who = w
 	c := gossip.Config{
@@ -123,10 +124,10 @@ func (d *Daemon) join(w who) error {
 	return err
 }
 
-// Run works until ctx is done, then stops everything that it started. What the kernel holds stays: traffic
-// goes on without the daemon.
+// Run works until ctx is done, then stops everything that it started. What the kernel holds stays,
+// so traffic continues without the daemon.
 func (d *Daemon) Run(ctx context.Context) error {
-	// The socket first: it is what refuses a second daemon on this node, before that one changes anything.
+	// Listen first: the socket keeps a second daemon on this node from changing anything.
 	if err := d.api.Listen(ctx); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			d.log.Info("this node is known", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
+			d.log.Info("this node is identified", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
 			g.Go(func() error { return d.kube.leader.Run(ctx) })
 			triggers = append(triggers, d.kube.leader.Changed())
 		}
@@ -160,14 +161,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 	err := g.Wait()
 	d.kernel.close()
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		d.log.Info("stopped; the kernel goes on with what it holds")
+		d.log.Info("stopped; the kernel keeps what it holds")
 		return nil
 	}
 	return err
 }
 
-// againIn asks for another turn of the loop after a while, unless one comes sooner: turns that each asked for their own would
-// multiply.
+// againIn schedules another turn after wait, unless one is already scheduled sooner. Without that
+// check, turns that each schedule their own successor would multiply.
 func (d *Daemon) againIn(wait time.Duration) {
 	now := time.Now()
 	if d.asked.After(now) && d.asked.Before(now.Add(wait)) {
@@ -177,7 +178,7 @@ func (d *Daemon) againIn(wait time.Duration) {
 	time.AfterFunc(wait, d.wake.Poke)
 }
 
-// store publishes a moment and logs what problems came and went.
+// store makes m the current moment and logs which problems appeared and which were solved.
 func (d *Daemon) store(m *moment) {
 	m.problems = clustermesh.SortProblems(m.problems)
 	old := d.current.Load()
@@ -201,12 +202,12 @@ func (d *Daemon) store(m *moment) {
 	}
 }
 
-// news compares two lists of problems.
+// news compares two lists of problems: came are only in now, went only in before.
 func news(before, now []clustermesh.Problem) (came, went []clustermesh.Problem) {
 	return without(now, before), without(before, now)
 }
 
-// without returns those of a that are not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []clustermesh.Problem) (out []clustermesh.Problem) {
 	in := make(map[clustermesh.Problem]bool, len(b))
 	for _, p := range b {
@@ -230,7 +231,7 @@ func (d *Daemon) planConfig() plan.Config {
 	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.on()}
 }
 
-// merge makes one trigger of several.
+// merge combines several triggers into one.
 func merge(ctx context.Context, ins ...<-chan struct{}) <-chan struct{} {
 	out := notify.New()
 	for _, in := range ins {

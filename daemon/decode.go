@@ -12,10 +12,11 @@ import (
 	"strings"
 )
 
-// mistakes collects what is wrong with a Config, each with the path of its field.
+// mistakes collects the errors in a Config, each with the path of its field.
 type mistakes struct {
 	errs []error
-	// unread are the fields whose values do not decode: the error says already what they should be.
+	// unread are the fields whose values do not decode. Their errors already say what is expected,
+	// so add ignores further ones.
 	unread map[string]bool
 }
 
@@ -25,7 +26,7 @@ func (m *mistakes) add(field, format string, args ...any) {
 	}
 }
 
-// refuse adds a value that does not decode.
+// refuse adds an error for a value that does not decode.
 func (m *mistakes) refuse(field, format string, args ...any) {
 	m.add(field, format, args...)
 	if m.unread == nil {
@@ -36,8 +37,8 @@ func (m *mistakes) refuse(field, format string, args ...any) {
 
 func (m *mistakes) err() error { return errors.Join(m.errs...) }
 
-// decode fills v from JSON, field by field. encoding/json would stop at the first value that does not decode and
-// hide the mistakes behind it.
+// decode fills v from JSON, field by field. encoding/json would stop at the first value that does
+// not decode, and hide later mistakes.
 func (m *mistakes) decode(path string, raw json.RawMessage, v reflect.Value) {
 	into := v.Addr().Interface()
 	text, isText := into.(encoding.TextUnmarshaler)
@@ -87,7 +88,8 @@ func (m *mistakes) decodeStruct(path string, raw json.RawMessage, v reflect.Valu
 	}
 }
 
-// textOf is the text that a value of JSON was written as in YAML. An off without quotes arrives as false.
+// textOf returns the text that a JSON value had in YAML. There, an unquoted off becomes false and
+// an unquoted on becomes true.
 func textOf(raw json.RawMessage) string {
 	var s string
 	switch {
@@ -101,7 +103,7 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// wanted says what a text should have been. The errors of package netip do not show what is right.
+// wanted says what a text should look like. The errors of package netip give no example.
 func wanted(into any, text string, err error) string {
 	switch into.(type) {
 	case *netip.AddrPort:
@@ -112,7 +114,7 @@ func wanted(into any, text string, err error) string {
 	return err.Error()
 }
 
-// nameOf names what JSON must hold for a kind.
+// nameOf describes the JSON values that decode into a kind.
 func nameOf(k reflect.Kind) string {
 	switch k {
 	case reflect.String:

@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// frontends is the part that keeps the socket load balancer.
+// frontends is the part that maintains the socket load balancer.
 type frontends struct{ kernel *kernel }
 
 func (frontends) name() string         { return "socklb" }
@@ -20,8 +20,9 @@ func (frontends) again() time.Duration { return 0 }
 
 func (frontends) same(a, b want) bool { return sameList(a.Frontends, b.Frontends) }
 
-// put removes too, if all have spoken: the load balancer makes before it breaks by itself, and may need the room of
-// what goes for what comes. Nothing of strait's lies on a frontend that is not wanted.
+// put also removes unwanted frontends once all have spoken. The load balancer itself adds before it
+// removes, and may need the room of what goes for what comes. No other part depends on an unwanted
+// frontend.
 func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	lb, err := f.open(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	return lb.Reconcile(fs, j.caution == turn.Exact)
 }
 
-// open returns the load balancer, which it loads, attaches and tests if need be.
+// open returns the load balancer. If it is not open yet, open loads, attaches and tests it.
 func (f frontends) open(ctx context.Context) (*socklb.LB, error) {
 	if lb := f.kernel.balancer(); lb != nil {
 		return lb, nil
@@ -61,7 +62,7 @@ func (f frontends) open(ctx context.Context) (*socklb.LB, error) {
 	return lb, nil
 }
 
-// balancer is the load balancer; nil before it was opened.
+// balancer returns the load balancer, or nil before it has been opened.
 func (k *kernel) balancer() *socklb.LB {
 	k.mu.Lock()
 	defer k.mu.Unlock()

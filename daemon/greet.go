@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// meet notes which peers there are.
+// meet remembers the current peers, and whether any of them is new.
 func (t *tunnels) meet(peers []datapath.Peer) {
 	t.kernel.mu.Lock()
 	defer t.kernel.mu.Unlock()
@@ -24,13 +24,14 @@ func (t *tunnels) meet(peers []datapath.Peer) {
 	t.met = met
 }
 
-// greetTimeout bounds how long peers that do not answer are waited for.
+// greetTimeout bounds the wait for peers that do not answer.
 const greetTimeout = time.Second
 
-// greet makes sure that the device has sessions with its peers, if some are new: the first connection need not wait for
-// a handshake then, and whoever joins two clusters sees at once whether their tunnel stands. With wait it returns when
-// they have answered, or did not in time: a machine that was booted lost its sessions, and its peers do not know; what
-// it publishes before they do draws traffic into the void.
+// greet starts sessions with the device's peers if some are new. Then the first connection need not
+// wait for a handshake, and a person who connects two clusters sees at once whether their tunnel
+// works. With wait, greet returns when the peers have answered, or after greetTimeout. A machine
+// that rebooted has lost its sessions, and its peers do not know: traffic that it attracts by
+// publishing before they do is lost.
 func (k *kernel) greet(ctx context.Context, wait bool) {
 	if k.mesh == nil || !k.mesh.strangers {
 		return
@@ -43,7 +44,7 @@ func (k *kernel) greet(ctx context.Context, wait bool) {
 	k.greetings.Poke()
 }
 
-// shake hands with the peers that have no session.
+// shake performs handshakes with the peers that have no session.
 func (k *kernel) shake(ctx context.Context) {
 	device, is := k.mesh.opened()
 	if !is {
@@ -56,7 +57,7 @@ func (k *kernel) shake(ctx context.Context) {
 	}
 }
 
-// ask returns when a peer has answered through the tunnel: it takes the connection or refuses it.
+// ask returns when a peer has answered through the tunnel, by accepting or refusing a connection.
 func (t *tunnels) ask(ctx context.Context, peer key.Public) {
 	t.kernel.mu.Lock()
 	inside := t.met[peer]
@@ -70,7 +71,8 @@ func (t *tunnels) ask(ctx context.Context, peer key.Public) {
 	}
 }
 
-// greeter greets in the background until ctx is done, so that no turn waits for peers that do not answer.
+// greeter greets in the background until ctx is done, so that no turn waits for peers that do not
+// answer.
 func (k *kernel) greeter(ctx context.Context) error {
 	for {
 		select {

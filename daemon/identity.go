@@ -18,26 +18,28 @@ import (
 	"strait.io/strait/internal/durable"
 )
 
-// who is what others know this node by.
+// who is this node's identity, as other nodes know it.
 type who struct {
 	Cluster clustermesh.ClusterName `json:"cluster"`
-	// UID tells the cluster from another of the same name; empty where it has no API server.
+	// UID distinguishes clusters of the same name. It is empty if the cluster has no API server.
 	UID string `json:"uid,omitempty"`
-	// Advertise is where other nodes dial this one.
+	// Advertise is the address that other nodes dial.
 	Advertise netip.AddrPort `json:"advertise"`
 }
 
 const (
-	// identityFile keeps who this node is for a start while the API server is away.
+	// identityFile stores this node's identity, for a start while the API server is away.
 	identityFile = "identity.json"
-	// identityPatience is how long a starting daemon waits for the API server before it believes the file.
+	// identityPatience is how long a starting daemon waits for the API server before it uses
+	// identityFile.
 	identityPatience = 5 * time.Second
-	// identityRemind is how often the log says what is waited for.
+	// identityRemind is how often the daemon logs what it is waiting for.
 	identityRemind = 10 * time.Second
 )
 
-// decideWho says who this node is from what the API server says, or if that cannot be had, from what it was in
-// the last life. Waiting is what is missing, empty if nothing is. An error is a mistake that waiting does not mend.
+// decideWho determines this node's identity from what the API server says. If that is not available
+// and patient is true, it is the identity of the daemon's last run. Waiting says what is missing;
+// it is empty if nothing is. An error is a mistake that waiting does not fix.
 func decideWho(c Config, id kube.Identity, last who, patient bool) (w who, waiting string, err error) {
 	if w.Advertise = fixedAdvertise(c); !w.Advertise.IsValid() && id.Node.IsValid() {
 		w.Advertise = netip.AddrPortFrom(id.Node, c.Gossip.Bind.Port())
@@ -56,7 +58,7 @@ func decideWho(c Config, id kube.Identity, last who, patient bool) (w who, waiti
 	case w.Cluster == "":
 		waiting = "the cluster's id: create ClusterProperty cluster.clusterset.k8s.io, or set cluster in the config"
 	case !w.Advertise.IsValid():
-		waiting = fmt.Sprintf("an address of Node %q: if that is not this machine, set node in the config, else gossip.advertise", c.Node)
+		waiting = fmt.Sprintf("an address of Node %q: if that is not this machine, set node in the config, otherwise set gossip.advertise", c.Node)
 	default:
 		return w, "", nil
 	}
@@ -69,7 +71,8 @@ func decideWho(c Config, id kube.Identity, last who, patient bool) (w who, waiti
 	return who{}, waiting, nil
 }
 
-// clusterName is the cluster's id, from the config or its ClusterProperty; empty if neither has it.
+// clusterName returns the cluster's id, from the config or its ClusterProperty; empty if neither
+// has it.
 func clusterName(config, property string) (clustermesh.ClusterName, error) {
 	if config != "" && property != "" && config != property {
 		return "", fmt.Errorf("cluster: is %q in the config, but ClusterProperty cluster.clusterset.k8s.io says %q: make them the same, or leave cluster out of the config", config, property)
@@ -83,15 +86,16 @@ func clusterName(config, property string) (clustermesh.ClusterName, error) {
 	return clustermesh.ClusterName(property), nil
 }
 
-// identify waits until it is known who this node is.
+// identify waits until this node's identity is known.
 func (d *Daemon) identify(ctx context.Context) (who, error) {
 	last, err := loadWho(d.config.StateDir)
 	if err != nil {
-		d.log.Warn("cannot read who this node was", "err", err)
+		d.log.Warn("cannot read this node's last identity", "err", err)
 	}
 	start, said := time.Now(), time.Time{}
 	for {
-		// The source's own signal is for the loop that follows this one.
+		// This loop polls, because the source's Changed channel belongs to the loop that runs after
+		// it.
 		w, waiting, err := decideWho(d.config, d.kube.source.Identity(), last, time.Since(start) > identityPatience)
 		if err != nil {
 			return who{}, err
@@ -115,13 +119,13 @@ func (d *Daemon) identify(ctx context.Context) (who, error) {
 	}
 }
 
-// remember writes down who this node is, and logs what changed.
+// remember saves this node's identity if it changed, and logs the previous one.
 func (d *Daemon) remember(w, last who) error {
 	if w == last {
 		return nil
 	}
 	if last.Cluster != "" {
-		d.log.Warn("this node was another", "cluster", last.Cluster, "uid", last.UID, "advertise", last.Advertise)
+		d.log.Warn("this node had another identity", "cluster", last.Cluster, "uid", last.UID, "advertise", last.Advertise)
 	}
 	b, err := json.Marshal(w)
 	if err == nil {
@@ -131,7 +135,7 @@ func (d *Daemon) remember(w, last who) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("stateDir: remember who this node is: %w", err)
+		return fmt.Errorf("stateDir: save this node's identity: %w", err)
 	}
 	return nil
 }
@@ -150,20 +154,20 @@ func loadWho(dir string) (w who, err error) {
 	return w, nil
 }
 
-// identityProblems says if the API server has changed its mind: a cluster's id does not change while it is a
-// member of the clusterset.
+// identityProblems reports an API server that now gives another identity. A cluster's id must not
+// change while it is a member of the clusterset.
 func identityProblems(c Config, now who, id kube.Identity) []clustermesh.Problem {
 	if !id.Read || id.UID == "" {
 		return nil
 	}
-	p := clustermesh.Problem{Object: "cluster " + string(now.Cluster), Try: "restart strait's daemons on all nodes of the cluster to leave as the one and join as the other, or undo the change"}
+	p := clustermesh.Problem{Object: "cluster " + string(now.Cluster), Try: "undo the change, or restart strait's daemons on all nodes of the cluster to leave under the old identity and join under the new"}
 	switch name, err := clusterName(c.Cluster, id.Property); {
 	case err != nil:
-		p.Message = err.Error() + "; the daemon goes on as " + string(now.Cluster)
+		p.Message = err.Error() + "; the daemon continues as " + string(now.Cluster)
 	case name != now.Cluster && name != "":
-		p.Message = fmt.Sprintf("its id is %q now; the daemon goes on as %s", name, now.Cluster)
+		p.Message = fmt.Sprintf("its id is now %q; the daemon continues as %s", name, now.Cluster)
 	case id.UID != now.UID:
-		p.Message = fmt.Sprintf("the API server is another cluster's now: its UID is %s, and was %s", id.UID, now.UID)
+		p.Message = fmt.Sprintf("the API server now belongs to another cluster: its UID is %s, and was %s", id.UID, now.UID)
 	default:
 		return nil
 	}

@@ -71,7 +71,7 @@ func TestIdentityProblems(t *testing.T) {
 		{"the same", "", kube.Identity{Read: true, Property: "east", UID: "u1"}, ""},
 		{"unknown", "", kube.Identity{}, ""},
 		{"the property is gone", "", kube.Identity{Read: true, UID: "u1"}, ""},
-		{"another id", "", kube.Identity{Read: true, Property: "west", UID: "u1"}, `its id is "west" now`},
+		{"another id", "", kube.Identity{Read: true, Property: "west", UID: "u1"}, `its id is now "west"`},
 		{"against the config", "east", kube.Identity{Read: true, Property: "west", UID: "u1"}, `"west"`},
 		{"another cluster", "east", kube.Identity{Read: true, UID: "u2"}, "its UID is u2, and was u1"},
 	} {

@@ -21,11 +21,11 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// kernel makes the kernel of this node hold what is wanted, part by part, and opens each part when
-// it is first needed: a part that cannot be opened is a Problem and is tried again, while the
-// others work.
+// kernel makes the kernel of this node hold what is wanted, part by part. It opens each part when
+// it is first needed. A part that cannot be opened is a Problem and is retried, while the others
+// work.
 type kernel struct {
-	stack     *stack // of its parts
+	stack     *stack
 	config    Config
 	log       *slog.Logger
 	publicKey key.Public
@@ -36,12 +36,14 @@ type kernel struct {
 	mesh      *tunnels      // nil where the mesh is off
 	greetings notify.Signal // asks the greeter to greet
 
-	mu     sync.Mutex // guards what follows against the API, which reads it. Never held while anything is done with them.
+	// mu guards the fields below against the API, which reads them. It is never held while lb or
+	// device is used.
+	mu     sync.Mutex
 	lb     *socklb.LB
 	device *wireguard.Device
 }
 
-// newKernel reads or makes the WireGuard key; it opens nothing.
+// newKernel reads or creates the WireGuard key. It opens nothing.
 func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	k := &kernel{config: c, log: log, greetings: notify.New()}
 	k.router = route.New(route.Config{
@@ -65,7 +67,8 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
-// watch marks the parts that another program disturbed, and signals, until ctx is done. It greets peers meanwhile.
+// watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
+// also runs the greeter.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
@@ -90,7 +93,7 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	return g.Wait()
 }
 
-// close lets go of handles. Pins, device and routes stay.
+// close releases handles. Pins, device and routes stay.
 func (k *kernel) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,13 +117,14 @@ func CleanUp(c Config) error {
 	)
 }
 
-// RemoveState removes what strait keeps on disk: its key, the last known records, the log of the tunnel's process, and
-// the folder of its socket.
+// RemoveState removes what strait keeps on disk: its key, the last known records, the log of the
+// tunnel's process, and the folder of its socket.
 func RemoveState(c Config) error {
 	var errs []error
 	for _, dir := range []string{c.StateDir, c.RunDir} {
 		if filepath.Dir(filepath.Dir(filepath.Clean(dir))) == filepath.Dir(filepath.Clean(dir)) {
-			errs = append(errs, fmt.Errorf("remove %s: it is no folder of strait's own", dir)) // /, /var: somebody's mistake
+			// Such as / or /var: a mistake in the configuration.
+			errs = append(errs, fmt.Errorf("remove %s: it is not a folder of strait's own", dir))
 			continue
 		}
 		errs = append(errs, os.RemoveAll(dir))
@@ -128,5 +132,5 @@ func RemoveState(c Config) error {
 	return errors.Join(errs...)
 }
 
-// MountBPFFS mounts a bpffs on a folder, unless one is there.
+// MountBPFFS mounts a bpffs on a folder, unless one is already mounted there.
 func MountBPFFS(dir string) error { return socklb.MountBPFFS(dir) }

@@ -10,7 +10,8 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
-// table is what the DNS server answers from; nil while it is unknown, which is not the same as empty.
+// table returns what the DNS server answers from; nil while it is unknown, which is not the same as
+// empty.
 func (d *Daemon) table() *dns.Table {
 	if m := d.now(); m != nil {
 		return m.table
@@ -18,7 +19,7 @@ func (d *Daemon) table() *dns.Table {
 	return nil
 }
 
-// tableOf makes the table of a plan; it is the last one if that says the same.
+// tableOf returns the DNS table of a plan. It reuses the last table if nothing in it changed.
 func (d *Daemon) tableOf(r plan.Result, namespaces []string) *dns.Table {
 	if m := d.now(); m != nil && m.table != nil && slices.Equal(m.namespaces, namespaces) &&
 		(m.namespaces == nil) == (namespaces == nil) && sameNames(m.result.Imports, r.Imports) {
@@ -27,8 +28,8 @@ func (d *Daemon) tableOf(r plan.Result, namespaces []string) *dns.Table {
 	return dns.NewTable(dnsServices(r, namespaces))
 }
 
-// dnsServices are the imports of a plan that have DNS names in a cluster: those of the namespaces, sorted, that exist
-// there, all where that is nil.
+// dnsServices returns the imports of a plan that have DNS names in a cluster: those whose
+// namespaces exist there. Namespaces must be sorted; nil means all.
 func dnsServices(r plan.Result, namespaces []string) []dns.Service {
 	services := make([]dns.Service, 0, len(r.Imports))
 	for _, i := range r.Imports {
@@ -53,25 +54,26 @@ func dnsEndpoints(all []clustermesh.ClusterEndpoint) (out []dns.Endpoint) {
 	return out
 }
 
-// sameNames reports that two lists of imports have the same DNS names in the same namespaces: mostly only endpoints differ,
-// of services whose names do not tell them.
+// sameNames reports whether two lists of imports have the same DNS names. Usually only endpoints
+// differ, and only the DNS names of headless services depend on endpoints.
 func sameNames(a, b []*plan.Import) bool {
 	return slices.EqualFunc(a, b, func(i, j *plan.Import) bool {
 		return i == j || i.Import == j.Import && i.Type != clustermesh.Headless && slices.Equal(i.IPs, j.IPs)
 	})
 }
 
-// given are the ranges in which addresses to listen on are made the machine's own: one address is then the same on
-// every node, and no packet to it leaves one.
+// given are the ranges whose listen addresses are assigned to the machine. Such an address can be
+// the same on every node, and no packet to it leaves a node.
 var given = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00::/8")}
 
-// clouds are the ranges in given in which clouds answer a machine: for metadata, credentials, time and names.
+// clouds are the ranges inside given that cloud providers use for services to their machines:
+// metadata, credentials, time and DNS.
 var clouds = []netip.Prefix{
 	netip.MustParsePrefix("169.254.169.0/24"), netip.MustParsePrefix("169.254.170.0/24"),
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// within finds the first of some ranges that has an address.
+// within returns the first of ranges that contains a.
 func within(ranges []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
 	i := slices.IndexFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
 	if i < 0 {
@@ -80,7 +82,7 @@ func within(ranges []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
 	return ranges[i], true
 }
 
-// givenAddrs are the addresses to listen on that are made this machine's own.
+// givenAddrs returns the listen addresses that are assigned to this machine.
 func (d DNSConfig) givenAddrs() (out []netip.Addr) {
 	for _, listen := range d.Listen {
 		if a := listen.Addr(); !slices.Contains(out, a) {

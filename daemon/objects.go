@@ -9,7 +9,8 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
-// writeObjects tells the writer what the cluster's objects should be. The caller leads its cluster.
+// writeObjects tells the writer what the cluster's objects should be. It is called only while this
+// node leads its cluster.
 func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 	k := d.config.Source.Kubernetes
 	d.kube.writer.Submit(mcsView(mcs.Config{
@@ -17,9 +18,9 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 	}, d.self().Cluster, local, m.state, m.result))
 }
 
-// mcsView is what the leader of a cluster wants to be seen in its API server, from what its source says, from what all
-// clusters published and from the plan made of it. Only to be made when the source was read and the gossip is
-// synced: before that, what is missing is merely unknown.
+// mcsView returns what the leader of a cluster wants in its API server, from what its source says,
+// what all clusters published, and the plan made from that. Call it only after the source has been
+// read and gossip is synced: before that, what is missing is merely unknown.
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
@@ -38,8 +39,8 @@ func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Lo
 	return v
 }
 
-// planned makes what objects are to say of an import when they are written: for all imports at once it would be as
-// large as all that is known.
+// planned computes the contents of an import's objects only when they are written. For all imports
+// at once they would be as large as everything that is known.
 type planned struct{ *plan.Import }
 
 // Name implements mcs.Source.
@@ -56,8 +57,9 @@ func (p planned) Same(other mcs.Source) bool {
 	return is && p.Version() == o.Version()
 }
 
-// knowledge says of each cluster whether what it does not say is a fact. A cluster has spoken if one of its daemons is
-// heard now and its leader's record is here; one that only answers, its daemons being down, may be out of date.
+// knowledge says for each cluster whether its silence about something means that it is gone. A
+// cluster has spoken if one of its daemons is heard now and its leader's record is here. If its
+// machines answer but its daemons are down, its record may be out of date.
 func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]mcs.Knowledge {
 	alive := map[clustermesh.ClusterName]bool{own: true}
 	for o, contact := range s.Contacts {
@@ -77,7 +79,7 @@ func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh
 			out[c] = mcs.Unknown
 		}
 	}
-	for c := range alive { // heard, and nothing of it is here yet
+	for c := range alive { // heard, but no record of it is here yet
 		if _, known := out[c]; !known {
 			out[c] = mcs.Unknown
 		}
@@ -103,8 +105,9 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 	}
 }
 
-// toTell are the Problems, by service, of objects that say nothing of them by themselves: of Services, of exports of other API
-// groups, and of what a ServiceExport says besides which Service it means. The rest is in its conditions.
+// toTell returns the Problems to report as Events, by service: those of Services, of exports of
+// other API groups, and of the spec of a ServiceExport. All other Problems of ServiceExports are
+// reported in their conditions.
 func toTell(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
 	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for _, p := range ps {

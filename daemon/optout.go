@@ -13,25 +13,26 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// podDepth is how far below the configured cgroup a pod's may be: kubelet's own cgroup, kubepods, the class of
-// service, and what a machine in a container adds.
+// podDepth is how far below the configured cgroup a pod's cgroup can be: below kubelet's own
+// cgroup, kubepods, the QoS class, and what a machine in a container adds.
 const podDepth = 8
 
-// optOutPods are the pods that want to be left alone.
+// optOutPods are the pods that opted out.
 type optOutPods struct {
-	known bool // before the source says so, none does not mean none
+	known bool // false until the source has listed them: until then uids means nothing
 	uids  []string
 }
 
-// optOuts is the part that keeps the pods that are to be left alone, by annotation, out of the load balancer.
+// optOuts is the part that keeps the load balancer away from pods that opted out by annotation.
 type optOuts struct {
 	kernel *kernel
-	set    []string // the cgroups in force
-	known  bool     // set is, by this daemon
+	set    []string // the cgroups last written
+	known  bool     // this daemon has written set
 	wait   time.Duration
 }
 
-// optOutRetry is how long a pod whose cgroup is not there is not looked for: it has none before its sandbox runs.
+// optOutRetry is how long to wait before looking again for a pod's cgroup: a pod has none before
+// its sandbox runs.
 const optOutRetry = 2 * time.Second
 
 func (o *optOuts) name() string         { return "optout" }
@@ -41,7 +42,8 @@ func (o *optOuts) same(a, b want) bool {
 	return a.optOut.known == b.optOut.known && slices.Equal(a.optOut.uids, b.optOut.uids)
 }
 
-// put makes the pods opt out that want to, and those in again that do not; those without cgroup when they have one.
+// put opts pods out that want it, and back in if they no longer do. A pod without a cgroup is opted
+// out once it has one.
 func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
 	o.wait = 0
 	if !j.optOut.known {
@@ -68,7 +70,7 @@ func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
 	return nil, nil
 }
 
-// podCgroups finds the cgroups of pods below root, sorted; a pod that has none yet is missing.
+// podCgroups finds the cgroups of pods below root, sorted. Pods that have none yet are left out.
 func podCgroups(root string, uids []string) (out []string, err error) {
 	if len(uids) == 0 {
 		return nil, nil

@@ -9,7 +9,8 @@ import (
 	"strait.io/strait/daemon/turn"
 )
 
-// record is what this node says of itself; nil while that is unknown, so that the last record stays in force.
+// record returns what this node publishes about itself. It is nil while that is unknown, so that
+// the last record stays in force.
 func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Content, []clustermesh.Problem) {
 	if !sourced {
 		return nil, nil
@@ -29,7 +30,7 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 	}}
 }
 
-// machine is what this node knows of itself besides its objects.
+// machine returns what this node knows about itself besides its objects.
 func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes}
 	if d.kube != nil {
@@ -44,8 +45,8 @@ func (d *Daemon) machine() (turn.Machine, error) {
 	return m, err
 }
 
-// fixedAdvertise is where other nodes dial this one by the config alone: as configured, else where it binds;
-// invalid for a wildcard.
+// fixedAdvertise returns the address that other nodes dial, if the config alone determines it:
+// gossip.advertise, or else gossip.bind. It is invalid if that is a wildcard.
 func fixedAdvertise(c Config) netip.AddrPort {
 	if a := c.Gossip.Advertise; a.IsValid() {
 		return a
@@ -56,7 +57,8 @@ func fixedAdvertise(c Config) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// advertised is where other nodes dial this one, for a wildcard the first address of its Node object.
+// advertised returns the address that other nodes dial: fixedAdvertise, or for a wildcard the first
+// address of the node's Node object.
 func advertised(c Config) (netip.AddrPort, error) {
 	if a := fixedAdvertise(c); a.IsValid() {
 		return a, nil
@@ -64,7 +66,7 @@ func advertised(c Config) (netip.AddrPort, error) {
 	bind := c.Gossip.Bind
 	node, found := manifest.Read(c.Source.Manifest).NodeContent(clustermesh.NodeName(c.Node))
 	if !found || len(node.Node.Addresses) == 0 {
-		return bind, fmt.Errorf("gossip.advertise: is needed, since gossip.bind is %s and no Node %s with an address is in %s",
+		return bind, fmt.Errorf("gossip.advertise: is required: gossip.bind is %s, and no Node %s with an address is in %s",
 			bind, c.Node, c.Source.Manifest)
 	}
 	return netip.AddrPortFrom(node.Node.Addresses[0], bind.Port()), nil

@@ -17,8 +17,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// What follows reads the kernel back for the API, without a lock that a turn of the loop holds while it works. A
-// part that is not open yet is simply absent: apply reports why.
+// The functions below read the kernel back for the API. They take no lock that a turn holds while
+// it works. A part that is not open yet is simply absent; apply reports why.
 
 func (k *kernel) opened() (*socklb.LB, *wireguard.Device) {
 	k.mu.Lock()
@@ -26,7 +26,7 @@ func (k *kernel) opened() (*socklb.LB, *wireguard.Device) {
 	return k.lb, k.device
 }
 
-// summary is what the kernel holds and can do, in numbers.
+// summary returns what the kernel holds and can do, in numbers.
 func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	lb, device := k.opened()
 	d := api.Datapath{
@@ -63,7 +63,8 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	return d, unreadable
 }
 
-// counted is what the load balancer holds and counted; what cannot be read is absent, and Status says why.
+// counted returns what the load balancer holds and has counted. What cannot be read is absent;
+// Status says why.
 func (k *kernel) counted() counted {
 	c := k.counts()
 	if lb, _ := k.opened(); lb != nil {
@@ -72,7 +73,7 @@ func (k *kernel) counted() counted {
 	return c
 }
 
-// counts are counted without the frontends.
+// counts returns what counted does, without the frontends.
 func (k *kernel) counts() counted {
 	c := counted{services: map[l4.Addr]frontendCounts{}, backends: map[flow]uint64{}}
 	lb, _ := k.opened()
@@ -93,7 +94,7 @@ func (k *kernel) counts() counted {
 	return c
 }
 
-// tunnels are the WireGuard peers by key.
+// tunnels returns the WireGuard peers by key.
 func (k *kernel) tunnels() map[key.Public]wireguard.PeerStatus {
 	_, device := k.opened()
 	if device == nil {
@@ -110,11 +111,11 @@ func (k *kernel) tunnels() map[key.Public]wireguard.PeerStatus {
 	return out
 }
 
-// foreignAge is how old the list of others' programs may be: to make it takes eight requests for each of the
-// machine's cgroups.
+// foreignAge is how long the list of other programs is cached: making it takes eight requests for
+// each of the machine's cgroups.
 const foreignAge = 10 * time.Second
 
-// foreign remembers others' programs on the hooks.
+// foreign caches the list of other programs on the hooks.
 type foreign struct {
 	mu    sync.Mutex
 	until time.Time
@@ -122,7 +123,7 @@ type foreign struct {
 	err   error
 }
 
-// programs are those that find found last; it is called at most once in foreignAge.
+// programs returns what find last returned. It calls find at most once per foreignAge.
 func (f *foreign) programs(now time.Time, find func() ([]datapath.ForeignProgram, error)) ([]datapath.ForeignProgram, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

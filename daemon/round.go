@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/daemon/turn"
 )
 
-// apply is one turn of the loop: it carries out what package turn decides.
+// apply runs one turn of the loop: it carries out what package turn decides.
 func (d *Daemon) apply(ctx context.Context) error {
 	start := time.Now()
 	r := &round{Daemon: d}
@@ -27,7 +27,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	return r.err
 }
 
-// inputs are what is known when a turn begins.
+// inputs returns what is known when a turn begins.
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Local, in.Sourced = d.source.Local()
@@ -41,17 +41,17 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	return in, slices.Concat(in.Local.Problems, problems, more)
 }
 
-// round is one turn while it is carried out.
+// round is a turn that is being carried out.
 type round struct {
 	*Daemon
 	in       turn.Inputs
 	moment   *moment
-	current  bool // the plan is of what gossip holds
+	current  bool // the plan was made from what gossip holds
 	problems []clustermesh.Problem
 	err      error
 }
 
-// want is what the kernel should hold.
+// want returns what the kernel should hold.
 func (r *round) want() want {
 	w := want{Desired: r.in.Plan.Desired}
 	if r.kube != nil {
@@ -61,7 +61,7 @@ func (r *round) want() want {
 	return w
 }
 
-// look reads what gossip holds and plans from it, unless it has just done so.
+// look reads what gossip holds and plans from it, unless the plan is current.
 func (r *round) look() {
 	if r.current {
 		return
@@ -79,7 +79,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	case turn.Tell:
 		changed := r.gossip.PublishCluster(s.Content)
 		if r.current = !changed; changed {
-			r.againIn(0) // the plan that follows may give out addresses that the record lacks
+			r.againIn(0) // the next plan may give out addresses that the record lacks
 		}
 		r.in.Told = true
 	case turn.Apply:
@@ -101,7 +101,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	}
 }
 
-// show makes what this turn knows and did the present moment.
+// show stores what this turn knows and did as the current moment.
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
 	if s.Names && len(r.config.DNS.Listen) > 0 {

@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// routes is the part that keeps strait's routing table and what leads to it.
+// routes is the part that maintains strait's routing table and the rules that lead to it.
 type routes struct{ *route.Router }
 
 func (routes) name() string         { return "route" }

@@ -17,10 +17,11 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// seedsPoll is how often the file is looked at. A mounted Secret changes by a swap of symlinks, at any depth.
+// seedsPoll is how often the file is read. It is polled because a mounted Secret changes by
+// swapping symlinks, at any depth.
 const seedsPoll = 2 * time.Second
 
-// seedsFile is the file of seeds, as last read.
+// seedsFile is the seeds file, as last read.
 type seedsFile struct {
 	path    string
 	changed notify.Signal
@@ -37,7 +38,7 @@ func newSeedsFile(path string, changed notify.Signal) *seedsFile {
 	return s
 }
 
-// run looks at the file until ctx is done. Seeds that were read stay while it cannot be read.
+// run polls the file until ctx is done. While it cannot be read, the last seeds stay in force.
 func (s *seedsFile) run(ctx context.Context) error {
 	if s.path == "" {
 		return nil
@@ -54,7 +55,7 @@ func (s *seedsFile) run(ctx context.Context) error {
 	}
 }
 
-// look reads the file and reports whether that was news.
+// look reads the file and reports whether anything changed.
 func (s *seedsFile) look() bool {
 	if s.path == "" {
 		return false
@@ -70,8 +71,8 @@ func (s *seedsFile) look() bool {
 	return news
 }
 
-// seeds returns what the file says, and what is wrong with it. That there is none is no problem: a cluster
-// that was not connected to others has none.
+// seeds returns the seeds in the file, and what is wrong with it. A missing file is not a Problem:
+// a cluster that is not connected to others has none.
 func (s *seedsFile) seeds() (out []string, problems []clustermesh.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *seedsFile) seeds() (out []string, problems []clustermesh.Problem) {
 	return parseSeeds(s.text), problems
 }
 
-// parseSeeds reads a seed a line; what follows a # is a comment.
+// parseSeeds reads one seed per line. A # begins a comment.
 func parseSeeds(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -93,7 +94,7 @@ func parseSeeds(text string) (out []string) {
 	return out
 }
 
-// seed tells the gossip where others may be: seeds, and the nodes of the own cluster.
+// seed tells gossip where to find other nodes: the seeds, and the nodes of its own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	fromFile, problems := d.seeds.seeds()
 	all := gossip.Seeds{Listed: slices.Concat(d.config.Gossip.Seeds, fromFile)}
@@ -102,12 +103,13 @@ func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	}
 	if err := d.gossip.SetSeeds(all); err != nil {
 		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,
-			Message: strings.ReplaceAll(err.Error(), "\n", ", "), Try: "write one HOST:PORT a line"})
+			Message: strings.ReplaceAll(err.Error(), "\n", ", "), Try: "write one HOST:PORT per line"})
 	}
 	return problems
 }
 
-// nodeHints are the addresses of the cluster's other nodes, with the port that they all listen on.
+// nodeHints returns the addresses of the cluster's other nodes, with the port that all of them
+// listen on.
 func nodeHints(nodes []clustermesh.Node, self clustermesh.NodeName, port uint16) (out []netip.AddrPort) {
 	for _, n := range nodes {
 		if n.Name != self && len(n.Addresses) > 0 {

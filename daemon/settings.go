@@ -21,14 +21,15 @@ const (
 // UnmarshalText accepts the names of the modes.
 func (m *MeshMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, MeshWireGuard, MeshOff) }
 
-// TunnelOwner says who starts the process of a userspace device. The zero value is TunnelOwn.
+// TunnelOwner says what starts the process of a userspace device. The zero value is TunnelOwn.
 type TunnelOwner string
 
 // The owners of the tunnel's process.
 const (
 	// TunnelOwn: the daemon starts it.
 	TunnelOwn TunnelOwner = "own"
-	// TunnelExternal: something whose processes outlive the daemon's does, such as a DaemonSet of its own.
+	// TunnelExternal: something else does, whose processes outlive the daemon's, such as a
+	// DaemonSet of its own.
 	TunnelExternal TunnelOwner = "external"
 )
 

@@ -16,14 +16,15 @@ import (
 type source interface {
 	// Run reads until ctx is done.
 	Run(ctx context.Context) error
-	// Local returns what the objects say, and whether all of them were ever read: before that only Problems
-	// mean something.
+	// Local returns what the objects say, and whether all of them have been read once. Before that,
+	// only its Problems mean something.
 	Local() (clustermesh.Local, bool)
 	// Changed receives after Local has changed.
 	Changed() <-chan struct{}
 }
 
-// replication is what the daemon needs of package gossip, whose Gossip says what each method does.
+// replication is what the daemon needs from package gossip. See gossip.Gossip for what each method
+// does.
 type replication interface {
 	Run(ctx context.Context) error
 	SetSeeds(gossip.Seeds) error
@@ -37,8 +38,9 @@ type replication interface {
 	Problems() []clustermesh.Problem
 }
 
-// openSource makes the source that the config names, and starts nothing. The second is the same where it is
-// an API server, which says more than Local.
+// openSource creates the source that the config names. It starts nothing. If the source is an API
+// server, it is also in the second result, with what only an API server offers; otherwise that is
+// nil.
 func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	log = log.With("part", "source")
 	if c.Source.Kubernetes == nil {
@@ -62,7 +64,7 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	return s, out, nil
 }
 
-// kubernetes is what the daemon has besides a source where there is an API server.
+// kubernetes is what the daemon uses only if the cluster has an API server.
 type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader

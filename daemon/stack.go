@@ -23,37 +23,40 @@ type want struct {
 type job struct {
 	want
 	caution turn.Caution
-	// fresh has the part ask the kernel even for what the watches vouch for.
+	// fresh makes the part ask the kernel even for what the watches would have reported.
 	fresh bool
 }
 
-// part is one thing that the kernel holds for strait. Parts lie on each other: a route leads into a device, a
-// frontend sends connections to where a route leads. A part is a putter, a pruner, or both.
+// part is one thing that the kernel holds for strait. Parts build on each other: a route leads into
+// a device, and a frontend sends connections where a route leads. A part is a putter, a pruner, or
+// both.
 type part interface {
-	// name is the part's in metrics and Problems.
+	// name names the part in metrics and Problems.
 	name() string
-	// same reports that the part has nothing to do for b where it has done a. It is asked in each turn and
-	// must be cheap.
+	// same reports whether a part that has done a has nothing to do for b. It is called in each
+	// turn and must be cheap.
 	same(a, b want) bool
-	// again is in how long the part wants to be run again though nothing changed; 0 if it does not.
+	// again returns how soon the part wants to run again although nothing changed; 0 if it does
+	// not.
 	again() time.Duration
 }
 
-// putter makes what is wanted hold, and takes nothing away that may be in use. An object that the kernel refuses is a
-// Problem; an error means that the part could not do its work.
+// putter puts what is wanted into force, and removes nothing that may be in use. An object that the
+// kernel refuses is a Problem; an error means that the part could not do its work.
 type putter interface {
 	put(ctx context.Context, j job) ([]problem.Problem, error)
 }
 
-// pruner takes away what is not wanted.
+// pruner removes what is not wanted.
 type pruner interface {
 	prune(ctx context.Context, j job) ([]problem.Problem, error)
 }
 
 const (
-	// resync is how long a part that nothing concerns goes unlooked at.
+	// resync is how long a part goes unchecked if nothing happens that concerns it.
 	resync = 30 * time.Second
-	// refusedMin is after how long what the kernel refused is tried again, the first time. It doubles up to resync.
+	// refusedMin is the first delay before retrying what the kernel refused. The delay doubles up
+	// to resync.
 	refusedMin = 100 * time.Millisecond
 )
 
@@ -63,25 +66,27 @@ type stack struct {
 	observe func(target string, took time.Duration, err error)
 }
 
-// slot is a part and what is known of its last runs.
+// slot is a part and the state of its last runs.
 type slot struct {
 	part
-	// disturbed: another program changed what the part put. It is put again before anything that lies on it.
+	// disturbed: another program changed what the part put. The part is put again before those
+	// above it.
 	disturbed atomic.Bool
-	// suspect: something changed that may concern the part. It is put again after what changed is in force.
+	// suspect: something happened that may concern the part. It is put again, but only after the
+	// parts that changed.
 	suspect atomic.Bool
 
 	done      job
 	ran       bool // put at least once
 	worked    bool // in this turn
-	pruned    bool // nothing is left of what was wanted before done
+	pruned    bool // nothing that only earlier jobs wanted is left
 	lastPut   outcome
 	lastPrune outcome
 	refusals  int       // runs in a row in which the kernel refused an object
 	next      time.Time // when to run again at the latest
 }
 
-// outcome is what one run of a part came to.
+// outcome is the result of one run of a part.
 type outcome struct {
 	problems []problem.Problem
 	err      error
@@ -95,18 +100,20 @@ func newStack(observe func(string, time.Duration, error), parts ...part) *stack 
 	return s
 }
 
-// apply makes the kernel hold what is wanted, and make comes before break:
+// apply makes the kernel hold what is wanted, making before breaking:
 //
-//  1. Bottom up, the parts whose wanted value changed, that were disturbed, or that failed, are put.
-//  2. So are those that are merely due for a look. They hold what is wanted as far as anybody knows, so a
-//     change need not wait for them.
-//  3. Top down, if all have spoken and no part failed to put, what is not wanted is pruned.
+//  1. Bottom up, it puts the parts whose wanted value changed, that were disturbed, or that failed.
+//  2. It puts the parts that are merely due for a check. As far as strait knows, they hold what
+//     is wanted, so a change need not wait for them.
+//  3. Top down, if all have spoken and no part failed to put, it prunes what is not wanted.
 //
-// A part that fails does not stop the next from being put, and stops every prune: what it could not put may be what
-// replaces what would go. A prune that fails stops those below it. An object that the kernel refuses stops nothing.
+// A part that fails to put does not stop the next part. It stops all pruning, because what it could
+// not put may replace what would be pruned. A part that fails to prune stops the parts below it. An
+// object that the kernel refuses stops nothing.
 //
-// The Problems and the error are those of all parts, whether they ran in this turn or not. Again is in how long apply
-// wants to be called; 0 if the next change, disturbance or resync is early enough.
+// The Problems and the error are those of all parts, whether they ran in this turn or not. Again is
+// how soon apply should be called again; 0 if the next change, disturbance or resync is soon
+// enough.
 func (s *stack) apply(ctx context.Context, w want, c turn.Caution, now time.Time) (problems []problem.Problem, again time.Duration, err error) {
 	for _, p := range s.slots {
 		if p.worked = p.changed(w, c); p.worked {
@@ -134,11 +141,11 @@ func (s *stack) apply(ctx context.Context, w want, c turn.Caution, now time.Time
 	return problems, again, s.failed(func(p *slot) error { return errors.Join(p.lastPut.err, p.lastPrune.err) })
 }
 
-// disturb and suspect are the marks of slots.
+// disturb and suspect mark a slot.
 func disturb(p *slot) { p.disturbed.Store(true) }
 func suspect(p *slot) { p.suspect.Store(true) }
 
-// mark parts by name.
+// mark marks the parts with the given names.
 func (s *stack) mark(with func(*slot), names ...string) {
 	for _, p := range s.slots {
 		if slices.Contains(names, p.name()) {
@@ -147,13 +154,13 @@ func (s *stack) mark(with func(*slot), names ...string) {
 	}
 }
 
-// changed reports that the part may not hold what is wanted.
+// changed reports whether the part may not hold what is wanted.
 func (p *slot) changed(w want, c turn.Caution) bool {
 	return !p.ran || p.disturbed.Load() || p.lastPut.err != nil || p.done.caution != c || !p.same(p.done.want, w)
 }
 
 func (s *stack) put(ctx context.Context, p *slot, j job) {
-	p.disturbed.Store(false) // what happens from now on needs another run
+	p.disturbed.Store(false) // a disturbance from now on needs another run
 	p.lastPut = outcome{}
 	if made, is := p.part.(putter); is {
 		p.lastPut = s.step(p, func() ([]problem.Problem, error) { return made.put(ctx, j) })
@@ -182,7 +189,7 @@ func (s *stack) step(p *slot, f func() ([]problem.Problem, error)) outcome {
 	return outcome{problems, err}
 }
 
-// failed joins one error of each part.
+// failed joins one error from each part.
 func (s *stack) failed(of func(*slot) error) error {
 	var errs []error
 	for _, p := range s.slots {
@@ -191,7 +198,7 @@ func (s *stack) failed(of func(*slot) error) error {
 	return errors.Join(errs...)
 }
 
-// schedule says when the part is run again if nothing concerns it before.
+// schedule sets when the part runs again if nothing that concerns it happens before.
 func (p *slot) schedule(now time.Time) {
 	if !p.worked {
 		return
@@ -210,7 +217,7 @@ func (p *slot) schedule(now time.Time) {
 	p.next = now.Add(wait)
 }
 
-// problems of the last runs.
+// problems returns the Problems and errors of the last runs.
 func (p *slot) problems() []problem.Problem {
 	out := slices.Concat(p.lastPut.problems, p.lastPrune.problems)
 	for _, err := range slices.Concat(flatten(p.lastPut.err), flatten(p.lastPrune.err)) {
@@ -234,8 +241,8 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// sameList reports that two lists of values that are never changed are one. A plan hands out the list of the plan
-// before where nothing in it changed.
+// sameList reports whether two lists of immutable values are the same list. A plan reuses the list
+// of the previous plan if nothing in it changed.
 func sameList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -14,14 +14,14 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// stale closes sockets to backends that their frontends have lost, so that clients connect anew.
+// stale closes sockets to backends that their frontends have lost, so that clients reconnect.
 type stale struct {
 	destroyer *sockdestroy.Destroyer
 	udp, tcp  atomic.Uint64
 	last      []datapath.Frontend // what was in force after the last pass
 	gone      []netip.Addr
 	left      bool          // some sockets could not be closed yet
-	wait      time.Duration // in how long to pass again because of them; 0 is no need to
+	wait      time.Duration // delay before the next pass because of them; 0 if none is needed
 }
 
 func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
@@ -39,8 +39,8 @@ func (s *stale) same(a, b want) bool {
 	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone)
 }
 
-// prune closes what is stale, when what is wanted is in force. It looks only when there can be
-// something: when a frontend lost a backend, a machine died, or an earlier pass left something.
+// prune closes stale sockets once what is wanted is in force. It looks for them only when there can
+// be some: when a frontend lost a backend, a machine died, or an earlier pass left some open.
 func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	s.wait = 0
 	died := slices.ContainsFunc(j.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
@@ -56,8 +56,8 @@ func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	return nil, err
 }
 
-// lost reports whether a frontend that was in force has gone or has lost a backend. Both lists are
-// sorted, as plans are, and mostly share the lists of backends.
+// lost reports whether a frontend that was in force is gone or has lost a backend. Both lists are
+// sorted, because plans are, and they usually share their lists of backends.
 func lost(was, is []datapath.Frontend) bool {
 	for _, f := range was {
 		for len(is) > 0 && is[0].Addr.Compare(f.Addr) < 0 {
@@ -75,7 +75,7 @@ func lost(was, is []datapath.Frontend) bool {
 	return false
 }
 
-// records reads what the load balancer remembers of sockets.
+// records returns what the load balancer recorded about sockets.
 func (k *kernel) records() ([]sockdestroy.Record, error) {
 	r, err := inspect.OpenReader(k.config.BPF.Pins)
 	if err != nil {
@@ -92,7 +92,7 @@ func (k *kernel) records() ([]sockdestroy.Record, error) {
 	return out, err
 }
 
-// destroyed counts what was closed in this life of the daemon.
+// destroyed returns how many sockets were closed since the daemon started.
 func (s *stale) destroyed() api.Destroyed {
 	return api.Destroyed{UDP: s.udp.Load(), TCP: s.tcp.Load()}
 }

@@ -8,8 +8,8 @@ import (
 	"strait.io/strait/datapath/wireguard"
 )
 
-// RunTunnel serves a userspace WireGuard device until ctx is done or the device is deleted. Args are those
-// that package wireguard gave to the process it started.
+// RunTunnel serves a userspace WireGuard device until ctx is done or the device is deleted. Args
+// are those that package wireguard passed to the process it started.
 func RunTunnel(ctx context.Context, args []string, log *slog.Logger) error {
 	a, err := wireguard.ParseTunnelArgs(args)
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// tunnels is the part that keeps the WireGuard device and its peers.
+// tunnels is the part that maintains the WireGuard device and its peers.
 type tunnels struct {
 	kernel *kernel
-	// strangers: some peers of the last put are new since the last greeting. Of the loop alone.
+	// strangers: some peers of the last put are new since the last greeting. Owned by the loop.
 	strangers bool
-	// met are the peers of the last put, and where they are inside the tunnel. Guarded by kernel.mu.
+	// met has the peers of the last put, with their addresses inside the tunnel. Guarded by
+	// kernel.mu.
 	met map[key.Public]netip.AddrPort
 }
 
@@ -44,7 +45,7 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Looked at in each put: others may have taken the address away, or set the device down.
+	// Checked in each put: another program may have removed the address or set the device down.
 	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, mtu, deviceAddr(j.Sources)); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (t *tunnels) prune(_ context.Context, j job) ([]problem.Problem, error) {
 	return device.Reconcile(j.Peers, true)
 }
 
-// open returns the device, which it makes if need be.
+// open returns the device. If it is not open yet, open opens or creates it.
 func (t *tunnels) open(ctx context.Context, mtu int) (*wireguard.Device, error) {
 	if device, is := t.opened(); is {
 		return device, nil
@@ -91,7 +92,8 @@ func (t *tunnels) opened() (*wireguard.Device, bool) {
 	return t.kernel.device, t.kernel.device != nil
 }
 
-// deviceAddr is the address that the tunnel's device bears; invalid if another device of the node has one.
+// deviceAddr returns the address that the tunnel's device gets; invalid if another device of the
+// node has one.
 func deviceAddr(s datapath.Sources) netip.Prefix {
 	if !s.OnDevice {
 		return netip.Prefix{}
@@ -99,7 +101,7 @@ func deviceAddr(s datapath.Sources) netip.Prefix {
 	return netip.PrefixFrom(s.Node, s.Node.BitLen())
 }
 
-// mtu is the configured one, or what the narrowest underlay to a peer leaves.
+// mtu returns the configured MTU, or what the narrowest underlay to a peer leaves.
 func (t *tunnels) mtu(peers []datapath.Peer) (int, error) {
 	if t.kernel.config.Mesh.MTU != 0 {
 		return t.kernel.config.Mesh.MTU, nil
@@ -118,7 +120,7 @@ func (t *tunnels) mtu(peers []datapath.Peer) (int, error) {
 	return max(narrowest-wireguard.Overhead, 1280), nil
 }
 
-// explain names the setting where what it asks for cannot be had.
+// explain names the setting to change if the kernel does not support what it asks for.
 func (m MeshConfig) explain(err error) error {
 	if m.Implementation == wireguard.Kernel && errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%w, or set mesh.implementation to %s", err, wireguard.Userspace)

@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// Validate returns every mistake at once, each with the path of its field.
+// Validate returns all mistakes at once, each with the path of its field.
 func (c Config) Validate() error {
 	var m mistakes
 	c.validate(&m)
@@ -63,7 +63,7 @@ func (c Config) validateSource(m *mistakes) {
 		}
 	}
 	if c.Gossip.Bind.Port() == 0 {
-		m.add("gossip.bind", "%q needs a port: the same on all nodes of the cluster, which find each other by it", c.Gossip.Bind)
+		m.add("gossip.bind", "%q needs a port, the same on all nodes of the cluster: they use it to find each other", c.Gossip.Bind)
 	}
 }
 
@@ -86,7 +86,7 @@ func (c Config) validateCIDRs(m *mistakes) {
 			m.add(field, "is empty: want a CIDR, as in 241.0.0.0/8 or fd00:5354::/64")
 			continue
 		case p != p.Masked():
-			m.add(field, "%s has bits set behind the prefix: did you mean %s?", p, p.Masked())
+			m.add(field, "%s has host bits set: did you mean %s?", p, p.Masked())
 		case p.Addr().BitLen()-p.Bits() < 2:
 			m.add(field, "%s is too small: the first and the last address of a range are never given out", p)
 		case p.Addr().IsLoopback() || p.Addr().IsMulticast() || p.Addr().IsLinkLocalUnicast():
@@ -118,7 +118,7 @@ func (c Config) validateAddresses(m *mistakes) {
 		m.present(field, listen)
 		a := listen.Addr()
 		if p, is := within(clouds, a); is {
-			m.add(field, "%s is in %s, where clouds answer their machines: choose another, as in 169.254.20.11:53", a, p)
+			m.add(field, "%s is in %s, which cloud providers use for their machines: choose another, such as 169.254.20.11:53", a, p)
 		}
 	}
 	for i, a := range c.DNS.Upstreams {
@@ -126,7 +126,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 }
 
-// present wants an element of a list to be there: an empty text decodes.
+// present adds an error if an element of a list is empty: an empty text decodes.
 func (m *mistakes) present(field string, a netip.AddrPort) {
 	if !a.IsValid() {
 		m.add(field, "is empty: want an address and port, as in 10.0.0.1:7946 or [fd00::1]:7946")
@@ -135,17 +135,17 @@ func (m *mistakes) present(field string, a netip.AddrPort) {
 
 func (c Config) validateMesh(m *mistakes) {
 	if d := c.Mesh.Device; len(d) > 15 || strings.ContainsAny(d, "/ ") {
-		m.add("mesh.device", "%q is no interface name: at most 15 characters, no slash, no space", d)
+		m.add("mesh.device", "%q is not an interface name: at most 15 characters, no slash, no space", d)
 	}
 	if mtu := c.Mesh.MTU; mtu != 0 && (mtu < 1280 || mtu > 65455) {
-		m.add("mesh.mtu", "%d is not between 1280 (the least that IPv6 needs) and 65455", mtu)
+		m.add("mesh.mtu", "%d is not between 1280 (the minimum of IPv6) and 65455", mtu)
 	}
 	if t := c.Mesh.Table; t < 0 || t > 1<<31-1 || t >= 253 && t <= 255 {
 		m.add("mesh.table", "%d is not a routing table of its own: 1 to 2147483647, but 253 to 255 are the system's", t)
 	}
 }
 
-// cidrs are the ranges of ClusterSetIPs; none where the cluster gives them out by derived Services.
+// cidrs returns the ranges of ClusterSetIPs; none if derived Services give them out.
 func (c Config) cidrs() []netip.Prefix {
 	if c.derived() {
 		return nil
@@ -157,7 +157,7 @@ func (c Config) derived() bool {
 	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs != mcs.IPsCIDR
 }
 
-// barred are the namespaces that take no part.
+// barred returns the namespaces that take no part.
 func (c Config) barred() clustermesh.Barred {
 	if c.Source.Kubernetes == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Ready answers probes. What it knows is written down by the turns of the loop: to ask the kernel, or to wait for
-// anything, could make the kubelet kill a daemon that works.
+// Ready answers probes. It reads only what the last turn wrote down: asking the kernel, or waiting
+// for anything, could make the kubelet kill a daemon that works.
 func (d *Daemon) Ready() api.Readiness {
 	m := d.now()
 	if m == nil {
@@ -18,7 +18,7 @@ func (d *Daemon) Ready() api.Readiness {
 	return api.Readiness{Planned: true, Ready: m.ready(), Waiting: m.waiting}
 }
 
-// ready says that a plan has been applied. That is so only once the hooks are attached.
+// ready reports whether a plan has been applied, which happens only once the hooks are attached.
 func (m *moment) ready() bool { return !m.applied.IsZero() }
 
 // Status sums up the latest moment, and what the kernel holds now; nil before the first moment.
@@ -51,7 +51,7 @@ func (d *Daemon) Status() *api.Status {
 	return status
 }
 
-// Services tells where new connections to each service go, and why.
+// Services says where new connections to each service go, and why.
 func (d *Daemon) Services() *api.ServiceList {
 	m := d.now()
 	if m == nil {
@@ -73,7 +73,7 @@ func (d *Daemon) Nodes() *api.NodeList {
 	return api.NewNodeList(d.viewpoint(m), v.nodes())
 }
 
-// Members counts the nodes for a scrape.
+// Members counts the nodes by state, for a scrape.
 func (d *Daemon) Members() map[string]int {
 	m := d.now()
 	if m == nil {
@@ -93,7 +93,7 @@ func (d *Daemon) Writes() (out []api.Written) {
 	return out
 }
 
-// Traffic tells what the kernel counted, for a scrape.
+// Traffic calls each with what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {
 	m := d.now()
 	if m == nil {

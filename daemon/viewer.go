@@ -16,7 +16,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// viewer turns a moment into answers. Pure. Only what an answer needs has to be set.
+// viewer turns a moment into answers. It is pure. Only the fields that an answer needs have to be
+// set.
 type viewer struct {
 	*moment
 	self    plan.Self
@@ -25,17 +26,17 @@ type viewer struct {
 	peers   map[key.Public]wireguard.PeerStatus
 }
 
-// counted is what the load balancer holds and counted.
+// counted is what the load balancer holds and has counted.
 type counted struct {
-	frontends []datapath.Frontend // of services alone
+	frontends []datapath.Frontend // of services only
 	services  map[l4.Addr]frontendCounts
-	backends  map[flow]uint64 // connects, where there were any
+	backends  map[flow]uint64 // connects; only flows that have some
 }
 
-// frontendCounts are what became of connections to a frontend.
+// frontendCounts count the outcomes of connections to a frontend.
 type frontendCounts struct{ connects, refused uint64 }
 
-// flow is a backend of a frontend.
+// flow is a pair of a frontend and one of its backends.
 type flow struct {
 	frontend l4.Addr
 	backend  netip.AddrPort
@@ -71,7 +72,8 @@ func (v viewer) clusters() []api.Cluster {
 	return out
 }
 
-// stateOf says how this node stands to a cluster: by the best contact to any of its nodes.
+// stateOf returns a cluster's state as this node sees it: that of the best contact to any of its
+// nodes.
 func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 	if name == v.self.Cluster {
 		return api.Here
@@ -91,7 +93,8 @@ func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 	return api.Held
 }
 
-// claimed are the nodes that others call silent. Of all others it is known without counting that they are not dead.
+// claimed returns the nodes that some witness claims silent. No other node can be dead, so for
+// others the claims need not be counted.
 func (v viewer) claimed() map[clustermesh.Origin]bool {
 	out := map[clustermesh.Origin]bool{}
 	for _, r := range v.state.Records {
@@ -102,7 +105,7 @@ func (v viewer) claimed() map[clustermesh.Origin]bool {
 	return out
 }
 
-// members counts each node once.
+// members counts the nodes by state, each once.
 func (v viewer) members() map[string]int {
 	claimed, out := v.claimed(), map[string]int{}
 	for r := range v.state.Nodes() {
@@ -170,15 +173,15 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 	return out
 }
 
-// balanced is a service of the plan, as far as its traffic goes.
+// balanced is what traffic needs to know of a planned service.
 type balanced interface {
 	Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort]
 	Behind(clustermesh.ServicePort) iter.Seq2[clustermesh.ClusterName, netip.AddrPort]
 }
 
-// traffic calls each with what was counted at every frontend.
+// traffic calls each with the counts of every frontend.
 func (v viewer) traffic(each func(api.Traffic)) {
-	var backends []api.BackendTraffic // one after the other have room in it
+	var backends []api.BackendTraffic // reused for each frontend
 	add := func(service clustermesh.ServiceName, s balanced) {
 		name := service.String()
 		for addr, port := range s.Addrs() {
