@@ -1,8 +1,8 @@
-// Package reconcile is the loop that makes one thing equal another: coalesce triggers, apply, retry with
-// back-off, resync.
+// Package reconcile runs the loop that makes one thing match another: it coalesces triggers,
+// applies, retries with back-off, and resyncs.
 //
-// Input is a trigger channel and an idempotent apply function; output is calls of that function, one at
-// a time. It must not know what is applied.
+// Input is a trigger channel and an idempotent apply function; output is calls of that function,
+// one at a time. It must not know what is applied.
 package reconcile
 
 import (
@@ -19,7 +19,7 @@ type Config struct {
 	Quiet time.Duration
 	// MaxWait bounds that wait in a storm of triggers; default 50 ms.
 	MaxWait time.Duration
-	// Resync calls apply when nothing else has; default 30 s.
+	// Resync is how long after the last call apply is called again without a trigger; default 30 s.
 	Resync time.Duration
 	// RetryMin and RetryMax bound the back-off after an error; defaults 100 ms and 10 s.
 	RetryMin, RetryMax time.Duration
@@ -44,9 +44,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run calls apply once at once, then after every trigger, after an error, and every Resync, until ctx is
-// done. Apply must be idempotent and is never called twice at a time; its error is a reason to call it
-// again, nothing more: whoever applies logs.
+// Run calls apply once at the start, then after every trigger, after an error, and every Resync,
+// until ctx is done. Calls never overlap. Apply must be idempotent. An error only makes Run call it
+// again; apply does its own logging.
 func Run(ctx context.Context, c Config, trigger <-chan struct{}, apply func(context.Context) error) {
 	c = c.withDefaults()
 	failures := 0
@@ -64,7 +64,7 @@ func Run(ctx context.Context, c Config, trigger <-chan struct{}, apply func(cont
 	}
 }
 
-// backoff doubles from RetryMin to RetryMax, less up to a quarter of jitter.
+// backoff doubles from RetryMin to RetryMax, minus a jitter of up to a quarter.
 func (c Config) backoff(failures int) time.Duration {
 	d := c.RetryMin << min(failures, 20)
 	if d <= 0 || d > c.RetryMax {

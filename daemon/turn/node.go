@@ -8,16 +8,18 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// Machine is what a node knows of itself besides its Node object.
+// Machine is what a node knows about itself besides its Node object.
 type Machine struct {
 	Origin clustermesh.Origin
-	// Advertise is where other daemons dial this one.
+	// Advertise is the address that other daemons dial.
 	Advertise netip.AddrPort
-	// Prefixes are those that the configuration gives the node's pods; none leaves it to its objects.
+	// Prefixes are the prefixes of the node's pods in the configuration. If there are none, its
+	// objects decide.
 	Prefixes []netip.Prefix
-	// Pods are the addresses of all pods of the node, where the source knows more than those with endpoints.
+	// Pods are the addresses of all pods of the node, if the source knows more than those with
+	// endpoints.
 	Pods []netip.Addr
-	// Mesh says that there are tunnels; what follows is for them alone.
+	// Mesh says that there are tunnels. The fields below are only for them.
 	Mesh bool
 	Key  key.Public
 	Port uint16
@@ -25,8 +27,8 @@ type Machine struct {
 	Addresses []netip.Addr
 }
 
-// NodeContent is what a node publishes of itself: what its objects say, completed by what only the machine
-// knows. Found is false if there is no Node object for it.
+// NodeContent returns what a node publishes about itself: what its objects say, completed by what
+// only the machine knows. Found is false if it has no Node object.
 func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, found bool) {
 	c, found = local.NodeContent(m.Origin.Node)
 	n := c.Node
@@ -50,9 +52,9 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	return c, found
 }
 
-// nodePrefixes are the prefixes that a node answers for: those written down; else those of its Node object, if all
-// its pods lie inside; else its pods' own addresses. The node's own addresses are no pods': what answers there
-// uses the host's network.
+// nodePrefixes returns the prefixes that a node answers for: those written down; or else those of
+// its Node object, if they contain all its pods; or else its pods' own addresses. The node's own
+// addresses are not counted as pods' addresses: pods there use the host's network.
 func nodePrefixes(written, object []netip.Prefix, node, pods []netip.Addr) []netip.Prefix {
 	if len(written) > 0 {
 		return written
@@ -75,8 +77,9 @@ func nodePrefixes(written, object []netip.Prefix, node, pods []netip.Addr) []net
 	return slices.Compact(own)
 }
 
-// firstInside finds an address of the machine in one of the prefixes: its own in the pod network, such as that
-// of the CNI's bridge. Of several it is the one in the earliest prefix, and there the lowest; invalid if none is.
+// firstInside finds an address of the machine in one of the prefixes: its own in the pod network,
+// such as that of the CNI's bridge. It returns the lowest address in the first prefix that has any;
+// invalid if none has.
 func firstInside(addrs []netip.Addr, prefixes []netip.Prefix) netip.Addr {
 	for _, p := range prefixes {
 		var best netip.Addr
@@ -92,8 +95,8 @@ func firstInside(addrs []netip.Addr, prefixes []netip.Prefix) netip.Addr {
 	return netip.Addr{}
 }
 
-// giveInside says which address peers accept of the node itself: its own in its pod network, else one
-// that the tunnel's device gets.
+// giveInside sets the address that peers accept packets from for the node itself: its own in its
+// pod network, or else one for the tunnel's device.
 func giveInside(n *clustermesh.Node, own netip.Addr, o clustermesh.Origin) {
 	if n.Inside = own; own.IsValid() {
 		return

@@ -1,7 +1,7 @@
 // Package turn decides what one turn of the daemon's loop does, in which order, and how cautiously.
 //
-// Input is what the daemon knows when a turn begins; output is an ordered list of steps. The shells carry
-// the steps out, in the daemon for real and in test/script on fakes. Pure: it must not know gossip, the
+// Input is what the daemon knows when a turn begins; output is an ordered list of steps. The daemon
+// carries the steps out for real, and test/script on fakes. Pure: it must not know gossip, the
 // source, the kernel or how any step is done.
 package turn
 
@@ -18,7 +18,8 @@ type Caution uint8
 const (
 	// GrowOnly: gossip has not spoken. What is wanted is added; no backend and no frontend is lost.
 	GrowOnly Caution = iota
-	// NoPrune: the source or the leader has not spoken. What is wanted is in force; what is not wanted stays.
+	// NoPrune: the source or the leader has not spoken. What is wanted is in force; what is not
+	// wanted stays.
 	NoPrune
 	// Exact: all have spoken. The kernel holds what is wanted and nothing else.
 	Exact
@@ -34,11 +35,11 @@ type Inputs struct {
 	// Derived says that derived Services give out the ClusterSetIPs, not the plan.
 	Derived bool
 
-	// Local is what the source says. Sourced is false until the source has read everything: what Local
-	// lacks is then unknown, not absent.
+	// Local is what the source says. Sourced is false until the source has read everything: what
+	// Local lacks is then unknown, not absent.
 	Local   clustermesh.Local
 	Sourced bool
-	// Record is what this node says of itself, see NodeContent; nil while that is unknown.
+	// Record is what this node publishes about itself, see NodeContent; nil while that is unknown.
 	Record *clustermesh.Content
 
 	// Leads is true if this node writes its cluster's record.
@@ -47,8 +48,8 @@ type Inputs struct {
 	Synced  bool
 	Missing string
 
-	// State is what gossip holds, and Plan what follows from it. A turn begins without them; Look asks
-	// for them.
+	// State is what gossip holds, and Plan what follows from it. A turn begins without them; Look
+	// fetches them.
 	State clustermesh.State
 	Plan  *plan.Result
 	// Told is true once this turn has published the cluster's record.
@@ -59,20 +60,21 @@ type Inputs struct {
 type Step interface{ step() }
 
 type (
-	// Publish the node's own record.
+	// Publish publishes the node's own record.
 	Publish struct{ Content clustermesh.Content }
 	// Tell publishes the cluster's record. It sets Inputs.Told.
 	Tell struct{ Content clustermesh.Content }
-	// Look reads the state, plans from it, and decides again. It ends a list of steps.
+	// Look reads the state, plans from it, and decides again. It is always the last step of a list.
 	Look struct{}
 	// Apply makes the kernel hold the plan.
 	Apply struct{ Caution Caution }
-	// Greet starts handshakes with peers that are new, and if Wait, waits for them for a bounded time.
+	// Greet starts handshakes with peers that are new, and if Wait, waits for them for a bounded
+	// time.
 	Greet struct{ Wait bool }
-	// Show gives the plan to those who ask: the API, and if Names, DNS. Without Names the names are
+	// Show makes the plan visible to the API and, if Names, to DNS. Without Names the names are
 	// unknown, which is not the same as empty.
 	Show struct {
-		Waiting []string // for whom the daemon waits, for people
+		Waiting []string // what the daemon waits for, in words
 		Names   bool
 	}
 	// Write gives the API server the objects that follow from the plan.
@@ -90,13 +92,13 @@ func (Show) step()    {}
 func (Write) step()   {}
 func (Again) step()   {}
 
-// Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first, so that
-// it plans with what it published:
+// Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first,
+// so that its plan includes what it published:
 //
 //	publish the node's record → look → publish the cluster's record → look → kernel → greet → show → write objects
 //
-// The first turn of a life applies what is known from disk before it publishes anything: what is published
-// draws traffic, which needs the tunnels.
+// The first turn of a daemon's life applies what is known from disk before it publishes anything:
+// what is published attracts traffic, which needs the tunnels.
 func Decide(in Inputs) []Step {
 	if in.Plan == nil {
 		if in.Record != nil && !in.First {
@@ -123,7 +125,8 @@ func Decide(in Inputs) []Step {
 	return steps
 }
 
-// allocations are the ClusterSetIPs as the cluster should have them: those of its derived Services, or as planned.
+// allocations returns the ClusterSetIPs that the cluster should have: those of its derived
+// Services, or as planned.
 func (in Inputs) allocations() []clustermesh.Allocation {
 	if in.Derived {
 		return in.Local.Allocations
