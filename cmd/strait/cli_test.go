@@ -310,7 +310,7 @@ func TestWait(t *testing.T) {
 		defer l.Close()
 		started := time.Now()
 		got := world("status", "--wait=20s").on(socket).run(t)
-		if got.code != exitUnknown || !strings.Contains(got.stderr, "not one of this strait's") || time.Since(started) > 5*time.Second {
+		if got.code != exitUnknown || !strings.Contains(got.stderr, "not from this version of strait") || time.Since(started) > 5*time.Second {
 			t.Errorf("%+v", got)
 		}
 	})

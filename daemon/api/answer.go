@@ -16,13 +16,13 @@ const (
 	KindError       = "Error"
 )
 
-// Meta opens every JSON answer and says how to read the rest.
+// Meta begins every JSON answer and says how to read the rest.
 type Meta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// Viewpoint says whose view an answer is, and how old.
+// Viewpoint says which node's view an answer is, and how old it is.
 type Viewpoint struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
@@ -67,12 +67,13 @@ type ErrorAnswer struct {
 	Try string `json:"try,omitempty"`
 }
 
-// Viewpoint tells whose status it is.
+// Viewpoint returns the viewpoint of the status.
 func (s Status) Viewpoint() Viewpoint {
 	return Viewpoint{Cluster: s.Cluster, Node: s.Node, Clusters: len(s.Clusters), Time: s.Time}
 }
 
-// NewStatusAnswer wraps a status, with the problems of maps that are full; lists that are nil become empty, so that JSON readers see [] and not null.
+// NewStatusAnswer wraps a status and adds Problems of full maps and foreign programs. Nil lists
+// become empty, so that JSON readers see [] and not null.
 func NewStatusAnswer(s Status) StatusAnswer {
 	s = s.withDatapath()
 	s.Clusters = orEmpty(s.Clusters)
@@ -81,13 +82,13 @@ func NewStatusAnswer(s Status) StatusAnswer {
 	return StatusAnswer{Meta{APIVersion, KindStatus}, s}
 }
 
-// NewServiceList answers with services, which it sorts.
+// NewServiceList makes an answer of services, which it sorts.
 func NewServiceList(from Viewpoint, items []Service) *ServiceList {
 	slices.SortStableFunc(items, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	return &ServiceList{Meta{APIVersion, KindServices}, from, orEmpty(items)}
 }
 
-// NewNodeList answers with nodes, which it sorts.
+// NewNodeList makes an answer of nodes, which it sorts.
 func NewNodeList(from Viewpoint, items []Node) *NodeList {
 	slices.SortStableFunc(items, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
@@ -95,7 +96,8 @@ func NewNodeList(from Viewpoint, items []Node) *NodeList {
 	return &NodeList{Meta{APIVersion, KindNodes}, from, orEmpty(items)}
 }
 
-// NewExplanation answers for one service by "namespace/name"; false if the list has none of that name.
+// NewExplanation makes an answer for the service "namespace/name". It is false if the list has no
+// service of that name.
 func NewExplanation(l *ServiceList, name string) (Explanation, bool) {
 	i := slices.IndexFunc(l.Items, func(s Service) bool { return s.Name == name })
 	if i < 0 {

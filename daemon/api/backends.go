@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Backend is one endpoint that new connections to one frontend may go to.
+// Backend is one endpoint to which new connections to a frontend can go.
 type Backend struct {
 	// Service is "namespace/name".
 	Service  string  `json:"service"`
@@ -34,8 +34,8 @@ type BackendList struct {
 	Refusing []Refusing `json:"refusing"`
 }
 
-// NewBackendList derives the backends of one service, or of all if name is "". It is false if the list has
-// no service of that name.
+// NewBackendList makes an answer of the backends of one service, or of all if name is "". It is
+// false if the list has no service of that name.
 func NewBackendList(l *ServiceList, name string) (BackendList, bool) {
 	out := BackendList{Meta{APIVersion, KindBackends}, l.SeenFrom, []Backend{}, []Refusing{}}
 	found := name == ""
@@ -55,7 +55,7 @@ func NewBackendList(l *ServiceList, name string) (BackendList, bool) {
 	return out, found
 }
 
-// backends are the frontend's endpoints with a share, in the list's order.
+// backends returns the frontend's endpoints that have a share, in the list's order.
 func (f Frontend) backends(service string) (out []Backend) {
 	for _, e := range f.Endpoints {
 		if e.Share > 0 {
@@ -65,8 +65,9 @@ func (f Frontend) backends(service string) (out []Backend) {
 	return out
 }
 
-// SimilarServices returns the names of services that a person may have meant by name: the same name in
-// another namespace, or a spelling at most two letters away. At most three, in the services' order.
+// SimilarServices returns the names of services that a person may have meant by name: the same name
+// in another namespace, or a spelling at most two letters away. At most three, in the services'
+// order.
 func SimilarServices(services []Service, name string) (out []string) {
 	_, base, _ := strings.Cut(name, "/")
 	for _, s := range services {

@@ -13,13 +13,13 @@ import (
 // maxAnswer bounds what the client reads: 10,000 services with 10 endpoints are about 30 MB.
 const maxAnswer = 256 << 20
 
-// Client asks the straitd behind one unix socket. Its errors are all *Failure.
+// Client queries the straitd behind one unix socket. Its errors are all *Failure.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
-// NewClient makes a client; it does not connect yet.
+// NewClient makes a client. It does not connect yet.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -36,7 +36,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &a.Status, nil
 }
 
-// Services asks for all imports.
+// Services asks for all imports and global services.
 func (c *Client) Services(ctx context.Context) (*ServiceList, error) {
 	var a ServiceList
 	if err := c.get(ctx, "services", "", KindServices, &a, &a.Meta); err != nil {

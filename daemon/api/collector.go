@@ -13,17 +13,18 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strait_"+name, help, labels, nil)
 }
 
-// No label is called "cluster": federated set-ups own that name. The local cluster comes from the scrape.
+// No label is called "cluster": federated setups use that name. The local cluster's name comes from
+// the scrape.
 var (
-	buildInfo = desc("build_info", "Always 1; the labels say what runs and how the mesh is made.",
+	buildInfo = desc("build_info", "Always 1; the labels give the version, the revision and the kind of mesh.",
 		"version", "revision", "mesh_mode")
-	members = desc("gossip_members", "Nodes of the clusterset by what gossip knows of them: alive (this node "+
+	members = desc("gossip_members", "Nodes of the clusterset by what gossip knows about them: alive (this node "+
 		"included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).", "state")
 	origins   = desc("origins", "Writers whose records this node holds.")
 	frontends = desc("frontends", "Frontends in the kernel's map.")
 	backends  = desc("backends", "Backends in the kernel's map.")
 	lastHeard = desc("remote_cluster_last_heard_timestamp_seconds",
-		"When a node of the cluster was last heard by gossip, in Unix time; absent if never in this life of the daemon.",
+		"When a node of the cluster was last heard by gossip, in Unix time; absent if not since the daemon started.",
 		"remote_cluster")
 	remoteState = desc("remote_cluster_state",
 		"1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held "+
@@ -32,16 +33,16 @@ var (
 	unwritten = desc("imports_to_write",
 		"Services whose imports this node, as its cluster's leader, has yet to write to the API server, or could not.")
 	written = desc("api_writes_total",
-		"Writes to the API server that this node tried as its cluster's leader, by what was done to objects of which kind, and its result: ok or failed.",
+		"Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.",
 		"verb", "kind", "result")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
-// gauges computes gauges, and totals of the kernel's counters, at the moment of the scrape.
+// gauges computes gauges, and totals of the kernel's counters, when it is scraped.
 type gauges struct{ m *Metrics }
 
-// Describe names every series that Collect may send.
+// Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
 		lastHeard, remoteState, unwritten, written, problems, attached}) {
@@ -49,7 +50,8 @@ func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what the sources tell. Before the first plan there is only the build's.
+// Collect sends what the sources report. Before the first plan it sends only build_info and
+// api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
 	for _, w := range c.m.writes() {
@@ -61,7 +63,7 @@ func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Written is how often a kind of write was tried.
+// Written counts the attempts at one kind of write.
 type Written struct {
 	Verb, Kind string
 	Failed     bool
@@ -89,7 +91,7 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	gauge(backends, float64(s.Datapath.Backends))
 	gauge(attached, oneIf(s.Datapath.Attached))
 	collectTraffic(ch, s.Datapath, totals)
-	// Every state is present, so that a sum or an alert never lacks one.
+	// Always send every state, so that sums and alerts never miss one.
 	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {
 		gauge(members, float64(nodes[state]), state)
 	}
@@ -125,7 +127,7 @@ func severities(ps []problem.Problem) map[string]float64 {
 	return count
 }
 
-// buildVersion is what the Go toolchain stamped into the binary.
+// buildVersion returns what the Go toolchain stamped into the binary.
 func buildVersion() (version, revision string) {
 	version, revision = "unknown", "unknown"
 	info, ok := debug.ReadBuildInfo()

@@ -11,30 +11,30 @@ import (
 	"syscall"
 )
 
-// FailureReason tells failures apart for programs.
+// FailureReason distinguishes failures, for programs.
 type FailureReason string
 
 // Why there is no answer.
 const (
 	// NoSocket: there is no such file.
 	NoSocket FailureReason = "NoSocket"
-	// Refused: the file is there, nobody listens.
+	// Refused: the file exists, but no process listens.
 	Refused FailureReason = "Refused"
-	// Denied: the caller may not open the socket.
+	// Denied: the caller is not allowed to open the socket.
 	Denied FailureReason = "Denied"
-	// NoAnswer: somebody listens and did not answer in time, or hung up.
+	// NoAnswer: a process listens, but did not answer in time or hung up.
 	NoAnswer FailureReason = "NoAnswer"
-	// NotStrait: the answer is not strait's, or of another version.
+	// NotStrait: the answer is not from strait, or from another version.
 	NotStrait FailureReason = "NotStrait"
 	// Starting: the daemon has no plan yet.
 	Starting FailureReason = "Starting"
-	// NotFound: the daemon knows no such service.
+	// NotFound: the daemon does not know the service.
 	NotFound FailureReason = "NotFound"
-	// BadRequest: the daemon does not understand the question.
+	// BadRequest: the daemon does not understand the request.
 	BadRequest FailureReason = "BadRequest"
 )
 
-// Failure is why the client has no answer, and what to do about it.
+// Failure says why the client has no answer, and what to do about it.
 type Failure struct {
 	Reason  FailureReason
 	Message string
@@ -56,18 +56,19 @@ func (f *Failure) Unwrap() error { return f.Cause }
 func dialFailure(ctx context.Context, socket string, err error) error {
 	f := &Failure{Reason: NoAnswer, Cause: err,
 		Message: fmt.Sprintf("straitd at %s did not answer: %v", socket, rootCause(err)),
-		Try:     "see its log for what it is busy with"}
+		Try:     "see its log for what keeps it busy"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Reason = NoSocket
-		f.Message = fmt.Sprintf("there is no socket %s: straitd does not run here, or its runDir is another", socket)
+		f.Message = fmt.Sprintf("there is no socket %s: straitd does not run here, or uses another runDir", socket)
 		f.Try = "start straitd, or name its socket with --socket PATH or STRAIT_SOCKET"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Reason = Refused
-		f.Message = fmt.Sprintf("nobody listens on %s: straitd was here and is gone (traffic goes on as last programmed)", socket)
+		f.Message = fmt.Sprintf("nothing listens on %s: straitd ran here and is gone (traffic continues as last programmed)", socket)
 		f.Try = "start straitd again; its log says why it ended"
 		if info, err := os.Stat(socket); err == nil && info.Mode().Type() != fs.ModeSocket {
-			f.Message = socket + " is not a socket" // the kernel refuses any other file in the same way
+			// The kernel refuses any other file in the same way.
+			f.Message = socket + " is not a socket"
 			f.Try = "name straitd's socket with --socket PATH or STRAIT_SOCKET"
 		}
 	case errors.Is(err, fs.ErrPermission):
@@ -75,7 +76,7 @@ func dialFailure(ctx context.Context, socket string, err error) error {
 		f.Message = fmt.Sprintf("not allowed to open %s: only root may ask straitd", socket)
 		f.Try = "run the same command as root (sudo)"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		f.Message = fmt.Sprintf("straitd at %s took the connection and did not answer in time", socket)
+		f.Message = fmt.Sprintf("straitd at %s accepted the connection but did not answer in time", socket)
 	}
 	return f
 }
@@ -111,6 +112,6 @@ func answerFailure(socket string, status int, body []byte) error {
 
 func notStrait(socket string, err error) error {
 	return &Failure{Reason: NotStrait, Cause: err,
-		Message: fmt.Sprintf("the answer from %s is not one of this strait's: %v", socket, err),
+		Message: fmt.Sprintf("the answer from %s is not from this version of strait: %v", socket, err),
 		Try:     "check that strait and straitd have the same version (strait version), and the path of the socket"}
 }

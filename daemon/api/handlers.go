@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// localHandler answers on the unix socket. It only reads: whatever changes strait goes through
-// Kubernetes objects or files, where there are permissions and an audit log.
+// localHandler answers on the unix socket. It is read-only: changes to strait go through Kubernetes
+// objects or files, which have permissions and an audit log.
 func (s *Server) localHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
@@ -40,12 +40,13 @@ func (s *Server) localHandler() http.Handler {
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
-		writeError(w, http.StatusMethodNotAllowed, "this API only reads: method "+r.Method+" is not served", "use GET")
+		writeError(w, http.StatusMethodNotAllowed, "this API is read-only: method "+r.Method+" is not supported", "use GET")
 	})
 	return mux
 }
 
-// fromServices writes what derive makes of the services and the query's service; false is "no such service".
+// fromServices writes what derive makes of the services and of the service in the query. False
+// means that there is no such service.
 func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		l := s.src.Services()
@@ -64,7 +65,7 @@ func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, 
 }
 
 func writeStarting(w http.ResponseWriter) {
-	writeError(w, http.StatusServiceUnavailable, "straitd has started and has no plan yet", "wait for it: strait status --wait")
+	writeError(w, http.StatusServiceUnavailable, "straitd has started but has no plan yet", "wait for it: strait status --wait")
 }
 
 func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
@@ -80,9 +81,9 @@ func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func writeNoService(w http.ResponseWriter, l *ServiceList, service string) {
-	try := "see what is imported: strait services"
+	try := "list all services: strait services"
 	if similar := SimilarServices(l.Items, service); len(similar) > 0 {
-		try = "did you mean " + strings.Join(similar, ", ") + "? All of them: strait services"
+		try = "did you mean " + strings.Join(similar, ", ") + "? List all services: strait services"
 	}
 	writeError(w, http.StatusNotFound,
 		fmt.Sprintf("no cluster exports a service %s, as seen from %s/%s", service, l.SeenFrom.Cluster, l.SeenFrom.Node), try)
@@ -94,22 +95,22 @@ func writeError(w http.ResponseWriter, status int, message, try string) {
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	text, err := json.MarshalIndent(body, "", "  ")
-	if err != nil { // an answer that JSON cannot hold, such as a share that is not a number
+	if err != nil { // JSON cannot hold the answer, such as a share that is NaN
 		status = http.StatusInternalServerError
 		text, _ = json.Marshal(ErrorAnswer{Meta{APIVersion, KindError}, "encode the answer: " + err.Error(),
 			"please report this as a bug of straitd"})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a client that went away is no error of ours
+	_, _ = w.Write(append(text, '\n')) // a client that went away is not our error
 }
 
-// maxScrapes bounds what scrapes take at a time: the first at 10,000 services of 10 endpoints allocates 55 MB, most of
-// which is garbage at once.
+// maxScrapes bounds concurrent scrapes. The first one at 10,000 services of 10 endpoints allocates
+// 55 MB, most of which is garbage at once.
 const maxScrapes = 3
 
-// MetricsHandler answers on TCP, where every process of the node may ask: no topology beyond what metrics say. Probes
-// ask the source for its readiness and for nothing else.
+// MetricsHandler answers on TCP, which every process of the node can reach. It shows no topology
+// beyond what metrics say. Probes ask the source for its readiness and nothing else.
 func (s *Server) MetricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{

@@ -9,30 +9,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics are the daemon's Prometheus metrics, in a registry of their own. What its sources can tell is
-// computed when Prometheus asks; only events (applies) are counted as they happen.
+// Metrics are the daemon's Prometheus metrics, in a registry of their own. What the sources know is
+// computed at each scrape; only events (applies) are counted as they happen.
 //
-// At 10,000 services of 10 endpoints a scrape is 30,000 series: BenchmarkProbes of package daemon says what it takes.
+// At 10,000 services of 10 endpoints a scrape is 30,000 series; BenchmarkProbes of package daemon
+// measures the cost.
 type Metrics struct {
 	registry *prometheus.Registry
 	sources  atomic.Pointer[sources]
 	now      func() time.Time
 
 	mu     sync.Mutex
-	totals tally // of the kernel's counters, as far as scrapes saw them
+	totals tally // of the kernel's counters, as seen by scrapes
 
 	duration    *prometheus.HistogramVec
 	errors      *prometheus.CounterVec
 	lastSuccess *prometheus.GaugeVec
 }
 
-// sources are whom a scrape asks.
+// sources are what a scrape asks.
 type sources struct {
 	status interface{ Status() *Status }
 	counts Counts
 }
 
-// NewMetrics makes metrics that know no sources yet; New gives them some.
+// NewMetrics makes metrics without sources; New sets them.
 func NewMetrics() *Metrics {
 	target := []string{"target"}
 	m := &Metrics{
@@ -41,12 +42,13 @@ func NewMetrics() *Metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "strait_reconcile_duration_seconds",
 			Help: "Time to apply one plan to a target (route, wireguard, socklb, …), failures included.",
-			// From one changed endpoint (1 ms) to 100,000 backends into empty maps (1 s), and beyond.
+			// From one changed endpoint (1 ms) to 100,000 backends into empty maps (1 s), and
+			// beyond.
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, target),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strait_reconcile_errors_total",
-			Help: "Applies to a target that ended in an error; each is tried again.",
+			Help: "Applies to a target that ended in an error; each is retried.",
 		}, target),
 		lastSuccess: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "strait_reconcile_last_success_timestamp_seconds",
@@ -61,7 +63,8 @@ func NewMetrics() *Metrics {
 // Observe counts one apply to target: how long it took and how it ended.
 func (m *Metrics) Observe(target string, d time.Duration, err error) {
 	m.duration.WithLabelValues(target).Observe(d.Seconds())
-	failed := m.errors.WithLabelValues(target) // present at 0 from the first apply, so that rate() sees the first error
+	// Present at 0 from the first apply, so that rate() sees the first error.
+	failed := m.errors.WithLabelValues(target)
 	if err != nil {
 		failed.Inc()
 		return
@@ -69,12 +72,12 @@ func (m *Metrics) Observe(target string, d time.Duration, err error) {
 	m.lastSuccess.WithLabelValues(target).Set(float64(m.now().UnixNano()) / 1e9)
 }
 
-// observe makes these the sources that gauges are computed from.
+// observe sets the sources that gauges are computed from.
 func (m *Metrics) observe(status interface{ Status() *Status }, counts Counts) {
 	m.sources.Store(&sources{status, counts})
 }
 
-// writes are those that the sources know of; none before there are sources.
+// writes returns the counts of writes that the sources know; none before there are sources.
 func (m *Metrics) writes() []Written {
 	if src := m.sources.Load(); src != nil {
 		return src.counts.Writes()
@@ -82,8 +85,9 @@ func (m *Metrics) writes() []Written {
 	return nil
 }
 
-// look calls each with what the sources say now and with the totals; with nil before the first plan. One scrape at
-// a time: counters that are older than those counted before them would look as if they had started again.
+// look calls each with what the sources say now and with the totals, or with nil before the first
+// plan. Scrapes take turns: counts that arrived out of order would look like counters that
+// restarted.
 func (m *Metrics) look(each func(s *Status, members map[string]int, totals *tally)) {
 	src := m.sources.Load()
 	if src == nil {

@@ -55,12 +55,12 @@ func TestMetricsFollowTheView(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	check(`# HELP strait_api_writes_total Writes to the API server that this node tried as its cluster's leader, by what was done to objects of which kind, and its result: ok or failed.
+	check(`# HELP strait_api_writes_total Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.
 # TYPE strait_api_writes_total counter
 strait_api_writes_total{kind="Service",result="failed",verb="create"} 1
 strait_api_writes_total{kind="ServiceImport",result="ok",verb="apply"} 3
 `, "strait_api_writes_total")
-	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows of them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
+	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows about them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
 # TYPE strait_gossip_members gauge
 strait_gossip_members{state="alive"} 2
 strait_gossip_members{state="dead"} 1
@@ -75,7 +75,7 @@ strait_remote_cluster_state{remote_cluster="b",state="quiet"} 0
 strait_remote_cluster_state{remote_cluster="c",state="held"} 1
 strait_remote_cluster_state{remote_cluster="c",state="joined"} 0
 strait_remote_cluster_state{remote_cluster="c",state="quiet"} 0
-# HELP strait_remote_cluster_last_heard_timestamp_seconds When a node of the cluster was last heard by gossip, in Unix time; absent if never in this life of the daemon.
+# HELP strait_remote_cluster_last_heard_timestamp_seconds When a node of the cluster was last heard by gossip, in Unix time; absent if not since the daemon started.
 # TYPE strait_remote_cluster_last_heard_timestamp_seconds gauge
 strait_remote_cluster_last_heard_timestamp_seconds{remote_cluster="b"} 1.7951832e+09
 # HELP strait_problems Problems that strait status shows.

@@ -10,18 +10,18 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// nearlyFull is the part of a map in use from which it is a warning: time to raise its size before it
-// matters.
+// nearlyFull is the share of a map in use that raises a warning, while there is still time to
+// enlarge the map.
 const nearlyFull = 0.8
 
-// mapProblem says that a map is full or nearly so; false if it has room.
+// mapProblem reports a map that is full or nearly so; false if it has room.
 func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 	p := problem.Problem{Object: "map " + m.Map}
 	switch {
 	case m.Soft || m.Limit == 0 || m.Share() < nearlyFull:
 		return problem.Problem{}, false
 	case m.Used >= m.Limit:
-		p.Message = fmt.Sprintf("is full (%d of %d entries): what was there stays in force, what is new has no place",
+		p.Message = fmt.Sprintf("is full (%d of %d entries): existing entries stay in force, new ones do not fit",
 			m.Used, m.Limit)
 	default:
 		p.Warning = true
@@ -33,8 +33,8 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 	return p, true
 }
 
-// withDatapath adds the problems that follow from the datapath, full maps and programs of others, to those that the
-// status has, unless it tells of the same thing already.
+// withDatapath adds the Problems that follow from the datapath: full maps and foreign programs. It
+// skips an object that already has a Problem.
 func (s Status) withDatapath() Status {
 	problems := slices.Clone(s.Problems)
 	add := func(p problem.Problem, found bool) {
@@ -50,7 +50,8 @@ func (s Status) withDatapath() Status {
 	return s
 }
 
-// foreignProblem says that others' programs are on the hooks: usually another socket load balancer's.
+// foreignProblem reports programs of other software on the hooks, usually another socket load
+// balancer.
 func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 	if len(all) == 0 {
 		return problem.Problem{}, false
@@ -63,9 +64,9 @@ func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 	}
 	return problem.Problem{
 		Object: "socket hooks",
-		Message: fmt.Sprintf("%s of somebody else are on them (%s): if they balance Services too, the last to run decides",
+		Message: fmt.Sprintf("%s of other software attached (%s): if they balance Services too, the last to run decides",
 			Count(len(all), "program"), strings.Join(names, ", ")),
-		Try:     "turn that load balancer off for sockets, as socketLB in Cilium; if it only counts or permits, leave it",
+		Try:     "turn that load balancer off for sockets, such as socketLB in Cilium; if it only counts or filters, leave it",
 		Warning: true,
 	}, true
 }

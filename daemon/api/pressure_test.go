@@ -18,9 +18,9 @@ func TestMapProblem(t *testing.T) {
 		{"nearly full", datapath.MapUsage{Map: "m", Used: 80, Limit: 100}, "map m: is 80 % full (80 of 100 entries)", true},
 		{"never rounded up to full", datapath.MapUsage{Map: "m", Used: 999, Limit: 1000}, "map m: is 99 % full (999 of 1000 entries)", true},
 		{"full", datapath.MapUsage{Map: "m", Used: 100, Limit: 100},
-			"map m: is full (100 of 100 entries): what was there stays in force, what is new has no place", false},
+			"map m: is full (100 of 100 entries): existing entries stay in force, new ones do not fit", false},
 		{"more than full", datapath.MapUsage{Map: "m", Used: 101, Limit: 100},
-			"map m: is full (101 of 100 entries): what was there stays in force, what is new has no place", false},
+			"map m: is full (101 of 100 entries): existing entries stay in force, new ones do not fit", false},
 		{"makes room by itself", datapath.MapUsage{Map: "m", Used: 100, Limit: 100, Soft: true}, "", false},
 		{"no limit known", datapath.MapUsage{Map: "m", Used: 100}, "", false},
 	} {
@@ -34,8 +34,8 @@ func TestMapProblem(t *testing.T) {
 	}
 }
 
-// TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and an answer
-// that is made of an answer says nothing twice.
+// TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and
+// an answer that is made of an answer says nothing twice.
 func TestPressureIsToldOnce(t *testing.T) {
 	s := Status{Problems: []problem.Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
 		Datapath: Datapath{Maps: []datapath.MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
@@ -59,7 +59,7 @@ func TestForeignProgramsAreAWarning(t *testing.T) {
 	s := Status{Datapath: Datapath{Foreign: []datapath.ForeignProgram{
 		{Hook: "connect4", Name: "cil_sock4_connect"}, {Hook: "connect6"}, {Hook: "sendmsg4", Name: "cil_sock4_connect"}}}}
 	got := NewStatusAnswer(NewStatusAnswer(s).Status).Status.Problems
-	want := "socket hooks: 3 programs of somebody else are on them (cil_sock4_connect, one without a name): " +
+	want := "socket hooks: 3 programs of other software attached (cil_sock4_connect, one without a name): " +
 		"if they balance Services too, the last to run decides"
 	if len(got) != 1 || got[0].Finding() != want || !got[0].Warning || got[0].Try == "" {
 		t.Errorf("%+v", got)

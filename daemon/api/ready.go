@@ -4,13 +4,14 @@ import "strings"
 
 // Readiness says whether the node serves its plan.
 type Readiness struct {
-	// Planned is true once there is a plan, Ready once the hooks are attached and a plan has been applied.
+	// Planned is true once there is a plan, Ready once the hooks are attached and a plan has been
+	// applied.
 	Planned, Ready bool
 	// Waiting says what the daemon waits for, as in Status.
 	Waiting []string
 }
 
-// String is "ok", or what is missing.
+// String returns "ok", or what is missing.
 func (r Readiness) String() string {
 	switch {
 	case r.Ready:

@@ -18,15 +18,15 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// metricsRetry is how long the server waits before it tries a port that was in use again.
+// metricsRetry is how long the server waits before it retries a port that was in use.
 const metricsRetry = 5 * time.Second
 
-// Source has the present answers. It may be asked at any time from any goroutine, and does not wait for the
-// kernel to be programmed. What it returns is the caller's.
+// Source has the current answers. It may be called at any time from any goroutine, and does not
+// wait for the kernel to be programmed. The caller owns what it returns.
 type Source interface {
-	// Ready costs the same however large the clusterset is: the kubelet asks every 2 s.
+	// Ready costs the same in a clusterset of any size: the kubelet asks every 2 s.
 	Ready() Readiness
-	// Status, Services and Nodes are worked out when asked for; nil before the first plan.
+	// Status, Services and Nodes are computed when called; nil before the first plan.
 	Status() *Status
 	Services() *ServiceList
 	Nodes() *NodeList
@@ -34,12 +34,13 @@ type Source interface {
 
 // Counts are what a scrape needs besides the status.
 type Counts interface {
-	// Members counts the nodes of the clusterset by what gossip knows of them: "alive" (this node included), "quiet",
-	// "silent", "held"; or "dead". States without nodes may be missing.
+	// Members counts the nodes of the clusterset by what gossip knows about them: "alive" (this
+	// node included), "quiet", "silent", "held"; or "dead". States without nodes may be missing.
 	Members() map[string]int
-	// Writes counts the writes to the API server that were tried in this life of the daemon.
+	// Writes counts the writes to the API server that were tried since the daemon started.
 	Writes() []Written
-	// Traffic calls each for every frontend of every service. The backends are valid until each returns.
+	// Traffic calls each for every frontend of every service. The slice of backends is valid only
+	// until each returns.
 	Traffic(each func(Traffic))
 }
 
@@ -51,7 +52,8 @@ type Daemon interface {
 
 // Config says where the API listens.
 type Config struct {
-	// Socket is the path of the unix socket. Its directory is made 0700 if there is none.
+	// Socket is the path of the unix socket. Its directory is created with mode 0700 if it does not
+	// exist.
 	Socket string
 	// Metrics is the TCP address for /metrics, /healthz and /readyz; the zero value is off.
 	Metrics netip.AddrPort
@@ -67,7 +69,7 @@ type Server struct {
 	log     *slog.Logger
 	retry   time.Duration
 
-	listener net.Listener // once Listen has been called
+	listener net.Listener // set by Listen
 	file     fs.FileInfo  // of the socket
 
 	mu      sync.Mutex
@@ -88,8 +90,9 @@ func New(cfg Config, src Daemon, m *Metrics) *Server {
 	return s
 }
 
-// Listen takes the socket and so makes sure that no other straitd of the same run directory is alive. Call
-// it before anything that two daemons must not do at once; Run does it otherwise. Run must follow.
+// Listen takes the socket, which ensures that no other straitd with the same run directory is
+// alive. Call it before anything that two daemons must not do at once; otherwise Run calls it. Run
+// must follow.
 func (s *Server) Listen(ctx context.Context) (err error) {
 	if s.listener != nil {
 		return nil
@@ -100,14 +103,14 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 	}
 	if s.file, err = os.Lstat(s.cfg.Socket); err != nil {
 		l.Close()
-		return fmt.Errorf("look at the new socket: %w", err)
+		return fmt.Errorf("stat the new socket: %w", err)
 	}
 	s.listener = l
 	return nil
 }
 
-// Run serves until ctx ends. It is an error if the socket cannot be had, most of all when another straitd
-// holds it. A metrics port that cannot be had is a Problem; it is tried again until it can.
+// Run serves until ctx ends. It fails if it cannot take the socket, usually because another straitd
+// holds it. A metrics port that it cannot take is a Problem and is retried.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
@@ -118,14 +121,14 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.Metrics.IsValid() {
 		wg.Go(func() { s.serveMetrics(ctx) })
 	}
-	s.log.Info("api listens", "socket", s.cfg.Socket)
+	s.log.Info("api is listening", "socket", s.cfg.Socket)
 	err := s.serve(ctx, s.listener, s.localHandler())
 	cancel()
 	wg.Wait()
 	return errors.Join(err, removeOwn(s.cfg.Socket, s.file))
 }
 
-// serve runs one HTTP server until ctx ends; answers under way get a second to finish.
+// serve runs one HTTP server until ctx ends. Answers in progress get a second to finish.
 func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
 		Handler:           h,
@@ -145,7 +148,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 		}
 	})
 	err := server.Serve(l)
-	if !stop() { // shutting down: Serve returns before the last answers are out
+	if !stop() { // shutting down: Serve returns before the last answers are sent
 		<-done
 	}
 	if errors.Is(err, http.ErrServerClosed) {
@@ -154,19 +157,19 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 }
 
-// serveMetrics serves on TCP as soon and as long as it can.
+// serveMetrics serves on TCP until ctx ends, and retries if it cannot listen.
 func (s *Server) serveMetrics(ctx context.Context) {
 	for ctx.Err() == nil {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Metrics.String())
 		if err == nil {
 			s.setMetrics(l.Addr().(*net.TCPAddr).AddrPort(), nil)
-			s.log.Info("metrics listen", "address", l.Addr().String())
+			s.log.Info("metrics are listening", "address", l.Addr().String())
 			err = s.serve(ctx, l, s.MetricsHandler())
 		}
 		if err != nil && ctx.Err() == nil {
 			p := s.metricsProblem(err)
 			s.setMetrics(netip.AddrPort{}, &p)
-			s.log.Warn("metrics do not listen", "address", s.cfg.Metrics.String(), "err", err, "again_in", s.retry)
+			s.log.Warn("metrics cannot listen", "address", s.cfg.Metrics.String(), "err", err, "again_in", s.retry)
 		}
 		select {
 		case <-ctx.Done():
@@ -179,12 +182,12 @@ func (s *Server) metricsProblem(err error) problem.Problem {
 	p := problem.Problem{
 		Object:  "straitd configuration",
 		Field:   "metrics.listen",
-		Message: fmt.Sprintf("metrics, /healthz and /readyz are not served, the rest works: %v", err),
+		Message: fmt.Sprintf("metrics, /healthz and /readyz are not served, everything else works: %v", err),
 		Try:     fmt.Sprintf("configure an address that this node has; straitd tries again every %s", s.retry),
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		port := s.cfg.Metrics.Port()
-		p.Message = fmt.Sprintf("%s is in use: metrics, /healthz and /readyz are not served, the rest works", s.cfg.Metrics)
+		p.Message = fmt.Sprintf("%s is in use: metrics, /healthz and /readyz are not served, everything else works", s.cfg.Metrics)
 		p.Try = fmt.Sprintf("find its owner (ss -ltnp 'sport = :%d') and stop it, or configure another port; "+
 			"straitd tries again every %s", port, s.retry)
 	}
@@ -197,15 +200,16 @@ func (s *Server) setMetrics(bound netip.AddrPort, p *problem.Problem) {
 	s.bound, s.problem = bound, p
 }
 
-// MetricsAddr is where metrics are served now; invalid if nowhere. With port 0 configured it has the real one.
+// MetricsAddr returns where metrics are served now; invalid if nowhere. If port 0 is configured, it
+// has the actual port.
 func (s *Server) MetricsAddr() netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bound
 }
 
-// Problems are the server's own. They are also in the server's answers, so adding them to the Status is
-// right but not needed.
+// Problems returns the server's own Problems. The server's Status includes them, so the source's
+// Status may have them too but need not.
 func (s *Server) Problems() []problem.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +219,7 @@ func (s *Server) Problems() []problem.Problem {
 	return []problem.Problem{*s.problem}
 }
 
-// Status is the source's with the server's own problems in it, each once.
+// Status returns the source's status plus the server's own Problems, each once.
 func (s *Server) Status() *Status {
 	status := s.src.Status()
 	own := s.Problems()

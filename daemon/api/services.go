@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// tierOrder is from near to far, as in Frontend.Tier. A tier that is not in it sorts last.
+// tierOrder lists the tiers of Frontend.Tier from near to far. Tiers that are not in it sort last.
 var tierOrder = []string{"node", "zone", "region", "cluster", "clusterset", "unreachable"}
 
 // Tier is the endpoints of one tier of a frontend.
 type Tier struct {
 	Name string
-	// Ready of len(Endpoints) are ready.
+	// Ready is how many of Endpoints are ready.
 	Ready     int
 	Share     float64
 	Endpoints []Endpoint
 }
 
-// Tiers groups a frontend's endpoints by tier, near to far; within one the used first, then by address.
+// Tiers groups a frontend's endpoints by tier, near to far. Within a tier, endpoints sort by share,
+// largest first, then by address.
 func (f Frontend) Tiers() []Tier {
 	byName := map[string]*Tier{}
 	for _, e := range f.Endpoints {
@@ -56,7 +57,8 @@ func tierRank(name string) int {
 	return len(tierOrder)
 }
 
-// Destination says where new connections to the frontend go: tiers with their share, and the clusters.
+// Destination says where new connections to the frontend go: tiers with their share, and the
+// clusters.
 func (f Frontend) Destination() string {
 	var parts, clusters []string
 	for _, t := range f.Tiers() {
@@ -97,7 +99,8 @@ func (f Frontend) Why() string {
 	return strings.Join(passed, ", ") + ": connections are refused"
 }
 
-// passedOver says why a tier carries nothing: nothing ready, or else what its first ready endpoint lacks.
+// passedOver says why a tier carries nothing: none of it is ready, or what its first ready endpoint
+// lacks.
 func (t Tier) passedOver() string {
 	name := cmp.Or(t.Name, "no tier")
 	if i := slices.IndexFunc(t.Endpoints, func(e Endpoint) bool { return e.Ready }); i >= 0 {
@@ -106,7 +109,8 @@ func (t Tier) passedOver() string {
 	return fmt.Sprintf("%s 0/%d ready", name, len(t.Endpoints))
 }
 
-// Ready counts the service's endpoints, each pod once however many ports and IP families it has.
+// Ready counts the service's endpoints. A pod counts once, however many ports and IP families it
+// has.
 func (s Service) Ready() (ready, total int) {
 	type identity struct{ cluster, pod string }
 	seen := map[identity]bool{}
@@ -130,7 +134,7 @@ func (Service) TableHeader() []string {
 	return []string{"SERVICE", "TYPE", "IP", "EXPORTED BY", "READY", "NEW CONNECTIONS GO TO", "WHY"}
 }
 
-// TableRow shows the service as a whole; ports that differ are left to strait explain.
+// TableRow shows the service as a whole. Differences between ports are left to strait explain.
 func (s Service) TableRow(time.Time) []string {
 	count := None
 	if ready, total := s.Ready(); len(s.Frontends) > 0 {

@@ -15,14 +15,15 @@ import (
 const (
 	// DefaultSocket is where straitd serves the API unless its runDir says otherwise.
 	DefaultSocket = "/run/strait/strait.sock"
-	// maxSocketPath is the size of sockaddr_un.sun_path less its final zero byte (unix(7)).
+	// maxSocketPath is the size of sockaddr_un.sun_path minus its final zero byte (unix(7)).
 	maxSocketPath = 107
 	newSuffix     = ".new"
 )
 
-// listenUnix makes the socket at path, mode 0600, in place of one that a dead daemon left. It is made
-// beside the path and renamed over it, so that nobody can connect before the mode is set, and so that
-// the path always names a socket. Its directory is made 0700 if there is none.
+// listenUnix creates the socket at path with mode 0600, replacing one that a dead daemon left. It
+// creates the socket next to path and renames it, so that no client can connect before the mode is
+// set, and so that path always names a socket. The directory is created with mode 0700 if it does
+// not exist.
 func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
 	if len(path)+len(newSuffix) > maxSocketPath {
 		return nil, fmt.Errorf("socket %s: the path is longer than %d bytes; choose a shorter runDir",
@@ -30,7 +31,7 @@ func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
+		return nil, fmt.Errorf("create the run directory: %w", err)
 	}
 	unlock, err := lockDir(ctx, dir)
 	if err != nil {
@@ -46,13 +47,13 @@ func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
 func bindAt(path string) (*net.UnixListener, error) {
 	fresh := path + newSuffix
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("clear the way for the socket: %w", err)
+		return nil, fmt.Errorf("remove an old temporary socket: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on socket %s: %w", path, err)
 	}
-	l.SetUnlinkOnClose(false) // it would unlink the name that the rename takes away
+	l.SetUnlinkOnClose(false) // it would unlink the name from before the rename
 	err = os.Chmod(fresh, 0o600)
 	if err == nil {
 		err = os.Rename(fresh, path)
@@ -71,7 +72,7 @@ func checkFree(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for an old socket: %w", err)
+		return fmt.Errorf("stat the old socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s exists and is not a socket; remove it, or choose another runDir", path)
 	}
@@ -88,11 +89,11 @@ func checkFree(ctx context.Context, path string) error {
 			who = fmt.Sprintf("pid %d", pid)
 		}
 	}
-	return fmt.Errorf("another straitd runs (%s) and listens on %s; stop it, or choose another runDir", who, path)
+	return fmt.Errorf("another straitd is running (%s) and listens on %s; stop it, or choose another runDir", who, path)
 }
 
-// listenerPID is the process that listens at the other end, by SO_PEERCRED; 0 if it is in a PID
-// namespace that this process cannot see.
+// listenerPID returns the process that listens at the other end, by SO_PEERCRED. It is 0 if that is
+// in a PID namespace that this process cannot see.
 func listenerPID(conn *net.UnixConn) (pid int32) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -106,8 +107,9 @@ func listenerPID(conn *net.UnixConn) (pid int32) {
 	return pid
 }
 
-// lockDir keeps two daemons that start at once from each taking the other's socket for a dead one. The
-// lock is on the directory itself, so no lock file is left; it is held only while the socket changes.
+// lockDir keeps two daemons that start at once from each taking the other's socket for a dead one.
+// It locks the directory itself, so no lock file is left. The lock is held only while the socket
+// changes.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -129,7 +131,7 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	}
 }
 
-// removeOwn removes the socket at path if it is still mine, and not a later daemon's.
+// removeOwn removes the socket at path if it is still mine and not that of a later daemon.
 func removeOwn(path string, mine fs.FileInfo) error {
 	unlock, err := lockDir(context.Background(), filepath.Dir(path))
 	if err != nil {

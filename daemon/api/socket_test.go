@@ -34,7 +34,7 @@ func TestLiveSocketIsNotTaken(t *testing.T) {
 	first := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
 	start(t, first)
 	err := New(first.cfg, newSource(sample()), nil).Run(t.Context())
-	if want := fmt.Sprintf("another straitd runs (pid %d)", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("another straitd is running (pid %d)", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if _, err := NewClient(first.cfg.Socket).Status(t.Context()); err != nil {
@@ -71,7 +71,7 @@ func TestSocketErrorsSayWhatToDo(t *testing.T) {
 	for path, says := range map[string]string{
 		dir + "/file":                       "is not a socket; remove it",
 		dir + strings.Repeat("/long", 30):   "choose a shorter runDir",
-		dir + "/file/below/a-file/its.sock": "make the run directory",
+		dir + "/file/below/a-file/its.sock": "create the run directory",
 	} {
 		err := New(Config{Socket: path}, newSource(nil), nil).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -83,7 +83,8 @@ func TestSocketErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestOneOfManyWins: of servers that start at once over a dead socket, one gets it and the rest say so.
+// TestOneOfManyWins: of servers that start at once over a dead socket, one gets it and the rest say
+// so.
 func TestOneOfManyWins(t *testing.T) {
 	dir := shortDir(t)
 	for round := range 20 {
@@ -113,7 +114,7 @@ func raceFor(t *testing.T, path string, servers int) {
 	for range servers - 1 {
 		select {
 		case err := <-errs:
-			if err == nil || !strings.Contains(err.Error(), "another straitd runs") {
+			if err == nil || !strings.Contains(err.Error(), "another straitd is running") {
 				t.Fatalf("a loser got %v", err)
 			}
 		case <-time.After(10 * time.Second):
@@ -129,13 +130,14 @@ func raceFor(t *testing.T, path string, servers int) {
 	}
 }
 
-// TestListenIsEnough: the socket is taken before Run, so a second daemon finds out before it does anything.
+// TestListenIsEnough: the socket is taken before Run, so a second daemon finds out before it does
+// anything.
 func TestListenIsEnough(t *testing.T) {
 	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(s.cfg, newSource(nil), nil).Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another straitd runs") {
+	if err := New(s.cfg, newSource(nil), nil).Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another straitd is running") {
 		t.Errorf("the second got %v", err)
 	}
 	start(t, s)

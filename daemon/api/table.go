@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Row is a value that prints as one row of a table. A cell with a verdict starts with a glyph and a space.
+// Row is a value that prints as one row of a table. A cell with a verdict starts with a glyph and a
+// space.
 type Row interface {
 	// TableHeader names the columns.
 	TableHeader() []string
@@ -80,7 +81,7 @@ func (e Endpoint) TableRow(time.Time) []string {
 	return []string{orNone(e.Tier), ready, Percent(e.Share), e.Addr.String(), e.Where(), orNone(e.Pod), e.Reason}
 }
 
-// Widths of a node's cells: its table has many columns. The whole of each is in the JSON.
+// Widths of a node's cells, since its table has many columns. The JSON has the full values.
 const (
 	nameWidth = 28 // CLUSTER/NODE
 	zoneWidth = 16
@@ -93,8 +94,8 @@ func (Node) TableHeader() []string {
 		"TUNNEL", "HANDSHAKE", "SENT/RECEIVED"}
 }
 
-// TableRow shows what gossip, records and the mesh know of the node; of several addresses and prefixes the
-// first. Its stamp is for programs.
+// TableRow shows what gossip, records and the mesh know about the node. Of several addresses or
+// prefixes it shows the first. The stamp is left to the JSON.
 func (n Node) TableRow(now time.Time) []string {
 	heard, tunnel := since(now, n.Heard), []string{None, None, None}
 	if n.Contact == "self" {
@@ -112,7 +113,8 @@ func (n Node) TableRow(now time.Time) []string {
 		fmt.Sprint(n.Endpoints)}, tunnel...)
 }
 
-// tunnelEnd is the address that the tunnel goes to; its port alone if that is at the address shown.
+// tunnelEnd returns the address that the tunnel leads to, or only its port if the address is
+// already shown.
 func (n Node) tunnelEnd() string {
 	if at := n.Tunnel.Underlay; len(n.Addresses) > 0 && at.Addr() == n.Addresses[0] {
 		return fmt.Sprintf(":%d", at.Port())
@@ -120,7 +122,7 @@ func (n Node) tunnelEnd() string {
 	return n.Tunnel.Underlay.String()
 }
 
-// contact is the node's verdict in a few words.
+// contact returns the node's state in a few words.
 func (n Node) contact() string {
 	switch {
 	case n.Dead:

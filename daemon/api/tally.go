@@ -8,45 +8,48 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// frontendSeries names the series of one port of a service: its frontends of both IP families.
+// frontendSeries identifies the series of one port of a service: its frontends of both IP families.
 type frontendSeries struct {
 	service string
 	port    uint16
 	proto   l4.Proto
 }
 
-// backendSeries names the series of a service's backends in one cluster. A series per backend would be one
-// for every pod that ever was.
+// backendSeries identifies the series of a service's backends in one cluster. A series per backend
+// would mean one for every pod that ever existed.
 type backendSeries struct{ service, cluster string }
 
-// counter names one counter of the kernel: a frontend's, or that of a backend of it.
+// counter identifies one counter of the kernel: that of a frontend, or of one of its backends.
 type counter struct {
 	frontend l4.Addr
 	backend  netip.AddrPort
 	refused  bool
 }
 
-// reading is what a counter showed, and in which round.
+// reading is the value that a counter showed, and in which round.
 type reading struct{ value, round uint64 }
 
-// total is what happened at the frontends of a series, or at its backends, and the round that counted last.
+// total counts what happened at the frontends of a series, or at its backends. Round is the one
+// that counted last.
 type total struct{ connects, refused, round uint64 }
 
-// tally turns the kernel's counters, which begin and end with their frontends and backends, into totals
-// that only grow: a sum that falls because a pod left would read as a restart, and its rate as a burst.
+// tally turns the kernel's counters, which come and go with their frontends and backends, into
+// totals that only grow. A sum that falls because a pod left would look like a restart, and its
+// rate like a burst.
 //
-// What a backend gets between the last look at it and its end is missing from the total. A daemon that
-// restarts begins with what the kernel counts then. The zero value is ready for use.
+// Connections that a backend gets between the last round and its removal are missing from the
+// total. A daemon that restarts begins with the kernel's counts at that time. The zero value is
+// ready for use.
 type tally struct {
 	round     uint64
-	seen      map[counter]reading // those that are not 0: most are
-	services  map[string]uint64   // with a frontend, and the round that saw it
+	seen      map[counter]reading // only those that are not 0: most are 0
+	services  map[string]uint64   // those with a frontend, and the round that saw it
 	frontends map[frontendSeries]total
 	backends  map[backendSeries]total
 }
 
-// count adds what is new. Totals of frontends that have gone are dropped. Those of backends stay as long as their
-// service and their cluster exist, with or without backends at the moment.
+// count adds what is new. Totals of frontends that are gone are dropped. Totals of backends stay
+// while their service and their cluster exist, even if there are no backends at the moment.
 func (t *tally) count(clusters []Cluster, traffic func(each func(Traffic))) {
 	if t.seen == nil {
 		*t = tally{0, map[counter]reading{}, map[string]uint64{}, map[frontendSeries]total{}, map[backendSeries]total{}}
@@ -82,22 +85,23 @@ func (t *tally) add(f Traffic) {
 	}
 }
 
-// fresh is how much of a counter's value no round has counted.
+// fresh returns the part of a counter's value that no round has counted yet.
 func (t *tally) fresh(c counter, value uint64) uint64 {
 	if value == 0 {
 		return 0
 	}
 	before := t.seen[c]
 	if before.round == t.round {
-		return 0 // two services of one frontend
+		return 0 // already counted: two services share the frontend
 	}
 	t.seen[c] = reading{value, t.round}
 	if value >= before.value {
 		return value - before.value
 	}
-	return value // the kernel's counter started again
+	return value // the kernel's counter restarted
 }
 
-// label makes a label's value of a name, which may come from another cluster and must not be able to spoil
-// the scrape: neither by a byte that is no text, nor as two names that would read the same.
+// label turns a name into the value of a label. A name from another cluster must not break the
+// scrape: bytes that are not UTF-8 are replaced, and series are keyed by the result, so that names
+// which then read the same share a series.
 func label(name string) string { return strings.ToValidUTF8(name, "�") }

@@ -104,7 +104,8 @@ func TestTallyIsBounded(t *testing.T) {
 	}
 }
 
-// TestTallyCountsAll: whatever pods come and go, totals never fall, and are what was counted in all.
+// TestTallyCountsAll: whatever pods come and go, totals never fall, and are what was counted in
+// all.
 func TestTallyCountsAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var total tally
@@ -139,16 +140,16 @@ strait_backend_connects_total{remote_cluster="b",service="default/serve"} 4
 # HELP strait_frontend_connects_total Connections to a port of a service that got a backend, counted by the kernel (for an unconnected UDP socket: each choice of a backend).
 # TYPE strait_frontend_connects_total counter
 strait_frontend_connects_total{port="80",proto="TCP",service="default/serve"} 9
-# HELP strait_frontend_refused_total Connections to a port of a service that were refused, since it had no backend.
+# HELP strait_frontend_refused_total Connections to a port of a service that were refused because it had no backend.
 # TYPE strait_frontend_refused_total counter
 strait_frontend_refused_total{port="80",proto="TCP",service="default/serve"} 2
-# HELP strait_map_entries Entries in use of a map of the kernel.
+# HELP strait_map_entries Entries in use in a map of the kernel.
 # TYPE strait_map_entries gauge
 strait_map_entries{map="services"} 2
 # HELP strait_map_entries_limit Entries that a map of the kernel has room for.
 # TYPE strait_map_entries_limit gauge
 strait_map_entries_limit{map="services"} 64
-# HELP strait_sockets_destroyed_total Sockets closed since their backend is gone, so that the client connects anew.
+# HELP strait_sockets_destroyed_total Sockets closed because their backend is gone, so that the client reconnects.
 # TYPE strait_sockets_destroyed_total counter
 strait_sockets_destroyed_total{proto="TCP"} 0
 strait_sockets_destroyed_total{proto="UDP"} 3
@@ -199,7 +200,8 @@ func (g *growing) Traffic(each func(Traffic)) {
 	counted(n, 0, map[string]uint64{"10.0.0.1": n}).traffic(each)
 }
 
-// TestScrapesAtOnce: answers that overtake each other are not taken for counters that started again.
+// TestScrapesAtOnce: answers that overtake each other are not taken for counters that started
+// again.
 func TestScrapesAtOnce(t *testing.T) {
 	m := NewMetrics()
 	src := &growing{}

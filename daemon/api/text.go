@@ -8,7 +8,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Glyphs open a cell or a line that has a verdict. A colour may repeat what they say, never replace it.
+// Glyphs begin a cell or a line that has a verdict. A colour can repeat what they say, but never
+// replaces it.
 const (
 	OK      = "✓"
 	Warn    = "!"
@@ -18,8 +19,8 @@ const (
 	None = "–"
 )
 
-// Age writes a duration as people say it: "0.4s", "41s", "6m12s", "3h05m", "4d2h". A negative one, which
-// only a clock that was set back can give, reads as "0.0s".
+// Age formats a duration as people say it: "0.4s", "41s", "6m12s", "3h05m", "4d2h". A negative
+// duration, possible only after a clock was set back, reads as "0.0s".
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -35,7 +36,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// since is the age of t, or None if t never happened.
+// since returns the age of t, or None if t is zero.
 func since(now, t time.Time) string {
 	if t.IsZero() {
 		return None
@@ -43,7 +44,7 @@ func since(now, t time.Time) string {
 	return Age(now.Sub(t))
 }
 
-// Percent writes a share 0…1. A share that is not zero never reads as "0 %", nor one below 1 as "100 %".
+// Percent formats a share 0…1. A share above zero never reads as "0 %", nor one below 1 as "100 %".
 func Percent(share float64) string {
 	switch {
 	case share <= 0:
@@ -56,7 +57,7 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", share*100)
 }
 
-// Bytes writes a size in binary units.
+// Bytes formats a size in binary units.
 func Bytes(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
@@ -68,7 +69,8 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[unit])
 }
 
-// Short cuts text that is longer than width in its middle, since names differ at their ends.
+// Short shortens text that is longer than width by cutting its middle, since names differ at their
+// ends.
 func Short(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width || width < 3 {
@@ -78,7 +80,7 @@ func Short(text string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
-// Count writes a number with its noun: "1 frontend", "2 frontends".
+// Count formats a number with its noun: "1 frontend", "2 frontends".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -86,7 +88,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Glyph is Warn for a warning and Bad for the rest.
+// Glyph returns Warn for a warning and Bad for any other Problem.
 func Glyph(p problem.Problem) string {
 	if p.Warning {
 		return Warn
@@ -109,7 +111,7 @@ func join[T any](items []T, separator string, text func(T) string) string {
 	return orNone(strings.Join(parts, separator))
 }
 
-// first writes the first of many, and how many more there are.
+// first formats the first item, and how many more there are.
 func first[T any](items []T, text func(T) string) string {
 	switch len(items) {
 	case 0:

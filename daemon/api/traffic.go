@@ -16,11 +16,11 @@ type Traffic struct {
 	Frontend l4.Addr
 	// Connects and Refused are as in Frontend.
 	Connects, Refused uint64
-	// Backends are all endpoints that were considered for it, used or not.
+	// Backends are all endpoints considered for the frontend, used or not.
 	Backends []BackendTraffic
 }
 
-// BackendTraffic is what a backend of a frontend got of it.
+// BackendTraffic is one backend's part of a frontend's traffic.
 type BackendTraffic struct {
 	Addr     netip.AddrPort
 	Cluster  string
@@ -33,15 +33,15 @@ var (
 			"socket: each choice of a backend).",
 		"service", "port", "proto")
 	frontendRefused = desc("frontend_refused_total",
-		"Connections to a port of a service that were refused, since it had no backend.",
+		"Connections to a port of a service that were refused because it had no backend.",
 		"service", "port", "proto")
 	backendConnects = desc("backend_connects_total",
 		"Connections that the backends of a service in one cluster got, this node's own cluster included.",
 		"service", "remote_cluster")
-	mapEntries       = desc("map_entries", "Entries in use of a map of the kernel.", "map")
+	mapEntries       = desc("map_entries", "Entries in use in a map of the kernel.", "map")
 	mapEntriesLimit  = desc("map_entries_limit", "Entries that a map of the kernel has room for.", "map")
 	socketsDestroyed = desc("sockets_destroyed_total",
-		"Sockets closed since their backend is gone, so that the client connects anew.", "proto")
+		"Sockets closed because their backend is gone, so that the client reconnects.", "proto")
 )
 
 // trafficDescs are the series that collectTraffic may send.

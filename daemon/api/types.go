@@ -1,8 +1,9 @@
-// Package api is the daemon's local HTTP API: the answers (types.go), the server on a unix socket, the
-// client that the CLI uses, and the Prometheus metrics.
+// Package api is the daemon's local HTTP API: the answers (types.go), the server on a unix socket,
+// the client that the CLI uses, and the Prometheus metrics.
 //
 // Inputs are answers computed by package daemon; outputs are JSON and metrics. It must not know how
-// answers come about: no State, no kernel. A question costs only what its answer needs: see Source.
+// answers are computed: no State, no kernel. A request costs only what its answer needs: see
+// Source.
 package api
 
 import (
@@ -14,7 +15,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// APIVersion marks every JSON answer. Fields are only ever added within one version.
+// APIVersion is in every JSON answer. Within one version, fields are only ever added.
 const APIVersion = "cli.strait.io/v1"
 
 // Status is the one-screen summary of a node's daemon.
@@ -27,30 +28,33 @@ type Status struct {
 	Applied time.Time `json:"applied"`
 	// Ready is true once maps are restored, hooks attached and the first plan applied.
 	Ready bool `json:"ready"`
-	// Waiting says what the daemon waits for while it is not ready or must not prune.
+	// Waiting says what the daemon is waiting for while it is not ready or must not prune.
 	Waiting []string `json:"waiting,omitempty"`
 	Leader  bool     `json:"leader"`
-	// Origins counts the writers whose records this node holds: nodes, and one per cluster for its leader.
+	// Origins counts the writers whose records this node holds: nodes, and each cluster for its
+	// leader's record.
 	Origins  int       `json:"origins"`
 	Clusters []Cluster `json:"clusters"`
 	Datapath Datapath  `json:"datapath"`
-	// Writing is set while the leader has many imports to write to its API server, as when it is the first.
+	// Writing is set while the leader has many imports to write to its API server, for example as
+	// the first leader.
 	Writing *Writing `json:"writing,omitempty"`
-	// Unwritten is how many services have objects that the leader has yet to write to its API server, or could not.
+	// Unwritten counts the services with objects that the leader has yet to write to its API
+	// server, or could not write.
 	Unwritten int               `json:"unwritten,omitempty"`
 	Problems  []problem.Problem `json:"problems"`
 }
 
-// Writing is how far a leader has come with what it writes to its API server.
+// Writing is a leader's progress in writing to its API server.
 type Writing struct {
-	// Done of Total imports are written.
+	// Done is how many of Total imports are written.
 	Done  int `json:"done"`
 	Total int `json:"total"`
-	// Began is when it began with them.
+	// Began is when the leader began to write them.
 	Began time.Time `json:"began"`
 }
 
-// Left is about how long the rest takes at the pace so far; 0 while that cannot be told.
+// Left estimates how long the rest takes at the pace so far; 0 if that is not known yet.
 func (w Writing) Left(now time.Time) time.Duration {
 	if w.Done == 0 {
 		return 0
@@ -63,22 +67,22 @@ type Cluster struct {
 	Name string `json:"name"`
 	// State is one of the constants below.
 	State ClusterState `json:"state"`
-	// Alive of Nodes are heard by gossip; Dead are withdrawn.
+	// Alive is how many of Nodes gossip hears. Dead is how many are withdrawn.
 	Nodes int `json:"nodes"`
 	Alive int `json:"alive"`
 	Dead  int `json:"dead"`
 	// Exports counts exported services, Endpoints their endpoints.
 	Exports   int `json:"exports"`
 	Endpoints int `json:"endpoints"`
-	// Heard is when a node of the cluster was last heard by gossip; zero if never in this life.
+	// Heard is when gossip last heard a node of the cluster; zero if not since the daemon started.
 	Heard time.Time `json:"heard,omitzero"`
 }
 
-// ClusterState is how this node stands to a cluster.
+// ClusterState is the state of a cluster as this node sees it.
 type ClusterState string
 
-// The states of a cluster. Only joined clusters, and the own one, are heard now; what the others said last is
-// kept, since unknown is not empty.
+// The states of a cluster. Only joined clusters and the node's own are heard now. What the others
+// said last is kept, since unknown is not empty.
 const (
 	// Here is this node's own cluster.
 	Here ClusterState = "here"
@@ -97,14 +101,16 @@ type Datapath struct {
 	Pins      string `json:"pins"`
 	Frontends int    `json:"frontends"`
 	Backends  int    `json:"backends"`
-	// Mesh is "kernel", "userspace", "off" as configured, or "down" where its device could not be made yet.
+	// Mesh is "kernel", "userspace", "off" as configured, or "down" if the device could not be
+	// created yet.
 	Mesh     string             `json:"mesh"`
 	Features []datapath.Feature `json:"features"`
 	// Maps say how full the kernel's maps are.
 	Maps []datapath.MapUsage `json:"maps,omitempty"`
-	// Foreign are socket programs of others on the same path. What is listed may be some seconds old.
+	// Foreign are socket programs of other software on the same path. The list may be some seconds
+	// old.
 	Foreign []datapath.ForeignProgram `json:"foreign,omitempty"`
-	// Destroyed counts sockets to backends that are gone, which this daemon closed in its life.
+	// Destroyed counts the sockets to removed backends that this daemon closed since it started.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
 }
 
@@ -114,11 +120,11 @@ type Destroyed struct {
 	TCP uint64 `json:"tcp"`
 }
 
-// Service is one import, with where its new connections go from this node and why.
+// Service is one import or global service: where its new connections go from this node, and why.
 type Service struct {
 	// Name is "namespace/name".
 	Name string `json:"name"`
-	// Type is "ClusterSetIP" or "Headless".
+	// Type is "ClusterSetIP", "Headless" or "Global".
 	Type      string       `json:"type"`
 	IPs       []netip.Addr `json:"ips,omitempty"`
 	Exporters []string     `json:"exporters"`
@@ -130,19 +136,20 @@ type Frontend struct {
 	Addr l4.Addr `json:"addr"`
 	// Port is the Service port's name, if it has one.
 	Port string `json:"port,omitempty"`
-	// Tier is the one in use: "node", "zone", "region", "cluster", "clusterset", "unreachable" (clusters
-	// that are not heard, as the last resort), or "" if none is.
+	// Tier is the one in use: "node", "zone", "region", "cluster", "clusterset", "unreachable"
+	// (clusters that are not heard, as the last resort), or "" if none is in use.
 	Tier      string     `json:"tier"`
 	Endpoints []Endpoint `json:"endpoints"`
 	// InKernel is false when the kernel's map differs from the plan.
 	InKernel bool `json:"inKernel"`
-	// Connects and Refused count what the kernel did since the frontend is in its map: connections (for an
-	// unconnected UDP socket, its first datagram) that got a backend, and those that found none.
+	// Connects and Refused count connections since the frontend was added to the kernel's map:
+	// those that got a backend, and those that found none. For an unconnected UDP socket, Connects
+	// counts each choice of a backend.
 	Connects uint64 `json:"connects"`
 	Refused  uint64 `json:"refused"`
 }
 
-// Endpoint is one candidate: in use if its Share is above 0, and Reason says why or why not.
+// Endpoint is one candidate. It is in use if its Share is above 0; Reason says why or why not.
 type Endpoint struct {
 	Addr    netip.AddrPort `json:"addr"`
 	Cluster string         `json:"cluster"`
@@ -152,11 +159,12 @@ type Endpoint struct {
 	Region  string         `json:"region,omitempty"`
 	Tier    string         `json:"tier"`
 	Ready   bool           `json:"ready"`
-	// Weight is what the kernel holds; Share of new connections is 0…1.
+	// Weight is what the kernel holds. Share is its part of new connections, 0…1.
 	Weight uint32  `json:"weight"`
 	Share  float64 `json:"share"`
 	Reason string  `json:"reason"`
-	// Connects counts the connections that it got through this frontend since it is the frontend's backend.
+	// Connects counts the connections that it got through this frontend since it became a backend
+	// of it.
 	Connects uint64 `json:"connects"`
 }
 
@@ -166,9 +174,9 @@ type Node struct {
 	Name    string `json:"name"`
 	// Contact is "self", "alive", "quiet" (daemon down, machine answers), "silent" or "held".
 	Contact string `json:"contact"`
-	// Dead is true when its own cluster says so; its endpoints are withdrawn.
+	// Dead is true when its own cluster says so. Its endpoints are then withdrawn.
 	Dead bool `json:"dead"`
-	// Witnesses say that it is silent.
+	// Witnesses are the nodes that claim it silent.
 	Witnesses []string       `json:"witnesses,omitempty"`
 	Region    string         `json:"region,omitempty"`
 	Zone      string         `json:"zone,omitempty"`
