@@ -8,15 +8,15 @@ import (
 	"strait.io/strait/clustermesh/locality"
 )
 
-// member is an endpoint in its record.
+// member is an endpoint and the record that it comes from.
 type member struct {
 	*clustermesh.Endpoint
 	from *source
 }
 
-// admit returns the endpoints of the clusters that offer theirs, an address once per cluster: while a pod's address moves
-// from one record to another both list it. It reports whether two clusters list one address. Endpoints come, and
-// stay, in the order of their clusters.
+// admit returns the endpoints of the clusters that offer theirs, each address once per cluster:
+// while a pod's address moves from one record to another, both list it. Doubles reports whether two
+// clusters list the same address. Endpoints are in the order of their clusters, and must stay so.
 func (d *demand) admit() (out []member, doubles bool) {
 	n := 0
 	for _, r := range d.rows {
@@ -46,11 +46,12 @@ func (d *demand) admit() (out []member, doubles bool) {
 	return out, doubles
 }
 
-// good reports an endpoint that takes connections, as far as records say.
+// good reports whether the endpoint takes connections, as far as records say.
 func (m member) good() bool { return m.Ready && !m.Terminating && !m.from.dead }
 
-// barDoubles lets an address count once where several clusters list it, as they do when one mirrors another's pods
-// by hand: for the cluster where it is good, then for the own one, then for the first.
+// barDoubles makes an address count only once if several clusters list it, for example because one
+// mirrors another's pods by hand. A cluster where the endpoint is good wins, then this node's own
+// cluster, then the first.
 func (d *demand) barDoubles(cs []locality.Candidate) {
 	first := make(map[netip.AddrPort]int, len(cs))
 	for i := range cs {
@@ -80,17 +81,18 @@ func (d *demand) value(c locality.Candidate) (v int) {
 	return v
 }
 
-// PortChoice is what a whole cluster uses for one port and family of an import.
+// PortChoice is what a whole cluster uses for one port and IP family of an import.
 type PortChoice struct {
 	Port   clustermesh.ServicePort
 	Family clustermesh.Family
 	Choice locality.Choice
 }
 
-// ForCluster returns, per port and family of an import, the endpoints that the own cluster as a whole would use now: its
-// own while one is ready, else all others'. It is for clients that socket hooks do not see, which a proxy of the
-// cluster serves; so it does not stand on any node or in any zone, and knows all protocols. A port that no cluster
-// has an endpoint for has no element; a headless import has none at all.
+// ForCluster returns, per port and family of an import, the endpoints that this cluster as a whole
+// would use now: its own while one is ready, otherwise all others'. It is for clients that the
+// socket hooks do not see and that a proxy of the cluster serves, so it assumes no node or zone,
+// and covers all protocols. A port without endpoints in any cluster has no element; a headless
+// import has no elements at all.
 func (i *Import) ForCluster() (out []PortChoice) {
 	if i.Type == clustermesh.Headless {
 		return nil

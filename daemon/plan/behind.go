@@ -9,7 +9,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Addrs are the frontends of the service, each with its port. Protocols that sockets are not balanced for have none.
+// Addrs yields the frontends of the service, each with its port. Ports of a protocol without socket
+// load balancing have none.
 func (d *demand) Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort] {
 	return func(yield func(l4.Addr, clustermesh.ServicePort) bool) {
 		for _, port := range d.ports {
@@ -25,11 +26,12 @@ func (d *demand) Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort] {
 	}
 }
 
-// served reports whether sockets of a port's protocol are balanced.
+// served reports whether there is socket load balancing for a port's protocol.
 func served(p clustermesh.ServicePort) bool { return p.Proto == l4.TCP || p.Proto == l4.UDP }
 
-// Behind are the endpoints that were considered for a port, used or not, with their clusters. An address that two
-// records list comes twice. It judges none of them and so makes nothing: Frontends says why each is used or not.
+// Behind yields the endpoints that were considered for a port, used or not, with their clusters. An
+// address that two records list is yielded twice. Behind does not rank the endpoints and allocates
+// nothing; Frontends says why each is used or not.
 func (d *demand) Behind(port clustermesh.ServicePort) iter.Seq2[clustermesh.ClusterName, netip.AddrPort] {
 	return func(yield func(clustermesh.ClusterName, netip.AddrPort) bool) {
 		for _, r := range d.rows {

@@ -15,7 +15,7 @@ type node struct {
 	dead bool
 }
 
-// nodes are all nodes of the clusterset, sorted by origin.
+// nodes returns all nodes of the clusterset, sorted by origin.
 func (m mesh) nodes() (out []node) {
 	for r := range m.state.Nodes() {
 		out = append(out, node{r.Origin, r.Content.Node, m.dead(r.Origin)})
@@ -24,10 +24,10 @@ func (m mesh) nodes() (out []node) {
 }
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key
-// belongs to one node of the clusterset, and so does an underlay address with its port. The owner
-// is the same on every node, so that both ends of a tunnel agree: living nodes come before dead
-// ones, then the lower name wins. A node keeps what it has while its daemon restarts. Every node
-// that cannot be an end is a Problem, whichever cluster it is in.
+// belongs to one node of the clusterset, and so does an underlay address with its port. All nodes
+// decide on the same owner, so that both ends of a tunnel agree: live nodes come before dead ones,
+// then the lower name wins. A node keeps what it has while its daemon restarts. Every node that
+// cannot be an end is a Problem, whichever cluster it is in.
 func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
 	keys := make(map[key.Public]clustermesh.Origin, len(nodes))
@@ -35,7 +35,7 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 	var problems []clustermesh.Problem
 	for _, dead := range []bool{false, true} {
 		for _, n := range nodes {
-			if n.dead != dead || n.PublicKey.IsZero() { // no key: the mesh is off there
+			if n.dead != dead || n.PublicKey.IsZero() { // without a key, the mesh is off there
 				continue
 			}
 			if holder, taken := keys[n.PublicKey]; taken {
@@ -55,7 +55,7 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 			switch {
 			case len(owned[n.origin]) > 0:
 				ends[n.origin] = underlay
-			case len(n.Prefixes) == 0: // else each was lost, with a Problem of its own
+			case len(n.Prefixes) == 0: // if it has some, it lost each, with a Problem for each
 				problems = append(problems, n.noPrefix())
 			}
 		}
@@ -63,7 +63,7 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 	return ends, problems
 }
 
-// underlay is where a tunnel to the node leads, or why there is none.
+// underlay returns where a tunnel to the node leads, or why there is none.
 func (n node) underlay() (netip.AddrPort, *clustermesh.Problem) {
 	switch {
 	case len(n.Addresses) == 0:

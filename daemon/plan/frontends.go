@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// frontends are those of all services, as last planned.
+// frontends are the frontends of all services, as last planned.
 type frontends struct {
 	sorted   []datapath.Frontend
 	problems []clustermesh.Problem
@@ -32,7 +32,8 @@ func (f *frontends) update(imports []*Import, globals []*Global) ([]datapath.Fro
 	return f.sorted, f.problems
 }
 
-// all are the frontends in the order in which services may take an address: the oldest import first.
+// all returns the frontends in the order in which services may claim an address: the oldest import
+// first.
 func all(imports []*Import, globals []*Global) (out []datapath.Frontend) {
 	for _, i := range slices.SortedFunc(slices.Values(imports), func(a, b *Import) int { return a.Compare(*b.Import) }) {
 		out = append(out, i.desired...)
@@ -43,7 +44,8 @@ func all(imports []*Import, globals []*Global) (out []datapath.Frontend) {
 	return out
 }
 
-// patch does it without sorting, if all services have the addresses that they had and none has another's.
+// patch updates the frontends without sorting. It does so only if all services have the same
+// addresses as before and no two services share one.
 func (f *frontends) patch(now []*demand) bool {
 	if len(now) != len(f.last) || len(f.problems) > 0 {
 		return false
@@ -62,7 +64,7 @@ func (f *frontends) patch(now []*demand) bool {
 	if len(differ) == 0 {
 		return true
 	}
-	f.sorted = slices.Clone(f.sorted) // the last Result has it
+	f.sorted = slices.Clone(f.sorted) // the last Result holds it
 	for _, d := range differ {
 		i, _ := slices.BinarySearchFunc(f.sorted, d.Addr, func(f datapath.Frontend, a l4.Addr) int { return f.Addr.Compare(a) })
 		f.sorted[i] = d
@@ -70,7 +72,8 @@ func (f *frontends) patch(now []*demand) bool {
 	return true
 }
 
-// unique sorts frontends. An address that two services claim would be the kernel's to decide, so the first has it.
+// unique sorts frontends. If two services claim an address, the first gets it: otherwise the kernel
+// would decide.
 func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []clustermesh.Problem) {
 	out = make([]datapath.Frontend, 0, len(fs))
 	slices.SortStableFunc(fs, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })

@@ -9,19 +9,19 @@ import (
 	"strait.io/strait/clustermesh/locality"
 )
 
-// shares are the own cluster's global services, and which other clusters share theirs.
+// shares are this cluster's global services, and which other clusters share theirs.
 type shares struct {
-	from map[clustermesh.ClusterName][]clustermesh.Global // what it was made of
+	from map[clustermesh.ClusterName][]clustermesh.Global // what it was made from
 	list []shared
 }
 
-// shared is a global service with the other clusters that lend their endpoints, in the order of their names.
+// shared is a global service with the other clusters that share their endpoints, sorted by name.
 type shared struct {
 	*clustermesh.Global
 	others []offer
 }
 
-// update gathers again if any cluster's global services are not those of the last time.
+// update rebuilds x if any cluster's global services have changed.
 func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 	from := map[clustermesh.ClusterName][]clustermesh.Global{}
 	same := x.from != nil
@@ -52,13 +52,13 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 	for _, g := range from[self] {
 		now := shared{&g, others[g.Service]}
 		if was, ok := old[g.Service]; ok && reflect.DeepEqual(was, now) {
-			now = was // what says the same stays what it is
+			now = was // keep the old value if nothing in it changed
 		}
 		x.list = append(x.list, now)
 	}
 }
 
-// planGlobals plans the global services, those in which something has changed anew.
+// planGlobals plans the global services. It plans again only those in which something has changed.
 func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Global {
 	last := make(map[clustermesh.ServiceName]*Global, len(p.globals))
 	for _, g := range p.globals {
@@ -79,9 +79,9 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 	return p.globals
 }
 
-// planGlobal makes frontends of the own Service's addresses. Behind them are the own cluster's endpoints, always, and
-// those of every other cluster whose Service of that name is global and shared; whether this cluster shares its own
-// makes no difference to it.
+// planGlobal makes frontends of the addresses of this cluster's Service. Behind them are always
+// this cluster's endpoints, and those of every other cluster whose Service of that name is global
+// and shared. Whether this cluster shares its own endpoints makes no difference.
 func (p *Planner) planGlobal(s shared) *Global {
 	own := []offer{{p.stand.self.Cluster, s.Ports}}
 	out := &Global{Global: s.Global, demand: demand{
@@ -101,7 +101,7 @@ func (p *Planner) planGlobal(s shared) *Global {
 	return out
 }
 
-// missingPorts reports the ports for which another cluster's pods cannot be used.
+// missingPorts reports the ports for which another cluster's pods cannot be used, as Problems.
 func missingPorts(d *demand, s offer) (problems []clustermesh.Problem) {
 	for _, port := range d.ports {
 		if slices.ContainsFunc(s.ports, port.Is) {

@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/clustermesh/locality"
 )
 
-// planImports plans the imports, those in which something has changed anew; fresh says that this may be any of them, not
-// only those whose endpoints were touched.
+// planImports plans the imports. It plans again only those in which something has changed. Fresh
+// says that any import may have changed, not only those whose endpoints were touched.
 func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh bool) []*Import {
 	if fresh {
 		last := make(map[clustermesh.ServiceName]*Import, len(p.imports))
@@ -21,7 +21,7 @@ func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh b
 		}
 		return p.imports
 	}
-	p.imports = slices.Clone(p.imports) // the last Result has it
+	p.imports = slices.Clone(p.imports) // the last Result holds it
 	for name, t := range touched {
 		n, is := slices.BinarySearchFunc(p.merged.imports, name, func(e exported, s clustermesh.ServiceName) int { return e.Service.Compare(s) })
 		if is {
@@ -31,7 +31,7 @@ func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh b
 	return p.imports
 }
 
-// nextImport is an import as it is now; old is as it was last planned, nil if it was not.
+// nextImport returns the current plan of an import. Old is its last plan, or nil if it has none.
 func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
 	if old == nil || old.merged != e.Import || old.stand != p.stand || t == changed {
 		return p.planImport(e)

@@ -8,7 +8,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// source is one record as far as endpoints go, with what is known of the machines that they are on. Immutable.
+// source is the endpoints of one record, with what is known about the machines that they are on.
+// Immutable.
 type source struct {
 	origin    clustermesh.Origin
 	endpoints []clustermesh.Endpoint
@@ -18,16 +19,16 @@ type source struct {
 	others map[clustermesh.NodeName]facts
 }
 
-// facts are what is known of an endpoint's node besides its death.
+// facts are what is known about an endpoint's node, besides whether it is dead.
 type facts struct {
 	contact  clustermesh.Contact
 	locality clustermesh.Locality
 }
 
-// row is a run of a record's endpoints that are of one service.
+// row is a run of endpoints in a record that belong to one service.
 type row struct {
 	from        *source
-	first, last int32 // the last one is not in it
+	first, last int32 // last is exclusive
 }
 
 func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.first:r.last] }
@@ -35,20 +36,21 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 // index finds the endpoints of a service.
 type index struct {
 	sources map[clustermesh.Origin]*source
-	rows    map[clustermesh.ServiceName][]row // in the order of origins; a list that was given away is never changed
+	rows    map[clustermesh.ServiceName][]row // sorted by origin; each list is immutable
 }
 
-// touch says what became of a service's endpoints; 0 is nothing.
+// touch says what happened to a service's endpoints; 0 means nothing.
 type touch uint8
 
 const (
-	// moved: they are as they were, in a new record.
+	// moved: the endpoints are the same, in a new record.
 	moved touch = iota + 1
-	// changed: they, or what is known of their machines, are not as they were.
+	// changed: the endpoints, or what is known about their machines, differ.
 	changed
 )
 
-// update takes the records of a state in, and returns the services whose endpoints it touched.
+// update replaces the indexed records by those of a state, and returns the services whose endpoints
+// it touched.
 func (x *index) update(s clustermesh.State, self Self) map[clustermesh.ServiceName]touch {
 	next := make(map[clustermesh.Origin]*source, len(s.Records))
 	gone := map[*source]bool{}
@@ -90,7 +92,7 @@ func (x *index) update(s clustermesh.State, self Self) map[clustermesh.ServiceNa
 	return touched
 }
 
-// replace puts rows of a service in the place of those of sources that are gone.
+// replace adds rows of a service and removes those of sources that are gone.
 func (x *index) replace(name clustermesh.ServiceName, gone map[*source]bool, rows []row) {
 	out := make([]row, 0, len(x.rows[name])+len(rows))
 	for _, r := range x.rows[name] {
@@ -125,8 +127,8 @@ func (x *index) gone() (out []netip.Addr) {
 	return slices.Compact(out)
 }
 
-// sourceOf makes a source of a record; it is the old one if that says the same. Records are immutable, so that
-// endpoints which lie where they lay are those that they were.
+// sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
+// are immutable, so a list of endpoints at the same address in memory is the same list.
 func sourceOf(s clustermesh.State, self Self, o clustermesh.Origin, dead bool, old *source) *source {
 	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: dead, facts: factsOf(s, self, o)}
 	same := old != nil && sameList(old.endpoints, src.endpoints)
@@ -139,7 +141,7 @@ func sourceOf(s clustermesh.State, self Self, o clustermesh.Origin, dead bool, o
 	return src
 }
 
-// claimed are the nodes that somebody calls silent: no other can be dead.
+// claimed returns the nodes that some witness claims silent. No other node can be dead.
 func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
 	out := map[clustermesh.Origin]bool{}
 	for _, r := range s.Records {
@@ -161,7 +163,7 @@ func factsOf(s clustermesh.State, self Self, o clustermesh.Origin) facts {
 	return f
 }
 
-// strangers gathers the facts of nodes that are not the record's own.
+// strangers returns the facts of nodes other than the record's own.
 func (src *source) strangers(s clustermesh.State, self Self) (out map[clustermesh.NodeName]facts) {
 	for i := range src.endpoints {
 		node := src.endpoints[i].Node
@@ -183,7 +185,7 @@ func (src *source) of(node clustermesh.NodeName) facts {
 	return src.others[node]
 }
 
-// runs are the rows of a source; none of nil.
+// runs returns the rows of a source by service; nil for nil.
 func (src *source) runs() map[clustermesh.ServiceName][]row {
 	if src == nil {
 		return nil
@@ -200,7 +202,7 @@ func (src *source) runs() map[clustermesh.ServiceName][]row {
 	return out
 }
 
-// compare says what became of the rows that a service had in a record.
+// compare says what happened to the rows that a service had in a record.
 func compare(was, is []row) touch {
 	if len(was) != len(is) {
 		return changed
@@ -215,7 +217,7 @@ func compare(was, is []row) touch {
 	return moved
 }
 
-// sameList reports that two lists of immutable things are one.
+// sameList reports whether two lists of immutable values are the same list.
 func sameList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

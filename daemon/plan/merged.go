@@ -15,9 +15,9 @@ type offer struct {
 	ports   []clustermesh.ServicePort
 }
 
-// merged is what all clusters' exports amount to, and the addresses given to it.
+// merged is the merge of all clusters' exports, and the addresses allocated to it.
 type merged struct {
-	// What it was made of.
+	// What it was made from.
 	exports map[clustermesh.ClusterName][]clustermesh.Export
 	given   []clustermesh.Allocation
 
@@ -31,11 +31,11 @@ type exported struct {
 	*clustermesh.Import
 	ips    []netip.Addr
 	offers []offer
-	// silent: no export says its families; such are of older daemons.
+	// silent: no export lists its families, as those of older daemons.
 	silent bool
 }
 
-// update merges again if any cluster's exports, or the own cluster's allocations, are not those of the last time; it
+// update merges again if any cluster's exports, or this cluster's allocations, have changed. It
 // reports whether it did.
 func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c Config) bool {
 	exports := map[clustermesh.ClusterName][]clustermesh.Export{}
@@ -58,7 +58,7 @@ func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c C
 	return true
 }
 
-// bar drops the exports of namespaces that are barred here, whatever other clusters do.
+// bar drops the exports in namespaces that are barred here, whatever other clusters do.
 func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterExport, barred clustermesh.Barred) {
 	for s, es := range exports {
 		why := barred.Why(s)
@@ -75,7 +75,7 @@ func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterEx
 	}
 }
 
-// allocate says which addresses the leader should give out.
+// allocate determines which addresses the leader should allocate.
 func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
 	m.allocations = nil
 	if len(cidrs) == 0 {
@@ -88,8 +88,8 @@ func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
 	}
 }
 
-// ips are the addresses that the leader has given out. Before it has, an import has none: every node of a cluster must
-// use the same.
+// ips returns the addresses that the leader has allocated. Until then an import has none, because
+// every node of a cluster must use the same.
 func (m *merged) ips(cidrs []netip.Prefix) map[clustermesh.ServiceName][]netip.Addr {
 	out := make(map[clustermesh.ServiceName][]netip.Addr, len(m.given))
 	for _, a := range m.given {
@@ -100,7 +100,7 @@ func (m *merged) ips(cidrs []netip.Prefix) map[clustermesh.ServiceName][]netip.A
 	return out
 }
 
-// take replaces the imports, but by those that say the same as before: these stay what they are.
+// take replaces the imports. It keeps the old value of those in which nothing changed.
 func (m *merged) take(imports []clustermesh.Import, exports map[clustermesh.ServiceName][]clustermesh.ClusterExport, ips map[clustermesh.ServiceName][]netip.Addr) {
 	slices.SortFunc(imports, func(a, b clustermesh.Import) int { return a.Service.Compare(b.Service) })
 	out := make([]exported, 0, len(imports))

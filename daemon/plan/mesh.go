@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// mesh is what the tunnels to other clusters' nodes are made of.
+// mesh is what the tunnels to other clusters' nodes are planned from.
 type mesh struct {
 	state  clustermesh.State
 	self   Self
@@ -19,8 +19,8 @@ type mesh struct {
 	dead   func(clustermesh.Origin) bool
 }
 
-// peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster pods
-// reach each other by the cluster's own network.
+// peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster,
+// pods reach each other over the cluster's own network.
 func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
 	nodes := m.nodes()
 	owned, problems := m.ownedPrefixes(nodes)
@@ -47,8 +47,8 @@ func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
 	return peers, problems
 }
 
-// sources are what this node itself says that its pods' addresses and its own are: what peers make of that is
-// their own plan.
+// sources returns the addresses of this node's pods and of the node itself, as its own record gives
+// them. Which of them a peer accepts follows from the peer's own plan.
 func (m mesh) sources() datapath.Sources {
 	n := m.state.Records[m.self.Origin()].Content.Node
 	if n == nil || !m.config.Mesh {
@@ -62,8 +62,8 @@ func (m mesh) sources() datapath.Sources {
 	return s
 }
 
-// routes sends each peer's prefixes into the tunnel, and makes what is left of the ClusterSetIP ranges
-// unreachable: a port that nobody serves must fail at once, not leave the node.
+// routes sends each peer's prefixes into the tunnel, and makes the rest of the ClusterSetIP ranges
+// unreachable: a connection to a port without a frontend must fail at once, not leave the node.
 func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route {
 	var out []datapath.Route
 	for _, peer := range peers {
@@ -82,24 +82,26 @@ func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route 
 	return out
 }
 
-// claim is a node's word that its pods live in a prefix.
+// claim is a node's claim that its pods are in a prefix.
 type claim struct {
 	prefix  netip.Prefix
 	node    clustermesh.Origin
-	foreign int // 1 if it is of another cluster
-	dead    int // 1 if its node is
+	foreign int // 1 if the node is in another cluster
+	dead    int // 1 if the node is dead
 }
 
-// before orders claims by who wins: the own cluster, whose pods this node must go on reaching; then the lower name; of
-// one cluster's nodes those that live, then the lower name.
+// before orders claims by who wins. This node's own cluster comes first, because the node must keep
+// reaching its pods; then the cluster with the lower name; within a cluster, live nodes, then the
+// lower name.
 func (c claim) before(d claim) int {
 	return cmp.Or(cmp.Compare(c.foreign, d.foreign), cmp.Compare(c.node.Cluster, d.node.Cluster),
 		cmp.Compare(c.dead, d.dead), cmp.Compare(c.node.Node, d.node.Node))
 }
 
-// excludes reports whether a claim that has won leaves no room for another. Between clusters that is any overlap. In one
-// cluster prefixes nest where its IPAM gives a node addresses out of another's prefix: routes and tunnels go by the
-// longest match, so that only equal ones exclude each other.
+// excludes reports whether a claim that has won leaves no room for another. Between clusters any
+// overlap does. Within a cluster prefixes can nest, if its IPAM gives a node addresses from
+// another's prefix. Routes and tunnels use the longest match, so only equal prefixes exclude each
+// other.
 func (c claim) excludes(d claim) bool {
 	if c.node.Cluster == d.node.Cluster {
 		return c.node != d.node && c.prefix == d.prefix
@@ -107,7 +109,8 @@ func (c claim) excludes(d claim) bool {
 	return c.prefix.Overlaps(d.prefix)
 }
 
-// ownedPrefixes gives each prefix one owner. A losing claim is a Problem, never a silent steal.
+// ownedPrefixes gives each prefix one owner. Each losing claim is a Problem, so that no prefix
+// changes hands silently.
 func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
 	claims, problems := m.claims(nodes)
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.before(b)) })
@@ -132,7 +135,8 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 	return owned, problems
 }
 
-// claims are those that nodes make; no node can have a prefix that overlaps the ClusterSetIPs.
+// claims returns the claims of all nodes. A prefix that overlaps the ClusterSetIPs is a Problem
+// instead.
 func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem) {
 	for _, n := range nodes {
 		c := claim{node: n.origin}

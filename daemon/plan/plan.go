@@ -1,9 +1,9 @@
-// Package plan is the bridge between the clusterset and the kernel: from the state of the clusterset it
-// computes what one node's kernel should hold, and why.
+// Package plan is the bridge between the clusterset and the kernel: from the state of the
+// clusterset it computes what one node's kernel should hold, and why.
 //
-// Input is State, Self and Config; output is a Result. Pure, and the same on every call with the same
-// input; a Planner remembers what it planned last only to be quicker. It imports both clustermesh and datapath and must
-// not know any shell.
+// Input is State, Self and Config; output is a Result. Pure: the same input always gives the same
+// output. A Planner remembers its last plan only to be faster. The package imports both clustermesh
+// and datapath and must not know any shell.
 package plan
 
 import (
@@ -22,43 +22,48 @@ type Self struct {
 	Node    clustermesh.NodeName
 }
 
-// Origin is the node as a writer of records.
+// Origin returns the node as a writer of records.
 func (s Self) Origin() clustermesh.Origin {
 	return clustermesh.Origin{Cluster: s.Cluster, Node: s.Node}
 }
 
 // Config is what a plan depends on besides the state.
 type Config struct {
-	// CIDRs are the ranges for ClusterSetIPs, at most one of each IP family. None where the cluster gives them out
-	// itself, by derived Services: then its Allocations are in force as they are.
+	// CIDRs are the ranges for ClusterSetIPs, at most one of each IP family. There are none if the
+	// cluster allocates them itself, by derived Services: then its Allocations are used as they
+	// are.
 	CIDRs []netip.Prefix
 	// Barred namespaces have no imports here.
 	Barred clustermesh.Barred
-	// Mesh is false where pods of other clusters are routable without strait.
+	// Mesh is false if pods of other clusters are routable without strait.
 	Mesh bool
 }
 
-// Result is a plan: what the kernel should hold and what people and DNS should see. A value: never changed once made.
+// Result is a plan: what the kernel should hold, and what people and DNS should see. It is
+// immutable.
 type Result struct {
 	Desired datapath.Desired
-	// Imports are sorted by service. One in which nothing has changed is the one of the plan before.
+	// Imports are sorted by service. An import in which nothing changed is the same value as in the
+	// previous plan.
 	Imports []*Import
-	// Globals are the own cluster's global services, sorted.
+	// Globals are this cluster's global services, sorted.
 	Globals []*Global
-	// Allocations are the ClusterSetIPs as this node's cluster should have them: its leader publishes them.
+	// Allocations are the ClusterSetIPs that this node's cluster should have. Its leader publishes
+	// them.
 	Allocations []clustermesh.Allocation
 	Problems    []clustermesh.Problem
 }
 
-// Import is an import with its addresses. What would be large, and is rarely asked for, it works out when it is.
+// Import is an import with its addresses. What would be large, and is rarely needed, is computed
+// when asked for.
 type Import struct {
 	*clustermesh.Import
 	IPs    []netip.Addr
-	merged *clustermesh.Import // of which it was made
+	merged *clustermesh.Import // what it was made from
 	demand
 }
 
-// Global is a global service of the own cluster.
+// Global is a global service of this node's cluster.
 type Global struct {
 	*clustermesh.Global
 	// Sharers are the other clusters whose endpoints it may use, sorted.
@@ -76,12 +81,12 @@ type Frontend struct {
 // Plan computes the plan for one node.
 func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(self, c).Plan(s) }
 
-// Planner makes the plans of one node, one after the other. What costs is done again only for services in which
-// something has changed; the result is that of Plan. Not for use by two goroutines at a time.
+// Planner makes successive plans for one node. It repeats expensive work only for services in which
+// something has changed; the result is the same as that of Plan. It is not safe for concurrent use.
 type Planner struct {
 	config  Config
 	stand   *stand
-	serial  uint64 // of the plan
+	serial  uint64 // number of the plan
 	index   index
 	merged  merged
 	shares  shares
@@ -92,7 +97,7 @@ type Planner struct {
 	frontends frontends
 }
 
-// stand is the node and where it stands. Services that were planned from one stand share it.
+// stand is the node and its location. Services planned from the same location share a stand.
 type stand struct {
 	self  Self
 	where locality.Self
@@ -103,7 +108,7 @@ func NewPlanner(self Self, c Config) *Planner {
 	return &Planner{config: c, stand: &stand{self: self}}
 }
 
-// Plan computes the plan for a state, of which nothing may change afterwards.
+// Plan computes the plan for a state, which must not change afterwards.
 func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
@@ -133,7 +138,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	return r
 }
 
-// settle finds out where the node stands, by its own record; it reports whether that is elsewhere than before.
+// settle reads the node's location from its own record, and reports whether it changed.
 func (p *Planner) settle(s clustermesh.State) bool {
 	where := locality.Self{Cluster: p.stand.self.Cluster, Node: p.stand.self.Node}
 	if n := s.Records[p.stand.self.Origin()].Content.Node; n != nil {

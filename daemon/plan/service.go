@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// demand is what frontends are made of: addresses and ports, and whose endpoints may be behind them; and what was made
-// of it. Immutable once planned.
+// demand is a service as the planner sees it: the addresses and ports of its frontends, whose
+// endpoints may be behind them, and the frontends made from that. It is immutable once planned.
 type demand struct {
 	// kind and service name it in Problems: "ServiceImport default/serve".
 	kind            string
@@ -21,11 +21,12 @@ type demand struct {
 	ports           []clustermesh.ServicePort
 	affinitySeconds uint32
 	prefer          locality.Preference
-	// offers are sorted by cluster; one that is not among them contributes nothing (KEP-1645).
+	// offers are sorted by cluster. A cluster that is not among them contributes nothing
+	// (KEP-1645).
 	offers []offer
 	rows   []row
 	stand  *stand
-	// serial is that of the plan in which it was made anew.
+	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
 
 	desired  []datapath.Frontend
@@ -34,17 +35,17 @@ type demand struct {
 
 func (d *demand) object() string { return d.kind + " " + d.service.String() }
 
-// Version grows when the service, or an endpoint of it, is not what it was in the plan before.
+// Version grows when the service or one of its endpoints differs from the previous plan.
 func (d *demand) Version() uint64 { return d.serial }
 
-// Frontends are its addresses with its ports, and the verdict on every endpoint.
+// Frontends returns its addresses with its ports, and the verdict on every endpoint.
 func (d *demand) Frontends() []Frontend {
 	out, _ := d.frontends()
 	return out
 }
 
-// Endpoints are those of all clusters that offer theirs, an address once per cluster; with the zone of the node where
-// they name none.
+// Endpoints returns the endpoints of all clusters that offer theirs, each address once per cluster.
+// An endpoint that names no zone gets its node's.
 func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
 	out := make([]clustermesh.ClusterEndpoint, len(members))
@@ -55,7 +56,7 @@ func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	return out
 }
 
-// plan works out what the kernel should hold of it.
+// plan computes what the kernel should hold for the service.
 func (d *demand) plan() {
 	fs, problems := d.frontends()
 	d.problems = append(d.problems, problems...)
@@ -71,7 +72,7 @@ func (d *demand) plan() {
 	}
 }
 
-// frontends makes each address with each port a frontend.
+// frontends makes a frontend of each address with each port.
 func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	members, doubles := d.admit()
 	for _, port := range d.ports {
@@ -93,7 +94,8 @@ func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	return out, problems
 }
 
-// ports of a cluster's own Service, and whether it offers its endpoints.
+// offered returns the ports of a cluster's own Service, and whether the cluster offers its
+// endpoints.
 func (d *demand) offered(c clustermesh.ClusterName) ([]clustermesh.ServicePort, bool) {
 	for _, o := range d.offers {
 		if o.cluster == c {
@@ -103,8 +105,9 @@ func (d *demand) offered(c clustermesh.ClusterName) ([]clustermesh.ServicePort, 
 	return nil, false
 }
 
-// candidates are the endpoints behind one port, of any family; those of another than the frontend's are barred. A
-// port reaches only clusters whose own Service has that name, protocol and number ("strict port conflict", KEP-1645).
+// candidates returns the endpoints behind one port, of any family; those of another family than the
+// frontend's are barred. A port reaches only clusters whose own Service has that name, protocol and
+// number ("strict port conflict", KEP-1645).
 func (d *demand) candidates(members []member, doubles bool, port clustermesh.ServicePort, family clustermesh.Family) []locality.Candidate {
 	out := make([]locality.Candidate, 0, len(members))
 	var cluster clustermesh.ClusterName
@@ -148,7 +151,7 @@ func (m member) candidate(port uint16) locality.Candidate {
 	return c
 }
 
-// familyProblem reports a frontend none of whose endpoints have its IP family.
+// familyProblem reports a frontend if none of its endpoints have its IP family.
 func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 	vs := f.Choice.Verdicts
 	family := clustermesh.FamilyOf(f.Addr.IP)
@@ -164,7 +167,7 @@ func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 	}}
 }
 
-// familiesOf returns the families that the endpoints have, IPv4 first, or the default if there are none.
+// familiesOf returns the families of the endpoints, IPv4 first, or the default if there are none.
 func familiesOf(es []member, def []clustermesh.Family) (out []clustermesh.Family) {
 	for _, f := range []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6} {
 		if slices.ContainsFunc(es, func(e member) bool { return clustermesh.FamilyOf(e.Addr) == f }) {

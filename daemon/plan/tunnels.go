@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most turns change no
-// node: then they are those of the plan before.
+// tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most
+// turns change no node and reuse those of the previous plan.
 type tunnels struct {
 	nodes    map[clustermesh.Origin]plannedNode
 	peers    []datapath.Peer
@@ -23,7 +23,8 @@ type plannedNode struct {
 	dead bool
 }
 
-// update makes them again if a node came, went, died, came back or says something else of itself.
+// update plans them again if a node came, went, died, came back or publishes something else about
+// itself.
 func (t *tunnels) update(m mesh) {
 	if t.upToDate(m) {
 		return
@@ -49,7 +50,7 @@ func (t *tunnels) upToDate(m mesh) bool {
 		if !known || was.dead != m.dead(o) || was.Node != now && !reflect.DeepEqual(was.Node, now) {
 			return false
 		}
-		if was.Node != now { // another record that says the same
+		if was.Node != now { // a new record with the same content
 			t.nodes[o] = plannedNode{now, was.dead}
 		}
 	}
