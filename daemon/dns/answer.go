@@ -10,19 +10,20 @@ import (
 const (
 	// schemaVersion is the version of the MCS DNS specification that the answers follow.
 	schemaVersion = "1.0.0"
-	// ttl in seconds, of positive and negative answers: a service appears or goes within that time.
+	// ttl is the lifetime in seconds of positive and negative answers: clients see a service appear
+	// or go within that time.
 	ttl = 5
-	// udpSize is what strait offers and accepts over UDP: it passes every link without fragments
-	// (DNS Flag Day 2020).
+	// udpSize is the largest UDP message that strait offers and accepts: it passes every link
+	// without fragmentation (DNS Flag Day 2020).
 	udpSize = 1232
 )
 
-// Answer answers a query about zone from the table, without I/O: the same query and table give the same
-// answer. A nil table means that services are not known yet: SERVFAIL, since unknown is not empty. Names
-// outside zone are refused.
+// Answer answers a query about zone from the table. It does no I/O: the same query and table give
+// the same answer. A nil table means that services are not known yet, and gives SERVFAIL, since
+// unknown is not empty. Names outside zone are refused.
 //
-// Names and records are those of the MCS DNS specification (KEP-1645, specification.md), and CoreDNS's
-// where it answers more. "<cluster>.<service>" does not exist although names below it do: the
+// Names and records follow the MCS DNS specification (KEP-1645, specification.md), and CoreDNS
+// where it answers more. "<cluster>.<service>" does not exist, although names below it do: the
 // specification reserves it.
 func Answer(t *Table, zone string, q *dns.Msg) *dns.Msg {
 	r := new(dns.Msg)
@@ -57,12 +58,12 @@ func Answer(t *Table, zone string, q *dns.Msg) *dns.Msg {
 	return r
 }
 
-// InZone reports whether a query is Answer's to answer. Any other query is for an upstream.
+// InZone reports whether Answer should answer a query. Any other query is for an upstream.
 func InZone(zone string, q *dns.Msg) bool {
 	return len(q.Question) == 1 && dns.IsSubDomain(dns.CanonicalName(zone), dns.CanonicalName(q.Question[0].Name))
 }
 
-// check returns why a query is not answered at all, or success.
+// check returns the error code of a query that is not looked up, or success.
 func check(zone string, q *dns.Msg) int {
 	switch {
 	case q.Opcode != dns.OpcodeQuery:
@@ -79,7 +80,7 @@ func check(zone string, q *dns.Msg) int {
 	return dns.RcodeSuccess
 }
 
-// withEDNS answers an OPT record with one (RFC 6891), and reports whether to go on.
+// withEDNS answers an OPT record with one (RFC 6891), and reports whether to continue.
 func withEDNS(r, q *dns.Msg) bool {
 	opt := q.IsEdns0()
 	if opt == nil {
@@ -104,10 +105,10 @@ func withEDNS(r, q *dns.Msg) bool {
 // builder writes records into a reply.
 type builder struct {
 	reply *dns.Msg
-	// name is the question's, in the client's own letters: some resolvers check their case.
+	// name is the question's name in the client's own case, which some resolvers check.
 	name string
 	zone string
-	// turn rotates address lists, so that clients which take the first address spread, and so does what
+	// turn rotates address lists. That spreads clients that take the first address, and varies what
 	// a truncated answer holds.
 	turn int
 }
@@ -139,7 +140,8 @@ func (b *builder) answer(qtype uint16, found node, labels []string) {
 			target = s.target + "." + target
 		}
 		if _, ok := dns.IsDomainName(target); !ok {
-			continue // four full labels and a long zone exceed 253 characters: nobody could ask for it
+			// Four full labels and a long zone exceed 253 characters: no client can ask for it.
+			continue
 		}
 		r.Answer = append(r.Answer, &dns.SRV{Hdr: header(b.name, dns.TypeSRV), Weight: 100, Port: s.port, Target: target})
 		for _, ip := range s.addrs {
@@ -164,8 +166,8 @@ func (b *builder) address(name string, ip netip.Addr) dns.RR {
 	return &dns.AAAA{Hdr: header(name, dns.TypeAAAA), AAAA: ip.AsSlice()}
 }
 
-// soa goes with every negative answer and says how long to believe it (RFC 2308). Its serial is constant:
-// nobody can transfer the zone.
+// soa returns the record that goes with every negative answer and says how long to cache it (RFC
+// 2308). Its serial is constant, because the zone cannot be transferred.
 func (b *builder) soa(owner string) dns.RR {
 	return &dns.SOA{Hdr: header(owner, dns.TypeSOA), Ns: "ns.dns." + b.zone, Mbox: "hostmaster." + b.zone,
 		Serial: 1, Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: ttl}
@@ -175,7 +177,7 @@ func header(name string, rrtype uint16) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: rrtype, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// rotate returns the list starting at its turn-th element.
+// rotate returns the list rotated to begin with element turn, modulo its length.
 func rotate[T any](list []T, turn int) []T {
 	if len(list) < 2 {
 		return list

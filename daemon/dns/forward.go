@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// upstreamTimeout bounds one question to one upstream: two fit into the five seconds after which
+	// upstreamTimeout bounds one query to one upstream: two fit into the five seconds after which
 	// resolvers give up.
 	upstreamTimeout = 2 * time.Second
-	// maxForwards bounds the questions under way, so that a dead upstream does not eat the daemon.
+	// maxForwards bounds the queries in progress, so that a dead upstream does not exhaust the
+	// daemon.
 	maxForwards = 1000
 )
 
-// forwarder passes questions on to upstream servers.
+// forwarder passes queries on to upstream servers.
 type forwarder struct {
 	upstreams []string // "address:port"
 	refused   []clustermesh.Problem
-	// first is the upstream that answered last: it is asked first.
+	// first is the upstream that answered last, which is asked first.
 	first    atomic.Int32
 	underWay chan struct{}
 
@@ -55,11 +56,11 @@ func newForwarder(upstreams, own []netip.AddrPort) *forwarder {
 	return f
 }
 
-// able reports whether there is anybody to ask.
+// able reports whether there is an upstream to ask.
 func (f *forwarder) able() bool { return len(f.upstreams) > 0 }
 
-// ask asks the upstreams in turn, over the protocol that the client used: a truncated answer is the
-// client's to repeat over TCP. With no answer it returns SERVFAIL.
+// ask asks the upstreams in turn, over the protocol that the client used: if an answer is
+// truncated, the client repeats its query over TCP. If no upstream answers, ask returns SERVFAIL.
 func (f *forwarder) ask(ctx context.Context, network string, q *dns.Msg) *dns.Msg {
 	fail := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
 	fail.RecursionAvailable = true
@@ -90,19 +91,19 @@ func exchange(ctx context.Context, network, upstream string, q *dns.Msg) (*dns.M
 	defer cancel()
 	c := &dns.Client{Net: network, Timeout: upstreamTimeout, UDPSize: dns.MaxMsgSize}
 	ask := q.Copy()
-	ask.Id = dns.Id() // the client's id is easy to guess for others on its machine
+	ask.Id = dns.Id() // other programs on the client's machine can easily guess its id
 	r, _, err := c.ExchangeContext(ctx, ask, upstream)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.Question) != 1 || !strings.EqualFold(r.Question[0].Name, q.Question[0].Name) {
-		return nil, fmt.Errorf("answered another question")
+		return nil, fmt.Errorf("answered a different question")
 	}
 	r.Id = q.Id
 	return r, nil
 }
 
-// note remembers which upstreams are down, for Problems.
+// note records which upstreams are down, for Problems.
 func (f *forwarder) note(upstream string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package dns answers for the clusterset's zone, clusterset.local, from a table of services, and passes
-// other names on.
+// Package dns answers for the clusterset's zone, clusterset.local, from a table of services, and
+// passes other names on.
 //
-// Inputs are an immutable Table, made by the caller from plain values, and packets; outputs are answers and
-// Problems. Answer is pure; Server is the shell. It must not know State, the plan or the kernel.
+// Inputs are an immutable Table, made by the caller from plain values, and packets; outputs are
+// answers and Problems. Answer is pure; Server is the shell. It must not know State, the plan or
+// the kernel.
 package dns
 
 import (
@@ -27,9 +28,9 @@ import (
 const (
 	// DefaultZone is the zone of the MCS API.
 	DefaultZone = "clusterset.local"
-	// retry is how long to wait before listening again where an address was absent or in use.
+	// retry is how long to wait before listening again on an address that was absent or in use.
 	retry = time.Second
-	// grace is how long answers under way may take when the server stops.
+	// grace is how long answers in progress can take when the server stops.
 	grace = 2 * time.Second
 )
 
@@ -37,9 +38,11 @@ const (
 type Config struct {
 	// Listen are the addresses to serve, each over UDP and TCP.
 	Listen []netip.AddrPort
-	// Coming are addresses of Listen that this machine may get later: they are bound before.
+	// Coming are addresses in Listen that this machine may get only later. They are bound even
+	// before it has them.
 	Coming []netip.Addr
-	// Upstreams answer names outside Zone, asked in turn. With none such names are refused.
+	// Upstreams answer names outside Zone and are asked in turn. Without upstreams such names are
+	// refused.
 	Upstreams []netip.AddrPort
 	// Zone is DefaultZone if empty.
 	Zone string
@@ -58,7 +61,8 @@ type Server struct {
 	serving  map[string]net.Addr            // by listener
 }
 
-// New makes a server that answers from what table returns at each query; nil is "not known yet".
+// New makes a server. For each query it calls table, which returns nil while services are not known
+// yet.
 func New(cfg Config, table func() *Table) *Server {
 	cfg.Zone = dns.CanonicalName(cmp.Or(cfg.Zone, DefaultZone))
 	if cfg.Log == nil {
@@ -70,15 +74,15 @@ func New(cfg Config, table func() *Table) *Server {
 	}
 }
 
-// Problems returns what keeps the server from answering somewhere, now.
+// Problems returns what keeps the server from answering somewhere now.
 func (s *Server) Problems() []clustermesh.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return clustermesh.SortProblems(append(slices.Collect(maps.Values(s.problems)), s.forward.problems()...))
 }
 
-// Run serves every address until ctx is done, then returns nil. An address that is in use or absent is a
-// Problem and tried again each second; the others are served meanwhile.
+// Run serves every address until ctx is done, then returns nil. An address that is in use or absent
+// is a Problem and is retried every second, while the others are served.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, addr := range s.cfg.Listen {
@@ -87,11 +91,11 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	<-ctx.Done() // with nothing to listen on as well
+	<-ctx.Done() // also if there is nothing to listen on
 	return nil
 }
 
-// keep serves one address over one protocol, again and again.
+// keep serves one address over one protocol, and listens again after every failure.
 func (s *Server) keep(ctx context.Context, network string, addr netip.AddrPort) {
 	key := network + " " + addr.String()
 	defer s.report(key, nil, nil)
@@ -109,7 +113,7 @@ func (s *Server) keep(ctx context.Context, network string, addr netip.AddrPort) 
 	}
 }
 
-// report records that a listener serves at bound, or its problem, or neither.
+// report records that a listener serves at bound, or that it has a problem, or neither.
 func (s *Server) report(key string, bound net.Addr, p *clustermesh.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +123,7 @@ func (s *Server) report(key string, bound net.Addr, p *clustermesh.Problem) {
 	switch {
 	case bound != nil:
 		s.serving[key] = bound
-		s.cfg.Log.Info("dns listens", "network", bound.Network(), "address", bound.String())
+		s.cfg.Log.Info("dns is listening", "network", bound.Network(), "address", bound.String())
 	case p != nil:
 		s.problems[key] = *p
 		if !had || old != *p {
@@ -187,8 +191,8 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	return errors.Join(err, <-done)
 }
 
-// bindAnyway lets a socket, of either IP family, bind to an address that no device has. A route of type local is enough for
-// IPv4; IPv6 asks the devices even then.
+// bindAnyway lets a socket of either IP family bind to an address that no device has. For IPv4 a
+// route of type local would be enough; IPv6 requires the address on a device even then.
 func bindAnyway(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_FREEBIND, 1) })
@@ -219,8 +223,8 @@ func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWrite
 	}
 }
 
-// limit is the largest UDP answer for a query: what the client takes, but never fragments. A truncated
-// answer makes it ask again over TCP.
+// limit returns the largest UDP answer for a query: what the client accepts, but never more than
+// fits without fragmentation. A truncated answer makes the client ask again over TCP.
 func limit(q *dns.Msg) int {
 	opt := q.IsEdns0()
 	if opt == nil {

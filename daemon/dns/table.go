@@ -15,22 +15,23 @@ type Service struct {
 	// IPs are the ClusterSetIPs; empty for a headless service.
 	IPs   []netip.Addr
 	Ports []clustermesh.ServicePort
-	// Endpoints are the ready ones of a headless service; others need none.
+	// Endpoints are the ready endpoints of a headless service. Other services need none.
 	Endpoints []Endpoint
 }
 
 // Endpoint is one address of a headless service.
 type Endpoint struct {
-	// Hostname is the endpoint's own; where empty, its address with dashes is used.
+	// Hostname is the endpoint's own. If empty, its address with dashes is used.
 	Hostname string
 	Cluster  clustermesh.ClusterName
 	IP       netip.Addr
-	// Ports are what the pod listens on, for SRV records: clients of a headless service meet no
-	// translation. Where nil, the Service's ports are used.
+	// Ports are what the pod listens on, for SRV records: connections to a headless service are not
+	// translated. If nil, the Service's ports are used.
 	Ports []clustermesh.EndpointPort
 }
 
-// label is the endpoint's part of its name, in lower case. Addresses become names as in CoreDNS.
+// label returns the endpoint's part of its name, in lower case. Addresses become names as in
+// CoreDNS.
 func (e Endpoint) label() string {
 	if e.Hostname != "" {
 		return strings.ToLower(e.Hostname)
@@ -38,13 +39,13 @@ func (e Endpoint) label() string {
 	return strings.NewReplacer(".", "-", ":", "-").Replace(e.IP.String())
 }
 
-// Table is all services, ready to be looked up. Immutable.
+// Table holds all services, indexed for lookup. Immutable.
 type Table struct {
 	services   map[clustermesh.ServiceName]*Service
 	namespaces map[string]bool
 }
 
-// NewTable makes a table. The caller must not change what it gave.
+// NewTable makes a table. The caller must not change services afterwards.
 func NewTable(services []Service) *Table {
 	t := &Table{make(map[clustermesh.ServiceName]*Service, len(services)), map[string]bool{}}
 	for i := range services {
@@ -56,7 +57,8 @@ func NewTable(services []Service) *Table {
 	return t
 }
 
-// node is what one name holds. Address records belong to the name itself; an SRV record names another.
+// node is what one name holds. Address records belong to the name itself; an SRV record points to
+// another name.
 type node struct {
 	exists bool
 	addrs  []netip.Addr
@@ -64,10 +66,11 @@ type node struct {
 	txt    string
 }
 
-// srv is a service's port and who answers on it.
+// srv is a service's port and the host that answers on it.
 type srv struct {
 	port uint16
-	// target is the host's labels in front of the service's own name; empty is the service itself.
+	// target is the host's labels in front of the service's own name; empty means the service
+	// itself.
 	target string
 	addrs  []netip.Addr
 }
@@ -102,7 +105,7 @@ func (s Service) lookup(labels []string) node {
 	case len(labels) == 0:
 		return node{exists: true, addrs: s.addrs(), srvs: s.srvs("", "")}
 	case len(labels) == 1 && isProto(labels[0]):
-		// Nothing lives here, but names below may.
+		// This name has no records, but names below it may.
 		return node{exists: len(s.srvs("", labels[0][1:])) > 0}
 	case len(labels) == 2 && isProto(labels[1]) && strings.HasPrefix(labels[0], "_") && len(labels[0]) > 1:
 		srvs := s.srvs(labels[0][1:], labels[1][1:])
@@ -111,12 +114,12 @@ func (s Service) lookup(labels []string) node {
 		addrs := s.endpointAddrs(labels[0], labels[1])
 		return node{exists: len(addrs) > 0, addrs: addrs}
 	}
-	return node{} // among them "<cluster>.<service>", which the MCS API reserves
+	return node{} // including "<cluster>.<service>", which the MCS API reserves
 }
 
 func isProto(label string) bool { return label == "_tcp" || label == "_udp" || label == "_sctp" }
 
-// addrs are the addresses of the service's own name.
+// addrs returns the addresses of the service's own name.
 func (s Service) addrs() []netip.Addr {
 	if !s.Headless {
 		return s.IPs
@@ -128,7 +131,7 @@ func (s Service) addrs() []netip.Addr {
 	return unique(out)
 }
 
-// endpointAddrs are all addresses of one host of one cluster.
+// endpointAddrs returns all addresses of one host of one cluster.
 func (s Service) endpointAddrs(host, cluster string) (out []netip.Addr) {
 	for _, e := range s.Endpoints {
 		if e.label() == host && strings.EqualFold(string(e.Cluster), cluster) {
@@ -138,9 +141,9 @@ func (s Service) endpointAddrs(host, cluster string) (out []netip.Addr) {
 	return unique(out)
 }
 
-// srvs returns the SRV records of the ports that match, each target and port once. An empty name or
-// protocol matches every port, the unnamed one as well: this is how CoreDNS answers SRV for a service's
-// own name, and the MCS conformance suite expects it.
+// srvs returns the SRV records of the ports that match, each pair of target and port once. An empty
+// name or protocol matches every port, including the unnamed one: this is how CoreDNS answers SRV
+// for a service's own name, and the MCS conformance suite expects it.
 func (s Service) srvs(name, proto string) (out []srv) {
 	matches := func(n, p string) bool {
 		return (name == "" || strings.EqualFold(n, name)) && (proto == "" || strings.EqualFold(p, proto))
@@ -195,7 +198,7 @@ func (s Service) endpointPorts(e Endpoint) []clustermesh.EndpointPort {
 	return out
 }
 
-// unique drops repeats and keeps the order.
+// unique removes duplicates and keeps the order.
 func unique(in []netip.Addr) (out []netip.Addr) {
 	seen := make(map[netip.Addr]bool, len(in))
 	for _, a := range in {
