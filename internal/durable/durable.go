@@ -1,7 +1,9 @@
-// Package durable replaces files so that a crash, of the process or of the machine, leaves the old content or the new.
+// Package durable replaces files so that after a crash, of the process or of the machine, a file
+// has either its old content or its new.
 //
-// Input is a path and a function that writes the content. It must not know what is in the file. google/renameio does
-// the same but for the directory, whose entry it leaves to the kernel to write when it pleases.
+// Input is a path and a function that writes the content. It must not know what is in the file.
+// Unlike google/renameio it also syncs the directory, so the rename is on disk when Replace
+// returns.
 package durable
 
 import (
@@ -11,9 +13,10 @@ import (
 	"path/filepath"
 )
 
-// Replace makes write's output the whole content of path, which only the owner may read, and makes the directory if
-// need be. If it fails before the last step the file is what it was, and nothing else is left in the directory. The
-// writers of one path must not write at the same time.
+// Replace replaces the content of path by what write writes. Only the owner may read the file.
+// Replace creates the directory if necessary. If it fails before the last step, the file is
+// unchanged, and nothing else is left in the directory. Writers of the same path must not run at
+// the same time.
 func Replace(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -34,7 +37,7 @@ func Replace(path string, write func(*os.File) error) error {
 	return nil
 }
 
-// fill writes a file and waits until it is on the disk.
+// fill writes a file and waits until it is on disk.
 func fill(path string, write func(*os.File) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -47,7 +50,7 @@ func fill(path string, write func(*os.File) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// sync waits until a directory's entries are on the disk: else a rename may be forgotten.
+// sync waits until a directory's entries are on disk. Otherwise a crash could undo a rename.
 func sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package enum decodes settings that are one of a few names.
+// Package enum decodes settings that take one of a few names.
 //
-// Input is a text and the names allowed; output is the name, or an error that lists them. It must not
-// know what the names mean.
+// Input is a text and the allowed names; output is the name, or an error that lists them. It must
+// not know what the names mean.
 package enum
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Decode sets to to what text says, if that is allowed or empty: the empty name stands for the
-// default. It is the body of an UnmarshalText.
+// Decode sets *to to text, which must be one of allowed, or empty for the default. It is the body
+// of an UnmarshalText.
 func Decode[E ~string](to *E, text []byte, allowed ...E) error {
 	e := E(text)
 	if e != "" && !slices.Contains(allowed, e) {

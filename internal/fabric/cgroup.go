@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindCgroup2 returns the cgroup v2 mount point of the machine; on a hybrid machine that is beside the
-// v1 trees. Empty if none is mounted.
+// FindCgroup2 returns the machine's cgroup v2 mount point; empty if none is mounted. On a hybrid
+// machine it is next to the v1 trees.
 func FindCgroup2(mountinfo string) string {
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")
@@ -33,7 +33,7 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// Cgroup2 finds the cgroup v2 mount, or makes one at private for the life of the lab.
+// Cgroup2 finds the cgroup v2 mount, or mounts one at private for the lifetime of the lab.
 func Cgroup2(private string) (mount string, made bool, err error) {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -52,7 +52,7 @@ func Cgroup2(private string) (mount string, made bool, err error) {
 	return private, true, nil
 }
 
-// MakeCgroups makes dir and its children.
+// MakeCgroups creates dir and its children.
 func MakeCgroups(dir string, children ...string) error {
 	for _, d := range append([]string{""}, children...) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -62,7 +62,7 @@ func MakeCgroups(dir string, children ...string) error {
 	return nil
 }
 
-// cgroupTree lists dir and all cgroups below it, the deepest first.
+// cgroupTree lists dir and all cgroups below it, deepest first.
 func cgroupTree(dir string) []string {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -92,8 +92,7 @@ func pids(dir string) []int {
 	return out
 }
 
-// KillCgroup kills every process in a cgroup and below with SIGKILL and waits until they are gone,
-// reaping those that have become children of this process.
+// KillCgroup kills every process in a cgroup and below with SIGKILL and waits until they are gone.
 func KillCgroup(ctx context.Context, dir string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -102,7 +101,7 @@ func KillCgroup(ctx context.Context, dir string) error {
 			return nil
 		}
 		for _, pid := range all {
-			// An error means that it is gone already, which is what we want.
+			// An error means that the process is already gone, as wanted.
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		if time.Now().After(deadline) {
@@ -116,8 +115,8 @@ func KillCgroup(ctx context.Context, dir string) error {
 	}
 }
 
-// RemoveCgroup removes a cgroup and all below it; one that is not there is no error. Its processes must
-// be dead; the kernel may need a moment to notice.
+// RemoveCgroup removes a cgroup and all below it. It succeeds if there is none. Its processes must
+// be dead; the kernel may take a moment to notice.
 func RemoveCgroup(dir string) error {
 	var last error
 	for range 200 {

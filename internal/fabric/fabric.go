@@ -1,8 +1,9 @@
-// Package fabric makes what machines in network namespaces are made of: the namespaces, the cables, bridges and
-// routes that join them, and cgroups that hold a machine's processes and can be killed whole.
+// Package fabric makes the parts of machines that live in network namespaces: the namespaces, the
+// cables, bridges and routes that join them, and cgroups that hold a machine's processes and can be
+// killed as a whole.
 //
-// Input are names and addresses; output is kernel state, which the caller removes. Nothing is made in the
-// root network namespace. It must not know what runs in its machines.
+// Input is names and addresses; output is kernel state, which the caller removes. It makes nothing
+// in the root network namespace. It must not know what runs in its machines.
 package fabric
 
 import (
@@ -12,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NetNSDir is where named network namespaces live (iproute2's convention).
+// NetNSDir is where named network namespaces are (iproute2's convention).
 const NetNSDir = "/run/netns"
 
-// Unmount unmounts path, detaching it where it is in use; what is not mounted is no error.
+// Unmount unmounts path, and detaches it if it is in use. It succeeds if nothing is mounted there.
 func Unmount(path string) error {
 	err := unix.Unmount(path, 0)
 	if errors.Is(err, unix.EBUSY) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inside runs f on a thread that is in the network namespace, and brings the thread home afterwards. A
-// process started by f is born in the namespace. A thread that cannot come home is thrown away.
+// Inside runs f on a thread that is in the network namespace, and moves the thread back afterwards.
+// Processes started by f are in the namespace. A thread that cannot be moved back is discarded.
 func Inside(ns netns.NsHandle, f func() error) error {
 	runtime.LockOSThread()
 	home, err := netns.Get()
@@ -36,7 +36,7 @@ func Inside(ns netns.NsHandle, f func() error) error {
 	return err
 }
 
-// InsideNamed is inside for a namespace given by name.
+// InsideNamed is Inside for a namespace given by name.
 func InsideNamed(name string, f func() error) error {
 	ns, err := netns.GetFromName(name)
 	if err != nil {
@@ -46,7 +46,7 @@ func InsideNamed(name string, f func() error) error {
 	return Inside(ns, f)
 }
 
-// AddNS makes a named network namespace with its loopback up.
+// AddNS creates a named network namespace with its loopback up.
 func AddNS(name string) error {
 	home, err := netns.Get()
 	if err != nil {
@@ -54,7 +54,7 @@ func AddNS(name string) error {
 	}
 	defer home.Close()
 	var ns netns.NsHandle
-	// inside brings the thread home from wherever NewNamed leaves it.
+	// Inside moves the thread back from wherever NewNamed leaves it.
 	err = Inside(home, func() (err error) {
 		ns, err = netns.NewNamed(name)
 		return err
@@ -66,8 +66,8 @@ func AddNS(name string) error {
 	return WithHandle(name, func(h *netlink.Handle) error { return SetUp(h, "lo") })
 }
 
-// RemoveNS unmounts and removes a named network namespace; one that is not there is no error. The
-// kernel frees it, and every device in it, once nothing holds it.
+// RemoveNS unmounts and removes a named network namespace. It succeeds if there is none. The kernel
+// frees the namespace, and every device in it, once nothing uses it.
 func RemoveNS(name string) error {
 	path := filepath.Join(NetNSDir, name)
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -119,7 +119,7 @@ func SetDown(h *netlink.Handle, link string) error {
 	return nil
 }
 
-// AddBridge makes a bridge with an address, up.
+// AddBridge creates a bridge with an address and sets it up.
 func AddBridge(h *netlink.Handle, name string, addr netip.Prefix) error {
 	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}
 	if err := h.LinkAdd(b); err != nil {
@@ -166,11 +166,11 @@ type End struct {
 	MAC              net.HardwareAddr
 }
 
-// MACOf makes a machine's hardware address out of its IP address: a machine that reboots keeps it, and
-// its neighbours need not forget it first.
+// MACOf derives a machine's hardware address from its IP address. A machine keeps it across a
+// reboot, so its neighbours' caches stay valid.
 func MACOf(ip netip.Addr) net.HardwareAddr { return append(net.HardwareAddr{2, 0}, ip.AsSlice()...) }
 
-// AddCable joins two namespaces by a veth pair; both ends are up.
+// AddCable joins two namespaces by a veth pair and sets both ends up.
 func AddCable(a, b End) error {
 	peer, err := netns.GetFromName(b.NS)
 	if err != nil {
@@ -211,8 +211,8 @@ func plug(h *netlink.Handle, e End) error {
 	return SetUp(h, e.Link)
 }
 
-// MakeRouter lets the namespace, and only it, forward packets. It sends no redirects: its hosts should
-// keep to their one route.
+// MakeRouter lets the namespace, and only it, forward packets. It sends no redirects, so that its
+// hosts keep to their one route.
 func MakeRouter(name string) error {
 	return InsideNamed(name, func() error {
 		for file, value := range map[string]string{

@@ -1,6 +1,6 @@
 // Package key holds WireGuard keys as types that cannot be mixed up or printed by accident.
 //
-// Pure leaf: bytes in, text out. Where a key is stored and who uses it is not known here.
+// Pure leaf: bytes in, text out. It does not know where keys are stored or who uses them.
 package key
 
 import (
@@ -21,7 +21,7 @@ type Public [Size]byte
 // Private is a WireGuard private key. It never prints.
 type Private [Size]byte
 
-// Generate makes a private key from random, clamped as RFC 7748 §5 asks.
+// Generate makes a private key from random, clamped as RFC 7748 §5 requires.
 func Generate(random io.Reader) (Private, error) {
 	var k Private
 	if _, err := io.ReadFull(random, k[:]); err != nil {
@@ -45,12 +45,12 @@ func ParsePrivate(text string) (Private, error) {
 func (k Private) Public() Public {
 	priv, err := ecdh.X25519().NewPrivateKey(k[:])
 	if err != nil {
-		panic(err) // only for a wrong length, and an array has none
+		panic(err) // only for a wrong length, which an array cannot have
 	}
 	return Public(priv.PublicKey().Bytes())
 }
 
-// Base64 is the text for a key file or for the kernel. Nothing else should call it.
+// Base64 returns the text for a key file or for the kernel. Nothing else should call it.
 func (k Private) Base64() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
 // String hides the key from logs.
@@ -61,7 +61,7 @@ func (k Private) GoString() string { return k.String() }
 
 func (k Public) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
-// IsZero reports that no key is set.
+// IsZero reports whether no key is set.
 func (k Public) IsZero() bool { return k == Public{} }
 
 // MarshalText writes base64.

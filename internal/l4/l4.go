@@ -1,4 +1,4 @@
-// Package l4 is the one way strait writes down "an address, a port and a protocol".
+// Package l4 is strait's one representation of "an address, a port and a protocol".
 //
 // Pure leaf: it knows no Kubernetes, no kernel and no other package of strait.
 package l4
@@ -45,7 +45,7 @@ func (p Proto) String() string {
 	return fmt.Sprintf("proto-%d", uint8(p))
 }
 
-// MarshalText makes a Proto read as its name in JSON and YAML.
+// MarshalText encodes a Proto as its name in JSON and YAML.
 func (p Proto) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -61,12 +61,12 @@ type Addr struct {
 	Proto Proto
 }
 
-// New returns an Addr with a v4-mapped IP unmapped, so that == compares what is meant.
+// New returns an Addr. It unmaps a v4-mapped IP, so that == works.
 func New(ip netip.Addr, port uint16, proto Proto) Addr {
 	return Addr{IP: ip.Unmap(), Port: port, Proto: proto}
 }
 
-// Parse reads the form that String writes: "10.0.0.1:80/TCP" or "[fd00::1]:53/UDP".
+// Parse reads the format that String writes: "10.0.0.1:80/TCP" or "[fd00::1]:53/UDP".
 func Parse(s string) (Addr, error) {
 	host, proto, _ := strings.Cut(s, "/")
 	ap, err := netip.ParseAddrPort(host)
@@ -89,7 +89,7 @@ func (a Addr) Compare(b Addr) int {
 	return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto))
 }
 
-// MarshalText makes an Addr read as its String form in JSON and YAML.
+// MarshalText encodes an Addr in the format of String in JSON and YAML.
 func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.

@@ -1,8 +1,8 @@
-// Package notify wakes a loop: look again, something changed. What changed is not said, so many changes
-// before the loop looks are one.
+// Package notify wakes a loop: look again, something changed. It does not say what changed, so any
+// number of changes before the loop looks count as one.
 //
-// Signal carries the news, Await waits for it and for the end of its burst. The package must not know what
-// changed, and it starts nothing.
+// Signal carries the news; Await waits for it and for the end of its burst. The package must not
+// know what changed, and starts nothing.
 package notify
 
 import (
@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Signal wakes one receiver, which gets a value after one or more pokes. Make it with New; a nil Signal
-// has no receiver to wake.
+// Signal wakes one receiver, which gets one value after one or more pokes. Make it with New; a nil
+// Signal has no receiver.
 type Signal chan struct{}
 
 // New makes a Signal.
 func New() Signal { return make(Signal, 1) }
 
-// Poke wakes the receiver, now or when it next waits. It never blocks: pokes that were not received yet
-// are one.
+// Poke wakes the receiver, now or when it next waits. It never blocks: pokes that have not been
+// received yet are merged into one.
 func (s Signal) Poke() {
 	select {
 	case s <- struct{}{}:
@@ -26,11 +26,13 @@ func (s Signal) Poke() {
 	}
 }
 
-// Burst spaces the handling of events that come in bursts. The zero value is ready for the first event.
+// Burst decides when to handle events that come in bursts. The zero value is ready for the first
+// event.
 type Burst struct{ first time.Time }
 
-// Wait returns how long after an event at now its burst is to be handled, unless another event comes
-// sooner: when none came for quiet, but no later than patience after the burst's first.
+// Wait returns how long after an event at now to handle its burst, unless another event comes
+// sooner: once no event has come for quiet, but no later than patience after the first event of the
+// burst.
 func (b *Burst) Wait(now time.Time, quiet, patience time.Duration) time.Duration {
 	if b.first.IsZero() {
 		b.first = now
@@ -38,7 +40,8 @@ func (b *Burst) Wait(now time.Time, quiet, patience time.Duration) time.Duration
 	return max(0, min(quiet, patience-now.Sub(b.first)))
 }
 
-// Await returns true when wait is over or, if c receives before, when that burst is; false when ctx is done.
+// Await returns true when wait is over. If c receives before that, it returns true when the burst
+// is over. It returns false when ctx is done.
 func Await(ctx context.Context, c <-chan struct{}, wait, quiet, patience time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -1,8 +1,8 @@
-// Package problem is the one way strait tells people that something is wrong: which object, which
-// field, what, and what to do about it.
+// Package problem is the one way in which strait tells people that something is wrong: which
+// object, which field, what, and what to do about it.
 //
-// Pure leaf: it knows no Kubernetes, no kernel and no other package of strait. So both halves, the
-// one that knows clusters and the one that knows the kernel, report in the same form.
+// Pure leaf: it knows no Kubernetes, no kernel and no other package of strait. So the half that
+// knows clusters and the half that knows the kernel report in the same form.
 package problem
 
 import (
@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// Problem is something wrong that a person should see. It never stops the rest from working.
+// Problem is something wrong that a person should see. It never stops everything else from working.
 type Problem struct {
 	// Object is the kind and name of what is wrong: "ServiceExport default/serve",
 	// "node us-east/n1".
 	Object string `json:"object"`
-	// Field is the path inside the object, if one is to blame: "spec.ports[0].port".
+	// Field is the path inside the object, if one field is to blame: "spec.ports[0].port".
 	Field string `json:"field,omitempty"`
 	// File is where the object was read from, if from a file.
 	File string `json:"file,omitempty"`
-	// Message says what is wrong, Try what to do about it.
+	// Message says what is wrong. Try says what to do about it.
 	Message string `json:"message"`
 	Try     string `json:"try,omitempty"`
 	// Warning marks a Problem that leaves everything working.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// String is the one line of the problem: what, where, what to do.
+// String returns the problem as one line: what, where, what to do.
 func (p Problem) String() string {
 	if p.Try == "" {
 		return p.Finding()
@@ -36,7 +36,7 @@ func (p Problem) String() string {
 	return p.Finding() + "; " + p.Try
 }
 
-// Finding says what and where, for those who show Try elsewhere.
+// Finding says what is wrong and where, for callers that show Try separately.
 func (p Problem) Finding() string {
 	var parts []string
 	for _, s := range []string{p.File, p.Object, p.Field, p.Message} {
@@ -47,7 +47,7 @@ func (p Problem) Finding() string {
 	return strings.Join(parts, ": ")
 }
 
-// Severity is "error" or "warning".
+// Severity returns "error" or "warning".
 func (p Problem) Severity() string {
 	if p.Warning {
 		return "warning"
@@ -67,15 +67,15 @@ func (p Problem) Compare(q Problem) int {
 		strings.Compare(p.File, q.File), strings.Compare(p.Field, q.Field), strings.Compare(p.Message, q.Message))
 }
 
-// Sort orders problems and drops repeats.
+// Sort returns the problems in order, without duplicates.
 func Sort(ps []Problem) []Problem {
 	ps = slices.Clone(ps)
 	slices.SortFunc(ps, Problem.Compare)
 	return slices.Compact(ps)
 }
 
-// Strict makes one error of Problems and an error, for callers to whom a refused object is a
-// failure like any other: a clean-up, tests and benchmarks.
+// Strict joins Problems and an error into one error, for callers that treat a refused object like
+// any other failure: clean-up, tests and benchmarks.
 func Strict(ps []Problem, err error) error {
 	errs := make([]error, 0, len(ps)+1)
 	for _, p := range ps {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BPFFS mounts a bpffs of the test's own on a temporary directory and returns its path. Pins in it go
-// when it is unmounted at the end of the test, so that no test leaves one behind.
+// BPFFS mounts a bpffs for this test on a temporary directory and returns its path. It is unmounted
+// at the end of the test, which removes the pins in it, so no test leaves one behind.
 func BPFFS(t testing.TB) string {
 	t.Helper()
 	NeedRoot(t)
@@ -18,7 +18,7 @@ func BPFFS(t testing.TB) string {
 		return ""
 	}
 	cleanup(t, func() error {
-		// Detached, so that a map that the test still holds open does not make it fail with EBUSY.
+		// Detached, so that a map that the test still holds open does not cause EBUSY.
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount bpffs %s: %w", dir, err)
 		}

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroup makes an empty cgroup (v2) with a name of its own and returns its path. At the end of the test
-// it is removed with its children. A process that the test left in it fails the test, except the test's
-// own, which is moved out.
+// Cgroup creates an empty cgroup (v2) with a unique name and returns its path. At the end of the
+// test it is removed with its children. A process that the test left in it fails the test, except
+// the test's own, which is moved out.
 func Cgroup(t testing.TB) string {
 	t.Helper()
 	NeedRoot(t)
@@ -32,7 +32,7 @@ func Cgroup(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("make cgroup: %v", err)
 	}
-	// A test that is interrupted has not ended its processes.
+	// An interrupted test has not ended its processes.
 	forget := AtInterrupt(func() {
 		kill(dir)
 		_ = removeCgroup(root, dir)
@@ -46,7 +46,8 @@ func Cgroup(t testing.TB) string {
 	return dir
 }
 
-// cgroupRoot finds where this machine has cgroup v2 mounted: /sys/fs/cgroup, or beside v1 elsewhere.
+// cgroupRoot finds where this machine has cgroup v2 mounted: at /sys/fs/cgroup, or elsewhere next
+// to v1.
 func cgroupRoot() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -57,7 +58,8 @@ func cgroupRoot() (string, error) {
 }
 
 // findCgroup2 reads mountinfo (proc_pid_mountinfo(5)) and returns the first mount of the whole
-// cgroup v2 tree. A mount of a part of it is a container's, where socket hooks see no other process.
+// cgroup v2 tree. A mount of a subtree belongs to a container, where socket hooks see no other
+// process.
 func findCgroup2(mountinfo io.Reader) (string, error) {
 	lines := bufio.NewScanner(mountinfo)
 	for lines.Scan() {
@@ -73,8 +75,8 @@ func findCgroup2(mountinfo io.Reader) (string, error) {
 	return "", errors.New("needs cgroup v2: run `mount -t cgroup2 none DIRECTORY`")
 }
 
-// removeCgroup removes dir and its children, deepest first. A process that was just killed leaves its
-// cgroup a moment later, hence the second of patience.
+// removeCgroup removes dir and its children, deepest first. A process that was just killed takes a
+// moment to leave its cgroup, so removeCgroup retries for a second.
 func removeCgroup(root, dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -116,7 +118,7 @@ func leave(root, dir string) error {
 	return os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(self), 0)
 }
 
-// kill ends all processes in dir and below, but this one.
+// kill kills all processes in dir and below, except this one.
 func kill(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -134,7 +136,7 @@ func kill(dir string) {
 func procs(dir string) []string {
 	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
-		return nil // the cgroup is gone, and so are they
+		return nil // the cgroup is gone, and so are its processes
 	}
 	return strings.Fields(string(b))
 }

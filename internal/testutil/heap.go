@@ -2,8 +2,8 @@ package testutil
 
 import "runtime"
 
-// Heap returns how many bytes of the heap stay in use for what fn returns. Bounds on them are best given as a multiple
-// of what something plain takes, measured the same way: bytes alone change with Go's releases.
+// Heap returns how many bytes of the heap stay in use for what fn returns. Express limits as a
+// multiple of something plain measured in the same way: absolute sizes change with Go's releases.
 func Heap(fn func() any) float64 {
 	before := inUse()
 	kept := fn()
@@ -13,7 +13,7 @@ func Heap(fn func() any) float64 {
 }
 
 func inUse() float64 {
-	// Twice: what was in a sync.Pool is free only after the second.
+	// Twice, because what was in a sync.Pool is freed only by the second.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

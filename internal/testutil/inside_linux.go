@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideEnv names the cgroup of a test process that runs inside one.
+// insideEnv is set to the cgroup of a test process that Inside started.
 const insideEnv = "STRAIT_TEST_CGROUP"
 
-// Inside runs the calling test again, in a process of its own whose sockets belong to a fresh cgroup and a fresh
-// network namespace with lo up; mounts that it makes go with it. namespaces are further CLONE_NEW… flags. It
-// returns true there, and false in the outer process once the inner is done: the caller returns then.
+// Inside runs the calling test again, in a separate process whose sockets belong to a new cgroup
+// and a new network namespace with lo up. Mounts that it makes disappear with it. Namespaces are
+// additional CLONE_NEW… flags. Inside returns true in that process. In the outer process it returns
+// false once the inner one is done; the caller must then return.
 func Inside(t testing.TB, namespaces uintptr) bool {
 	t.Helper()
 	if InsideCgroup() != "" {
@@ -41,7 +42,7 @@ func Inside(t testing.TB, namespaces uintptr) bool {
 	cmd.Env = append(os.Environ(), insideEnv+"="+cgroup)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		UseCgroupFD: true, CgroupFD: int(f.Fd()),
-		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		// Not Unshareflags: with it Go makes mounts private, which fails in a chroot.
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | namespaces,
 	}
 	out, err := cmd.CombinedOutput()
@@ -58,7 +59,7 @@ func Inside(t testing.TB, namespaces uintptr) bool {
 	return false
 }
 
-// insideArgs are the inner process's: what shortens the outer shortens it.
+// insideArgs returns the arguments of the inner process. It passes on -short.
 func insideArgs(name string, bench, short bool) []string {
 	args := []string{"-test.v", "-test.timeout=5m", "-test.run=^" + name + "$"}
 	if bench {
@@ -70,5 +71,5 @@ func insideArgs(name string, bench, short bool) []string {
 	return args
 }
 
-// InsideCgroup is the cgroup of a process that Inside started; empty in any other.
+// InsideCgroup returns the cgroup of a process that Inside started; empty in any other process.
 func InsideCgroup() string { return os.Getenv(insideEnv) }

@@ -10,22 +10,23 @@ import (
 	"testing"
 )
 
-// undos are what an interrupt runs, the last registered first.
+// undos are the functions to run at an interrupt, in reverse order of registration.
 var undos struct {
 	mu    sync.Mutex
 	watch sync.Once
 	list  []*func()
 }
 
-// AtInterrupt has undo run if the test binary is interrupted (Ctrl-C, SIGTERM): no test's Cleanup runs then. The binary
-// ends with exit code 130 after all of them have run. forget takes undo back.
+// AtInterrupt registers undo to run if the test binary is interrupted (Ctrl-C, SIGTERM), when no
+// test's Cleanup runs. The binary exits with code 130 after all of them have run. Forget
+// unregisters undo.
 func AtInterrupt(undo func()) (forget func()) {
 	undos.watch.Do(func() {
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 		go func() {
 			s := <-signals
-			fmt.Fprintf(os.Stderr, "%s: this test binary takes away what it made\n", s)
+			fmt.Fprintf(os.Stderr, "%s: this test binary removes what it created\n", s)
 			interrupted()
 			os.Exit(130)
 		}()
@@ -49,7 +50,7 @@ func interrupted() {
 	}
 }
 
-// cleanup is t.Cleanup of what is to be undone at an interrupt as well.
+// cleanup is t.Cleanup for what must also be undone at an interrupt.
 func cleanup(t testing.TB, undo func() error) {
 	t.Helper()
 	forget := AtInterrupt(func() {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Logger writes to the test's log, all levels. What is logged after the test's end is dropped, where
-// testing would panic: a goroutine that outlives its test is for the test to wait for, not for the log.
+// Logger writes all levels to the test's log. Lines logged after the test's end are dropped, where
+// package testing would panic: waiting for a goroutine that outlives its test is the test's job,
+// not the logger's.
 func Logger(t testing.TB) *slog.Logger {
 	w := &testWriter{t: t}
 	t.Cleanup(w.end)

@@ -1,8 +1,8 @@
-// Package testutil gives tests what they need of the machine: a network namespace, a cgroup, a bpffs, a
-// logger; and says so when the machine cannot give it.
+// Package testutil gives tests what they need from the machine: a network namespace, a cgroup, a
+// bpffs, a logger. It reports when the machine cannot provide it.
 //
-// Imported by tests only. Everything that it makes is undone when the test ends. It must not know
-// strait's own packages, so that each of them may use it.
+// Only tests import it. Everything that it makes is undone when the test ends. Of strait's own
+// packages it must know only notify, so that all others can use it.
 package testutil
 
 import (
@@ -10,18 +10,19 @@ import (
 	"testing"
 )
 
-// Missing ends a test that this machine cannot run. In CI (environment CI=true) that is a failure: a
-// machine of ours has all that tests need, and a skip there would hide a broken test.
+// Missing ends a test that this machine cannot run. In CI (environment CI=true) that is a failure:
+// our CI machines have everything that tests need, and a skip there would hide a broken test.
 func Missing(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("cannot run here, and in CI every test must run: %s", reason)
-		return // for a TB whose Fatalf comes back
+		return // for a TB whose Fatalf returns
 	}
 	t.Skip(reason)
 }
 
-// Rounds is how often a test repeats what it repeats: full, or short under -short, as on an emulated processor.
+// Rounds returns how often a test repeats its work: full, or short under -short, as on an emulated
+// processor.
 func Rounds(full, short int) int {
 	if testing.Short() {
 		return short
@@ -37,7 +38,7 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
-// NeedTun skips a test of the userspace tunnel where there is no TUN device.
+// NeedTun skips a test of the userspace tunnel if there is no TUN device.
 func NeedTun(t testing.TB) {
 	t.Helper()
 	NeedRoot(t)
@@ -46,5 +47,5 @@ func NeedTun(t testing.TB) {
 		Missing(t, "needs a TUN device: "+err.Error())
 		return
 	}
-	_ = f.Close() // opened only to see that it can be
+	_ = f.Close() // opened only to see whether it can be
 }

@@ -13,14 +13,14 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Namespace is a network namespace without a name: it goes with its last user.
+// Namespace is an unnamed network namespace, which disappears with its last user.
 type Namespace struct {
 	handle netns.NsHandle
 }
 
-// NetNS enters a fresh network namespace, with lo up, until the test ends. Only the test's own goroutine
-// is in it, on a locked thread; goroutines that it starts are not, and use Do. Sockets stay where they
-// were opened.
+// NetNS enters a new network namespace, with lo up, until the test ends. Only the test's own
+// goroutine is in it, on a locked thread. Goroutines that it starts are not, and must use Do.
+// Sockets stay in the namespace in which they were opened.
 func NetNS(t testing.TB) *Namespace {
 	t.Helper()
 	NeedRoot(t)
@@ -34,7 +34,8 @@ func NetNS(t testing.TB) *Namespace {
 		t.Fatalf("make network namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// Where the way back fails the thread stays locked: it ends with this goroutine, not reused.
+		// If moving back fails, the thread stays locked: it ends with this goroutine and is not
+		// reused.
 		if err := netns.Set(home); err != nil {
 			t.Errorf("leave network namespace: %v", err)
 		} else {
@@ -49,7 +50,7 @@ func NetNS(t testing.TB) *Namespace {
 	return &Namespace{ns}
 }
 
-// FD is the namespace as a file descriptor, for netlink calls that take one.
+// FD returns the namespace as a file descriptor, for netlink calls that take one.
 func (n *Namespace) FD() int { return int(n.handle) }
 
 // Do runs fn inside the namespace, on a thread of its own, and waits for it.
@@ -66,8 +67,9 @@ func (n *Namespace) Do(fn func() error) error {
 	return <-done
 }
 
-// Watch runs a watcher of the kernel inside the namespace until the test ends, and returns the signals that it sends. The
-// first, that it is listening, has come.
+// Watch runs a watcher of the kernel inside the namespace until the test ends, and returns the
+// signals that it sends. Watch itself receives the first signal, which says that the watcher is
+// listening.
 func (n *Namespace) Watch(t testing.TB, watch func(context.Context, notify.Signal) error) <-chan struct{} {
 	t.Helper()
 	changed := notify.New()
@@ -86,7 +88,7 @@ func (n *Namespace) Watch(t testing.TB, watch func(context.Context, notify.Signa
 		}
 	})
 	if !Signalled(changed, 5*time.Second) {
-		t.Fatal("the watcher does not say that it listens")
+		t.Fatal("the watcher does not say that it is listening")
 	}
 	return changed
 }
