@@ -21,8 +21,8 @@ func (frontends) again() time.Duration { return 0 }
 func (frontends) same(a, b want) bool { return sameList(a.Frontends, b.Frontends) }
 
 // put also removes unwanted frontends once all have spoken. The load balancer itself adds before it
-// removes, and may need the room of what goes for what comes. No other part depends on an unwanted
-// frontend.
+// removes, and may need the room of old frontends for new ones. No other part depends on an
+// unwanted frontend.
 func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	lb, err := f.open(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// exempted is the part that keeps packets from pods unmasqueraded on their way into the tunnel.
+// exempted is the part that preserves pods' source addresses on their way into the tunnel.
 type exempted struct{ *masquerade.Exemption }
 
 func (exempted) name() string         { return "masquerade" }

@@ -42,8 +42,8 @@ func (o *optOuts) same(a, b want) bool {
 	return a.optOut.known == b.optOut.known && slices.Equal(a.optOut.uids, b.optOut.uids)
 }
 
-// put opts pods out that want it, and back in if they no longer do. A pod without a cgroup is opted
-// out once it has one.
+// put opts out the pods that want it, and opts back in those that no longer do. A pod without a
+// cgroup is opted out once it has one.
 func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
 	o.wait = 0
 	if !j.optOut.known {

@@ -36,7 +36,7 @@ type counted struct {
 // frontendCounts count the outcomes of connections to a frontend.
 type frontendCounts struct{ connects, refused uint64 }
 
-// flow is a pair of a frontend and one of its backends.
+// flow is a frontend and one of its backends.
 type flow struct {
 	frontend l4.Addr
 	backend  netip.AddrPort
@@ -173,7 +173,7 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 	return out
 }
 
-// balanced is what traffic needs to know of a planned service.
+// balanced is what traffic needs to know about a planned service.
 type balanced interface {
 	Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort]
 	Behind(clustermesh.ServicePort) iter.Seq2[clustermesh.ClusterName, netip.AddrPort]

@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
-// Caution says how much of what the kernel holds a turn may take away.
+// Caution says how much of what the kernel holds a turn may remove.
 type Caution uint8
 
 const (
