@@ -11,9 +11,9 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-const bpfLong = `Show what the kernel's maps hold, read straight from their pins: it needs root and no daemon, and
-shows the same as "bpftool map dump pinned". Where straitd answers, frontends have the names of
-their services.
+const bpfLong = `Show what the kernel's maps hold, read directly from their pins. It needs root but no daemon, and
+shows the same as "bpftool map dump pinned". If straitd answers, frontends are shown with the names
+of their services.
 
 FILTER is a service (default/serve, default/serve:http), or the address of a frontend with or
 without port and protocol (241.7.3.9, 241.7.3.9:80, [fd00::9]:80/TCP).`
@@ -39,21 +39,22 @@ func (a *app) bpfCommand() *cobra.Command {
 	cmd.AddCommand(
 		bpfList(a, &pins, bpfTable[bpfService]{name: "services", kind: "BPFServiceList", noun: "frontend", read: readServices,
 			short: "List the frontends, with their sets and counters",
-			long:  "INDEX is of the frontend's set, which is COUNT slots from BASE. A set without slots refuses connections."}),
+			long: "INDEX is the number of the frontend's set, which has COUNT slots, starting at BASE. A set without slots refuses\n" +
+				"connections."}),
 		bpfList(a, &pins, bpfTable[bpfBackend]{name: "backends", kind: "BPFBackendList", noun: "backend", read: readBackends,
 			short: "List the backends of each frontend, with their weights and counters",
-			long:  "WEIGHT is relative to the frontend's other backends; CONNECTS is what the backend got through the frontend."}),
+			long:  "WEIGHT is relative to the frontend's other backends; CONNECTS counts connections through this frontend."}),
 		bpfList(a, &pins, bpfTable[bpfSlot]{name: "slots", kind: "BPFSlotList", noun: "slot", read: readSlots,
 			short: "List the slots that make up the sets",
-			long: "Of what falls on a slot, THRESHOLD/2^32 (KEEPS) is its own, and the rest goes to the slot ALIAS,\n" +
-				"counted from the first of the frontend's set."}),
+			long: "A slot keeps THRESHOLD/2^32 (KEEPS) of the connections drawn for it; the rest go to the slot ALIAS,\n" +
+				"counted from the first slot of the frontend's set."}),
 		bpfList(a, &pins, bpfTable[bpfAffinity]{name: "affinity", kind: "BPFAffinityList", noun: "affine client", read: readAffinity,
 			short: "List the clients that keep their backend",
 			long: "CLIENT is the cookie of a network namespace (a pod), IDLE the time since its last connection. LEFT is how\n" +
-				"long the client would still get the backend again; a row that is over stays until it makes room."}),
+				"long the client still gets the same backend; when that is over, the row stays until its place is needed."}),
 		bpfList(a, &pins, bpfTable[bpfSocket]{name: "sockets", kind: "BPFSocketList", noun: "flow", read: readSockets,
 			short: "List the sockets that were load-balanced",
-			long: "COOKIE is the kernel's number of the socket (ss -e shows it as sk:). A socket that sends to several\n" +
+			long: "COOKIE is the kernel's number for the socket (ss -e shows it as sk:). A socket that sends to several\n" +
 				"frontends has a row for each."}),
 	)
 	return cmd
@@ -69,7 +70,7 @@ type bpfTable[T bpfItem] struct {
 type bpfAnswer[T bpfItem] struct {
 	api.Meta
 	Pins string `json:"pins"`
-	// DaemonError is why the items have no names of services.
+	// DaemonError says why the items have no service names.
 	DaemonError string `json:"daemonError,omitempty"`
 	Items       []T    `json:"items"`
 }
@@ -109,8 +110,8 @@ func bpfList[T bpfItem](a *app, pins *string, table bpfTable[T]) *cobra.Command 
 	}
 }
 
-// items reads the list and keeps what the filter chooses. Nothing there is an answer, unless no frontend
-// is what was asked for.
+// items reads the list and keeps what the filter selects. An empty list is a valid answer, unless
+// no frontend matches the filter.
 func (table bpfTable[T]) items(a *app, from pinned, filter mapFilter) ([]T, error) {
 	maps, err := a.kernel.open(from.dir)
 	if err != nil {
@@ -136,8 +137,8 @@ func (table bpfTable[T]) items(a *app, from pinned, filter mapFilter) ([]T, erro
 	}
 	if !slices.ContainsFunc(frontends, func(r inspect.ServiceRow) bool { return filter.matches(r.Addr) }) {
 		return nil, &exitError{exitProblem, &api.Failure{Reason: api.NotFound,
-			Message: fmt.Sprintf("no frontend in the maps pinned at %s is %s", from.dir, filter.text),
-			Try:     "list what is there with strait bpf services"}}
+			Message: fmt.Sprintf("no frontend in the maps pinned at %s matches %s", from.dir, filter.text),
+			Try:     "list the frontends with strait bpf services"}}
 	}
 	return items, nil
 }

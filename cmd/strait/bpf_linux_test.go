@@ -238,7 +238,7 @@ func TestRealPinsErrors(t *testing.T) {
 	dir := testutil.BPFFS(t)
 	e := world("bpf", "services", "--pins", filepath.Join(dir, "none")).on("/nonexistent/s")
 	e.kernel = realKernel()
-	if got := e.run(t); got.code != exitUnknown || !bytes.Contains([]byte(got.stderr), []byte("there are no maps of this strait pinned at "+dir)) {
+	if got := e.run(t); got.code != exitUnknown || !bytes.Contains([]byte(got.stderr), []byte("this version of strait has no maps pinned at "+dir)) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -263,7 +263,7 @@ func TestPinsOfRoot(t *testing.T) {
 			done <- e.run(t)
 		}()
 		got := <-done
-		if got.code != exitUnknown || !strings.Contains(got.stderr, "only root may\n  try  run the same command as root (sudo)") {
+		if got.code != exitUnknown || !strings.Contains(got.stderr, "only root can\n  try  run the same command as root (sudo)") {
 			t.Errorf("%s as nobody: %+v", command, got)
 		}
 	}

@@ -137,7 +137,7 @@ func TestOptOut(t *testing.T) {
 	said := do(0, "✓ cgroup "+cgroup+" is left alone", "add", cgroup+"/")
 	has(cgroup)
 	do(0, cgroup+"  3\n", "list")
-	if out := do(0, "is left alone already (3 processes now)", "add", cgroup); strings.Contains(out, "undo") {
+	if out := do(0, "is already left alone (3 processes now)", "add", cgroup); strings.Contains(out, "undo") {
 		t.Errorf("nothing changed, and an undo is offered: %s", out)
 	}
 	do(0, "would be served again", "remove", cgroup, "--dry-run")
@@ -151,10 +151,10 @@ func TestOptOut(t *testing.T) {
 	do(1, "is not opted out", "remove", cgroup)
 
 	node.byHand, node.byDaemon = []string{cgroup}, []string{cgroup}
-	do(1, "still left alone for straitd's own reasons", "remove", cgroup)
+	do(1, "straitd still leaves it alone for reasons of its own", "remove", cgroup)
 	node.byDaemon, node.byHand = nil, []string{"/nonexistent/gone"}
 	do(0, "0 cgroups\n", "list")
-	do(1, "is no cgroup v2 directory", "remove", "/nonexistent/gone")
+	do(1, "is not a cgroup v2 directory", "remove", "/nonexistent/gone")
 	node.byHand = nil
 
 	var data optOutChange

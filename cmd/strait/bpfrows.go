@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// named is what opens every item: a frontend, and its service where the daemon says it.
+// named is the first part of every item: a frontend, and its service if the daemon names it.
 type named struct {
 	Service  string  `json:"service,omitempty"`
 	Frontend l4.Addr `json:"frontend"`
@@ -37,7 +37,7 @@ type bpfItem interface {
 // bpfService is a frontend in the map services, with its set.
 type bpfService struct {
 	named
-	// Index is of the set; Base and Count are its slots.
+	// Index is the number of the set, which has Count slots, starting at Base.
 	Index           uint32 `json:"index"`
 	Base            uint32 `json:"base"`
 	Count           uint32 `json:"count"`
@@ -81,12 +81,13 @@ func (b bpfBackend) TableRow(time.Time) []string {
 	return append(b.cells(), b.Backend.String(), number(b.Weight), number(b.Connects))
 }
 
-// bpfSlot is one slot in use of the map backends.
+// bpfSlot is one used slot of the map backends.
 type bpfSlot struct {
 	Slot uint32 `json:"slot"`
 	named
 	Backend netip.AddrPort `json:"backend"`
-	// Threshold/2^32 of what falls on the slot is its own; the rest goes to the slot Alias of the same set.
+	// Threshold/2^32 of the connections drawn for the slot are its own; the rest go to the slot
+	// Alias of the same set.
 	Threshold uint32 `json:"threshold"`
 	Alias     uint32 `json:"alias"`
 }
@@ -109,7 +110,7 @@ type bpfAffinity struct {
 	Client      uint64         `json:"client"`
 	Backend     netip.AddrPort `json:"backend"`
 	IdleSeconds float64        `json:"idleSeconds"`
-	// LeftSeconds is how long it would still get the backend again; 0 if it is over.
+	// LeftSeconds is how long the client still gets the same backend; 0 if that is over.
 	LeftSeconds float64 `json:"leftSeconds"`
 }
 
@@ -133,7 +134,7 @@ type bpfSocket struct {
 	Cookie uint64 `json:"cookie"`
 	named
 	Backend netip.AddrPort `json:"backend"`
-	// Connected is by connect(), else by sendto() and the like.
+	// Connected is true for connect(), false for sendto() and the like.
 	Connected bool `json:"connected"`
 	// Overflow is true if the record is in the map sockets_more.
 	Overflow bool `json:"overflow"`
@@ -156,5 +157,5 @@ func (s bpfSocket) TableRow(time.Time) []string {
 	return append(append([]string{number(s.Cookie)}, s.cells()...), s.Backend.String(), by, in)
 }
 
-// number writes a number as it is in the map.
+// number formats a number as it is in the map, unabbreviated.
 func number[T uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }

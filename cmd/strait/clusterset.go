@@ -16,8 +16,8 @@ import (
 func (a *app) clustersetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "clusterset",
-		Short:   "Join clusters, and see how they stand to each other",
-		Long:    "Join clusters into one clusterset, and see how they stand to each other, from outside with a kubeconfig.",
+		Short:   "Join clusters, and show whether they hear each other",
+		Long:    "Join clusters into one clusterset, and show whether they hear each other, from outside with a kubeconfig.",
 		Example: "  strait clusterset connect --context c1 --context c2",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -31,23 +31,23 @@ func (a *app) connectCommand() *cobra.Command {
 	var contexts []string
 	c := &cobra.Command{
 		Use:   "connect",
-		Short: "Join the clusters of two or more contexts, and wait until they meet",
-		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, restart the daemons that have
-another key, and wait for a handshake in both directions between every two clusters, or say which two have none
+		Short: "Join the clusters of two or more contexts, and wait until they are connected",
+		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, and restart the daemons that have
+another key. Then wait for a handshake in both directions between every two clusters, or say which two have none,
 and why. Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were joined
-before stay so, and need no context unless their key changes.`,
+earlier stay joined, and need no context unless their key changes.`,
 		Example: `  strait clusterset connect --context c1 --context c2
-  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all it is joined to`,
+  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts) },
 	}
-	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig's context; at least two")
+	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; repeat it, at least two are needed")
 	t.flags(c)
 	return c
 }
 
-// members are the clusters of contexts, and what each shows.
+// members are the clusters of contexts, with a view of each.
 type members struct {
 	clusters []*cluster.Cluster
 	views    []bundle.View
@@ -110,10 +110,10 @@ func (a *app) connect(ctx context.Context, t target, contexts []string) error {
 	return a.meet(ctx, m, b)
 }
 
-// askEvery is how often the daemons are asked for a handshake.
+// askEvery is how often the daemons are asked whether there is a handshake.
 const askEvery = 2 * time.Second
 
-// meet waits until every two of the clusters have shaken hands.
+// meet waits for a handshake in both directions between every two of the clusters.
 func (a *app) meet(ctx context.Context, m members, b bundle.Bundle) error {
 	p := a.printer()
 	var pairs []cluster.Pair
@@ -125,13 +125,13 @@ func (a *app) meet(ctx context.Context, m members, b bundle.Bundle) error {
 		select {
 		case <-ctx.Done():
 			a.printPairs(pairs)
-			return waitOver(fmt.Errorf("the clusters have not met: %w", context.Cause(ctx)))
+			return waitOver(fmt.Errorf("the clusters are not connected: %w", context.Cause(ctx)))
 		case <-time.After(askEvery):
 		}
 	}
 	a.printPairs(pairs)
 	p.line("joined: %s; gossip key %s", strings.Join(b.Members(), ", "), b.GossipKey.Fingerprint())
-	p.line("next: strait dns setup --context %s, and so for each; then export a Service: docs/kubernetes.md", m.clusters[0].Context)
+	p.line("next: strait dns setup --context %s, and the same for each other context; then export a Service: docs/kubernetes.md", m.clusters[0].Context)
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (m members) pairs(ctx context.Context) ([]cluster.Pair, error) {
 	}
 	pairs := cluster.Pairs(m.ids(), answers)
 	if len(answers) > 0 {
-		first = nil // those that answer are enough, and a pair that nobody speaks for says so
+		first = nil // the daemons that answer are enough: Pairs says which clusters have none
 	}
 	return pairs, first
 }
@@ -168,8 +168,8 @@ func (a *app) clustersetStatusCommand() *cobra.Command {
 	var contexts []string
 	c := &cobra.Command{
 		Use:               "status",
-		Short:             "Say which clusters are joined and whether they hear each other",
-		Long:              "Say for the clusters of some contexts which others they are joined to, and whether every two of them have shaken hands.",
+		Short:             "Show which clusters are joined and whether they hear each other",
+		Long:              "Show which other clusters the clusters of some contexts are joined to, and whether every two of them have a handshake.",
 		Example:           "  strait clusterset status --context c1 --context c2",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -193,7 +193,7 @@ func (a *app) clustersetStatusCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig's context; may be repeated (default: the current one)")
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; can be repeated (default: the current one)")
 	t.flags(c)
 	return c
 }

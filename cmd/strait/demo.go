@@ -6,5 +6,5 @@ import (
 	"strait.io/strait/demo"
 )
 
-// addDemo adds the one command that asks no daemon: it starts its own.
+// addDemo adds the demo command, which starts daemons of its own.
 func addDemo(root *cobra.Command) { root.AddCommand(demo.Command()) }

@@ -15,10 +15,10 @@ func (a *app) disconnectCommand() *cobra.Command {
 	var contexts []string
 	c := &cobra.Command{
 		Use:   "disconnect CLUSTER",
-		Short: "Look no longer for a cluster that is gone",
-		Long: `Take the cluster of an id from what the clusters of the contexts know of each other, so that they no longer look for its
-nodes. Name the contexts of all clusters that are left. First take strait from the one that goes, by strait uninstall: that
-is what withdraws its Services. Of a cluster that was lost without it, what was last heard stays.`,
+		Short: "Stop looking for the nodes of a cluster that is gone",
+		Long: `Remove the cluster with this id from what the clusters of the contexts know of each other, so that they stop looking for
+its nodes. Name the contexts of all clusters that remain. First run strait uninstall on the cluster that leaves: that
+withdraws its Services. If a cluster was lost without it, the others keep what they last heard of it.`,
 		Example: `  strait uninstall --context c3
   strait clusterset disconnect asia --context c1 --context c2`,
 		Args:              cobra.ExactArgs(1),
@@ -27,7 +27,7 @@ is what withdraws its Services. Of a cluster that was lost without it, what was 
 			return a.disconnect(cmd.Context(), t, contexts, args[0])
 		},
 	}
-	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig's context; may be repeated (default: the current one)")
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; can be repeated (default: the current one)")
 	t.flags(c)
 	return c
 }
@@ -41,11 +41,12 @@ func (a *app) disconnect(ctx context.Context, t target, contexts []string, id st
 	if err != nil {
 		return fmt.Errorf("cannot disconnect: %w", err)
 	}
-	// It has the gossip key, so that it would only come back.
+	// A cluster that is still heard has the gossip key, and would come back.
 	for i, c := range m.clusters {
-		answers, _ := c.Ask(ctx, m.views[i].Cluster.ID) // who does not answer hears nobody
+		// A daemon that does not answer counts as hearing no one.
+		answers, _ := c.Ask(ctx, m.views[i].Cluster.ID)
 		if cluster.Hears(answers, id) {
-			return fmt.Errorf("cannot disconnect: context %s: cluster %s is still heard: take strait from it first: strait uninstall --context CONTEXT", c.Context, id)
+			return fmt.Errorf("cannot disconnect: context %s: cluster %s is still heard; remove strait from it first: strait uninstall --context CONTEXT", c.Context, id)
 		}
 	}
 	for i, c := range m.clusters {
@@ -58,6 +59,6 @@ func (a *app) disconnect(ctx context.Context, t target, contexts []string, id st
 		}
 		a.printer().line("%s: cluster %s: Secret %s is %s", c.Context, m.views[i].Cluster.ID, done.Name, done.Did)
 	}
-	a.printer().line("disconnected: %s; its nodes are not looked for any more, within two minutes", id)
+	a.printer().line("disconnected: %s; the other clusters stop looking for its nodes within two minutes", id)
 	return nil
 }

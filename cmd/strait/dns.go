@@ -18,8 +18,8 @@ const clustersetZone = "clusterset.local"
 func (a *app) dnsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "dns",
-		Short:   "Have a cluster's CoreDNS answer for clusterset.local",
-		Long:    "Have a cluster's CoreDNS answer for clusterset.local, or stop it.",
+		Short:   "Make a cluster's CoreDNS answer for clusterset.local",
+		Long:    "Make a cluster's CoreDNS answer for clusterset.local, or undo that.",
 		Example: "  strait dns setup --context c1",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -34,10 +34,10 @@ func (a *app) dnsSetupCommand() *cobra.Command {
 	var undo, force bool
 	c := &cobra.Command{
 		Use:   "setup",
-		Short: "Teach CoreDNS the zone clusterset.local",
-		Long: `Put the zone and "multicluster clusterset.local" into the Corefile's plugin kubernetes, let CoreDNS read ServiceImports, and
-restart it, pod by pod. The rest of the Corefile stays as it is, comments too. It takes CoreDNS 1.12.2 or newer.
-Where CoreDNS is not yours to change, have strait answer itself: docs/kubernetes.md.`,
+		Short: "Add the zone clusterset.local to CoreDNS",
+		Long: `Add the zone and "multicluster clusterset.local" to the plugin kubernetes in the Corefile, let CoreDNS read ServiceImports,
+and restart it, pod by pod. The rest of the Corefile stays as it is, comments included. CoreDNS must be 1.12.2 or newer.
+If you cannot change CoreDNS, let strait itself answer: docs/kubernetes.md.`,
 		Example: `  strait dns setup --context c1 --dry-run
   strait dns setup --context c1
   strait dns setup --context c1 --undo`,
@@ -47,11 +47,11 @@ Where CoreDNS is not yours to change, have strait answer itself: docs/kubernetes
 			return a.dnsSetup(cmd.Context(), t, context, undo, force)
 		},
 	}
-	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
+	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&undo, "undo", false, "take it out again")
-	c.Flags().BoolVar(&force, "force", false, "go on although CoreDNS seems too old")
-	c.Flags().BoolVar(&t.dryRun, "dry-run", false, "print the Corefile as it would be, and do nothing")
+	c.Flags().BoolVar(&undo, "undo", false, "remove the zone again")
+	c.Flags().BoolVar(&force, "force", false, "continue even if CoreDNS seems too old")
+	c.Flags().BoolVar(&t.dryRun, "dry-run", false, "print the Corefile that would be written, and change nothing")
 	return c
 }
 
@@ -62,7 +62,7 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force b
 	}
 	dns, err := c.ReadDNS(ctx)
 	if errors.Is(err, cluster.ErrNoCoreDNS) {
-		return fmt.Errorf("%w\nhave strait answer itself: docs/kubernetes.md, \"DNS without CoreDNS's multicluster\"", err)
+		return fmt.Errorf("%w\nlet strait itself answer: docs/kubernetes.md, \"DNS without CoreDNS's multicluster\"", err)
 	}
 	if err != nil {
 		return err
@@ -98,18 +98,18 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force b
 	return a.writeDNS(ctx, t, c, dns, text, "answers")
 }
 
-// dnsReady says what would make CoreDNS fail.
+// dnsReady returns an error if CoreDNS would fail with the new Corefile.
 func (a *app) dnsReady(ctx context.Context, c *cluster.Cluster, dns cluster.DNS, force bool) error {
 	if has, err := c.HasImports(ctx); err != nil {
-		return fmt.Errorf("context %s: look for the CRD of ServiceImport: %w", c.Context, err)
+		return fmt.Errorf("context %s: look for the CRD ServiceImport: %w", c.Context, err)
 	} else if !has {
-		return fmt.Errorf("context %s: there is no CRD of ServiceImport, for which CoreDNS would wait: strait install first", c.Context)
+		return fmt.Errorf("context %s: the CRD ServiceImport is missing, and CoreDNS would wait for it; run strait install first", c.Context)
 	}
 	switch yes, known := cluster.KnowsMulticluster(dns.Image); {
 	case !known:
-		a.printer().line("! %s: the image %s does not say its version: CoreDNS must be 1.12.2 or newer", c.Context, dns.Image)
+		a.printer().line("! %s: cannot tell the version of image %s: CoreDNS must be 1.12.2 or newer", c.Context, dns.Image)
 	case !yes && !force:
-		return fmt.Errorf("context %s: CoreDNS %s is older than 1.12.2 and does not know multicluster: upgrade it; or have strait answer itself: docs/kubernetes.md; --force if the tag is wrong",
+		return fmt.Errorf("context %s: CoreDNS %s is older than 1.12.2 and does not support multicluster; upgrade it, let strait itself answer (docs/kubernetes.md), or use --force if the tag is wrong",
 			c.Context, dns.Image)
 	}
 	return nil
@@ -120,12 +120,13 @@ func (a *app) dnsUndo(ctx context.Context, t target, c *cluster.Cluster, dns clu
 		return err
 	}
 	if err := c.RemoveDNSRights(ctx); err != nil {
-		return fmt.Errorf("context %s: take CoreDNS's right to read ServiceImports: %w", c.Context, err)
+		return fmt.Errorf("context %s: remove CoreDNS's right to read ServiceImports: %w", c.Context, err)
 	}
 	return nil
 }
 
-// writeDNS writes what differs, and waits for CoreDNS, whoever restarted it: an earlier attempt may have given up.
+// writeDNS writes what differs and waits for CoreDNS, even if it restarts nothing itself: an
+// earlier attempt may have restarted CoreDNS and stopped waiting.
 func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cluster.DNS, text, does string) error {
 	changed, err := c.WriteDNS(ctx, dns, text, does == "answers")
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cl
 	}
 	as := ""
 	if !changed {
-		as = "the Corefile is as it should be; "
+		as = "the Corefile is already up to date; "
 	}
 	a.printer().line("%s: %sCoreDNS %s for %s", c.Context, as, does, clustersetZone)
 	return nil

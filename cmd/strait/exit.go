@@ -11,17 +11,17 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// Exit codes. A problem found outranks what could not be found out.
+// Exit codes. exitProblem takes precedence over exitUnknown.
 const (
 	exitOK          = 0
-	exitProblem     = 1 // looked, and something is wrong or missing
+	exitProblem     = 1 // the check ran, and something is wrong or missing
 	exitUsage       = 2
 	exitUnknown     = 3 // could not find out
 	exitWaitOver    = 4 // --wait ran out
 	exitInterrupted = 130
 )
 
-// exitError ends the program with a code. Its err is nil where the output has already said everything.
+// exitError ends the program with a code. Its err is nil if the output has already said everything.
 type exitError struct {
 	code int
 	err  error
@@ -40,7 +40,8 @@ func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// asExit gives the error of a command that ran its code: the daemon's failures have codes of their own.
+// asExit gives the error of a command that ran its exit code, which depends on the reason if the
+// error is a failure of the daemon.
 func asExit(err error) error {
 	var already *exitError
 	var failure *api.Failure
@@ -57,8 +58,8 @@ func asExit(err error) error {
 	return &exitError{exitUnknown, err}
 }
 
-// typeErrors wraps every command below, so that an error without a code can only be one that cobra found
-// before the command ran: a wrong flag, argument or command.
+// typeErrors wraps cmd and every command below it. An error that has no code after that comes from
+// cobra, before the command ran: a wrong flag, argument or command.
 func typeErrors(cmd *cobra.Command) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return asExit(inner(cmd, args)) }
@@ -101,7 +102,7 @@ func (e env) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	return exit.code
 }
 
-// usageHint names the command that was perhaps meant, else where the command at hand is explained.
+// usageHint suggests commands with a similar name if there are any, otherwise the help of cmd.
 func (e env) usageHint(cmd *cobra.Command) string {
 	if !cmd.HasParent() && len(e.args) > 0 {
 		if near := cmd.SuggestionsFor(e.args[0]); len(near) > 0 {

@@ -13,13 +13,13 @@ import (
 const explainLong = `Explain where new connections from this node to a service go, and why: every endpoint that any
 cluster exports, by tier from near to far, with its share and the reason it is in use or left out.
 
-PORT is a port's name or number; without it every port is shown. It is the same choice as the
-kernel's map holds; where they differ, the line of the frontend says so.`
+PORT is a port's name or number; without it every port is shown. The kernel's map holds the same
+choice; where the two differ, the frontend's line says so.`
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain NAMESPACE/NAME[:PORT]",
-		Short:             "Say why connections to a service go where they go",
+		Short:             "Explain why connections to a service go where they go",
 		Long:              explainLong,
 		Example:           "  strait explain default/serve\n  strait explain default/serve:http\n  strait explain default/serve:80 -o json",
 		Args:              cobra.ExactArgs(1),
@@ -70,7 +70,8 @@ func (a *app) explain(p printer, s api.Service) {
 	}
 }
 
-// frontendLine is the verdict on one frontend: address, where connections go, and whether the kernel agrees.
+// frontendLine is the verdict on one frontend: address, where connections go, and whether the
+// kernel agrees.
 func frontendLine(f api.Frontend) string {
 	name := f.Addr.String()
 	if f.Port != "" {
@@ -89,7 +90,7 @@ func frontendLine(f api.Frontend) string {
 
 var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
 
-// explainRows groups the endpoints by tier; a tier's name and count stand at its first endpoint only.
+// explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
 func explainRows(f api.Frontend) (rows [][]string) {
 	for _, t := range f.Tiers() {
 		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, len(t.Endpoints))

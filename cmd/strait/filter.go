@@ -9,19 +9,19 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// mapFilter chooses frontends: by address, with or without port and protocol, or those of a service.
+// mapFilter selects frontends: by address, with or without port and protocol, or by service.
 type mapFilter struct {
 	text string // as given; empty matches all
 	// A zero value of the next three matches any.
 	ip    netip.Addr
 	port  uint16
 	proto l4.Proto
-	// service is NAMESPACE/NAME, and of its ports servicePort, or all if that is empty.
+	// service is NAMESPACE/NAME; servicePort is one of its ports, or empty for all.
 	service, servicePort string
-	frontends            []l4.Addr // of the service, once resolved
+	frontends            []l4.Addr // the service's, once resolved
 }
 
-// parseMapFilter reads the one argument that narrows what is shown of the maps.
+// parseMapFilter parses the optional argument that selects which frontends to show.
 func parseMapFilter(args []string) (f mapFilter, err error) {
 	if len(args) == 0 {
 		return f, nil
@@ -34,7 +34,7 @@ func parseMapFilter(args []string) (f mapFilter, err error) {
 	} else if ip, err := netip.ParseAddr(bare); err == nil {
 		f.ip = ip.Unmap()
 	} else if !hasProto {
-		return f, usageError("%q is no service, such as default/serve, and no frontend, such as 241.7.3.9, "+
+		return f, usageError("%q is neither a service, such as default/serve, nor a frontend, such as 241.7.3.9, "+
 			"241.7.3.9:80 or [fd00::9]:80/TCP", f.text)
 	} else {
 		f.service, f.servicePort, err = parseService(f.text)
@@ -42,21 +42,21 @@ func parseMapFilter(args []string) (f mapFilter, err error) {
 	}
 	if hasProto {
 		if f.proto, err = l4.ParseProto(proto); err != nil || proto == "" {
-			return f, usageError("frontend %q: want TCP or UDP behind the slash", f.text)
+			return f, usageError("frontend %q: want TCP or UDP after the slash", f.text)
 		}
 	}
 	return f, nil
 }
 
-// resolve finds the frontends of the service that the filter names, if it names one.
+// resolve fills in the frontends of the service that the filter names, if it names one.
 func (f mapFilter) resolve(p pinned) (mapFilter, error) {
 	if f.service == "" {
 		return f, nil
 	}
 	if p.unknown != nil {
 		return f, &exitError{exitUnknown, &api.Failure{Reason: api.NoAnswer, Cause: p.unknown,
-			Message: "the maps hold no names, and straitd, which knows them, cannot say: " + p.whyUnknown(),
-			Try:     "choose by a frontend's address, such as 241.7.3.9 or 241.7.3.9:80"}}
+			Message: "the maps hold no service names, and straitd's names cannot be used: " + p.whyUnknown(),
+			Try:     "filter by a frontend's address, such as 241.7.3.9 or 241.7.3.9:80"}}
 	}
 	i := slices.IndexFunc(p.services, func(s api.Service) bool { return s.Name == f.service })
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/install/chart"
 )
 
-// splitImage cuts NAME[:TAG][@DIGEST]; a colon before a slash is a registry's port.
+// splitImage splits NAME[:TAG][@DIGEST]. A colon before a slash starts a registry's port.
 func splitImage(ref string) map[string]any {
 	name, digest, _ := strings.Cut(ref, "@")
 	tag := ""
@@ -17,8 +17,8 @@ func splitImage(ref string) map[string]any {
 	return map[string]any{"repository": name, "tag": tag, "digest": digest}
 }
 
-// imagePin is the tag or digest that earlier commands gave the image, unless this one names an image: then this program's
-// version does not decide. Else it is empty.
+// imagePin returns the tag or digest that an earlier command set for the image, which then wins
+// over this program's version. It is empty if there is none, or if this command names an image.
 func imagePin(before, given chart.Values) string {
 	image, _ := before["image"].(map[string]any)
 	if _, now := given["image"]; now {

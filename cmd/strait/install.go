@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/install/cluster"
 )
 
-// target are the flags that say which cluster, of all commands that go to an API server.
+// target has the flags that all commands for an API server share.
 type target struct {
 	kubeconfig, namespace string
 	timeout               time.Duration
@@ -27,12 +27,12 @@ type target struct {
 func (t *target) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with contexts (default: what kubectl takes)")
+	f.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
 	f.StringVarP(&t.namespace, "namespace", "n", chart.Namespace, "strait's `namespace`")
 	f.DurationVar(&t.timeout, "timeout", 5*time.Minute, "give up waiting after this `time`")
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if o, err := cmd.Flags().GetString("output"); err != nil || o != "table" {
-			return usageError("%s says what it does while it does it: there is no --output %s", cmd.CommandPath(), o)
+			return usageError("%s prints its progress as text: there is no --output %s", cmd.CommandPath(), o)
 		}
 		return nil
 	}
@@ -42,12 +42,12 @@ func (t *target) open(context string) (*cluster.Cluster, error) {
 	return cluster.Open(cluster.Options{Kubeconfig: t.kubeconfig, Context: context, Namespace: t.namespace})
 }
 
-// waiting bounds what comes; the cause says why it ended.
+// waiting bounds a wait by --timeout. The cause of its end is an error with exit code exitWaitOver.
 func (t *target) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t.timeout, &exitError{exitWaitOver, fmt.Errorf("not within %s; --timeout gives it longer", t.timeout)})
+	return context.WithTimeoutCause(ctx, t.timeout, &exitError{exitWaitOver, fmt.Errorf("not done within %s; use --timeout to wait longer", t.timeout)})
 }
 
-// installFlags are those of install and upgrade.
+// installFlags are the flags of install and upgrade.
 type installFlags struct {
 	target
 	context, cluster, image string
@@ -60,11 +60,11 @@ func (a *app) installCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install strait in a Kubernetes cluster",
-		Long: `Install strait's DaemonSet, its rights and the CRDs in the cluster of a kubeconfig's context, by server-side apply of
-the same chart that Helm would. Done again, it changes only what differs. What a command sets stays set: later
-ones add to it.
+		Long: `Install strait's DaemonSet, its RBAC rules and the CRDs in the cluster of a kubeconfig context, by server-side apply of
+the same chart that Helm would use. Running it again changes only what differs. Values that one command sets are
+kept; later commands add to them.
 
-Values are those of the chart: docs/kubernetes.md lists them.`,
+The values are those of the chart: docs/kubernetes.md lists them.`,
 		Example: `  strait install --context c1 --cluster us-east
   strait install --context c1 --cluster us-east --image registry.example/strait
   strait install --context c1 --cluster us-east --set mesh.implementation=userspace
@@ -81,10 +81,10 @@ func (a *app) upgradeCommand() *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Bring strait in a Kubernetes cluster to this version, or change its values",
-		Long: `Bring strait in the cluster of a context to this program's version, and change the values that are given; others stay
-as install or an earlier upgrade set them, an image's tag among them. Node by node: no connection breaks. Pods that serve a
-userspace tunnel are left to you; it says how to replace them.`,
+		Short: "Upgrade strait in a Kubernetes cluster to this version, or change its values",
+		Long: `Upgrade strait in the cluster of a context to this program's version, and change the values that are given. Other values
+stay as install or an earlier upgrade set them, including an image's tag. Nodes are upgraded one after another, and no
+connection breaks. Pods that serve a userspace tunnel are not replaced; upgrade says how to replace them.`,
 		Example: `  strait upgrade --context c1
   strait upgrade --context c1 --set log.level=debug`,
 		Args:              cobra.NoArgs,
@@ -92,19 +92,19 @@ userspace tunnel are left to you; it says how to replace them.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.install(cmd.Context(), f, true) },
 	}
 	f.declare(c)
-	c.Flags().BoolVar(&f.reset, "reset-values", false, "forget the values that were set before")
+	c.Flags().BoolVar(&f.reset, "reset-values", false, "discard the values that earlier commands set")
 	return c
 }
 
 func (f *installFlags) declare(c *cobra.Command) {
-	c.Flags().StringVar(&f.context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
+	c.Flags().StringVar(&f.context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	f.flags(c)
 	c.Flags().StringVar(&f.cluster, "cluster", "", "this cluster's `id` in the clusterset, a DNS label")
-	c.Flags().StringVar(&f.image, "image", "", "image `reference`; without a tag that of this program's version (default: localhost/strait, loaded on the nodes)")
-	c.Flags().StringArrayVar(&f.set, "set", nil, "set a value: `name=value`; may be repeated")
-	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with values; may be repeated")
+	c.Flags().StringVar(&f.image, "image", "", "image `reference`; without a tag, this program's version is used (default: localhost/strait, loaded on the nodes)")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "set a value: `name=value`; can be repeated")
+	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with values; can be repeated")
 	c.Flags().BoolVar(&f.wait, "wait", true, "wait until strait runs on every node")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and change nothing")
 }
 
 func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
@@ -125,7 +125,7 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 		return err
 	}
 	if upgrade && !found {
-		return fmt.Errorf("context %s: there is no strait to upgrade; install it: strait install --context %s --cluster NAME", c.Context, c.Context)
+		return fmt.Errorf("context %s: strait is not installed; install it: strait install --context %s --cluster NAME", c.Context, c.Context)
 	}
 	if f.reset {
 		before = nil
@@ -134,9 +134,9 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	if err := clusterID(ctx, c, values); err != nil {
 		return err
 	}
-	p.line("%s: strait %s into the namespace %s", c.Context, thisVersion().Version, c.Namespace)
+	p.line("%s: applying strait %s in namespace %s", c.Context, thisVersion().Version, c.Namespace)
 	if pin := imagePin(before, given); upgrade && pin != "" {
-		p.line("! %s: the image stays at %s, as it was set: --image names another", c.Context, pin)
+		p.line("! %s: the image stays at %s, as set earlier; use --image to name another", c.Context, pin)
 	}
 	if err := a.applyChart(ctx, c, values, f.dryRun); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	return nil
 }
 
-// read merges --values, --set and the flags that stand for values.
+// read merges --values, --set and the flags that set a value: --cluster and --image.
 func (f *installFlags) read() (chart.Values, error) {
 	var docs [][]byte
 	for _, file := range f.values {
@@ -179,19 +179,20 @@ func (f *installFlags) read() (chart.Values, error) {
 	return values, nil
 }
 
-// clusterID makes sure that there is an id: a daemon without one would not start.
+// clusterID returns an error if the cluster has no id: a daemon without one would not start.
 func clusterID(ctx context.Context, c *cluster.Cluster, values chart.Values) error {
 	if id := values["cluster"]; id != nil && id != "" {
-		return nil // the chart says what is wrong with it, if something is
+		return nil // rendering the chart checks it
 	}
 	id, err := c.PropertyID(ctx)
 	if err == nil && id == "" {
-		err = &exitError{exitUsage, fmt.Errorf("context %s: the cluster has no id in the clusterset: give it one, a DNS label that no other cluster has: --cluster NAME", c.Context)}
+		err = &exitError{exitUsage, fmt.Errorf("context %s: the cluster has no id in the clusterset; give it one with --cluster NAME: a DNS label that no other cluster has", c.Context)}
 	}
 	return err
 }
 
-// applyChart applies the Secret, if there is none yet, and the chart; and takes away what the chart no longer has.
+// applyChart creates the Secret if there is none yet, applies the chart, and deletes what the chart
+// no longer contains.
 func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.Values, dryRun bool) error {
 	have, err := c.ReadBundle(ctx)
 	if err != nil {
@@ -211,7 +212,7 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 		Namespace: c.Namespace, Version: thisVersion().Version,
 		Values: chart.Merge(values, chart.Values{
 			"createNamespace": true,
-			// The pods are of the key that they are started with: see cluster.RollDaemons.
+			// Pods keep the key that they were started with: see cluster.RollDaemons.
 			"podAnnotations": map[string]any{cluster.HashAnnotation: b.Hash()},
 		}),
 	})
@@ -266,7 +267,7 @@ func (a *app) waitDaemons(ctx context.Context, c *cluster.Cluster, t target, val
 	return a.oldTunnels(ctx, c, names[0])
 }
 
-// oldTunnels says which pods an upgrade does not replace.
+// oldTunnels prints how many tunnel pods the upgrade did not replace, and how to replace them.
 func (a *app) oldTunnels(ctx context.Context, c *cluster.Cluster, name string) error {
 	if name != cluster.Tunnel {
 		return nil
@@ -274,13 +275,13 @@ func (a *app) oldTunnels(ctx context.Context, c *cluster.Cluster, name string) e
 	old, err := c.Outdated(ctx, name)
 	if old > 0 {
 		p := a.printer()
-		p.line("! %s: %d pods of %s are as they were before this change, and go on. Packets wait while one is replaced; node by node, when it suits:", c.Context, old, name)
+		p.line("! %s: %d pods of %s were not replaced, and run on as before this change. Packets wait while one is replaced, so replace them node by node, when it suits:", c.Context, old, name)
 		p.line("  kubectl --context %s -n %s delete pod -l app.kubernetes.io/component=tunnel --field-selector spec.nodeName=NODE", c.Context, c.Namespace)
 	}
 	return err
 }
 
-// waitOver gives a wait that ran out its exit code, and keeps what was missing.
+// waitOver gives the error of a wait that ran out its exit code, and keeps its text.
 func waitOver(err error) error {
 	var over *exitError
 	if errors.As(err, &over) && over.code == exitWaitOver {
@@ -289,7 +290,7 @@ func waitOver(err error) error {
 	return err
 }
 
-// printChanges prints what was done; what was not needed is counted.
+// printChanges prints what was done. It skips objects that were unchanged.
 func (a *app) printChanges(changes []cluster.Change) {
 	p := a.printer()
 	for _, c := range changes {

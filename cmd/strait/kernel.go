@@ -5,8 +5,8 @@ import (
 	"strait.io/strait/datapath/socklb/optout"
 )
 
-// kernel is where the commands that need no daemon read and change pins. Functions, so that tests need no
-// kernel.
+// kernel reads and changes pins, for the commands that need no daemon. Its fields are functions so
+// that tests need no kernel.
 type kernel struct {
 	open         func(pins string) (pinnedMaps, error)
 	optOuts      func(pins string) (cgroups []string, err error)
@@ -15,7 +15,7 @@ type kernel struct {
 	removeOptOut func(pins, cgroup string) error
 }
 
-// pinnedMaps are the maps of one node, open to be read. *inspect.Reader is the real one. Rows are sorted.
+// pinnedMaps reads the maps of one node. *inspect.Reader implements it. Rows are sorted.
 type pinnedMaps interface {
 	Services() ([]inspect.ServiceRow, error)
 	Backends() ([]inspect.BackendRow, error)

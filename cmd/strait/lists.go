@@ -45,9 +45,9 @@ func (a *app) servicesCommand() *cobra.Command {
 	}
 }
 
-const backendsLong = `List the endpoints that new connections from this node may go to, one row per frontend and
-endpoint. A frontend that refuses connections, or that the kernel does not hold like this, has a line
-below. Endpoints that get nothing are not listed: see strait explain.`
+const backendsLong = `List the endpoints that new connections from this node can go to, one row per frontend and
+endpoint. Below the table is a line for each frontend that refuses connections, or for which the
+kernel's map differs. Endpoints that get no connections are not listed: see strait explain.`
 
 func (a *app) backendsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -81,7 +81,7 @@ func (a *app) backendsCommand() *cobra.Command {
 	}
 }
 
-// doubts prints a line for each frontend that does not work as the table would have it.
+// doubts prints a line for each frontend that does not work as the table suggests.
 func (p printer) doubts(list *api.BackendList) {
 	var last l4.Addr
 	for _, b := range list.Items {
@@ -98,11 +98,11 @@ func (p printer) doubts(list *api.BackendList) {
 
 const nodesLong = `List every node of the clusterset as this node knows it.
 
-CONTACT is what gossip knows: self, alive, quiet (its daemon is down, its machine answers: its pods
-stay in use), silent, held (not heard; kept as last known), dead (its own cluster says so: its
-endpoints are withdrawn). The tunnel columns are for nodes of other clusters when the mesh is on;
-TUNNEL is a port alone if it goes to ADDRESS. Long texts are cut, and of several addresses the first is
-shown: -o json has all, and the stamp (epoch/version) of each node's record.`
+CONTACT is what gossip knows: self, alive, quiet (its daemon is down but its machine answers: its
+pods stay in use), silent, held (not heard; kept as last known), dead (its own cluster says so: its
+endpoints are withdrawn). The tunnel columns are for nodes of other clusters, while the mesh is on;
+TUNNEL is just a port if the tunnel goes to ADDRESS. Long texts are cut, and only the first of several
+addresses is shown: -o json has them all, and the stamp (epoch/version) of each node's record.`
 
 func (a *app) nodesCommand() *cobra.Command {
 	return &cobra.Command{
@@ -126,7 +126,7 @@ func (a *app) nodesCommand() *cobra.Command {
 			p.table(withoutEmpty(api.Table(list.Items, a.now())))
 			for _, n := range list.Items {
 				if len(n.Witnesses) > 0 {
-					p.line("%s %s/%s is silent, says %s", api.Warn, n.Cluster, n.Name, strings.Join(n.Witnesses, ", "))
+					p.line("%s %s/%s is silent according to %s", api.Warn, n.Cluster, n.Name, strings.Join(n.Witnesses, ", "))
 				}
 			}
 			return nil
@@ -134,7 +134,7 @@ func (a *app) nodesCommand() *cobra.Command {
 	}
 }
 
-// hint goes to stderr: stdout holds results only.
+// hint prints a line to stderr: stdout holds results only.
 func (a *app) hint(format string, args ...any) {
 	fmt.Fprintf(a.stderr, format+"\n", args...)
 }

@@ -1,10 +1,10 @@
-// Command strait is the user's tool: it asks the straitd of this node over its unix socket and prints the
-// answers as tables, JSON or YAML. For when there is no daemon, or it is not to be believed, it reads and
-// changes what the daemon pinned (package datapath/socklb). And it installs strait in Kubernetes clusters and joins
-// them, with a kubeconfig, from anywhere (package install/cluster).
+// Command strait is the user's tool. It asks the straitd on this node over a unix socket and prints
+// the answers as tables, JSON or YAML. If there is no daemon, or its answers are in doubt, it reads
+// and changes the daemon's pins directly (packages below datapath/socklb). With a kubeconfig it
+// installs strait in Kubernetes clusters and joins them (package install/cluster).
 //
-// Inputs are flags, the daemon's answers (package daemon/api), pins and API servers; outputs are text and an exit
-// code. It must not know how answers come about: no gossip, no choice of backends.
+// Inputs are flags, the daemon's answers (package daemon/api), pins and API servers; outputs are
+// text and an exit code. It must not know how answers are computed: no gossip, no backend choice.
 package main
 
 import (

@@ -17,10 +17,10 @@ import (
 	"strait.io/strait/datapath/socklb/inspect"
 )
 
-const optOutLong = `Leave the processes of a cgroup, and of all cgroups below it, alone: from their next connection on
+const optOutLong = `Leave alone the processes of a cgroup and of all cgroups below it: from their next connection on,
 they dial addresses as they are, and frontends are not translated for them.
 
-It is kept beside the maps and needs no daemon. On Kubernetes, annotate the pod instead.
+Opt-outs are pinned beside the maps and need no daemon. On Kubernetes, annotate the pod instead.
 CGROUP is the path of a cgroup v2 directory.`
 
 const optOutExample = `  strait opt-out list
@@ -31,7 +31,7 @@ const optOutExample = `  strait opt-out list
 // optOut is a cgroup that is left alone.
 type optOut struct {
 	Cgroup string `json:"cgroup"`
-	// Processes are in it and below it now.
+	// Processes is how many are in it and below it now.
 	Processes int `json:"processes"`
 }
 
@@ -58,9 +58,9 @@ type optOutChange struct {
 	// Action is "add" or "remove".
 	Action string `json:"action"`
 	DryRun bool   `json:"dryRun,omitempty"`
-	// Already is true if it was so before, so that there is nothing to change.
+	// Already is true if the cgroup was already left alone before add.
 	Already bool `json:"already,omitempty"`
-	// Undo is the command that takes the change back; empty if nothing is to be changed.
+	// Undo is the command that reverts the change; empty if there is nothing to revert.
 	Undo string `json:"undo,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func (a *app) optOutListCommand(pins *string) *cobra.Command {
 			for _, c := range cgroups {
 				n, err := processes(c)
 				if errors.Is(err, fs.ErrNotExist) {
-					continue // removed this moment, and its opt-out with it
+					continue // just removed, and its opt-out with it
 				}
 				if err != nil {
 					return &exitError{exitUnknown, fmt.Errorf("count the processes of cgroup %s: %w", c, err)}
@@ -126,7 +126,7 @@ func (a *app) optOutChangeCommand(pins *string, action, short string) *cobra.Com
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !filepath.IsAbs(args[0]) {
-				return usageError("cgroup %q is no absolute path: write one such as /sys/fs/cgroup/system.slice/proxy.service", args[0])
+				return usageError("cgroup %q is not an absolute path: write one such as /sys/fs/cgroup/system.slice/proxy.service", args[0])
 			}
 			change := optOutChange{Meta: api.Meta{APIVersion: api.APIVersion, Kind: "OptOut"}, Action: action, DryRun: dryRun,
 				Pins: a.findPins(cmd.Context(), *pins).dir, optOut: optOut{Cgroup: filepath.Clean(args[0])}}
@@ -140,11 +140,11 @@ func (a *app) optOutChangeCommand(pins *string, action, short string) *cobra.Com
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
 	return cmd
 }
 
-// changeOptOut makes the change, unless it is a dry run, and completes what it says.
+// changeOptOut makes the change, unless it is a dry run, and fills in the rest of c.
 func (a *app) changeOptOut(c *optOutChange) error {
 	before, err := a.kernel.optOuts(c.Pins)
 	if err != nil {
@@ -154,7 +154,8 @@ func (a *app) changeOptOut(c *optOutChange) error {
 	apply, opposite := a.kernel.addOptOut, "remove"
 	switch {
 	case c.Action == "add":
-		c.Already = listed // and yet added: it may be listed for another's sake, such as a pod's annotation
+		// It is added even if listed: it can be listed for another reason, such as a pod's annotation.
+		c.Already = listed
 	case !listed:
 		return notOptedOut(c.Cgroup)
 	default:
@@ -163,7 +164,7 @@ func (a *app) changeOptOut(c *optOutChange) error {
 	if c.Processes, err = processes(c.Cgroup); err != nil {
 		return cgroupError(c.Cgroup, err)
 	}
-	if c.Action == "add" { // a dry run refuses what the change would
+	if c.Action == "add" { // a dry run refuses what the change would refuse
 		if err := a.kernel.checkOptOut(c.Cgroup); err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (a *app) changeOptOut(c *optOutChange) error {
 	return a.checkOptOut(*c)
 }
 
-// checkOptOut reads back what the change led to: straitd has opt-outs of its own, which stay.
+// checkOptOut reads back the result of the change: opt-outs that straitd itself made stay.
 func (a *app) checkOptOut(c optOutChange) error {
 	after, err := a.kernel.optOuts(c.Pins)
 	if err != nil {
@@ -192,11 +193,11 @@ func (a *app) checkOptOut(c optOutChange) error {
 	switch {
 	case c.Action == "remove" && listed:
 		return &exitError{exitProblem, &api.Failure{
-			Message: "cgroup " + c.Cgroup + " is no longer opted out by hand, and is still left alone for straitd's own reasons",
+			Message: "cgroup " + c.Cgroup + " is no longer opted out by hand, but straitd still leaves it alone for reasons of its own",
 			Try:     "remove the annotation of the pod that runs in it"}}
 	case c.Action == "add" && !listed:
 		return &exitError{exitProblem, &api.Failure{
-			Message: "the opt-out of cgroup " + c.Cgroup + " did not stay: somebody removed it at the same time",
+			Message: "the opt-out of cgroup " + c.Cgroup + " did not stay: another process removed it at the same time",
 			Try:     "run the same command again"}}
 	}
 	return nil
@@ -213,19 +214,19 @@ func findCgroup(list []string, cgroup string) (path string, found bool) {
 
 func notOptedOut(cgroup string) error {
 	return &exitError{exitProblem, &api.Failure{Reason: api.NotFound, Message: "cgroup " + cgroup + " is not opted out",
-		Try: "list those that are with strait opt-out list; a cgroup is also left alone if one above it is"}}
+		Try: "list the cgroups that are with strait opt-out list; a cgroup is also left alone if one above it is"}}
 }
 
 func cgroupError(cgroup string, err error) error {
 	f := &api.Failure{Reason: api.NotFound, Cause: err, Message: fmt.Sprintf("read cgroup %s: %v", cgroup, err)}
 	if errors.Is(err, fs.ErrNotExist) {
-		f.Message = cgroup + " is no cgroup v2 directory"
-		f.Try = "name one below the cgroup2 mount; that of a process is in /proc/PID/cgroup"
+		f.Message = cgroup + " is not a cgroup v2 directory"
+		f.Try = "name one below the cgroup2 mount; /proc/PID/cgroup has that of a process"
 	}
 	return &exitError{exitProblem, f}
 }
 
-// undoOptOut is a command line that works whatever the environment.
+// undoOptOut returns the command line that reverts a change, with --pins unless they are the default.
 func undoOptOut(action, cgroup, pins string) string {
 	words := []string{"strait", "opt-out", action, shellWord(cgroup)}
 	if pins != inspect.DefaultPins {
@@ -234,7 +235,7 @@ func undoOptOut(action, cgroup, pins string) string {
 	return strings.Join(words, " ")
 }
 
-// shellWord quotes what a shell would take apart: systemd's unit names have backslashes.
+// shellWord quotes s if a shell would interpret it: the names of systemd units have backslashes.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-@:", r)
@@ -257,7 +258,7 @@ func (a *app) printOptOut(c optOutChange) {
 	}
 	switch {
 	case c.Already:
-		p.line("%s cgroup %s is %s already (%s)", api.OK, c.Cgroup, state, who)
+		p.line("%s cgroup %s is already %s (%s)", api.OK, c.Cgroup, state, who)
 	case c.DryRun:
 		p.line("dry run: cgroup %s would be %s: what runs in it and below (%s) %s from its next connection on",
 			c.Cgroup, state, who, effect)
@@ -270,7 +271,7 @@ func (a *app) printOptOut(c optOutChange) {
 	}
 }
 
-// sameCgroup compares two paths of cgroups, which may lie on different mounts of one tree.
+// sameCgroup reports whether two paths, perhaps on different mounts of one tree, name one cgroup.
 func sameCgroup(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
@@ -283,21 +284,21 @@ func sameCgroup(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// processes counts those in a cgroup and below it.
+// processes counts the processes in a cgroup and below it.
 func processes(cgroup string) (n int, err error) {
 	if _, err := os.Stat(filepath.Join(cgroup, "cgroup.controllers")); err != nil {
-		return 0, err // no cgroup, or not of v2
+		return 0, err // not a cgroup, or not cgroup v2
 	}
 	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {
 			if path != cgroup && errors.Is(err, fs.ErrNotExist) {
-				return nil // a cgroup that went away meanwhile
+				return nil // a cgroup that was removed meanwhile
 			}
 			return err
 		}
 		text, err := os.ReadFile(path)
 		if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV) || errors.Is(err, fs.ErrNotExist) {
-			return nil // threaded, or gone: its processes are counted above it, or nowhere
+			return nil // threaded (its processes are counted above it), or gone
 		}
 		n += strings.Count(string(text), "\n")
 		return err

@@ -28,7 +28,7 @@ func TestOptOutDryRunRefusesAlike(t *testing.T) {
 	for _, tt := range []struct{ cgroup, want string }{
 		{filepath.Dir(cgroup), "is the root: that would opt out everybody"},
 		{deep, "32 deep: only the first 31 levels"},
-		{t.TempDir(), "is no cgroup v2 directory"},
+		{t.TempDir(), "is not a cgroup v2 directory"},
 	} {
 		dry, wet := strait("add", tt.cgroup, "--dry-run"), strait("add", tt.cgroup)
 		if dry != wet || dry.code != exitProblem || !strings.Contains(dry.stderr, tt.want) {

@@ -16,14 +16,14 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// otherPins is why a daemon's names do not belong to the maps at hand: several nodes can be on one
-// machine, and have the same frontends.
+// otherPins says why a daemon's names are not those of the maps being read: several nodes can run
+// on one machine and have the same frontends.
 const otherPins = "straitd at %s has its pins at %s"
 
-// pinned is a directory of pins, with what the daemon adds to it if it answers.
+// pinned is a directory of pins, with the services that the daemon knows if it answers.
 type pinned struct {
 	dir string
-	// services are the daemon's; unknown says why there are none.
+	// services are the daemon's; unknown is the reason if they cannot be used.
 	services []api.Service
 	unknown  error
 	names    map[l4.Addr]string
@@ -32,12 +32,12 @@ type pinned struct {
 // addPinsFlag gives a command and those below it the flag --pins.
 func addPinsFlag(cmd *cobra.Command, pins *string) {
 	cmd.PersistentFlags().StringVar(pins, "pins", "", "`directory` of the pinned maps (env STRAIT_PINS; "+
-		"default: where straitd says, and without one "+inspect.DefaultPins+")")
+		"default: the one that straitd uses, or "+inspect.DefaultPins+" if it does not answer)")
 	_ = cmd.MarkPersistentFlagDirname("pins")
 }
 
-// findPins decides which pins are meant, and asks the daemon for names of what is there. That the daemon
-// does not answer is no failure: these commands are for when it does not.
+// findPins decides which pins are meant, and asks the daemon for the names of what they hold. If
+// the daemon does not answer, that is no error: these commands are meant for such times.
 func (a *app) findPins(ctx context.Context, flag string) pinned {
 	p := pinned{dir: cmp.Or(flag, a.getenv("STRAIT_PINS"))}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
@@ -66,7 +66,7 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 	return p
 }
 
-// whyUnknown is in one line why there are no names; empty if there are.
+// whyUnknown says in one line why there are no names; empty if there are.
 func (p pinned) whyUnknown() string {
 	var failure *api.Failure
 	switch {
@@ -78,16 +78,17 @@ func (p pinned) whyUnknown() string {
 	return clean(p.unknown.Error())
 }
 
-// pinsError explains why pins cannot be read or changed. What they hold is then not known: exit code 3.
+// pinsError explains why pins cannot be read or changed. The exit code is 3, since what they hold
+// is unknown.
 func pinsError(dir string, err error) error {
 	f := &api.Failure{Reason: api.NoAnswer, Cause: err, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		f.Reason = api.Denied
-		f.Message = fmt.Sprintf("not allowed to open the maps pinned at %s: only root may", dir)
+		f.Message = fmt.Sprintf("not allowed to open the maps pinned at %s: only root can", dir)
 		f.Try = "run the same command as root (sudo)"
 	case errors.Is(err, fs.ErrNotExist):
-		f.Message = fmt.Sprintf("there are no maps of this strait pinned at %s: straitd has not run here, or its pins are elsewhere", dir)
+		f.Message = fmt.Sprintf("this version of strait has no maps pinned at %s: straitd has not run here, or its pins are elsewhere", dir)
 		f.Try = "start straitd, or name its pins (bpf.pins) with --pins DIRECTORY or STRAIT_PINS"
 	}
 	return &exitError{exitUnknown, f}

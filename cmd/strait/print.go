@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// printer writes text results: columns aligned, glyphs coloured or spelled out, nothing that could drive
-// a terminal.
+// printer writes text results. It aligns columns, colours glyphs or spells them out, and lets
+// nothing through that could control a terminal.
 type printer struct {
 	w     io.Writer
 	color bool
@@ -27,7 +27,7 @@ func (a *app) printer() printer {
 	return printer{a.stdout, color, a.ascii}
 }
 
-// data prints an answer as JSON or YAML, if that is wanted.
+// data prints an answer as JSON or YAML if --output says so, and reports whether it does.
 func (a *app) data(answer any) (done bool, err error) {
 	var text []byte
 	switch a.output {
@@ -48,12 +48,12 @@ func (a *app) data(answer any) (done bool, err error) {
 	return true, nil
 }
 
-// line prints one line, of which a leading glyph may be coloured.
+// line prints one line, and colours a leading glyph if colour is on.
 func (p printer) line(format string, args ...any) {
 	fmt.Fprintln(p.w, p.paint(p.spell(fmt.Sprintf(format, args...))))
 }
 
-// table prints a header and rows in columns two blanks apart. The last column is not padded.
+// table prints a header and rows in columns two spaces apart. The last column is not padded.
 func (p printer) table(header []string, rows [][]string) {
 	cells := [][]string{header}
 	for _, row := range rows {
@@ -71,7 +71,7 @@ func (p printer) table(header []string, rows [][]string) {
 	}
 	for _, row := range cells {
 		var b strings.Builder
-		pending := 0 // blanks owed, written only if something follows
+		pending := 0 // padding owed, written only if something follows
 		for i, cell := range row {
 			if cell != "" {
 				b.WriteString(strings.Repeat(" ", pending) + p.paint(cell))
@@ -83,7 +83,7 @@ func (p printer) table(header []string, rows [][]string) {
 	}
 }
 
-// withoutEmpty leaves out the columns that say nothing in any row.
+// withoutEmpty drops the columns that are empty in every row.
 func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
 	keep := func(row []string) (out []string) {
 		for i, cell := range row {
@@ -100,14 +100,15 @@ func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
 	return keep(header), narrow
 }
 
-// verdicts are the glyphs that may open a cell or line, with their spelling and colour (ANSI SGR).
+// verdicts are the glyphs that a cell or line can start with, their spelling in ASCII, and their
+// colour (ANSI SGR).
 var verdicts = []struct{ glyph, ascii, color string }{
 	{api.OK, "ok", "32"}, {api.Warn, "warn", "33"}, {api.Bad, "FAIL", "31"}, {api.Unknown, "?", "36"},
 }
 
 var asciiText = strings.NewReplacer("–", "-", "·", "-", "…", "...", "→", "->", "✓", "ok", "✗", "FAIL")
 
-// spell makes text safe to print, and ASCII if that is wanted.
+// spell makes text safe to print, and converts it to ASCII if --ascii is set.
 func (p printer) spell(text string) string {
 	text = clean(text)
 	if !p.ascii {
@@ -126,7 +127,7 @@ func (p printer) spell(text string) string {
 	}, asciiText.Replace(text))
 }
 
-// paint colours the verdict that opens the text.
+// paint colours the verdict at the start of the text.
 func (p printer) paint(text string) string {
 	if !p.color {
 		return text
@@ -141,8 +142,8 @@ func (p printer) paint(text string) string {
 	return text
 }
 
-// clean replaces control characters: names and messages come from files and other clusters, and must not
-// be able to drive the terminal or break a line.
+// clean replaces control characters. Names and messages come from files and other clusters, and
+// must not be able to control the terminal or break a line.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError {
@@ -152,7 +153,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// header is the first line of every answer: whose view it is and how old.
+// header prints the first line of every answer: which node's view it is, and how old.
 func (a *app) header(p printer, v api.Viewpoint, note string) {
 	p.line("clusterset of %s · seen from %s/%s%s · state %s old", api.Count(v.Clusters, "cluster"), v.Cluster, v.Node,
 		note, api.Age(a.now().Sub(v.Time)))

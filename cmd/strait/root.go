@@ -11,10 +11,10 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// answerTimeout bounds one question to the daemon: it answers from memory, in milliseconds.
+// answerTimeout bounds one request to the daemon, which answers from memory in milliseconds.
 const answerTimeout = 5 * time.Second
 
-// env is the world as the commands see it, so that tests run them in process.
+// env is what the commands see of the outside world. Tests replace it to run commands in process.
 type env struct {
 	args       []string // without the program's name
 	stdout     io.Writer
@@ -25,7 +25,7 @@ type env struct {
 	kernel     kernel
 }
 
-// app is one run of the program: the world and the global flags.
+// app is one run of the program: its environment and the global flags.
 type app struct {
 	env
 	socket  string
@@ -46,7 +46,7 @@ const rootLong = `strait shows what straitd, the daemon on this node, knows and 
 which services they share, where new connections go, and why. With a kubeconfig it installs strait in
 Kubernetes clusters and joins them: install, clusterset connect, dns setup.
 
-Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage,
+Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage error,
 3 could not find out, 4 --wait ran out, 130 interrupted.`
 
 const rootExample = `  strait status                   # is all well?
@@ -63,7 +63,7 @@ func newRoot(e env) *cobra.Command {
 		Long:          rootLong,
 		Example:       rootExample,
 		SilenceErrors: true,
-		// Our report makes the suggestion, in the layout of all errors.
+		// report prints the suggestion itself, in the layout of all errors.
 		DisableSuggestions:         true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
@@ -75,9 +75,9 @@ func newRoot(e env) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), api.DefaultSocket),
 		"`path` of straitd's unix socket (env STRAIT_SOCKET)")
-	flags.StringVarP(&a.output, "output", "o", "table", "`format` of results: table, json or yaml")
-	flags.BoolVar(&a.noColor, "no-color", false, "no colour, also on a terminal (env NO_COLOR)")
-	flags.BoolVar(&a.ascii, "ascii", false, "only ASCII characters: ok, warn, FAIL for ✓, !, ✗")
+	flags.StringVarP(&a.output, "output", "o", "table", "output `format`: table, json or yaml")
+	flags.BoolVar(&a.noColor, "no-color", false, "disable colour, even on a terminal (env NO_COLOR)")
+	flags.BoolVar(&a.ascii, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(a.statusCommand(), a.servicesCommand(), a.backendsCommand(), a.nodesCommand(),
@@ -94,10 +94,11 @@ func (a *app) checkOutput() error {
 	case "table", "json", "yaml":
 		return nil
 	}
-	return usageError("--output %q is none of table, json, yaml", a.output)
+	return usageError("unknown --output %q; use table, json or yaml", a.output)
 }
 
-// finishBuiltins brings cobra's own commands into line with ours: an example each.
+// finishBuiltins gives cobra's own commands an example each, as ours have, and makes them fail on
+// unknown arguments.
 func finishBuiltins(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -107,13 +108,13 @@ func finishBuiltins(root *cobra.Command) {
 			c.Short = "Help about any command"
 			c.Example = "  strait help explain"
 			c.Args = func(_ *cobra.Command, args []string) error {
-				_, _, err := root.Find(args) // cobra's own answer to a wrong topic is exit code 0
+				_, _, err := root.Find(args) // cobra itself exits with code 0 for an unknown topic
 				return err
 			}
 		case "completion":
 			c.Short = "Print a shell's completion script"
 			c.Example = "  strait completion bash > /etc/bash_completion.d/strait\n  strait completion zsh"
-			// Without code of its own, cobra prints help for a wrong shell and calls it a success.
+			// Without RunE, cobra prints help for an unknown shell and exits with code 0.
 			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			for _, shell := range c.Commands() {
 				shell.Example = "  strait completion " + shell.Name()
@@ -122,7 +123,7 @@ func finishBuiltins(root *cobra.Command) {
 	}
 }
 
-// ask puts one question to the daemon, with a deadline.
+// ask sends one request to the daemon, with a deadline.
 func ask[T any](ctx context.Context, a *app, question func(*api.Client, context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

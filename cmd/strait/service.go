@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// completionTimeout keeps the shell's Tab key quick when the daemon is not.
+// completionTimeout keeps shell completion quick when the daemon is slow.
 const completionTimeout = time.Second
 
 // parseService reads NAMESPACE/NAME[:PORT]; port is a name or a number, "" for all.
@@ -21,23 +21,23 @@ func parseService(arg string) (service, port string, err error) {
 	namespace, name, hasName := strings.Cut(service, "/")
 	switch {
 	case !hasName && namespace != "":
-		return "", "", usageError("service %q names no namespace: write NAMESPACE/NAME, such as default/%s", arg, namespace)
+		return "", "", usageError("service %q has no namespace: write NAMESPACE/NAME, such as default/%s", arg, namespace)
 	case namespace == "" || name == "" || strings.Contains(name, "/"):
 		return "", "", usageError("service %q: want NAMESPACE/NAME, such as default/serve", arg)
 	case hasPort && port == "":
-		return "", "", usageError("service %q has no port behind the colon: write a port's name or number", arg)
+		return "", "", usageError("service %q has no port after the colon: write a port's name or number", arg)
 	}
 	return service, port, nil
 }
 
-// optionalService reads the one argument that a list may be narrowed by.
+// optionalService parses the optional argument that limits a list to one service.
 func optionalService(args []string) (string, error) {
 	if len(args) == 0 {
 		return "", nil
 	}
 	service, port, err := parseService(args[0])
 	if err == nil && port != "" {
-		err = usageError("%q: a port is only understood by strait explain", args[0])
+		err = usageError("%q: a port is not accepted here; strait explain takes one", args[0])
 	}
 	return service, err
 }
@@ -74,7 +74,8 @@ func portText(f api.Frontend) string {
 	return text
 }
 
-// completeService offers the names of services, as the daemon knows them. Without a daemon it offers none.
+// completeService offers the names of the services that the daemon knows. Without a daemon it
+// offers none.
 func (a *app) completeService(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

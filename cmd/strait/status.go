@@ -20,7 +20,7 @@ import (
 const pollInterval = 250 * time.Millisecond
 
 const statusLong = `Show on one screen whether all is well on this node: the clusters it hears, what the kernel holds,
-and every problem with what to do about it.
+and every problem, with what to do about it.
 
 Exit code 0: all well (warnings allowed). 1: the daemon is not ready, or there are problems.
 3: could not find out. 4: --wait ran out.`
@@ -34,7 +34,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:               "status",
-		Short:             "Is all well? Clusters, data path, problems",
+		Short:             "Show whether all is well: clusters, data path, problems",
 		Long:              statusLong,
 		Example:           statusExample,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -66,7 +66,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return cmd
 }
 
-// showStatus prints a status; its error has the exit code and no text.
+// showStatus prints a status. If something is wrong, its error has the exit code and no text.
 func (a *app) showStatus(s *api.Status) error {
 	if done, err := a.data(api.NewStatusAnswer(*s)); err != nil {
 		return err
@@ -79,7 +79,8 @@ func (a *app) showStatus(s *api.Status) error {
 	return nil
 }
 
-// obstacles says what keeps a node from being well; empty if nothing does. Warnings do not.
+// obstacles lists what is wrong: the daemon is not ready, the hooks are not attached, or there are
+// problems other than warnings. It is empty if all is well.
 func obstacles(s api.Status) (out []string) {
 	if !s.Ready {
 		out = append(out, "not ready, waiting for "+waitingFor(s))
@@ -101,8 +102,8 @@ func waitingFor(s api.Status) string {
 	return strings.Join(s.Waiting, ", ")
 }
 
-// waitStatus asks until all is well, says on stderr what it waits for, once per change, and prints the last
-// status. What cannot heal by waiting ends it at once.
+// waitStatus polls until all is well and prints the last status. On stderr it says what it is
+// waiting for, whenever that changes. A failure that waiting cannot fix ends it at once.
 func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 	started := a.now()
 	timeUp := time.NewTimer(limit)
@@ -137,7 +138,8 @@ func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// waitOver prints what there is, and turns its outcome into "--wait ran out".
+// waitOver ends a wait that ran out: it prints the last status, if there is one, and returns
+// exitWaitOver in place of the status's exit code.
 func (a *app) waitOver(limit time.Duration, status *api.Status, err error) error {
 	if err != nil {
 		return &exitError{exitWaitOver, err}
@@ -188,7 +190,8 @@ func (a *app) printStatus(s api.Status) {
 	p.problems(s.Problems)
 }
 
-// unheardLine says of a cluster of which no daemon is heard since when, and what becomes of what it said.
+// unheardLine describes a cluster none of whose daemons is heard: since when, and that what it last
+// published is kept.
 func unheardLine(c api.Cluster, now time.Time) string {
 	heard := "not been heard since this straitd started"
 	if !c.Heard.IsZero() {
@@ -219,7 +222,7 @@ func mapsLine(all []datapath.MapUsage) string {
 	return strings.Join(parts, " · ")
 }
 
-// foreign prints the programs of others that see the same connections: what they do is not strait's to say.
+// foreign prints other programs that see the same connections. strait cannot tell what they do.
 func (p printer) foreign(all []datapath.ForeignProgram) {
 	for _, f := range all {
 		name, path, when := cmp.Or(f.Name, "without a name"), cmp.Or(f.Path, "a cgroup not seen from here"), ""
@@ -243,7 +246,7 @@ func appliedText(s api.Status, now time.Time) string {
 	return api.Age(now.Sub(s.Applied)) + " ago"
 }
 
-// writingLine says how far the leader is with the objects of its cluster.
+// writingLine says how far the leader is with writing the objects of its cluster.
 func writingLine(w api.Writing, now time.Time) string {
 	line := fmt.Sprintf("%d of %s to the API server", w.Done, api.Count(w.Total, "import"))
 	if left := w.Left(now); left > 0 {
@@ -252,7 +255,7 @@ func writingLine(w api.Writing, now time.Time) string {
 	return line
 }
 
-// features prints what the kernel lacks, with what strait does instead.
+// features prints each feature that the kernel lacks, and what strait does without it.
 func (p printer) features(all []datapath.Feature) {
 	missing := 0
 	for _, f := range all {
@@ -275,7 +278,7 @@ func (p printer) features(all []datapath.Feature) {
 	}
 }
 
-// problems prints each problem with where it is and what to try, errors first, then their number.
+// problems prints each problem with its object and what to try, errors first, and then the totals.
 func (p printer) problems(all []problem.Problem) {
 	errorCount := 0
 	for _, warnings := range []bool{false, true} {

@@ -18,23 +18,23 @@ func (a *app) uninstallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove strait from a Kubernetes cluster and its nodes",
-		Long: `Remove strait from the cluster of a context. First its daemons withdraw what they announce, so that other clusters use
-it no longer. Then go: hooks, tunnel, routes and state of every node; what dns setup taught CoreDNS; imports, derived
-Services and slices that strait wrote; its rights and its namespace. CRDs go if install made them and nobody has objects
-of them. It says what stays, and why. Services of other clusters stop answering here.
+		Long: `Remove strait from the cluster of a context. First its daemons withdraw what they announce, so that other clusters stop
+using it. Then these are removed: hooks, tunnel, routes and state of every node; what dns setup added to CoreDNS; imports,
+derived Services and slices that strait wrote; its RBAC rules and its namespace. A CRD is removed if install created it and
+no objects of it are left. uninstall says what stays, and why. Services of other clusters stop answering here.
 
-The other clusters go on looking for its nodes, until strait clusterset disconnect.`,
+The other clusters keep looking for its nodes until you run strait clusterset disconnect.`,
 		Example: `  strait uninstall --context c1
-  strait uninstall --context c1 --force    # although a node does not answer`,
+  strait uninstall --context c1 --force    # even if a node does not answer`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.uninstall(cmd.Context(), t, context, force)
 		},
 	}
-	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
+	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&force, "force", false, "go on although nodes could not be cleaned, or CoreDNS does not restart")
+	c.Flags().BoolVar(&force, "force", false, "continue even if nodes cannot be cleaned, or CoreDNS does not restart")
 	return c
 }
 
@@ -54,7 +54,7 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	case err != nil:
 		p.line("! %v", err)
 	case len(deaf) > 0:
-		p.line("! %s: not heard by %s: there, what is known of this cluster's Services stays in force", c.Context, strings.Join(deaf, ", "))
+		p.line("! %s: the withdrawal was not heard by %s: what is known there of this cluster's Services stays in force", c.Context, strings.Join(deaf, ", "))
 	}
 	cleaned, err := a.cleanNodes(ctx, t, c, force)
 	if err != nil {
@@ -76,18 +76,18 @@ func (a *app) uninstall(ctx context.Context, t target, name string, force bool) 
 	wait, cancel := t.waiting(ctx)
 	defer cancel()
 	if err := c.WaitNamespaceGone(wait); err != nil {
-		return waitOver(fmt.Errorf("context %s: wait for the namespace %s to end: %w", c.Context, c.Namespace, err))
+		return waitOver(fmt.Errorf("context %s: wait for namespace %s to be deleted: %w", c.Context, c.Namespace, err))
 	}
 	if len(written)+len(installed) == 0 && !cleaned {
-		p.line("%s: there was no strait", c.Context)
+		p.line("%s: strait was not installed", c.Context)
 		return nil
 	}
-	p.line("%s: strait is gone", c.Context)
+	p.line("%s: strait is removed", c.Context)
 	return nil
 }
 
-// cleanNodes takes strait's traces from every node, or with force from those that answer. It reports false where
-// there was no daemon.
+// cleanNodes removes strait's traces from every node, or with force from those that answer. It
+// reports false if there was no daemon.
 func (a *app) cleanNodes(ctx context.Context, t target, c *cluster.Cluster, force bool) (bool, error) {
 	p := a.printer()
 	started, err := c.StartCleanup(ctx, t.waiting, force)
@@ -112,11 +112,12 @@ func (a *app) cleanNodes(ctx context.Context, t target, c *cluster.Cluster, forc
 }
 
 func unclean(err error) error {
-	return waitOver(fmt.Errorf("%w; run it again, or with --force to leave those nodes as they are", err))
+	return waitOver(fmt.Errorf("%w; run the command again, or with --force to leave those nodes as they are", err))
 }
 
-// forgetDNS undoes dns setup, before the CRD goes: without that a CoreDNS that starts would wait for it, and answer
-// nobody. With force it goes on where CoreDNS does not restart: what it reads when it does is undone.
+// forgetDNS undoes dns setup, before the CRD is deleted: otherwise a CoreDNS that starts would wait
+// for the CRD and answer no queries. With force it continues if CoreDNS does not restart: the
+// Corefile that CoreDNS reads once it does is already undone.
 func (a *app) forgetDNS(ctx context.Context, t target, c *cluster.Cluster, force bool) error {
 	taught, err := c.HasDNSRights(ctx)
 	if err != nil || !taught {

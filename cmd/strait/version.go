@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// version is set by the linker (-X main.version=…); empty means what the Go toolchain stamped.
+// version is set by the linker (-X main.version=…); if empty, the Go toolchain's stamp is used.
 var version string
 
 // versionAnswer is the data of strait version.
@@ -35,7 +35,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "version",
 		Short:             "Print the versions of strait and straitd",
-		Long:              "Print the version of this program and, where it can be asked, of the straitd on this node.",
+		Long:              "Print the version of this program and, if it answers, of the straitd on this node.",
 		Example:           "  strait version\n  strait version -o json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

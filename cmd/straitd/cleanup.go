@@ -34,17 +34,17 @@ func cleanupCommand(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&state, "state", false, "remove keys and state on disk as well")
-	// What the pod of a DaemonSet does when its work is done: pods of a DaemonSet never end.
+	// The cleanup pod does this when its work is done: pods of a DaemonSet must not exit.
 	c.Flags().BoolVar(&hold, "hold", false, "do nothing until stopped")
 	_ = c.Flags().MarkHidden("hold")
 	return c
 }
 
-// mountCommand is for an init container on hosts without systemd, which mounts a bpffs everywhere else.
+// mountCommand is for an init container on hosts without systemd; systemd mounts a bpffs itself.
 func mountCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "mount-bpffs DIR",
-		Short:  "Mount a bpffs on a folder, unless there is one",
+		Short:  "Mount a bpffs on a directory, unless one is mounted there",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE:   func(_ *cobra.Command, args []string) error { return daemon.MountBPFFS(args[0]) },

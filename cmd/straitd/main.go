@@ -1,5 +1,5 @@
-// Command straitd is strait's node daemon. It reads flags and a config file and hands them to package
-// daemon; it decides nothing.
+// Command straitd is strait's node daemon. It reads flags and a config file and hands them to
+// package daemon; it decides nothing.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// gcPercent lets the heap grow by a quarter between two collections, not to twice its size: the daemon shares its node with
-// others, and allocates little once it has read everything.
+// gcPercent lets the heap grow by a quarter between two collections, not to twice its size. The
+// daemon shares its node with other programs, and allocates little once it has read everything.
 const gcPercent = 25
 
 func main() {
@@ -40,18 +40,18 @@ func main() {
 	}
 }
 
-// memoryShare is the part of its cgroup's memory limit that Go's runtime keeps to. The rest is for the
-// program itself and the kernel's maps, which count too.
+// memoryShare is the share of the cgroup's memory limit that the Go runtime tries to keep to. The
+// rest is for the program itself and the kernel's maps, which count against the limit too.
 const memoryShare = 0.8
 
-// limitMemory has the runtime collect more often before the cgroup's limit is reached, which would end the
-// daemon. Without a limit, or with GOMEMLIMIT set, it changes nothing: with a bound of its own the daemon of a
-// large clusterset would do nothing but collect.
+// limitMemory makes the runtime collect more often as memory nears the cgroup's limit, at which the
+// kernel would kill the daemon. Without a cgroup limit, or with GOMEMLIMIT set, it changes nothing:
+// if we chose a limit of our own, the daemon of a large clusterset would do nothing but collect.
 func limitMemory() {
 	_, _ = memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
 }
 
-// options are the flags that straitd itself takes; those that a config file also has override it.
+// options are the flags of straitd itself. Those that are also settings override the config file.
 type options struct {
 	config, cluster, node, manifest, logLevel, logFormat string
 	check                                                bool
@@ -61,12 +61,12 @@ func command() *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "straitd",
-		Short: "strait's node daemon: services of many clusters, answered by the nearest pod",
+		Short: "strait's node daemon: services of many clusters, served by the nearest pod",
 		Long: `straitd runs on every node of a clusterset. It gossips this node's endpoints, keeps a WireGuard
 mesh to the nodes of other clusters, and loads ClusterSetIP → backend mappings into eBPF maps.
 
-What the kernel holds outlives the daemon: traffic goes on while straitd is stopped, killed or
-upgraded. "straitd cleanup" removes every trace.`,
+What the kernel holds outlives the daemon: traffic continues while straitd is stopped, killed or
+upgraded. "straitd cleanup" removes it.`,
 		Example: `  straitd --config /etc/strait/strait.yaml
   straitd --config /etc/strait/strait.yaml --check-config`,
 		Args:          cobra.NoArgs,
@@ -94,7 +94,7 @@ upgraded. "straitd cleanup" removes every trace.`,
 	f.StringVar(&o.manifest, "manifest", "", "override source.manifest")
 	f.StringVar(&o.logLevel, "log-level", "", "override log.level: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "override log.format: text or json")
-	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it names, and exit")
+	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it refers to, and exit")
 	c.AddCommand(cleanupCommand(&o), tunnelCommand(), mountCommand(), versionCommand())
 	return c
 }
@@ -113,13 +113,13 @@ func (o options) read() (daemon.Config, error) {
 			}
 		}
 		if o.manifest != "" {
-			c.Source.Kubernetes = nil // the flag says where from, whatever the file does
+			c.Source.Kubernetes = nil // the flag decides the source, whatever the file says
 		}
 		return errors.Join(decode("log-level", o.logLevel, &c.Log.Level), decode("log-format", o.logFormat, &c.Log.Format))
 	})
 }
 
-// decode sets a field to what its flag says, if it was given.
+// decode sets a field to the value of its flag, if the flag was given.
 func decode(flag, text string, to encoding.TextUnmarshaler) error {
 	if text == "" {
 		return nil

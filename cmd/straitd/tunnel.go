@@ -6,9 +6,9 @@ import (
 	"strait.io/strait/daemon"
 )
 
-// tunnelCommand is the body of the userspace WireGuard device, which straitd starts as a process of its
-// own so that it outlives straitd; in Kubernetes the DaemonSet strait-tunnel does, for a process does not outlive
-// its pod. People have no use for it, so help does not list it.
+// tunnelCommand serves the userspace WireGuard device. straitd starts it as a separate process, so
+// that it outlives straitd. In Kubernetes the DaemonSet strait-tunnel starts it, because a process
+// does not outlive its pod. Users never need it, so help does not list it.
 func tunnelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "tunnel",

@@ -133,9 +133,9 @@ func with(args []string, more ...string) []string { return append(args[:len(args
 func TestLife(t *testing.T) {
 	u := newUser(t)
 	before := u.traces("c1")
-	u.fails([]string{"upgrade", "--context", "c1"}, "no strait to upgrade", "strait install")
+	u.fails([]string{"upgrade", "--context", "c1"}, "strait is not installed", "strait install")
 	u.fails([]string{"install", "--context", "c1"}, "--cluster NAME")
-	u.does(with(installC1, "--dry-run"), "made", "DaemonSet", "nothing was changed")
+	u.does(with(installC1, "--dry-run"), "created", "DaemonSet", "nothing was changed")
 	if got := u.traces("c1"); got != before {
 		t.Fatalf("a dry run made %s", got)
 	}
@@ -145,14 +145,14 @@ func TestLife(t *testing.T) {
 	}
 
 	start := time.Now()
-	out := u.does(installC1, "made", "DaemonSet strait-system/strait", "runs on 0 nodes")
+	out := u.does(installC1, "created", "DaemonSet strait-system/strait", "runs on 0 nodes")
 	t.Logf("installed in %.1f s", time.Since(start).Seconds())
 	if strings.Contains(out, "changed ") {
 		t.Errorf("the first install changed something: %s", out)
 	}
 	settled := u.versions("c1")
 	again := u.does(installC1)
-	if now := u.versions("c1"); now != settled || strings.Contains(again, "made ") || strings.Contains(again, "changed ") {
+	if now := u.versions("c1"); now != settled || strings.Contains(again, "created ") || strings.Contains(again, "changed ") {
 		t.Errorf("install again changed something:\n%s\nwas\n%s\n%s", now, settled, again)
 	}
 
@@ -177,13 +177,13 @@ func TestLife(t *testing.T) {
 		t.Errorf("the cluster's id is lost: %s", got)
 	}
 
-	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is gone")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed")
 	if got := u.traces("c1"); got != before {
 		t.Errorf("uninstall left %s", got)
 	}
-	u.does([]string{"uninstall", "--context", "c1"}, "there was no strait")
-	u.does(installC1, "made")
-	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is gone")
+	u.does([]string{"uninstall", "--context", "c1"}, "strait was not installed")
+	u.does(installC1, "created")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed")
 }
 
 // deadNode gets pods and runs none: no kubelet is behind it.
@@ -209,7 +209,7 @@ func TestUninstallForce(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	u.does(with(installC1, "--wait=false"), "made")
+	u.does(with(installC1, "--wait=false"), "created")
 	testutil.Eventually(t, 30*time.Second, func() error {
 		pod := u.kubectl("c1", "-n", "strait-system", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")
 		if pod == "" {
@@ -220,8 +220,8 @@ func TestUninstallForce(t *testing.T) {
 		_, err := lab.Kubectl(t.Context(), "c1", []byte(binding), "create", "--raw", "/api/v1/namespaces/strait-system/pods/"+pod+"/binding", "-f", "-")
 		return err
 	})
-	u.fails([]string{"uninstall", "--context", "c1", "--timeout", "3s"}, "not within 3s", "--force")
-	u.does([]string{"uninstall", "--context", "c1", "--timeout", "20s", "--force"}, "not all nodes are clean", "strait is gone")
+	u.fails([]string{"uninstall", "--context", "c1", "--timeout", "3s"}, "not done within 3s", "--force")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "20s", "--force"}, "not all nodes are clean", "strait is removed")
 	if got := u.traces("c1"); got != before {
 		t.Errorf("uninstall left %s", got)
 	}
@@ -256,7 +256,7 @@ func TestConnectRefuses(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		u.kubectl(c, "delete", "node", "twin")
 	}
-	u.fails(connect, "have not met")
+	u.fails(connect, "the clusters are not connected")
 	if now := secrets(); now == before {
 		t.Error("connect wrote no Secret")
 	}
@@ -315,7 +315,7 @@ func TestDNS(t *testing.T) {
 	if got := read(); !strings.Contains(got, "multicluster clusterset.local") || !strings.Contains(got, "errors # ours") {
 		t.Errorf("Corefile %s", got)
 	}
-	u.does(setup, "as it should be", "CoreDNS answers")
+	u.does(setup, "already up to date", "CoreDNS answers")
 
 	// What an earlier attempt left undone is done, and waited for.
 	generation := func() string {
@@ -328,7 +328,7 @@ func TestDNS(t *testing.T) {
 		t.Error("somebody took the Corefile back; it was written again, and CoreDNS not restarted")
 	}
 	u.kubectl("c2", "-n", "kube-system", "scale", "deployment", "coredns", "--replicas=1") // there is no node for it
-	u.fails(with(setup, "--timeout", "3s"), "wait for CoreDNS", "not within 3s")
+	u.fails(with(setup, "--timeout", "3s"), "wait for CoreDNS", "not done within 3s")
 	u.kubectl("c2", "-n", "kube-system", "scale", "deployment", "coredns", "--replicas=0")
 	if got := u.traces("c2"); !strings.Contains(got, "strait-coredns") {
 		t.Errorf("CoreDNS has no right to read imports: %s", got)
