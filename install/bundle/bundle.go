@@ -1,9 +1,9 @@
-// Package bundle is what the clusters of a clusterset must know of each other to meet: ids, node addresses
-// and the gossip key, in one versioned document.
+// Package bundle is what the clusters of a clusterset must know of each other to connect: ids, node
+// addresses and the gossip key, in one versioned document.
 //
-// Inputs are what each cluster's API server says and the bundle that it holds; output is the one bundle for
-// all, or why they cannot be joined. Pure: it must not know an API server. A bundle holds a secret: it has no
-// String method that shows it, and errors never quote one.
+// Inputs are what each cluster's API server says and the bundle that it holds; output is one bundle
+// for all clusters, or the reasons why they cannot be joined. Pure: it must not know an API server.
+// A bundle holds a secret: no String method shows it, and errors never quote it.
 package bundle
 
 import (
@@ -21,16 +21,16 @@ import (
 	"strings"
 )
 
-// Version is that of the document.
+// Version is the document's version.
 const Version = 1
 
-// keySize is that of a gossip key in bytes.
+// keySize is the size of a gossip key in bytes.
 const keySize = 32
 
 // maxSize bounds a document: a Secret holds 1 MiB.
 const maxSize = 1 << 20
 
-// Key is the gossip key in base64. It formats as dots.
+// Key is the gossip key in base64. It prints as an ellipsis.
 type Key string
 
 // String hides the key.
@@ -49,11 +49,11 @@ type Bundle struct {
 // Cluster is one member.
 type Cluster struct {
 	ID string `json:"id"`
-	// UID is that of the namespace kube-system, which tells two clusters of one id apart.
+	// UID is the UID of the namespace kube-system, which tells two clusters with the same id apart.
 	UID string `json:"uid,omitempty"`
-	// Nodes are addresses with gossip ports: where others find the cluster.
+	// Nodes are addresses with gossip ports, at which other clusters find this one.
 	Nodes []netip.AddrPort `json:"nodes"`
-	// PodCIDRs are the pods' ranges as far as the API server knows them.
+	// PodCIDRs are the ranges of its pods, as far as the API server knows them.
 	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
 }
 
@@ -68,7 +68,8 @@ func (k Key) check() error {
 	return nil
 }
 
-// Fingerprint is what may be shown of a key: enough to compare two, too little to guess one.
+// Fingerprint returns a short hash of the key that is safe to show: enough to compare two keys, too
+// little to guess one.
 func (k Key) Fingerprint() string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(string(k))))
 	return hex.EncodeToString(sum[:4])
@@ -76,17 +77,17 @@ func (k Key) Fingerprint() string {
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Parse reads a document and refuses what it does not understand: a newer version, unknown fields.
+// Parse reads a document. A version other than Version and unknown fields are errors.
 func Parse(data []byte) (Bundle, error) {
 	if len(data) > maxSize {
 		return Bundle{}, fmt.Errorf("read bundle: %d bytes are more than %d", len(data), maxSize)
 	}
 	var head struct{ Version int }
 	if err := json.Unmarshal(data, &head); err != nil {
-		return Bundle{}, errors.New("read bundle: it is no JSON") // the error's text could quote the key
+		return Bundle{}, errors.New("read bundle: it is not JSON") // err's text could quote the key
 	}
 	if head.Version != Version {
-		return Bundle{}, fmt.Errorf("read bundle: version %d is not %d: use the strait that wrote it, or a newer one", head.Version, Version)
+		return Bundle{}, fmt.Errorf("read bundle: version %d is not %d; use the strait that wrote it, or a newer one", head.Version, Version)
 	}
 	var b Bundle
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -94,9 +95,9 @@ func Parse(data []byte) (Bundle, error) {
 	if err := decoder.Decode(&b); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return Bundle{}, fmt.Errorf("read bundle: %s: not of the right type", wrong.Field)
+			return Bundle{}, fmt.Errorf("read bundle: %s: wrong type", wrong.Field)
 		}
-		return Bundle{}, errors.New("read bundle: an unknown field, or an address that is none")
+		return Bundle{}, errors.New("read bundle: unknown field, or invalid address")
 	}
 	if err := b.check(); err != nil {
 		return Bundle{}, fmt.Errorf("read bundle: %w", err)
@@ -112,9 +113,9 @@ func (b Bundle) check() error {
 	for i, c := range b.Clusters {
 		switch {
 		case !label.MatchString(c.ID):
-			return fmt.Errorf("clusters[%d].id: %q is no DNS label", i, c.ID)
+			return fmt.Errorf("clusters[%d].id: %q is not a DNS label", i, c.ID)
 		case seen[c.ID]:
-			return fmt.Errorf("clusters[%d].id: %s is there twice", i, c.ID)
+			return fmt.Errorf("clusters[%d].id: %s is a duplicate", i, c.ID)
 		}
 		seen[c.ID] = true
 		for j, n := range c.Nodes {
@@ -145,7 +146,7 @@ func (b Bundle) sorted() Bundle {
 	return b
 }
 
-// Encode writes the document; the same bundle is the same bytes.
+// Encode returns the document. Equal bundles give equal bytes.
 func (b Bundle) Encode() []byte {
 	b.Version = Version
 	text, err := json.MarshalIndent(b.sorted(), "", "  ")
@@ -155,10 +156,11 @@ func (b Bundle) Encode() []byte {
 	return append(text, '\n')
 }
 
-// Hash changes when a daemon must be told: with the key. New seeds it reads by itself.
+// Hash changes if daemons must restart to use the bundle, which is so if the key changes. Daemons
+// read new seeds by themselves.
 func (b Bundle) Hash() string { return b.GossipKey.Fingerprint() }
 
-// Members are the ids of its clusters, sorted.
+// Members returns the ids of its clusters, sorted.
 func (b Bundle) Members() (ids []string) {
 	for _, c := range b.Clusters {
 		ids = append(ids, c.ID)
@@ -167,7 +169,7 @@ func (b Bundle) Members() (ids []string) {
 	return ids
 }
 
-// Cluster finds a member.
+// Cluster returns the member with an id.
 func (b Bundle) Cluster(id string) (Cluster, bool) {
 	i := slices.IndexFunc(b.Clusters, func(c Cluster) bool { return c.ID == id })
 	if i < 0 {
@@ -176,13 +178,14 @@ func (b Bundle) Cluster(id string) (Cluster, bool) {
 	return b.Clusters[i], true
 }
 
-// Without is the bundle without a member.
+// Without returns the bundle without a member.
 func (b Bundle) Without(id string) Bundle {
 	b.Clusters = slices.DeleteFunc(slices.Clone(b.Clusters), func(c Cluster) bool { return c.ID == id })
 	return b
 }
 
-// Seeds is the seeds file of a cluster: where the daemons find the others. Their own cluster's nodes they know.
+// Seeds returns the seeds file for the daemons of the cluster own: the nodes of the other clusters.
+// The daemons know their own cluster's nodes.
 func (b Bundle) Seeds(own string) []byte {
 	var out strings.Builder
 	out.WriteString("# Written by strait clusterset connect.\n")
@@ -198,5 +201,5 @@ func (b Bundle) Seeds(own string) []byte {
 	return []byte(out.String())
 }
 
-// maxSeeds of a cluster are enough to find it: gossip names the other nodes.
+// maxSeeds is how many nodes of a cluster are listed. Gossip names the others.
 const maxSeeds = 20

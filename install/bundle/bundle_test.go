@@ -156,7 +156,7 @@ func TestDisconnect(t *testing.T) {
 		{"one was never joined", []bundle.View{view(c, 0), view(a, 1, b)}, "", "-, a"},
 		{"another knows it too", []bundle.View{view(a, 1, b, c)}, "contexts as well: c", ""},
 		{"itself", []bundle.View{view(a, 1, b), view(b, 1, a)}, "strait uninstall --context ctx-b", ""},
-		{"a stranger", []bundle.View{view(a, 1, c), view(c, 1, a)}, "joined are: a, c", ""},
+		{"a stranger", []bundle.View{view(a, 1, c), view(c, 1, a)}, "joined clusters are: a, c", ""},
 	} {
 		got, err := bundle.Disconnect(tc.views, "b")
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// Disconnect makes the bundle of each context's cluster, without a member that is gone; nil where there is none. Every
-// cluster that is left must be named, for who still knows the member would bring it back at the next connect.
+// Disconnect returns the bundle of each view's cluster without the member id, which is gone; nil
+// for a cluster that holds no bundle. The views must include every remaining cluster, because one
+// that still knows the member would bring it back at the next connect.
 func Disconnect(views []View, id string) ([]*Bundle, error) {
 	out := make([]*Bundle, len(views))
 	known, named := map[string]bool{}, map[string]bool{}
 	for i, v := range views {
 		named[v.Cluster.ID] = true
 		if v.Cluster.ID == id {
-			return nil, fmt.Errorf("context %s is cluster %s itself: take strait from it: strait uninstall --context %s", v.Context, id, v.Context)
+			return nil, fmt.Errorf("context %s is cluster %s itself; remove strait from it: strait uninstall --context %s", v.Context, id, v.Context)
 		}
 		if v.Have == nil {
 			continue
@@ -28,11 +29,11 @@ func Disconnect(views []View, id string) ([]*Bundle, error) {
 		}
 	}
 	if !known[id] {
-		return nil, fmt.Errorf("no context's cluster is joined to a cluster %s; joined are: %s", id, strings.Join(sortedKeys(known), ", "))
+		return nil, fmt.Errorf("no context's cluster is joined to a cluster %s; joined clusters are: %s", id, strings.Join(sortedKeys(known), ", "))
 	}
 	left := slices.DeleteFunc(sortedKeys(known), func(other string) bool { return other == id || named[other] })
 	if len(left) > 0 {
-		return nil, errors.New("others are joined to it too, and would bring it back: name their contexts as well: " + strings.Join(left, ", "))
+		return nil, errors.New("other clusters are joined to it too, and would bring it back; name their contexts as well: " + strings.Join(left, ", "))
 	}
 	return out, nil
 }

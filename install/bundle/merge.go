@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// View is what one context shows: a cluster as its API server describes it, and the bundle that it holds.
+// View is what is read through one context: a cluster as its API server describes it, and the
+// bundle that it holds.
 type View struct {
 	Context string
 	Cluster Cluster
@@ -17,8 +18,8 @@ type View struct {
 	Have *Bundle
 }
 
-// Merge makes the one bundle for all contexts, or says why they cannot be joined, every reason at once. Fresh is
-// the key that is taken where none is held yet.
+// Merge returns one bundle for the clusters of all views. If they cannot be joined, the error has
+// every reason. fresh becomes the key if no cluster has one yet.
 func Merge(views []View, fresh Key) (Bundle, error) {
 	if err := errors.Join(twins(views), ids(views)); err != nil {
 		return Bundle{}, err
@@ -34,7 +35,7 @@ func Merge(views []View, fresh Key) (Bundle, error) {
 		given[v.Cluster.ID] = true
 		out.Clusters = append(out.Clusters, v.Cluster)
 	}
-	// Members that no context shows are kept as the others know them.
+	// Members without a view are kept as the others know them.
 	for _, v := range views {
 		if v.Have == nil || v.Have.GossipKey != key {
 			continue
@@ -50,7 +51,7 @@ func Merge(views []View, fresh Key) (Bundle, error) {
 	return out, errors.Join(out.check(), uids(out), overlaps(out))
 }
 
-// withoutFormer drops from what the contexts hold the members that a context shows under another id by now.
+// withoutFormer drops from the views' bundles each member that has a view under another id by now.
 func withoutFormer(views []View) []View {
 	id := map[string]string{} // by UID
 	for _, v := range views {
@@ -70,26 +71,26 @@ func withoutFormer(views []View) []View {
 	return views
 }
 
-// twins finds one cluster behind two contexts.
+// twins returns an error for each cluster that is behind two contexts.
 func twins(views []View) error {
 	var errs []error
 	for i, a := range views {
 		for _, b := range views[:i] {
 			if a.Cluster.UID != "" && a.Cluster.UID == b.Cluster.UID {
-				errs = append(errs, fmt.Errorf("contexts %s and %s are the same cluster: name each once", b.Context, a.Context))
+				errs = append(errs, fmt.Errorf("contexts %s and %s are the same cluster; name each cluster once", b.Context, a.Context))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ids finds two clusters of one id.
+// ids returns an error for every two clusters with the same id.
 func ids(views []View) error {
 	var errs []error
 	for i, a := range views {
 		for _, b := range views[:i] {
 			if a.Cluster.ID == b.Cluster.ID && (a.Cluster.UID == "" || a.Cluster.UID != b.Cluster.UID) {
-				errs = append(errs, fmt.Errorf("contexts %s and %s both have the cluster id %s: give one another id: strait upgrade --context %s --cluster NAME",
+				errs = append(errs, fmt.Errorf("contexts %s and %s both have the cluster id %s; give one of them another id: strait upgrade --context %s --cluster NAME",
 					b.Context, a.Context, a.Cluster.ID, a.Context))
 			}
 		}
@@ -97,13 +98,13 @@ func ids(views []View) error {
 	return errors.Join(errs...)
 }
 
-// uids finds a member that no context shows and that others know under two ids.
+// uids returns an error for each member that has no view and that the others know under two ids.
 func uids(b Bundle) error {
 	var errs []error
 	for i, x := range b.Clusters {
 		for _, y := range b.Clusters[:i] {
 			if x.UID != "" && x.UID == y.UID {
-				errs = append(errs, fmt.Errorf("clusters %s and %s have the same UID %s: the cluster was renamed, and no context says which id holds: name its context too: --context NAME",
+				errs = append(errs, fmt.Errorf("clusters %s and %s have the same UID %s: the cluster was renamed, and no context says which id is current; name its context too: --context NAME",
 					y.ID, x.ID, x.UID))
 			}
 		}
@@ -111,8 +112,9 @@ func uids(b Bundle) error {
 	return errors.Join(errs...)
 }
 
-// chooseKey takes the key of the largest clusterset among the views, so that the fewest daemons restart; of
-// equals that of the first context. Nobody who is not given may be left behind with another.
+// chooseKey picks the key of the largest clusterset among the views, so that the fewest daemons
+// restart; among equals, that of the first view. It is an error if a cluster without a view would
+// be left behind with another key.
 func chooseKey(views []View, fresh Key) (Key, error) {
 	members := map[Key]map[string]bool{}
 	var order []Key
@@ -133,7 +135,7 @@ func chooseKey(views []View, fresh Key) (Key, error) {
 	if len(order) == 0 {
 		return fresh, nil
 	}
-	best := slices.MinFunc(order, func(a, b Key) int { // the first of equals
+	best := slices.MinFunc(order, func(a, b Key) int { // among equals, the first
 		return cmp.Compare(len(members[b]), len(members[a]))
 	})
 	var left []string
@@ -145,19 +147,20 @@ func chooseKey(views []View, fresh Key) (Key, error) {
 		}
 	}
 	if slices.Sort(left); len(left) > 0 {
-		return "", fmt.Errorf("two clustersets would become one, with a new gossip key for the smaller: name the contexts of its other clusters too: %s",
+		return "", fmt.Errorf("two clustersets would become one, with a new gossip key for the smaller; name the contexts of its other clusters too: %s",
 			strings.Join(slices.Compact(left), ", "))
 	}
 	return best, nil
 }
 
-// overlaps finds pod ranges that two clusters share: an address would be two pods.
+// overlaps returns an error for every two clusters with overlapping pod ranges: one address could
+// belong to two pods.
 func overlaps(b Bundle) error {
 	var errs []error
 	for i, x := range b.Clusters {
 		for _, y := range b.Clusters[:i] {
 			if p, q, ok := firstOverlap(x.PodCIDRs, y.PodCIDRs); ok {
-				errs = append(errs, fmt.Errorf("clusters %s and %s have overlapping pod ranges, %s and %s: an address would be two pods; one of them needs another range",
+				errs = append(errs, fmt.Errorf("clusters %s and %s have overlapping pod ranges, %s and %s: one address could belong to two pods; one of the clusters needs another range",
 					y.ID, x.ID, q, p))
 			}
 		}

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// partOf labels everything that the chart renders.
+// partOf is the label of everything that the chart renders.
 const partOf = "app.kubernetes.io/part-of"
 
-// Change is what became of one object.
+// Change is what was done to one object.
 type Change struct {
-	// Did is "made", "changed", "unchanged", "kept" (it is somebody else's) or "deleted".
+	// Did is "created", "changed", "unchanged", "kept" (left as it is; see Why) or "deleted".
 	Did  string
 	Kind string
 	// Name is NAME or NAMESPACE/NAME.
 	Name string
-	// Why says more where that is needed.
+	// Why gives the reason, if one is needed.
 	Why string
 }
 
@@ -35,8 +35,8 @@ func change(did string, o *unstructured.Unstructured) Change {
 	return Change{Did: did, Kind: o.GetKind(), Name: name}
 }
 
-// Apply makes the objects of the documents, in their order, by server-side apply. With dryRun the server says
-// what would be, and nothing is.
+// Apply applies the objects of the documents, in order, by server-side apply. With dryRun the
+// server computes the result and changes nothing.
 func (c *Cluster) Apply(ctx context.Context, docs [][]byte, dryRun bool) ([]Change, error) {
 	var out []Change
 	for _, d := range docs {
@@ -66,11 +66,12 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, dryRu
 		return Change{}, err
 	case o.GetKind() == "CustomResourceDefinition" && have.GetLabels()[partOf] != Daemon:
 		kept := change("kept", o)
-		kept.Why = "somebody else installed it"
+		kept.Why = "strait did not install it"
 		return kept, nil
 	}
 	if dryRun && have == nil {
-		return change("made", o), nil // its namespace may not be there yet, so the server cannot be asked
+		// Its namespace may not exist yet, so the server cannot be asked.
+		return change("created", o), nil
 	}
 	options := metav1.ApplyOptions{FieldManager: Manager, Force: true}
 	if dryRun {
@@ -81,14 +82,15 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, dryRu
 	case err != nil:
 		return Change{}, err
 	case have == nil:
-		return change("made", o), nil
+		return change("created", o), nil
 	case same(have, got):
 		return change("unchanged", o), nil
 	}
 	return change("changed", o), nil
 }
 
-// same compares two states of an object. A dry run gives no new resource version, so the content counts.
+// same compares two states of an object. It compares their content, because a dry run gives no new
+// resource version.
 func same(a, b *unstructured.Unstructured) bool {
 	strip := func(o *unstructured.Unstructured) string {
 		o = o.DeepCopy()
@@ -102,8 +104,8 @@ func same(a, b *unstructured.Unstructured) bool {
 	return strip(a) == strip(b)
 }
 
-// installed are the kinds that the chart renders, but for namespaces and CRDs, which hold what is others'. In the
-// order in which they are taken away: who works first, what it needs last.
+// installed are the kinds that the chart renders, except namespaces and CRDs, which can hold
+// objects of others. They are in the order of their removal: workloads first, then what those need.
 var installed = []schema.GroupVersionResource{
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
@@ -116,7 +118,7 @@ var installed = []schema.GroupVersionResource{
 	resource("", "v1", "serviceaccounts"),
 }
 
-// Prune deletes what an earlier install made and the documents no longer have.
+// Prune deletes objects that an earlier install created and that are no longer among the documents.
 func (c *Cluster) Prune(ctx context.Context, docs [][]byte, dryRun bool) ([]Change, error) {
 	keep := map[string]bool{}
 	for _, d := range docs {
@@ -132,8 +134,8 @@ func (c *Cluster) Prune(ctx context.Context, docs [][]byte, dryRun bool) ([]Chan
 	})
 }
 
-// deleteListed deletes the objects of some kinds with a label, of those that are meant. A kind that the server does
-// not have has no objects.
+// deleteListed deletes the objects of some kinds that match the selector and for which meant is
+// true. A kind that the server does not serve has no objects.
 func (c *Cluster) deleteListed(ctx context.Context, kinds []schema.GroupVersionResource, selector string, dryRun bool,
 	meant func(*unstructured.Unstructured) bool) ([]Change, error) {
 	var out []Change
@@ -165,8 +167,9 @@ func (c *Cluster) deleteListed(ctx context.Context, kinds []schema.GroupVersionR
 	return out, nil
 }
 
-// annotate sets an annotation of a workload's pods, which rolls it where the value is new. It has a field manager
-// of its own, so that an upgrade, which does not know the value, leaves it. An empty value takes it away.
+// annotate sets an annotation of a workload's pods, which restarts them if the value is new. It
+// uses a field manager of its own, so that an upgrade, which does not know the value, leaves it in
+// place. An empty value removes the annotation.
 func (c *Cluster) annotate(ctx context.Context, plural, kind, namespace, name, annotation, value string) error {
 	spec := map[string]any{}
 	if value != "" {

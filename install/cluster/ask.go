@@ -23,17 +23,17 @@ import (
 // daemonPods selects the daemon's pods.
 const daemonPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component=daemon"
 
-// Answer is what one daemon says of the clusterset.
+// Answer is what one daemon says about the clusterset.
 type Answer struct {
 	Cluster, Node string
-	// MeshOff is true where pods are reached without a tunnel.
+	// MeshOff is true if pods are reached without a tunnel.
 	MeshOff  bool
 	Nodes    []api.Node
 	Problems []problem.Problem
 }
 
-// Ask asks every daemon that is ready what it knows. A daemon that does not answer is an error beside the answers
-// of the others.
+// Ask asks every ready daemon what it knows. If some do not answer, it returns an error along with
+// the answers of the others.
 func (c *Cluster) Ask(ctx context.Context, id string) ([]Answer, error) {
 	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cluster) ask(ctx context.Context, pod string, a *Answer) error {
 		command string
 		into    any
 	}{{"status", &status}, {"nodes", &nodes}} {
-		// The exit code says whether all is well; the answer is there either way.
+		// The exit code says whether all is well; there is an answer either way.
 		text, err := c.exec(ctx, pod, "/strait", q.command, "-o", "json")
 		if jsonErr := json.Unmarshal(text, q.into); jsonErr != nil {
 			if err == nil {
@@ -76,7 +76,7 @@ func (c *Cluster) ask(ctx context.Context, pod string, a *Answer) error {
 	return nil
 }
 
-// execTimeout bounds one question: the daemon answers from memory, in milliseconds.
+// execTimeout bounds one request: the daemon answers from memory, in milliseconds.
 const execTimeout = 15 * time.Second
 
 // exec runs a command in the daemon's container and returns its output.

@@ -1,8 +1,9 @@
-// Package cluster does at an API server what `strait install`, `strait clusterset` and `strait dns` are for:
-// applies and deletes objects, waits for DaemonSets, reads what a cluster is and asks its daemons.
+// Package cluster does the work of `strait install`, `strait clusterset` and `strait dns` at an API
+// server: it applies and deletes objects, waits for DaemonSets, reads a cluster's identity and asks
+// its daemons.
 //
-// Inputs are a kubeconfig's context and rendered objects; outputs are objects at the server and what was changed.
-// It must not know flags, nor how text is printed, nor what the chart says.
+// Inputs are a kubeconfig context and rendered objects; outputs are objects at the server and a
+// list of what changed. It must not know flags, how text is printed, or what the chart contains.
 package cluster
 
 import (
@@ -20,10 +21,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Manager is the field manager of what is installed.
+// Manager is the field manager of the installed objects.
 const Manager = "strait-install"
 
-// Names of what is installed, beside the chart's.
+// Names of installed objects and of the daemon's container. The chart has the same.
 const (
 	Daemon     = "strait"
 	Tunnel     = "strait-tunnel"
@@ -32,11 +33,11 @@ const (
 	container  = "straitd"
 )
 
-// Options say which cluster.
+// Options name a cluster.
 type Options struct {
-	// Kubeconfig is a file; empty is what kubectl would take.
+	// Kubeconfig is a file; empty is the one that kubectl would use.
 	Kubeconfig string
-	// Context of it; empty is the current one.
+	// Context is a context in that file; empty is the current one.
 	Context string
 	// Namespace is strait's.
 	Namespace string
@@ -44,7 +45,7 @@ type Options struct {
 
 // Cluster is one cluster's API server.
 type Cluster struct {
-	// Context is its name in the kubeconfig.
+	// Context is the name of its context in the kubeconfig.
 	Context   string
 	Namespace string
 	rest      *rest.Config
@@ -52,7 +53,7 @@ type Cluster struct {
 	kinds     meta.ResettableRESTMapper
 }
 
-// Open reads the kubeconfig. It asks the server nothing.
+// Open reads the kubeconfig. It does not contact the server.
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -65,7 +66,7 @@ func Open(o Options) (*Cluster, error) {
 	if raw, err := loader.RawConfig(); err == nil && name == "" {
 		name = raw.CurrentContext
 	}
-	// We ask in bursts, and then never again: the client's own brake would only make people wait.
+	// We send short bursts of requests: client-go's rate limit would only make users wait.
 	config.QPS = -1
 	config.Timeout = 30 * time.Second
 	known, err := discovery.NewDiscoveryClientForConfig(config)
@@ -80,12 +81,12 @@ func Open(o Options) (*Cluster, error) {
 	return &Cluster{Context: name, Namespace: o.Namespace, rest: config, objects: objects, kinds: kinds}, nil
 }
 
-// resource is the client for an object's kind, in the object's namespace where it has one.
+// resource returns the client for an object's kind, in the object's namespace if the kind has one.
 func (c *Cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	m, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		c.kinds.Reset() // a CRD may have come since
+		c.kinds.Reset() // a CRD may have been created since
 		m, err = c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	}
 	if err != nil {
@@ -97,14 +98,15 @@ func (c *Cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 	return c.objects.Resource(m.Resource), nil
 }
 
-// poll asks until done, ctx ends, or an error that is not to be waited out.
+// poll calls ask until it is done, it fails, or ctx ends, in which case poll returns the cause.
 func poll(ctx context.Context, every time.Duration, ask func() (done bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		done, err := ask()
 		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx) // a question that was cut short says nothing of its own
+			// The error of a request that ctx cut short means nothing by itself.
+			return context.Cause(ctx)
 		}
 		if done || err != nil {
 			return err

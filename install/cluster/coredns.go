@@ -28,19 +28,20 @@ const (
 
 // DNS is the CoreDNS of a cluster.
 type DNS struct {
-	// Corefile is its configuration, version that of the ConfigMap it was read from.
+	// Corefile is its configuration, version the resource version of the ConfigMap that has it.
 	Corefile string
 	version  string
-	// mark is what its pods are marked with: for which Corefile they were restarted.
+	// mark is an annotation of its pods: the Corefile that strait last restarted them for.
 	mark string
-	// Deployment runs it, with this account and image.
+	// Deployment runs CoreDNS, with this service account and image.
 	Deployment, Account, Image string
 }
 
-// ErrNoCoreDNS says that the cluster has none that can be changed.
+// ErrNoCoreDNS says that the cluster has no CoreDNS that can be changed.
 var ErrNoCoreDNS = errors.New("no CoreDNS that can be changed: it is managed, or something else serves DNS")
 
-// ReadDNS finds CoreDNS where kubeadm, kind, k3s and the like put it.
+// ReadDNS finds CoreDNS where kubeadm, kind, k3s and similar distributions put it. The error is
+// ErrNoCoreDNS if it is not there.
 func (c *Cluster) ReadDNS(ctx context.Context) (DNS, error) {
 	m, err := get[corev1.ConfigMap](ctx, c, configMaps, dnsNamespace, dnsConfigMap)
 	if apierrors.IsNotFound(err) || err == nil && m.Data[dnsKey] == "" {
@@ -69,8 +70,8 @@ func (c *Cluster) ReadDNS(ctx context.Context) (DNS, error) {
 
 var versionTag = regexp.MustCompile(`:v?(\d+)\.(\d+)\.(\d+)`)
 
-// KnowsMulticluster reports whether the image's tag names a CoreDNS that has the option multicluster, 1.12.2 or
-// newer; known is false where the tag says nothing.
+// KnowsMulticluster reports whether the image's tag names a CoreDNS with the option multicluster:
+// 1.12.2 or newer. known is false if the tag has no version.
 func KnowsMulticluster(image string) (yes, known bool) {
 	m := versionTag.FindStringSubmatch(image)
 	if m == nil {
@@ -87,8 +88,9 @@ func KnowsMulticluster(image string) (yes, known bool) {
 	return version >= 1_012_002, true
 }
 
-// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment says; of that, what is not done yet,
-// and reports whether there was anything. It is refused if somebody changed the Corefile since it was read.
+// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment says. It does
+// only those of the two that are not done yet, and reports whether it did any. The API server
+// refuses the write if the ConfigMap changed since it was read.
 func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours bool) (changed bool, err error) {
 	write, roll := d.left(corefile, ours)
 	if write {
@@ -115,9 +117,9 @@ func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours boo
 	return true, c.annotate(ctx, "deployments", "Deployment", dnsNamespace, d.Deployment, dnsAnnotation, mark)
 }
 
-// left is what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have ended half way. Pods are
-// marked for a Corefile that is ours, with its hash and the ConfigMap's version. A Corefile that somebody took back
-// since, and that comes again, takes a restart too.
+// left says what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have
+// stopped half way. If the Corefile is ours, the pods are marked with its hash and the ConfigMap's
+// version. If it was reverted in the meantime and is written again, CoreDNS is restarted again too.
 func (d DNS) left(corefile string, ours bool) (write, roll bool) {
 	hash, _, _ := strings.Cut(d.mark, ".")
 	write = corefile != d.Corefile
@@ -143,7 +145,8 @@ func (c *Cluster) DNSRights(ctx context.Context, d DNS, dryRun bool) ([]Change, 
 	return c.Apply(ctx, [][]byte{[]byte(role), []byte(binding)}, dryRun)
 }
 
-// HasDNSRights reports whether DNSRights was called here, and so whether the Corefile is strait's to take back.
+// HasDNSRights reports whether DNSRights was called for this cluster, and so whether the Corefile
+// has changes of strait's to undo.
 func (c *Cluster) HasDNSRights(ctx context.Context) (bool, error) {
 	_, err := c.objects.Resource(resource("rbac.authorization.k8s.io", "v1", "clusterroles")).Get(ctx, dnsRole, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -162,7 +165,7 @@ func (c *Cluster) RemoveDNSRights(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// HasImports reports whether the CRD that CoreDNS watches is there: without it CoreDNS would wait for it.
+// HasImports reports whether the CRD that CoreDNS watches exists; CoreDNS would wait for it.
 func (c *Cluster) HasImports(ctx context.Context) (bool, error) {
 	_, err := c.objects.Resource(crds).Get(ctx, "serviceimports.multicluster.x-k8s.io", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -198,7 +201,7 @@ func (c *Cluster) WaitDNS(ctx context.Context, d DNS) error {
 func (c *Cluster) dnsTrouble(ctx context.Context, selector *metav1.LabelSelector) string {
 	found, err := list[corev1.Pod](ctx, c, pods, dnsNamespace, metav1.FormatLabelSelector(selector))
 	if err != nil {
-		return "" // the wait says enough
+		return "" // the wait's own error says enough
 	}
 	var out strings.Builder
 	for _, p := range found {

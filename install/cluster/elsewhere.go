@@ -10,8 +10,9 @@ import (
 
 var clusterRoleBindings = resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 
-// OnlyHere returns an error where strait is in another namespace of the cluster. What it has outside of namespaces is
-// there once, and would be taken from the other: its account could read nothing any more, and nobody would be told.
+// OnlyHere returns an error if strait is installed in another namespace of the cluster. Its objects
+// outside of namespaces exist only once, and a second install would take them over: the first one's
+// service account could no longer read anything, without any message.
 func (c *Cluster) OnlyHere(ctx context.Context) error {
 	binding, err := get[rbacv1.ClusterRoleBinding](ctx, c, clusterRoleBindings, "", Daemon)
 	if apierrors.IsNotFound(err) {
@@ -21,13 +22,13 @@ func (c *Cluster) OnlyHere(ctx context.Context) error {
 		return fmt.Errorf("context %s: read ClusterRoleBinding %s: %w", c.Context, Daemon, err)
 	}
 	if ns := elsewhere(binding, c.Namespace); ns != "" {
-		return fmt.Errorf("context %s: strait is in the namespace %s, and can be in one only (ClusterRoleBinding %s): use -n %s; or first: strait uninstall --context %s -n %s",
+		return fmt.Errorf("context %s: strait is in the namespace %s, and can be in only one (ClusterRoleBinding %s); use -n %s, or first: strait uninstall --context %s -n %s",
 			c.Context, ns, Daemon, ns, c.Context, ns)
 	}
 	return nil
 }
 
-// elsewhere is the namespace whose daemon has the rights, if it is not this one.
+// elsewhere returns the namespace of the bound service account; empty if that is this namespace.
 func elsewhere(binding *rbacv1.ClusterRoleBinding, namespace string) (other string) {
 	for _, s := range binding.Subjects {
 		switch {

@@ -8,16 +8,17 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Pair is how two clusters see each other: From's daemons look at To.
+// Pair says how one cluster sees another: what From's daemons know of To.
 type Pair struct {
 	From, To string
-	// OK is true if a daemon of From has had a handshake with a node of To; without a mesh, if it hears one.
+	// OK is true if a daemon of From has had a handshake with a node of To; without a mesh, if it
+	// hears one.
 	OK bool
-	// Why says what is missing and what to look at.
+	// Why says what is missing and what to check.
 	Why string
 }
 
-// Pairs judges the daemons' answers for every ordered pair of the clusters.
+// Pairs evaluates the daemons' answers for every ordered pair of clusters.
 func Pairs(ids []string, answers []Answer) []Pair {
 	var out []Pair
 	for _, from := range ids {
@@ -30,7 +31,8 @@ func Pairs(ids []string, answers []Answer) []Pair {
 	return out
 }
 
-// pair looks for the best that any daemon of one cluster sees of the other, from nothing to a handshake.
+// pair reports the best state that any daemon of one cluster has with the other, from never heard
+// to a handshake.
 func pair(from, to string, answers []Answer) Pair {
 	p := Pair{From: from, To: to}
 	asked, known, alive, tunnels := 0, 0, 0, []string{}
@@ -68,18 +70,18 @@ func why(from, to string, asked, known, alive int, tunnels []string, meshOff boo
 	case asked == 0:
 		return fmt.Sprintf("no daemon of %s answers: kubectl -n strait-system get pods", from)
 	case known == 0:
-		return fmt.Sprintf("%s has not heard of %s: no node of it is reached on the gossip port (TCP and UDP 7946): is there a route, does a firewall drop it?", from, to)
+		return fmt.Sprintf("%s has not heard of %s: no node of it can be reached on the gossip port (TCP and UDP 7946); is there a route, does a firewall drop packets?", from, to)
 	case alive == 0:
-		return fmt.Sprintf("%s knows %s and does not hear it now: its nodes are not reached on the gossip port (TCP and UDP 7946)", from, to)
+		return fmt.Sprintf("%s knows %s but does not hear it now: its nodes cannot be reached on the gossip port (TCP and UDP 7946)", from, to)
 	case meshOff:
 		return "no node is heard"
 	case len(tunnels) == 0:
-		return fmt.Sprintf("gossip stands, and %s has no tunnel to %s: is mesh.mode wireguard in both?", from, to)
+		return fmt.Sprintf("gossip works, but %s has no tunnel to %s; is mesh.mode wireguard in both?", from, to)
 	}
-	return fmt.Sprintf("gossip stands, and no handshake with %s has come about: is the UDP port open in both directions, is there a route?", strings.Join(tunnels, ", "))
+	return fmt.Sprintf("gossip works, but there is no handshake with %s; is the UDP port open in both directions, is there a route?", strings.Join(tunnels, ", "))
 }
 
-// said are the daemons' own problems that name the other cluster or the join.
+// said lists the daemons' own problems that concern the other cluster, gossip or the tunnel.
 func said(from, to string, answers []Answer) string {
 	var out []string
 	for _, a := range answers {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds that are read. Client-go's typed clients would add those of all kinds there are to the program.
+// Kinds that are read. Client-go's typed clients would link every kind's types into the program.
 var (
 	configMaps  = resource("", "v1", "configmaps")
 	secrets     = resource("", "v1", "secrets")
@@ -19,12 +19,12 @@ var (
 	deployments = resource("apps", "v1", "deployments")
 )
 
-// resource names a kind as the API server's paths do.
+// resource names a kind as it appears in the API server's paths.
 func resource(group, version, plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 }
 
-// get reads one object. Its error is the API server's.
+// get reads one object. It returns the API server's error unchanged.
 func get[T any](ctx context.Context, c *Cluster, kind schema.GroupVersionResource, namespace, name string) (*T, error) {
 	o, err := c.objects.Resource(kind).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -34,7 +34,7 @@ func get[T any](ctx context.Context, c *Cluster, kind schema.GroupVersionResourc
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out)
 }
 
-// list reads the objects with a label; an empty selector is all.
+// list reads the objects that match a label selector; an empty selector matches all.
 func list[T any](ctx context.Context, c *Cluster, kind schema.GroupVersionResource, namespace, selector string) ([]T, error) {
 	all, err := c.objects.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

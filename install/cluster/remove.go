@@ -18,20 +18,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cleanup is the DaemonSet that takes strait's traces from the nodes.
+// Cleanup is the DaemonSet that removes strait's traces from the nodes.
 const Cleanup = "strait-cleanup"
 
-// Bound bounds a wait.
+// Bound gives a context the deadline of a wait.
 type Bound func(context.Context) (context.Context, context.CancelFunc)
 
-// StartCleanup replaces the daemon by one that takes its traces from every node, with the daemon's own mounts and
-// rights. It reports false where there is no daemon to take the place of. Pods that do not end in time, on nodes that
-// do not answer, are an error, or with force are forgotten.
+// StartCleanup replaces the daemon's DaemonSet by one that removes strait's traces from every node,
+// with the daemon's own mounts and privileges. It reports false if there is no daemon to replace.
+// If the pods of nodes that do not answer do not end in time, that is an error, or with force their
+// objects are deleted.
 func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (started bool, err error) {
 	sets := c.objects.Resource(daemonSets).Namespace(c.Namespace)
 	daemon, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
 	if apierrors.IsNotFound(err) {
-		_, err := sets.Get(ctx, Cleanup, metav1.GetOptions{}) // of an uninstall that was interrupted
+		// An uninstall that was interrupted may have left the cleanup.
+		_, err := sets.Get(ctx, Cleanup, metav1.GetOptions{})
 		return err == nil, ignoreNotFound(err)
 	}
 	if err != nil {
@@ -58,15 +60,16 @@ func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (st
 		return false, err
 	}
 	if _, err := sets.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: Manager}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return false, fmt.Errorf("context %s: make DaemonSet %s: %w", c.Context, Cleanup, err)
+		return false, fmt.Errorf("context %s: create DaemonSet %s: %w", c.Context, Cleanup, err)
 	}
 	return true, nil
 }
 
-// servingPods are those of the daemon and of the tunnel.
+// servingPods selects the pods of the daemon and of the tunnel.
 const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel)"
 
-// dropPods deletes pods that do not end by themselves: those of a node that does not answer never do.
+// dropPods deletes the objects of pods that do not end by themselves, such as those on a node that
+// does not answer.
 func (c *Cluster) dropPods(ctx context.Context, selector string) error {
 	left, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
 	if err != nil {
@@ -80,7 +83,8 @@ func (c *Cluster) dropPods(ctx context.Context, selector string) error {
 	return errors.Join(errs...)
 }
 
-// cleanupOf makes the cleanup of the daemon: its pod with another command, without what a daemon needs to serve.
+// cleanupOf builds the cleanup DaemonSet from the daemon's: the same pod with another command, and
+// without what only a running daemon needs.
 func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
 	labels := map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": "cleanup", partOf: Daemon}
 	pod := daemon.Spec.Template.Spec.DeepCopy()
@@ -94,7 +98,8 @@ func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
 			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool { return p.Secret != nil })
 		}
 	}
-	// To remove the folders of state themselves their parents are mounted.
+	// The parents of the state directories are mounted, so that the directories themselves can be
+	// removed.
 	for _, name := range []string{"state", "run"} {
 		for i := range pod.Volumes {
 			if v := &pod.Volumes[i]; v.Name == name && v.HostPath != nil {
@@ -136,14 +141,15 @@ var (
 	crds    = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 )
 
-// policyLag is how long the API server may go on with an admission policy that was deleted.
+// policyLag is how long the API server may keep applying an admission policy that was deleted.
 const policyLag = 15 * time.Second
 
-// RemoveWritten deletes what the leader wrote: slices, derived Services, imports; and gives up what it wrote into
-// objects of others.
+// RemoveWritten deletes the objects that the leader wrote: slices, derived Services and imports. It
+// also removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
-	// First the policy that lets only strait touch these. The API server notices a moment later.
+	// First the policies, one of which lets only strait change these. The API server notices a
+	// moment later.
 	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, all)
 	if err != nil {
 		return out, err
@@ -176,8 +182,8 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	return out, errors.Join(append(errs, c.release(ctx, exports, "ServiceExport"), c.release(ctx, imports, "ServiceImport"))...)
 }
 
-// release gives up the fields that the leader has in objects of others, conditions among them: an apply without
-// any takes them away.
+// release removes the fields that the leader owns in objects of others, such as conditions. An
+// apply without any field removes them.
 func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource, name string) error {
 	list, err := c.objects.Resource(kind).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -208,8 +214,9 @@ func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource,
 	return errors.Join(errs...)
 }
 
-// RemoveInstalled deletes what install made: the workloads and their rights, the namespace if install made it, and
-// those CRDs that install made and nobody has objects of. What stays is in the changes, with the reason.
+// RemoveInstalled deletes what install created: the workloads and their RBAC rules, the namespace
+// if install created it, and the CRDs that install created, unless there are objects of them. The
+// changes list what stays, with the reason.
 func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 	all := func(o *unstructured.Unstructured) bool {
 		return o.GetNamespace() == "" || o.GetNamespace() == c.Namespace
@@ -237,7 +244,7 @@ func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 	return append(out, changes...), err
 }
 
-// removeCRDs keeps what somebody else installed, and what holds objects of people.
+// removeCRDs deletes the CRDs that strait installed, except those of which objects are left.
 func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
 	list, err := c.objects.Resource(crds).List(ctx, metav1.ListOptions{LabelSelector: partOf + "=" + Daemon})
 	if err != nil {
@@ -253,7 +260,7 @@ func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
 		}
 		if len(objects.Items) > 0 {
 			kept := change("kept", o)
-			kept.Why = "there are objects of it: kubectl get " + plural + " -A; then delete the CRD yourself"
+			kept.Why = "it still has objects: kubectl get " + plural + " -A; delete the CRD yourself once they are gone"
 			out = append(out, kept)
 			continue
 		}
@@ -265,7 +272,7 @@ func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
 	return out, nil
 }
 
-// WaitNamespaceGone waits for the namespace to end, with all that is in it.
+// WaitNamespaceGone waits until a namespace that is being deleted is gone, with everything in it.
 func (c *Cluster) WaitNamespaceGone(ctx context.Context) error {
 	ns, err := get[corev1.Namespace](ctx, c, namespaces, "", c.Namespace)
 	if err != nil || ns.DeletionTimestamp == nil {

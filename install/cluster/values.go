@@ -12,7 +12,7 @@ import (
 // valuesName is the ConfigMap that keeps the values of the last install, for the next.
 const valuesName = "strait-values"
 
-// Values are those that the last install was given; found is false without one.
+// Values returns the values of the last install or upgrade; found is false if there was none.
 func (c *Cluster) Values(ctx context.Context) (values map[string]any, found bool, err error) {
 	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, valuesName)
 	if apierrors.IsNotFound(err) {
@@ -27,7 +27,7 @@ func (c *Cluster) Values(ctx context.Context) (values map[string]any, found bool
 	return values, true, nil
 }
 
-// ValuesObject is the object that keeps them.
+// ValuesObject returns the ConfigMap that keeps the values.
 func (c *Cluster) ValuesObject(values []byte) []byte {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",

@@ -15,14 +15,14 @@ import (
 	"strait.io/strait/install/bundle"
 )
 
-// daemonConfig is what is read of the daemon's configuration.
+// daemonConfig is the part of the daemon's configuration that this package reads.
 type daemonConfig struct {
 	Cluster string
 	Gossip  struct{ Bind string }
 	Mesh    struct{ Mode string }
 }
 
-// config reads the ConfigMap; found is false where strait is not installed.
+// config reads the ConfigMap; found is false if strait is not installed.
 func (c *Cluster) config(ctx context.Context) (d daemonConfig, found bool, err error) {
 	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, configName)
 	if apierrors.IsNotFound(err) {
@@ -37,7 +37,8 @@ func (c *Cluster) config(ctx context.Context) (d daemonConfig, found bool, err e
 	return d, true, nil
 }
 
-// ID is the cluster's id: of the configuration, else of its ClusterProperty; empty if there is neither.
+// ID returns the cluster's id: from the configuration, or else from its ClusterProperty. It is
+// empty if neither has one.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	d, _, err := c.config(ctx)
 	if err != nil || d.Cluster != "" {
@@ -46,7 +47,7 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	return c.PropertyID(ctx)
 }
 
-// PropertyID is the value of the ClusterProperty that names the cluster; empty if there is none.
+// PropertyID returns the cluster's name in its ClusterProperty; empty if there is none.
 func (c *Cluster) PropertyID(ctx context.Context) (string, error) {
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
 		p, err := c.objects.Resource(resource("about.k8s.io", version, "clusterproperties")).Get(ctx, "cluster.clusterset.k8s.io", metav1.GetOptions{})
@@ -62,7 +63,7 @@ func (c *Cluster) PropertyID(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// View is what the cluster is and which bundle it holds.
+// View reads the cluster's id, UID, nodes and pod ranges, and the bundle that it holds.
 func (c *Cluster) View(ctx context.Context) (bundle.View, error) {
 	v := bundle.View{Context: c.Context}
 	d, found, err := c.config(ctx)
@@ -112,8 +113,8 @@ func addresses(n *corev1.Node, port uint16) (out []netip.AddrPort) {
 	return out
 }
 
-// podCIDRs are the prefixes of a node's pods as its object has them: the annotation counts more than the spec, as to the
-// daemons.
+// podCIDRs returns the prefixes of a node's pods according to its Node object. The annotation
+// overrides the spec, as it does for the daemons.
 func podCIDRs(n *corev1.Node) (out []netip.Prefix) {
 	list := n.Spec.PodCIDRs
 	if len(list) == 0 && n.Spec.PodCIDR != "" {
@@ -130,7 +131,8 @@ func podCIDRs(n *corev1.Node) (out []netip.Prefix) {
 	return out
 }
 
-// ReadBundle reads the Secret; nil if there is none. A Secret that was made by hand has a key and no bundle.
+// ReadBundle reads the Secret; nil if there is none. A Secret that was created by hand has a key
+// but no bundle.
 func (c *Cluster) ReadBundle(ctx context.Context) (*bundle.Bundle, error) {
 	s, err := get[corev1.Secret](ctx, c, secrets, c.Namespace, SecretName)
 	if apierrors.IsNotFound(err) {
@@ -152,12 +154,12 @@ func (c *Cluster) ReadBundle(ctx context.Context) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("context %s: Secret %s/%s: bundle.json: %w", c.Context, c.Namespace, SecretName, err)
 	}
 	if key != "" {
-		b.GossipKey = key // what the daemons use
+		b.GossipKey = key // the one that the daemons use
 	}
 	return &b, nil
 }
 
-// WriteBundle writes the Secret that the daemons of cluster own mount, and reports whether it changed.
+// WriteBundle writes the Secret that the daemons mount in the cluster own, and returns the change.
 func (c *Cluster) WriteBundle(ctx context.Context, b bundle.Bundle, own string) (Change, error) {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -171,7 +173,7 @@ func (c *Cluster) WriteBundle(ctx context.Context, b bundle.Bundle, own string) 
 			"bundle.json": b.Encode(),
 		},
 	}}
-	// Through YAML, which writes bytes as base64.
+	// YAML encodes the bytes as base64.
 	text, err := yaml.Marshal(o.Object)
 	if err != nil {
 		return Change{}, err
@@ -183,10 +185,11 @@ func (c *Cluster) WriteBundle(ctx context.Context, b bundle.Bundle, own string) 
 	return done[0], nil
 }
 
-// HashAnnotation of the daemon's pods is that of the bundle they were started with.
+// HashAnnotation is the annotation of the daemon's pods with the hash of the bundle that they were
+// started with.
 const HashAnnotation = "strait.io/clusterset-hash"
 
-// RollDaemons restarts the daemons where the bundle holds another key than they were started with.
+// RollDaemons restarts the daemons if the bundle holds another key than they were started with.
 func (c *Cluster) RollDaemons(ctx context.Context, b bundle.Bundle) error {
 	return c.annotate(ctx, "daemonsets", "DaemonSet", c.Namespace, Daemon, HashAnnotation, b.Hash())
 }

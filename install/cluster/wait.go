@@ -15,11 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waitEvery is how often a wait looks.
+// waitEvery is how often a wait checks.
 const waitEvery = time.Second
 
-// WaitDaemonSet waits until every pod of the DaemonSet is of its present template and ready. Say hears how far it
-// is, whenever that changes. The error of a wait that ran out says what is missing.
+// WaitDaemonSet waits until every pod of the DaemonSet has its current template and is ready. It
+// calls say with the progress whenever that changes, and returns the number of pods. The error of a
+// wait that ran out says what is missing.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(string)) (count int, err error) {
 	last := ""
 	err = poll(ctx, waitEvery, func() (bool, error) {
@@ -42,18 +43,18 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(strin
 	})
 	if err != nil && errors.Is(err, context.Cause(ctx)) {
 		if strings.Contains(last, "ImagePull") {
-			last += "; load the image on the nodes, or name one that they can pull: --image"
+			last += "; load the image on the nodes, or use --image to name one that they can pull"
 		}
 		if strings.Contains(last, notYet) && name == Daemon {
 			last += fmt.Sprintf("; to see why: kubectl --context %s -n %s exec POD -- /strait status", c.Context, c.Namespace)
 		}
-		err = fmt.Errorf("context %s: wait for DaemonSet %s/%s: %s: %w", c.Context, c.Namespace, name, cmp.Or(last, "it is not there"), err)
+		err = fmt.Errorf("context %s: wait for DaemonSet %s/%s: %s: %w", c.Context, c.Namespace, name, cmp.Or(last, "it does not exist"), err)
 	}
 	return count, err
 }
 
-// Outdated counts the DaemonSet's pods that are not of its present template: they are replaced when somebody deletes
-// them.
+// Outdated counts the DaemonSet's pods that do not have its current template. For a DaemonSet with
+// the strategy OnDelete, such a pod is replaced when the user deletes it.
 func (c *Cluster) Outdated(ctx context.Context, name string) (int, error) {
 	ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, name)
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *Cluster) Outdated(ctx context.Context, name string) (int, error) {
 func rolledOut(ds *appsv1.DaemonSet) bool {
 	s, updated := ds.Status, ds.Status.UpdatedNumberScheduled
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
-		updated = s.DesiredNumberScheduled // somebody replaces them when it suits
+		updated = s.DesiredNumberScheduled // the user replaces them, when it suits
 	}
 	return s.ObservedGeneration >= ds.Generation && updated == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled
 }
@@ -90,10 +91,10 @@ func (c *Cluster) whyNot(ctx context.Context, ds *appsv1.DaemonSet) string {
 	return strings.Join(why, "; ")
 }
 
-// notYet is what only the pod itself can explain.
-const notYet = "runs and is not ready yet"
+// notYet is the reason for which only the pod itself knows more.
+const notYet = "runs but is not ready yet"
 
-// notReady says why a pod is not; empty if it is.
+// notReady says why a pod is not ready; empty if it is.
 func notReady(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "it is being stopped"
@@ -120,7 +121,7 @@ func notReady(p *corev1.Pod) string {
 	return string(p.Status.Phase)
 }
 
-// waitGone waits until no pod has the labels.
+// waitGone waits until no pod matches the selector.
 func (c *Cluster) waitGone(ctx context.Context, selector string) error {
 	err := poll(ctx, waitEvery, func() (bool, error) {
 		left, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)

@@ -21,18 +21,20 @@ import (
 )
 
 const (
-	// withdrawTime is how long the daemons may take to start anew and meet the other clusters.
+	// withdrawTime is how long the daemons may take to restart and hear the other clusters.
 	withdrawTime = time.Minute
-	// spreadTime is for word to get around among daemons that have met: they compare what they hold once a second.
+	// spreadTime lets the withdrawal spread among daemons that hear each other, which compare
+	// digests once a second.
 	spreadTime = 5 * time.Second
 )
 
-// configHash of the daemon's pods is the chart's: it is another when the configuration is.
+// configHash is the chart's annotation of the daemon's pods that changes with the configuration.
 const configHash = "strait.io/config-hash"
 
-// Withdraw has the daemons announce nothing any more, for one that only stops withdraws nothing: the others would
-// go on dialling pods that no tunnel leads to. It returns the clusters that cannot have heard it; done again, it does
-// nothing but ask. Say hears what is waited for.
+// Withdraw makes the daemons withdraw everything that they announce. A daemon that only stops
+// withdraws nothing, and the other clusters would go on dialling pods that no tunnel leads to. It
+// returns the clusters that cannot have heard the withdrawal. Called again, it changes nothing and
+// only asks the daemons. It calls say with its progress.
 func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string, err error) {
 	have, err := c.ReadBundle(ctx)
 	if err != nil || have == nil {
@@ -50,7 +52,7 @@ func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string
 	case err != nil:
 		return nil, fmt.Errorf("context %s: read DaemonSet %s: %w", c.Context, Daemon, err)
 	case ds.Status.DesiredNumberScheduled == 0 || ds.DeletionTimestamp != nil:
-		return deaf, nil // nobody is there to say it
+		return deaf, nil // no daemon runs that could withdraw anything
 	}
 	if err := c.barAll(ctx); err != nil {
 		return nil, err
@@ -59,7 +61,7 @@ func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string
 	return c.heard(ctx, own, deaf)
 }
 
-// barAll bars every namespace and starts all daemons anew, at once: what the kernels hold goes on meanwhile.
+// barAll bars every namespace and restarts all daemons at once: the kernels keep serving meanwhile.
 func (c *Cluster) barAll(ctx context.Context) error {
 	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, configName)
 	if err != nil {
@@ -76,12 +78,12 @@ func (c *Cluster) barAll(ctx context.Context) error {
 		c.merge(ctx, configMaps, configName, map[string]any{"data": map[string]any{"strait.yaml": string(text)}}),
 		c.merge(ctx, daemonSets, Daemon, map[string]any{"spec": map[string]any{"updateStrategy": all, "template": pod}}))
 	if err != nil {
-		return fmt.Errorf("context %s: have the daemons withdraw what they announce: %w", c.Context, err)
+		return fmt.Errorf("context %s: make the daemons withdraw what they announce: %w", c.Context, err)
 	}
 	return nil
 }
 
-// barred is the daemon's configuration with every namespace barred.
+// barred returns the daemon's configuration with every namespace barred.
 func barred(config []byte) ([]byte, error) {
 	var tree map[string]any
 	if err := yaml.Unmarshal(config, &tree); err != nil {
@@ -105,8 +107,8 @@ func (c *Cluster) merge(ctx context.Context, kind schema.GroupVersionResource, n
 	return err
 }
 
-// heard waits until all daemons are of the present template and hear every other cluster, and then for word to get
-// around. It returns those that are not heard in time.
+// heard waits until all daemons have the current template and together hear every other cluster,
+// and then lets the withdrawal spread. It returns the clusters that no daemon heard in time.
 func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf []string, err error) {
 	over := errors.New("time is over")
 	wait, cancel := context.WithTimeoutCause(ctx, withdrawTime, over)
@@ -117,13 +119,14 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 		if err != nil || !rolledOut(ds) {
 			return false, err
 		}
-		// Who does not answer hears nobody. A question has a time of its own: cut short, client-go complains on stderr.
+		// A daemon that does not answer counts as hearing no one. The requests get ctx, and have a
+		// timeout of their own: if wait cut them short, client-go would complain on stderr.
 		answers, _ := c.Ask(ctx, own)
 		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return Hears(answers, id) })
 		return len(deaf) == 0, nil
 	})
 	if err != nil && !errors.Is(err, over) {
-		return deaf, fmt.Errorf("context %s: have the daemons withdraw what they announce: %w", c.Context, err)
+		return deaf, fmt.Errorf("context %s: make the daemons withdraw what they announce: %w", c.Context, err)
 	}
 	if len(deaf) == len(others) {
 		return deaf, nil

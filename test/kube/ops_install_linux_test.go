@@ -40,7 +40,7 @@ func testInstallTwice(t *testing.T, o *ops) {
 	out, err := o.install(t, "c1", "c1")
 	must(t, err)
 	for _, line := range lines(out) {
-		if did, _, _ := strings.Cut(line, " "); slices.Contains([]string{"made", "changed", "deleted"}, did) {
+		if did, _, _ := strings.Cut(line, " "); slices.Contains([]string{"created", "changed", "deleted"}, did) {
 			t.Errorf("install again says %q", line)
 		}
 	}
