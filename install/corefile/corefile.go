@@ -1,7 +1,8 @@
-// Package corefile teaches a CoreDNS Corefile the clusterset's zone, and makes it forget it.
+// Package corefile adds the clusterset's zone to a CoreDNS Corefile, and removes it.
 //
-// Input and output are the file's text: what is not concerned stays as it is, byte by byte, comments too. The
-// parser of CoreDNS itself keeps no layout, so this has one of its own that knows where each word stands. Pure.
+// Input and output are the file's text. Everything else stays as it is, byte for byte, comments
+// included. CoreDNS's own parser keeps no layout, so this package has its own, which knows the
+// position of each word. Pure.
 package corefile
 
 import (
@@ -24,9 +25,9 @@ type edit struct {
 	text       string
 }
 
-// apply makes all edits; those at one place stand in the order given.
+// apply makes all edits. Edits at the same position appear in the given order.
 func apply(s string, edits []edit) string {
-	slices.Reverse(edits) // from the last byte to the first, so that positions stay true
+	slices.Reverse(edits) // from the last byte to the first, so that positions stay valid
 	slices.SortStableFunc(edits, func(a, b edit) int { return b.start - a.start })
 	for _, e := range edits {
 		s = s[:e.start] + e.text + s[e.end:]
@@ -34,8 +35,8 @@ func apply(s string, edits []edit) string {
 	return s
 }
 
-// Add makes the plugin kubernetes answer for the zone from ServiceImports. It returns the text as it is where it
-// does already.
+// Add makes the plugin kubernetes answer for the zone from ServiceImports. If it already does, Add
+// returns the text unchanged.
 func Add(text, zone string) (string, error) {
 	blocks, err := parse(text)
 	if err != nil {
@@ -44,7 +45,7 @@ func Add(text, zone string) (string, error) {
 	for _, b := range blocks {
 		for _, k := range b.keys {
 			if zoneOf(k.text) == zone && b.kubernetes() == nil && !b.snippet() {
-				return "", mistake(k, fmt.Sprintf("a server block of its own answers for %s without the plugin kubernetes: remove it first", zone))
+				return "", mistake(k, fmt.Sprintf("a separate server block answers for %s without the plugin kubernetes; remove it first", zone))
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func Remove(text, zone string) (string, error) {
 		}
 		for _, list := range [][]token{d.args, b.keys} {
 			for _, t := range list {
-				// A plugin without a list has its block's zones; a block must have one.
+				// A plugin without zones uses those of its block; a block must keep one.
 				if zoneOf(t.text) == zone && (len(b.keys) > 1 || t != b.keys[0]) {
 					edits = append(edits, cut(text, t))
 				}
@@ -92,7 +93,7 @@ func Remove(text, zone string) (string, error) {
 	return apply(text, edits), nil
 }
 
-// kubernetes is the plugin's directive, nil without one.
+// kubernetes returns the directive of the plugin kubernetes; nil if the block has none.
 func (b block) kubernetes() *directive {
 	for i := range b.directives {
 		if b.directives[i].name.text == "kubernetes" {
@@ -102,7 +103,7 @@ func (b block) kubernetes() *directive {
 	return nil
 }
 
-// uncached are the options of the plugin cache that exempt zones: disable success|denial ZONE...
+// uncached returns the options of the plugin cache that exempt zones, such as disable success ZONE.
 func (b block) uncached() (out []directive) {
 	for _, d := range b.directives {
 		for _, o := range d.body {
@@ -114,8 +115,9 @@ func (b block) uncached() (out []directive) {
 	return out
 }
 
-// addUncached exempts the zone wherever a zone of the plugin's own is exempt, as kubeadm has it: else a Service is
-// found, or its pods are lost, only when the cache has forgotten what it knew.
+// addUncached exempts the zone from the cache wherever one of the plugin kubernetes' own zones is
+// exempt, as in kubeadm's Corefile. Otherwise a new Service, or the loss of its pods, would be
+// noticed only when the cached answers expire.
 func (b block) addUncached(kubernetes directive, zone string) (out []edit) {
 	for _, o := range b.uncached() {
 		own := slices.ContainsFunc(o.args[1:], func(t token) bool { return has(kubernetes.args, zoneOf(t.text)) })
@@ -129,7 +131,8 @@ func (b block) addUncached(kubernetes directive, zone string) (out []edit) {
 
 func (b block) snippet() bool { return len(b.keys) == 1 && strings.HasPrefix(b.keys[0].text, "(") }
 
-// find takes the block with kubernetes that queries for the zone reach, else the first one.
+// find returns the block with the plugin kubernetes that queries for the zone reach; if there is
+// none, the first block with the plugin.
 func find(blocks []block, zone string) *block {
 	var first *block
 	for i := range blocks {
@@ -144,7 +147,8 @@ func find(blocks []block, zone string) *block {
 	return first
 }
 
-// covers reports that the block is given queries for the zone. A snippet is where it is imported.
+// covers reports whether queries for the zone reach the block. A snippet counts: it takes effect
+// where it is imported.
 func (b block) covers(zone string) bool {
 	return b.snippet() || slices.ContainsFunc(b.keys, func(k token) bool {
 		z := zoneOf(k.text)
@@ -152,7 +156,8 @@ func (b block) covers(zone string) bool {
 	})
 }
 
-// zoneOf is the zone of a key such as dns://clusterset.local.:53, in which a comma may follow; the root is empty.
+// zoneOf returns the zone of a key such as dns://clusterset.local.:53, which can end in a comma.
+// The root zone is empty.
 func zoneOf(key string) string {
 	key = strings.TrimSuffix(key, ",")
 	if _, rest, ok := strings.Cut(key, "://"); ok {
@@ -168,7 +173,7 @@ func has(list []token, zone string) bool {
 	return slices.ContainsFunc(list, func(t token) bool { return zoneOf(t.text) == zone })
 }
 
-// addKey has queries for the zone come to the block, in the form of its first key.
+// addKey makes queries for the zone reach the block: it adds a key in the form of the first one.
 func addKey(b block, zone string) []edit {
 	if b.covers(zone) || len(b.keys) == 0 {
 		return nil
@@ -188,8 +193,8 @@ func addKey(b block, zone string) []edit {
 	return []edit{{first.start, first.start, scheme + zone + port + strings.TrimPrefix(first.text, key) + " "}}
 }
 
-// addZone puts the zone on the plugin's list. A plugin without one has the zones of its block, which a list
-// replaces.
+// addZone adds the zone to the plugin's list of zones. A plugin without a list uses the zones of
+// its block; since a list replaces those, they are added too.
 func addZone(b block, d directive, zone string) []edit {
 	if has(d.args, zone) {
 		return nil
@@ -210,7 +215,7 @@ func addZone(b block, d directive, zone string) []edit {
 	return []edit{{d.name.end, d.name.end, list + " " + zone}}
 }
 
-// addOption says multicluster ZONE.
+// addOption adds the option multicluster ZONE.
 func addOption(text string, d directive, zone string) []edit {
 	for _, o := range d.body {
 		if o.name.text != "multicluster" {
@@ -241,13 +246,15 @@ func addOption(text string, d directive, zone string) []edit {
 		return []edit{{d.shut.start, d.shut.start, "\n" + option + outer}}
 	}
 	begin := lineStart(text, d.shut.start)
-	if strings.TrimSpace(text[begin:d.shut.start]) != "" { // an option on the line of the closing brace
+	// An option can be on the line of the closing brace.
+	if strings.TrimSpace(text[begin:d.shut.start]) != "" {
 		return []edit{{d.shut.start, d.shut.start, "\n" + option + outer}}
 	}
 	return []edit{{begin, begin, option}}
 }
 
-// removeOption takes the zone from multicluster, and what is empty then.
+// removeOption removes the zone from multicluster, and the option, or the plugin's braces, if they
+// are empty then.
 func removeOption(text string, d directive, zone string) []edit {
 	for _, o := range d.body {
 		if o.name.text != "multicluster" || !has(o.args, zone) {
@@ -258,7 +265,8 @@ func removeOption(text string, d directive, zone string) []edit {
 			return []edit{cut(text, o.args[i])}
 		}
 		begin, end := lineStart(text, o.name.start), lineEnd(text, o.args[0].end)
-		if strings.TrimSpace(text[begin:o.name.start]+text[o.args[0].end:end]) != "" { // it shares its line
+		// The option can share its line with others.
+		if strings.TrimSpace(text[begin:o.name.start]+text[o.args[0].end:end]) != "" {
 			return []edit{{o.name.start, o.args[0].end, ""}}
 		}
 		if len(d.body) == 1 && strings.TrimSpace(text[d.open.end:begin]+text[end:d.shut.start]) == "" {
@@ -269,7 +277,7 @@ func removeOption(text string, d directive, zone string) []edit {
 	return nil
 }
 
-// cut removes a word and the blanks before it, or after it where it is the first of its line.
+// cut removes a word and the blanks before it, or those after it if it is the first of its line.
 func cut(text string, t token) edit {
 	if n := leading(text, t.start); n > 0 && lineStart(text, t.start) < t.start-n {
 		return edit{t.start - n, t.end, ""}
@@ -291,7 +299,7 @@ func leading(text string, at int) (n int) {
 
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
 
-// lineEnd is behind the line's end.
+// lineEnd returns the position after the line's end.
 func lineEnd(text string, at int) int {
 	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -299,7 +307,7 @@ func lineEnd(text string, at int) int {
 	return len(text)
 }
 
-// indent are the blanks at the beginning of the line.
+// indent returns the blanks at the beginning of the line.
 func indent(text string, at int) string {
 	begin := lineStart(text, at)
 	line := text[begin:at]

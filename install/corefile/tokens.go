@@ -2,14 +2,15 @@ package corefile
 
 import "strings"
 
-// token is a word of a Corefile, as CoreDNS's lexer cuts it: at white space, with quotes and comments.
+// token is a word of a Corefile. Words are split as CoreDNS's lexer does: at white space, with
+// quotes and comments.
 type token struct {
 	text       string // without quotes
 	start, end int    // bytes in the file
 	line       int    // from 1
 }
 
-// tokens cuts the text into words. Comments are none.
+// tokens splits the text into words and skips comments.
 func tokens(s string) (out []token) {
 	line := 1
 	for i := 0; i < len(s); {
@@ -63,7 +64,7 @@ type block struct {
 	directives []directive
 }
 
-// directive is a plugin with its arguments, or an option of one. Body is what stands in its braces.
+// directive is a plugin with its arguments, or an option of a plugin. body is within its braces.
 type directive struct {
 	name token
 	args []token
@@ -74,7 +75,7 @@ type directive struct {
 
 func (d directive) braces() bool { return d.open.text != "" }
 
-// parser walks over tokens.
+// parser iterates over tokens.
 type parser struct {
 	list []token
 	at   int
@@ -87,7 +88,8 @@ func (p *parser) peek() (token, bool) {
 	return p.list[p.at], true
 }
 
-// parse reads a Corefile with braces around its server blocks, which all with more than one plugin have.
+// parse reads a Corefile with braces around its server blocks. A file with a single block need not
+// have them, but is refused here without.
 func parse(s string) ([]block, error) {
 	p := &parser{list: tokens(s)}
 	var out []block
@@ -106,11 +108,11 @@ func parse(s string) ([]block, error) {
 				break
 			}
 			if t.text == "}" {
-				return nil, mistake(t, "a brace is closed that was not opened")
+				return nil, mistake(t, "a closing brace has no opening brace")
 			}
 			b.keys = append(b.keys, t)
 			if len(b.keys) == 2 && b.keys[0].text == "import" && b.keys[0].line == t.line {
-				b.keys = nil // a file of others, at the top level
+				b.keys = nil // an import at the top level
 				if p.at == len(p.list) {
 					return out, nil
 				}
