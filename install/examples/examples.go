@@ -1,8 +1,8 @@
-// Package examples writes the YAML of the example clusters, so that the committed files, the demo and the
-// tests have one source.
+// Package examples writes the YAML of the example clusters, so that the committed files, the demo
+// and the tests have one source.
 //
-// Input is a cluster's name, place and size; output is text by file name. Pure: it must not know who reads
-// the files.
+// Input is a cluster's name, location and size; output is text by file name. Pure: it must not know
+// who reads the files.
 package examples
 
 import (
@@ -18,16 +18,16 @@ var sources embed.FS
 
 var templates = template.Must(template.ParseFS(sources, "templates/*.tmpl"))
 
-// Cluster says which cluster to write. All addresses follow from its index and the number of the node:
-// see Underlay, PodCIDR and the functions beside them.
+// Cluster describes the cluster to write. All addresses follow from its index and the number of the
+// node: see Underlay, PodCIDR and the methods after them.
 type Cluster struct {
 	Name   string
 	Region string
-	// Index is 1…255, different in every cluster.
+	// Index is 1…255, and different in every cluster.
 	Index int
 	// Nodes is 1…254.
 	Nodes int
-	// Far adds the Service "far", which the example has in one cluster only.
+	// Far adds the Service "far", which only one cluster of the example has.
 	Far bool
 }
 
@@ -43,15 +43,15 @@ func Serve(nodes int) []Cluster {
 // NodeName is the name of node n, from 1.
 func (c Cluster) NodeName(n int) string { return fmt.Sprintf("%s-%d", c.Name, n) }
 
-// Zone is the zone of node n: the region's zones a, b and c in turn.
+// Zone is the zone of node n. Nodes are in the region's zones a, b and c in turn.
 func (c Cluster) Zone(n int) string { return c.Region + string("abc"[(n-1)%3]) }
 
-// Underlay is the address by which other nodes reach node n: 172.31.C.N.
+// Underlay is the address at which other nodes reach node n: 172.31.C.N.
 func (c Cluster) Underlay(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, 31, byte(c.Index), byte(n)})
 }
 
-// PodCIDR holds the pods of node n: 10.C.N.0/24.
+// PodCIDR is the range of the pods of node n: 10.C.N.0/24.
 func (c Cluster) PodCIDR(n int) netip.Prefix { return netip.PrefixFrom(c.pod(n, 0), 24) }
 
 // Gateway is the node's own address towards its pods: 10.C.N.1.
@@ -84,10 +84,11 @@ type pod struct {
 	Address          netip.Addr
 }
 
-// Files returns the cluster's files by name: "nodes.yaml", "serve.yaml" and, in one cluster, "far.yaml".
+// Files returns the cluster's files by name: "nodes.yaml", "serve.yaml" and, in one cluster,
+// "far.yaml".
 func Files(c Cluster) map[string]string {
-	serve := service{Service: "serve", About: "The Service that every cluster has: it answers who it is, over HTTP and UDP."}
-	far := service{Service: "far", About: "A Service that only this cluster has: to the others it is always far."}
+	serve := service{Service: "serve", About: "The Service that every cluster has: its pods answer with who they are, over HTTP and UDP."}
+	far := service{Service: "far", About: "A Service that only this cluster has: for the others it is always far away."}
 	var machines []machine
 	for n := 1; n <= c.Nodes; n++ {
 		machines = append(machines, machine{c.NodeName(n), c.Zone(n), c.Underlay(n), c.PodCIDR(n)})

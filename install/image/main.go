@@ -15,7 +15,7 @@ import (
 	"strait.io/strait/install/image/oci"
 )
 
-// list is a flag that may be given more than once.
+// list is a flag that can be given more than once.
 type list []string
 
 func (l *list) String() string     { return strings.Join(*l, " ") }
@@ -23,10 +23,10 @@ func (l *list) Set(s string) error { *l = append(*l, s); return nil }
 
 func main() {
 	var image oci.Image
-	flag.Var((*list)(&image.Names), "name", "image reference; may be repeated")
-	flag.Var((*list)(&image.Entrypoint), "entrypoint", "program, then its arguments, each with a flag of its own")
-	flag.Var((*list)(&image.Cmd), "cmd", "default arguments, each with a flag of its own")
-	flag.Var((*list)(&image.Env), "env", "NAME=VALUE; may be repeated")
+	flag.Var((*list)(&image.Names), "name", "image reference; can be repeated")
+	flag.Var((*list)(&image.Entrypoint), "entrypoint", "program to run; repeat the flag for each of its arguments")
+	flag.Var((*list)(&image.Cmd), "cmd", "default argument; can be repeated")
+	flag.Var((*list)(&image.Env), "env", "NAME=VALUE; can be repeated")
 	flag.StringVar(&image.Root, "root", "", "folder that becomes the root of the image")
 	flag.StringVar(&image.Arch, "arch", runtime.GOARCH, "architecture of the programs in it: amd64 or arm64")
 	flag.StringVar(&image.User, "user", "", "user and group to run as, as numbers: 65532:65532")

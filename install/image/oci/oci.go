@@ -1,9 +1,9 @@
-// Package oci writes container images without a container runtime: an OCI image layout with one layer, as a tar
-// that containerd loads.
+// Package oci writes container images without a container runtime: an OCI image layout with one
+// layer, as a tar that containerd loads.
 //
-// Input is a folder and what to run in it; output is a file, the same bytes for the same input. The format is
-// small and fixed (image-spec v1), so it is written here rather than by a library with registries and
-// credentials in it.
+// Input is a folder and what to run in it; output is a file, the same bytes for the same input. The
+// format is small and fixed (image-spec v1), so it is written here rather than with a library that
+// also has registries and credentials.
 package oci
 
 import (
@@ -28,13 +28,13 @@ type Image struct {
 	Names []string
 	// Root is the folder that becomes the only layer, as root's files, dated 1970.
 	Root string
-	// Arch is a GOARCH: what the programs in Root are for.
+	// Arch is the GOARCH of the programs in Root.
 	Arch            string
 	Entrypoint, Cmd []string
 	Env             []string
 	// User is as in a Dockerfile; empty is root.
 	User string
-	// Gzip packs the layer: smaller, and slower to make and to load.
+	// Gzip compresses the layer: the image is smaller, but slower to write and to load.
 	Gzip bool
 }
 
@@ -100,7 +100,7 @@ func Write(file string, image Image) error {
 	return writeLayout(file, image, manifest, config, layer)
 }
 
-// writeLayout writes the tar of a layout: an index of one manifest, by each of its names.
+// writeLayout writes the tar of a layout. Its index lists the one manifest under each of the names.
 func writeLayout(file string, image Image, manifest []byte, blobs ...[]byte) error {
 	var manifests []descriptor
 	for _, name := range image.Names {
@@ -147,7 +147,7 @@ func compress(b []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pack writes a folder as a tar that does not depend on who made the files, or when.
+// pack writes a folder as a tar that does not depend on the files' owners or times.
 func pack(to io.Writer, root string) error {
 	w := tar.NewWriter(to)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
