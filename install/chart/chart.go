@@ -1,8 +1,9 @@
-// Package chart holds strait's Helm chart and renders it as Helm does, so that `helm install`, `strait
-// install` and the committed manifests cannot differ: a test renders it by Helm's own engine too.
+// Package chart holds strait's Helm chart and renders it as Helm does, so that `helm install`,
+// `strait install` and the committed manifests cannot differ: a test also renders it with Helm's
+// own engine.
 //
-// Input are values; outputs are Kubernetes objects as YAML. It must not know an API server: what a chart
-// could look up there it does not.
+// Inputs are values; outputs are Kubernetes objects as YAML. It must not know an API server: the
+// chart looks nothing up there.
 package chart
 
 import (
@@ -25,7 +26,7 @@ import (
 //go:embed all:strait
 var embedded embed.FS
 
-// Namespace is where strait lives.
+// Namespace is the default namespace for strait.
 const Namespace = "strait-system"
 
 // Values are a chart's values as a tree.
@@ -33,15 +34,15 @@ type Values map[string]any
 
 // Options say what to render.
 type Options struct {
-	// Namespace is the release's; empty is the constant Namespace.
+	// Namespace is the release's namespace; empty means the constant Namespace.
 	Namespace string
-	// Version replaces the chart's appVersion, which is the image's tag where no value says another.
+	// Version replaces the chart's appVersion, which is the image's tag if no value sets one.
 	Version string
 	// Values override the chart's.
 	Values Values
 }
 
-// Merge puts values over others; null takes a value away.
+// Merge puts the values over on top of under. A null in over removes a value.
 func Merge(under, over Values) Values {
 	if under == nil {
 		under = Values{}
@@ -49,7 +50,8 @@ func Merge(under, over Values) Values {
 	return merge(under, over)
 }
 
-// tag makes a version one that labels and image tags may hold: Go's own, such as (devel) or v1.0.0+dirty, they may not.
+// tag turns a version into one that is valid in labels and image tags, which Go's own versions,
+// such as (devel) or v1.0.0+dirty, are not.
 func tag(version string) string {
 	out := strings.Map(func(r rune) rune {
 		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r)) {
@@ -89,7 +91,7 @@ func Render(o Options) ([][]byte, error) {
 	return out, nil
 }
 
-// metadata is what templates ask of Chart.yaml.
+// metadata is the part of Chart.yaml that templates use.
 type metadata struct {
 	Name       string `json:"name"`
 	Version    string `json:"version"`
@@ -131,7 +133,7 @@ func load() (*parsed, error) {
 	return c, err
 }
 
-// manifests are the names of the templates that make objects, in order.
+// manifests returns the names of the templates that render objects, in order.
 func (c *parsed) manifests() (out []string) {
 	for _, t := range c.templates.Templates() {
 		if path.Ext(t.Name()) == ".yaml" {
@@ -144,11 +146,12 @@ func (c *parsed) manifests() (out []string) {
 	return out
 }
 
-// free are the values whose content is not the chart's business.
+// free are the values whose content the chart does not check.
 var free = []string{"config", "resources", "tunnelResources", "nodeSelector", "affinity", "updateStrategy", "podAnnotations",
 	"commonLabels", "seLinuxOptions", "global"}
 
-// known refuses values that the chart does not have: what was meant would silently not happen.
+// known returns an error for each given value that the chart does not have: it would be ignored
+// silently.
 func known(have, given map[string]any, at string) error {
 	var errs []error
 	for name, v := range given {
@@ -158,7 +161,7 @@ func known(have, given map[string]any, at string) error {
 		}
 		h, ok := have[name]
 		if !ok {
-			errs = append(errs, fmt.Errorf("value %s: the chart has no such value; docs/kubernetes.md lists all", field))
+			errs = append(errs, fmt.Errorf("value %s: the chart has no such value; docs/kubernetes.md lists them all", field))
 			continue
 		}
 		inner, isTable := v.(map[string]any)
@@ -174,7 +177,7 @@ func known(have, given map[string]any, at string) error {
 	return errors.Join(errs...)
 }
 
-// rank puts first what others need.
+// rank puts first the templates whose objects others need.
 func rank(name string) int {
 	order := []string{"namespace.yaml", "crds.yaml", "rbac.yaml", "configmap.yaml"}
 	if i := slices.Index(order, path.Base(name)); i >= 0 {
@@ -183,7 +186,7 @@ func rank(name string) int {
 	return len(order)
 }
 
-// split cuts a rendered file into its documents, without those that hold nothing.
+// split splits a rendered file into its documents, without empty ones.
 func split(text string) (out [][]byte) {
 	for doc := range strings.SplitSeq("\n"+text, "\n---") {
 		var any any

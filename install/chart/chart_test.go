@@ -144,9 +144,9 @@ func TestMistakes(t *testing.T) {
 		"mesh: {implementation: auto}": "mesh.implementation",
 		"clusterSetIPs: [derived]":     "clusterSetIPs",
 		"{importSlices: some}":         "importSlices",
-		"cluster: Not_A_Label":         "cluster: \"Not_A_Label\" is no DNS label",
-		"cluster: 1":                   "cluster: 1 is no text: write it in quotes",
-		"cluster: 0":                   "cluster: 0 is no text",
+		"cluster: Not_A_Label":         "cluster: \"Not_A_Label\" is not a DNS label",
+		"cluster: 1":                   "cluster: 1 is not text: write it in quotes",
+		"cluster: 0":                   "cluster: 0 is not text",
 		"derivedPrefix: 1-":            "derivedPrefix",
 		"derivedPrefix: Mc-":           "derivedPrefix",
 	} {

@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// functions are those of Helm's template functions that the chart uses, with Helm's names, argument order and
-// results: TestHelm compares. Helm itself would make strait three times as large and link package testing into it.
+// functions are the Helm template functions that the chart uses, with Helm's names, argument order
+// and results; TestHelm compares them. Helm itself would make strait three times as large and link
+// package testing into it.
 func functions(t *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) {
@@ -49,7 +50,7 @@ func functions(t *template.Template) template.FuncMap {
 			return hex.EncodeToString(sum[:])
 		},
 		"regexMatch": func(re, text string) bool {
-			ok, _ := regexp.MatchString(re, text) // nothing matches what is no regular expression
+			ok, _ := regexp.MatchString(re, text) // an invalid expression matches nothing
 			return ok
 		},
 		"regexQuoteMeta": regexp.QuoteMeta,
@@ -92,7 +93,7 @@ func toInt(v any) (int, error) {
 	case string:
 		return strconv.Atoi(x)
 	}
-	return 0, fmt.Errorf("%v is no number", v)
+	return 0, fmt.Errorf("%v is not a number", v)
 }
 
 func dict(pairs ...any) (map[string]any, error) {
@@ -100,7 +101,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		k, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("dict: %v is no key", pairs[i])
+			return nil, fmt.Errorf("dict: %v is not a key", pairs[i])
 		}
 		m[k] = pairs[i+1]
 	}
@@ -112,7 +113,7 @@ func empty(v any) bool {
 	return !truth
 }
 
-// merge makes a tree of two, in which over wins; null takes a value away.
+// merge combines two trees into a new one, in which over wins. A null in over removes a value.
 func merge(under, over map[string]any) map[string]any {
 	out := make(map[string]any, len(under)+len(over))
 	for k, v := range under {
@@ -150,7 +151,7 @@ func overwrite(under, over map[string]any) map[string]any {
 	return under
 }
 
-// chartFiles are the files of the chart as its templates see them.
+// chartFiles are the chart's files that templates can read.
 type chartFiles map[string][]byte
 
 // Glob returns the files whose paths match.

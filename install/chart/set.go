@@ -9,8 +9,8 @@ import (
 )
 
 // Read merges values: documents first, each over the one before, then settings as in `helm --set`:
-// a.b=c,d={e,f}. Commas and dots that belong to a name or value are written \, and \. as there. Other than there, what
-// the chart has as text stays text: cluster=1 names a cluster.
+// a.b=c,d={e,f}. As in Helm, commas and dots in a name or value are written \, and \. (escaped).
+// Unlike in Helm, a value that is text in the chart stays text: cluster=1 names a cluster.
 func Read(documents [][]byte, settings []string) (Values, error) {
 	merged := Values{}
 	for _, d := range documents {
@@ -36,14 +36,14 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 	return merged, nil
 }
 
-// setting makes a tree of one a.b=c.
+// setting turns one a.b=c into a tree.
 func setting(s string, defaults map[string]any) (map[string]any, error) {
 	name, value, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
 		return nil, fmt.Errorf("%q: want NAME=VALUE", s)
 	}
 	if strings.ContainsAny(name, "[]") {
-		return nil, fmt.Errorf("%q: one item of a list cannot be set; give the list as {a,b}, or a file with --values", name)
+		return nil, fmt.Errorf("%q: a single item of a list cannot be set; give the whole list as {a,b}, or a file with --values", name)
 	}
 	path := cutAt(name, '.')
 	var have any = defaults
@@ -70,7 +70,7 @@ func setting(s string, defaults map[string]any) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// scalar reads a value as Helm does: true, false, null and whole numbers are that, all else is text.
+// scalar parses a value as Helm does: true, false, null or a whole number; everything else is text.
 func scalar(s string) any {
 	switch s {
 	case "true", "false":
@@ -86,7 +86,7 @@ func scalar(s string) any {
 	return unescape(s)
 }
 
-// cutAt cuts at a separator outside braces and without a backslash before it.
+// cutAt splits at each separator that is outside braces and has no backslash before it.
 func cutAt(s string, separator byte) (out []string) {
 	depth, begin := 0, 0
 	for i := 0; i < len(s); i++ {
@@ -105,7 +105,7 @@ func cutAt(s string, separator byte) (out []string) {
 	return append(out, s[begin:])
 }
 
-// unescape drops the backslash of \x.
+// unescape removes the backslash of \x.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

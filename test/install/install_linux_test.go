@@ -139,7 +139,7 @@ func TestLife(t *testing.T) {
 	if got := u.traces("c1"); got != before {
 		t.Fatalf("a dry run made %s", got)
 	}
-	u.fails(with(installC1, "--set", "mesh.implementation=kernal"), `mesh.implementation: "kernal" is none of kernel, userspace`)
+	u.fails(with(installC1, "--set", "mesh.implementation=kernal"), `mesh.implementation: "kernal" is invalid: use kernel or userspace`)
 	if got := u.traces("c1"); got != before {
 		t.Fatalf("an install with a value that does not exist made %s", got)
 	}

@@ -47,32 +47,32 @@ app.kubernetes.io/part-of: strait
 {{- toYaml (mergeOverwrite $c (deepCopy $v.config)) }}
 {{- end }}
 
-{{- /* The namespaces that the daemon's configuration bars, whichever value says so, as regular expressions in JSON. Patterns are refused
-that the daemon refuses, clustermesh.Barred: those that mean something else as a regular expression, or are none. */ -}}
+{{- /* The namespaces that the daemon's configuration bars, whichever value says so, as regular expressions in JSON. It refuses the
+patterns that the daemon refuses (clustermesh.Barred): those that would mean something else as a regular expression, or are invalid. */ -}}
 {{- define "strait.barred" -}}
 {{- $barred := list "^(kube-system|kube-public|kube-node-lease)$" -}}
 {{- $source := (include "strait.config" . | fromYaml).source | default dict -}}
 {{- $patterns := ($source.kubernetes | default dict).barredNamespaces | default list -}}
-{{- if not (kindIs "slice" $patterns) }}{{ fail (printf "barredNamespaces: %v is no list of patterns: write [%v]" $patterns $patterns) }}{{ end -}}
+{{- if not (kindIs "slice" $patterns) }}{{ fail (printf "barredNamespaces: %v is not a list of patterns: write [%v]" $patterns $patterns) }}{{ end -}}
 {{- range $patterns -}}
-{{- if not (and (kindIs "string" .) (regexMatch `^([^][\\]|\[\^?([a-z0-9](-[a-z0-9])?)+\])+$` (printf "%v" .))) }}{{ fail (printf "barredNamespaces: %q: write a name, one that is a number in quotes, or a pattern such as team-*: it may have *, ?, and letters and digits in brackets: [a-z], [^a-z]" (printf "%v" .)) }}{{ end -}}
+{{- if not (and (kindIs "string" .) (regexMatch `^([^][\\]|\[\^?([a-z0-9](-[a-z0-9])?)+\])+$` (printf "%v" .))) }}{{ fail (printf "barredNamespaces: %q: write a name (in quotes if it is a number), or a pattern such as team-*, which can have *, ?, and letters and digits in brackets: [a-z], [^a-z]" (printf "%v" .)) }}{{ end -}}
 {{- $pattern := regexQuoteMeta . | replace "\\*" ".*" | replace "\\?" "." | replace "\\[\\^" "[^" | replace "\\[" "[" | replace "\\]" "]" -}}
-{{- if not (regexMatch (printf "^$|%s" $pattern) "") }}{{ fail (printf "barredNamespaces: %q: a range in brackets has nothing in it: write the lower end first, as in [a-c]" .) }}{{ end -}}
+{{- if not (regexMatch (printf "^$|%s" $pattern) "") }}{{ fail (printf "barredNamespaces: %q: a range in brackets is empty: write the lower end first, as in [a-c]" .) }}{{ end -}}
 {{- $barred = append $barred (printf "^%s$" $pattern) -}}
 {{- end -}}
 {{- toJson $barred -}}
 {{- end }}
 
-{{- /* What no value may say otherwise, found out before anything is made. */ -}}
+{{- /* Checks the values before anything is created. */ -}}
 {{- define "strait.check" -}}
 {{- $v := .Values -}}
-{{- if not (has $v.mesh.mode (list "wireguard" "off")) }}{{ fail (printf "mesh.mode: %q is none of wireguard, off" $v.mesh.mode) }}{{ end -}}
-{{- if not (has $v.mesh.implementation (list "kernel" "userspace")) }}{{ fail (printf "mesh.implementation: %q is none of kernel, userspace" $v.mesh.implementation) }}{{ end -}}
-{{- if not (has $v.clusterSetIPs (list "derived" "cidr")) }}{{ fail (printf "clusterSetIPs: %q is none of derived, cidr" $v.clusterSetIPs) }}{{ end -}}
-{{- if not (regexMatch "^([a-z][a-z0-9-]{0,50})?$" (printf "%v" $v.derivedPrefix)) }}{{ fail (printf "derivedPrefix: %q cannot begin the name of a Service: at most 51 lower-case letters, digits and '-', a letter first" (printf "%v" $v.derivedPrefix)) }}{{ end -}}
-{{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is none of all, headless, none" $v.importSlices) }}{{ end -}}
-{{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is no text: write it in quotes, or with Helm --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
-{{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is no DNS label: lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
+{{- if not (has $v.mesh.mode (list "wireguard" "off")) }}{{ fail (printf "mesh.mode: %q is invalid: use wireguard or off" $v.mesh.mode) }}{{ end -}}
+{{- if not (has $v.mesh.implementation (list "kernel" "userspace")) }}{{ fail (printf "mesh.implementation: %q is invalid: use kernel or userspace" $v.mesh.implementation) }}{{ end -}}
+{{- if not (has $v.clusterSetIPs (list "derived" "cidr")) }}{{ fail (printf "clusterSetIPs: %q is invalid: use derived or cidr" $v.clusterSetIPs) }}{{ end -}}
+{{- if not (regexMatch "^([a-z][a-z0-9-]{0,50})?$" (printf "%v" $v.derivedPrefix)) }}{{ fail (printf "derivedPrefix: %q cannot begin the name of a Service: use at most 51 lower-case letters, digits and '-', starting with a letter" (printf "%v" $v.derivedPrefix)) }}{{ end -}}
+{{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is invalid: use all, headless or none" $v.importSlices) }}{{ end -}}
+{{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is not text: write it in quotes, or with Helm use --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
+{{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is not a DNS label: use lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
 {{- $_ := include "strait.barred" . -}}
 {{- end }}
 
@@ -80,7 +80,7 @@ that the daemon refuses, clustermesh.Barred: those that mean something else as a
 {{- define "strait.pod" -}}
 serviceAccountName: {{ .account }}
 hostNetwork: true
-# The node's own resolver: the cluster's DNS may depend on us.
+# The node's own resolver, because the cluster's DNS can depend on strait.
 dnsPolicy: Default
 priorityClassName: {{ .root.Values.priorityClassName }}
 {{- with .root.Values.imagePullSecrets }}
@@ -99,10 +99,10 @@ tolerations:
   {{- toYaml .root.Values.tolerations | nindent 2 }}
 {{- end }}
 
-{{- /* How the node's own mandatory access control treats a container. */ -}}
+{{- /* How the node's AppArmor and SELinux confine a container. */ -}}
 {{- define "strait.confinement" -}}
-# The profile that runtimes give by default on nodes with AppArmor (Ubuntu, Debian) denies all writes below /sys/fs but
-# to cgroups, mounts, and a look at processes of other profiles, whatever the capabilities are: nothing could be pinned.
+# On nodes with AppArmor (Ubuntu, Debian), the runtimes' default profile denies mounts, access to processes of other
+# profiles, and all writes below /sys/fs except to cgroups, whatever the capabilities are. Nothing could be pinned.
 appArmorProfile:
   type: Unconfined
 {{- with .Values.seLinuxOptions }}
