@@ -34,7 +34,7 @@ The other clusters keep looking for its nodes until you run strait clusterset di
 	}
 	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&force, "force", false, "continue even if nodes cannot be cleaned, or CoreDNS does not restart")
+	c.Flags().BoolVar(&force, "force", false, "continue even if daemons cannot withdraw, nodes cannot be cleaned, or CoreDNS does not restart")
 	return c
 }
 
