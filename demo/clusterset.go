@@ -18,11 +18,12 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// readyWithin is how long a daemon may take to be ready, and all of them to know one another.
+// readyWithin limits how long a daemon takes to be ready, and how long all nodes take to hear each
+// other.
 const readyWithin = 30 * time.Second
 
-// clusterset is the lab with what runs in it: a straitd per node, servers, and a client in each client
-// pod and on each node.
+// clusterset is the lab and the processes in it: a straitd per node, servers, and a client in each
+// client pod and on each node.
 type clusterset struct {
 	*lab.Lab
 	strait, straitd string // binaries
@@ -30,9 +31,10 @@ type clusterset struct {
 	mu      sync.Mutex
 	daemons map[string]*lab.Process
 	clients map[lab.Place]*traffic.Driver
-	// collect waits for the collectors of reports.
+	// collect waits for the goroutines that collect the clients' reports.
 	collect sync.WaitGroup
-	hangUp  []io.Closer
+	// hangUp holds the clients' stdin; closing one ends its client.
+	hangUp []io.Closer
 }
 
 func newClusterset(l *lab.Lab, b binaries) *clusterset {
@@ -45,12 +47,12 @@ func newClusterset(l *lab.Lab, b binaries) *clusterset {
 // close ends the clients. The lab kills everything else.
 func (cs *clusterset) close() {
 	for _, c := range cs.hangUp {
-		_ = c.Close() // a pipe to a process that may be gone
+		_ = c.Close() // a pipe to a process that has perhaps exited
 	}
 	cs.collect.Wait()
 }
 
-// start starts everything and waits until all daemons are ready and know one another.
+// start starts everything and waits until all daemons are ready.
 func (cs *clusterset) start(ctx context.Context) error {
 	for _, n := range cs.Nodes() {
 		if err := cs.startNode(n); err != nil {
@@ -64,7 +66,7 @@ func (cs *clusterset) start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// startNode starts what runs on a node, pods first.
+// startNode starts the processes of a node, pods first.
 func (cs *clusterset) startNode(n lab.Node) error {
 	for _, p := range n.Pods {
 		place := lab.Place{Node: n.Name, Pod: p.Kind}
@@ -104,14 +106,14 @@ func (cs *clusterset) startClient(place lab.Place) error {
 		Argv: []string{cs.strait, "demo", "client"},
 		Log:  filepath.Join(cs.NodeDir(place.Node), "client.log"),
 	})
-	// The child has its own copies by now.
+	// The child has its own copies of these descriptors by now.
 	if err := errors.Join(err, in.Close(), out.Close()); err != nil {
 		return errors.Join(err, orders.Close(), reports.Close())
 	}
 	driver := traffic.NewDriver(place.String(), orders)
 	cs.collect.Go(func() {
 		defer reports.Close()
-		_ = driver.Collect(reports) // ends its runs, and each says so
+		_ = driver.Collect(reports) // an error ends its runs, whose Wait reports it
 	})
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -135,7 +137,7 @@ func (cs *clusterset) startDaemon(node string) error {
 	return nil
 }
 
-// killDaemon kills a node's straitd and nothing else: its tunnel process goes on.
+// killDaemon kills a node's straitd and nothing else: its tunnel process keeps running.
 func (cs *clusterset) killDaemon(node string) error {
 	cs.mu.Lock()
 	p := cs.daemons[node]
@@ -165,7 +167,7 @@ func (cs *clusterset) waitReady(ctx context.Context, node string) error {
 	})
 	select {
 	case <-p.Done:
-		return fmt.Errorf("straitd on node %s has ended (%w); the end of its log:\n%s", node, endOf(p), cs.tail(node))
+		return fmt.Errorf("straitd on node %s exited (%w); the end of its log:\n%s", node, endOf(p), cs.tail(node))
 	default:
 	}
 	if errors.Is(err, errNever) {
@@ -192,7 +194,7 @@ func (cs *clusterset) tail(node string) string {
 	return "  " + strings.Join(lines, "\n  ")
 }
 
-// reboot brings a node that was powered off back as a machine that boots: memory gone, disk kept.
+// reboot brings back a powered-off node as a booting machine: its memory is gone, its disk is kept.
 func (cs *clusterset) reboot(ctx context.Context, c lab.Cluster, n lab.Node) error {
 	if err := cs.Remove(n); err != nil {
 		return err
@@ -206,8 +208,8 @@ func (cs *clusterset) reboot(ctx context.Context, c lab.Cluster, n lab.Node) err
 	return cs.waitReady(ctx, n.Name)
 }
 
-// writeReady writes the YAML of a cluster's Service serve with the given endpoints set; t0 is the moment
-// before the new text is in place.
+// writeReady sets the readiness of the given nodes' endpoints in the YAML of a cluster's Service
+// serve. t0 is taken just before the file is replaced.
 func (cs *clusterset) writeReady(cluster string, nodes []lab.Node, ready bool) (t0 time.Time, err error) {
 	path := filepath.Join(manifestDir(cs.Lab, cluster), "serve.yaml")
 	text, err := os.ReadFile(path)
@@ -225,10 +227,10 @@ func (cs *clusterset) writeReady(cluster string, nodes []lab.Node, ready bool) (
 	return t0, writeFile(path, changed, 0o644)
 }
 
-// errNever says that what was waited for did not happen.
+// errNever reports that an awaited condition did not become true in time.
 var errNever = errors.New("did not happen in time")
 
-// poll calls done until it is true. errNever after the limit.
+// poll calls done until it returns true. It returns errNever after the limit.
 func poll(ctx context.Context, limit, every time.Duration, done func() bool) error {
 	deadline := time.Now().Add(limit)
 	for {

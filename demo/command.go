@@ -1,9 +1,10 @@
-// Package demo is `strait demo`: a whole clusterset on this machine, with real daemons, on which a
-// scenario is played and its expectations are checked.
+// Package demo is `strait demo`: it runs a scenario on a whole clusterset on this machine, with
+// real daemons, and checks its expectations.
 //
-// Inputs are flags and the binary straitd next to this one; outputs are tables, JSON and an exit code, and
-// a machine as it was. The lab is made by package lab, the calls by package traffic. It talks to daemons
-// only as a user could: files, the API socket, pinned maps.
+// Inputs are flags and the binary straitd next to this one. Outputs are tables, JSON and an exit
+// code; the machine is left as it was. Package lab builds the machines, package traffic makes the
+// calls. The demo uses the daemons only as a user could: through files, the API socket and pinned
+// maps.
 package demo
 
 import (
@@ -21,16 +22,17 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-const long = `demo makes a clusterset on this machine: three clusters of two nodes, each node a network namespace
-with its own cgroup, its own BPF pins and its own straitd, joined by a routed network. It then plays eight
-steps on it: pods go and come, a machine dies, a cluster is cut off, daemons are killed; and calls a
-Service from a pod and from the node itself all the while.
+const long = `demo builds a clusterset on this machine: three clusters of two nodes, joined by a routed network.
+Each node is a network namespace with its own cgroup, BPF pins and straitd. The demo then runs eight
+steps: pods go away and come back, a machine dies, a cluster is cut off, daemons are killed. All the
+while, pods and the nodes themselves keep calling a Service.
 
-One call is one new connection with one second in all and no retry. A call fails the demo unless it was made
-between the change of step 2 or 4 and the moment that the change is in force everywhere.
+Each call is a new connection, with a timeout of one second for the whole call and no retry. A
+failed call fails the demo, unless it was made between the change of step 2 or 4 and the moment when
+that change had taken effect everywhere.
 
-Everything is made in the directory --dir and in namespaces of its own; all of it is removed at the end, on
-an error and on Ctrl-C. Must run as root.`
+Everything is created in the directory --dir and in separate namespaces, and is removed at the end,
+after an error and on Ctrl-C. Must run as root.`
 
 const example = `  strait demo
   strait demo --keep                # leave it up and print commands to try
@@ -46,7 +48,7 @@ type options struct {
 	json string
 }
 
-// Command returns the command `demo` with all below it.
+// Command returns the command `demo` with its subcommands.
 func Command() *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
@@ -57,7 +59,7 @@ func Command() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, *o) },
 	}
-	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo; it is made, and removed at the end")
+	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo; created at the start, removed at the end")
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try")
@@ -71,17 +73,17 @@ func Command() *cobra.Command {
 func downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Remove what `strait demo --keep`, or a demo that was killed, left",
+		Short: "Remove what `strait demo --keep` or a killed demo left behind",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 {
-				return errors.New("namespaces and cgroups are root's: run `strait demo down` as root")
+				return errors.New("remove the demo: namespaces and cgroups need root; run `strait demo down` as root")
 			}
 			l, err := lab.Open(o.dir, nil)
 			if errors.Is(err, lab.ErrNone) {
 				n, err := lab.RemoveByName(cmd.Context(), o.dir)
 				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "no demo in %s; removed %d namespaces of others\n", o.dir, n)
+					fmt.Fprintf(cmd.OutOrStdout(), "no demo in %s; removed %d network namespaces of other demos\n", o.dir, n)
 				}
 				return err
 			}
@@ -121,7 +123,8 @@ func execCommand(o *options) *cobra.Command {
 	}
 }
 
-// enterCommand is how lab starts a process that needs the node's resolv.conf.
+// enterCommand is the hidden command by which lab starts a process that needs the node's
+// resolv.conf.
 func enterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "enter RESOLVCONF COMMAND…", Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(2),
@@ -152,7 +155,7 @@ func clientCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "client", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			signal.Ignore(syscall.SIGPIPE) // the demo may be gone before the last report
+			signal.Ignore(syscall.SIGPIPE) // the demo can exit before the last report is written
 			return traffic.RunClient(cmd.Context(), os.Stdin, os.Stdout)
 		},
 	}

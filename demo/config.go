@@ -18,7 +18,7 @@ import (
 // clustersetCIDR is the range of ClusterSetIPs in the demo.
 const clustersetCIDR = "241.0.0.0/8"
 
-// Ports of straitd on a node, the same on each.
+// Ports of straitd, the same on every node.
 const (
 	gossipPort    = 7946
 	wireguardPort = 51820
@@ -26,7 +26,7 @@ const (
 	dnsPort       = 53
 )
 
-// exampleCluster describes a cluster of the lab to the writer of YAML.
+// exampleCluster describes a cluster of the lab to package examples, which writes its YAML.
 func exampleCluster(t lab.Topology, c lab.Cluster) examples.Cluster {
 	out := examples.Cluster{
 		Name:   c.Name,
@@ -43,8 +43,8 @@ func exampleCluster(t lab.Topology, c lab.Cluster) examples.Cluster {
 	return out
 }
 
-// setReady changes the readiness of the endpoint with an address in the YAML of an EndpointSlice, as a
-// person would: the first "ready:" below the address.
+// setReady changes the readiness of the endpoint with the given address in the YAML of an
+// EndpointSlice. It does so as a person would: it edits the first "ready:" line below the address.
 func setReady(text string, addr netip.Addr, ready bool) (string, error) {
 	lines := strings.SplitAfter(text, "\n")
 	found := false
@@ -59,7 +59,7 @@ func setReady(text string, addr netip.Addr, ready bool) (string, error) {
 	return "", fmt.Errorf("no endpoint %s with a line \"ready:\" in the YAML", addr)
 }
 
-// writeFile replaces a file as a whole: a reader sees the old text or the new.
+// writeFile replaces a file atomically: a reader sees either the old text or the new.
 func writeFile(path, text string, mode os.FileMode) error {
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	if err := os.WriteFile(tmp, []byte(text), mode); err != nil {
@@ -85,8 +85,8 @@ func socketFile(l *lab.Lab, node string) string {
 	return filepath.Join(l.NodeDir(node), "run", "strait.sock")
 }
 
-// writeInput puts all that the daemons read into the lab's directory: YAML per cluster, a config per
-// node, and the gossip key.
+// writeInput writes everything that the daemons read to the lab's directory: YAML per cluster, a
+// config per node, and the gossip key.
 func writeInput(l *lab.Lab) error {
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
@@ -118,7 +118,7 @@ func writeInput(l *lab.Lab) error {
 	return nil
 }
 
-// nodeConfig is the straitd configuration of a node. See docs/configuration.md.
+// nodeConfig returns the straitd configuration of a node. See docs/configuration.md.
 func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
 	at := func(a netip.Addr, port uint16) string { return netip.AddrPortFrom(a, port).String() }
 	var seeds []string
@@ -135,7 +135,7 @@ func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
 		"bpf": map[string]any{
 			"pins":             l.Pins(n.Name),
 			"cgroup":           l.Cgroup(n.Name),
-			"allowVirtualRoot": true, // one cgroup per node, on one machine
+			"allowVirtualRoot": true, // a node's cgroup is not the root of the machine's tree
 			"maxFrontends":     4096,
 			"maxBackends":      16384,
 			"maxSockets":       16384,

@@ -15,7 +15,7 @@ import (
 	"strait.io/strait/demo/lab"
 )
 
-// kernelMaps reads what the kernel of each node holds, past the daemons: they may be dead.
+// kernelMaps reads each node's maps from the kernel, without asking the daemons: they can be dead.
 type kernelMaps struct {
 	lab *lab.Lab
 }
@@ -25,11 +25,11 @@ func (m kernelMaps) read(node string) ([]datapath.Frontend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read maps of node %s: %w", node, err)
 	}
-	// For a moment after its start a daemon has a frontend of its own, to test that hooks are hit.
+	// For a moment after its start a daemon has a frontend of its own, to test that its hooks run.
 	return slices.DeleteFunc(fs, func(f datapath.Frontend) bool { return f.Addr.IP.IsLoopback() }), nil
 }
 
-// snapshot is what the maps of each node hold.
+// snapshot is the content of the maps, by node.
 type snapshot map[string][]datapath.Frontend
 
 func (m kernelMaps) snapshot(nodes []lab.Node) (snapshot, error) {
@@ -44,19 +44,19 @@ func (m kernelMaps) snapshot(nodes []lab.Node) (snapshot, error) {
 	return s, nil
 }
 
-// holds reports that a frontend sends traffic to the address.
+// holds reports whether a frontend sends traffic to the address.
 func holds(fs []datapath.Frontend, addr netip.Addr) bool {
 	return slices.ContainsFunc(fs, func(f datapath.Frontend) bool {
 		return slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool { return b.IP == addr })
 	})
 }
 
-// holdsAny reports that a frontend sends traffic to one of the addresses.
+// holdsAny reports whether a frontend sends traffic to any of the addresses.
 func holdsAny(fs []datapath.Frontend, addrs []netip.Addr) bool {
 	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return holds(fs, a) })
 }
 
-// difference says in a few words how what a node holds differs from what it held; empty if it does not.
+// difference describes how a node's frontends differ from those it held before; "" if they do not.
 func difference(node string, held, holds []datapath.Frontend) string {
 	c := datapath.DiffFrontends(held, holds)
 	switch {
@@ -70,7 +70,7 @@ func difference(node string, held, holds []datapath.Frontend) string {
 
 func backendsText(bs []datapath.Backend) string {
 	if len(bs) == 0 {
-		return "nobody"
+		return "no backend"
 	}
 	text := ""
 	for i, b := range bs {
@@ -82,10 +82,11 @@ func backendsText(bs []datapath.Backend) string {
 	return text
 }
 
-// compare says in a few words what is wrong with what a node holds, given what it held; empty if nothing.
+// compare describes what is wrong with a node's frontends, given those it held before; "" if
+// nothing.
 type compare func(node string, held, holds []datapath.Frontend) string
 
-// differences compares the nodes' maps with a snapshot.
+// differences compares the nodes' maps with a snapshot and returns one text per node that differs.
 func (m kernelMaps) differences(was snapshot, with compare) []string {
 	var out []string
 	for node, held := range was {
@@ -100,9 +101,10 @@ func (m kernelMaps) differences(was snapshot, with compare) []string {
 	return out
 }
 
-// withdrawal says whether a node has lost something that still works while a cluster is cut off: a backend
-// on its own side of the cut, or the last one of a frontend. A backend beyond the cut may be ranked behind
-// others beyond it, once it is known not to answer.
+// withdrawal returns a compare that reports backends that a node should have kept while a cluster
+// is cut off: a backend on the node's own side of the cut, or a frontend's last one. Losing another
+// backend beyond the cut is no fault: once it is known not to answer, others beyond the cut can
+// rank before it.
 func withdrawal(t lab.Topology, cut string) compare {
 	clusterOf := func(a netip.Addr) string {
 		for _, n := range t.Nodes() {
@@ -131,18 +133,18 @@ func withdrawal(t lab.Topology, cut string) compare {
 	}
 }
 
-// again waits until the maps are as in a snapshot, and returns how they still differ.
+// again waits until the maps match a snapshot, and returns how they still differ after the limit.
 func (m kernelMaps) again(ctx context.Context, was snapshot, with compare, limit time.Duration) []string {
 	var faults []string
-	_ = poll(ctx, limit, 5*time.Millisecond, func() bool { // faults tell how it ended
+	_ = poll(ctx, limit, 5*time.Millisecond, func() bool { // faults holds the outcome
 		faults = m.differences(was, with)
 		return len(faults) == 0
 	})
 	return faults
 }
 
-// when waits until a condition on the maps holds on every node, and returns the moment at which the last
-// of them was seen to; errNever after the limit.
+// when waits until a condition on the maps holds on every node, and returns when it was seen to
+// hold on the last one. It returns errNever if a node takes longer than limit.
 func (m kernelMaps) when(ctx context.Context, nodes []lab.Node, limit time.Duration, cond func(lab.Node, []datapath.Frontend) bool) (time.Time, error) {
 	var mu sync.Mutex
 	var last time.Time
@@ -172,7 +174,7 @@ func (m kernelMaps) when(ctx context.Context, nodes []lab.Node, limit time.Durat
 	return last, g.Wait()
 }
 
-// guard watches that maps stay as they are.
+// guard checks that maps do not change.
 type guard struct {
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -181,7 +183,7 @@ type guard struct {
 	reads int
 }
 
-// guard starts to compare the maps with a snapshot, over and over, until stopped.
+// guard compares the maps with a snapshot every 100 ms, until end is called.
 func (m kernelMaps) guard(ctx context.Context, was snapshot, with compare) *guard {
 	ctx, stop := context.WithCancel(ctx)
 	g := &guard{stop: stop, done: make(chan struct{}), fault: map[string]bool{}}
@@ -204,7 +206,7 @@ func (m kernelMaps) guard(ctx context.Context, was snapshot, with compare) *guar
 	return g
 }
 
-// end stops the guard and returns what it saw change.
+// end stops the guard and returns the changes that it saw.
 func (g *guard) end() []string {
 	g.stop()
 	<-g.done

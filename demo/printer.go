@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// printer shows how the demo goes: on a terminal a line that lives, and colour; else plain lines.
+// printer shows the demo's progress: on a terminal with a live status line and colour, otherwise as
+// plain lines.
 type printer struct {
 	w io.Writer
-	// live is for terminals that can rewrite a line, of width columns; 0 is not known.
+	// live is set for terminals that can rewrite a line. width is in columns; 0 if unknown.
 	live, color, ascii bool
 	width              int
 
@@ -22,7 +23,7 @@ type printer struct {
 	since time.Time
 }
 
-// run redraws the line of progress until ctx ends. Only a live printer needs it.
+// run redraws the status line until ctx ends. Only a live printer needs it.
 func (p *printer) run(ctx context.Context) {
 	for sleep(ctx, 250*time.Millisecond) == nil {
 		p.mu.Lock()
@@ -31,7 +32,7 @@ func (p *printer) run(ctx context.Context) {
 	}
 }
 
-// draw shows what is being done and for how long. The caller holds mu.
+// draw shows the current activity and how long it has taken so far. The caller holds mu.
 func (p *printer) draw() {
 	if !p.live || p.doing == "" {
 		return
@@ -43,7 +44,7 @@ func (p *printer) draw() {
 	fmt.Fprintf(p.w, "\r\x1b[K%s", string(line))
 }
 
-// progress says what is being done now.
+// progress sets the current activity.
 func (p *printer) progress(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +55,7 @@ func (p *printer) progress(text string) {
 	p.draw()
 }
 
-// print writes lines that stay.
+// print writes permanent lines.
 func (p *printer) print(lines ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +70,7 @@ func (p *printer) print(lines ...string) {
 
 func (p *printer) note(text string) { p.print("! " + text) }
 
-// quiet ends the line of progress.
+// quiet removes the status line.
 func (p *printer) quiet() {
 	p.mu.Lock()
 	p.doing = ""
@@ -79,7 +80,7 @@ func (p *printer) quiet() {
 	}
 }
 
-// step prints a step's table and what became of its expectations.
+// step prints a step's table and the outcome of its expectations.
 func (p *printer) step(st *Step, clusters []string) {
 	lines := []string{"", fmt.Sprintf("STEP %d  %s  (%.1fs)", st.Number, st.Title, st.Seconds)}
 	header := append([]string{"FROM", "TO", "CALLS"}, clusters...)
@@ -111,7 +112,7 @@ func (p *printer) step(st *Step, clusters []string) {
 	p.print(lines...)
 }
 
-// total prints the last line.
+// total prints the failover times and the summary line.
 func (p *printer) total(r *Result) {
 	held, all := r.expectations()
 	mark := "✓"
@@ -121,7 +122,7 @@ func (p *printer) total(r *Result) {
 	lines := []string{""}
 	for _, s := range r.Steps {
 		if s.FailoverMS != nil {
-			lines = append(lines, fmt.Sprintf("  %-12s failover %.1f ms (aim: %s)", s.Name, *s.FailoverMS, aims[s.Number]))
+			lines = append(lines, fmt.Sprintf("  %-12s failover %.1f ms (target: %s)", s.Name, *s.FailoverMS, aims[s.Number]))
 		}
 	}
 	lines = append(lines, fmt.Sprintf(
@@ -130,7 +131,7 @@ func (p *printer) total(r *Result) {
 	p.print(lines...)
 }
 
-// aims are the times aimed at on an idle machine, by step.
+// aims are the target failover times on an idle machine, by step number.
 var aims = map[int]string{2: "300 ms", 4: "6 s"}
 
 func dash(n int) string {
@@ -150,7 +151,7 @@ func micros(us int64) string {
 	return fmt.Sprintf("%.1f ms", float64(us)/1000)
 }
 
-// align pads the cells of each column to one width.
+// align pads the cells of each column to the same width.
 func align(rows [][]string) []string {
 	width := map[int]int{}
 	for _, row := range rows {
@@ -178,7 +179,7 @@ func (p *printer) spell(text string) string {
 	return text
 }
 
-// paint colours what opens a line: only what the text says anyway.
+// paint colours the mark at the start of a line. Colour only repeats what the text says.
 func (p *printer) paint(line string) string {
 	if !p.color {
 		return line

@@ -11,11 +11,12 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// Result is what --json writes. Fields are only ever added.
+// Result is what --json writes. Fields are added, never removed or changed.
 type Result struct {
-	// OK reports that every expectation held.
+	// OK reports whether every expectation held and the demo ran to its end.
 	OK bool `json:"ok"`
-	// Requests counts all calls; Failures those that failed outside the windows of steps 2 and 4.
+	// Requests counts all calls. Failures counts those that failed outside the windows of steps 2
+	// and 4.
 	Requests     int        `json:"requests"`
 	Failures     int        `json:"failures"`
 	ClusterSetIP netip.Addr `json:"clusterSetIP"`
@@ -31,22 +32,23 @@ type Result struct {
 	try []string // commands for a demo that is left up
 }
 
-// Step is one thing that the demo shows.
+// Step is the result of one step of the demo.
 type Step struct {
 	Number   int    `json:"number"`
 	Name     string `json:"name"`
 	Title    string `json:"title"`
 	Requests int    `json:"requests"`
-	// Failures are failed calls outside the step's window; FailedInWindow those inside, in the steps
-	// that have one.
+	// Failures counts failed calls outside the step's window. FailedInWindow counts those inside;
+	// nil if the step has no window.
 	Failures       int  `json:"failures"`
 	FailedInWindow *int `json:"failed_in_window,omitempty"`
-	// Hits counts the right answers by the cluster that gave them.
+	// Hits counts the answered calls by the cluster that answered.
 	Hits map[string]int `json:"hits"`
-	// P50 is the median time of a call that was answered, in microseconds.
+	// P50 is the median time of an answered call, in microseconds.
 	P50 int64 `json:"p50_us"`
-	// FailoverMS is t1 - t0: from the YAML written or the kill, to the later of (entry gone from the
-	// map of every node, first right answer).
+	// FailoverMS is t1 - t0 in milliseconds. t0 is when the YAML was written or the node was
+	// killed. t1 is when the entries were gone from every node's map and every caller had its first
+	// right answer, whichever came later.
 	FailoverMS *float64 `json:"failover_ms,omitempty"`
 	Seconds    float64  `json:"seconds"`
 	Rows       []Row    `json:"rows"`
@@ -57,7 +59,7 @@ type Step struct {
 	begun  time.Time
 }
 
-// Row is who called what, and who answered.
+// Row summarises the calls of one kind of caller to one target.
 type Row struct {
 	From           string         `json:"from"`
 	Target         string         `json:"target"`
@@ -66,11 +68,11 @@ type Row struct {
 	FailedInWindow int            `json:"failed_in_window"`
 	Hits           map[string]int `json:"hits"`
 	P50            int64          `json:"p50_us"`
-	// FirstError is what the first failed call outside the window said.
+	// FirstError is the time and error of the first failed call outside the window.
 	FirstError string `json:"first_error,omitempty"`
 }
 
-// Check is one expectation and what became of it.
+// Check is one expectation and its outcome.
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -78,10 +80,10 @@ type Check struct {
 	Want string `json:"want"`
 }
 
-// window is the declared time in which calls may fail. The zero window is none.
+// window is the time in which calls are allowed to fail. The zero value means no window.
 type window struct{ from, to time.Time }
 
-// touches reports that some part of the call was inside.
+// touches reports whether any part of the call was inside the window.
 func (w window) touches(c traffic.Call) bool {
 	return !w.from.IsZero() && c.End().After(w.from) && c.At.Before(w.to)
 }
@@ -116,7 +118,8 @@ func median(v []int64) int64 {
 	return v[(len(v)-1)/2]
 }
 
-// count fills in all that follows from the step's calls: a row for each kind of caller and target.
+// count fills in the fields that follow from the step's calls: the totals, and a row for each kind
+// of caller and target.
 func (s *Step) count() {
 	s.Rows, s.Hits, s.Requests, s.Failures = nil, map[string]int{}, 0, 0
 	type kind struct{ from, target string }
@@ -141,7 +144,7 @@ func (s *Step) count() {
 	}
 }
 
-// caller says what kind of place a client is in: "us-east-1/client" is one of "us-east pods".
+// caller names the group that a client's place belongs to: "us-east-1/client" is in "us-east pods".
 func caller(place string) string {
 	node, _, inPod := strings.Cut(place, "/")
 	cluster := node
@@ -154,12 +157,12 @@ func caller(place string) string {
 	return cluster + " nodes"
 }
 
-// expect notes an expectation.
+// expect records an expectation and its outcome.
 func (s *Step) expect(ok bool, name, got, want string) {
 	s.Checks = append(s.Checks, Check{name, ok, got, want})
 }
 
-// expectNone notes that a list of faults should be empty.
+// expectNone records the expectation that a list of faults is empty.
 func (s *Step) expectNone(name string, faults []string) {
 	got := "none"
 	if len(faults) > 0 {
@@ -171,7 +174,8 @@ func (s *Step) expectNone(name string, faults []string) {
 	s.expect(len(faults) == 0, name, got, "none")
 }
 
-// expectSoon notes that something should happen within a limit. A negative time is never.
+// expectSoon records the expectation that something happens within a limit. A negative took means
+// that it did not happen.
 func (s *Step) expectSoon(name string, took, limit time.Duration) {
 	got := "not within " + limit.String()
 	if took >= 0 {
@@ -189,7 +193,7 @@ func (s *Step) failed() (n int) {
 	return n
 }
 
-// total fills in what follows from the steps.
+// total fills in the fields that follow from the steps.
 func (r *Result) total() {
 	slices.SortStableFunc(r.Steps, func(a, b *Step) int { return a.Number - b.Number })
 	r.Requests, r.Failures, r.OK = 0, 0, len(r.Steps) > 0

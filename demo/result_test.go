@@ -195,7 +195,7 @@ func TestDifference(t *testing.T) {
 	}{
 		{"equal", held, ""},
 		{"a backend left", []datapath.Frontend{a, frontend("241.0.0.2:80", "10.3.1.30")}, "n now sends 241.0.0.2:80/TCP to 10.3.1.30:80"},
-		{"emptied", []datapath.Frontend{a, frontend("241.0.0.2:80")}, "n now sends 241.0.0.2:80/TCP to nobody"},
+		{"emptied", []datapath.Frontend{a, frontend("241.0.0.2:80")}, "n now sends 241.0.0.2:80/TCP to no backend"},
 		{"lost", []datapath.Frontend{a}, "n lost 241.0.0.2:80/TCP"},
 		{"new", append(held, frontend("241.0.0.3:80", "10.1.1.1")), "n now sends 241.0.0.3:80/TCP to 10.1.1.1:80"},
 	} {

@@ -19,7 +19,7 @@ import (
 	"strait.io/strait/demo/lab"
 )
 
-// run is `strait demo`: build, play, report, tear down.
+// run is `strait demo`: it builds the lab, runs the scenario, reports, and tears everything down.
 func run(cmd *cobra.Command, o options) (err error) {
 	if err := o.size.Check(); err != nil {
 		return err
@@ -28,12 +28,12 @@ func run(cmd *cobra.Command, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.json != "" { // better now than after two minutes
+	if o.json != "" { // fail now and not after two minutes
 		if err := os.WriteFile(o.json, nil, 0o644); err != nil {
 			return fmt.Errorf("--json: %w", err)
 		}
 	}
-	// A terminal that is closed, or a reader of the output that goes away, ends the demo like Ctrl-C.
+	// Closing the terminal, or the reader of a pipe, ends the demo like Ctrl-C.
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	out := newPrinter(cmd)
@@ -65,15 +65,15 @@ func run(cmd *cobra.Command, o options) (err error) {
 	}
 	if !res.OK {
 		held, all := res.expectations()
-		return fmt.Errorf("%d of %d expectations did not hold; the daemons' logs are in %s (remove them with `strait demo down`)",
+		return fmt.Errorf("%d of %d expectations did not hold; see the daemons' logs in %s (remove them with `strait demo down`)",
 			all-held, all, o.dir)
 	}
 	return nil
 }
 
-// playInLab builds the lab, plays the scenario in it, and takes it down unless it is to be kept.
+// playInLab builds the lab, runs the scenario in it, and tears it down unless --keep is set.
 func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Result) (err error) {
-	out.progress(fmt.Sprintf("making %d clusters of %d nodes in %s", o.size.Clusters, o.size.Nodes, o.dir))
+	out.progress(fmt.Sprintf("creating %d clusters of %d nodes in %s", o.size.Clusters, o.size.Nodes, o.dir))
 	l, err := lab.Build(ctx, lab.Options{Size: o.size, Dir: o.dir, Enter: []string{b.strait, "demo", "enter"}})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Re
 	if err := writeInput(l); err != nil {
 		return err
 	}
-	out.progress(fmt.Sprintf("starting %d straitd, with pods", len(l.Nodes())))
+	out.progress(fmt.Sprintf("starting the pods and %d straitd", len(l.Nodes())))
 	if err := cs.start(ctx); err != nil {
 		return err
 	}
@@ -115,14 +115,14 @@ func allHeld(res *Result) bool {
 func newPrinter(cmd *cobra.Command) *printer {
 	p := &printer{w: cmd.OutOrStdout()}
 	set := func(name string) bool {
-		f := cmd.Flag(name) // flags of the whole program
+		f := cmd.Flag(name) // finds the root command's flags too
 		return f != nil && f.Value.String() == "true"
 	}
 	f, isFile := p.w.(*os.File)
 	dumb := os.Getenv("TERM") == "dumb"
 	p.live = isFile && term.IsTerminal(int(f.Fd())) && !dumb
 	if p.live {
-		p.width, _, _ = term.GetSize(int(f.Fd())) // 0 where the terminal does not know
+		p.width, _, _ = term.GetSize(int(f.Fd())) // 0 if unknown
 	}
 	p.color = p.live && os.Getenv("NO_COLOR") == "" && !set("no-color")
 	p.ascii = set("ascii")
@@ -148,7 +148,7 @@ func writeJSON(path string, res *Result) error {
 	return nil
 }
 
-// tryThese are commands for a demo that is left up.
+// tryThese returns commands to try on a demo that is left up.
 func tryThese(l *lab.Lab, dir, strait string, res *Result) []string {
 	first := l.Clusters[0].Nodes[0].Name
 	cwd, err := os.Getwd()
@@ -178,7 +178,7 @@ func tryThese(l *lab.Lab, dir, strait string, res *Result) []string {
 		fmt.Sprintf("  bpftool map dump pinned %s/services", pins),
 		fmt.Sprintf("  bpftool map dump pinned %s/backends | head -40", pins),
 		fmt.Sprintf("  sed -i 's/ready: true/ready: false/' %s      # then call again", manifest),
-		"Remove it:",
+		"To remove it:",
 		fmt.Sprintf("  %s demo down%s", me, at),
 	}
 }

@@ -13,26 +13,27 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// Limits on what the scenario waits for. They are what is expected of a busy machine; targets are what
-// is aimed at on an idle one.
+// Limits on what the scenario waits for. A busy machine must meet them; the targets in aims are for
+// an idle one.
 const (
 	endpointGoneWithin = 1500 * time.Millisecond
 	nodeDeadWithin     = 9 * time.Second
 	backWithin         = 15 * time.Second
 )
 
-// scenario plays the demo's steps on a clusterset that is up.
+// scenario runs the demo's steps on a clusterset that is up.
 type scenario struct {
 	*clusterset
 	maps kernelMaps
 	out  *printer
 	res  *Result
 
-	// home is where the calls come from, cut is cut off, last has the Service far.
+	// home is the cluster that calls come from, cut is the one that gets cut off, and last has the
+	// Service far.
 	home, cut, last lab.Cluster
 	ip              netip.Addr // ClusterSetIP of serve
-	farIP           netip.Addr
-	// whole is what the maps hold when all is well.
+	farIP           netip.Addr // ClusterSetIP of far
+	// whole is the content of the maps while nothing is broken.
 	whole snapshot
 }
 
@@ -43,8 +44,9 @@ func newScenario(cs *clusterset, out *printer, res *Result) *scenario {
 	}
 }
 
-// play plays all steps. A step that cannot go on is a failed expectation of its own, and the next one is
-// tried; only an interruption, or a clusterset that does not come up, ends the demo early.
+// play runs all steps. A step that cannot complete counts as a failed expectation, and the next
+// step still runs. Only an interruption, or a clusterset that does not come up, ends the demo
+// early.
 func (s *scenario) play(ctx context.Context) error {
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -53,7 +55,7 @@ func (s *scenario) play(ctx context.Context) error {
 		return err
 	}
 	if !s.ip.IsValid() || !s.farIP.IsValid() || s.whole == nil {
-		return errors.New("without a ClusterSetIP that works everywhere there is nothing more to show; `strait demo --keep` leaves it up to look at")
+		return errors.New("skip the remaining steps: no ClusterSetIP works everywhere; `strait demo --keep` leaves the clusterset up for inspection")
 	}
 	for _, part := range []func(context.Context) error{
 		s.failover, s.comeHome, s.nodeDeath, s.partition, s.clientRestart, s.backendDown,
@@ -65,9 +67,10 @@ func (s *scenario) play(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until every node knows every other and sends both Services where they should go.
+// settle waits until every node hears every other node and sends both Services to the right
+// backends.
 func (s *scenario) settle(ctx context.Context) error {
-	s.out.progress("waiting until every node knows all others")
+	s.out.progress("waiting until every node hears all others")
 	var waiting string
 	err := poll(ctx, readyWithin, 50*time.Millisecond, func() bool {
 		waiting = s.unsettled(ctx)
@@ -79,7 +82,7 @@ func (s *scenario) settle(ctx context.Context) error {
 	return err
 }
 
-// unsettled says what is still missing; empty if nothing is.
+// unsettled describes the first thing that is still missing; "" if nothing is.
 func (s *scenario) unsettled(ctx context.Context) string {
 	for _, n := range s.Nodes() {
 		status, err := s.api(n.Name).Status(ctx)
@@ -105,8 +108,8 @@ func (s *scenario) unsettled(ctx context.Context) string {
 	return ""
 }
 
-// missing says what the maps of a node lack: a way to serve in its own cluster, and one to each pod of
-// far, or to its own.
+// missing describes the first backend that a node's maps lack; "" if none. A node needs a backend
+// of serve in its own cluster. For far it needs its own pod if it has one, otherwise every pod.
 func (s *scenario) missing(n lab.Node, fs []datapath.Frontend) string {
 	if !slices.ContainsFunc(s.servePods(n.Cluster), func(a netip.Addr) bool { return holds(fs, a) }) {
 		return "has no backend of serve in its own cluster"
@@ -142,8 +145,8 @@ func (s *scenario) pods(nodes []lab.Node, kind string) []netip.Addr {
 	return out
 }
 
-// begin opens a step. The function that it returns closes it: calls are stopped and counted, the table
-// is printed.
+// begin starts a step. The returned function ends it: it stops and counts the calls, and prints the
+// table.
 func (s *scenario) begin(ctx context.Context, number int, name, title string) (*Step, func(error) error) {
 	st := &Step{Number: number, Name: name, Title: title, begun: time.Now()}
 	s.out.progress(fmt.Sprintf("step %d: %s", number, title))
@@ -160,9 +163,9 @@ func (s *scenario) begin(ctx context.Context, number int, name, title string) (*
 			return ctx.Err()
 		}
 		if err != nil {
-			st.expect(false, "the step could be carried out", err.Error(), "no error")
+			st.expect(false, "the step could be completed", err.Error(), "no error")
 		}
-		st.expect(st.Failures == 0, "calls that failed", fmt.Sprint(st.Failures)+firstError(st), "0")
+		st.expect(st.Failures == 0, "failed calls", fmt.Sprint(st.Failures)+firstError(st), "0")
 		s.res.Steps = append(s.res.Steps, st)
 		s.out.step(st, s.clusterNames())
 		return nil
@@ -186,7 +189,7 @@ func (s *scenario) clusterNames() []string {
 	return out
 }
 
-// both are the callers of a node: its client pod, and the node itself.
+// both returns the callers of a node: its client pod, and the node itself.
 func both(n lab.Node) []lab.Place {
 	return []lab.Place{{Node: n.Name, Pod: lab.Client}, {Node: n.Name}}
 }
@@ -212,11 +215,11 @@ func (s *scenario) serveURL() string { return "http://" + s.ip.String() }
 
 func (s *scenario) farURL() string { return "http://" + s.farIP.String() }
 
-// right decides whether an answer is the one that is waited for.
+// right reports whether an answer is an expected one.
 type right func(traffic.Call) bool
 
-// firstRight waits until each run has had a right answer of a call that ended after t0, and returns when
-// the last of these first answers came; errNever after the limit.
+// firstRight waits until each run has had a right answer to a call that began after t0. It returns
+// when the last of these first answers came. It returns errNever if a run takes longer than limit.
 func firstRight(ctx context.Context, runs []*traffic.Run, t0 time.Time, limit time.Duration, ok right) (time.Time, error) {
 	var last time.Time
 	for _, run := range runs {
@@ -232,13 +235,13 @@ func firstRight(ctx context.Context, runs []*traffic.Run, t0 time.Time, limit ti
 			return false
 		})
 		if err != nil {
-			return last, fmt.Errorf("a right answer to %s: %w", run.From(), err)
+			return last, fmt.Errorf("wait for the right answer to %s: %w", run.From(), err)
 		}
 	}
 	return last, nil
 }
 
-// wrong lists the answers after a moment that should not have come.
+// wrong lists the answers to calls made after a given time that are not right.
 func wrong(runs []*traffic.Run, after time.Time, ok right) []string {
 	var out []string
 	for _, run := range runs {

@@ -11,19 +11,20 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// nodeDeath is step 4: a machine dies, its backends leave every map; it boots, they return.
+// nodeDeath is step 4: a machine dies and its backends leave every map. It boots again and they
+// return.
 func (s *scenario) nodeDeath(ctx context.Context) error {
 	victim := s.last.Nodes[len(s.last.Nodes)-1]
 	if len(s.last.Nodes) < 2 {
-		s.out.note("step 4 is left out: a cluster of one node has nobody who could say that it is dead; use --nodes 2")
+		s.out.note("skipping step 4: in a cluster of one node, no other node can report it dead; use --nodes 2")
 		return nil
 	}
-	st, end := s.begin(ctx, 4, "node death", fmt.Sprintf("node %s loses power, and boots again; calls by ClusterSetIP to far", victim.Name))
+	st, end := s.begin(ctx, 4, "node death", fmt.Sprintf("node %s loses power, then boots again; calls to far by ClusterSetIP", victim.Name))
 	return end(s.doNodeDeath(ctx, st, victim))
 }
 
 func (s *scenario) doNodeDeath(ctx context.Context, st *Step, victim lab.Node) error {
-	// Callers for whom the victim's pods are among the nearest, and its neighbour.
+	// Callers that rank the victim's pods among the nearest, and the victim's neighbour.
 	callers := []lab.Node{s.home.Nodes[0], s.last.Nodes[0]}
 	if s.cut.Name != s.last.Name {
 		callers = append(callers, s.cut.Nodes[0])
@@ -64,7 +65,7 @@ func (s *scenario) doNodeDeath(ctx context.Context, st *Step, victim lab.Node) e
 	if err := s.reboot(ctx, s.last, victim); err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before, with the node back", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectNone("maps that differ from before, with the node back", s.maps.again(ctx, s.whole, difference, backWithin))
 	_, err = firstRight(ctx, st.runs[:2], gone, backWithin, func(c traffic.Call) bool { return c.Node == victim.Name })
 	if ctx.Err() != nil {
 		return err
@@ -80,11 +81,12 @@ func orYes(err error) string {
 	return "yes"
 }
 
-// clientRestart is step 6: the daemon next to the callers is killed and comes back, and nobody notices.
+// clientRestart is step 6: the daemon on the callers' node is killed and restarted, and no caller
+// notices.
 func (s *scenario) clientRestart(ctx context.Context) error {
 	n := s.home.Nodes[0]
 	st, end := s.begin(ctx, 6, "client's daemon",
-		fmt.Sprintf("straitd on %s is killed -9 and restarted; calls by ClusterSetIP to serve and far", n.Name))
+		fmt.Sprintf("straitd on %s is killed with SIGKILL and restarted; calls to serve and far by ClusterSetIP", n.Name))
 	return end(s.doClientRestart(ctx, st, n))
 }
 
@@ -114,12 +116,12 @@ func (s *scenario) doClientRestart(ctx context.Context, st *Step, n lab.Node) er
 	if err := sleep(ctx, time.Second); err != nil {
 		return err
 	}
-	st.expect(between(st, down, up) > 0, "calls answered while it was down", fmt.Sprint(between(st, down, up)), "more than 0")
-	st.expectNone("maps that are not as before", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expect(between(st, down, up) > 0, "calls answered while the daemon was down", fmt.Sprint(between(st, down, up)), "more than 0")
+	st.expectNone("maps that differ from before", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }
 
-// between counts the calls that began and were answered between two moments.
+// between counts the calls that began after from and were answered before to.
 func between(st *Step, from, to time.Time) (n int) {
 	for _, run := range st.runs {
 		for _, c := range run.Calls() {
@@ -131,15 +133,15 @@ func between(st *Step, from, to time.Time) (n int) {
 	return n
 }
 
-// downFor is how long the daemon of a back end's node stays down in step 7: many times what gossip needs
-// to call it dead.
+// downFor is how long the daemon on a backend's node stays down in step 7: many times longer than
+// gossip takes to declare a node dead.
 const downFor = 30 * time.Second
 
 // backendDown is step 7: a dead daemon is not a dead node.
 func (s *scenario) backendDown(ctx context.Context) error {
 	n := s.last.Nodes[0]
-	st, end := s.begin(ctx, 7, "back end's daemon",
-		fmt.Sprintf("straitd on %s is killed -9 and stays down for %s; calls by ClusterSetIP", n.Name, downFor))
+	st, end := s.begin(ctx, 7, "backend's daemon",
+		fmt.Sprintf("straitd on %s is killed with SIGKILL and stays down for %s; calls by ClusterSetIP", n.Name, downFor))
 	return end(s.doBackendDown(ctx, st, n))
 }
 
@@ -172,13 +174,13 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 			}
 		}
 	}
-	st.expect(hits > 0, "answers of the node while its daemon was down", fmt.Sprint(hits), "more than 0")
+	st.expect(hits > 0, "answers from the node while its daemon was down", fmt.Sprint(hits), "more than 0")
 	if err := s.startDaemon(n.Name); err != nil {
 		return err
 	}
 	if err := s.waitReady(ctx, n.Name); err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before, with the daemon back", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectNone("maps that differ from before, with the daemon back", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }

@@ -15,23 +15,23 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// cutFor is how long a cluster is cut off before its daemons are restarted: longer than a dead machine
-// needs to be withdrawn, so that a wrong withdrawal would show.
+// cutFor is how long a cluster is cut off before its daemons are restarted. It is longer than a
+// dead machine takes to be withdrawn, so that a wrong withdrawal would show.
 const cutFor = 10 * time.Second
 
-// partition plays steps 5 and 8, which is part of it: a cluster is cut off, its daemons are restarted
-// while it is, and the cut heals.
+// partition runs step 5 and, inside it, step 8: a cluster is cut off, its daemons are restarted
+// during the cut, and the cut is healed.
 func (s *scenario) partition(ctx context.Context) error {
 	st, end := s.begin(ctx, 5, "partition",
-		fmt.Sprintf("%s is cut off from the others, and healed; calls by ClusterSetIP", s.cut.Name))
+		fmt.Sprintf("%s is cut off from the others, then rejoins; calls by ClusterSetIP", s.cut.Name))
 	var restart *Step
 	var endRestart func(error) error
 	err := s.doPartition(ctx, st, func() error {
 		restart, endRestart = s.begin(ctx, 8, "restart in the cut",
-			fmt.Sprintf("all straitd of %s are killed -9 and restarted during the cut; calls by ClusterSetIP", s.cut.Name))
+			fmt.Sprintf("every straitd in %s is killed with SIGKILL and restarted during the cut; calls by ClusterSetIP", s.cut.Name))
 		return s.doRestartInCut(ctx, restart)
 	})
-	if err != nil && ctx.Err() == nil { // the steps after this one should not suffer
+	if err != nil && ctx.Err() == nil { // keep the failure from affecting later steps
 		_, back := s.writeReady(s.cut.Name, s.cut.Nodes, true)
 		err = errors.Join(err, s.Heal(s.cut), back)
 	}
@@ -44,7 +44,8 @@ func (s *scenario) partition(ctx context.Context) error {
 	return endRestart(nil)
 }
 
-// doPartition carries out step 5, with step 8 inside. What fails in step 8 is noted there.
+// doPartition carries out step 5, with step 8 inside it. Step 8 records its own failed
+// expectations.
 func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() error) error {
 	if err := s.callBothSides(st); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() err
 	if err := sleep(ctx, cutFor); err != nil {
 		return err
 	}
-	st.expectNone("entries withdrawn from any map that still work, or the last of their kind, in "+cutFor.String()+" of cut", guard.end())
+	st.expectNone("reachable or last backends withdrawn from any map during the "+cutFor.String()+" cut", guard.end())
 	st.expect(between(st, cut, time.Now()) > 0, "calls answered during the cut", fmt.Sprint(between(st, cut, time.Now())), "more than 0")
 	if err := restart(); err != nil {
 		return err
@@ -70,11 +71,11 @@ func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() err
 		return err
 	}
 	st.expectNone("nodes that do not hear all others after healing", s.healed(ctx))
-	st.expectNone("maps that are not as before", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectNone("maps that differ from before", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.callAcross(ctx, st)
 }
 
-// callBothSides starts calls that need nothing of the other side.
+// callBothSides starts calls on both sides of the cut that need nothing from the other side.
 func (s *scenario) callBothSides(st *Step) error {
 	for _, n := range append([]lab.Node{s.home.Nodes[0]}, s.cut.Nodes...) {
 		if _, err := s.call(st, n, traffic.Order{Target: s.serveURL(), EveryMS: 50}); err != nil {
@@ -88,7 +89,7 @@ func (s *scenario) callBothSides(st *Step) error {
 	return err
 }
 
-// healed waits until all nodes hear one another again, and says what is missing.
+// healed waits until all nodes hear each other again, and returns what is still missing.
 func (s *scenario) healed(ctx context.Context) []string {
 	var waiting string
 	err := poll(ctx, backWithin, 50*time.Millisecond, func() bool {
@@ -101,7 +102,7 @@ func (s *scenario) healed(ctx context.Context) []string {
 	return nil
 }
 
-// callAcross shows that the tunnels over the healed cut work, both ways.
+// callAcross shows that the tunnels between the two sides work again, in both directions.
 func (s *scenario) callAcross(ctx context.Context, st *Step) error {
 	caller := s.cut.Nodes[0]
 	if s.cut.Name == s.last.Name {
@@ -116,12 +117,12 @@ func (s *scenario) callAcross(ctx context.Context, st *Step) error {
 			return err
 		}
 	}
-	st.expectNone("answers to far over the healed cut from elsewhere", wrong(runs, time.Time{}, from(s.last.Name)))
+	st.expectNone("calls to far, after healing, answered by another cluster", wrong(runs, time.Time{}, from(s.last.Name)))
 	return nil
 }
 
-// doRestartInCut carries out step 8: state that is only on disk now keeps all that was known, and what
-// changes on this side of the cut still applies.
+// doRestartInCut carries out step 8. The state that the restarted daemons read from disk preserves
+// everything that was known, and changes on this side of the cut still apply.
 func (s *scenario) doRestartInCut(ctx context.Context, st *Step) error {
 	for _, n := range s.cut.Nodes {
 		if _, err := s.call(st, n, traffic.Order{Target: s.serveURL(), EveryMS: 50}); err != nil {
@@ -139,7 +140,7 @@ func (s *scenario) doRestartInCut(ctx context.Context, st *Step) error {
 	}
 	st.expectNone("entries withdrawn from any map by the restart", guard.end())
 	if len(s.cut.Nodes) < 2 {
-		s.out.note("a local change during the cut is left out: the only pod of a cluster cannot leave it; use --nodes 2")
+		s.out.note("skipping the local change during the cut: without its only pod the cluster has no backend that it can reach; use --nodes 2")
 		return nil
 	}
 	return s.changeInCut(ctx, st)
@@ -164,7 +165,8 @@ func (s *scenario) restartAll(ctx context.Context, nodes []lab.Node) error {
 	return g.Wait()
 }
 
-// changeInCut takes one pod of the cut cluster away and back: its cluster follows, nobody else can know.
+// changeInCut removes one pod of the cut cluster and brings it back. Its own cluster follows; the
+// other clusters cannot know.
 func (s *scenario) changeInCut(ctx context.Context, st *Step) error {
 	node := s.cut.Nodes[0]
 	pod, _ := node.Pod(lab.Serve)
@@ -183,21 +185,21 @@ func (s *scenario) changeInCut(ctx context.Context, st *Step) error {
 		took = -1
 	}
 	st.expectSoon("a local change applies during the cut", took, endpointGoneWithin)
-	st.expectNone("entries withdrawn besides", s.withdrawnBesides(pod.Addr))
+	st.expectNone("other entries withdrawn", s.withdrawnBesides(pod.Addr))
 	changed := time.Now()
 	if err := sleep(ctx, 500*time.Millisecond); err != nil {
 		return err
 	}
 	gone := func(c traffic.Call) bool { return c.Address != pod.Addr && c.Cluster == s.cut.Name }
-	st.expectNone("answers of the pod that left, or of another cluster", wrong(st.runs, changed, gone))
+	st.expectNone("answers from the pod that left, or from another cluster", wrong(st.runs, changed, gone))
 	if _, err := s.writeReady(s.cut.Name, []lab.Node{node}, true); err != nil {
 		return err
 	}
-	st.expectNone("maps that lack what they held, with the pod back", s.maps.again(ctx, s.whole, withdrawal(s.Topology, s.cut.Name), endpointGoneWithin))
+	st.expectNone("maps that still lack entries, with the pod back", s.maps.again(ctx, s.whole, withdrawal(s.Topology, s.cut.Name), endpointGoneWithin))
 	return nil
 }
 
-// withdrawnBesides lists what maps lack of when all was well, other than in frontends that held addr.
+// withdrawnBesides lists what maps have lost since s.whole, ignoring frontends that held addr.
 func (s *scenario) withdrawnBesides(addr netip.Addr) []string {
 	with := withdrawal(s.Topology, s.cut.Name)
 	var out []string

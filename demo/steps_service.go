@@ -22,7 +22,7 @@ const (
 
 // answer is step 1: the same name and address work everywhere, and the nearest cluster answers.
 func (s *scenario) answer(ctx context.Context) error {
-	st, end := s.begin(ctx, 1, "answer", "a pod and the node, in every cluster, call serve by name and by ClusterSetIP")
+	st, end := s.begin(ctx, 1, "answer", "in every cluster, a pod and the node itself call serve by name and by ClusterSetIP")
 	return end(s.doAnswer(ctx, st))
 }
 
@@ -46,10 +46,10 @@ func (s *scenario) doAnswer(ctx context.Context, st *Step) error {
 	ips := calledAddrs(st.runs)
 	st.expect(len(ips) == 1, "the same ClusterSetIP in every cluster", fmt.Sprint(ips), "one")
 	if len(ips) == 0 {
-		return errors.New("the name does not resolve anywhere")
+		return errors.New("resolve " + serveName + ": no node has an answer")
 	}
 	s.ip, s.res.ClusterSetIP = ips[0], ips[0]
-	st.expect(netip.MustParsePrefix(clustersetCIDR).Contains(s.ip), "the ClusterSetIP is of the clusterset's range", s.ip.String(), clustersetCIDR)
+	st.expect(netip.MustParsePrefix(clustersetCIDR).Contains(s.ip), "the ClusterSetIP is in the clusterset's range", s.ip.String(), clustersetCIDR)
 
 	for _, n := range s.Nodes() {
 		for _, o := range []traffic.Order{
@@ -64,7 +64,7 @@ func (s *scenario) doAnswer(ctx context.Context, st *Step) error {
 	if err := wait(); err != nil {
 		return err
 	}
-	st.expectNone("answers from another cluster than the caller's", s.strangers(st.runs))
+	st.expectNone("answers from a cluster other than the caller's", s.strangers(st.runs))
 	if err := s.findFar(ctx, st); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *scenario) doAnswer(ctx context.Context, st *Step) error {
 	return err
 }
 
-// findFar learns the ClusterSetIP of far, and that it is answered by the only cluster that has it.
+// findFar finds the ClusterSetIP of far, and expects only the cluster that has far to answer.
 func (s *scenario) findFar(ctx context.Context, st *Step) error {
 	runs, err := s.call(st, s.home.Nodes[0], traffic.Order{Target: "http://" + farName, Calls: 5, EveryMS: 20})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *scenario) findFar(ctx context.Context, st *Step) error {
 	if len(ips) > 0 {
 		s.farIP = ips[0]
 	}
-	st.expectNone("answers to far from a cluster without it", wrong(runs, time.Time{}, from(s.last.Name)))
+	st.expectNone("calls to far answered by a cluster without it", wrong(runs, time.Time{}, from(s.last.Name)))
 	return nil
 }
 
@@ -120,9 +120,9 @@ func (s *scenario) strangers(runs []*traffic.Run) []string {
 	return out
 }
 
-// failover is step 2: a cluster's own backends go away, and the next calls are answered elsewhere.
+// failover is step 2: a cluster's own backends go away, and other clusters answer the next calls.
 func (s *scenario) failover(ctx context.Context) error {
-	st, end := s.begin(ctx, 2, "pods gone", fmt.Sprintf("the pods of serve in %s go away; calls by ClusterSetIP", s.home.Name))
+	st, end := s.begin(ctx, 2, "pods gone", fmt.Sprintf("the serve pods in %s go away; calls by ClusterSetIP", s.home.Name))
 	return end(s.doFailover(ctx, st))
 }
 
@@ -149,7 +149,7 @@ func (s *scenario) doFailover(ctx context.Context, st *Step) error {
 	if err := sleep(ctx, 600*time.Millisecond); err != nil {
 		return err
 	}
-	st.expectNone("answers from pods that had gone", wrong(st.runs, st.window.to, elsewhere))
+	st.expectNone("answers from pods that were already gone", wrong(st.runs, st.window.to, elsewhere))
 	var after int64
 	err = poll(ctx, 5*time.Second, 100*time.Millisecond, func() bool {
 		after, err = s.tunnelBytes(ctx)
@@ -162,7 +162,8 @@ func (s *scenario) doFailover(ctx context.Context, st *Step) error {
 	return nil
 }
 
-// callHome starts steady calls to serve from every node of the home cluster, and lets them flow.
+// callHome starts steady calls to serve from every node of the home cluster, and waits until they
+// are under way.
 func (s *scenario) callHome(ctx context.Context, st *Step) error {
 	for _, n := range s.home.Nodes {
 		if _, err := s.call(st, n, traffic.Order{Target: s.serveURL(), EveryMS: 20}); err != nil {
@@ -172,12 +173,13 @@ func (s *scenario) callHome(ctx context.Context, st *Step) error {
 	return sleep(ctx, 400*time.Millisecond)
 }
 
-// measure declares the window [t0, t1] and notes the failover time: t1 is the later of (the maps of all
-// nodes fulfil the condition, every caller has had its first right answer).
+// measure sets the step's window [t0, t1] and records the failover time t1 - t0. t1 is when cond
+// holds for the maps of all nodes and every caller has had its first right answer, whichever comes
+// later.
 func (s *scenario) measure(ctx context.Context, st *Step, t0 time.Time, limit time.Duration, ok right,
 	nodes []lab.Node, cond func(lab.Node, []datapath.Frontend) bool,
 ) error {
-	// Until t1 is known the window has no end that calls could be outside of.
+	// t1 is not known yet, so the window is long enough to cover all calls until then.
 	st.window = window{t0, t0.Add(2 * limit)}
 	inMaps, err := s.maps.when(ctx, nodes, limit, cond)
 	if err == nil {
@@ -189,7 +191,7 @@ func (s *scenario) measure(ctx context.Context, st *Step, t0 time.Time, limit ti
 		}
 	}
 	if errors.Is(err, errNever) {
-		st.expectSoon("gone from the map of every node ("+err.Error()+")", -1, limit)
+		st.expectSoon("backends gone from every node's map, and right answers ("+err.Error()+")", -1, limit)
 		return nil
 	}
 	if err != nil {
@@ -198,11 +200,12 @@ func (s *scenario) measure(ctx context.Context, st *Step, t0 time.Time, limit ti
 	took := st.window.to.Sub(t0)
 	ms := millis(took)
 	st.FailoverMS = &ms
-	st.expectSoon("gone from the map of every node, and right answers", took, limit)
+	st.expectSoon("backends gone from every node's map, and right answers", took, limit)
 	return nil
 }
 
-// tunnelBytes is what the first node of the home cluster has received through its tunnel.
+// tunnelBytes returns how many bytes the first node of the home cluster has received through its
+// tunnel.
 func (s *scenario) tunnelBytes(ctx context.Context) (int64, error) {
 	list, err := s.api(s.home.Nodes[0].Name).Nodes(ctx)
 	if err != nil {
@@ -217,9 +220,9 @@ func (s *scenario) tunnelBytes(ctx context.Context) (int64, error) {
 	return sum, nil
 }
 
-// comeHome is step 3: the backends are back, and so is the traffic.
+// comeHome is step 3: the backends come back, and so does the traffic.
 func (s *scenario) comeHome(ctx context.Context) error {
-	st, end := s.begin(ctx, 3, "return", fmt.Sprintf("the pods of serve in %s come back; calls by ClusterSetIP", s.home.Name))
+	st, end := s.begin(ctx, 3, "return", fmt.Sprintf("the serve pods in %s come back; calls by ClusterSetIP", s.home.Name))
 	return end(s.doComeHome(ctx, st))
 }
 
@@ -231,7 +234,7 @@ func (s *scenario) doComeHome(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	st.expectNone("maps that are not as before step 2", s.maps.again(ctx, s.whole, difference, endpointGoneWithin))
+	st.expectNone("maps that differ from before step 2", s.maps.again(ctx, s.whole, difference, endpointGoneWithin))
 	back, err := firstRight(ctx, st.runs, t0, endpointGoneWithin, from(s.home.Name))
 	if err != nil && !errors.Is(err, errNever) {
 		return err
@@ -240,11 +243,11 @@ func (s *scenario) doComeHome(ctx context.Context, st *Step) error {
 	if err != nil {
 		took = -1
 	}
-	st.expectSoon("every caller is answered at home again", took, endpointGoneWithin)
+	st.expectSoon("every caller is answered by its own cluster again", took, endpointGoneWithin)
 	now := time.Now()
 	if err := sleep(ctx, 500*time.Millisecond); err != nil {
 		return err
 	}
-	st.expectNone("answers from elsewhere after that", wrong(st.runs, now, from(s.home.Name)))
+	st.expectNone("answers from other clusters after that", wrong(st.runs, now, from(s.home.Name)))
 	return nil
 }

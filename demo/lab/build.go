@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// addRouters makes the core and a region router per cluster. The core knows the nodes' networks and no
-// pod's: only a tunnel carries pods' packets between clusters.
+// addRouters makes the core router and a region router per cluster. The core has routes to the
+// nodes' networks but not to the pods': only a tunnel carries pods' packets between clusters.
 func (l *Lab) addRouters() error {
 	if err := fabric.AddNS(core); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c Cluster) uplink() (coreSide, regionSide netip.Prefix) {
 	return netip.PrefixFrom(first, c.Uplink.Bits()), netip.PrefixFrom(first.Next(), c.Uplink.Bits())
 }
 
-// connect gives both ends of a cluster's uplink their addresses and routes.
+// connect configures the addresses and routes on both ends of a cluster's uplink.
 func (l *Lab) connect(c Cluster) error {
 	coreSide, regionSide := c.uplink()
 	err := fabric.WithHandle(core, func(h *netlink.Handle) error {
@@ -71,12 +71,12 @@ func (l *Lab) connect(c Cluster) error {
 	})
 }
 
-// Cut takes a cluster's uplink down: its nodes still hear one another, and nobody else.
+// Cut takes a cluster's uplink down. Its nodes still hear each other, but no other cluster.
 func (l *Lab) Cut(c Cluster) error {
 	return fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error { return fabric.SetDown(h, "core") })
 }
 
-// Heal is the inverse of Cut. The default route went with the link.
+// Heal undoes Cut. It adds the default route again, which disappeared with the link.
 func (l *Lab) Heal(c Cluster) error {
 	return fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error {
 		if err := fabric.SetUp(h, "core"); err != nil {
@@ -122,7 +122,7 @@ func (l *Lab) AddNode(c Cluster, n Node) error {
 	if err != nil {
 		return err
 	}
-	// Within a cluster the network routes pods, as a CNI would have it.
+	// Within a cluster the network routes to pods, as with a CNI.
 	err = fabric.WithHandle(c.routerNS(), func(h *netlink.Handle) error { return fabric.AddRoute(h, n.PodCIDR, n.Underlay.Addr()) })
 	if err != nil {
 		return err
@@ -164,8 +164,8 @@ func addPod(n Node, p Pod) error {
 	})
 }
 
-// PowerOff is a node's sudden death: its cable goes dead and everything on it is killed. What it held in
-// memory is still there, as nobody can see, until Remove.
+// PowerOff kills a node without warning: its link goes down and all of its processes are killed.
+// The node's kernel state stays until Remove, but no other node can see it.
 func (l *Lab) PowerOff(ctx context.Context, n Node) error {
 	err := fabric.WithHandle(l.cluster(n).routerNS(), func(h *netlink.Handle) error { return fabric.SetDown(h, n.Name) })
 	if err != nil {
@@ -174,8 +174,8 @@ func (l *Lab) PowerOff(ctx context.Context, n Node) error {
 	return fabric.KillCgroup(ctx, l.Cgroup(n.Name))
 }
 
-// Remove takes a powered-off node away: all but what it has on disk. AddNode brings it back, as a
-// machine that boots.
+// Remove removes everything of a powered-off node but its files on disk. AddNode brings it back, as
+// a machine that boots.
 func (l *Lab) Remove(n Node) error {
 	errs := []error{os.RemoveAll(l.Pins(n.Name)), os.RemoveAll(filepath.Join(l.NodeDir(n.Name), "run"))}
 	for _, p := range n.Pods {

@@ -1,9 +1,10 @@
-// Package lab makes a clusterset's worth of machines on one: every node a network namespace with its own
-// cgroup and its own BPF file system directory, pods behind a bridge, a routed underlay between regions.
+// Package lab builds a whole clusterset's machines on one machine. Every node is a network
+// namespace with its own cgroup and its own directory in a BPF file system. Pods sit behind a
+// bridge, and a routed underlay joins the regions.
 //
-// Input is a Size and a directory; output are places to start processes in, links to cut, and at the end
-// a machine as it was. Nothing is made in the root network namespace. It must not know strait: what runs
-// in the places is the caller's business.
+// Inputs are a Size and a directory. Outputs are places to start processes in and links to cut;
+// TearDown leaves the machine as it was. Nothing is made in the root network namespace. The package
+// must not know strait: callers decide what runs in the places.
 package lab
 
 import (
@@ -22,13 +23,13 @@ import (
 // cgroupName is the directory of the lab under the cgroup v2 mount.
 const cgroupName = "strait-demo"
 
-// Options say what to build and where.
+// Options say what Build makes, and where.
 type Options struct {
 	Size Size
-	// Dir is where everything on disk goes; it is made, and removed by TearDown.
+	// Dir is the directory for all files. Build creates it, TearDown removes it.
 	Dir string
-	// Enter is a command line that calls Enter with a resolv.conf and a command appended to it:
-	// "strait demo enter". Only processes with Names need it.
+	// Enter is the start of a command line that calls Enter: "strait demo enter". The path of a
+	// resolv.conf and a command are appended to it. Only processes with Names need it.
 	Enter []string
 }
 
@@ -41,8 +42,8 @@ type Lab struct {
 	lock  *os.File
 }
 
-// Build makes the lab, after removing what an earlier one may have left in the same directory. On error
-// nothing is left.
+// Build makes the lab. It first removes what an earlier lab has left in the same directory. On
+// error it removes what it made.
 func Build(ctx context.Context, o Options) (*Lab, error) {
 	l, err := prepare(o)
 	if err != nil {
@@ -54,7 +55,7 @@ func Build(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// prepare checks the machine, takes the lock and writes down what is going to be made.
+// prepare checks the machine, takes the lock and saves the state that says what will be made.
 func prepare(o Options) (*Lab, error) {
 	if err := o.Size.Check(); err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func prepare(o Options) (*Lab, error) {
 	return l, l.state.save(dir)
 }
 
-// claim makes this the one lab of the machine, or says why it cannot be.
+// claim makes this the machine's only lab, or returns why it cannot be.
 func (l *Lab) claim() error {
 	if err := l.findCgroup(); err != nil {
 		return err
@@ -95,24 +96,24 @@ func (l *Lab) claim() error {
 	}
 	l.lock = lock
 	if names := leftovers(); len(names) > 0 {
-		err = fmt.Errorf("network namespaces of another demo are there (%s and %d more): run `strait demo down` first",
+		err = fmt.Errorf("network namespaces of another demo exist (%s and %d more): run `strait demo down` first",
 			names[0], len(names)-1)
 	} else if err = tunnelPossible(); err == nil {
 		return nil
 	}
-	// The cgroup may be the other demo's: it goes only if it is empty.
+	// The cgroup can belong to the other demo, so it is removed only if it is empty.
 	_ = os.Remove(l.state.Cgroup)
 	l.lock = nil
 	return errors.Join(err, lock.Close(), l.releaseCgroupMount())
 }
 
-// clearOld removes what a demo in the same directory left when it was killed or had failed. A directory
-// with anything else in it is refused: all of it would be removed at the end.
+// clearOld removes what an earlier demo left in the directory when it failed or was killed. A
+// directory that holds anything else is refused, because TearDown would remove all of it.
 func clearOld(dir string) error {
 	old, err := Open(dir, nil)
 	if errors.Is(err, ErrNone) {
 		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-			return fmt.Errorf("--dir %s is not empty and no demo's: name a directory that does not exist yet", dir)
+			return fmt.Errorf("--dir %s is not empty and holds no demo: name a directory that does not exist yet", dir)
 		}
 		return nil
 	}
@@ -142,11 +143,11 @@ func (l *Lab) findCgroup() error {
 	return fabric.MakeCgroups(l.state.Cgroup)
 }
 
-// ErrBusy says that another process holds the machine's one lab.
+// ErrBusy reports that another process holds the machine's only lab.
 var ErrBusy = errors.New("a demo is running on this machine: wait for its end, or press Ctrl-C there")
 
-// lockDir takes the lock that only one demo on the machine can hold: it lies on the cgroup, which all
-// of them share, and not on any file.
+// lockDir takes the lock that only one demo on the machine can hold. It locks the cgroup directory,
+// which all demos share, whatever their --dir.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -189,24 +190,25 @@ func (l *Lab) build(ctx context.Context) error {
 	return nil
 }
 
-// Keep leaves the lab up for later processes: until TearDown, no other can be built in its directory.
+// Keep leaves the lab up for later processes. Until TearDown, no other lab can be built in its
+// directory.
 func (l *Lab) Keep() error {
 	l.state.Kept = true
 	return l.state.save(l.Dir)
 }
 
-// Cgroup is the cgroup v2 directory of a node: all of its processes are below it.
+// Cgroup returns the cgroup v2 directory of a node. All of the node's processes are below it.
 func (l *Lab) Cgroup(node string) string { return filepath.Join(l.state.Cgroup, node) }
 
-// Pins is the node's directory in the lab's BPF file system.
+// Pins returns the node's directory in the lab's BPF file system.
 func (l *Lab) Pins(node string) string { return filepath.Join(l.Dir, "bpf", node) }
 
-// NodeDir is the node's directory on disk.
+// NodeDir returns the node's directory on disk.
 func (l *Lab) NodeDir(node string) string { return filepath.Join(l.Dir, node) }
 
 func (l *Lab) resolvFile(node string) string { return filepath.Join(l.NodeDir(node), "resolv.conf") }
 
-// cluster finds the cluster of a node.
+// cluster returns the cluster of a node.
 func (l *Lab) cluster(n Node) Cluster {
 	i := slices.IndexFunc(l.Clusters, func(c Cluster) bool { return c.Name == n.Cluster })
 	return l.Clusters[i]

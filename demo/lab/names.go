@@ -8,10 +8,10 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// core is the namespace of the router that joins the regions.
+// core is the namespace of the core router, which joins the regions.
 const core = "strait-core"
 
-// NetNS is the name of the place's network namespace, as `ip netns` shows it.
+// NetNS returns the name of the place's network namespace, as `ip netns` shows it.
 func (p Place) NetNS() string {
 	if p.Pod == "" {
 		return "strait-" + p.Node
@@ -36,10 +36,11 @@ func (t Topology) namespaces() []string {
 	return append(append(append(pods, nodes...), routers...), core)
 }
 
-// ours matches the names that any lab may give to a namespace, and no others that begin with strait-.
+// ours matches every name that a lab can give to a namespace, and no other name that begins with
+// strait-.
 var ours = regexp.MustCompile(`^strait-(core|(` + strings.Join(ClusterNames, "|") + `)-(router|[0-9]+(-(serve|client|far))?))$`)
 
-// leftovers lists the lab namespaces that exist on the machine now.
+// leftovers lists the labs' network namespaces that exist on the machine now.
 func leftovers() []string {
 	entries, err := os.ReadDir(fabric.NetNSDir)
 	if err != nil {

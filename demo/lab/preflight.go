@@ -11,10 +11,10 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// maxDir leaves room for a node's socket in the 107 bytes that a unix socket address may have.
+// maxDir leaves room for the path of a node's socket: a unix socket address has at most 107 bytes.
 const maxDir = 107 - len("/me-central-40/run/strait.sock")
 
-// preflight says in one line each why this machine cannot have a lab.
+// preflight returns the first reason why this machine cannot have a lab in dir, as one line.
 func preflight(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the demo makes network namespaces and loads eBPF programs: run it as root")
@@ -29,13 +29,13 @@ func preflight(dir string) error {
 	return home.Close()
 }
 
-// tunnelPossible checks that either kind of WireGuard device can be made, in a namespace that vanishes
-// at once.
+// tunnelPossible checks that a WireGuard device can be made: a userspace one needs /dev/net/tun, a
+// kernel one is tried in a namespace that is removed at once.
 func tunnelPossible() error {
 	if _, err := os.Stat("/dev/net/tun"); err == nil {
 		return nil
 	}
-	const probe = "strait-core" // a name of ours, so that a crash here leaves nothing unknown
+	const probe = "strait-core" // a lab's own name, so that RemoveByName cleans up after a crash here
 	if err := fabric.AddNS(probe); err != nil {
 		return fmt.Errorf("%w; the demo needs permission to make network namespaces", err)
 	}
@@ -46,8 +46,8 @@ func tunnelPossible() error {
 		return cleanup
 	}
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		return errors.New("neither kernel WireGuard nor /dev/net/tun is there: " +
-			"make the latter with `mkdir -p /dev/net && mknod /dev/net/tun c 10 200`")
+		return errors.New("this machine has neither kernel WireGuard nor /dev/net/tun: " +
+			"create the latter with `mkdir -p /dev/net && mknod /dev/net/tun c 10 200`")
 	}
 	return err
 }

@@ -14,18 +14,18 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// Command is a process to start somewhere in the lab.
+// Command is a process to start in the lab.
 type Command struct {
 	Place Place
-	// Cgroup is the child cgroup of a process on a node itself: "host" (the default) or "straitd".
-	// Processes in pods are in the pod's.
+	// Cgroup is the child cgroup for a process on the node itself: "host" (the default) or
+	// "straitd". Processes in pods run in the pod's cgroup.
 	Cgroup string
 	Argv   []string
 	// Env is added to the environment.
 	Env []string
 	// Names gives the process the node's resolv.conf.
 	Names bool
-	// Stdin and Stdout may be nil. Log is the file that gets what else is written.
+	// Stdin and Stdout can be nil. Log is the file for stderr, and for stdout if Stdout is nil.
 	Stdin  io.Reader
 	Stdout io.Writer
 	Log    string
@@ -34,12 +34,12 @@ type Command struct {
 // Process is a running Command.
 type Process struct {
 	Pid int
-	// Done is closed once the process has ended; Err then says how.
+	// Done is closed once the process has ended. Err is then the error of its exit, if any.
 	Done chan struct{}
 	Err  error
 }
 
-// Kill ends the process with SIGKILL and waits for its end.
+// Kill kills the process with SIGKILL and waits until it has ended.
 func (p *Process) Kill() error {
 	err := unix.Kill(p.Pid, unix.SIGKILL)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -49,9 +49,9 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Start runs a command in its place. It is born in the network namespace and cgroup of the place, since
-// sockets keep the rules of the cgroup that they were made in; in a session of its own, so that a
-// Ctrl-C on the terminal reaches the demo alone; and it outlives the demo.
+// Start runs a command in its place. The process starts in the place's network namespace and
+// cgroup, because sockets keep the rules of the cgroup that they were made in. It gets its own
+// session, so that Ctrl-C on the terminal reaches only the demo. It outlives the demo.
 func (l *Lab) Start(c Command) (*Process, error) {
 	argv := c.Argv
 	if c.Names {
@@ -85,7 +85,7 @@ func (l *Lab) Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// placeCgroup is the directory of the cgroup of a place's processes.
+// placeCgroup returns the cgroup directory for a place's processes. child is as in Command.Cgroup.
 func (l *Lab) placeCgroup(p Place, child string) string {
 	switch {
 	case p.Pod != "":
@@ -96,8 +96,8 @@ func (l *Lab) placeCgroup(p Place, child string) string {
 	return filepath.Join(l.Cgroup(p.Node), child)
 }
 
-// Become turns this process into a command in a place, with the node's names: what `exec` does. It
-// returns only on error.
+// Become replaces this process by a command in a place, with the node's resolv.conf. `strait demo
+// exec` uses it. It returns only on error.
 func (l *Lab) Become(p Place, argv []string) error {
 	procs := filepath.Join(l.placeCgroup(p, ""), "cgroup.procs")
 	if err := os.WriteFile(procs, []byte("0"), 0); err != nil {
@@ -106,8 +106,8 @@ func (l *Lab) Become(p Place, argv []string) error {
 	return fabric.InsideNamed(p.NetNS(), func() error { return Enter(l.resolvFile(p.Node), argv) })
 }
 
-// adopt makes this process the parent of the lab's orphans: a tunnel outlives the daemon that started
-// it, and nobody else may be there to bury it.
+// adopt makes this process the parent of the lab's orphans. A tunnel process outlives the daemon
+// that started it, and in a container there can be no init process to reap it.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt orphans: %w", err)
@@ -115,7 +115,7 @@ func adopt() error {
 	return nil
 }
 
-// bury reaps orphans that were adopted and are dead. Only for when every Process is Done.
+// bury reaps adopted orphans that have died. It must only be called when every Process is Done.
 func bury() {
 	for {
 		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil || pid <= 0 {

@@ -15,7 +15,7 @@ import (
 
 const resolvConf = "/etc/resolv.conf"
 
-// resolvText is the resolv.conf of a node's processes.
+// resolvText returns the resolv.conf for a node's processes.
 func resolvText(servers []netip.Addr) string {
 	var b strings.Builder
 	for _, s := range servers {
@@ -25,14 +25,15 @@ func resolvText(servers []netip.Addr) string {
 	return b.String()
 }
 
-// Enter gives this process a private view of the machine in which /etc/resolv.conf is the given file,
-// and then becomes the command. It returns only on error. The process' namespace and cgroup stay.
+// Enter gives this process its own mount namespace in which /etc/resolv.conf is the given file,
+// then executes the command in its place. It returns only on error. The process keeps its network
+// namespace and cgroup.
 func Enter(resolv string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("find command: %w", err)
 	}
-	runtime.LockOSThread() // the mount namespace is the thread's until exec makes it the process'
+	runtime.LockOSThread() // only this thread has the mount namespace, until exec ends all others
 	if err := hide(resolv); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func hide(resolv string) error {
 	return coverResolv(resolv)
 }
 
-// privateMounts stops mounts of this mount namespace from reaching any other.
+// privateMounts stops mounts in this mount namespace from propagating to any other.
 func privateMounts() error {
 	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	if errors.Is(err, unix.EINVAL) {
@@ -65,8 +66,9 @@ func privateMounts() error {
 	return nil
 }
 
-// privateFromChroot is privateMounts in a chroot, where / is no mount point: the mount that holds it is
-// further up. A process may walk there with ".." once its root is below its working directory.
+// privateFromChroot is privateMounts in a chroot whose / is not a mount point: the mount that holds
+// it is further up. A process can walk up to it with ".." once its working directory is outside its
+// root.
 func privateFromChroot() error {
 	root, err := unix.Open("/", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -96,15 +98,16 @@ func privateFromChroot() error {
 	return err
 }
 
-// coverResolv puts file in the place of /etc/resolv.conf. Where there is none, or a symbolic link to
-// nothing, all of /etc is covered by a copy of itself made of links.
+// coverResolv mounts file over /etc/resolv.conf. If that file does not exist or is a dangling
+// symbolic link, it covers all of /etc with symbolic links to its entries, plus the new
+// resolv.conf.
 func coverResolv(file string) error {
 	err := unix.Mount(file, resolvConf, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.ENOENT) {
 		return coverEtc(file)
 	}
 	if err != nil {
-		return fmt.Errorf("put %s in the place of %s: %w", file, resolvConf, err)
+		return fmt.Errorf("mount %s over %s: %w", file, resolvConf, err)
 	}
 	return nil
 }
@@ -114,7 +117,7 @@ func coverEtc(file string) error {
 	if err != nil {
 		return fmt.Errorf("read resolv.conf of the node: %w", err)
 	}
-	etc, err := unix.Open("/etc", unix.O_PATH|unix.O_DIRECTORY, 0) // kept open over exec: the links need it
+	etc, err := unix.Open("/etc", unix.O_PATH|unix.O_DIRECTORY, 0) // open across exec: the links need it
 	if err != nil {
 		return fmt.Errorf("open /etc: %w", err)
 	}

@@ -8,22 +8,23 @@ import (
 	"path/filepath"
 )
 
-// ErrNone says that there is no lab in the directory.
+// ErrNone reports that there is no lab in the directory.
 var ErrNone = errors.New("no demo is up in this directory")
 
-// state is what a later process needs to use or remove a lab. Written before anything is made.
+// state is what a later process needs to use or remove a lab. It is saved before anything else is
+// made.
 type state struct {
 	Size Size `json:"size"`
 	// Pid is the process that built the lab.
 	Pid int `json:"pid"`
-	// Kept is set when the builder left the lab up on purpose.
+	// Kept is set if the process that built the lab left it up on purpose.
 	Kept bool `json:"kept,omitempty"`
-	// Down is set when only logs are left.
+	// Down is set if only logs are left.
 	Down bool `json:"down,omitempty"`
 	// Cgroup is the lab's cgroup directory; CgroupMount is set if the lab mounted cgroup v2 itself.
 	Cgroup      string `json:"cgroup"`
 	CgroupMount string `json:"cgroupMount,omitempty"`
-	// MadeDirs are directories outside Dir that were not there before.
+	// MadeDirs are directories outside Dir that did not exist before.
 	MadeDirs []string `json:"madeDirs,omitempty"`
 }
 
@@ -59,8 +60,8 @@ func loadState(dir string) (state, error) {
 	return s, nil
 }
 
-// Open returns the lab that is up in a directory, to start processes in it or to tear it down. ErrNone
-// if there is none.
+// Open returns the lab in a directory, to start processes in it or to tear it down. It returns
+// ErrNone if there is none.
 func Open(dir string, enter []string) (*Lab, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -18,11 +18,12 @@ import (
 // wireguardDir is where userspace WireGuard devices have their control sockets.
 const wireguardDir = "/var/run/wireguard"
 
-// TearDown removes everything that the lab made: processes, mounts, namespaces, cgroups, sockets, and
-// last the directory. It goes on after an error and reports all of them.
+// TearDown removes everything that the lab made: processes, mounts, namespaces, cgroups, sockets,
+// and finally the directory. If anything before the directory fails, it removes the rest, keeps the
+// directory and returns all errors.
 func (l *Lab) TearDown(ctx context.Context) error { return l.tearDown(ctx, false) }
 
-// TearDownKeepLogs is TearDown that leaves the *.log files in the directory.
+// TearDownKeepLogs is like TearDown, but keeps the *.log files in the directory.
 func (l *Lab) TearDownKeepLogs(ctx context.Context) error { return l.tearDown(ctx, true) }
 
 func (l *Lab) tearDown(ctx context.Context, keepLogs bool) error {
@@ -41,7 +42,7 @@ func (l *Lab) tearDown(ctx context.Context, keepLogs bool) error {
 	return nil
 }
 
-// dismantle removes all but the directory.
+// dismantle removes everything but the directory.
 func (l *Lab) dismantle(ctx context.Context) error {
 	if l.lock == nil {
 		lock, err := lockDir(l.state.Cgroup)
@@ -66,10 +67,10 @@ func (l *Lab) dismantle(ctx context.Context) error {
 		errs = append(errs, removeSocket(n.Device))
 	}
 	for _, d := range l.state.MadeDirs {
-		_ = os.Remove(d) // only if empty: others may use it by now
+		_ = os.Remove(d) // fails if it is not empty: other programs can be using it by now
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("tear down: %w; run `strait demo down` to try again", err)
+		return fmt.Errorf("tear down the demo: %w; run `strait demo down` to try again", err)
 	}
 	return nil
 }
@@ -82,8 +83,9 @@ func (l *Lab) releaseCgroupMount() error {
 	return fabric.Unmount(l.state.CgroupMount)
 }
 
-// RemoveByName removes what labs leave on the machine, found by name alone: for when the state file in dir
-// is gone. It returns how many namespaces it removed. What else is in dir stays.
+// RemoveByName removes what labs left on the machine, found by name alone. It is for when the state
+// file in dir is gone. It returns how many network namespaces it removed. In dir it only unmounts
+// bpf; files stay.
 func RemoveByName(ctx context.Context, dir string) (int, error) {
 	var errs []error
 	info, err := os.ReadFile("/proc/self/mountinfo")
@@ -105,12 +107,13 @@ func RemoveByName(ctx context.Context, dir string) (int, error) {
 	}
 	errs = append(errs, fabric.Unmount(filepath.Join(dir, "bpf")), removeStaleSockets())
 	for _, d := range []string{fabric.NetNSDir, wireguardDir} {
-		_ = os.Remove(d) // only if empty, and whoever needs it makes it again
+		_ = os.Remove(d) // fails if it is not empty; programs that need it create it again
 	}
 	return len(names), errors.Join(errs...)
 }
 
-// removeStaleSockets removes the sockets of the lab's WireGuard devices that nobody serves any more.
+// removeStaleSockets removes the control sockets of the lab's WireGuard devices on which no process
+// listens any more.
 func removeStaleSockets() error {
 	paths, err := filepath.Glob(filepath.Join(wireguardDir, "strait[1-9]*.sock"))
 	if err != nil {
@@ -137,7 +140,8 @@ func removeSocket(device string) error {
 	return nil
 }
 
-// keepOnlyLogs removes every file below dir that is no *.log, and every directory that becomes empty.
+// keepOnlyLogs removes every file below dir except *.log, and every directory that is empty
+// afterwards.
 func keepOnlyLogs(dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -154,7 +158,7 @@ func keepOnlyLogs(dir string) error {
 		return fmt.Errorf("remove all but logs: %w", err)
 	}
 	for i := len(dirs) - 1; i >= 0; i-- {
-		_ = os.Remove(dirs[i]) // those with logs stay
+		_ = os.Remove(dirs[i]) // fails for those with logs, which stay
 	}
 	return nil
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// ClusterNames are the names that clusters get, in order; their number is the largest Size.Clusters.
+// ClusterNames are the names of clusters, in order. Their number is the largest Size.Clusters.
 var ClusterNames = []string{
 	"us-east", "us-west", "eu-central", "ap-south", "sa-east", "af-south", "me-central", "ap-east",
 }
 
-// MaxNodes is the largest Size.Nodes: pods and routers need the upper part of each range.
+// MaxNodes is the largest Size.Nodes: a node's index is a byte of its addresses, and the routers
+// need the upper part of that range.
 const MaxNodes = 40
 
-// The pods that a node may have. Every node has Serve and Client; those of the last cluster have Far too.
+// The kinds of pods. Every node has Serve and Client; nodes of the last cluster also have Far.
 const (
 	Serve  = "serve"
 	Client = "client"
@@ -29,7 +30,7 @@ type Size struct {
 	Nodes int `json:"nodes"`
 }
 
-// Check says what is wrong with the size, in the words of the flags.
+// Check returns an error if the size is out of range. It names the flag.
 func (s Size) Check() error {
 	if s.Clusters < 2 || s.Clusters > len(ClusterNames) {
 		return fmt.Errorf("--clusters %d: want 2 to %d", s.Clusters, len(ClusterNames))
@@ -40,17 +41,17 @@ func (s Size) Check() error {
 	return nil
 }
 
-// Topology is the whole lab as data: every name and address follows from the Size alone.
+// Topology is the whole lab as data. Every name and address follows from the Size alone.
 type Topology struct {
 	Clusters []Cluster
 }
 
-// Cluster is a region: nodes on one network, and a router that joins it to the core.
+// Cluster is a region: nodes on one network, and a router that connects it to the core.
 type Cluster struct {
 	Name string
 	// Index counts from 1 and is the C of the addresses 172.31.C.N and 10.C.N.P.
 	Index int
-	// Underlay is the network of the nodes; Gateway the region router's address in it.
+	// Underlay is the nodes' network. Gateway is the region router's address in it.
 	Underlay netip.Prefix
 	Gateway  netip.Addr
 	// Uplink is the /30 between region router (.2) and core router (.1).
@@ -64,27 +65,28 @@ type Node struct {
 	Name    string
 	// Index counts from 1 within the cluster.
 	Index int
-	// Underlay is the node's own address and network, Router its default gateway.
+	// Underlay is the node's own address and network. Router is its default gateway.
 	Underlay netip.Prefix
 	Router   netip.Addr
-	// PodCIDR holds the pods; Gateway is the node's own address in it.
+	// PodCIDR holds the pods' addresses. Gateway is the node's own address in it.
 	PodCIDR netip.Prefix
 	Gateway netip.Addr
 	Pods    []Pod
-	// Device is the name of the node's WireGuard device. It is unique on the machine, since the control
-	// socket of a userspace device is found by this name whatever the network namespace.
+	// Device is the name of the node's WireGuard device. It is unique on the machine, because a
+	// userspace device's control socket is a file of this name, which all network namespaces share.
 	Device string
 }
 
 // Pod is a network namespace behind a node's bridge.
 type Pod struct {
-	// Kind is Serve, Client or Far; Name is what its answers and EndpointSlices say: "serve-1".
+	// Kind is Serve, Client or Far. Name is the pod's name in answers and EndpointSlices:
+	// "serve-1".
 	Kind string
 	Name string
 	Addr netip.Addr
 }
 
-// New computes the topology of a size that passed Check.
+// New returns the topology of a size that has passed Check.
 func New(size Size) Topology {
 	var t Topology
 	device := 0
@@ -154,7 +156,7 @@ func (n Node) Pod(kind string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// Resolvers are the DNS servers of the node's processes: its own daemon, then a neighbour's.
+// Resolvers returns the DNS servers for the node's processes: its own daemon, then a neighbour's.
 func (c Cluster) Resolvers(n Node) []netip.Addr {
 	out := []netip.Addr{n.Gateway}
 	if len(c.Nodes) > 1 {
@@ -166,7 +168,7 @@ func (c Cluster) Resolvers(n Node) []netip.Addr {
 // Place is where a process runs: a node ("us-east-1"), or one of its pods ("us-east-1/client").
 type Place struct {
 	Node string
-	// Pod is the kind of the pod; empty is the node itself, its host network.
+	// Pod is the pod's kind; "" means the node itself, in its host network.
 	Pod string
 }
 
@@ -177,7 +179,7 @@ func (p Place) String() string {
 	return p.Node + "/" + p.Pod
 }
 
-// Find reads the text form of a Place and checks that it exists.
+// Find parses the text form of a Place and checks that the place exists.
 func (t Topology) Find(text string) (Place, error) {
 	node, pod, inPod := strings.Cut(text, "/")
 	for _, n := range t.Nodes() {

@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// Timeout is all the time that a call has: name, connection and answer.
+// Timeout limits a whole call: name resolution, connection and answer.
 const Timeout = time.Second
 
 // Call is the outcome of one call.
 type Call struct {
-	// At is when the call began, Micros how long it took.
+	// At is when the call began. Micros is how long it took, in microseconds.
 	At     time.Time `json:"at"`
 	Micros int64     `json:"us"`
-	// Hello says who answered; empty with Err.
+	// Hello says who answered; empty if Err is set.
 	Hello
-	// To is the address that was called: the URL's, or what its name resolved to.
+	// To is the address that was called: the URL's, or the one that its name resolved to.
 	To  netip.AddrPort `json:"to,omitzero"`
 	Err string         `json:"err,omitempty"`
 }
 
-// OK reports that the right kind of answer came in time.
+// OK reports whether a well-formed answer came in time.
 func (c Call) OK() bool { return c.Err == "" }
 
-// End is when the call was over.
+// End returns when the call ended.
 func (c Call) End() time.Time { return c.At.Add(time.Duration(c.Micros) * time.Microsecond) }
 
-// Do makes one call to "http://HOST[:PORT]/" or "udp://HOST:PORT". A name is asked of the resolvers in
-// /etc/resolv.conf, and only its first address is tried.
+// Do makes one call to "http://HOST[:PORT]/" or "udp://HOST:PORT". If HOST is a name, the resolvers
+// in /etc/resolv.conf are asked, and only the first address is tried.
 func Do(ctx context.Context, target string) Call {
 	c := Call{At: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
@@ -69,7 +69,7 @@ func call(ctx context.Context, target string, c *Call) (string, error) {
 	return "", fmt.Errorf("target %q: want http:// or udp://", target)
 }
 
-// resolve finds the one address to call.
+// resolve returns the address to call.
 func resolve(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	if u.Port() == "" && u.Scheme == "http" {
@@ -81,7 +81,7 @@ func resolve(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return netip.AddrPortFrom(ip, uint16(port)), nil
 	}
-	r := net.Resolver{PreferGo: true} // it has no cache, so that each call asks
+	r := net.Resolver{PreferGo: true} // has no cache, so every call asks
 	ips, err := r.LookupNetIP(ctx, "ip4", u.Hostname())
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("resolve: %w", err)
@@ -101,7 +101,7 @@ func callHTTP(ctx context.Context, u *url.URL, to netip.AddrPort) (string, error
 	if err != nil {
 		return "", fmt.Errorf("make request: %w", err)
 	}
-	resp, err := t.RoundTrip(req) // no client: it would follow redirects
+	resp, err := t.RoundTrip(req) // not http.Client, which would follow redirects
 	if err != nil {
 		return "", err
 	}

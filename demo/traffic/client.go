@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Order is a line to a client: make calls.
+// Order is a line to a client: it starts or stops a series of calls.
 type Order struct {
 	ID int `json:"id"`
 	// Target is the URL to call, as Do takes it.
 	Target string `json:"target,omitempty"`
-	// Calls is how many to make; 0 is until stopped.
+	// Calls is how many calls to make; 0 means until stopped.
 	Calls int `json:"calls,omitempty"`
-	// EveryMS is the time from the start of a call to the start of the next, whatever became of it.
+	// EveryMS is the time in milliseconds from the start of one call to the start of the next, even
+	// if the first has not ended yet.
 	EveryMS int `json:"everyMS,omitempty"`
-	// Stop ends the order with this ID; the calls under way are finished.
+	// Stop stops the order with this ID. Calls under way still finish.
 	Stop bool `json:"stop,omitempty"`
 }
 
@@ -31,7 +32,7 @@ type Report struct {
 	Done bool  `json:"done,omitempty"`
 }
 
-// RunClient carries out the orders that come in until in ends.
+// RunClient carries out the orders that it reads from in, and writes reports to out, until in ends.
 func RunClient(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &client{out: json.NewEncoder(out), stop: map[int]context.CancelFunc{}}
@@ -51,7 +52,7 @@ func RunClient(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 			continue
 		}
-		// Stopping ends the making of calls and not the calls.
+		// Stopping an order starts no further calls but does not cancel those under way.
 		orders, stop := context.WithCancel(ctx)
 		c.stop[o.ID] = stop
 		c.work.Go(func() { c.carryOut(orders, ctx, o) })
@@ -66,7 +67,8 @@ type client struct {
 	out *json.Encoder
 }
 
-// carryOut starts calls at a steady pace while more lives; calls is the context of each call.
+// carryOut starts calls at a steady pace until more is cancelled. calls is the context of each
+// call.
 func (c *client) carryOut(more, calls context.Context, o Order) {
 	var running sync.WaitGroup
 	tick := time.NewTicker(max(time.Millisecond, time.Duration(o.EveryMS)*time.Millisecond))
@@ -90,5 +92,5 @@ func (c *client) carryOut(more, calls context.Context, o Order) {
 func (c *client) report(r Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.out.Encode(r) // nobody listens any more: then it does not matter
+	_ = c.out.Encode(r) // fails if the demo has exited; the report does not matter then
 }

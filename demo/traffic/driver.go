@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// ErrGone says that a client's process has ended.
+// ErrGone reports that a client's process has ended.
 var ErrGone = errors.New("the client is gone")
 
-// Driver is the near side of a client process: it sends orders and collects reports.
+// Driver controls a client process: it sends orders and collects reports.
 type Driver struct {
 	// Name says where the client runs.
 	Name string
@@ -26,12 +26,13 @@ type Driver struct {
 	gone   bool
 }
 
-// NewDriver sends orders to a client's stdin. Collect must run for reports to arrive.
+// NewDriver returns a Driver that writes orders to a client's stdin. Reports arrive only while
+// Collect runs.
 func NewDriver(name string, orders io.Writer) *Driver {
 	return &Driver{Name: name, orders: orders, runs: map[int]*Run{}}
 }
 
-// Collect reads reports until they end, which is when the client does; then every run is over.
+// Collect reads reports until the client exits. After that every run is done.
 func (d *Driver) Collect(reports io.Reader) error {
 	defer d.end()
 	lines := json.NewDecoder(bufio.NewReader(reports))
@@ -101,13 +102,13 @@ type Run struct {
 	Order
 	driver *Driver
 	done   chan struct{}
-	lost   bool // written before done is closed
+	lost   bool // the client exited before the run was done; written before done is closed
 
 	mu    sync.Mutex
 	calls []Call
 }
 
-// From is the name of the client that makes the calls.
+// From returns the name of the client that makes the calls.
 func (r *Run) From() string { return r.driver.Name }
 
 func (r *Run) add(c Call) {
@@ -116,14 +117,14 @@ func (r *Run) add(c Call) {
 	r.calls = append(r.calls, c)
 }
 
-// Calls returns the calls that are finished, in the order of their end.
+// Calls returns the finished calls, in the order in which they ended.
 func (r *Run) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
 }
 
-// Stop lets no further call begin and waits for those under way.
+// Stop stops new calls from starting and waits for those under way.
 func (r *Run) Stop(ctx context.Context) error {
 	r.driver.mu.Lock()
 	var err error
@@ -137,7 +138,7 @@ func (r *Run) Stop(ctx context.Context) error {
 	return r.Wait(ctx)
 }
 
-// Wait waits until all calls are finished.
+// Wait waits until all calls are finished. It returns ErrGone if the client exited before that.
 func (r *Run) Wait(ctx context.Context) error {
 	select {
 	case <-r.done:

@@ -1,9 +1,9 @@
-// Package traffic is what calls and what answers in the demo: small HTTP and UDP servers that say who
-// they are, and a client that counts honestly.
+// Package traffic holds the demo's servers and clients: small HTTP and UDP servers that say who
+// they are, and a client that reports every call.
 //
-// A client is a process in a pod or on a node; orders go in as lines of JSON, one line per finished call
-// comes out. One call is one new connection with one second in all and no retry. The package must not
-// know strait, nor how its processes came to be where they are.
+// A client is a process in a pod or on a node. It reads orders as lines of JSON and writes one line
+// per finished call. Each call is a new connection with a total timeout of one second and no retry.
+// The package must not know strait, nor how its processes are started.
 package traffic
 
 import (
@@ -12,7 +12,7 @@ import (
 	"regexp"
 )
 
-// Hello is what a backend says of itself.
+// Hello is what a backend says about itself.
 type Hello struct {
 	Cluster string     `json:"cluster,omitempty"`
 	Node    string     `json:"node,omitempty"`
@@ -20,14 +20,14 @@ type Hello struct {
 	Address netip.Addr `json:"address,omitzero"`
 }
 
-// String is the answer that a backend gives, with a newline at its end.
+// String returns a backend's answer, with a final newline.
 func (h Hello) String() string {
 	return fmt.Sprintf("hello from cluster %s (Node: %s Pod: %s Address: %s)\n", h.Cluster, h.Node, h.Pod, h.Address)
 }
 
 var hello = regexp.MustCompile(`^hello from cluster (\S+) \(Node: (\S+) Pod: (\S+) Address: (\S+)\)\n$`)
 
-// ParseHello reads the form that String writes, and nothing else.
+// ParseHello parses the form that String returns, and rejects any other.
 func ParseHello(text string) (Hello, error) {
 	m := hello.FindStringSubmatch(text)
 	if m == nil {

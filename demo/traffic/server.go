@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The ports that a Server listens on.
+// The ports that Serve listens on.
 const (
 	HTTPPort = 8080
 	UDPPort  = 5353
 )
 
-// Serve answers hello over HTTP and UDP on its address until ctx ends.
+// Serve answers with h over HTTP and UDP, on h.Address, until ctx ends.
 func Serve(ctx context.Context, h Hello) error {
 	tcp, err := net.Listen("tcp", netip.AddrPortFrom(h.Address, HTTPPort).String())
 	if err != nil {
@@ -34,7 +34,7 @@ func Serve(ctx context.Context, h Hello) error {
 		ReadHeaderTimeout: 5 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = w.Write(answer) // a client that went away is its own business
+			_, _ = w.Write(answer) // fails if the client went away, which the client reports
 		}),
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -64,7 +64,7 @@ func echo(udp net.PacketConn, answer []byte) error {
 			_, err = udp.WriteTo(answer, from)
 		}
 		if err != nil && !errors.Is(err, net.ErrClosed) {
-			continue // an ICMP error of an earlier answer; the socket is fine
+			continue // an ICMP error for an earlier answer; the socket still works
 		}
 	}
 }
