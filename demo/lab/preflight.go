@@ -35,7 +35,7 @@ func tunnelPossible() error {
 	if _, err := os.Stat("/dev/net/tun"); err == nil {
 		return nil
 	}
-	const probe = "strait-core" // a lab's own name, so that RemoveByName cleans up after a crash here
+	const probe = "strait-core" // RemoveByName cleans up after a crash here
 	if err := fabric.AddNS(probe); err != nil {
 		return fmt.Errorf("%w; the demo needs permission to make network namespaces", err)
 	}

@@ -117,7 +117,7 @@ func coverEtc(file string) error {
 	if err != nil {
 		return fmt.Errorf("read resolv.conf of the node: %w", err)
 	}
-	etc, err := unix.Open("/etc", unix.O_PATH|unix.O_DIRECTORY, 0) // open across exec: the links need it
+	etc, err := unix.Open("/etc", unix.O_PATH|unix.O_DIRECTORY, 0) // left open: the links need it
 	if err != nil {
 		return fmt.Errorf("open /etc: %w", err)
 	}

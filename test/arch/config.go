@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// configFields lists the YAML paths of all fields of the type Config in a source file: "mesh.port". A field
-// whose type is a struct of the same file stands for that struct's fields; a pointer to one is a field beside them.
+// configFields lists the YAML paths of all fields of the type Config in a source file: "mesh.port".
+// A field whose type is a struct of the same file is replaced by that struct's fields. A field
+// whose type is a pointer to such a struct is listed as well as the struct's fields.
 func configFields(source []byte) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "config.go", source, 0)
 	if err != nil {
@@ -35,10 +36,10 @@ func fieldsOf(structs map[string]*ast.StructType, name, prefix string) (out []st
 		}
 		tag, err := strconv.Unquote(f.Tag.Value)
 		if err != nil {
-			continue // the parser has checked it
+			continue // cannot happen: the parser has checked it
 		}
 		key, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
-		if star, ok := f.Type.(*ast.StarExpr); ok { // a struct that may be left out: a field with fields
+		if star, ok := f.Type.(*ast.StarExpr); ok { // an optional struct: a field, and its fields
 			if id, ok := star.X.(*ast.Ident); ok && structs[id.Name] != nil {
 				out = append(out, fieldsOf(structs, id.Name, prefix+key+".")...)
 			}

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// checkLength finds files that hold more than one thing.
+// checkLength finds files that are too long to hold only one thing.
 func checkLength(f *File) []Violation {
 	if f.Lines <= MaxLines || Long[f.Path] != "" {
 		return nil
 	}
 	return []Violation{{f.Path, "file length", fmt.Sprintf(
-		"%d lines, more than %d: split it by what it holds", f.Lines, MaxLines)}}
+		"%d lines, more than %d: split the file by topic", f.Lines, MaxLines)}}
 }
 
-// checkFunctions finds functions that do not fit on a screen. A test's table may be as long as it is.
+// checkFunctions finds functions that do not fit on a screen. Tests are exempt: their tables can be
+// long.
 func checkFunctions(f *File) []Violation {
 	if f.Test {
 		return nil
@@ -31,13 +32,13 @@ func checkFunctions(f *File) []Violation {
 		lines := f.fset.Position(fn.End()).Line - f.fset.Position(fn.Pos()).Line + 1
 		if lines > MaxFunction {
 			out = append(out, Violation{f.at(fn.Pos()), "function length", fmt.Sprintf(
-				"%s has %d lines, more than %d: name a part of it", fn.Name.Name, lines, MaxFunction)})
+				"%s has %d lines, more than %d: move a part into a function of its own", fn.Name.Name, lines, MaxFunction)})
 		}
 	}
 	return out
 }
 
-// checkSkips finds tests that give no reason for not running.
+// checkSkips finds tests that skip without a reason.
 func checkSkips(f *File) []Violation {
 	var out []Violation
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
@@ -48,14 +49,14 @@ func checkSkips(f *File) []Violation {
 		sel, ok := call.Fun.(*ast.SelectorExpr)
 		if ok && (sel.Sel.Name == "SkipNow" || sel.Sel.Name == "Skip" && f.Test) {
 			out = append(out, Violation{f.at(call.Pos()), "skip",
-				"a skip without a reason: say what is missing, by testutil.Missing so that CI fails"})
+				"a skip without a reason: say what is missing; use testutil.Missing, so that CI fails"})
 		}
 		return true
 	})
 	return out
 }
 
-// checkFolders applies the rules that are about a package as a whole.
+// checkFolders applies the rules for a package as a whole.
 func checkFolders(files []*File) []Violation {
 	var out []Violation
 	for folder, in := range byFolder(files) {
@@ -70,14 +71,14 @@ func checkName(folder string, in []*File) []Violation {
 	for _, n := range names {
 		if slices.Contains(badNames, n) {
 			return []Violation{{folder, "package name", fmt.Sprintf(
-				"%q says nothing of what is inside: name the package by what it provides", n)}}
+				"%q says nothing about the contents: name the package after what it provides", n)}}
 		}
 	}
 	return nil
 }
 
-// checkComment wants exactly one comment on the package, in the words that godoc expects. Of tests it
-// counts only if the package has nothing else.
+// checkComment requires exactly one package comment, in the form that godoc expects. A comment in a
+// test file counts only if the package has only tests.
 func checkComment(folder string, in []*File) []Violation {
 	if slices.ContainsFunc(in, func(f *File) bool { return !f.Test }) {
 		in = slices.DeleteFunc(slices.Clone(in), func(f *File) bool { return f.Test })

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// row finds a folder's row of the table.
+// row returns a folder's row of the table, and whether it has one.
 func row(folder string) (Package, bool) {
 	i := slices.IndexFunc(Table, func(p Package) bool { return p.Path == folder })
 	if i < 0 {
@@ -15,7 +15,7 @@ func row(folder string) (Package, bool) {
 	return Table[i], true
 }
 
-// checkImports holds a file's imports against the table and against the owners of dependencies.
+// checkImports checks a file's imports against the table and the owners of dependencies.
 func checkImports(f *File) []Violation {
 	var out []Violation
 	for _, i := range f.imports() {
@@ -25,7 +25,7 @@ func checkImports(f *File) []Violation {
 		case ours:
 			message = foreignPackage(f, inside)
 		case i.Path == Module:
-			message = "the module's root holds no package"
+			message = "the module's root is not a package"
 		case isStd(i.Path):
 			continue
 		default:
@@ -39,11 +39,12 @@ func checkImports(f *File) []Violation {
 	return out
 }
 
-// foreignPackage says what is wrong with a file's import of a package of the module; "" is nothing.
+// foreignPackage returns what is wrong with a file's import of a package of the module; "" if
+// nothing.
 func foreignPackage(f *File, inside string) string {
 	p, ok := row(f.Folder)
 	if !ok {
-		return "" // checkTable says so once for the folder
+		return "" // checkTable reports it once for the folder
 	}
 	isLeaf := slices.Contains(leaves, f.Folder)
 	allowed := slices.Clone(p.Imports)
@@ -52,7 +53,8 @@ func foreignPackage(f *File, inside string) string {
 	}
 	if f.Test {
 		allowed = append(allowed, p.Tests...)
-		allowed = append(allowed, "internal/testutil", f.Folder) // an external test imports its package
+		// An external test imports the package that it tests.
+		allowed = append(allowed, "internal/testutil", f.Folder)
 	}
 	if slices.Contains(allowed, inside) {
 		return ""
@@ -60,11 +62,11 @@ func foreignPackage(f *File, inside string) string {
 	if inside == "internal/testutil" {
 		return "internal/testutil is for tests: move this into a _test.go file"
 	}
-	return fmt.Sprintf("%s must not import %s: pass the value in from a package that may know both, "+
-		"or, if the architecture should change, change test/arch/table.go and ARCHITECTURE.md", f.Folder, inside)
+	return fmt.Sprintf("%s must not import %s: pass the value in from a package that may know both; "+
+		"to change the architecture, edit test/arch/table.go and ARCHITECTURE.md", f.Folder, inside)
 }
 
-// foreignDependency says what is wrong with a file's import of third-party code; "" is nothing.
+// foreignDependency returns what is wrong with a file's import of third-party code; "" if nothing.
 func foreignDependency(f *File, path string) string {
 	d, ok := dependency(path)
 	switch {
@@ -78,7 +80,7 @@ func foreignDependency(f *File, path string) string {
 	return fmt.Sprintf("%s belongs to %s: call that package instead", path, strings.Join(d.Owners, ", "))
 }
 
-// dependency finds the most specific row for an import path.
+// dependency returns the most specific row for an import path, and whether there is one.
 func dependency(path string) (best Dependency, ok bool) {
 	for _, d := range Dependencies {
 		if (path == d.Path || strings.HasPrefix(path, d.Path+"/")) && len(d.Path) > len(best.Path) {
@@ -88,13 +90,14 @@ func dependency(path string) (best Dependency, ok bool) {
 	return best, ok
 }
 
-// isStd tells the standard library by the go command's own rule: its first element has no dot.
+// isStd reports whether an import path is in the standard library. It uses the go command's own
+// rule: the first element has no dot.
 func isStd(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
 }
 
-// checkTable holds the table against the tree: every package has a row, every row a package.
+// checkTable checks the table against the tree: every package needs a row, and every row a package.
 func checkTable(files []*File) []Violation {
 	var out []Violation
 	folders := byFolder(files)
@@ -113,13 +116,14 @@ func checkTable(files []*File) []Violation {
 	for _, d := range Dependencies {
 		if len(d.Owners) > 1 && d.Why == "" {
 			out = append(out, Violation{"test/arch/table.go", "dependency owner",
-				fmt.Sprintf("%s has %d owners and no Why: leave it to one package", d.Path, len(d.Owners))})
+				fmt.Sprintf("%s has %d owners and no Why: leave it to one package, or say why that is not enough", d.Path, len(d.Owners))})
 		}
 	}
 	return append(out, checkUsed(files)...)
 }
 
-// checkUsed finds permissions that nobody uses: a table wider than the code says nothing about the code.
+// checkUsed finds permissions that no file uses: a table that allows more than the code needs says
+// nothing about the code.
 func checkUsed(files []*File) []Violation {
 	used := map[[2]string]bool{}
 	for _, f := range files {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// impure are standard packages (with what is below them) that act, or carry the means to act.
+// impure are standard packages, including those below them, that act or provide the means to act.
 var impure = []string{
 	"context", "log", "net", "os", "syscall", "crypto/rand", "io/ioutil", "runtime", "sync", "plugin", "testing",
 }
@@ -15,28 +15,30 @@ var impure = []string{
 // harmless are packages below an impure one that only compute.
 var harmless = []string{"net/netip", "net/url"}
 
-// clock are the functions of package time that read or wait for the clock; its types are plain values.
+// clock are the functions of package time that read the clock or wait. The package's types are
+// plain values and allowed. LoadLocation reads files.
 var clock = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "LoadLocation",
 }
 
-// seeded are the functions of math/rand that take their randomness as an argument.
+// seeded are the names in math/rand that take their randomness as an argument.
 var seeded = []string{"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "Source64", "Zipf", "PCG", "ChaCha8"}
 
-// checkPure holds a file of a pure package to its promise. Tests may act.
+// checkPure checks that a file of a pure package does not act. Tests are allowed to.
 func checkPure(f *File) []Violation {
 	if p, ok := row(f.Folder); !ok || !p.Pure || f.Test {
 		return nil
 	}
 	var out []Violation
-	calls := map[string]string{} // what the file calls it → import path, of packages judged by the call
+	// For the packages that are judged by what is called: the file's name for it → import path.
+	calls := map[string]string{}
 	for _, i := range f.imports() {
 		switch {
 		case i.Path == "time" || i.Path == "math/rand" || i.Path == "math/rand/v2":
 			calls[i.Name] = i.Path
 		case below(i.Path, impure) && !below(i.Path, harmless):
 			out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
-				"%s is pure and must not import %q: return what to do, and let a shell do it", f.Folder, i.Path)})
+				"%s is pure and must not import %q: return a decision and let a shell carry it out", f.Folder, i.Path)})
 		}
 	}
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
@@ -56,7 +58,7 @@ func checkPure(f *File) []Violation {
 	return out
 }
 
-// acts reports that a name of a package reads the clock or the global randomness.
+// acts reports whether a name of a package reads the clock or the global random source.
 func acts(path, name string) bool {
 	switch path {
 	case "time":

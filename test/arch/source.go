@@ -14,7 +14,7 @@ import (
 
 // Violation is one place that breaks a rule.
 type Violation struct {
-	// Place is a file of the module, with a line where there is one, or a folder.
+	// Place is a file of the module, with a line if there is one, or a folder.
 	Place string
 	Rule  string
 	// Message says what is wrong there and what to do.
@@ -27,7 +27,7 @@ func (v Violation) String() string {
 
 // File is one parsed Go file of the module.
 type File struct {
-	// Path is relative to the module's root, Folder the part before the name ("." for the root).
+	// Path is relative to the module's root. Folder is its directory ("." for the root).
 	Path, Folder string
 	Test         bool
 	Generated    bool
@@ -53,7 +53,7 @@ func (f *File) imports() []Import {
 	for _, spec := range f.Syntax.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // the parser has checked it
+			continue // cannot happen: the parser has checked it
 		}
 		name := path.Base(p)
 		if strings.HasPrefix(name, "v") && strings.Trim(name[1:], "0123456789") == "" {
@@ -67,8 +67,8 @@ func (f *File) imports() []Import {
 	return out
 }
 
-// Load parses every Go file below root, whatever its build constraints, except in folders that the go
-// command ignores too (testdata, and names that start with a dot or an underscore).
+// Load parses every Go file below root, whatever its build constraints. It skips folders that the
+// go command ignores too: testdata, and names that start with a dot or an underscore.
 func Load(root fs.FS) ([]*File, error) {
 	var files []*File
 	fset := token.NewFileSet()
@@ -107,7 +107,7 @@ func Load(root fs.FS) ([]*File, error) {
 	return files, err
 }
 
-// Check applies every rule to the files.
+// Check applies every rule to the files and returns the violations, sorted.
 func Check(files []*File) []Violation {
 	var out []Violation
 	for _, f := range files {
@@ -126,7 +126,7 @@ func Check(files []*File) []Violation {
 	return out
 }
 
-// byFolder groups files by the folder, and so by the package, that they are in.
+// byFolder groups files by folder, and so by package.
 func byFolder(files []*File) map[string][]*File {
 	out := map[string][]*File{}
 	for _, f := range files {

@@ -1,28 +1,32 @@
-// Package arch checks that the source obeys the architecture: who may import whom, which packages are
-// pure, who owns which dependency, and the house rules that a person would have to look for.
+// Package arch checks that the source obeys the architecture: which package may import which, which
+// packages are pure, which package owns each dependency, and the house rules that a reviewer would
+// otherwise have to check.
 //
-// Input is the module's source tree; output is a list of violations, each with what to do. The rules
-// that are a matter of choice are data, in this file: changing the architecture is a visible diff.
+// Input is the module's source tree; output is a list of violations, each saying what to do. The
+// rules that are a matter of choice are data in this file, so a change of the architecture is a
+// visible diff.
 package arch
 
 // Module is the path of strait's Go module.
 const Module = "strait.io/strait"
 
-// Package is one row of the import table: a folder of the module and what it may import of the module.
+// Package is one row of the import table: a folder of the module and which of the module's packages
+// it may import.
 type Package struct {
 	Path string
 	// Pure packages decide and do not act: no I/O, clock, randomness, goroutine, logger or context.
 	Pure bool
 	// Imports are the packages of the module that it may import, besides the leaves.
 	Imports []string
-	// Tests are further packages that only its tests may import, besides internal/testutil.
+	// Tests are additional packages that only its tests may import, besides internal/testutil.
 	Tests []string
 }
 
-// leaves are vocabulary without imports of their own, open to every package that is not itself a leaf.
+// leaves are packages that import no other package of the module. Every package that is not itself
+// a leaf may import them.
 var leaves = []string{"internal/l4", "internal/key", "internal/problem", "internal/enum", "internal/notify", "internal/durable"}
 
-// Table is the architecture: ARCHITECTURE.md draws it, this is its exact form.
+// Table is the exact form of the architecture that ARCHITECTURE.md describes.
 var Table = []Package{
 	{Path: "internal/l4", Pure: true},
 	{Path: "internal/key", Pure: true},
@@ -31,16 +35,16 @@ var Table = []Package{
 	{Path: "internal/durable"}, // files: for shells only
 	{Path: "internal/notify"},  // channels: for shells only
 	{Path: "internal/testutil"},
-	// What machines in namespaces are made of: the demo's and those of the Kubernetes lab.
+	// Builds machines in namespaces, for the demo and the Kubernetes lab.
 	{Path: "internal/fabric"},
 
-	// Who knows Kubernetes and gossip. Never the kernel.
+	// Packages that know Kubernetes and gossip. They never know the kernel.
 	{Path: "clustermesh", Pure: true},
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
-	// Gossip composes these. Pool, stream, observe and replica do not import each other.
+	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
@@ -55,12 +59,14 @@ var Table = []Package{
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
-	// Its tests, as the writer's, need a real API server: fakes do not know what it refuses, or forgets.
+	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
+	// refuses or forgets.
 	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object"}, Tests: []string{"test/kubelab/apiserver"}},
 
-	// Who knows the kernel. Never Kubernetes or gossip.
+	// Packages that know the kernel. They never know Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
-	// The balancer. What its programs and all others share is layout; who looks, or opts out, needs no loader.
+	// The balancer. layout is what its programs and all other packages share. Packages that only
+	// read the maps, or opt cgroups out, need no loader.
 	{Path: "datapath/socklb/layout", Imports: []string{"datapath"}},
 	{Path: "datapath/socklb/cgroup"},
 	{Path: "datapath/socklb/optout", Imports: []string{"datapath/socklb/cgroup", "datapath/socklb/layout"}},
@@ -68,14 +74,14 @@ var Table = []Package{
 	{Path: "datapath/socklb", Imports: []string{
 		"datapath", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout",
 	}},
-	// The tests destroy real clients' sockets, which are known from what the real load balancer recorded.
+	// Its tests destroy real clients' sockets, and find them by what the real balancer recorded.
 	{Path: "datapath/sockdestroy", Imports: []string{"datapath"}, Tests: []string{"datapath/socklb", "datapath/socklb/inspect"}},
-	// The tests run it with the real route.Router, which is its Links.
+	// Its tests use the real route.Router as its Links.
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
 	{Path: "datapath/masquerade", Imports: []string{"datapath"}},
 
-	// The bridge, and what runs it.
+	// The bridge between the two halves, and the packages that run it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
 	{Path: "daemon/reconcile"},
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
@@ -86,25 +92,25 @@ var Table = []Package{
 		"clustermesh/kube", "clustermesh/kube/writer",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
-	}, Tests: []string{"clustermesh/replica"}}, // measured from a record's bytes to the kernel's map
+	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
 
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
-	// Besides the daemon's word it reads the pinned maps, as the demo does: a daemon may be dead.
+	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile",
 	}, Tests: []string{"datapath/socklb"}},
 
-	// Besides the daemons' word the demo reads the maps that they pinned: a daemon may be dead.
+	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
 	{Path: "demo", Imports: []string{
 		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb/inspect",
 	}},
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
-	// How strait comes into clusters. Nothing of the daemon but its answers. Its tests compare what
-	// its admission policy bars with what the daemon bars, and its ClusterRole with what the daemon
-	// reads.
+	// How strait is installed in clusters. These packages know only the daemon's API. The chart's
+	// tests compare what its admission policy bars with what the daemon bars, and its ClusterRole
+	// with what the daemon reads.
 	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
 	{Path: "install/bundle", Pure: true},
@@ -117,7 +123,7 @@ var Table = []Package{
 	{Path: "test/bench", Imports: []string{
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
 	}},
-	// Against a real API server. It speaks gossip for the nodes that are not there.
+	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
 		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
 	}, Tests: []string{"test/kubelab/apiserver"}},
@@ -128,7 +134,7 @@ var Table = []Package{
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
-	// Standalone parts and programs that know nothing of strait.
+	// Standalone packages and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
 	{Path: "test/vm/initrd", Pure: true},
 	{Path: "test/vm/job", Pure: true},
@@ -137,7 +143,7 @@ var Table = []Package{
 	{Path: "test/vm/guest", Imports: []string{"test/vm/job"}},
 	{Path: "test/vm/run", Imports: []string{"test/vm/initrd", "test/vm/job", "test/vm/kernels", "test/vm/result"}},
 	{Path: "test/vm/verify"},
-	// Kubernetes clusters to run strait in. They know nothing of it but how a user installs it.
+	// Kubernetes clusters to run strait in. They know only how a user installs it.
 	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine"}, Tests: []string{"internal/testutil"}},
 	{Path: "test/kubelab/machine", Pure: true},
 	{Path: "test/kubelab/init", Imports: []string{"test/kubelab/machine"}},
@@ -152,15 +158,17 @@ var Table = []Package{
 	}},
 }
 
-// Dependency is a third-party import path (with what is below it) and the packages that own it.
+// Dependency is a third-party import path, including the paths below it, and the packages that own
+// it.
 type Dependency struct {
 	Path string
-	// Owners may import it. One, or a Why that says what else was not worth it.
+	// Owners are the packages that may import it. If there are several, Why must say why one owner
+	// is not enough.
 	Owners []string
 	Why    string
-	// Tests are packages whose tests alone may import it as well.
+	// Tests are additional packages that may import it only in their tests.
 	Tests []string
-	// Test dependencies are open to every test and to no other file.
+	// Test is set if every test, and no other file, may import it.
 	Test bool
 }
 
@@ -173,8 +181,9 @@ var Dependencies = []Dependency{
 			"datapath/sockdestroy", "test/bench", "test/bench/scale",
 		},
 		Tests: []string{"test/vm/verify", "test/kube"},
-		Why: "socklb loads programs, those below it open its maps without them (cgroup asks the kernel where this process is); sockdestroy's programs need a newer kernel than socklb's: an object and a loader of their own; " +
-			"bench asks the kernel what programs and maps cost, and attaches programs to compare with; scale counts what straitd asks of the kernel",
+		Why: "socklb loads programs; packages below it open its maps without a loader, and cgroup asks the kernel for this process's cgroups; " +
+			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
+			"bench reads what programs and maps cost, and attaches programs to compare with; scale counts straitd's requests to the kernel",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
@@ -192,51 +201,52 @@ var Dependencies = []Dependency{
 		Path:   "k8s.io/api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube"},
-		Why: "object lists the kinds that are read and says what they mean, mcs says which objects there should be, " +
-			"writer writes them; install/cluster reads DaemonSets and pods; scale writes a cluster to measure; the chart's tests read what it renders",
+		Why: "object lists the kinds that are read and says what they mean, mcs decides which objects should exist, " +
+			"writer writes them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
+			"the chart's tests read what the chart renders",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube"},
-		Why:    "as k8s.io/api; kubelab installs its CRDs, the chart's are compared with them",
+		Why:    "same as k8s.io/api; also, kubelab installs its CRDs, and the chart's tests compare the chart's CRDs with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"install/chart", "test/kube"},
-		Why:    "goes with k8s.io/api; manifest decodes what files hold and kube what API servers send, into the types that object lists",
+		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
 		Owners: []string{"clustermesh/object", "daemon"},
-		Why:    "names in objects and in the configuration obey Kubernetes' own rules, pure functions",
+		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{
 		Path:   "k8s.io/client-go",
 		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
-		Why:    "kube reads from API servers, writer writes to them, cluster does so for the CLI",
+		Why:    "kube reads from API servers, writer writes to them, install/cluster does both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs by it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{
 		Path:   "github.com/spf13/cobra",
 		Owners: []string{"cmd/straitd", "cmd/strait", "demo"},
-		Why:    "commands are declared where they run",
+		Why:    "each package declares the commands that it runs",
 	},
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
 		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/faults", "test/kube"},
-		Why:    "route is the daemon's only user; lab, testutil, bench and tests build networks for it to run in",
+		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it",
 	},
 	{
 		Path:   "github.com/vishvananda/netns",
 		Owners: []string{"internal/fabric", "internal/testutil", "test/bench"},
-		Why:    "fabric, testutil and bench make network namespaces; the daemon lives in the one it is started in",
+		Why:    "fabric, testutil and bench make network namespaces; the daemon stays in the one that it is started in",
 	},
 	{
 		Path: "golang.org/x/sys/unix",
@@ -246,37 +256,38 @@ var Dependencies = []Dependency{
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube"},
-		Why:   "system calls that package syscall lacks: nearly a part of the standard library",
+		Why:   "system calls that package syscall lacks; practically part of the standard library",
 	},
 	{
 		Path:   "golang.org/x/sync",
 		Owners: []string{"daemon", "demo", "demo/traffic", "test/bench/scale", "test/kubelab", "test/vm/run"},
-		Why:    "errgroup, where goroutines are started and waited for: nearly a part of the standard library",
+		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{
 		Path:   "golang.org/x/term",
 		Owners: []string{"cmd/strait", "demo"},
-		Why:    "both ask whether they print to a terminal",
+		Why:    "both check whether their output is a terminal",
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
 		Tests:  []string{"clustermesh/kube"},
-		Why:    "an encoding, used wherever YAML is read or written; there is one way to do it",
+		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 
 	{Path: "pgregory.net/rapid", Test: true},
 	{Path: "github.com/rogpeppe/go-internal/testscript", Test: true},
 }
 
-// MaxLines is the longest hand-written file allowed, and Long the exceptions with their reasons.
+// MaxLines is the most lines that a hand-written file may have. Long lists the exceptions.
 const MaxLines = 500
 
 // Long maps a file above MaxLines to the reason why it is not split.
 var Long = map[string]string{}
 
-// MaxFunction is the longest function allowed outside tests: what fits on a screen.
+// MaxFunction is the most lines that a function outside tests may have: what fits on a screen.
 const MaxFunction = 60
 
-// badNames are folder and package names that say nothing of what is inside, and so collect everything.
+// badNames are folder and package names that say nothing about the contents, so that anything ends
+// up there.
 var badNames = []string{"util", "utils", "common", "helper", "helpers", "types", "manager", "pkg", "misc", "shared"}

@@ -1,11 +1,13 @@
-// Command report turns the output of `go test -json` into what a person reads: a line per package, the
+// Command report turns the output of `go test -json` into text for people: a line per package, the
 // whole output of each failed test, each skipped test with its reason, and the totals.
 //
-// It reads events on standard input. It exits 1 if a test failed, if no package was tested, or if, in CI
-// (environment CI=true), a test was skipped that test/skips.txt does not allow. Where the environment's
-// TEST_TIMES names a file, it appends how long each test took. It must not know any test.
+// It reads events on standard input. It exits 1 if a test failed, if no package was tested, or if,
+// in CI (environment CI=true), a test was skipped that test/skips.txt does not allow. If the
+// environment variable TEST_TIMES names a file, it appends to it how long each test took. It must
+// not know any test.
 //
-// With the argument "slowest" it reads such a file on standard input instead, and prints the ten slowest tests.
+// With the argument "slowest" it instead reads such a file on standard input and prints the ten
+// slowest tests.
 package main
 
 import (
@@ -27,7 +29,7 @@ func main() {
 		}
 		return
 	}
-	// Ctrl-C reaches the tests too. This ends when they have, and says what they said.
+	// Ctrl-C reaches the tests too. This program reports their output and ends after them.
 	signal.Ignore(os.Interrupt)
 	allowed, err := readAllowed(allowFile)
 	if err != nil {

@@ -19,10 +19,11 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
-	Elapsed float64 // seconds; of a test that ended
+	Elapsed float64 // seconds; set when a test ends
 }
 
-// name is how reports and test/skips.txt write a test: "clustermesh/TestMerge/oldest_wins".
+// name returns the test's name as in reports and test/skips.txt:
+// "clustermesh/TestMerge/oldest_wins".
 func (e event) name() string {
 	return strings.TrimPrefix(e.Package, module) + "/" + e.Test
 }
@@ -32,22 +33,23 @@ type skip struct{ name, reason string }
 
 type report struct {
 	out            io.Writer
-	output         map[string][]string // of tests that still run
+	output         map[string][]string // of tests that are still running
 	clock          clock
 	skips          []skip
 	passed, failed int
 	packages       int
-	broken         bool // a package failed: to build, or outside any test
+	broken         bool // a package failed: it did not build, or failed outside any test
 }
 
 func newReport(out io.Writer) *report {
 	return &report{out: out, output: map[string][]string{}, clock: newClock()}
 }
 
-// read consumes events up to the end. A line that is no event is the go command's own word, and printed.
+// read consumes events until in ends. A line that is not an event comes from the go command itself
+// and is printed.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 16<<20) // a test may print a long line
+	lines.Buffer(nil, 16<<20) // a test can print a long line
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Action == "" {
@@ -106,7 +108,7 @@ func (r *report) endTest(action, name string) {
 
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reason finds what a test said last before it skipped.
+// reason returns the last message that a test logged before it skipped.
 func reason(lines []string) string {
 	for _, l := range slices.Backward(lines) {
 		if at := place.FindString(l); at != "" {
@@ -116,13 +118,13 @@ func reason(lines []string) string {
 	return "no reason given"
 }
 
-// finish prints skips and totals and reports whether all is well.
+// finish prints skips and totals, and reports whether the run succeeded.
 func (r *report) finish(allowed map[string]bool, ci bool) bool {
 	ok := r.failed == 0 && !r.broken
 	for _, s := range r.skips {
 		fmt.Fprintf(r.out, "SKIP %s: %s\n", s.name, s.reason)
 		if ci && !allowed[s.name] {
-			fmt.Fprintf(r.out, "FAIL %s: in CI nothing is skipped but what %s allows\n", s.name, allowFile)
+			fmt.Fprintf(r.out, "FAIL %s: in CI a test is skipped only if %s allows it\n", s.name, allowFile)
 			ok = false
 		}
 	}
@@ -134,7 +136,8 @@ func (r *report) finish(allowed map[string]bool, ci bool) bool {
 	return ok
 }
 
-// readAllowed reads the first word of each line; the rest is the reason, and must be there.
+// readAllowed returns the first word of each line in a file. The rest of the line is the reason,
+// which is required. Empty lines and lines that begin with # are ignored.
 func readAllowed(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -11,27 +11,28 @@ import (
 	"strings"
 )
 
-// took is how many seconds a test took by itself, without its subtests.
+// took is how many seconds a test took, without its subtests.
 type took struct {
 	seconds float64
 	name    string
 }
 
-// clock adds up how long tests took. A subtest's time counts once: for the subtest.
+// clock adds up how long tests took. A subtest's time counts only for the subtest.
 type clock struct {
 	took     []took
-	parallel map[string]bool    // tests that called t.Parallel: no part of their parent's time
-	children map[string]float64 // seconds of the subtests of a test that still runs
+	parallel map[string]bool    // tests that called t.Parallel: not part of their parent's time
+	children map[string]float64 // by running test: seconds of its subtests
 }
 
 func newClock() clock {
 	return clock{parallel: map[string]bool{}, children: map[string]float64{}}
 }
 
-// pause is told of a test that waits for its turn to run in parallel.
+// pause records that a test waits for its turn to run in parallel.
 func (c *clock) pause(name string) { c.parallel[name] = true }
 
-// end is told of a test that ended: its name with the package and without, and what `go test` says it took.
+// end records that a test ended. name is its name with the package, test without. seconds is how
+// long it took according to `go test`.
 func (c *clock) end(name, test string, seconds float64) {
 	own := max(0, seconds-c.children[name])
 	c.took = append(c.took, took{own, name})
@@ -42,8 +43,8 @@ func (c *clock) end(name, test string, seconds float64) {
 	delete(c.parallel, name)
 }
 
-// appendTo adds a line "seconds name" per test to a file. Steps of one `make test` that run side by side share it: each
-// adds its lines by one write.
+// appendTo appends a line "seconds name" per test to a file. Steps of one `make test` that run in
+// parallel share the file, so all lines are added in one write.
 func (c *clock) appendTo(file string) error {
 	var lines []byte
 	for _, t := range c.took {
@@ -60,7 +61,7 @@ func (c *clock) appendTo(file string) error {
 	return f.Close()
 }
 
-// printSlowest reads lines of appendTo and prints the n slowest tests, the slowest first.
+// printSlowest reads lines that appendTo wrote and prints the n slowest tests, slowest first.
 func printSlowest(out io.Writer, in io.Reader, n int) error {
 	var all []took
 	lines := bufio.NewScanner(in)
