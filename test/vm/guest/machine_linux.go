@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/test/vm/job"
 )
 
-// mountAll mounts what a machine with systemd has. cgroup v2 is the whole tree, and the only one.
+// mountAll mounts the file systems that a machine with systemd has. The only cgroup hierarchy is
+// v2.
 func mountAll() error {
 	for _, m := range []struct{ kind, at, options string }{
 		{"proc", "/proc", ""},
@@ -35,8 +36,8 @@ func mountAll() error {
 	return nil
 }
 
-// manyFiles lets processes open as many files as under systemd; the kernel's own bound of 4096 is none that a
-// machine has.
+// manyFiles lets processes open as many files as under systemd. The kernel's default limit of 4096
+// is lower than on any real machine.
 func manyFiles() error {
 	const files = 1 << 19
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: files}); err != nil {
@@ -45,7 +46,8 @@ func manyFiles() error {
 	return nil
 }
 
-// openPort opens the serial port without the terminal's changes to what is written.
+// openPort opens the serial port and turns off terminal processing, so that output is written
+// unchanged.
 func openPort() (*os.File, error) {
 	f, err := os.OpenFile(serialPort, os.O_RDWR, 0)
 	if err != nil {
@@ -88,7 +90,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// loadModules loads in the order of names, which is that of dependency.
+// loadModules loads the modules in the order of their file names, which is dependency order.
 func loadModules() error {
 	files, err := filepath.Glob(job.Modules + "/*.ko")
 	if err != nil {
@@ -114,8 +116,8 @@ func loadModule(name string) error {
 	return nil
 }
 
-// kernelWarnings passes on what the kernel complained of. An oops is a panic here (see the command line), so
-// that it needs no eye; a warning may or may not be ours.
+// kernelWarnings writes the kernel's warnings as notes: strait is perhaps the cause. An oops ends
+// the run anyway, because it is a panic here (see the kernel's command line).
 func kernelWarnings(out *lines) error {
 	b := make([]byte, 1<<20)
 	const readAll = 3 // SYSLOG_ACTION_READ_ALL

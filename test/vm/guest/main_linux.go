@@ -1,8 +1,8 @@
-// Command guest is the first process of a test VM. It mounts what tests need, loads the kernel modules that
-// came with it, runs the programs of its job one after another, writes their output between marks to the
-// second serial port, and switches the machine off.
+// Command guest is the init process of a test VM. It mounts the file systems that tests need, loads
+// the kernel modules in the initramfs, and runs the programs of its job one after another. It
+// writes their output between marks to the second serial port, and powers the machine off.
 //
-// Input is the initramfs (see package job), output /dev/ttyS1. It must not know what is tested.
+// Input is the initramfs (see package job), output is /dev/ttyS1. It must not know what is tested.
 package main
 
 import (
@@ -27,11 +27,11 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == workArg {
 		os.Exit(work())
 	}
-	// The first process only waits, so that it can bury everybody: tests look whether a process is gone,
-	// and one whose parent died first would stay as a zombie.
+	// The init process only waits, so that it reaps every orphan: tests check whether a process is
+	// gone, and one whose parent died first would otherwise stay a zombie.
 	defer powerOff()
 	if err := mountAll(); err != nil {
-		fmt.Println("mount:", err) // on the console: without /dev there is no serial port
+		fmt.Println("mount:", err) // to the console: without /dev there is no serial port
 		return
 	}
 	c := exec.Command("/proc/self/exe", workArg)
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// powerOff runs last whatever happens: a first process that ends is a kernel panic.
+// powerOff runs last, whatever happens: if the init process exits, the kernel panics.
 func powerOff() {
 	if r := recover(); r != nil {
 		fmt.Println("panic:", r)
@@ -60,7 +60,7 @@ func powerOff() {
 	time.Sleep(time.Hour)
 }
 
-// work does the job and says how it went.
+// work runs the job, writes its outcome and returns the exit code.
 func work() int {
 	port, err := openPort()
 	if err != nil {
@@ -74,7 +74,7 @@ func work() int {
 		code = 1
 	}
 	out.line(job.ExitLine(code))
-	// What is not sent yet when the machine goes off is lost.
+	// Output that is not sent when the machine powers off is lost.
 	if err := unix.IoctlSetInt(int(port.Fd()), unix.TCSBRK, 1); err != nil {
 		fmt.Println("drain:", err)
 	}
@@ -116,15 +116,15 @@ func run(out *lines) error {
 	return nil
 }
 
-// runProgram reports whether it ended well. Its output goes out as it comes: of one that hangs it is what
-// there is to look at.
+// runProgram runs a program and reports whether it succeeded. Output is written as it comes: if the
+// program hangs, it is the only thing to look at.
 func runProgram(p job.Program, out *lines) bool {
 	out.line(job.StartLine(p.Name))
 	start := time.Now()
 	c := exec.Command(p.Path, p.Args...)
 	c.Dir, c.Stdout, c.Stderr = p.Dir, out, out
 	c.Env = append([]string{"PATH=/bin:/sbin", "HOME=/tmp", "TMPDIR=/tmp"}, p.Env...)
-	c.WaitDelay = 5 * time.Second // for output of children that outlive it
+	c.WaitDelay = 5 * time.Second // for the output of children that outlive it
 	err := c.Run()
 	code := 0
 	if err != nil {
@@ -138,10 +138,11 @@ func runProgram(p job.Program, out *lines) bool {
 	return code == 0
 }
 
-// lines writes marks at the beginning of a line, whatever a program wrote before.
+// lines writes each mark on a line of its own, even if a program's output did not end with a
+// newline.
 type lines struct {
 	w    io.Writer
-	open bool // the last byte written ended no line
+	open bool // the last byte written was not a newline
 }
 
 func (l *lines) Write(b []byte) (int, error) {

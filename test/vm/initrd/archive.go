@@ -1,8 +1,8 @@
-// Package initrd makes the file that a test VM starts from: an archive in the kernel's format (newc cpio)
-// and the kernel modules that go into it, in the order in which they load.
+// Package initrd makes the initramfs of a test VM: an archive in the kernel's format (newc cpio),
+// and the kernel modules that go into it, in load order.
 //
-// Input is bytes, output is bytes: neither root nor depmod nor initramfs-tools is needed. It must not
-// know where kernels come from or what is tested.
+// Input and output are bytes: root, depmod and initramfs-tools are not needed. It must not know
+// where kernels come from or what is tested.
 package initrd
 
 import (
@@ -19,7 +19,7 @@ const (
 	modeExec = 0o100755
 )
 
-// Archive is an initramfs in the making. The zero value is empty and ready.
+// Archive is an initramfs that is being built. The zero value is empty and ready to use.
 type Archive struct {
 	out   bytes.Buffer
 	inode int
@@ -42,10 +42,10 @@ func (a *Archive) Dir(name string) {
 // File adds a file and the directories above it.
 func (a *Archive) File(name string, data []byte) { a.file(name, modeFile, data) }
 
-// Program adds a file that can be executed.
+// Program adds an executable file and the directories above it.
 func (a *Archive) Program(name string, data []byte) { a.file(name, modeExec, data) }
 
-// Link adds a symbolic link.
+// Link adds a symbolic link and the directories above it.
 func (a *Archive) Link(name, target string) { a.file(name, modeLink, []byte(target)) }
 
 func (a *Archive) file(name string, mode uint32, data []byte) {
@@ -53,8 +53,8 @@ func (a *Archive) file(name string, mode uint32, data []byte) {
 	a.entry(name, mode, data)
 }
 
-// Bytes ends the archive. The kernel reads several one after another, so the result may be appended to
-// another: what is the same for each run can be made once.
+// Bytes returns the finished archive. The kernel reads several archives one after another, so the
+// result can be appended to another archive: the part that is the same for each VM is made once.
 func (a *Archive) Bytes() []byte {
 	end := *a
 	end.out = bytes.Buffer{}
@@ -63,8 +63,8 @@ func (a *Archive) Bytes() []byte {
 	return end.out.Bytes()
 }
 
-// entry writes a header of 110 hexadecimal digits, the name and the data, each padded to 4 bytes: the
-// kernel's Documentation/driver-api/early-userspace/buffer-format.rst.
+// entry writes a header of 110 characters, the name and the data, padded to 4 bytes. The kernel's
+// Documentation/driver-api/early-userspace/buffer-format.rst specifies the format.
 func (a *Archive) entry(name string, mode uint32, data []byte) {
 	a.inode++
 	fmt.Fprintf(&a.out, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x",

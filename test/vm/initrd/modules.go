@@ -14,8 +14,8 @@ type Module struct {
 	Data []byte
 }
 
-// ModuleName is how the kernel names the module in a file: "nft-masq.ko.xz" is nft_masq. It is empty for
-// a file that is none.
+// ModuleName returns the kernel's name for the module in a file: nft_masq for "nft-masq.ko.xz". It
+// returns "" if the file is not a module.
 func ModuleName(file string) string {
 	name, rest, ok := strings.Cut(file, ".ko")
 	if !ok || rest != "" && !strings.HasPrefix(rest, ".") {
@@ -24,9 +24,10 @@ func ModuleName(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// Modules returns the wanted modules and all that they depend on, each after those that it needs. load
-// gets a module's file by the kernel's name, or nil where there is none: a wanted one is then absent, built
-// in or missing. So may be what another needs; if it is missing the kernel says so when it loads.
+// Modules returns the wanted modules and their dependencies, in load order. load returns a module's
+// file by the kernel's name, or nil if there is no file: the module is then built in or missing.
+// absent lists the wanted modules without a file. A dependency without a file is not listed: if it
+// is missing, the kernel reports it when it loads the module that needs it.
 func Modules(want []string, load func(name string) ([]byte, error)) (order []Module, absent []string, err error) {
 	seen := map[string]bool{}
 	var add func(name string) error
@@ -66,7 +67,8 @@ func Modules(want []string, load func(name string) ([]byte, error)) (order []Mod
 	return order, absent, nil
 }
 
-// depends reads what a module says of itself, since Debian's packages hold no modules.dep.
+// depends reads a module's dependencies from the module itself, because Debian's packages have no
+// modules.dep.
 func depends(module []byte) ([]string, error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
@@ -74,7 +76,7 @@ func depends(module []byte) ([]string, error) {
 	}
 	info := f.Section(".modinfo")
 	if info == nil {
-		return nil, fmt.Errorf("is no kernel module: it has no section .modinfo")
+		return nil, fmt.Errorf("the file is not a kernel module: it has no section .modinfo")
 	}
 	text, err := info.Data()
 	if err != nil {

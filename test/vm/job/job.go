@@ -1,5 +1,5 @@
-// Package job is what the driver and the guest of a test VM agree on: the list of programs that goes in,
-// and the marks between their outputs that come out of the serial port.
+// Package job is the protocol between the driver and the guest of a test VM: the list of programs
+// to run, and the marks between their outputs on the serial port.
 //
 // Pure. It must not know QEMU, nor what the programs test.
 package job
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// File is where the guest finds its job, Modules the folder of kernel modules in load order.
+// File is where the guest finds its job. Modules is its folder of kernel modules, in load order.
 const (
 	File    = "/job.json"
 	Modules = "/mods"
@@ -24,7 +24,7 @@ type Job struct {
 
 // Program is one test binary.
 type Program struct {
-	// Name is the tested package, below the module's path.
+	// Name is the tested package, relative to the module's path.
 	Name string   `json:"name"`
 	Path string   `json:"path"`
 	Dir  string   `json:"dir"`
@@ -32,10 +32,10 @@ type Program struct {
 	Env  []string `json:"env"`
 }
 
-// Encode writes a job for the guest.
+// Encode encodes a job for the guest.
 func (j Job) Encode() ([]byte, error) { return json.MarshalIndent(j, "", "  ") }
 
-// Decode reads it there.
+// Decode decodes a job in the guest.
 func Decode(b []byte) (Job, error) {
 	var j Job
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -44,7 +44,8 @@ func Decode(b []byte) (Job, error) {
 	return j, nil
 }
 
-// Marks are lines of the guest. The first byte keeps a test's own output from being taken for one.
+// Marks begin the guest's own lines. The first byte prevents a test's output from being mistaken
+// for one.
 const (
 	mark       = "\x01VM"
 	kernelMark = mark + "KERNEL "
@@ -54,21 +55,21 @@ const (
 	exitMark   = mark + "EXIT "
 )
 
-// KernelLine names the guest's kernel.
+// KernelLine returns the line with the release of the guest's kernel.
 func KernelLine(release string) string { return kernelMark + release }
 
-// NoteLine is one remark of the guest.
+// NoteLine returns the line with a note by the guest.
 func NoteLine(text string) string { return noteMark + strings.ReplaceAll(text, "\n", "; ") }
 
-// StartLine comes before a program's output.
+// StartLine returns the line before a program's output.
 func StartLine(name string) string { return startMark + name }
 
-// DoneLine comes after it.
+// DoneLine returns the line after a program's output.
 func DoneLine(name string, exit int, seconds float64) string {
 	return fmt.Sprintf("%s%s %d %.1f", doneMark, name, exit, seconds)
 }
 
-// ExitLine is the last: without it the guest hung, panicked or ran out of time.
+// ExitLine returns the last line. If it is missing, the guest hung, panicked or ran out of time.
 func ExitLine(code int) string { return exitMark + strconv.Itoa(code) }
 
 // Report is what a guest wrote.
@@ -76,22 +77,22 @@ type Report struct {
 	Kernel string
 	Notes  []string
 	Runs   []Run
-	// Ended says that the guest came to its end; Exit is then its verdict.
+	// Ended is set if the guest finished. Exit is then its exit code.
 	Ended bool
 	Exit  int
 }
 
-// Run is one program's part of it.
+// Run is one program's part of a Report.
 type Run struct {
 	Name   string
 	Output string
-	// Done says that the program ended, with status Exit.
+	// Done is set if the program ended. Exit is then its exit status.
 	Done    bool
 	Exit    int
 	Seconds float64
 }
 
-// Parse reads the serial port's text, whole or cut off anywhere.
+// Parse parses the serial port's text, which can be cut off anywhere.
 func Parse(text string) Report {
 	var r Report
 	var run *Run
@@ -120,7 +121,7 @@ func Parse(text string) Report {
 	return r
 }
 
-// done reads what DoneLine wrote; a line that was cut off leaves the run undone.
+// done parses the text after the mark of a DoneLine. If the line was cut off, Done stays false.
 func (r *Run) done(text string) {
 	var name string
 	n, err := fmt.Sscan(text, &name, &r.Exit, &r.Seconds)

@@ -16,15 +16,15 @@ const (
 	keyring     = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// apt is a private state of Debian's package manager.
+// apt is a private state directory for Debian's package manager.
 type apt struct{ dir string }
 
 func (a apt) path(name string) string { return filepath.Join(a.dir, name) }
 
-// stamp is a file that is as old as the list of packages.
+// stamp returns the file whose modification time is the age of the package lists.
 func (a apt) stamp() string { return a.path("updated") }
 
-// update makes the state and reads the lists of packages.
+// update sets up the state directory and downloads the package lists.
 func (a apt) update(ctx context.Context) error {
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(a.path(d), 0o755); err != nil {
@@ -46,15 +46,16 @@ Dir::Etc::sourceparts "-"; Acquire::Languages "none"; APT::Sandbox::User "root";
 			return err
 		}
 	}
-	// A suite that went from the mirror is an error of update, and no reason to do without the others.
+	// If the mirror has dropped a suite, apt-get update fails, but the other suites can still be
+	// used.
 	_, err = a.run(ctx, "", "apt-get", "-q", "update")
 	if offered, _ := a.metaPackages(ctx); len(offered) == 0 {
-		return errors.Join(errors.New("the mirror offers no kernel"), err)
+		return errors.Join(errors.New("the mirror has no package "+metaPackage), err)
 	}
 	return os.WriteFile(a.stamp(), nil, 0o644)
 }
 
-// machineRepositories asks the system's apt where it gets Debian from.
+// machineRepositories asks the system's apt which Debian mirrors it uses.
 func machineRepositories(ctx context.Context) ([]repository, error) {
 	out, err := output(exec.CommandContext(ctx, "apt-get", "indextargets",
 		"--format", "$(REPO_URI)|$(ORIGIN)|$(LABEL)", "Created-By: Packages"))
@@ -64,7 +65,7 @@ func machineRepositories(ctx context.Context) ([]repository, error) {
 	repos := parseTargets(out)
 	if len(repos) == 0 {
 		return nil, errors.New("apt on this machine knows no Debian mirror: on Debian run apt-get update; " +
-			"elsewhere copy the folder of kernels from a Debian machine and name it in STRAIT_VM_CACHE")
+			"elsewhere copy the folder of kernels from a Debian machine and set STRAIT_VM_CACHE to it")
 	}
 	return repos, nil
 }
@@ -97,7 +98,7 @@ func (a apt) unpack(ctx context.Context, p pkg, dir string) error {
 		return err
 	}
 	if len(debs) != len(names) {
-		return fmt.Errorf("apt-get download of %s left %d files", strings.Join(names, ", "), len(debs))
+		return fmt.Errorf("apt-get download %s: got %d files, want %d", strings.Join(names, " "), len(debs), len(names))
 	}
 	for _, deb := range debs {
 		if _, err := a.run(ctx, dir, "dpkg-deb", "-x", deb, dir); err != nil {
@@ -117,7 +118,7 @@ func (a apt) run(ctx context.Context, dir, name string, args ...string) (string,
 	return output(c)
 }
 
-// output runs a command; its error holds what it said.
+// output runs a command and returns its stdout. The error includes its stderr.
 func output(c *exec.Cmd) (string, error) {
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said

@@ -1,9 +1,10 @@
-// Package kernels gets Debian's kernels, unpacked and never installed: the newest of each series asked for,
-// from the package mirror that this machine uses already, into a cache outside of the checkout.
+// Package kernels fetches Debian's kernels and unpacks them, without installing them: the newest of
+// each requested series, from the package mirror that this machine already uses, into a cache
+// outside the checkout.
 //
-// Input is a list of series ("5.10", "newest"); output is where each kernel's image and modules lie. apt
-// runs on a state of its own, so that the system's sources stay as they are and no root is needed. It must
-// not know what is done with a kernel.
+// Input is a list of series ("5.10", "newest"); output is the paths of each kernel's image and
+// modules. apt runs with its own state directory, so that the system's sources stay unchanged and
+// no root is needed. It must not know what is done with a kernel.
 package kernels
 
 import (
@@ -23,7 +24,7 @@ import (
 	"strait.io/strait/test/vm/initrd"
 )
 
-// indexAge is how old the list of packages may be: what "newest" is changes weekly at most.
+// indexAge is how old the package lists may be: new kernels come at most once a week.
 const indexAge = 7 * 24 * time.Hour
 
 // Cache is a folder of unpacked kernels.
@@ -34,27 +35,27 @@ type Cache struct {
 
 // Kernel is one unpacked kernel.
 type Kernel struct {
-	// Series is what was asked for, Version the upstream version, such as 6.1.192.
+	// Series is the requested series. Version is the upstream version, such as 6.1.192.
 	Series, Version string
-	// Image is what boots, Modules maps the kernel's name of a module to its file.
+	// Image is the kernel image's file. Modules maps the kernel's name for a module to its file.
 	Image   string
 	Modules map[string]string
 }
 
-// DefaultDir is $STRAIT_VM_CACHE, or strait/kernels in the user's cache.
+// DefaultDir returns $STRAIT_VM_CACHE, or strait/kernels in the user's cache directory.
 func DefaultDir() (string, error) {
 	if dir := os.Getenv("STRAIT_VM_CACHE"); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a folder to keep kernels in: %w; set STRAIT_VM_CACHE", err)
+		return "", fmt.Errorf("find the cache folder for kernels: %w; set STRAIT_VM_CACHE", err)
 	}
 	return filepath.Join(dir, "strait", "kernels"), nil
 }
 
-// Get returns a kernel for each series, in that order, and fetches what the cache lacks. Without a network
-// the newest that the cache has of a series serves.
+// Get returns a kernel for each series, in that order, and fetches those that the cache lacks.
+// Without a network it returns the newest of each series in the cache.
 func (c Cache) Get(ctx context.Context, series []string) ([]Kernel, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (c Cache) Get(ctx context.Context, series []string) ([]Kernel, error) {
 	a := apt{dir: filepath.Join(c.Dir, ".apt")}
 	offered, offline := c.offers(ctx, a)
 	if offline != nil {
-		c.Log.Warn("no list of kernel packages; using what the cache has", "error", offline)
+		c.Log.Warn("cannot list kernel packages; using the kernels in the cache", "error", offline)
 		if offered, err = c.cached(); err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (c Cache) Get(ctx context.Context, series []string) ([]Kernel, error) {
 	for _, s := range series {
 		p, ok := pick(s, offered)
 		if !ok {
-			return nil, errors.Join(fmt.Errorf("no Debian kernel of the series %q: name one such as 6.1, or newest", s), offline)
+			return nil, errors.Join(fmt.Errorf("no Debian kernel of series %q: use a series such as 6.1, or newest", s), offline)
 		}
 		k, err := c.unpacked(ctx, a, p)
 		if err != nil {
@@ -88,10 +89,11 @@ func (c Cache) Get(ctx context.Context, series []string) ([]Kernel, error) {
 	return out, nil
 }
 
-// offers lists what the mirror has, from a list that is fresh enough.
+// offers lists the kernels that the mirror has. It first updates the package lists if they are too
+// old.
 func (c Cache) offers(ctx context.Context, a apt) ([]pkg, error) {
 	if info, err := os.Stat(a.stamp()); err != nil || time.Since(info.ModTime()) > indexAge {
-		c.Log.Info("reading the list of Debian's kernels")
+		c.Log.Info("downloading the list of Debian's kernels")
 		if err := a.update(ctx); err != nil {
 			return nil, err
 		}
@@ -99,7 +101,7 @@ func (c Cache) offers(ctx context.Context, a apt) ([]pkg, error) {
 	return a.metaPackages(ctx)
 }
 
-// cached lists the versions that are unpacked.
+// cached lists the unpacked kernels.
 func (c Cache) cached() ([]pkg, error) {
 	entries, err := os.ReadDir(c.Dir)
 	var out []pkg
@@ -111,8 +113,8 @@ func (c Cache) cached() ([]pkg, error) {
 	return out, err
 }
 
-// unpacked returns a kernel of the cache, fetching it first where it is not there. A folder with the
-// version's name is whole: it is made under another name.
+// unpacked returns a kernel in the cache, and fetches it first if it is not there. A folder named
+// after a version is always complete: it is built under another name and then renamed.
 func (c Cache) unpacked(ctx context.Context, a apt, p pkg) (Kernel, error) {
 	dir := filepath.Join(c.Dir, p.version)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +142,7 @@ func (c Cache) unpacked(ctx context.Context, a apt, p pkg) (Kernel, error) {
 	return k, err
 }
 
-// lock keeps two runs from fetching the same.
+// lock prevents two runs from fetching the same kernel.
 func (c Cache) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(c.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -152,7 +154,7 @@ func (c Cache) lock() (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// find looks for image and modules: where they lie differs from release to release.
+// find searches dir for the image and the modules: their place differs from release to release.
 func find(dir string) (Kernel, error) {
 	k := Kernel{Modules: map[string]string{}}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -168,13 +170,13 @@ func find(dir string) (Kernel, error) {
 		return nil
 	})
 	if err == nil && (k.Image == "" || len(k.Modules) == 0) {
-		err = fmt.Errorf("%s holds image %q and %d modules: the package's layout changed, or remove the folder to fetch it again",
+		err = fmt.Errorf("%s holds image %q and %d modules: remove the folder to fetch it again; if that does not help, the package's layout has changed",
 			dir, k.Image, len(k.Modules))
 	}
 	return k, err
 }
 
-// Module reads a module, unpacked; nil is one that this kernel has not as a file.
+// Module returns a module's decompressed content, or nil if this kernel has no file for it.
 func (k Kernel) Module(ctx context.Context, name string) ([]byte, error) {
 	path, ok := k.Modules[name]
 	if !ok {
@@ -186,5 +188,5 @@ func (k Kernel) Module(ctx context.Context, name string) ([]byte, error) {
 	case ".xz":
 		return exec.CommandContext(ctx, "xz", "-dc", path).Output()
 	}
-	return nil, fmt.Errorf("%s is packed in a way that is not known here", path)
+	return nil, fmt.Errorf("read module %s: unknown compression; want .ko or .ko.xz", path)
 }

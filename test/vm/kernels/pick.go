@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Newest is the series of whatever is newest.
+// Newest is the series name that selects the newest kernel of all.
 const Newest = "newest"
 
-// pkg is one version of the package that stands for Debian's kernels for clouds.
+// pkg is one version of Debian's meta package for cloud kernels.
 type pkg struct{ version string }
 
-// parseMadison reads `apt-cache madison`: package | version | source.
+// parseMadison parses the output of `apt-cache madison`: package | version | source.
 func parseMadison(text string) (out []pkg) {
 	for line := range strings.Lines(text) {
 		fields := strings.Split(line, "|")
@@ -38,7 +38,8 @@ func pick(series string, from []pkg) (best pkg, ok bool) {
 
 var number = regexp.MustCompile(`\d+`)
 
-// newer compares the numbers of two versions, which is enough among Debian's versions of one package.
+// newer reports whether version a is newer than b. It compares only the numbers in them, which is
+// enough for Debian's versions of one package.
 func newer(a, b string) bool {
 	as, bs := number.FindAllString(a, -1), number.FindAllString(b, -1)
 	for i := range min(len(as), len(bs)) {
@@ -53,7 +54,7 @@ func newer(a, b string) bool {
 
 var imageName = regexp.MustCompile(`linux-image-(\d[^ ,]*)`)
 
-// releaseOf finds the kernel's release in what the meta package depends on.
+// releaseOf finds the kernel's release in the dependencies of the meta package.
 func releaseOf(show string) (string, bool) {
 	for line := range strings.Lines(show) {
 		if depends, ok := strings.CutPrefix(line, "Depends:"); ok {
@@ -65,8 +66,8 @@ func releaseOf(show string) (string, bool) {
 	return "", false
 }
 
-// parts lists the packages that hold a release's image and modules, from what its linux-image package
-// depends on: all in one, or, since 7.x, in several.
+// parts lists the packages that hold a release's image and modules. It is one package or, since
+// 7.x, several that the linux-image package depends on.
 func parts(release, show string) []string {
 	var out []string
 	for _, name := range []string{"linux-binary-" + release, "linux-modules-" + release, "linux-base-" + release} {
@@ -80,10 +81,10 @@ func parts(release, show string) []string {
 	return out
 }
 
-// repository is one source of packages that this machine is configured for.
+// repository is one of the package sources that this machine's apt is configured with.
 type repository struct{ uri, label string }
 
-// parseTargets reads `apt-get indextargets`: URI|origin|label.
+// parseTargets parses the output of `apt-get indextargets`: URI|origin|label.
 func parseTargets(text string) (out []repository) {
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSpace(line), "|")
@@ -94,14 +95,14 @@ func parseTargets(text string) (out []repository) {
 	return out
 }
 
-// Labels that Debian gives its archives.
+// The labels of Debian's archives.
 const (
 	labelMain     = "Debian"
 	labelSecurity = "Debian-Security"
 )
 
-// suites are where each series comes from. A suite that the mirror no longer has is left out: its series
-// then is an error that says so, if it was asked for.
+// suites are where the series come from. A suite that the mirror no longer has is ignored; Get
+// returns an error if its series is requested.
 var suites = []struct{ label, name string }{
 	{labelMain, "bullseye"},
 	{labelSecurity, "bullseye-security"},
@@ -113,8 +114,8 @@ var suites = []struct{ label, name string }{
 	{labelMain, "sid"},
 }
 
-// sources writes the list for apt. Where no archive for security updates is configured, its suites are left
-// out: kernels are then a few weeks older.
+// sources returns apt's sources.list. If no archive with security updates is configured, its suites
+// are omitted, and kernels are a few weeks older.
 func sources(repos []repository, keyring string) string {
 	var b strings.Builder
 	for _, s := range suites {

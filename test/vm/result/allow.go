@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Allowed is one line of the list of what may be skipped: kernels, test, why.
+// Allowed is one line of the list of allowed skips: kernels, test, why.
 type Allowed struct {
-	// Kernels are series such as 5.10; "*" is all.
+	// Kernels are series such as 5.10; "*" means all.
 	Kernels []string
-	// Test is PACKAGE/TEST, as the report prints it; "*" stands for one element or a part of it.
+	// Test is PACKAGE/TEST, as the report prints it; "*" matches one element or a part of it.
 	Test, Why string
 }
 
-// ParseAllowed reads the list: one skip a line, with # comments.
+// ParseAllowed parses the list: one skip per line, with # comments.
 func ParseAllowed(text string) (out []Allowed, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
@@ -23,7 +23,7 @@ func ParseAllowed(text string) (out []Allowed, err error) {
 		}
 		f := strings.Fields(line)
 		if len(f) < 3 {
-			return nil, fmt.Errorf("line %d: %q: write kernels (5.10,6.1 or *), PACKAGE/TEST and the reason", i+1, line)
+			return nil, fmt.Errorf("line %d: %q: want kernels (5.10,6.1 or *), PACKAGE/TEST and the reason", i+1, line)
 		}
 		if _, err := path.Match(f[1], ""); err != nil {
 			return nil, fmt.Errorf("line %d: test %q: %w", i+1, f[1], err)
@@ -33,21 +33,21 @@ func ParseAllowed(text string) (out []Allowed, err error) {
 	return out, nil
 }
 
-// on reports whether an entry is about a kernel version.
+// on reports whether an entry applies to a kernel version.
 func (a Allowed) on(version string) bool {
 	return slices.ContainsFunc(a.Kernels, func(k string) bool {
 		return k == "*" || version == k || strings.HasPrefix(version, k+".")
 	})
 }
 
-// names reports whether an entry is about a test.
+// names reports whether an entry matches a test.
 func (a Allowed) names(test string) bool {
 	ok, err := path.Match(a.Test, test)
 	return ok && err == nil
 }
 
-// Unused finds entries that none of the machines needed, though one of theirs ran: a list wider than the
-// tests hides the next skip.
+// Unused returns the entries that no machine needed, although a machine that an entry applies to
+// ran the package. An entry that is not needed would hide the next skip.
 func Unused(list []Allowed, machines []Machine) (out []Allowed) {
 	for _, a := range list {
 		applies, used := false, false

@@ -9,15 +9,16 @@ import (
 	"text/tabwriter"
 )
 
-// Rules say what a verdict takes for well.
+// Rules say which outcomes are acceptable.
 type Rules struct {
 	Allowed []Allowed
-	// Partial is a run of chosen tests: then a program without one, and a skip that did not come, are well.
+	// Partial is set if only chosen tests ran. Programs without a test, and allowed skips that did
+	// not happen, are then acceptable.
 	Partial bool
 }
 
-// Write prints failures, skips, instruction counts and the table, then the totals, and reports whether all
-// is well.
+// Write prints failures, skips, instruction counts and the table, then the totals. It reports
+// whether the run succeeded.
 func Write(w io.Writer, machines []Machine, rules Rules) bool {
 	if rules.Partial {
 		machines = withoutIdle(machines)
@@ -64,7 +65,7 @@ func writeSkips(w io.Writer, machines []Machine, allowed []Allowed) bool {
 				name := p.Name + "/" + s.Test
 				fmt.Fprintf(w, "SKIP %s %s: %s\n", m.Kernel, name, s.Reason)
 				if !allows(allowed, m.Kernel, name) {
-					fmt.Fprintf(w, "FAIL %s %s: in a VM nothing is skipped but what test/vm/skips.txt allows\n", m.Kernel, name)
+					fmt.Fprintf(w, "FAIL %s %s: in a VM a test is skipped only if test/vm/skips.txt allows it\n", m.Kernel, name)
 					ok = false
 				}
 			}
@@ -81,7 +82,7 @@ func writeUnused(w io.Writer, machines []Machine, allowed []Allowed) bool {
 	return len(unused) == 0
 }
 
-// withoutIdle leaves out the programs that had nothing to test.
+// withoutIdle removes the programs in which no test ran.
 func withoutIdle(machines []Machine) []Machine {
 	machines = slices.Clone(machines)
 	for i, m := range machines {
@@ -98,8 +99,9 @@ func writeNotes(w io.Writer, machines []Machine) {
 	}
 }
 
-// Instructions is a table of what the verifier walked through: a line for each program, a column for each kernel.
-// It is empty if nothing was counted. Beside the last one it shows growth in a review.
+// Instructions returns a table of the instructions that the verifier processed: a line per program,
+// a column per kernel. It returns "" if nothing was counted. The table is committed, so that a
+// review shows growth.
 func Instructions(machines []Machine) string {
 	rows := map[string]map[string]int{}
 	for _, m := range machines {
@@ -133,7 +135,7 @@ func Instructions(machines []Machine) string {
 		}
 		fmt.Fprintln(t)
 	}
-	_ = t.Flush() // to memory: there is no error
+	_ = t.Flush() // writes to memory, which cannot fail
 	return b.String()
 }
 

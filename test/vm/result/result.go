@@ -1,7 +1,7 @@
-// Package result turns what test VMs wrote into a verdict and the tables that a person reads.
+// Package result turns the output of test VMs into a verdict and tables for people.
 //
-// Pure. Input is one Machine per kernel, with the events of its test programs, and the list of what may be
-// skipped. It must not know how a VM is run.
+// Pure. Input is one Machine per kernel, with the events of its test programs, and the list of
+// allowed skips. It must not know how a VM is run.
 package result
 
 import (
@@ -15,16 +15,19 @@ import (
 
 // Machine is the outcome of one VM.
 type Machine struct {
-	// Kernel is its version, Problem why the VM as such failed: it hung, panicked or never came up.
+	// Kernel is the kernel's version. Problem is why the VM as a whole failed: it hung, panicked or
+	// never came up. It is empty if it did not fail.
 	Kernel, Problem string
 	Notes           []string
 	Packages        []Package
 	Seconds         float64
-	// Processor is what the VM took of the machine's processors, which does not depend on who else uses them.
+	// Processor is the processor time that the VM took, in seconds. Unlike Seconds it does not
+	// depend on the load of the machine.
 	Processor float64
 }
 
-// Summary is the problem's first line; a console's end may follow it.
+// Summary returns the problem's first line. The end of the console's output can follow it in
+// Problem.
 func (m Machine) Summary() string {
 	first, _, _ := strings.Cut(m.Problem, "\n")
 	return strings.TrimRight(first, ":")
@@ -36,14 +39,15 @@ type Package struct {
 	Passed, Failed []string
 	Skipped        []Skip
 	Seconds        float64
-	// Problem is a failure of the program outside of any test.
+	// Problem is a failure of the program outside any test.
 	Problem string
-	// Output is what each failed test said, Instructions what the verifier saw per eBPF program.
+	// Output is the output of each failed test. Instructions is the number of instructions that the
+	// verifier processed, by eBPF program.
 	Output       map[string]string
 	Instructions map[string]int
 }
 
-// NoTest is the problem of a program that had nothing to test.
+// NoTest is the Problem of a program in which no test ran.
 const NoTest = "no test ran"
 
 // Skip is a test that did not run, and why.
@@ -52,13 +56,14 @@ type Skip struct{ Test, Reason string }
 // event is one line of test2json (see `go doc test2json`).
 type event struct{ Action, Test, Output string }
 
-// ReadPackage counts the events of one test program. status is its exit code, done whether it ended.
+// ReadPackage evaluates the events of one test program. done says whether it ended, status is its
+// exit code.
 func ReadPackage(name, events string, done bool, status int) (Package, error) {
 	p := Package{Name: name, Output: map[string]string{}, Instructions: map[string]int{}}
 	said := map[string][]string{}
 	var open []string
 	lines := bufio.NewScanner(strings.NewReader(events))
-	lines.Buffer(nil, 64<<20) // a test may print a long line
+	lines.Buffer(nil, 64<<20) // a test can print a long line
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
@@ -77,7 +82,7 @@ func ReadPackage(name, events string, done bool, status int) (Package, error) {
 	return p, lines.Err()
 }
 
-// count takes one test's end, and reports whether the event was one.
+// count records the end of a test, and reports whether the event was one.
 func (p *Package) count(e event, said []string) bool {
 	switch e.Action {
 	case "pass":
@@ -97,8 +102,8 @@ func (p *Package) count(e event, said []string) bool {
 	return true
 }
 
-// ended finds what went wrong outside of tests: a program that hung, died or ran no test at all. What the
-// tests said that it left open is all there is to look at.
+// ended records what went wrong outside tests: a program hung, died or ran no test at all. It keeps
+// the output of the tests that did not finish, which is the only evidence.
 func (p *Package) ended(said map[string][]string, open []string, done bool, status int) {
 	switch {
 	case !done:
@@ -122,12 +127,13 @@ func (p *Package) ended(said map[string][]string, open []string, done bool, stat
 
 var (
 	place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
-	// A test that runs itself again in a process of its own logs what that said; its subtests may skip.
+	// A test that runs itself again in a separate process logs that process's output. Subtests can
+	// skip there.
 	innerSkip    = regexp.MustCompile(`^\s+--- SKIP: (\S+) \(`)
 	instructionN = regexp.MustCompile(`instructions: (\S+ \S+) verified (\d+)`)
 )
 
-// reason finds what a test said last before it skipped.
+// reason returns the last message that a test logged before it skipped.
 func reason(said []string) string {
 	for _, line := range slices.Backward(said) {
 		if at := place.FindString(line); at != "" {
@@ -147,7 +153,7 @@ func inner(test string, said []string) (out []Skip) {
 	return out
 }
 
-// block is what a subtest said in such a log: from its start to that of the next.
+// block returns a subtest's output in such a log: from its start to the start of the next.
 func block(test string, said []string) []string {
 	start := -1
 	for i, line := range said {

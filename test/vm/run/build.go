@@ -18,20 +18,20 @@ import (
 
 const (
 	module = "strait.io/strait/"
-	// verifyPackage loads each eBPF object program by program, whatever package uses it.
+	// verifyPackage loads every program of every eBPF object, whichever package uses it.
 	verifyPackage = module + "test/vm/verify"
 	objectsDir    = "/objects"
 	objectsEnv    = "STRAIT_VM_OBJECTS"
 	testsDir      = "/tests"
 )
 
-// cargo is what goes into every VM, whatever its kernel: the second part of the initramfs.
+// cargo is the part of the initramfs that is the same for every kernel. It comes second.
 type cargo struct {
 	archive []byte
 	job     job.Job
 }
 
-// build makes the guest's first process, the test programs and the job.
+// build builds the guest's init process, the test programs and the job.
 func build(ctx context.Context, dir string, o options) (*cargo, error) {
 	packages, err := kernelPackages(ctx, strings.Fields(o.packages))
 	if err != nil {
@@ -53,8 +53,8 @@ func build(ctx context.Context, dir string, o options) (*cargo, error) {
 	return pack(dir, packages, o)
 }
 
-// kernelPackages lists the packages that have tests for the kernel, the verifier's first:
-// what does not load needs no further test.
+// kernelPackages lists the packages that have tests for the kernel. The verifier's comes first: if
+// a program does not load, further tests are pointless.
 func kernelPackages(ctx context.Context, patterns []string) ([]string, error) {
 	args := []string{"list", "-f", `{{.ImportPath}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}`}
 	c := exec.CommandContext(ctx, "go", append(args, patterns...)...)
@@ -83,7 +83,7 @@ func goTool(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// name is a package's path below the module.
+// name returns a package's path relative to the module.
 func name(pkg string) string { return strings.TrimPrefix(pkg, module) }
 
 func binary(dir, pkg string) string {
@@ -145,7 +145,7 @@ func addFile(a *initrd.Archive, from, to string) error {
 	return nil
 }
 
-// addTree adds a folder; that there is none is no error.
+// addTree adds a folder's files. A folder that does not exist is no error.
 func addTree(a *initrd.Archive, from, to string) error {
 	return filepath.WalkDir(from, func(p string, d os.DirEntry, err error) error {
 		if os.IsNotExist(err) {

@@ -21,8 +21,8 @@ import (
 
 const qemu = "qemu-system-x86_64"
 
-// modules are what the tests need besides what Debian builds in. One that a kernel has not as a file is built
-// in or absent; a test that needs it says so.
+// modules are the kernel modules that the tests need besides those that Debian builds in. A module
+// without a file is built in or missing; a test that needs a missing one reports it.
 var modules = []string{
 	"wireguard", "veth", "bridge", "tun", "dummy", // links
 	"tcp_diag", "udp_diag", // destroy sockets by netlink
@@ -38,7 +38,7 @@ type machine struct {
 	options options
 }
 
-// run boots it and waits for its end. All that goes wrong is in the result.
+// run boots the VM and waits until it ends. Failures are reported in the result.
 func (m machine) run(ctx context.Context) result.Machine {
 	start := time.Now()
 	out := result.Machine{Kernel: m.kernel.Version}
@@ -56,10 +56,10 @@ func (m machine) run(ctx context.Context) result.Machine {
 	report := job.Parse(serial)
 	out.Notes = report.Notes
 	if len(absent) > 0 {
-		out.Notes = append(out.Notes, "no module file (built in or absent): "+strings.Join(absent, " "))
+		out.Notes = append(out.Notes, "modules without a file (built in or missing): "+strings.Join(absent, " "))
 	}
 	for _, r := range report.Runs {
-		p, err := m.read(context.WithoutCancel(ctx), r) // an interrupted run shows what it has
+		p, err := m.read(context.WithoutCancel(ctx), r) // also report an interrupted run
 		if err != nil {
 			return fail(err)
 		}
@@ -69,24 +69,25 @@ func (m machine) run(ctx context.Context) result.Machine {
 	return out
 }
 
-// problem says why the VM as such failed. QEMU's exit status says nothing: after a panic it is 0.
+// problem returns why the VM as a whole failed; "" if it did not. QEMU's exit status does not help:
+// after a panic it is 0.
 func problem(r job.Report, j job.Job, bootErr error, console string) string {
 	switch {
 	case bootErr != nil:
-		return fmt.Sprintf("%v; the console's end:\n%s", bootErr, tail(console))
+		return fmt.Sprintf("%v; the end of the console's output:\n%s", bootErr, tail(console))
 	case !r.Ended:
-		return "the guest did not come to its end: it panicked or hung; the console's end:\n" + tail(console)
+		return "the guest did not finish: it panicked or hung; the end of the console's output:\n" + tail(console)
 	case len(r.Runs) != len(j.Programs):
 		return fmt.Sprintf("%d of %d programs ran: %s", len(r.Runs), len(j.Programs), strings.Join(r.Notes, "; "))
 	}
-	// What a program failed at is told by its tests; the rest is the guest's own.
+	// If a program failed, its tests report why. Otherwise the guest itself failed.
 	if r.Exit != 0 && !slices.ContainsFunc(r.Runs, func(run job.Run) bool { return run.Exit != 0 }) {
 		return "the guest failed: " + strings.Join(r.Notes, "; ")
 	}
 	return ""
 }
 
-// initramfs writes the kernel's modules and the cargo, one archive after the other.
+// initramfs writes a file with two archives: the kernel's modules, then the cargo.
 func (m machine) initramfs(ctx context.Context) (file string, absent []string, err error) {
 	order, absent, err := initrd.Modules(modules, func(name string) ([]byte, error) { return m.kernel.Module(ctx, name) })
 	if err != nil {
@@ -104,7 +105,8 @@ func (m machine) file(kind string) string {
 	return filepath.Join(m.dir, m.kernel.Version+"-"+m.kernel.Series+"."+kind)
 }
 
-// boot returns what the guest wrote to the second serial port, the console, and the processor's time.
+// boot runs the VM. It returns what the guest wrote to the second serial port and to the console,
+// and the processor time that QEMU took.
 func (m machine) boot(ctx context.Context, initramfs string) (serial, console string, processor time.Duration, err error) {
 	limit, cancel := context.WithTimeout(ctx, m.options.limit)
 	defer cancel()
@@ -119,19 +121,19 @@ func (m machine) boot(ctx context.Context, initramfs string) (serial, console st
 		processor = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	}
 	if errors.Is(limit.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("not done within %v", m.options.limit)
+		err = fmt.Errorf("the VM did not end within %v", m.options.limit)
 	} else if ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
 	text, readErr := os.ReadFile(m.file("serial"))
 	if errors.Is(readErr, os.ErrNotExist) {
-		readErr = nil // QEMU did not start: err says why
+		readErr = nil // QEMU did not start, and err says why
 	}
 	err = errors.Join(err, readErr, m.keep(con.Bytes(), text), os.Remove(initramfs))
 	return string(text), strings.ReplaceAll(con.String(), "\r", ""), processor, err
 }
 
-// keep copies what a VM wrote to where a person asked for it.
+// keep writes the VM's output to the folder given by -keep, if any.
 func (m machine) keep(console, serial []byte) error {
 	if m.options.keep == "" {
 		return nil
@@ -141,7 +143,7 @@ func (m machine) keep(console, serial []byte) error {
 		os.WriteFile(base+".console", console, 0o644), os.WriteFile(base+".serial", serial, 0o644))
 }
 
-// read counts the tests of one program.
+// read evaluates the test output of one program.
 func (m machine) read(ctx context.Context, r job.Run) (result.Package, error) {
 	c := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", r.Name)
 	c.Stdin = strings.NewReader(r.Output)
@@ -156,7 +158,7 @@ func (m machine) read(ctx context.Context, r job.Run) (result.Package, error) {
 	return p, err
 }
 
-// tail is the end of a text, indented.
+// tail returns the last lines of a text, indented.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if n := len(lines); n > 30 {

@@ -1,9 +1,9 @@
-// Command run boots each kernel in a VM of its own, runs the kernel tests in it and prints what came of it:
-// failures, skips with their reasons, instruction counts and a table, and at the end the totals.
+// Command run boots each kernel in its own VM, runs the kernel tests there and prints the results:
+// failures, skips with their reasons, instruction counts and a table, then the totals.
 //
-// Input is the checkout that it is started in (`make test-vm`) and the series named by -kernels; it exits 1
-// if a test failed, a VM did not come to its end, or something was skipped that test/vm/skips.txt does not
-// allow. No root is needed. It must not know any test.
+// Input is the checkout in the working directory (`make test-vm`) and the series named by -kernels.
+// It exits 1 if a test failed, a VM did not finish, or a test was skipped that test/vm/skips.txt
+// does not allow. No root is needed. It must not know any test.
 package main
 
 import (
@@ -39,15 +39,16 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.kernels, "kernels", "5.10 6.1 6.12 newest", "series of kernels, in the order of the table")
-	flag.StringVar(&o.packages, "packages", "./datapath/...", "packages whose kernel tests run, as go list takes them")
+	flag.StringVar(&o.packages, "packages", "./datapath/...", "packages whose kernel tests run, as patterns for go list")
 	flag.StringVar(&o.accel, "accel", "tcg", "QEMU's accelerator; kvm is faster where it works, and hangs where it does not")
-	flag.StringVar(&o.only, "run", "", "run only the tests that this regular expression matches, for -test.run")
-	// A guest waits half of its time, for grace periods and time-outs: two for each processor.
-	flag.IntVar(&o.side, "side", 2*runtime.NumCPU(), "VMs side by side")
-	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; with one, what a second processor sees is not tested")
-	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "a VM that takes longer hangs")
-	flag.StringVar(&o.keep, "keep", "", "folder to keep what each VM wrote in")
-	flag.StringVar(&o.instructions, "instructions", "", "file to write the table of instruction counts to, if all is well")
+	flag.StringVar(&o.only, "run", "", "run only the tests that match this regular expression, as with -test.run")
+	// A guest spends half of its time waiting for grace periods and timeouts: run two for each
+	// processor.
+	flag.IntVar(&o.side, "side", 2*runtime.NumCPU(), "number of VMs that run in parallel")
+	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; one processor does not test what a second one sees")
+	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "time limit for a VM; one that takes longer counts as hung")
+	flag.StringVar(&o.keep, "keep", "", "folder for the output of each VM")
+	flag.StringVar(&o.instructions, "instructions", "", "file for the table of instruction counts, written if the run succeeds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,7 +64,7 @@ func main() {
 func run(ctx context.Context, o options) (ok bool, err error) {
 	text, err := os.ReadFile(allowFile)
 	if err != nil {
-		return false, fmt.Errorf("%w; run it in the checkout: make test-vm", err)
+		return false, fmt.Errorf("%w; run `make test-vm` in the checkout", err)
 	}
 	allowed, err := result.ParseAllowed(string(text))
 	if err != nil {
@@ -95,7 +96,7 @@ func machines(ctx context.Context, o options, dir string, log *slog.Logger) ([]r
 	if err != nil {
 		return nil, err
 	}
-	// Fetching waits for the network and building for the processor: at the same time.
+	// Do both at the same time: fetching waits for the network, building needs the processor.
 	var ks []kernels.Kernel
 	var cargo *cargo
 	prepare, prepareCtx := errgroup.WithContext(ctx)
@@ -111,7 +112,7 @@ func machines(ctx context.Context, o options, dir string, log *slog.Logger) ([]r
 		return nil, err
 	}
 	if len(ks) == 0 {
-		return nil, errors.New("no kernel named: KERNELS is empty")
+		return nil, errors.New("no kernel to test: KERNELS is empty; name a series such as 6.1")
 	}
 	out := make([]result.Machine, len(ks))
 	var group errgroup.Group
@@ -127,7 +128,7 @@ func machines(ctx context.Context, o options, dir string, log *slog.Logger) ([]r
 	return out, group.Wait()
 }
 
-// haveTools says what is missing and how to get it.
+// haveTools returns an error that names the missing tools and how to install them.
 func haveTools() error {
 	var errs []error
 	for _, name := range []string{qemu, "xz", "apt-get", "dpkg-deb"} {
