@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// findCgroups finds where this machine has cgroup v2, and v1 controllers beside it if it has.
+// findCgroups finds where this machine mounts cgroup v2 and, if it has any, v1 controllers.
 func (l *Lab) findCgroups() error {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -18,7 +18,7 @@ func (l *Lab) findCgroups() error {
 	}
 	l.cgroup2 = fabric.FindCgroup2(string(info))
 	if l.cgroup2 == "" {
-		return errors.New("no cgroup v2 is mounted: run `mount -t cgroup2 none DIRECTORY`")
+		return errors.New("cgroup v2 is not mounted: run `mount -t cgroup2 none DIRECTORY`")
 	}
 	for line := range strings.Lines(string(info)) {
 		left, right, _ := strings.Cut(line, " - ")
@@ -29,7 +29,7 @@ func (l *Lab) findCgroups() error {
 	return nil
 }
 
-// cgroups are all folders of the lab in cgroup file systems.
+// cgroups returns the lab's folders in all cgroup file systems.
 func (l *Lab) cgroups() []string {
 	out := []string{l.cgroup()}
 	for _, mount := range l.cgroup1 {
@@ -38,17 +38,17 @@ func (l *Lab) cgroups() []string {
 	return out
 }
 
-// cgroup is the cgroup (v2) of a machine, or of a process there.
+// cgroup returns the cgroup v2 of a machine, or of a process there.
 func (l *Lab) cgroup(parts ...string) string {
 	return filepath.Join(append([]string{l.cgroup2, l.Name}, parts...)...)
 }
 
-// CgroupOf is the cgroup (v2) that all processes of a node are in or below, its pods' among them, and no others.
-// On the node itself it is found at NodeCgroup.
+// CgroupOf returns a node's cgroup v2. All of the node's processes, including its pods', are in or
+// below it, and no others are. On the node itself it is at NodeCgroup.
 func (l *Lab) CgroupOf(node string) string { return l.cgroup(node) }
 
-// makeNodeCgroups makes a node's cgroups, of which kubelet makes its pods' children: in every v1 hierarchy, or in
-// v2 with the controllers that kubelet wants.
+// makeNodeCgroups makes a node's cgroups, in which kubelet makes cgroups for its pods: in every v1
+// hierarchy, or in v2 with the controllers that kubelet wants.
 func (l *Lab) makeNodeCgroups(node string) error {
 	if err := fabric.MakeCgroups(l.cgroup(node)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (l *Lab) makeNodeCgroups(node string) error {
 	if len(l.cgroup1) == 0 {
 		for _, dir := range []string{l.cgroup2, l.cgroup(), l.cgroup(node)} {
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+cpuset +cpu +io +memory +pids"), 0); err != nil {
-				return fmt.Errorf("hand controllers to %s: %w", dir, err)
+				return fmt.Errorf("enable controllers in %s: %w", dir, err)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func (l *Lab) makeNodeCgroups(node string) error {
 		if filepath.Base(mount) != "cpuset" {
 			continue
 		}
-		// A cpuset without processors takes no process.
+		// No process can join a cpuset without processors.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			all, err := os.ReadFile(filepath.Join(mount, file))
 			if err != nil {
@@ -75,7 +75,7 @@ func (l *Lab) makeNodeCgroups(node string) error {
 			}
 			for _, dir := range []string{l.Name, filepath.Join(l.Name, node)} {
 				if err := os.WriteFile(filepath.Join(mount, dir, file), all, 0); err != nil {
-					return fmt.Errorf("give processors to %s: %w", dir, err)
+					return fmt.Errorf("assign processors to %s: %w", dir, err)
 				}
 			}
 		}

@@ -14,14 +14,14 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// readyWithin is how long a program may take until it serves, on a machine with other work.
+// readyWithin is how long a program may take until it serves, on a busy machine.
 const readyWithin = 2 * time.Minute
 
-// bridgeOf is the switch that the cluster's nodes are plugged into.
+// bridgeOf returns the name of the switch that the cluster's nodes are plugged into.
 func bridgeOf(c *Cluster) string { return "nodes-" + c.Name }
 
-// makeFabric makes the machine of etcd and the API servers. It routes between the clusters' nodes and knows no
-// pod's address: between clusters, only a tunnel carries pods' packets.
+// makeFabric makes the machine that runs etcd and the API servers. It routes between the clusters'
+// nodes but has no routes to pods: between clusters, only a tunnel carries pods' packets.
 func (l *Lab) makeFabric() error {
 	ns := l.netns(fabricName)
 	if err := fabric.AddNS(ns); err != nil {
@@ -41,7 +41,7 @@ func (l *Lab) makeFabric() error {
 	})
 }
 
-// startEtcd starts the one store of all clusters, each of which has a prefix of its own in it.
+// startEtcd starts the etcd that all clusters share. Each cluster has its own prefix in it.
 func (l *Lab) startEtcd() error {
 	_, err := l.start(process{machine: fabricName, name: "etcd", argv: []string{
 		l.program("etcd"), "--data-dir", l.path("etcd"), "--unsafe-no-fsync", "--log-level", "warn",
@@ -69,7 +69,7 @@ func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 		"--client-ca-file=" + pki("ca.crt"),
 		"--kubelet-client-certificate=" + pki("kubelet-client.crt"), "--kubelet-client-key=" + pki("kubelet-client.key"),
 		"--kubelet-certificate-authority=" + pki("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		// Without these the controllers complain of a missing ConfigMap every few seconds.
+		// Without these the controllers log a missing ConfigMap every few seconds.
 		"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -82,8 +82,8 @@ func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 	return err
 }
 
-// startForward makes the API server reachable from the root network namespace: a listener made there is handed to
-// a process in the fabric.
+// startForward makes the API server reachable from the root network namespace. It opens a listener
+// there and passes it to a process in the fabric.
 func (l *Lab) startForward(_ context.Context, c *Cluster) error {
 	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Lab) startForward(_ context.Context, c *Cluster) error {
 	defer listener.Close()
 	file, err := listener.File()
 	if err != nil {
-		return fmt.Errorf("hand over listener: %w", err)
+		return fmt.Errorf("pass the listener on: %w", err)
 	}
 	defer file.Close()
 	_, err = l.start(process{
@@ -110,7 +110,7 @@ func (l *Lab) startForward(_ context.Context, c *Cluster) error {
 	return err
 }
 
-// awaitAPIServer waits until the API server says that it is ready.
+// awaitAPIServer waits until the API server reports that it is ready.
 func (l *Lab) awaitAPIServer(ctx context.Context, c *Cluster) error {
 	return await(ctx, readyWithin, "the API server is not ready; see "+l.path("log"), func() error {
 		_, err := l.Kubectl(ctx, c.Name, nil, "get", "--raw", "/readyz", "--request-timeout=5s")
@@ -118,7 +118,8 @@ func (l *Lab) awaitAPIServer(ctx context.Context, c *Cluster) error {
 	})
 }
 
-// await calls check until it returns nil.
+// await calls check until it returns nil. If that takes longer than within, it returns check's last
+// error, after what.
 func await(ctx context.Context, within time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -135,12 +136,13 @@ func await(ctx context.Context, within time.Duration, what string, check func() 
 	}
 }
 
-// objectControllers are those that work on objects alone. Those that watch nodes would evict the pods of a
-// cluster whose nodes are only objects.
+// objectControllers are the controllers that work only on objects, for clusters without nodes.
+// Those that watch nodes would evict the pods of a cluster whose nodes are only objects.
 const objectControllers = "endpointslice-controller,endpointslice-mirroring-controller,namespace-controller," +
 	"daemonset-controller,deployment-controller,replicaset-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller"
 
-// startControllers starts what must find the API server's RBAC rules in place, else it exits.
+// startControllers starts the controller manager and, if the cluster has nodes, the scheduler. Both
+// exit if the API server's RBAC rules are not in place yet.
 func (l *Lab) startControllers(_ context.Context, c *Cluster) error {
 	server := "https://" + c.server().String()
 	config, err := l.writeConfigOf(c, "controllers", server)
@@ -156,7 +158,7 @@ func (l *Lab) startControllers(_ context.Context, c *Cluster) error {
 	argv := append([]string{
 		l.program("kube-controller-manager"), fmt.Sprintf("--secure-port=%d", 10500+c.Index),
 		"--service-account-private-key-file=" + l.path(c.Name, "tokens.key"), "--root-ca-file=" + l.path(c.Name, "ca.crt"),
-		// Node objects are made with their podCIDRs, so that the CNI files can name them.
+		// The lab creates Node objects with their podCIDRs, so that the CNI files can name them.
 		"--use-service-account-credentials=true", "--allocate-node-cidrs=false",
 	}, client(config)...)
 	if len(c.Nodes) == 0 {
@@ -173,7 +175,7 @@ func (l *Lab) startControllers(_ context.Context, c *Cluster) error {
 	return err
 }
 
-// StopAPIServer kills a cluster's API server: what runs on the nodes goes on without.
+// StopAPIServer kills a cluster's API server. What runs on the nodes keeps running without it.
 func (l *Lab) StopAPIServer(ctx context.Context, cluster string) error {
 	c, err := l.Topology.Cluster(cluster)
 	if err != nil {
@@ -182,7 +184,8 @@ func (l *Lab) StopAPIServer(ctx context.Context, cluster string) error {
 	return l.stop(ctx, apiServerName(c))
 }
 
-// StartAPIServer is the inverse of StopAPIServer, and waits until it is ready. Its address stays.
+// StartAPIServer undoes StopAPIServer, and waits until the API server is ready. Its address stays
+// the same.
 func (l *Lab) StartAPIServer(ctx context.Context, cluster string) error {
 	c, err := l.Topology.Cluster(cluster)
 	if err != nil {

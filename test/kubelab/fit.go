@@ -8,21 +8,22 @@ import (
 	"syscall"
 )
 
-// ErrUnfit is of a machine that no lab of that size can run on, whatever is built: no fault of the lab's.
+// ErrUnfit reports that no lab of that size can run on this machine, whatever is built. It is no
+// fault of the lab.
 var ErrUnfit = errors.New("this machine cannot run Kubernetes' nodes")
 
-// inotifyPerNode and inotifyPerCluster are the inotify instances that programs hold, counted in /proc/PID/fd: 54 in a lab
-// of two clusters with two nodes each.
+// inotifyPerNode and inotifyPerCluster are how many inotify instances the programs hold, counted in
+// /proc/PID/fd. A lab of two clusters with two nodes each holds 54.
 const (
 	inotifyPerNode    = 11
 	inotifyPerCluster = 6
 )
 
-// nodePrograms are what a node runs of this machine's, beside those of the shell image.
+// nodePrograms are this machine's programs that a node runs, besides those in the shell image.
 var nodePrograms = []string{"runc", "iptables", "conntrack", "nft", "nsenter", "/usr/lib/cni/bridge", "/usr/lib/cni/ptp"}
 
-// Fit says why this machine cannot run so many clusters of so many nodes, beside what it runs now. The error is
-// ErrUnfit and says what to do.
+// Fit returns why this machine cannot run a lab of this size in addition to what it runs now; nil
+// if it can. nodes is per cluster. The error is ErrUnfit and says what to do.
 func Fit(clusters, nodes int) error {
 	if os.Geteuid() != 0 {
 		return unfit("the lab makes namespaces, cgroups and mounts: run it as root")
@@ -40,12 +41,13 @@ func Fit(clusters, nodes int) error {
 	return inotify(clusters * (inotifyPerCluster + nodes*inotifyPerNode))
 }
 
-// inotify takes as many instances as will be wanted, and gives them back: the kernel tells nobody how many are left.
+// inotify checks that so many inotify instances are left. It opens that many and closes them again,
+// because the kernel does not report how many are left.
 func inotify(want int) error {
 	for have := range want {
 		fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 		if err != nil {
-			return unfit("it takes %d inotify instances and %d are left (%w): take other labs down, or run `sysctl -w fs.inotify.max_user_instances=512`",
+			return unfit("the lab needs %d inotify instances and %d are left (%w): take other labs down, or run `sysctl -w fs.inotify.max_user_instances=512`",
 				want, have, err)
 		}
 		defer syscall.Close(fd)

@@ -19,7 +19,7 @@ import (
 	"strait.io/strait/install/image/oci"
 )
 
-// buildImages makes the lab's own images, most of them once per set of programs.
+// buildImages builds the lab's own images. All but pause are built once per set of programs.
 func (l *Lab) buildImages(ctx context.Context) error {
 	if l.state.Nodes == 0 {
 		return nil
@@ -42,12 +42,12 @@ func (l *Lab) buildImages(ctx context.Context) error {
 		return err
 	}
 	return l.cachedImage("shell", oci.Image{Cmd: []string{"/bin/sh"}, Names: []string{
-		// The second and third are what the MCS conformance suite asks for.
+		// The MCS conformance suite uses the second and third name.
 		"localhost/shell:1", "docker.io/alpine/socat:1.7.4.4", "docker.io/nicolaka/netshoot:v0.15",
 	}}, files, applets...)
 }
 
-// cachedImage makes an image beside the programs unless it is there, and links to it.
+// cachedImage builds an image next to the programs unless it exists there, and links to it.
 func (l *Lab) cachedImage(name string, image oci.Image, files map[string]string, applets ...string) error {
 	version, err := versionOf(files, applets)
 	if err != nil {
@@ -65,21 +65,22 @@ func (l *Lab) cachedImage(name string, image oci.Image, files map[string]string,
 	return nil
 }
 
-// versionOf tells files from those of another day.
+// versionOf returns a hash that changes when an image's files or applets change.
 func versionOf(files map[string]string, applets []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, applets)
 	for _, from := range slices.Sorted(maps.Keys(files)) {
 		info, err := os.Stat(from)
 		if err != nil {
-			return "", fmt.Errorf("look at what goes into an image: %w", err)
+			return "", fmt.Errorf("read a file of an image: %w", err)
 		}
 		fmt.Fprintln(h, from, files[from], info.Size(), info.ModTime().UnixNano())
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
-// buildImage packs files (from this machine's path to the image's) into an image, and links to busybox.
+// buildImage packs files into an image, with a link to busybox for each applet. files maps paths on
+// this machine to paths in the image.
 func (l *Lab) buildImage(file string, image oci.Image, files map[string]string, applets ...string) error {
 	root, err := os.MkdirTemp(l.Dir, "image-")
 	if err != nil {
@@ -103,12 +104,12 @@ func (l *Lab) buildImage(file string, image oci.Image, files map[string]string, 
 	return oci.Write(file, image)
 }
 
-// Import loads an image file on every node, and on nodes that come later.
+// Import loads an image file on every node, and on nodes that start later.
 func (l *Lab) Import(ctx context.Context, file string) error {
 	if !strings.HasSuffix(file, ".tar") {
 		return fmt.Errorf("import %q: want an image as a .tar file", file)
 	}
-	// Nodes that come later take it from there.
+	// Nodes that start later load it from there.
 	if err := copyInto(l.path("images"), file, filepath.Base(file)); err != nil {
 		return fmt.Errorf("import image: %w", err)
 	}

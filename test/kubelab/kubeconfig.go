@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// kubeconfig is the part of a Kubernetes client's configuration that the lab needs. JSON is YAML enough.
+// kubeconfig is the part of a Kubernetes client's configuration that the lab needs. It is written
+// as JSON, which is valid YAML.
 type kubeconfig struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -40,8 +41,8 @@ type configContext struct {
 	} `json:"context"`
 }
 
-// add gives the configuration a context of the cluster's name for the user with the certificate file. The first
-// added is current.
+// add adds a context, named after the cluster, for the user with the certificate user.crt. The
+// first one added becomes the current context.
 func (k *kubeconfig) add(l *Lab, c *Cluster, user, server string) error {
 	var err error
 	read := func(name string) []byte {
@@ -74,7 +75,7 @@ func (k *kubeconfig) write(file string) error {
 	return nil
 }
 
-// writeConfigOf writes the kubeconfig of one user of one cluster, and returns its file.
+// writeConfigOf writes the kubeconfig for one user of one cluster, and returns the file's path.
 func (l *Lab) writeConfigOf(c *Cluster, user, server string) (string, error) {
 	var k kubeconfig
 	if err := k.add(l, c, user, server); err != nil {
@@ -84,13 +85,15 @@ func (l *Lab) writeConfigOf(c *Cluster, user, server string) (string, error) {
 	return file, k.write(file)
 }
 
-// Kubeconfig is the file with all clusters' contexts. It works on this machine, in the root network namespace.
+// Kubeconfig returns the path of the file with all clusters' contexts. It works on this machine, in
+// the root network namespace.
 func (l *Lab) Kubeconfig() string { return l.path("kubeconfig") }
 
-// ConfigOf is a file with one cluster's context, as Kubeconfig.
+// ConfigOf is like Kubeconfig, for a file with one cluster's context.
 func (l *Lab) ConfigOf(cluster string) string { return l.path(cluster, "admin.kubeconfig") }
 
-// writeKubeconfig writes the file of all contexts, with the addresses that the forwarders got.
+// writeKubeconfig writes the file with all contexts, using the addresses that the forwarders listen
+// on.
 func (l *Lab) writeKubeconfig() error {
 	var k kubeconfig
 	for i := range l.Topology.Clusters {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 )
 
-// Kubectl runs kubectl as the cluster's administrator, and returns what it printed. The error has what it
-// complained of.
+// Kubectl runs kubectl as the cluster's administrator, and returns its stdout. The error includes
+// its stderr.
 func (l *Lab) Kubectl(ctx context.Context, cluster string, stdin []byte, args ...string) (string, error) {
 	return run(ctx, stdin, append([]string{l.program("kubectl"), "--kubeconfig", l.ConfigOf(cluster)}, args...)...)
 }
@@ -20,7 +20,8 @@ func (l *Lab) Apply(ctx context.Context, cluster, yaml string) error {
 	return err
 }
 
-// applyBase makes what has to be there before nodes: the MCS API's types, and the Node objects with their podCIDRs.
+// applyBase creates the objects that must exist before nodes start: the MCS API's CRDs, and the
+// Node objects with their podCIDRs.
 func (l *Lab) applyBase(ctx context.Context, c *Cluster) error {
 	nodes, err := render("nodes.yaml", c)
 	if err != nil {
@@ -47,7 +48,7 @@ func (l *Lab) awaitReady(ctx context.Context, c *Cluster) error {
 		{"-n", "kube-system", "rollout", "status", "deployment/coredns", within},
 	} {
 		if _, err := l.Kubectl(ctx, c.Name, nil, what...); err != nil {
-			return fmt.Errorf("not ready; see %s: %w", l.path("log"), err)
+			return fmt.Errorf("wait for nodes and CoreDNS; see %s: %w", l.path("log"), err)
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
-// Package kubelab makes real Kubernetes clusters on one machine: etcd, API servers, controllers, and nodes with
-// containerd, kubelet and kube-proxy, each node a set of namespaces with a cgroup of its own.
+// Package kubelab runs real Kubernetes clusters on one machine: etcd, API servers, controllers, and
+// nodes with containerd, kubelet and kube-proxy. Each node is a set of namespaces with its own
+// cgroup.
 //
-// Input is Options and the programs of package programs; output are clusters, reached by a kubeconfig whose
-// addresses are on this machine's loopback, and at the end a machine as it was. Nothing is made in the root
-// network namespace but those listeners. Of strait it knows only how a user installs it.
+// Inputs are Options and the programs of package programs. Output is clusters, and a kubeconfig
+// with addresses on this machine's loopback; Down leaves the machine as it was. Those listeners are
+// all that the lab makes in the root network namespace. Of strait it knows only how a user installs
+// it.
 package kubelab
 
 import (
@@ -22,19 +24,20 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// Options say what to bring up and where.
+// Options say what Up brings up, and where.
 type Options struct {
-	// Dir is where everything on disk goes: it is made, and removed by Down. Not below /run, /var/lib or /var/log,
-	// which are each node's own.
+	// Dir is the folder for all files. Up creates it, Down removes it. It must not be below /run,
+	// /var/lib or /var/log, because each node has its own.
 	Dir string
-	// Programs is the folder that programs.Build returned, Source that of strait's source.
+	// Programs is the folder that programs.Build returned. Source is the folder of strait's source.
 	Programs, Source string
-	// Clusters is 1 to MaxClusters; Nodes, per cluster, 0 to MaxNodes. Without nodes there are API servers and the
-	// controllers that make EndpointSlices and remove garbage, and no scheduler.
+	// Clusters is 1 to MaxClusters. Nodes is per cluster, 0 to MaxNodes. Without nodes there are
+	// API servers and objectControllers, and no scheduler.
 	Clusters, Nodes int
 	// WithoutPodCIDRs names the clusters whose Node objects have no podCIDRs.
 	WithoutPodCIDRs []string
-	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Nodes have IPv4 all the same.
+	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Their nodes
+	// still have IPv4.
 	DualStack []string
 	Log       *slog.Logger
 }
@@ -45,14 +48,15 @@ type Lab struct {
 	Dir string
 	state
 	log *slog.Logger
-	// cgroup2 is where cgroup v2 is mounted, cgroup1 where the controllers of v1 are, if any.
+	// cgroup2 is where cgroup v2 is mounted. cgroup1 is where the v1 controllers are mounted, if
+	// any.
 	cgroup2 string
 	cgroup1 []string
 }
 
-// Up brings the clusters up, after removing what an earlier lab in the same folder left, and returns when every
-// node is Ready and every cluster resolves names. On error what was made is removed, except the logs in
-// Dir/log. The error is ErrUnfit where this machine cannot run it.
+// Up brings the clusters up and returns when every node is Ready and every cluster resolves names.
+// It first removes what an earlier lab has left in the same folder. On error it removes what it
+// made, except the logs in Dir/log. The error is ErrUnfit if this machine cannot run the lab.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	t, err := NewTopology(o.Clusters, o.Nodes, o.WithoutPodCIDRs...)
 	if err != nil {
@@ -86,19 +90,19 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// preflight says what would fail later, and less clearly.
+// preflight checks for folders that would fail later, with a less clear error.
 func preflight(dirs ...string) error {
 	for _, dir := range dirs {
 		for _, hidden := range []string{"/run", "/var/lib", "/var/log"} {
 			if strings.HasPrefix(dir+"/", hidden+"/") {
-				return fmt.Errorf("%s is below %s, where each node has files of its own: use another folder", dir, hidden)
+				return fmt.Errorf("%s is below %s, where each node has its own files: use another folder", dir, hidden)
 			}
 		}
 	}
 	return nil
 }
 
-// clearOld removes an earlier lab of the same folder.
+// clearOld removes an earlier lab in the same folder.
 func clearOld(ctx context.Context, dir string, log *slog.Logger) error {
 	old, err := Open(dir, log)
 	if errors.Is(err, os.ErrNotExist) {
@@ -139,7 +143,8 @@ func (l *Lab) up(ctx context.Context, o Options) error {
 	return l.writeKubeconfig()
 }
 
-// buildOwn builds the lab's two programs, which change with its source.
+// buildOwn builds the lab's own two programs. They are not cached, because they change with its
+// source.
 func (l *Lab) buildOwn(ctx context.Context, source string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w",
 		"-o", l.path("bin")+"/", "./test/kubelab/init", "./test/kubelab/forward")
@@ -151,7 +156,7 @@ func (l *Lab) buildOwn(ctx context.Context, source string) error {
 	return nil
 }
 
-// clusterUp brings one cluster up, from certificates to a resolver that answers.
+// clusterUp brings one cluster up, from its certificates to a working resolver.
 func (l *Lab) clusterUp(ctx context.Context, c *Cluster) error {
 	if err := l.makeCerts(c); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.Name, err)
@@ -183,8 +188,8 @@ func (l *Lab) clusterUp(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// Down ends every process of the lab and removes everything that it made. It goes on after an error and reports
-// all of them; it may be called again.
+// Down kills every process of the lab and removes everything that it made. If something fails, it
+// removes the rest but keeps the folder, and returns all errors. It can be called again.
 func (l *Lab) Down(ctx context.Context) error { return l.remove(ctx, false) }
 
 func (l *Lab) remove(ctx context.Context, keepLogs bool) error {

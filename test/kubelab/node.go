@@ -23,8 +23,8 @@ import (
 	"strait.io/strait/test/kubelab/machine"
 )
 
-// NodeCgroup is where a node has its own cgroup v2: what hooks into sockets there sees its own pods and no other
-// node's. (The machine's /sys/fs/cgroup is there too, and is that of all nodes.)
+// NodeCgroup is where a node has its own cgroup v2. A hook that is attached there sees the node's
+// own pods and no other node's. (/sys/fs/cgroup on a node is the whole machine's, with all nodes.)
 const NodeCgroup = "/run/lab/cgroup"
 
 //go:embed config
@@ -43,7 +43,7 @@ func render(name string, data any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// nodesUp starts all nodes of a cluster, with the images.
+// nodesUp starts all nodes of a cluster and loads the images on them.
 func (l *Lab) nodesUp(ctx context.Context, c *Cluster) error {
 	if _, err := l.writeConfigOf(c, "proxy", "https://"+c.server().String()); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (l *Lab) nodesUp(ctx context.Context, c *Cluster) error {
 	return all.Wait()
 }
 
-// NodeUp brings a node back that NodeDown took away, as a new machine with the same name and address: nothing is on
-// its disk but the lab's images. It returns when the node is Ready.
+// NodeUp brings back a node that NodeDown killed, as a new machine with the same name and address:
+// its disk holds only the lab's images. It returns when the node is Ready.
 func (l *Lab) NodeUp(ctx context.Context, name string) error {
 	c, n, err := l.find(name)
 	if err != nil {
@@ -77,8 +77,8 @@ func (l *Lab) NodeUp(ctx context.Context, name string) error {
 	return l.awaitHeartbeat(ctx, c, n, start)
 }
 
-// awaitHeartbeat waits until a node is Ready by its own word of after since: that of before its death may still
-// stand.
+// awaitHeartbeat waits until a node has reported Ready after since. A report from before its death
+// can still be in its status.
 func (l *Lab) awaitHeartbeat(ctx context.Context, c *Cluster, n Node, since time.Time) error {
 	return await(ctx, readyWithin, "node "+n.Name+" is not ready; see "+l.path("log"), func() error {
 		out, err := l.Kubectl(ctx, c.Name, nil, "get", "node", n.Name, "-o",
@@ -98,8 +98,8 @@ func (l *Lab) awaitHeartbeat(ctx context.Context, c *Cluster, n Node, since time
 	})
 }
 
-// NodeDown is a node's sudden death: its cable goes dead, so that nobody hears a last word, and everything on it
-// is gone.
+// NodeDown kills a node without warning: first its link goes down, so that no last message gets
+// out. Then everything on the node is removed.
 func (l *Lab) NodeDown(ctx context.Context, name string) error {
 	_, n, err := l.find(name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *Lab) NodeDown(ctx context.Context, name string) error {
 	return errors.Join(append(errs, err, fabric.RemoveNS(l.netns(n.Name)), os.RemoveAll(l.path(n.Name)))...)
 }
 
-// find finds a node in any cluster.
+// find returns the node with this name in any cluster, and its cluster.
 func (l *Lab) find(name string) (*Cluster, Node, error) {
 	for i := range l.Topology.Clusters {
 		if n, err := l.Topology.Clusters[i].Node(name); err == nil {
@@ -136,7 +136,7 @@ func (l *Lab) find(name string) (*Cluster, Node, error) {
 	return nil, Node{}, fmt.Errorf("no node %q in the lab", name)
 }
 
-// nodeUp makes the node's namespaces and starts its first process.
+// nodeUp makes the node's namespaces and starts its init process.
 func (l *Lab) nodeUp(c *Cluster, n Node) error {
 	if err := l.cableUp(c, n); err != nil {
 		return err
@@ -155,12 +155,13 @@ func (l *Lab) nodeUp(c *Cluster, n Node) error {
 		return err
 	}
 	if err := os.WriteFile(l.path(n.Name, "pid"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
-		return fmt.Errorf("write process number: %w", err)
+		return fmt.Errorf("write process ID: %w", err)
 	}
 	return nil
 }
 
-// cableUp makes the node's network: a port of its cluster's switch, and routes to the pods of its neighbours.
+// cableUp makes the node's network: a port on its cluster's switch, and routes to its neighbours'
+// pods.
 func (l *Lab) cableUp(c *Cluster, n Node) error {
 	ns := l.netns(n.Name)
 	if err := fabric.AddNS(ns); err != nil {
@@ -193,7 +194,7 @@ func (l *Lab) cableUp(c *Cluster, n Node) error {
 	})
 }
 
-// writeNodeFiles writes the node's configuration. Its folder is its disk.
+// writeNodeFiles writes the node's configuration to its folder, which is its disk.
 func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
 	for _, d := range []string{"cni", "lib", "log"} {
 		if err := os.MkdirAll(l.path(n.Name, d), 0o755); err != nil {
@@ -227,10 +228,10 @@ func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
 	return l.writeMachine(c, n)
 }
 
-// socket is where containerd listens, on each node.
+// socket is where containerd listens on each node.
 const socket = "/run/containerd/containerd.sock"
 
-// ctr is a call of containerd's own client, on the node.
+// ctr returns a command line for containerd's own client, to be run on a node.
 func (l *Lab) ctr(args ...string) []string {
 	return append([]string{l.program("ctr"), "-a", socket, "-n", "k8s.io"}, args...)
 }

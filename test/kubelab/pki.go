@@ -23,17 +23,18 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// identity is whom a certificate names, and where it serves.
+// identity is the subject of a certificate, and the names and addresses where it serves.
 type identity struct {
-	// file is the certificate's name without ending.
+	// file is the name of the certificate's file, without extension.
 	file string
-	// user and group are what Kubernetes reads from it.
+	// user and group are what Kubernetes takes from the certificate.
 	user, group string
 	names       []string
 	addrs       []netip.Addr
 }
 
-// makeCerts makes the cluster's authority and the certificates of its control plane and of every node.
+// makeCerts makes the cluster's authority, and the certificates of its control plane and of every
+// node.
 func (l *Lab) makeCerts(c *Cluster) error {
 	ca, err := newAuthority(l.path(c.Name), c.Name)
 	if err != nil {
@@ -135,7 +136,7 @@ func (a *authority) sign(cert *x509.Certificate, key *ecdsa.PublicKey, file stri
 	return writePEM(filepath.Join(a.dir, file+".crt"), "CERTIFICATE", der)
 }
 
-// makeTokenKey makes the pair that signs and checks service account tokens.
+// makeTokenKey makes the key pair that signs and verifies service account tokens.
 func (a *authority) makeTokenKey() error {
 	key, err := newKey(filepath.Join(a.dir, "tokens.key"))
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"strait.io/strait/internal/fabric"
 )
 
-// process is a program that runs until it is stopped, and outlives its starter.
+// process is a program that runs until it is stopped. It outlives the process that started it.
 type process struct {
-	// machine is where: fabricName or a node. name is of its cgroup in the machine's, and of its log.
+	// machine is where it runs: fabricName or a node. name names its log, and its cgroup below the
+	// machine's.
 	machine, name string
 	argv          []string
 	// files become descriptors 3 and up.
 	files []*os.File
-	// cloneflags give it further namespaces of its own.
+	// cloneflags give it additional namespaces of its own.
 	cloneflags uintptr
 }
 
-// start starts a process in the machine's network namespace, and in a cgroup of its own, which is how stop finds
-// it again. It is in a session of its own, so that a Ctrl-C reaches the starter alone.
+// start starts a process in the machine's network namespace. The process has its own cgroup, by
+// which stop finds it, and its own session, so that Ctrl-C does not reach it.
 func (l *Lab) start(p process) (pid int, err error) {
 	dir := l.cgroup(p.machine, p.name)
 	if err := fabric.MakeCgroups(dir); err != nil {
@@ -48,24 +49,24 @@ func (l *Lab) start(p process) (pid int, err error) {
 	if err := fabric.InsideNamed(l.netns(p.machine), cmd.Start); err != nil {
 		return 0, fmt.Errorf("start %s on %s: %w", p.name, p.machine, err)
 	}
-	// Only to bury it, where its starter is still there.
+	// Only to reap it, if this process is still running by then.
 	go func() { _ = cmd.Wait() }()
 	return cmd.Process.Pid, nil
 }
 
 func (l *Lab) logOf(p process) string { return l.path("log", p.machine+"."+p.name+".log") }
 
-// stop ends a process of the fabric at once, as a crash does.
+// stop kills a process of the fabric at once, like a crash.
 func (l *Lab) stop(ctx context.Context, name string) error {
 	return fabric.KillCgroup(ctx, l.cgroup(fabricName, name))
 }
 
-// run runs a program to its end, and returns what it printed on standard output.
+// run runs a program until it ends, and returns its stdout. The error includes its stderr.
 func run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
 	return finish(exec.CommandContext(ctx, argv[0], argv[1:]...), stdin)
 }
 
-// finish is run for a command that may have more to it.
+// finish is run for a prepared command.
 func finish(cmd *exec.Cmd, stdin []byte) (string, error) {
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &said
@@ -75,7 +76,8 @@ func finish(cmd *exec.Cmd, stdin []byte) (string, error) {
 	return out.String(), nil
 }
 
-// OnNode runs a program of this machine on a node, in all its namespaces and its cgroup, and returns what it printed.
+// OnNode runs one of this machine's programs on a node, in all of the node's namespaces and its
+// cgroup, and returns its stdout.
 func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, error) {
 	_, n, err := l.find(node)
 	if err != nil {
@@ -95,7 +97,7 @@ func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, 
 	return finish(cmd, nil)
 }
 
-// pid is the number of the node's first process.
+// pid returns the process ID of the node's init process.
 func (l *Lab) pid(n Node) (string, error) {
 	b, err := os.ReadFile(l.path(n.Name, "pid"))
 	if err != nil {

@@ -11,21 +11,23 @@ import (
 	"strings"
 )
 
-// shellPrograms are the programs of the shell image: from this machine, under the names that people know.
+// shellPrograms maps this machine's programs to their paths in the shell image, where they have
+// their usual names.
 var shellPrograms = map[string]string{
-	// Not busybox' own sh: that prefers its applets to the files that we mean.
+	// Not busybox's own sh: it prefers busybox's applets to these programs.
 	"dash": "/bin/sh", "busybox": "/bin/busybox", "curl": "/usr/bin/curl", "dig": "/usr/bin/dig",
 	"nslookup": "/usr/bin/nslookup", "nc.openbsd": "/usr/bin/nc", "socat": "/usr/bin/socat",
 }
 
-// applets are what the shell image takes from busybox.
+// applets are the programs that the shell image takes from busybox.
 var applets = []string{
 	"awk", "cat", "cp", "cut", "date", "echo", "env", "grep", "head", "hostname", "id", "ip", "kill", "ls", "mkdir",
 	"mv", "netstat", "ping", "printf", "ps", "rm", "sed", "seq", "sleep", "sort", "tail", "tee", "test", "timeout",
 	"touch", "tr", "true", "uniq", "wc", "wget", "xargs",
 }
 
-// shellFiles lists the programs and the libraries that they load.
+// shellFiles returns the programs and the libraries that they load, as a map from this machine's
+// paths to the image's.
 func shellFiles(ctx context.Context) (map[string]string, error) {
 	files := map[string]string{}
 	for name, to := range shellPrograms {
@@ -45,7 +47,7 @@ func shellFiles(ctx context.Context) (map[string]string, error) {
 	return files, nil
 }
 
-// librariesOf asks the dynamic loader what a program needs.
+// librariesOf asks the dynamic loader which libraries a program loads.
 func librariesOf(ctx context.Context, program string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
 	if err != nil {
@@ -63,7 +65,7 @@ func librariesOf(ctx context.Context, program string) ([]string, error) {
 	return libs, nil
 }
 
-// copyInto copies the file (what a link leads to) to a path below root.
+// copyInto copies a file to a path below root. It follows symbolic links.
 func copyInto(root, from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 )
 
-// fabricName is the machine that holds etcd and the API servers, and routes between the clusters' nodes.
+// fabricName is the machine that runs etcd and the API servers, and routes between the clusters'
+// nodes.
 const fabricName = "fabric"
 
-// state is what Open needs to know of a lab that another process brought up.
+// state is what Open needs to know about a lab that another process brought up.
 type state struct {
-	// Name is the lab's on this machine: of its cgroup, and before the names of its network namespaces.
+	// Name identifies the lab on this machine. It names its cgroup, and its network namespaces
+	// begin with it.
 	Name            string   `json:"name"`
 	Programs        string   `json:"programs"`
 	Clusters        int      `json:"clusters"`
@@ -25,7 +27,7 @@ type state struct {
 	DualStack       []string `json:"dualStack,omitempty"`
 }
 
-// nameOf gives each folder's lab a name of its own, and the same one again.
+// nameOf returns the name of the lab in a folder. It is always the same for the same folder.
 func nameOf(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "strait-lab-" + hex.EncodeToString(sum[:3])
@@ -47,8 +49,8 @@ func (l *Lab) save() error {
 	return nil
 }
 
-// Open finds the lab that is in a folder: up, or not quite down. Where there is none the error is
-// os.ErrNotExist.
+// Open returns the lab in a folder, which is up or only partly removed. If there is none, the error
+// is os.ErrNotExist.
 func Open(dir string, log *slog.Logger) (*Lab, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -58,7 +60,7 @@ func Open(dir string, log *slog.Logger) (*Lab, error) {
 	b, err := os.ReadFile(l.path("lab.json"))
 	if err != nil {
 		if entries, _ := os.ReadDir(dir); errors.Is(err, os.ErrNotExist) && len(entries) > 0 && !onlyLogs(entries) {
-			return nil, fmt.Errorf("folder %s is not empty and no lab's: name one that does not exist yet", dir)
+			return nil, fmt.Errorf("folder %s is not empty and holds no lab: name a folder that does not exist yet", dir)
 		}
 		return nil, fmt.Errorf("read state of the lab: %w", err)
 	}
@@ -71,10 +73,10 @@ func Open(dir string, log *slog.Logger) (*Lab, error) {
 	return l, l.findCgroups()
 }
 
-// onlyLogs says whether a folder is what keepLogs leaves.
+// onlyLogs reports whether a folder holds only what keepLogs leaves.
 func onlyLogs(entries []os.DirEntry) bool { return len(entries) == 1 && entries[0].Name() == "log" }
 
-// keepLogs removes all but the logs: of a lab that did not come up, they say why.
+// keepLogs removes everything but the logs, which say why a lab did not come up.
 func (l *Lab) keepLogs() error {
 	entries, err := os.ReadDir(l.Dir)
 	if err != nil {
@@ -89,7 +91,8 @@ func (l *Lab) keepLogs() error {
 	return errors.Join(errs...)
 }
 
-// path is a file of the lab, program one of the programs, netns a machine's network namespace.
+// path returns the path of one of the lab's files, program that of one of the programs. netns
+// returns the name of a machine's network namespace.
 func (l *Lab) path(parts ...string) string {
 	return filepath.Join(append([]string{l.Dir}, parts...)...)
 }

@@ -14,14 +14,16 @@ import (
 	"strait.io/strait/install/image/oci"
 )
 
-// Strait is what to install: the CLI, an image file and the reference in it.
+// Strait is what to install: the CLI, an image file and the image's reference.
 type Strait struct {
 	CLI, ImageFile, Image string
 }
 
-// BuildStrait builds strait from its source, and its image, into a folder, as make build and make image do.
+// BuildStrait builds strait and its image from source into a folder, as make build and make image
+// do.
 func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
-	// A tag and a file of its own: pods of an earlier build may still ask for theirs.
+	// Each build has its own tag and file, because pods of an earlier build can still ask for
+	// theirs.
 	tag := fmt.Sprintf("built-%d", time.Now().Unix())
 	s := Strait{CLI: filepath.Join(dir, "strait"), ImageFile: filepath.Join(dir, "strait-"+tag+".tar"), Image: "localhost/strait:" + tag}
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/straitd", "./cmd/strait")
@@ -39,8 +41,9 @@ func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
 	return s, oci.Write(s.ImageFile, image)
 }
 
-// InstallStrait does what a user does: loads the image on all nodes, installs strait in each cluster, whose name is
-// its id, joins the clusters and teaches their DNS. It returns when handshakes are seen both ways.
+// InstallStrait does what a user does: it loads the image on all nodes, installs strait in each
+// cluster under the cluster's name, connects the clusters and sets up their DNS. connect waits
+// until handshakes are seen in both directions.
 func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 	if err := l.Import(ctx, s.ImageFile); err != nil {
 		return err
@@ -60,7 +63,7 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 		connect = append(connect, "--context", c.Name)
 	}
 	if _, err := run(ctx, nil, append([]string{s.CLI}, connect...)...); err != nil {
-		return fmt.Errorf("join: %w", err)
+		return fmt.Errorf("connect the clusters: %w", err)
 	}
 	for _, c := range l.Topology.Clusters {
 		if err := l.strait(ctx, s, c.Name, "dns", "setup"); err != nil {
@@ -70,8 +73,8 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 	return nil
 }
 
-// Settings are those of strait that nodes like the lab's need: no WireGuard in this kernel, a cgroup of each
-// node's own, and no capability to lift limits.
+// Settings are the chart values that strait needs on the lab's nodes: the kernel has no WireGuard,
+// each node has its own cgroup, and there is no capability to lift limits.
 var Settings = []string{
 	"--set", "mesh.implementation=userspace", "--set", "bpf.liftMemoryLimit=false",
 	"--set", "cgroup.hostPath=" + NodeCgroup, "--set", "cgroup.path=" + NodeCgroup, "--set", "cgroup.allowVirtualRoot=true",
@@ -80,7 +83,7 @@ var Settings = []string{
 func (l *Lab) strait(ctx context.Context, s Strait, cluster string, args ...string) error {
 	args = append(append([]string{s.CLI}, args...), "--kubeconfig", l.Kubeconfig(), "--context", cluster)
 	if _, err := run(ctx, nil, args...); err != nil {
-		return fmt.Errorf("%s: %w", cluster, err)
+		return fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	return nil
 }

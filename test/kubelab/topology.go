@@ -5,32 +5,34 @@ import (
 	"net/netip"
 )
 
-// The largest lab: names and addresses have one digit for each.
+// The size of the largest lab. Names and addresses have one digit each for clusters and nodes.
 const (
 	MaxClusters = 3
 	MaxNodes    = 9
 )
 
-// Topology is the whole lab as data: every name and address follows from its sizes.
+// Topology is the whole lab as data. Every name and address follows from its size.
 type Topology struct {
 	Clusters []Cluster
 }
 
 // Cluster is the plan of one Kubernetes cluster.
 type Cluster struct {
-	// Name is c1, c2, c3: the context of the kubeconfig too.
+	// Name is c1, c2 or c3. It is also the context in the kubeconfig.
 	Name string
 	// Index counts from 1 and is the C of the addresses 172.31.C.N, 10.1C.N.P and 10.20C.x.y.
 	Index int
-	// Underlay is the network of the nodes. Gateway is the fabric's address in it, where the API server listens.
+	// Underlay is the nodes' network. Gateway is the fabric's address in it, where the API server
+	// listens.
 	Underlay netip.Prefix
 	Gateway  netip.Addr
-	// Services is the range of ClusterIPs; DNS the cluster's name server in it. Services6 is the second range of a
-	// dual-stack cluster.
+	// Services is the range of ClusterIPs. DNS is the ClusterIP of the cluster's name server.
+	// Services6 is the second range of a dual-stack cluster.
 	Services  netip.Prefix
 	Services6 netip.Prefix
 	DNS       netip.Addr
-	// PodCIDRs says whether Node.spec.podCIDRs is filled. Where it is not, only the nodes' CNI files know the ranges.
+	// PodCIDRs says whether Node.spec.podCIDRs is set. If it is not, only the nodes' CNI files have
+	// the ranges.
 	PodCIDRs bool
 	Nodes    []Node
 }
@@ -38,17 +40,19 @@ type Cluster struct {
 // Node is the plan of one machine.
 type Node struct {
 	Cluster string
-	// Name is c1n1: the Node object's, the network namespace's last part, the cable's.
+	// Name is, for example, c1n1. It names the Node object and the cable, and ends the network
+	// namespace's name.
 	Name string
 	// Zone is the node's topology zone; its region is its cluster.
 	Zone string
 	// Addr is the node's InternalIP.
 	Addr netip.Addr
-	// Pods is the range of its pods' addresses.
+	// Pods is the range of the node's pod addresses.
 	Pods netip.Prefix
 }
 
-// NewTopology computes the plan. Clusters named in withoutPodCIDRs have none in their Node objects.
+// NewTopology returns the topology of a size. Clusters named in withoutPodCIDRs have no podCIDRs in
+// their Node objects.
 func NewTopology(clusters, nodes int, withoutPodCIDRs ...string) (Topology, error) {
 	if clusters < 1 || clusters > MaxClusters {
 		return Topology{}, fmt.Errorf("%d clusters: want 1 to %d", clusters, MaxClusters)
@@ -94,7 +98,8 @@ func newNode(c Cluster, j int) Node {
 		Pods:    prefix(10, 10+c.Index, j, 0, 24),
 	}
 	if !c.PodCIDRs {
-		// As an IPAM does that deals out small blocks: no range is a node's by a rule that one could guess.
+		// Small blocks, as some IPAMs assign them, so that a node's range cannot be guessed by a
+		// rule.
 		n.Pods = prefix(10, 10+c.Index, j/4, j%4*64, 26)
 	}
 	return n
@@ -106,7 +111,7 @@ func addr(a, b, c, d int) netip.Addr {
 
 func prefix(a, b, c, d, bits int) netip.Prefix { return netip.PrefixFrom(addr(a, b, c, d), bits) }
 
-// Cluster finds a cluster by name.
+// Cluster returns the cluster with this name.
 func (t Topology) Cluster(name string) (*Cluster, error) {
 	for i := range t.Clusters {
 		if t.Clusters[i].Name == name {
@@ -116,7 +121,7 @@ func (t Topology) Cluster(name string) (*Cluster, error) {
 	return nil, fmt.Errorf("no cluster %q in the lab: it has c1 to c%d", name, len(t.Clusters))
 }
 
-// Node finds a node of the cluster by name.
+// Node returns the cluster's node with this name.
 func (c Cluster) Node(name string) (Node, error) {
 	for _, n := range c.Nodes {
 		if n.Name == name {
@@ -126,8 +131,8 @@ func (c Cluster) Node(name string) (Node, error) {
 	return Node{}, fmt.Errorf("no node %q in cluster %s: it has %sn1 to %sn%d", name, c.Name, c.Name, c.Name, len(c.Nodes))
 }
 
-// server is the API server's address in the fabric.
+// server returns the API server's address in the fabric.
 func (c Cluster) server() netip.AddrPort { return netip.AddrPortFrom(c.Gateway, 6443) }
 
-// apiService is the ClusterIP of the Service default/kubernetes.
+// apiService returns the ClusterIP of the Service default/kubernetes.
 func (c Cluster) apiService() netip.Addr { return c.Services.Addr().Next() }

@@ -1,8 +1,9 @@
-// Package apiserver gives a package's tests real API servers: clusters of the lab without nodes, up in seconds.
+// Package apiserver gives a package's tests real API servers: clusters of the lab without nodes,
+// which are up in seconds.
 //
-// Input are the programs in the cache; output is a lab that the tests of one package share, which goes when they are
-// done; or only the Options of one, for tests that want nodes too. Imported by tests only. It must not know what runs
-// against it.
+// Inputs are the programs in the cache. Output is a lab that the tests of one package share and
+// that is removed when they are done, or only the Options of one, for tests that also need nodes.
+// Only tests import it. It must not know what runs against it.
 package apiserver
 
 import (
@@ -21,14 +22,15 @@ import (
 	"strait.io/strait/test/kubelab/programs"
 )
 
-// shared is the lab of the package's tests: up when the first asks for it.
+// shared is the lab of the package's tests. It comes up when the first test calls Lab.
 var shared struct {
 	once sync.Once
 	lab  *kubelab.Lab
 	err  error
 }
 
-// Main is a package's TestMain: it runs the tests, and takes the lab down if one of them asked for it.
+// Main is a package's TestMain. It runs the tests, and takes the lab down if one of them called
+// Lab.
 func Main(m *testing.M) {
 	code := m.Run()
 	if l := shared.lab; l != nil {
@@ -36,15 +38,15 @@ func Main(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
 			code = 1
 		}
-		_ = os.Remove(filepath.Dir(l.Dir)) // it stays while other labs are in it
+		_ = os.Remove(filepath.Dir(l.Dir)) // fails while it holds other labs
 	}
 	os.Exit(code)
 }
 
-// Up brings a lab up that is taken down if the test binary is interrupted, at any moment.
+// Up brings a lab up, and takes it down if the test binary is interrupted, at any moment.
 func Up(o kubelab.Options) (*kubelab.Lab, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var mu sync.Mutex // held while it comes up
+	var mu sync.Mutex // held while the lab comes up
 	var l *kubelab.Lab
 	mu.Lock()
 	defer mu.Unlock()
@@ -52,7 +54,7 @@ func Up(o kubelab.Options) (*kubelab.Lab, error) {
 		cancel()
 		mu.Lock()
 		if l == nil {
-			return // it did not come up, and nothing is left
+			return // it did not come up, so nothing is left to remove
 		}
 		if err := l.Down(context.Background()); err != nil {
 			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
@@ -63,8 +65,9 @@ func Up(o kubelab.Options) (*kubelab.Lab, error) {
 	return l, err
 }
 
-// Lab returns the package's lab of so many clusters, c1 and on, that have controllers and no nodes. c1 has ClusterIPs of
-// IPv4, c2 of both families. All tests of a package want the same number. The test ends where the programs are not built.
+// Lab returns the package's lab of clusters c1, c2 and so on, which have controllers but no nodes.
+// c1 has IPv4 ClusterIPs, c2 has both families. All tests of a package must pass the same number of
+// clusters. The test is skipped, or fails in CI, if the programs are not built.
 func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	t.Helper()
 	o := Options(t)
@@ -78,8 +81,9 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	return shared.lab
 }
 
-// Options are those of a lab of the calling package's tests, in a folder of the package's own, or the test ends: the
-// programs must have been built. The sizes are the caller's to set; for more than one lab at a time, it adds to Dir.
+// Options returns the options for a lab of the calling package's tests, in the package's own
+// folder. The test is skipped, or fails in CI, if the programs are not built. The caller sets the
+// sizes. For more than one lab at a time, it also extends Dir.
 func Options(t testing.TB) kubelab.Options {
 	t.Helper()
 	Must(t, kubelab.Fit(1, 0))
@@ -92,18 +96,19 @@ func Options(t testing.TB) kubelab.Options {
 	}
 	dir, err := programs.Dir(source)
 	must(t, err)
-	here, err := os.Getwd() // go test runs a package's tests in its folder
+	here, err := os.Getwd() // the package's folder: go test runs its tests there
 	must(t, err)
 	name, err := filepath.Rel(source, here)
 	must(t, err)
 	return kubelab.Options{
-		// Always the same: what a run that was killed has left is removed by the next.
+		// Always the same folder, so that the next run removes what a killed run has left.
 		Dir: filepath.Join(source, ".lab-test", strings.ReplaceAll(name, string(filepath.Separator), "-")), Source: source,
 		Programs: dir, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
-// Must ends the test where a lab did not come up: as one that this machine cannot run, if that is why.
+// Must ends the test if a lab did not come up. It reports the test as one that this machine cannot
+// run if the error is ErrUnfit, and fails it otherwise.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, kubelab.ErrUnfit) {

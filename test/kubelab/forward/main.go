@@ -1,5 +1,6 @@
-// Command forward carries TCP connections from one network namespace into another: it is handed a listener of the
-// first as descriptor 3, and is started in the second, where it dials the address of its argument.
+// Command forward forwards TCP connections from one network namespace into another. It is started
+// in the second, with a listener of the first as descriptor 3. For each connection it dials the
+// address that is its argument.
 package main
 
 import (
@@ -14,7 +15,7 @@ func main() {
 	os.Exit(1)
 }
 
-// serve returns only on error.
+// serve forwards connections. It returns only on error.
 func serve(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: forward ADDRESS, with a listener as descriptor 3")
@@ -32,7 +33,8 @@ func serve(args []string) error {
 	}
 }
 
-// carry copies both ways until both ends are done. A server that is not there closes the client's connection.
+// carry copies in both directions until both ends are done. If the server cannot be reached, it
+// closes the client's connection.
 func carry(client *net.TCPConn, address string) {
 	defer client.Close()
 	conn, err := net.Dial("tcp", address)
@@ -50,11 +52,11 @@ func carry(client *net.TCPConn, address string) {
 	<-done
 }
 
-// pour copies until the end, and passes the end on.
+// pour copies until from is at its end, and then closes to for writing.
 func pour(to, from *net.TCPConn) {
 	if _, err := io.Copy(to, from); err != nil {
-		// Broken, not ended: the other direction must not wait for it.
+		// The connection is broken, so the other direction must not wait for it.
 		_ = from.Close()
 	}
-	_ = to.CloseWrite() // it may be closed already
+	_ = to.CloseWrite() // fails if it is already closed
 }

@@ -1,8 +1,8 @@
-// Command init is the first process of a pid namespace, and buries what is orphaned there.
+// Command init is the first process of a pid namespace, and reaps orphans there.
 //
-// Without an argument it does nothing else: it is the pause container of pods. With the file of a machine.Machine it is a
-// node's: it makes the mounts that set the node apart, starts the node's services in order, and starts again
-// those that end.
+// Without an argument it does nothing else: it is the pods' pause container. With the file of a
+// machine.Machine it is a node's init process: it makes the node's own mounts, starts the node's
+// services in order, and restarts those that end.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	os.Exit(1)
 }
 
-// pause buries children until it is told to end.
+// pause reaps children until SIGINT or SIGTERM.
 func pause() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGCHLD)
@@ -43,7 +43,7 @@ func pause() {
 	}
 }
 
-// node runs a node, and returns only on error.
+// node runs a node. It returns only on error.
 func node(file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func start(s machine.Service, running map[int]machine.Service) error {
 	return nil
 }
 
-// toEnd runs a command until it ends.
+// toEnd runs a command and waits until it ends. It returns an error if the command fails.
 func toEnd(argv []string, running map[int]machine.Service) error {
 	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	if err != nil {
@@ -115,8 +115,8 @@ func toEnd(argv []string, running map[int]machine.Service) error {
 	}
 }
 
-// bury waits for the end of any process of the namespace. A service is started again, after a second: it may
-// have ended because of something that needs a moment.
+// bury waits until any process of the namespace ends, and returns its pid and status. It restarts a
+// service after a second: what made it end can need a moment to pass.
 func bury(running map[int]machine.Service) (int, unix.WaitStatus, error) {
 	var status unix.WaitStatus
 	pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -131,7 +131,7 @@ func bury(running map[int]machine.Service) (int, unix.WaitStatus, error) {
 		return pid, status, nil
 	}
 	delete(running, pid)
-	fmt.Fprintf(os.Stderr, "init: %s ended (%#x); it is started again\n", s.Argv[0], status)
+	fmt.Fprintf(os.Stderr, "init: %s ended (status %#x); restarting it\n", s.Argv[0], status)
 	time.Sleep(time.Second)
 	return pid, status, start(s, running)
 }
@@ -144,5 +144,5 @@ func awaitSocket(path string) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("nobody listens at %s after 30 s", path)
+	return fmt.Errorf("connect to %s: no process listens there after 30 s", path)
 }

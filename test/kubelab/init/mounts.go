@@ -12,10 +12,11 @@ import (
 	"strait.io/strait/test/kubelab/machine"
 )
 
-// mounts makes the node's own places, in its mount namespace. They are the usual paths, so that what runs on the
-// node needs no other configuration than on a machine of its own.
+// mounts mounts the node's own directories in its mount namespace. They are at the usual paths, so
+// that programs on the node need the same configuration as on a real machine.
 func mounts(m machine.Machine) error {
-	// Away from the machine's mounts first; then shared again, for kubelet's mounts to reach pods that ask for it.
+	// First separate the mounts from the machine's. Then share them again, so that kubelet's mounts
+	// can propagate to pods that ask for it.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("set propagation of /: %w", err)
@@ -48,9 +49,9 @@ func mounts(m machine.Machine) error {
 	return nil
 }
 
-// dropHeld unmounts what this mount namespace was born with and has no business to hold: names of network
-// namespaces and BPF file systems. As long as one is mounted anywhere, the namespace and its cables live, and so
-// do the pinned programs, after their owner has removed them.
+// dropHeld unmounts named network namespaces and BPF file systems that this mount namespace
+// inherited. As long as one is mounted anywhere, the network namespace with its cables, or the
+// pinned programs, stay alive after their owner has removed them.
 func dropHeld() error {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -62,7 +63,7 @@ func dropHeld() error {
 		if len(f) < 5 || !strings.HasPrefix(source, "nsfs ") && !strings.HasPrefix(source, "bpf ") {
 			continue
 		}
-		// Below another that is gone already, it is gone too.
+		// A mount below another that was just unmounted is gone already.
 		if err := unix.Unmount(f[4], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmount %s: %w", f[4], err)
 		}

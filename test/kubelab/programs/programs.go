@@ -1,9 +1,9 @@
-// Package programs builds Kubernetes' own programs from the modules in test/kubelab/tools, whose go.mod and go.sum
-// say exactly which.
+// Package programs builds Kubernetes' own programs from the modules in test/kubelab/tools. Their
+// go.mod and go.sum pin the exact versions.
 //
-// Input are those files; output is a folder of programs in the user's cache, named by them: built once per
-// machine, and again only where a version changes. A build that was broken off goes on where it was. It must not
-// know what the programs are for.
+// Inputs are those files. Output is a folder of programs in the user's cache, named after a hash of
+// those files: programs are built once per machine, and again only when a version changes. An
+// interrupted build continues where it stopped. It must not know what the programs are for.
 package programs
 
 import (
@@ -30,15 +30,15 @@ const tools = "test/kubelab/tools"
 // modules are the folders below tools.
 var modules = []string{"etcd", "containerd", "kubernetes", "coredns"}
 
-// program is one that a module's go.mod names as a tool.
+// program is a program that a module's go.mod names as a tool.
 type program struct {
-	// dir is the module's folder, path the package, name the file to make.
+	// dir is the module's folder, path is the package to build, name is the file to write.
 	dir, path, name string
-	// version is the module's that the package is of.
+	// version is the version of the module that holds the package.
 	version string
 }
 
-// Source finds the folder of strait's source that the working directory is in.
+// Source returns the root of the checkout of strait that the working directory is in.
 func Source(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -46,12 +46,13 @@ func Source(ctx context.Context) (string, error) {
 	}
 	mod := strings.TrimSpace(string(out))
 	if filepath.Base(mod) != "go.mod" {
-		return "", errors.New("find source of strait: this is not a folder of it")
+		return "", errors.New("find source of strait: the working directory is not in a checkout")
 	}
 	return filepath.Dir(mod), nil
 }
 
-// Dir is where the programs of a source tree are, built or not: ~/.cache/strait/kube/<hash of all go.sum>.
+// Dir returns the folder for the programs of a source tree, built or not:
+// ~/.cache/strait/kube/<hash>. The hash is of all go.mod and go.sum files.
 func Dir(source string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -70,8 +71,9 @@ func Dir(source string) (string, error) {
 	return filepath.Join(cache, "strait", "kube", hex.EncodeToString(h.Sum(nil)[:8])), nil
 }
 
-// Build builds what is missing, with a line about each program to progress, and returns the folder. From nothing
-// it takes ten to twenty minutes on two processors, 2 GB of memory and 1 GB of downloads.
+// Build builds the missing programs and returns their folder. It writes a line about each program
+// to progress. To build all of them takes ten to twenty minutes on two processors, 2 GB of memory
+// and 1 GB of downloads.
 func Build(ctx context.Context, source string, progress io.Writer) (string, error) {
 	dir, err := Dir(source)
 	if err != nil {
@@ -105,12 +107,12 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 		built++
 	}
 	if built > 0 {
-		fmt.Fprintf(progress, "built %d programs in %.0f s; they stay in %s\n", built, time.Since(began).Seconds(), dir)
+		fmt.Fprintf(progress, "built %d programs in %.0f s; they are kept in %s\n", built, time.Since(began).Seconds(), dir)
 	}
 	return dir, nil
 }
 
-// lock waits until no other process builds into the folder.
+// lock waits until no other process builds into the folder. Closing the file releases the lock.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -122,7 +124,7 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Missing names the programs that are not built.
+// Missing returns the names of the programs that are not built.
 func Missing(source string) ([]string, error) {
 	dir, err := Dir(source)
 	if err != nil {
@@ -163,7 +165,7 @@ func list(source string) ([]program, error) {
 	return out, nil
 }
 
-// parse finds the tools of a go.mod, and the version of the module that each is of.
+// parse returns the tools of a go.mod, each with the version of its module.
 func parse(file string, b []byte) ([]program, error) {
 	mod, err := modfile.Parse(file, b, nil)
 	if err != nil {
@@ -173,7 +175,7 @@ func parse(file string, b []byte) ([]program, error) {
 	for _, t := range mod.Tool {
 		p := program{path: t.Path, name: path.Base(t.Path)}
 		if isVersion(p.name) {
-			p.name = "etcd" // go.etcd.io/etcd/server/v3: the one whose last part is no name
+			p.name = "etcd" // go.etcd.io/etcd/server/v3: the only path that ends in a version
 		}
 		longest := 0
 		for _, r := range mod.Require {
@@ -190,7 +192,7 @@ func isVersion(s string) bool {
 	return len(s) > 1 && s[0] == 'v' && strings.Trim(s[1:], "0123456789") == ""
 }
 
-// build links to a temporary name first: what has its own is whole.
+// build builds to a temporary file and renames it to target, so that target is always complete.
 func (p program) build(ctx context.Context, target string) error {
 	part := target + ".part"
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-mod=readonly",
@@ -206,7 +208,8 @@ func (p program) build(ctx context.Context, target string) error {
 	return nil
 }
 
-// ldflags give Kubernetes' programs their version, which they tell each other and clients compare.
+// ldflags returns linker flags that give Kubernetes' programs their version. They report it to each
+// other, and clients compare it.
 func (p program) ldflags() string {
 	flags := "-s -w"
 	if !strings.HasPrefix(p.path, "k8s.io/kubernetes/") {

@@ -1,4 +1,5 @@
-// Command run is the Kubernetes lab's: make kube-lab, kube-lab-import and kube-lab-down call it.
+// Command run controls the Kubernetes lab: make kube-lab, kube-lab-import and kube-lab-down call
+// it.
 package main
 
 import (
@@ -55,7 +56,7 @@ func command(ctx context.Context, args []string) error {
 	case "down":
 		l, err := kubelab.Open(*dir, log)
 		if errors.Is(err, os.ErrNotExist) {
-			return os.RemoveAll(*dir) // logs of a lab that did not come up, at most
+			return os.RemoveAll(*dir) // at most the logs of a lab that did not come up
 		}
 		if err != nil {
 			return err
@@ -63,11 +64,11 @@ func command(ctx context.Context, args []string) error {
 		return l.Down(ctx)
 	case "import", "node-down", "node-up":
 		if flags.NArg() != 2 {
-			return fmt.Errorf("%s: name one file or node\n%s", what, usage)
+			return fmt.Errorf("%s: want one file or node\n%s", what, usage)
 		}
 		l, err := kubelab.Open(*dir, log)
 		if err != nil {
-			return fmt.Errorf("%w; run make kube-lab first", err)
+			return fmt.Errorf("%w; run `make kube-lab` first", err)
 		}
 		return map[string]func(context.Context, string) error{
 			"import": l.Import, "node-down": l.NodeDown, "node-up": l.NodeUp,
@@ -77,7 +78,7 @@ func command(ctx context.Context, args []string) error {
 	}
 }
 
-// skip says why there is nothing to build for, and fails in CI.
+// skip records why the programs are not built, and fails in CI.
 func skip(ctx context.Context, why error) error {
 	source, err := programs.Source(ctx)
 	if err != nil {
@@ -100,12 +101,12 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	flags := flag.NewFlagSet("up", flag.ExitOnError)
 	o := kubelab.Options{Dir: dir, Log: log}
 	flags.IntVar(&o.Clusters, "clusters", 2, "")
-	flags.IntVar(&o.Nodes, "nodes", 2, "nodes per cluster; 0 is API servers only")
+	flags.IntVar(&o.Nodes, "nodes", 2, "nodes per cluster; 0 for API servers only")
 	var s kubelab.Strait
-	flags.StringVar(&s.CLI, "strait", "", "strait's CLI, to install it with; empty installs nothing")
+	flags.StringVar(&s.CLI, "strait", "", "strait's CLI, to install strait with; if empty, strait is not installed")
 	flags.StringVar(&s.ImageFile, "image", "", "file of strait's image")
-	flags.StringVar(&s.Image, "name", "", "the image's reference")
-	without := flags.String("without-pod-cidrs", "", "clusters, separated by commas, whose nodes have no podCIDRs")
+	flags.StringVar(&s.Image, "name", "", "reference of strait's image")
+	without := flags.String("without-pod-cidrs", "", "comma-separated clusters whose nodes have no podCIDRs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -113,12 +114,12 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 		o.WithoutPodCIDRs = strings.Split(*without, ",")
 	}
 	if _, err := kubelab.Open(dir, log); err == nil {
-		return fmt.Errorf("a lab is in %s: run make kube-lab-down first", dir)
+		return fmt.Errorf("%s already holds a lab: run `make kube-lab-down` first", dir)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := kubelab.Fit(o.Clusters, o.Nodes); err != nil {
-		return err // before a quarter of an hour of building
+		return err // now, and not after building for a quarter of an hour
 	}
 	var err error
 	if o.Source, err = programs.Source(ctx); err != nil {
@@ -134,10 +135,10 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	}
 	if s.CLI != "" {
 		if err := l.InstallStrait(ctx, s); err != nil {
-			return fmt.Errorf("the clusters are up, strait is not: %w", err)
+			return fmt.Errorf("install strait in the clusters, which are up: %w", err)
 		}
 	}
-	fmt.Printf("%d clusters are up after %.1f s. In this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
+	fmt.Printf("%d clusters are up after %.1f s. To use them in this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
 		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), filepath.Join(l.Dir, "bin"))
 	return nil
 }
