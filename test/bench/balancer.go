@@ -19,19 +19,19 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// order is what a balancer process is told to do, for as long as it lives.
+// order is what a balancer process does for as long as it lives.
 type order struct {
 	Config socklb.Config
-	// Wants are desired states that it holds in turn.
+	// Wants are desired states that it applies in turn.
 	Wants [][]datapath.Frontend
-	// TooBig is a frontend of all of them for which the maps have no room.
+	// TooBig is a frontend in each of Wants for which the maps have no room; "" if there is none.
 	TooBig string
 }
 
-// inForce is what a balancer says once its first desired state is in force.
+// inForce is what a balancer prints once its first desired state is in force.
 const inForce = "in force"
 
-// balance is a balancer process: it does what the daemon does with socklb, until it is killed.
+// balance is the balancer process. It uses socklb as the daemon does, until it is killed.
 func balance(stdin io.Reader, stdout io.Writer) error {
 	in := bufio.NewReader(stdin)
 	text, err := in.ReadBytes('\n')
@@ -58,20 +58,21 @@ func balance(stdin io.Reader, stdout io.Writer) error {
 	}
 }
 
-// expected passes on an error other than that of the frontend that has no room, and wants that one.
+// expected returns nil if err is only that of the frontend TooBig, and err otherwise. It returns an
+// error if TooBig is set and err is nil.
 func (o order) expected(err error) error {
 	switch {
 	case o.TooBig == "":
 		return err
 	case err == nil:
-		return fmt.Errorf("frontend %s found room: the map is not full", o.TooBig)
+		return fmt.Errorf("frontend %s fits, so the map is not full", o.TooBig)
 	case strings.Count(err.Error(), "frontend ") == 1 && strings.Contains(err.Error(), o.TooBig):
 		return nil
 	}
 	return err
 }
 
-// tooBig is a frontend with more backends than fit.
+// tooBig returns a frontend with so many backends that it does not fit.
 func tooBig(backends int) datapath.Frontend {
 	f := datapath.Frontend{Addr: l4.New(netip.MustParseAddr("10.98.0.1"), servicePort, l4.TCP)}
 	for ip := nth(podRange.Addr(), 1<<20); len(f.Backends) < backends; ip = ip.Next() {
@@ -80,10 +81,10 @@ func tooBig(backends int) datapath.Frontend {
 	return f
 }
 
-// process is a balancer as its parent sees it.
+// process is a balancer process, in its parent.
 type process struct {
 	cmd   *exec.Cmd
-	life  io.Closer
+	life  io.Closer // its stdin: the process exits when this is closed
 	lines chan string
 }
 
@@ -107,7 +108,7 @@ func startBalancer(o order) (*process, error) {
 		return nil, err
 	}
 	p := &process{cmd: cmd, life: in, lines: make(chan string, 1)}
-	go func() { // ends with the process' end of the pipe
+	go func() { // ends when the process closes its end of the pipe
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		p.lines <- strings.TrimSpace(line)
 	}()
@@ -124,13 +125,13 @@ func (p *process) wait() error {
 		}
 		return nil
 	case <-time.After(20 * time.Second):
-		return fmt.Errorf("the balancer is not ready after 20 s")
+		return fmt.Errorf("the balancer was not ready within 20 s")
 	}
 }
 
-// kill is kill -9.
+// kill kills the process with SIGKILL.
 func (p *process) kill() {
-	_ = p.cmd.Process.Signal(unix.SIGKILL) // it may have ended
-	_ = p.cmd.Wait()                       // says that it was killed
+	_ = p.cmd.Process.Signal(unix.SIGKILL) // fails if it has already ended
+	_ = p.cmd.Wait()                       // returns that it was killed
 	_ = p.life.Close()
 }

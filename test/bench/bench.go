@@ -15,37 +15,38 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// resultFile is what the inner process leaves for the outer in the scratch directory.
+// resultFile is the file in the scratch directory by which the inner process passes its result to
+// the outer.
 const resultFile = "result.json"
 
-// result is all that a bench found out.
+// result is everything that a bench has measured.
 type result struct {
 	Machine machine            `json:"machine"`
 	Metrics map[string]summary `json:"metrics"`
 	Took    time.Duration      `json:"took"`
 }
 
-// summary is a stats.Summary that can be written down.
+// summary is a stats.Summary that can be encoded as JSON.
 type summary struct {
 	Median, Q1, Q3 float64
 	N              int
 }
 
-// bench is what the phases share.
+// bench is the state that all phases share.
 type bench struct {
 	*place
 	size   sizes
 	result *result
 }
 
-// phase is a part of the bench that can be run alone.
+// phase is a part of the bench that can be run on its own.
 type phase struct {
 	name string
 	run  func(*bench) error
 }
 
-// phases run in this order: kube-proxy's rules come last, since every packet of the machine passes the code
-// of netfilter from the moment that they are loaded anywhere.
+// phases run in this order. kube-proxy's rules come last, because once they are loaded in any
+// namespace, every packet on the machine passes through netfilter.
 var phases = []phase{
 	{"memory", measureMemory},
 	{"load", measureLoad},
@@ -67,7 +68,7 @@ func phaseNames() string {
 	return strings.Join(append(names, phaseKube), ",")
 }
 
-// measure is the inner process.
+// measure is the inner process: it runs the phases and writes their results.
 func measure() error {
 	exitWithParent(os.Stdin)
 	p, err := newPlace()
@@ -77,8 +78,8 @@ func measure() error {
 	if err := raiseFileLimit(); err != nil {
 		return err
 	}
-	// Clients and servers wait in system calls of which the runtime knows nothing: give each a processor, and
-	// let the kernel share out the real ones.
+	// Clients and servers block in raw system calls that the runtime does not know about. Give each
+	// of them a P, and let the kernel schedule the threads on the real processors.
 	runtime.GOMAXPROCS(16)
 	start := time.Now()
 	o := optionsFromEnv()
@@ -102,7 +103,7 @@ func measure() error {
 	return os.WriteFile(filepath.Join(p.dir, resultFile), text, 0o600)
 }
 
-// set writes a metric down.
+// set records a metric.
 func (b *bench) set(name string, s stats.Summary) error {
 	if math.IsNaN(s.Median) || math.IsInf(s.Median, 0) {
 		return fmt.Errorf("metric %s is %v", name, s.Median)
@@ -111,12 +112,13 @@ func (b *bench) set(name string, s stats.Summary) error {
 	return nil
 }
 
-// setRounds summarises rounds.
+// setRounds records the summary of rounds as a metric.
 func (b *bench) setRounds(name string, rounds []float64) error {
 	return b.set(name, stats.Summarize(rounds))
 }
 
-// setRatios writes several sides ÷ one of them: metric → side.
+// setRatios records, for each metric in metrics, the ratio of the side that it names to the side
+// under.
 func (b *bench) setRatios(sides map[string][]float64, under string, metrics map[string]string) error {
 	for metric, over := range metrics {
 		if err := b.setRounds(metric, stats.Ratios(sides[over], sides[under])); err != nil {
@@ -126,8 +128,8 @@ func (b *bench) setRatios(sides map[string][]float64, under string, metrics map[
 	return nil
 }
 
-// loaded opens strait on the served cgroup with a whole world in it, and everything on: a cgroup has opted
-// out, so that each hit asks whether the caller is in it.
+// loaded opens strait on the served cgroup and loads a whole world, with all features on: a cgroup
+// has opted out, so that each hit checks whether the caller is in it.
 func (b *bench) loaded(proto l4.Proto) (*world, func() error, error) {
 	lb, done, err := b.balancer("strait", b.served, b.size.maps)
 	if err != nil {

@@ -18,26 +18,26 @@ import (
 
 const (
 	churnPods = 6
-	// churnEvery is from one flip of all frontends to the next: a thousand a second of each, if the machine
-	// can, and more than that of all.
+	// churnEvery is the time from one flip of all frontends to the next: 1200 flips of each per
+	// second, if the machine can.
 	churnEvery = time.Second / 1200
 )
 
-// churned is a frontend whose set changes all the time.
+// churned is a frontend whose set of backends changes all the time.
 type churned struct {
 	number  int
 	dialers []dialer
 	history history
 }
 
-// next draws another set, never an empty one.
+// next draws another set at random, never an empty one, and returns the frontend with it.
 func (c *churned) next() datapath.Frontend {
 	members := rand.Uint64N(1<<churnPods-1) + 1
 	c.history.want(members)
 	return frontendOf(l4.New(c.dialers[0].vip(c.number), servicePort, l4.TCP), c.dialers[0], c.number, members)
 }
 
-// frontendOf is a frontend with those of its pods whose bits are set.
+// frontendOf returns a frontend with those of its pods whose bits are set in members.
 func frontendOf(at l4.Addr, d dialer, number int, members uint64) datapath.Frontend {
 	f := datapath.Frontend{Addr: at}
 	for pod := range churnPods {
@@ -48,9 +48,10 @@ func frontendOf(at l4.Addr, d dialer, number int, members uint64) datapath.Front
 	return f
 }
 
-// measureChurn connects to frontends that flip, over every kind of socket, and checks who answers.
+// measureChurn connects to frontends that flip, over every kind of socket, and checks which pod
+// answers.
 func measureChurn(b *bench) error {
-	// Few slots: blocks are soon used again.
+	// Few slots, so that blocks are soon reused.
 	lb, done, err := b.balancer("churn", b.served, socklb.Config{MaxFrontends: 64, MaxBackends: 4096, MaxSockets: 1024})
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func measureChurn(b *bench) error {
 	)
 }
 
-// churn flips for as long as clients connect, and returns how often each frontend flipped.
+// churn flips all frontends for as long as clients connect, and returns how often each one flipped.
 func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, err error) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -106,7 +107,7 @@ func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, e
 	for next := time.Now(); !stop.Load() && err == nil; flips++ {
 		err = flipAll(lb, fronts)
 		next = next.Add(churnEvery)
-		time.Sleep(time.Until(next)) // not at all while it is late
+		time.Sleep(time.Until(next)) // returns at once if next has passed
 	}
 	stop.Store(true)
 	wg.Wait()

@@ -14,17 +14,19 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// side is one of those that take turns: where its sockets live, what they dial, and who listens there.
+// side is one of the setups that are measured in turn: where its sockets live, what they dial, and
+// which socket listens there.
 type side struct {
 	name string
-	// open makes n fresh sockets in the side's place.
+	// open opens n fresh sockets in the side's cgroup and namespace.
 	open     func(n, kind int) ([]int, error)
 	dial     func() netip.AddrPort
 	listener int
 }
 
-// bareSide dials from a cgroup without programs, servedSide from one with strait's. Both are entered and left
-// for it, so that neither has the luck of staying on its processor.
+// bareSide dials from a cgroup without programs, servedSide from one with strait's. The process
+// enters and leaves the cgroup for both, so that neither has the advantage of staying on its
+// processor.
 func (b *bench) bareSide(name string, listener int, dial func() netip.AddrPort) side {
 	return side{name, b.madeIn(b.unserved), dial, listener}
 }
@@ -33,7 +35,7 @@ func (b *bench) servedSide(name string, listener int, dial func() netip.AddrPort
 	return side{name, b.madeIn(b.served), dial, listener}
 }
 
-// madeIn makes sockets in a cgroup.
+// madeIn returns a function that opens sockets in a cgroup.
 func (b *bench) madeIn(cgroup string) func(n, kind int) ([]int, error) {
 	return func(n, kind int) (fds []int, err error) {
 		err = b.in(cgroup, func() error { fds, err = sockets(n, kind); return err })
@@ -41,21 +43,22 @@ func (b *bench) madeIn(cgroup string) func(n, kind int) ([]int, error) {
 	}
 }
 
-// batch is how many sockets of a side are made at a time: so few that they are still in the caches when used.
+// batch is how many sockets of a side are opened at a time: so few that they are still in the
+// caches when they are used.
 const batch = 50
 
-// turns measures sides in alternation, sample by sample, for some rounds. It returns each side's median of
-// each round.
+// turns measures the sides in alternation, sample by sample, for several rounds. It returns the
+// median of each round, in nanoseconds, by side.
 func turns(rounds, samples, kind int, sides []side, sample func(s *side, fd int) (time.Duration, error)) (map[string][]float64, error) {
 	out := map[string][]float64{}
 	for range rounds {
-		runtime.GC() // now, rather than in the middle
+		runtime.GC() // now, and not in the middle of a round
 		took := map[string][]float64{}
 		for left := samples; left > 0; left -= batch {
 			if err := turn(min(batch, left), kind, sides, sample, took); err != nil {
 				return nil, err
 			}
-			// Where sockets lie in memory follows from the order in which they are made.
+			// The order in which sockets are opened determines where they lie in memory.
 			slices.Reverse(sides)
 		}
 		for name, t := range took {
@@ -65,7 +68,7 @@ func turns(rounds, samples, kind int, sides []side, sample func(s *side, fd int)
 	return out, nil
 }
 
-// turn adds n samples of each side.
+// turn adds n samples of each side to took.
 func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration, error), took map[string][]float64) (err error) {
 	fds := make([][]int, len(sides))
 	defer func() {
@@ -80,7 +83,7 @@ func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration
 	}
 	for k := range n {
 		for i := range sides {
-			i = (i + k) % len(sides) // each goes first equally often
+			i = (i + k) % len(sides) // each side goes first equally often
 			d, err := sample(&sides[i], fds[i][k])
 			if err != nil {
 				return fmt.Errorf("%s: %w", sides[i].name, err)
@@ -91,8 +94,8 @@ func turn(n, kind int, sides []side, sample func(s *side, fd int) (time.Duration
 	return nil
 }
 
-// timeConnect is one connect(). The handshake is done when it returns; the other end is taken and reset
-// outside the clock.
+// timeConnect measures one connect(). The handshake is complete when it returns. The other end is
+// accepted and reset outside the measured time.
 func timeConnect(s *side, fd int) (time.Duration, error) {
 	to := raw(s.dial())
 	start := time.Now()

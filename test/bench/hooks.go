@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// hookSide is a program and sockets that make it run: those of the cgroup that it is attached to.
+// hookSide is a program and the cgroup that it is attached to, whose sockets make it run.
 type hookSide struct {
 	name             string
 	program, release *ebpf.Program
@@ -21,16 +21,17 @@ type hookSide struct {
 	dial             func() netip.AddrPort
 }
 
-// hook is what is measured of one kind of socket.
+// hook is the hook that is measured for one kind of socket.
 type hook struct {
 	kind int
 	at   ebpf.AttachType
-	// run makes the program of a fresh socket run once, and cleans up at the other end.
+	// run makes the program run once for a fresh socket, and cleans up at the other end.
 	run func(fd int, to netip.AddrPort) error
 }
 
-// hookTimes measures the mean run time of each side's program and of its sock_release, in ns, in
-// alternation batch by batch. The kernel's clock is per program, so sides cannot take turns by sample.
+// hookTimes measures the mean run time of each side's program and of its sock_release, in ns. Sides
+// alternate batch by batch: the kernel adds up run time per program, so they cannot alternate by
+// sample.
 func (b *bench) hookTimes(h hook, sides []hookSide) (run, release map[string][]float64, err error) {
 	run, release = map[string][]float64{}, map[string][]float64{}
 	for round := range b.size.rounds {
@@ -48,7 +49,7 @@ func (b *bench) hookTimes(h hook, sides []hookSide) (run, release map[string][]f
 	return run, release, nil
 }
 
-// hookBatch makes, uses and closes one socket after the other, as an application does.
+// hookBatch opens, uses and closes one socket after the other, as an application does.
 func (b *bench) hookBatch(h hook, s hookSide) (ran, released float64, err error) {
 	err = b.in(s.cgroup, func() error {
 		released, err = perRun(s.release, func() error {
@@ -67,7 +68,7 @@ func (b *bench) hookBatch(h hook, s hookSide) (ran, released float64, err error)
 	return ran, released, err
 }
 
-// once makes the program of a fresh socket run, and closes the socket.
+// once opens a socket, makes the program run for it, and closes it.
 func (h hook) once(to netip.AddrPort) error {
 	fds, err := sockets(1, h.kind)
 	if err != nil {
@@ -76,7 +77,7 @@ func (h hook) once(to netip.AddrPort) error {
 	return errors.Join(h.run(fds[0], to), unix.Close(fds[0]))
 }
 
-// hookSides are the floor, a miss and a hit.
+// hookSides returns the sides: an empty program as the floor, a miss and a hit.
 func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	ours, err := onlyProgram(b.served, h.at)
 	if err != nil {
@@ -102,7 +103,7 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	}, nil
 }
 
-// measureHooks asks what the programs cost: the kernel clocks each of their runs.
+// measureHooks measures what the programs cost, by the kernel's own measurement of their run time.
 func measureHooks(b *bench) error {
 	for _, e := range []struct {
 		name string
@@ -142,7 +143,8 @@ func measureConnectHook(b *bench) error {
 	if err := measureHook(b, tcp, l4.TCP, "hit_lookups_"); err != nil {
 		return err
 	}
-	// The same program with less kernel code between its runs, so that its own is still in the caches.
+	// The same program with less kernel code between its runs, so that its own code stays in the
+	// caches.
 	warm := hook{unix.SOCK_DGRAM, tcp.at, func(fd int, to netip.AddrPort) error { return connect(fd, raw(to)) }}
 	err = measureHook(b, warm, l4.UDP, "udp_connect_hit_lookups_")
 	return errors.Join(err, unix.Close(listener))
@@ -162,7 +164,8 @@ func measureSendHook(b *bench) error {
 	return errors.Join(err, unix.Close(server.fd))
 }
 
-// measureHook writes the metric of each pattern in lookups, and all that it is made of in ns.
+// measureHook records the metric for each pattern in lookups, and the run times that it is computed
+// from in ns.
 func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 	w, done, err := b.loaded(proto)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/test/kubelab/programs"
 )
 
-// measureKube runs the daemon against an API server with as many services and endpoints as the maps are measured
-// with. It builds Kubernetes' programs where they are missing.
+// measureKube measures the daemon against an API server with as many services and endpoints as the
+// maps are measured with. It builds Kubernetes' programs if they are missing.
 func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	source, err := programs.Source(ctx)
 	if err != nil {
@@ -25,7 +25,8 @@ func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	all := o.sizes()
 	return scale.Measure(ctx, scale.Options{
 		Services: all.frontends, Endpoints: all.backends, Changes: 20, Turns: 200, Peers: 1000,
-		// WireGuard calls peers that do not answer, as these, for 90 s; Go's runtime gives memory back slowly.
+		// WireGuard retries handshakes for 90 s with peers that do not answer, like these, and Go's
+		// runtime returns memory slowly.
 		Rest: 100 * time.Second,
 		Lab:  kubelab.Options{Dir: filepath.Join(source, ".lab-bench"), Programs: dir, Source: source},
 	})

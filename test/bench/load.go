@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// measureLoad asks how long changes of the desired state take until they are in force.
+// measureLoad measures how long a change of the desired state takes until it is in force.
 func measureLoad(b *bench) error {
 	var loads []float64
 	for range b.size.loads {
@@ -34,7 +34,7 @@ func measureLoad(b *bench) error {
 	return b.flip(w, len(w.frontends)-1, b.size.bigFlips, "flip_5000")
 }
 
-// load fills empty maps.
+// load measures how long it takes to fill empty maps.
 func (b *bench) load(w *world) (time.Duration, error) {
 	lb, done, err := b.balancer("strait", b.served, b.size.maps)
 	if err != nil {
@@ -48,8 +48,8 @@ func (b *bench) load(w *world) (time.Duration, error) {
 	return took, done()
 }
 
-// flip changes one backend of a frontend again and again. The balancer is told the whole desired state each
-// time, as by the daemon.
+// flip changes one backend of a frontend repeatedly and measures each change. The balancer gets the
+// whole desired state each time, as from the daemon.
 func (b *bench) flip(w *world, at, flips int, metric string) error {
 	lb, done, err := b.balancer("strait", b.served, b.size.maps)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is what numbers depend on.
+// machine describes what the numbers depend on.
 type machine struct {
 	Kernel, CPU, Go, Nft string
 	CPUs                 int
-	// LoadBefore and LoadAfter are the load averages of the last minute. The bench itself makes about 1.
+	// LoadBefore and LoadAfter are load averages over one minute. The bench itself causes about 1.
 	LoadBefore, LoadAfter string
 }
 
@@ -61,7 +61,7 @@ func nftVersion() string {
 	return strings.TrimSpace(string(out))
 }
 
-// raiseFileLimit makes room for a round's sockets.
+// raiseFileLimit raises the limit of open files, for a round's sockets.
 func raiseFileLimit() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,10 +1,12 @@
-// Command bench measures the socket load balancer against a direct connection and against kube-proxy's
-// nftables rules, and the daemon in a large Kubernetes cluster, in one run: `make bench`.
+// Command bench measures the socket load balancer against a direct connection and against
+// kube-proxy's nftables rules, and the daemon in a large Kubernetes cluster, in one run: `make
+// bench`.
 //
-// Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC, BENCH_KUBE); output is a table, a JSON
-// file of metrics and the table in docs/benchmarks.md, which also says what each metric means. It needs
-// root, works in a network namespace, cgroup and bpffs of its own, and removes them. It must use the load
-// balancer as the daemon does: by the exported functions of datapath/socklb.
+// Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC, BENCH_KUBE,
+// BENCH_PHASES). Output is a table, a JSON file of metrics and the table in docs/benchmarks.md,
+// which also says what each metric means. It needs root. It works in its own network namespace,
+// cgroup and bpffs, and removes them. It must use the load balancer as the daemon does: through the
+// exported functions of datapath/socklb.
 package main
 
 import (
@@ -18,8 +20,8 @@ import (
 	"strait.io/strait/test/bench/scale"
 )
 
-// A bench is several processes of one binary: the outer, which makes and removes; the inner, which
-// measures; and balancers, which are there to be killed.
+// A bench consists of several processes of one binary. The outer process sets up and cleans up, the
+// inner one measures, and balancers exist to be killed.
 const (
 	roleEnv      = "STRAIT_BENCH_ROLE"
 	roleInner    = "inner"

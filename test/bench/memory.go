@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// measureMemory asks the kernel how much memory the maps take: all that are pinned, whatever they are, at
-// one size and at twice that. The difference is what one more backend costs.
+// measureMemory measures how much kernel memory all pinned maps take, at one size and with twice as
+// many backends, frontends or sockets. The difference gives the cost of one more.
 func measureMemory(b *bench) error {
 	frontends, backends, sockets := uint32(1<<14), uint32(1<<18), uint32(1<<14)
 	if small := b.size.maps; small.MaxBackends > 0 {
@@ -59,7 +59,7 @@ func measureMemory(b *bench) error {
 	)
 }
 
-// memory is what maps of a size take while they are empty.
+// memory returns how many bytes empty maps of a size take.
 func (b *bench) memory(cfg socklb.Config) (int64, error) {
 	lb, done, err := b.balancer("strait", b.served, cfg)
 	if err != nil {
@@ -69,9 +69,10 @@ func (b *bench) memory(cfg socklb.Config) (int64, error) {
 	return bytes, errors.Join(err, done())
 }
 
-// pinnedMemory is what the kernel accounts to the maps that are pinned in a directory, in bytes.
+// pinnedMemory returns how many bytes the kernel accounts to the maps that are pinned below a
+// directory.
 func pinnedMemory(dir string) (bytes int64, err error) {
-	seen := map[ebpf.MapID]bool{} // one map may be pinned at several paths
+	seen := map[ebpf.MapID]bool{} // a map can be pinned at several paths
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -92,7 +93,7 @@ func pinnedMemory(dir string) (bytes int64, err error) {
 		seen[id] = true
 		locked, ok := info.Memlock()
 		if !ok {
-			return fmt.Errorf("the kernel does not say how much memory map %s takes", path)
+			return fmt.Errorf("read memory of map %s: the kernel does not report it", path)
 		}
 		bytes += int64(locked)
 		return nil

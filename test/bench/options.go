@@ -10,15 +10,15 @@ import (
 	"strait.io/strait/datapath/socklb"
 )
 
-// options are what the user may choose, by the environment.
+// options are the user's choices, from the environment.
 type options struct {
-	// Quick measures little: a smoke test, whose numbers mean nothing.
+	// Quick measures only a little. It is a smoke test; its numbers mean nothing.
 	Quick bool
 	// Kube measures the daemon in a Kubernetes cluster, which takes half an hour.
 	Kube bool
-	// JSON is where the metrics go; Doc is the page that holds the table between two marks.
+	// JSON is the file for the metrics. Doc is the page that holds the table between two marks.
 	JSON, Doc string
-	// Phases are those that are run; all if none are named.
+	// Phases are the phases to run; all if it is empty.
 	Phases []string
 }
 
@@ -29,20 +29,20 @@ func optionsFromEnv() options {
 	}
 }
 
-// check finds what cannot be done, before anything is measured.
+// check returns an error if the options cannot be carried out, before anything is measured.
 func (o options) check() error {
 	if o.Doc != "" && len(o.Phases) > 0 && !o.kubeAlone() {
-		return fmt.Errorf("BENCH_DOC needs every phase, or kube alone: leave BENCH_PHASES out")
+		return fmt.Errorf("BENCH_DOC needs every phase, or only kube: unset BENCH_PHASES")
 	}
 	for _, name := range o.Phases {
 		if name != phaseKube && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
-			return fmt.Errorf("BENCH_PHASES: there is no phase %q: name some of %s", name, phaseNames())
+			return fmt.Errorf("BENCH_PHASES: no phase %q; choose from %s", name, phaseNames())
 		}
 	}
 	return nil
 }
 
-// phaseKube is the part that is no phase of the inner process.
+// phaseKube is the phase that the outer process runs itself.
 const phaseKube = "kube"
 
 func (o options) kubeAlone() bool { return len(o.Phases) == 1 && o.Phases[0] == phaseKube }
@@ -55,18 +55,20 @@ func (o options) wants(phase string) bool {
 
 // sizes say how much is measured.
 type sizes struct {
-	// maps are the sizes of strait's maps; those of the daemon where they are 0.
+	// maps has the sizes of strait's maps; 0 means the daemon's default.
 	maps socklb.Config
-	// frontends and backends each are the world that is loaded.
+	// frontends is how many frontends are loaded, backends how many backends each has.
 	frontends, backends int
-	// rounds of samples per side.
+	// rounds is the number of rounds, samples the number of samples per side in each.
 	rounds, samples int
-	// chainServices is the size of the older rule set, whose loading is slow.
+	// nftRounds is rounds for kube-proxy's rules. chainServices is the number of services in the
+	// older rule set, which loads slowly.
 	nftRounds, chainServices int
 	loads, flips             int
-	// bigFlips are flips of one frontend with bigBackends.
+	// bigFlips is the number of flips of one frontend with bigBackends backends.
 	bigFlips, bigBackends int
-	// connects under churn, or fewer when churnLimit is over.
+	// connects is the number of connects under churn. There are fewer if they take longer than
+	// churnLimit.
 	connects   int64
 	churnLimit time.Duration
 	torn       time.Duration

@@ -21,24 +21,25 @@ import (
 )
 
 const (
-	// scratchPrefix, and its process ID, begin the names by which what a killed bench left behind would be found.
+	// scratchPrefix and the process ID begin the names of everything that the bench makes, so that
+	// what a killed bench left behind can be found.
 	scratchPrefix = "strait-t-bench-"
-	// dirEnv and cgroupEnv tell the inner process where it may make things.
+	// dirEnv and cgroupEnv tell the inner process its scratch directory and its cgroup.
 	dirEnv    = "STRAIT_BENCH_DIR"
 	cgroupEnv = "STRAIT_BENCH_CGROUP"
 )
 
-// outer makes a cgroup and a directory, runs the inner process there in namespaces of its own, and removes
-// both. What the inner makes goes with its namespaces.
+// outer makes a cgroup and a directory, runs the inner process there in its own namespaces, and
+// removes both. What the inner process makes disappears with its namespaces.
 func outer(ctx context.Context, o options) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("needs root, to load eBPF and make namespaces: run `sudo make bench`")
+		return errors.New("loading eBPF programs and making namespaces needs root: run `sudo make bench`")
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath("nft"); err != nil {
-		return errors.New("needs nft, to load kube-proxy's rules: apt-get install nftables")
+		return errors.New("loading kube-proxy's rules needs nft: run `apt-get install nftables`")
 	}
 	mount, err := cgroupMount()
 	if err != nil {
@@ -55,7 +56,8 @@ func outer(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		// In a chroot the inner's mount may have reached this namespace too. Else there is none.
+		// In a chroot the inner process's mount can have propagated to this namespace. Otherwise
+		// there is none.
 		_ = unix.Unmount(pinsIn(dir), unix.MNT_DETACH)
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
@@ -92,15 +94,15 @@ func runInner(ctx context.Context, cgroup, dir string) error {
 	defer c.Close()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleEnv+"="+roleInner, cgroupEnv+"="+cgroup, dirEnv+"="+dir,
-		// The runtime's signals would interrupt what is measured.
+		// Without this, the runtime's preemption signals would interrupt what is measured.
 		"GODEBUG=asyncpreemptoff=1")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		UseCgroupFD: true, CgroupFD: int(c.Fd()),
-		// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+		// Not Unshareflags: with those Go makes mounts private, which fails in a chroot.
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS,
 	}
-	life, err := cmd.StdinPipe() // the inner ends when this does
+	life, err := cmd.StdinPipe() // the inner process exits when this closes
 	if err != nil {
 		return err
 	}
@@ -108,11 +110,11 @@ func runInner(ctx context.Context, cgroup, dir string) error {
 	return cmd.Run()
 }
 
-// pinsIn is where the bpffs is mounted.
+// pinsIn returns where the bpffs is mounted.
 func pinsIn(dir string) string { return filepath.Join(dir, "bpf") }
 
-// privateMounts keeps mounts of this process from reaching other namespaces. In a chroot / is no mount, and
-// cannot be told; outer cleans up then.
+// privateMounts stops this process's mounts from propagating to other namespaces. It does nothing
+// in a chroot whose / is not a mount point. outer cleans up in that case.
 func privateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -120,7 +122,7 @@ func privateMounts() error {
 	return nil
 }
 
-// exitWithParent ends this process when the one that started it is gone, however it went.
+// exitWithParent ends this process when its parent is gone, however the parent ended.
 func exitWithParent(stdin io.Reader) {
 	go func() {
 		_, _ = io.Copy(io.Discard, stdin)
@@ -128,7 +130,7 @@ func exitWithParent(stdin io.Reader) {
 	}()
 }
 
-// cgroupMount finds where the whole cgroup v2 tree is mounted.
+// cgroupMount returns where the whole cgroup v2 tree is mounted.
 func cgroupMount() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -142,11 +144,11 @@ func cgroupMount() (string, error) {
 			return fields[4], nil
 		}
 	}
-	return "", errors.New("needs cgroup v2: mount -t cgroup2 none DIRECTORY")
+	return "", errors.New("cgroup v2 is not mounted: run `mount -t cgroup2 none DIRECTORY`")
 }
 
-// removeCgroups removes a cgroup with its children, deepest first. A process that was just killed leaves its
-// cgroup a moment later.
+// removeCgroups removes a cgroup and its children, deepest first. It retries, because a process
+// that was just killed leaves its cgroup only a moment later.
 func removeCgroups(top string) error {
 	var dirs []string
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

@@ -15,20 +15,21 @@ import (
 	"strait.io/strait/datapath/socklb"
 )
 
-// place is where the measurements happen. A socket belongs for ever to the cgroup and to the network
-// namespace that its maker was in: so sockets of all sides are made beforehand, each side's in its own
-// place, and one thread then uses them in turn.
+// place holds the cgroups and namespaces in which the measurements happen. A socket always belongs
+// to the cgroup and the network namespace in which it was opened. So the sockets of all sides are
+// opened first, each side's in its own place, and then one thread uses them in turn.
 type place struct {
 	// dir is a scratch directory, pins a bpffs below it.
 	dir, pins string
-	// home is where this process is, without programs; served has strait's, unserved none, empty such that do
-	// nothing. Nobody is in optedOut, which is as deep as served.
+	// home is this process's cgroup, without programs. served has strait's programs, unserved none,
+	// and empty has programs that do nothing. optedOut has no processes and is as deep as served.
 	home, served, unserved, empty, optedOut string
 	// plain has no netfilter; proxied has kube-proxy's rules.
 	plain, proxied netns.NsHandle
 }
 
-// newPlace prepares the inner process. The calling goroutine stays on its thread, in the plain namespace.
+// newPlace sets up the places. It locks the calling goroutine to its thread, which stays in the
+// plain namespace.
 func newPlace() (*place, error) {
 	runtime.LockOSThread()
 	top := os.Getenv(cgroupEnv)
@@ -46,7 +47,7 @@ func newPlace() (*place, error) {
 	if err := os.Mkdir(p.pins, 0o700); err != nil {
 		return nil, err
 	}
-	// The mount namespace is this process' own: the mount goes with it.
+	// This process has its own mount namespace, and the mount disappears with it.
 	if err := privateMounts(); err != nil {
 		return nil, err
 	}
@@ -69,8 +70,9 @@ func (p *place) namespaces() (err error) {
 	return errors.Join(addresses(), netns.Set(p.plain))
 }
 
-// addresses makes every pod's address local, and gives frontends a route: without one a packet would not
-// get as far as kube-proxy's rules. The client's address is a pod's, so that it is not masqueraded.
+// addresses makes every pod's address local and adds a route for the frontends: without one a
+// packet would not reach kube-proxy's rules. The client's address is in the pods' range, so that it
+// is not masqueraded.
 func addresses() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -102,7 +104,7 @@ func addresses() error {
 	return nil
 }
 
-// enter moves this process into a cgroup. Sockets that exist stay where they were.
+// enter moves this process into a cgroup. Existing sockets stay in theirs.
 func enter(cgroup string) error {
 	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.procs"), []byte("0"), 0); err != nil {
 		return fmt.Errorf("enter cgroup: %w", err)
@@ -110,7 +112,7 @@ func enter(cgroup string) error {
 	return nil
 }
 
-// in calls f in a cgroup and comes back.
+// in calls f in a cgroup and then returns to home.
 func (p *place) in(cgroup string, f func() error) error {
 	if err := enter(cgroup); err != nil {
 		return err
@@ -126,7 +128,8 @@ func (p *place) behindProxy(f func() error) error {
 	return errors.Join(f(), netns.Set(p.plain))
 }
 
-// balancer opens strait on a cgroup, with the daemon's sizes where cfg has none.
+// balancer opens strait on a cgroup. Map sizes that cfg does not set are the daemon's defaults. The
+// returned function closes it and removes its pins.
 func (p *place) balancer(name, cgroup string, cfg socklb.Config) (*socklb.LB, func() error, error) {
 	cfg.Pins, cfg.Cgroup, cfg.AllowVirtualRoot = filepath.Join(p.pins, name), cgroup, true
 	lb, err := socklb.Open(cfg)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pods answers on all addresses: each connection gets the 16 bytes of the address that it came to.
+// pods is a server on all addresses. It answers each connection with the 16 bytes of the address
+// that the connection came to.
 type pods struct {
 	fd int
 	wg sync.WaitGroup
@@ -40,19 +41,20 @@ func (p *pods) serve() {
 		}
 		if at, err := unix.Getsockname(fd); err == nil {
 			to := at.(*unix.SockaddrInet6)
-			_, _ = unix.Write(fd, to.Addr[:]) // an answer that is lost shows in the client
+			_, _ = unix.Write(fd, to.Addr[:]) // the client notices a lost answer
 		}
 		_ = unix.Close(fd)
 	}
 }
 
 func (p *pods) close() error {
-	err := unix.Shutdown(p.fd, unix.SHUT_RDWR) // wakes who waits for a connection
+	err := unix.Shutdown(p.fd, unix.SHUT_RDWR) // wakes threads that wait for a connection
 	p.wg.Wait()
 	return errors.Join(err, unix.Close(p.fd))
 }
 
-// dialer is how an application writes an address: as IPv4, IPv6, or IPv4 on an IPv6 socket.
+// dialer is the form in which an application gives an address: IPv4, IPv6, or IPv4 on an IPv6
+// socket.
 type dialer struct {
 	domain int
 	vip    func(frontend int) netip.Addr
@@ -91,7 +93,7 @@ func (d dialer) open(frontend int) (int, error) {
 		return 0, err
 	}
 	err = errors.Join(reset(fd, unix.SOCK_STREAM),
-		// An answer that does not come is a failure, not a wait for ever.
+		// A missing answer is a failure, and must not block forever.
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}))
 	if err == nil {
 		err = unix.Connect(fd, d.sockaddr(netip.AddrPortFrom(d.vip(frontend), servicePort)))
@@ -102,7 +104,8 @@ func (d dialer) open(frontend int) (int, error) {
 	return fd, nil
 }
 
-// ask opens a connection through a frontend and returns which of its pods answers; -1 is another's.
+// ask opens a connection through a frontend and returns which of its pods answers; -1 if another
+// frontend's pod does.
 func (d dialer) ask(frontend, pods int) (int, error) {
 	fd, err := d.open(frontend)
 	if err != nil {
@@ -111,7 +114,7 @@ func (d dialer) ask(frontend, pods int) (int, error) {
 	var b [16]byte
 	n, err := unix.Read(fd, b[:])
 	if err == nil && n != len(b) {
-		err = fmt.Errorf("%d bytes instead of an answer", n)
+		err = fmt.Errorf("got %d bytes, want %d", n, len(b))
 	}
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
 		return 0, fmt.Errorf("read: %w", err)
@@ -125,7 +128,8 @@ func (d dialer) ask(frontend, pods int) (int, error) {
 	return -1, nil
 }
 
-// tally counts what clients saw, with the first failures for people.
+// tally counts the outcomes of clients' connects, and keeps the first failures as examples for
+// people.
 type tally struct {
 	connects, failed, wrong atomic.Int64
 	mu                      sync.Mutex
@@ -140,7 +144,7 @@ func (t *tally) note(format string, args ...any) {
 	}
 }
 
-// check connects once and holds the answer against the sets that were in force.
+// check connects once and checks the answer against the sets that were in force.
 func (t *tally) check(d dialer, frontend, pods int, h *history) {
 	since := h.now()
 	pod, err := d.ask(frontend, pods)
@@ -151,6 +155,6 @@ func (t *tally) check(d dialer, frontend, pods int, h *history) {
 		t.note("frontend %d: %v", frontend, err)
 	case pod < 0 || !h.allows(pod, since):
 		t.wrong.Add(1)
-		t.note("frontend %d: answered by pod %d, which was in no set in force", frontend, pod)
+		t.note("frontend %d: answered by pod %d, which was in none of the sets in force", frontend, pod)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// emptyProgram attaches a program that only says yes: the floor of what any program costs.
+// emptyProgram attaches a program that only returns 1: the minimum cost of any program.
 func (p *place) emptyProgram(name, cgroup string, kind ebpf.ProgramType, at ebpf.AttachType) error {
 	return p.attach(cgroup, &ebpf.ProgramSpec{
 		Name: name, Type: kind, AttachType: at, License: "GPL",
@@ -20,7 +20,8 @@ func (p *place) emptyProgram(name, cgroup string, kind ebpf.ProgramType, at ebpf
 	})
 }
 
-// attach loads a program and attaches it for as long as the process lives: its link is pinned.
+// attach loads a program, attaches it and pins its link, so that it stays attached while the
+// process lives.
 func (p *place) attach(cgroup string, spec *ebpf.ProgramSpec) error {
 	program, err := ebpf.NewProgram(spec)
 	if err != nil {
@@ -35,7 +36,7 @@ func (p *place) attach(cgroup string, spec *ebpf.ProgramSpec) error {
 	return l.Pin(filepath.Join(p.pins, spec.Name))
 }
 
-// onlyProgram is the one program that is attached to the cgroup at a hook: strait's, as the kernel has it.
+// onlyProgram returns the only program that is attached to a cgroup at a hook.
 func onlyProgram(cgroup string, at ebpf.AttachType) (*ebpf.Program, error) {
 	dir, err := os.Open(cgroup)
 	if err != nil {
@@ -47,21 +48,22 @@ func onlyProgram(cgroup string, at ebpf.AttachType) (*ebpf.Program, error) {
 		return nil, err
 	}
 	if len(on.Programs) != 1 {
-		return nil, fmt.Errorf("%d programs at %v of %s, want strait's alone", len(on.Programs), at, cgroup)
+		return nil, fmt.Errorf("%d programs at %v of %s, want 1", len(on.Programs), at, cgroup)
 	}
 	return ebpf.NewProgramFromID(on.Programs[0].ID)
 }
 
-// countRunTime makes the kernel clock every program, until the returned function is called.
+// countRunTime makes the kernel measure the run time of every program, until the returned function
+// is called.
 func countRunTime() (func() error, error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
-		return nil, fmt.Errorf("let the kernel clock programs: %w", err)
+		return nil, fmt.Errorf("enable run time statistics of programs: %w", err)
 	}
 	return stats.Close, nil
 }
 
-// perRun is the mean run time of a program, in ns, while f runs it.
+// perRun returns the mean run time of a program, in ns, while f makes it run.
 func perRun(p *ebpf.Program, f func() error) (float64, error) {
 	before, err := p.Stats()
 	if err != nil {

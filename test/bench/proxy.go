@@ -16,15 +16,15 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// ruleSet is one that is measured.
+// ruleSet is a rule set to measure.
 type ruleSet struct {
 	metric   string
 	shape    kubeproxy.Shape
 	services int
 }
 
-// measureProxy measures kube-proxy's rules, in their own namespace, beside strait and a direct connection
-// in one without netfilter.
+// measureProxy compares kube-proxy's rules, in their own namespace, with strait and a direct
+// connection in a namespace without netfilter.
 func measureProxy(b *bench) error {
 	w, done, err := b.loaded(l4.TCP)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *bench) measureRules(r ruleSet, w *world) error {
 	}))
 }
 
-// againstProxy compares connections, and requests with answers on connections that exist.
+// againstProxy compares connects, and requests with answers on existing connections.
 func (b *bench) againstProxy(metric string, p pattern, sides []side) error {
 	suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
 	connects, err := turns(b.size.nftRounds, b.size.samples, unix.SOCK_STREAM, sides, timeConnect)
@@ -97,7 +97,8 @@ func (b *bench) againstProxy(metric string, p pattern, sides []side) error {
 	)
 }
 
-// timeExchange is the mean of some exchanges on one connection, after one that is not counted.
+// timeExchange returns the mean time of several exchanges on one connection, after one that is not
+// counted.
 func timeExchange(s *side, fd int) (time.Duration, error) {
 	const exchanges = 16
 	p, err := dialPair(s, fd)

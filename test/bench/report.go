@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// goal is a metric that issue and design name, with what it is to reach.
+// goal is a metric that the design names, and the value that it should reach.
 type goal struct {
 	metric string
-	// most or least, or neither: then the number is only stated.
+	// most or least is the value to reach. If both are nil, the number is only reported.
 	most, least *float64
 	what        string
 }
 
 func value(v float64) *float64 { return &v }
 
-// goals are the rows of the table, in its order.
+// goals are the rows of the table, in order.
 var goals = []goal{
 	{"tcp_connect_ratio", value(1.05), nil, "`connect()` through the hot frontend ÷ direct, p50"},
 	{"tcp_connect_ratio_random", value(1.05), nil, "the same, any of 10,000 frontends"},
@@ -52,8 +52,8 @@ var goals = []goal{
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
 }
 
-// kubeGoals are those of the daemon in a Kubernetes cluster of 10,000 Services with 10 endpoints
-// each, all exported, and 1,000 nodes of another cluster in its tunnel.
+// kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10
+// endpoints each, all exported, with 1,000 nodes of another cluster as tunnel peers.
 var kubeGoals = []goal{
 	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with all of it, MB"},
 	{"turn_ms_one_change", value(10), nil, "one endpoint of another node changed: the turn that puts it into the map, p50, ms"},
@@ -85,7 +85,7 @@ func (g goal) verdict(v float64) string {
 	return "–"
 }
 
-// figure writes a number as short as it means something.
+// figure formats a number with only as many digits as are meaningful.
 func figure(v float64) string {
 	switch {
 	case v == float64(int64(v)):
@@ -105,7 +105,7 @@ func (s summary) spread() string {
 	return fmt.Sprintf("%s … %s (%d)", figure(s.Q1), figure(s.Q3), s.N)
 }
 
-// write prints the table of goals and everything else that was measured.
+// write prints the table of goals, then everything else that was measured.
 func (r result) write(w io.Writer, goals []goal) error {
 	var b strings.Builder
 	m := r.Machine
@@ -131,7 +131,7 @@ func (r result) write(w io.Writer, goals []goal) error {
 	return err
 }
 
-// missing are metrics that a whole run must have and this one has not.
+// missing returns the goals' metrics that this result lacks.
 func (r result) missing(goals []goal) (out []string) {
 	for _, g := range goals {
 		if _, ok := r.Metrics[g.metric]; !ok {
@@ -141,7 +141,7 @@ func (r result) missing(goals []goal) (out []string) {
 	return out
 }
 
-// marks enclose a part of the page that is written by the bench.
+// marks enclose the part of the page that the bench writes.
 type marks struct{ begin, end string }
 
 var (
@@ -149,7 +149,7 @@ var (
 	kubeMarks = marks{"<!-- kube: begin; written by make bench BENCH_PHASES=kube BENCH_DOC=docs/benchmarks.md -->\n", "<!-- kube: end -->\n"}
 )
 
-// splice replaces what is between the marks of a page.
+// splice replaces the text between the marks of a page.
 func splice(page, text string, m marks) (string, error) {
 	before, rest, ok := strings.Cut(page, m.begin)
 	_, after, ok2 := strings.Cut(rest, m.end)
@@ -170,8 +170,8 @@ func readResult(path string) (r result, err error) {
 	return r, nil
 }
 
-// publish shows what was measured of the datapath and of the daemon, either of which may be nothing, and writes it where the
-// user wants it.
+// publish prints the results of the datapath and of the daemon, and writes them to the files that
+// the user named. Either result can be empty.
 func publish(o options, datapath, kube result) error {
 	errs := []error{writeJSON(o.JSON, datapath, kube)}
 	for _, part := range []struct {

@@ -17,10 +17,11 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// restartSlots is so small that a frontend of as many backends never fits.
+// restartSlots is the number of slots: so few that a frontend with as many backends never fits.
 const restartSlots = 512
 
-// restarted is the state of the phase: frontends whose sets change, clients, and what they saw.
+// restarted is the state of the phase: frontends whose sets change, clients, and the clients'
+// results.
 type restarted struct {
 	b      *bench
 	cfg    socklb.Config
@@ -28,12 +29,12 @@ type restarted struct {
 	steady []*steady
 	tally  tally
 	broken atomic.Int64
-	// ready is how long each balancer took until its desired state was in force, in ms.
+	// ready is how long each balancer took until its first desired state was in force, in ms.
 	ready []float64
 }
 
-// measureRestart kills and restarts a balancer process, again and again, while clients connect and others hold
-// connections. Each time it finds another desired state than the one that was in force.
+// measureRestart repeatedly kills and restarts a balancer process, while some clients connect and
+// others hold connections. Each new process has a desired state other than the one in force.
 func measureRestart(b *bench) error {
 	r := &restarted{b: b, cfg: socklb.Config{
 		Pins: filepath.Join(b.pins, "restart"), Cgroup: b.served, AllowVirtualRoot: true,
@@ -67,7 +68,8 @@ func measureRestart(b *bench) error {
 	)
 }
 
-// run starts the first balancer, then clients, then restarts it under them.
+// run starts the first balancer and the clients, and then restarts the balancer while the clients
+// run.
 func (r *restarted) run() error {
 	p, err := r.start(false)
 	if err != nil {
@@ -111,7 +113,8 @@ func between(low, high int) time.Duration {
 	return time.Duration(low+rand.IntN(high-low)) * time.Millisecond
 }
 
-// next draws what the next balancer is to hold: two desired states, between which it flips.
+// next draws the order for the next balancer: two desired states between which it flips. If full,
+// both contain a frontend that does not fit.
 func (r *restarted) next(full bool) order {
 	o := order{Config: r.cfg, Wants: make([][]datapath.Frontend, 2)}
 	for _, c := range r.fronts {
@@ -135,7 +138,7 @@ func (r *restarted) next(full bool) order {
 	return o
 }
 
-// start starts a balancer and sees to it that what it was told is in force.
+// start starts a balancer, waits until its first desired state is in force, and checks the maps.
 func (r *restarted) start(full bool) (*process, error) {
 	o := r.next(full)
 	began := time.Now()
@@ -160,7 +163,7 @@ func (r *restarted) start(full bool) (*process, error) {
 	return p, nil
 }
 
-// killEarly starts a balancer that does not live long enough to be ready, or just so.
+// killEarly starts a balancer and kills it before it is ready, or just after.
 func (r *restarted) killEarly() error {
 	p, err := startBalancer(r.next(false))
 	if err != nil {
@@ -171,7 +174,7 @@ func (r *restarted) killEarly() error {
 	return nil
 }
 
-// checkMaps compares what is pinned with what was ordered: each frontend has the one set or the other.
+// checkMaps compares the pinned maps with the order: each frontend must have one of its two sets.
 func (r *restarted) checkMaps(o order) error {
 	have, err := inspect.Read(r.cfg.Pins)
 	if err != nil {

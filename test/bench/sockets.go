@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System calls here are raw: what is measured is the kernel, and the Go runtime has no part in it. None of
-// them sleeps: on the loopback device a packet arrives before the call that sent it returns.
+// System calls here are raw, because the kernel is measured and not the Go runtime. None of them
+// sleeps: on the loopback device a packet arrives before the call that sent it returns.
 
-// raw is an IPv4 address as the kernel takes it.
+// raw returns an IPv4 address in the kernel's form.
 func raw(a netip.AddrPort) *unix.RawSockaddrInet4 {
 	return &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: a.Port()<<8 | a.Port()>>8, Addr: a.Addr().As4()}
 }
@@ -22,7 +22,8 @@ func fromRaw(sa *unix.RawSockaddrInet4) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), sa.Port<<8|sa.Port>>8)
 }
 
-// call is one system call. The directive keeps what the arguments point to where it is.
+// call makes one system call. The directive keeps the memory that the arguments point to alive and
+// in place.
 //
 //go:uintptrescapes
 func call(name string, trap, a1, a2, a3, a4, a5, a6 uintptr) (int, error) {
@@ -38,7 +39,7 @@ func connect(fd int, to *unix.RawSockaddrInet4) error {
 	return err
 }
 
-// send sends b, to an address unless it is nil.
+// send sends b, to the address to unless that is nil.
 func send(fd int, b []byte, to *unix.RawSockaddrInet4) error {
 	size := unsafe.Sizeof(*to)
 	if to == nil {
@@ -48,15 +49,15 @@ func send(fd int, b []byte, to *unix.RawSockaddrInet4) error {
 	return err
 }
 
-// receive receives into b and writes down from whom.
+// receive receives into b, without waiting, and stores the sender's address in from.
 func receive(fd int, b []byte, from *unix.RawSockaddrInet4) (int, error) {
 	size := uint32(unsafe.Sizeof(*from))
 	return call("recvfrom", unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(from)), uintptr(unsafe.Pointer(&size)))
 }
 
-// sockets opens n fresh IPv4 sockets. TCP ones end by a reset, which leaves no TIME_WAIT behind, so that
-// ports do not run out.
+// sockets opens n fresh IPv4 sockets. TCP sockets are closed with a reset, which leaves no
+// TIME_WAIT, so that ports do not run out.
 func sockets(n, kind int) ([]int, error) {
 	fds := make([]int, 0, n)
 	for range n {
@@ -102,7 +103,7 @@ func listenTCP(port int) (int, error) {
 	return fd, nil
 }
 
-// accept takes a connection that has arrived.
+// accept accepts a connection that has already arrived.
 func accept(listener int) (int, error) {
 	fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC)
 	if err != nil {
@@ -111,5 +112,5 @@ func accept(listener int) (int, error) {
 	return fd, reset(fd, unix.SOCK_STREAM)
 }
 
-// ns is a duration as a number of nanoseconds, which rounds are made of.
+// ns returns a duration in nanoseconds, the unit of samples.
 func ns(d time.Duration) float64 { return float64(d.Nanoseconds()) }

@@ -18,7 +18,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Long-lived clients have frontends of their own, to which a server answers that keeps connections.
+// Long-lived clients have their own frontends, with a server that keeps connections open.
 const (
 	steadyNumber = 100
 	steadyPort   = 9090
@@ -26,8 +26,9 @@ const (
 	steadyUDP    = 10
 )
 
-// steadyFrontends have another set of backends each time, so that connections outlive their backend's place.
-// Unconnected UDP moves with it, which is right and would look broken: only connected sockets are held.
+// steadyFrontends returns the frontends with a new random set of backends on each call, so that
+// connections outlive their backend's membership. An unconnected UDP socket would correctly move to
+// another backend, which would look broken here, so clients only hold connected sockets.
 func steadyFrontends() (out []datapath.Frontend) {
 	for _, proto := range []l4.Proto{l4.TCP, l4.UDP} {
 		f := frontendOf(l4.New(vip4(steadyNumber), servicePort, proto), overIPv4, steadyNumber, rand.Uint64N(1<<churnPods-1)+1)
@@ -45,13 +46,13 @@ type steady struct {
 	broken bool
 }
 
-// serveSteady answers each byte with itself, over TCP and UDP.
+// serveSteady starts servers that echo each byte, over TCP and UDP.
 func (r *restarted) serveSteady() (stop func() error, err error) {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", steadyPort))
 	if err != nil {
 		return nil, err
 	}
-	// One socket for each pod, so that an answer comes from the address that was asked.
+	// One socket for each pod, so that an answer comes from the address that the request went to.
 	var wg sync.WaitGroup
 	closers := []io.Closer{l}
 	for pod := range churnPods {
@@ -92,7 +93,7 @@ func answerUDP(c *net.UDPConn) {
 			return
 		}
 		if err == nil {
-			_, _ = c.WriteToUDPAddrPort(b[:n], from) // an answer that is lost shows in the client
+			_, _ = c.WriteToUDPAddrPort(b[:n], from) // the client notices a lost answer
 		}
 	}
 }
@@ -107,7 +108,7 @@ func (r *restarted) openSteady() error {
 		}
 		conn, err := net.Dial(network, to)
 		if err != nil {
-			return fmt.Errorf("long-lived connection: %w", err)
+			return fmt.Errorf("open long-lived connection: %w", err)
 		}
 		r.steady = append(r.steady, &steady{conn: conn})
 	}
@@ -131,7 +132,7 @@ func (r *restarted) useSteady(stop *atomic.Bool) {
 	}
 }
 
-// use sends a byte, wants it back, and wants the kernel to show the frontend as the peer still.
+// use sends a byte and expects it back, and expects getpeername to still show the frontend.
 func (s *steady) use() error {
 	sent, got := [1]byte{byte(rand.IntN(256))}, [1]byte{}
 	if err := s.conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {

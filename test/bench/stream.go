@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// streamBytes are what is timed at a time, streamChunk what one write takes.
+	// streamBytes is how many bytes are timed at once. streamChunk is the size of one write.
 	streamBytes = 1 << 20
 	streamChunk = 64 << 10
 )
 
-// pair is both ends of a TCP connection, in the hands of one thread.
+// pair is both ends of a TCP connection, used by one thread.
 type pair struct{ client, server int }
 
-// dialPair connects a socket and takes the other end.
+// dialPair connects a socket and accepts the other end.
 func dialPair(s *side, fd int) (pair, error) {
 	if _, err := call("connect", unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(raw(s.dial()))), unix.SizeofSockaddrInet4, 0, 0, 0); err != nil {
 		return pair{}, err
@@ -57,7 +57,7 @@ func (p pair) pump(bytes int, buffer []byte) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// move reads or writes what is possible now.
+// move reads or writes as much as is possible without waiting.
 func move(name string, trap uintptr, fd int, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -69,7 +69,7 @@ func move(name string, trap uintptr, fd int, b []byte) (int, error) {
 	return n, err
 }
 
-// exchange is one byte there and one back.
+// exchange sends one byte to the server and one back, and returns how long it took.
 func (p pair) exchange() (time.Duration, error) {
 	var b [1]byte
 	start := time.Now()
@@ -84,10 +84,11 @@ func (p pair) exchange() (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// streams measures how long a chunk takes, on fresh connections in each round. Chunks are so small that sides
-// take turns thousands of times: what disturbs one disturbs few. Where a connection lies in memory makes some
-// percent, and follows from the order in which sockets are made: so each round makes two of each side, in an order
-// that reads the same from both ends, and every other round begins with the other side.
+// streams measures how long streamBytes take, on fresh connections in each round. They are so few
+// that sides take turns thousands of times, and a disturbance affects only a few samples. A
+// connection's place in memory changes the result by a few percent and depends on the order in
+// which sockets are opened. So each round opens two of each side in a palindromic order, and every
+// other round begins with the other side.
 func streams(b *bench, sides []side) (map[string][]float64, error) {
 	out := map[string][]float64{}
 	buffer := make([]byte, streamChunk)
@@ -114,7 +115,7 @@ func streams(b *bench, sides []side) (map[string][]float64, error) {
 	return out, nil
 }
 
-// streamRound returns the times of each side's chunks.
+// streamRound returns the time in ns of each sample, by side.
 func streamRound(samples int, sides []side, buffer []byte) ([][]float64, error) {
 	pairs, err := streamPairs(sides, buffer)
 	if err != nil {
@@ -138,9 +139,9 @@ func streamRound(samples int, sides []side, buffer []byte) ([][]float64, error) 
 	return took, errors.Join(errs...)
 }
 
-// streamPairs connects each side and sends until windows have grown. All sockets are made before that: to make
-// one in another cgroup moves this process, perhaps to another processor, far from the memory of a connection
-// that is already there.
+// streamPairs connects each side and sends until TCP windows have grown. It opens all sockets
+// before that: opening one in another cgroup moves this process there, and perhaps to another
+// processor, far from the memory of an existing connection.
 func streamPairs(sides []side, buffer []byte) ([]pair, error) {
 	pairs := make([]pair, len(sides))
 	for i, s := range sides {
@@ -182,7 +183,7 @@ func measureStream(b *bench) error {
 	if err != nil {
 		return err
 	}
-	// Throughput is bytes ÷ time: the ratio is the other way round.
+	// Throughput is bytes ÷ time, so the ratio is the inverse of the times'.
 	err = b.setRatios(took, "through", map[string]string{"stream_ratio": "direct"})
 	if err != nil {
 		return err

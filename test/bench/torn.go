@@ -21,17 +21,19 @@ import (
 	"strait.io/strait/test/bench/stats"
 )
 
-// What the assertion goes by: frontend n is 10.96.0.n, all its backends are 10.200.n.x, and sockets that dial
-// it have a source port of tornPort+n, or that and a multiple of tornFrontends. So the address that strait's
-// program chose says whose it is.
+// The assertion relies on these addresses: frontend n is 10.96.0.n, all of its backends are
+// 10.200.n.x, and sockets that dial it have the source port tornPort+n plus a multiple of
+// tornFrontends. So the address that strait's program chose tells which frontend it belongs to.
 const (
 	tornFrontends = 64 // a power of two
 	tornPort      = 20_000
-	// tornDialers are more than there are processors: some are interrupted amid a choice, for milliseconds.
+	// tornDialers is larger than the number of processors, so that some dialers are interrupted in
+	// the middle of a choice, for milliseconds.
 	tornDialers  = 4
 	tornBackends = 8
-	// tornVariants are the sets that each frontend has in turn. Each differs from the one before in a weight,
-	// and every tornMoves-th in all backends: those need counters too, and cost more than a flip.
+	// tornVariants is the number of sets that each frontend has in turn. Each set differs from the
+	// one before in its weights. Every tornMoves-th set has different backends, which also need new
+	// counters and cost more than a flip.
 	tornVariants = 32
 	tornMoves    = 16
 	tornNet      = 200
@@ -48,13 +50,14 @@ const (
 const (
 	tornChecked = iota
 	tornWrong
-	// tornLast is the address of the last wrong choice, in memory order, for people.
+	// tornLast is the address of the last wrong choice, in memory order, to be printed.
 	tornLast
 	tornCounters
 )
 
-// assertion is a program on the cgroup above strait's, so that the kernel runs it right after strait's on
-// each connect(): what strait's program read and wrote is what it sees. It counts, and lets all pass.
+// assertion returns a program for the cgroup above strait's, so that the kernel runs it right after
+// strait's on each connect() and it sees what strait's program wrote. It counts, and allows every
+// connect.
 func assertion(counters *ebpf.Map) *ebpf.ProgramSpec {
 	at := func(n int32, label string) asm.Instructions { // R0 points to the counter
 		return asm.Instructions{
@@ -71,9 +74,9 @@ func assertion(counters *ebpf.Map) *ebpf.ProgramSpec {
 		asm.JEq.Imm(asm.R2, 0, "out"),
 		asm.LoadMem(asm.R7, asm.R2, sockSrcPort, asm.Word),
 		asm.Sub.Imm(asm.R7, tornPort),
-		asm.JGE.Imm(asm.R7, tornDialers*tornFrontends, "out"), // another's socket
+		asm.JGE.Imm(asm.R7, tornDialers*tornFrontends, "out"), // not a dialer's socket
 		asm.And.Imm(asm.R7, tornFrontends-1),
-		// The address in memory order is 10, tornNet, n, x: what it must be, without x.
+		// In memory order the address must be 10, tornNet, n, x. This computes it without x.
 		asm.LSh.Imm(asm.R7, 16), asm.Or.Imm(asm.R7, 10|tornNet<<8),
 		asm.Mov.Reg(asm.R8, asm.R6), asm.And.Imm(asm.R6, 0x00ffffff),
 	}
@@ -102,8 +105,9 @@ type torn struct {
 	wrong    uint64
 }
 
-// measureTorn connects UDP sockets without pause, each to its own frontend, while all sets change: first as
-// fast as they can; then in maps so small that a block of slots is used again as soon as that is allowed.
+// measureTorn connects UDP sockets without pause, each to its own frontend, while all sets change:
+// first in large maps with one dialer, as fast as possible, then in maps so small that a block of
+// slots is reused as soon as that is allowed.
 func measureTorn(b *bench) (err error) {
 	above := filepath.Join(b.home, "asserted")
 	t := &torn{below: filepath.Join(above, "served"), variants: tornWorld()}
@@ -151,7 +155,7 @@ func tornWorld() (out [tornVariants][]datapath.Frontend) {
 	return out
 }
 
-// open makes a socket of each dialer for each frontend.
+// open opens a socket for each dialer and frontend.
 func (t *torn) open() (err error) {
 	if t.fds, err = sockets(tornDialers*tornFrontends, unix.SOCK_DGRAM); err != nil {
 		return err
@@ -173,7 +177,8 @@ func (t *torn) count(n uint32) (value uint64, err error) {
 	return value, t.counters.Lookup(n, &value)
 }
 
-// control shows that the assertion sees what is wrong: a socket dials the frontend of another.
+// control checks that the assertion detects a wrong choice: one socket dials another socket's
+// frontend.
 func (t *torn) control() error {
 	if err := errors.Join(t.dial(0, 0), t.dial(1, 1), t.dial(0, 1)); err != nil {
 		return err
@@ -184,7 +189,7 @@ func (t *torn) control() error {
 		return err
 	}
 	if checked != 3 || wrong != 1 {
-		return fmt.Errorf("the assertion checked %d connects and found %d wrong, not 3 and 1: it cannot be trusted", checked, wrong)
+		return fmt.Errorf("test the assertion: it checked %d connects and found %d wrong, want 3 and 1", checked, wrong)
 	}
 	return t.zero()
 }
@@ -193,7 +198,8 @@ func (t *torn) zero() error {
 	return errors.Join(t.counters.Put(uint32(tornChecked), uint64(0)), t.counters.Put(uint32(tornWrong), uint64(0)))
 }
 
-// measure opens a balancer with so many slots, lets some dial, and adds to the counts.
+// measure opens a balancer with the given number of slots, runs the dialers, and adds to the
+// counts.
 func (t *torn) measure(b *bench, slots uint32, dialers int) error {
 	lb, done, err := b.balancer("torn", t.below, socklb.Config{MaxFrontends: 256, MaxBackends: slots, MaxSockets: 1024})
 	if err != nil {
@@ -212,7 +218,7 @@ func (t *torn) measure(b *bench, slots uint32, dialers int) error {
 	wrong, err2 := t.count(tornWrong)
 	last, err3 := t.count(tornLast)
 	if wrong > 0 {
-		fmt.Fprintf(os.Stderr, "bench: torn reads: %d of %d, the last led to %v\n", wrong, checked,
+		fmt.Fprintf(os.Stderr, "bench: torn reads: %d of %d; the last one chose %v\n", wrong, checked,
 			netip.AddrFrom4([4]byte{byte(last), byte(last >> 8), byte(last >> 16), byte(last >> 24)}))
 	}
 	t.checked += checked
@@ -220,7 +226,7 @@ func (t *torn) measure(b *bench, slots uint32, dialers int) error {
 	return errors.Join(err1, err2, err3, t.zero(), done())
 }
 
-// storm dials and updates for a time.
+// storm dials and updates at the same time, for the given length.
 func (t *torn) storm(lb *socklb.LB, dialers int, length time.Duration) error {
 	var stop atomic.Bool
 	var wg sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// echo is a UDP server on all addresses, which answers from the one that was asked, as CoreDNS does. It has
-// no thread of its own: a client calls it, so that nothing is waited for.
+// echo is a UDP server on all addresses. It answers from the address that the request went to, as
+// CoreDNS does. It has no thread: the client calls it, so that neither waits for the other.
 type echo struct {
 	fd      int
 	header  unix.Msghdr
@@ -35,8 +35,8 @@ func newEcho() (*echo, error) {
 	return &echo{fd: fd}, nil
 }
 
-// answer sends one datagram back. The control message of the received one says where it went, and in that
-// of the sent one says where it comes from.
+// answer sends one datagram back. The control message of a received datagram holds its destination.
+// In a sent datagram the same message sets its source.
 func (e *echo) answer() error {
 	e.vector.Base = &e.payload[0]
 	e.vector.SetLen(len(e.payload))
@@ -52,7 +52,7 @@ func (e *echo) answer() error {
 	return err
 }
 
-// drain throws away what has arrived.
+// drain discards the datagrams that have arrived.
 func (e *echo) drain() {
 	for {
 		if _, err := receive(e.fd, e.payload[:], &e.from); err != nil {
@@ -61,7 +61,7 @@ func (e *echo) drain() {
 	}
 }
 
-// trip is one round trip of a datagram, with a look at who answers.
+// trip measures one round trip of a datagram, and checks that peer answers.
 func (e *echo) trip(fd int, to *unix.RawSockaddrInet4, peer netip.AddrPort) (time.Duration, error) {
 	var from unix.RawSockaddrInet4
 	var text [8]byte
@@ -75,12 +75,12 @@ func (e *echo) trip(fd int, to *unix.RawSockaddrInet4, peer netip.AddrPort) (tim
 	}
 	took := time.Since(start)
 	if err == nil && fromRaw(&from) != peer {
-		err = fmt.Errorf("asked %v and was answered by %v", peer, fromRaw(&from))
+		err = fmt.Errorf("sent to %v, but %v answered", peer, fromRaw(&from))
 	}
 	return took, err
 }
 
-// connected measures a trip on a socket that was connected before, outside the clock.
+// connected measures a trip on a connected socket. The connect is not part of the measured time.
 func (e *echo) connected(s *side, fd int) (time.Duration, error) {
 	to := s.dial()
 	if err := connect(fd, raw(to)); err != nil {
@@ -89,13 +89,14 @@ func (e *echo) connected(s *side, fd int) (time.Duration, error) {
 	return e.trip(fd, nil, to)
 }
 
-// fresh measures the first datagram of a socket, as of a resolver that opens one for each question.
+// fresh measures a socket's first datagram, as sent by a resolver that opens a socket for each
+// query.
 func (e *echo) fresh(s *side, fd int) (time.Duration, error) {
 	to := s.dial()
 	return e.trip(fd, raw(to), to)
 }
 
-// used measures the second datagram of a socket to the same address.
+// used measures a socket's second datagram to the same address.
 func (e *echo) used(s *side, fd int) (time.Duration, error) {
 	to := s.dial()
 	if _, err := e.trip(fd, raw(to), to); err != nil {

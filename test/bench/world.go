@@ -11,13 +11,14 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// The addresses of the bench. All pods are local and one server on a wildcard address answers for them.
+// The addresses of the bench. All pods are local, and one server on the wildcard address answers
+// for them.
 var (
 	clientIP     = netip.MustParseAddr("10.128.0.1")
 	serviceRange = netip.MustParsePrefix("10.96.0.0/12")
 	podRange     = netip.MustParsePrefix("10.128.0.0/9")
 	podRange6    = netip.MustParsePrefix("fd00:128::/64")
-	// podIPs is what kube-proxy is told that pods have.
+	// podIPs is the pods' range in kube-proxy's rules.
 	podIPs = "10.128.0.0/9"
 )
 
@@ -28,14 +29,14 @@ const (
 
 func mask(p netip.Prefix) net.IPMask { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// nth is the n-th address after a.
+// nth returns the n-th address after a.
 func nth(a netip.Addr, n int) netip.Addr {
 	b := a.As4()
 	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
 	return netip.AddrFrom4(b)
 }
 
-// world is the frontends that are loaded, each with backends of its own.
+// world is the set of frontends that are loaded, each with its own backends.
 type world struct {
 	frontends []datapath.Frontend
 	random    *rand.Rand
@@ -55,10 +56,10 @@ func newWorld(proto l4.Proto, frontends, backends int) *world {
 	return w
 }
 
-// pattern is which frontends are dialled.
+// pattern says which frontends are dialled.
 type pattern struct {
 	name string
-	// frontend draws one.
+	// frontend draws the next frontend to dial.
 	frontend func(w *world) datapath.Frontend
 }
 
@@ -73,16 +74,18 @@ func (p pattern) through(w *world) netip.AddrPort {
 	return netip.AddrPortFrom(a.IP, a.Port)
 }
 
-// direct draws the address of a backend, spread in the same way.
+// direct draws the address of a backend, with the same distribution over frontends.
 func (p pattern) direct(w *world) netip.AddrPort {
 	bs := p.frontend(w).Backends
 	return bs[w.random.IntN(len(bs))].AddrPort()
 }
 
-// fixed draws the same backend of each frontend: as many different addresses as there are frontends.
+// fixed draws a frontend's first backend, so that there are as many different addresses as
+// frontends.
 func (p pattern) fixed(w *world) netip.AddrPort { return p.frontend(w).Backends[0].AddrPort() }
 
-// changed is the world with another first backend of the frontend at, as a new desired state would be.
+// changed returns the world's frontends with another first backend in frontend number at, as a new
+// desired state.
 func (w *world) changed(at, n int) []datapath.Frontend {
 	out := slices.Clone(w.frontends)
 	out[at].Backends = slices.Clone(out[at].Backends)

@@ -1,9 +1,9 @@
-// Package kubeproxy writes the nftables rule set that kube-proxy would load, so that strait can be compared
-// with the load balancer that a cluster has today.
+// Package kubeproxy writes the nftables rule set that kube-proxy would load, so that strait can be
+// compared with the load balancer that a cluster has today.
 //
-// Input is frontends, output is the text for `nft -f`. The shape is that of kube-proxy's nftables mode
-// (kubernetes/kubernetes, pkg/proxy/nftables/proxier.go): one verdict map from ClusterIP, protocol and
-// port to a chain per service. Pure: it must not load anything.
+// Input is frontends, output is the text for `nft -f`. It has the structure of kube-proxy's
+// nftables mode (kubernetes/kubernetes, pkg/proxy/nftables/proxier.go): one verdict map from
+// ClusterIP, protocol and port to a chain per service. Pure: it must not load anything.
 package kubeproxy
 
 import (
@@ -21,15 +21,16 @@ import (
 type Shape int
 
 const (
-	// Maps is that of Kubernetes 1.36 and newer: the chain translates by one anonymous map.
+	// Maps is the shape in Kubernetes 1.36 and newer: the chain translates with one anonymous map.
 	Maps Shape = iota
-	// Chains is that of Kubernetes 1.29 to 1.35: the chain goes to a chain per endpoint.
+	// Chains is the shape in Kubernetes 1.29 to 1.35: the chain goes to a chain per endpoint.
 	Chains
 )
 
-// top is what does not depend on the services: every base chain, with the maps and rules that each packet
-// or new connection passes. Node ports are served on all addresses, the default. It omits the rule that
-// drops what goes to unassigned addresses, which has no part in what is measured.
+// top is the part that does not depend on the services: every base chain, with the maps and rules
+// that each packet or new connection passes. Node ports are served on all addresses, which is the
+// default. It omits the rule that drops packets to unassigned addresses, because it does not affect
+// what is measured.
 const top = `add table ip kube-proxy { comment "rules for kube-proxy" ; }
 add chain ip kube-proxy filter-prerouting { type filter hook prerouting priority -110 ; }
 add chain ip kube-proxy filter-input { type filter hook input priority -110 ; }
@@ -75,8 +76,8 @@ add rule ip kube-proxy services ip daddr . meta l4proto . th dport vmap @service
 add rule ip kube-proxy services fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @service-nodeports
 `
 
-// Write writes one transaction that adds the whole table. All frontends are IPv4 and have backends; pods are
-// the prefix that clients come from, whose connections are not masqueraded.
+// Write writes one transaction that adds the whole table. All frontends must be IPv4 and have
+// backends. pods is the prefix of the clients whose connections are not masqueraded.
 func Write(w io.Writer, shape Shape, pods string, frontends []datapath.Frontend) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, top)
@@ -93,7 +94,7 @@ func Write(w io.Writer, shape Shape, pods string, frontends []datapath.Frontend)
 		fmt.Fprintf(out, "add element ip kube-proxy cluster-ips { %s }\n", f.Addr.IP)
 		fmt.Fprintf(out, "add element ip kube-proxy service-ips { %s . %s . %d : goto %s }\n", f.Addr.IP, s.proto, f.Addr.Port, s.chain)
 	}
-	return out.Flush() // holds the first error of them all
+	return out.Flush() // returns the first error of any of these writes
 }
 
 type service struct {
@@ -129,7 +130,8 @@ func (s service) writeChains(out *bufio.Writer) {
 		s.chain, len(s.Backends), strings.Join(elements, " , "))
 }
 
-// hashed is kube-proxy's way to make names unique though cut short.
+// hashed prefixes a name with a hash, as kube-proxy does to keep names unique if they are cut
+// short.
 func hashed(name string) string {
 	h := sha256.Sum256([]byte(name))
 	return base32.StdEncoding.EncodeToString(h[:])[:8] + "-" + name

@@ -9,25 +9,26 @@ import (
 	"slices"
 )
 
-// Summary is what many rounds say: the middle one, and between what the middle half of them lies.
+// Summary is the median and the quartiles of many rounds.
 type Summary struct {
 	Median, Q1, Q3 float64
 	// N is the number of rounds.
 	N int
 }
 
-// Summarize is of at least one round.
+// Summarize returns the summary of rounds; there must be at least one.
 func Summarize(rounds []float64) Summary {
 	return Summary{Median: Quantile(rounds, 0.5), Q1: Quantile(rounds, 0.25), Q3: Quantile(rounds, 0.75), N: len(rounds)}
 }
 
-// Exactly is a summary of something that is counted, not measured.
+// Exactly returns the summary of a value that was counted and not measured in rounds.
 func Exactly(v float64) Summary { return Summary{Median: v, Q1: v, Q3: v, N: 1} }
 
-// Median is the middle value; NaN of none.
+// Median returns the middle value; NaN if there are no values.
 func Median(values []float64) float64 { return Quantile(values, 0.5) }
 
-// Quantile interpolates between the two nearest values (type 7 of Hyndman and Fan); NaN of none.
+// Quantile interpolates between the two nearest values (type 7 of Hyndman and Fan). It returns NaN
+// if there are no values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -39,7 +40,8 @@ func Quantile(values []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
-// Ratios divides two sides round by round: what disturbs a round disturbs both sides of it, and cancels.
+// Ratios divides two sides round by round. A disturbance in a round affects both of its sides and
+// cancels out.
 func Ratios(over, under []float64) []float64 {
 	out := make([]float64, min(len(over), len(under)))
 	for i := range out {
@@ -48,18 +50,18 @@ func Ratios(over, under []float64) []float64 {
 	return out
 }
 
-// ErrNoLookup says that a lookup could not be told from an empty program, so that nothing can be counted
-// in lookups.
+// ErrNoLookup reports that a lookup could not be distinguished from an empty program, so that
+// nothing can be expressed in lookups.
 var ErrNoLookup = errors.New("a miss costs no more than an empty program: the clock is too coarse or the machine too busy")
 
-// Lookups expresses run times as numbers of hash lookups, round by round: what a program costs above an
-// empty one, divided by what one lookup that misses costs above an empty one.
+// Lookups expresses run times as numbers of hash lookups, round by round: the cost of a program
+// above an empty one, divided by the cost of one missing lookup above an empty one.
 func Lookups(run, miss, empty []float64) ([]float64, error) {
 	out := make([]float64, min(len(run), len(miss), len(empty)))
 	for i := range out {
 		unit := miss[i] - empty[i]
 		if unit <= 0 {
-			// One disturbed round says nothing; the medians may still.
+			// One round can be disturbed. The medians can still be good.
 			unit = Median(miss) - Median(empty)
 		}
 		if unit <= 0 {
