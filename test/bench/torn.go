@@ -27,7 +27,7 @@ import (
 const (
 	tornFrontends = 64 // a power of two
 	tornPort      = 20_000
-	// tornDialers is larger than the number of processors, so that some dialers are interrupted in
+	// tornDialers should exceed the number of processors, so that some dialers are interrupted in
 	// the middle of a choice, for milliseconds.
 	tornDialers  = 4
 	tornBackends = 8

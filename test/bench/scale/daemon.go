@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// metricsListen is where it answers probes and Prometheus.
+// metricsListen is where straitd answers probes and Prometheus.
 const metricsListen = "127.0.0.1:9964"
 
-// daemon is the real straitd, of the first node.
+// daemon is the real straitd, on the first node.
 type daemon struct {
 	job
 	config, pins string
@@ -27,7 +27,7 @@ type daemon struct {
 
 type tree = map[string]any
 
-// newDaemon writes its configuration: all that it keeps is in the job's folder.
+// newDaemon writes straitd's configuration. All of straitd's files are in the job's folder.
 func newDaemon(j job, key []byte) (*daemon, error) {
 	bpffs := filepath.Join(j.Dir, "bpf")
 	d := &daemon{job: j, config: filepath.Join(j.Dir, "strait.yaml"), pins: filepath.Join(bpffs, "strait")}
@@ -38,7 +38,7 @@ func newDaemon(j job, key []byte) (*daemon, error) {
 	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key)), 0o600); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(tree{ // which is YAML too
+	text, err := json.Marshal(tree{ // JSON is valid YAML
 		"cluster": "c1", "node": nodeName(0),
 		"source":   tree{"kubernetes": tree{"kubeconfig": j.Kubeconfig}},
 		"stateDir": filepath.Join(j.Dir, "state"), "runDir": filepath.Join(j.Dir, "run"),
@@ -53,7 +53,7 @@ func newDaemon(j job, key []byte) (*daemon, error) {
 	return d, os.WriteFile(d.config, text, 0o600)
 }
 
-// start starts it; its log is in the job's folder.
+// start starts straitd. Its log is in the job's folder.
 func (d *daemon) start() error {
 	log, err := os.OpenFile(filepath.Join(d.Dir, "straitd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *daemon) start() error {
 	return d.cmd.Start()
 }
 
-// clean ends it and takes its traces, and what it remembers, away.
+// clean stops straitd and removes what it left in the kernel, and its state.
 func (d *daemon) clean() error {
 	if err := d.stop(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (d *daemon) clean() error {
 
 func (d *daemon) stop() error {
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop straitd, which should run: %w; %s", err, d.lastWords())
+		return fmt.Errorf("stop straitd: %w; %s", err, d.lastWords())
 	}
 	if err := d.cmd.Wait(); err != nil {
 		return fmt.Errorf("straitd: %w; %s", err, d.lastWords())
@@ -92,13 +92,13 @@ func (d *daemon) stop() error {
 	return nil
 }
 
-// lastWords are the end of its log.
+// lastWords returns the end of straitd's log.
 func (d *daemon) lastWords() string {
 	b, _ := os.ReadFile(filepath.Join(d.Dir, "straitd.log"))
 	return "its log ends with:\n" + string(b[max(0, len(b)-2000):])
 }
 
-// memory reads a line of its status in MB of a million bytes: VmRSS, or VmHWM, the most that it was.
+// memory returns a field of straitd's /proc status, in MB (10^6 bytes): VmRSS, or VmHWM, its peak.
 func (d *daemon) memory(field string) (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
@@ -110,5 +110,5 @@ func (d *daemon) memory(field string) (float64, error) {
 			return kb * 1024 / 1e6, err
 		}
 	}
-	return 0, fmt.Errorf("read memory of straitd: no line %s", field)
+	return 0, fmt.Errorf("read memory of straitd: /proc has no line %s", field)
 }

@@ -20,16 +20,17 @@ import (
 	"strait.io/strait/datapath/socklb/inspect"
 )
 
-// fewPeers are the peers at first; readyCalls are the calls of /readyz that are timed.
+// fewPeers is the number of peers at the beginning. readyCalls is the number of /readyz calls that
+// are timed.
 const (
 	fewPeers   = 10
 	readyCalls = 2000
 )
 
-// settled is how long nothing must be written until all is.
+// settled is how long there must be no writes before writing counts as finished.
 const settled = 5 * time.Second
 
-// within bounds everything: a daemon that stands still is an error, not a wait.
+// within limits the whole measurement: a daemon that makes no progress is an error.
 const within = 45 * time.Minute
 
 // Inner is the measuring process.
@@ -42,11 +43,11 @@ func Inner() error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return err
 	}
-	// What is mounted here stays here. In a chroot / is no mount, and cannot be told.
+	// Keep mounts in this namespace. This fails in a chroot whose / is not a mount point.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("not done within %s", within))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("the measurement did not end within %s", within))
 	defer cancel()
 	m := &measurement{job: j, metrics: map[string]float64{}}
 	if err := m.run(ctx); err != nil {
@@ -64,9 +65,9 @@ type measurement struct {
 	daemon  *daemon
 	metrics map[string]float64
 	key     []byte       // of the gossip
-	log     *slog.Logger // of the other nodes; nil is silence
+	log     *slog.Logger // of the other nodes; nil for no log
 	probes  *client
-	// runs runs the daemons of other nodes; quick is that of the quick node.
+	// runs runs the gossip of another node. quick is the gossip of the quick node.
 	runs  func(*gossip.Gossip)
 	quick *gossip.Gossip
 }
@@ -91,7 +92,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	if err := m.world.fill(ctx); err != nil {
 		return err
 	}
-	say("%d services with %d endpoints are in the API server after %.0f s", m.Services, m.Services*m.Endpoints, time.Since(start).Seconds())
+	say("created %d services with %d endpoints in the API server in %.0f s", m.Services, m.Services*m.Endpoints, time.Since(start).Seconds())
 	g, gctx := errgroup.WithContext(ctx)
 	others, stop := context.WithCancel(gctx)
 	m.runs = func(peer *gossip.Gossip) { g.Go(func() error { return peer.Run(others) }) }
@@ -107,7 +108,8 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	return g.Wait()
 }
 
-// others starts the daemons of the other nodes: those of the cluster, and of fewPeers nodes of the other cluster.
+// others starts the gossip of the other nodes: those of the cluster, and fewPeers nodes of the
+// other cluster.
 func (m *measurement) others(ctx context.Context, uid string) error {
 	var err error
 	if m.quick, err = m.neighbour(uid); err != nil {
@@ -122,7 +124,8 @@ func (m *measurement) others(ctx context.Context, uid string) error {
 	return lead(ctx, first, m.Peers)
 }
 
-// morePeers adds the rest of the other cluster's nodes, and waits until straitd has heard of all.
+// morePeers adds the rest of the other cluster's nodes, and waits until straitd has all of their
+// records.
 func (m *measurement) morePeers(ctx context.Context) error {
 	if m.Peers <= fewPeers {
 		return nil
@@ -134,11 +137,12 @@ func (m *measurement) morePeers(ctx context.Context) error {
 	m.runs(g)
 	return await(ctx, time.Second, func() (bool, error) {
 		all, err := m.probes.metrics(ctx)
-		return all["strait_origins"] >= float64(m.world.nodes()+1+m.Peers+1), err // and a record of each cluster
+		// The two extra origins are the clusters' own records.
+		return all["strait_origins"] >= float64(m.world.nodes()+1+m.Peers+1), err
 	})
 }
 
-// lives are the daemon's two: the first makes the imports, the second finds them made.
+// lives runs the daemon twice: the first creates the imports, the second finds them.
 func (m *measurement) lives(ctx context.Context) error {
 	before, err := m.world.plain(ctx)
 	if err != nil {
@@ -164,7 +168,8 @@ func (m *measurement) lives(ctx context.Context) error {
 	return m.daemon.stop()
 }
 
-// first is the life that finds Services and exports, and writes imports, derived Services and slices.
+// first runs the daemon that finds only Services and exports, and writes imports, derived Services
+// and slices.
 func (m *measurement) first(ctx context.Context) (took float64, err error) {
 	before, err := m.world.writes(ctx)
 	if err != nil {
@@ -179,12 +184,13 @@ func (m *measurement) first(ctx context.Context) (took float64, err error) {
 	}
 	m.metrics["kube_writes_per_new_import"] = float64(after-before) / float64(m.Services)
 	m.metrics["kube_rss_peak_mb"], err = m.daemon.memory("VmHWM")
-	say("the first daemon served all after %.0f s; it wrote %d times", took, after-before)
+	say("the first daemon served everything after %.0f s; it wrote %d times", took, after-before)
 	return took, err
 }
 
-// written waits until straitd has written all and goes on writing nothing, and returns how much was written in all.
-// That nothing is written for a while is not enough: on a busy machine a single write can take so long.
+// written waits until straitd has written everything and writes no more. It returns the total
+// number of writes. A pause in writing is not enough: on a busy machine a single write can take
+// that long.
 func (m *measurement) written(ctx context.Context) (int, error) {
 	for {
 		n, err := m.world.rest(ctx, settled)
@@ -198,7 +204,7 @@ func (m *measurement) written(ctx context.Context) (int, error) {
 	}
 }
 
-// second is the life of a daemon that restarts on a clean machine in a cluster that has everything.
+// second runs a daemon that starts on a clean machine in a cluster that already has all objects.
 func (m *measurement) second(ctx context.Context) (took float64, err error) {
 	before, err := m.world.writes(ctx)
 	if err != nil {
@@ -207,12 +213,12 @@ func (m *measurement) second(ctx context.Context) (took float64, err error) {
 	if took, err = m.sync(ctx); err != nil {
 		return 0, err
 	}
-	after, err := m.world.rest(ctx, 2*settled) // it has to be elected before it writes
+	after, err := m.world.rest(ctx, 2*settled) // longer: it must be elected first
 	if err != nil {
 		return 0, err
 	}
 	m.metrics["kube_writes_after_restart"] = float64(after - before)
-	say("the second daemon served all after %.1f s; it wrote %d times", took, after-before)
+	say("the second daemon served everything after %.1f s; it wrote %d times", took, after-before)
 	if err := m.changes(ctx); err != nil {
 		return 0, err
 	}
@@ -255,21 +261,21 @@ func (m *measurement) sync(ctx context.Context) (seconds float64, err error) {
 	said := start
 	var took time.Duration
 	err = await(ctx, 100*time.Millisecond, func() (bool, error) {
-		time.Sleep(50 * took) // to look costs time that straitd could use
+		time.Sleep(50 * took) // reading the maps takes processor time from straitd
 		began := time.Now()
 		frontends, backends, err := m.held()
 		took = time.Since(began)
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			say("%d of %d services, %d of %d endpoints are in the kernel (%v)", frontends, m.Services, backends, m.Services*m.Endpoints, err)
+			say("in the kernel: %d of %d services, %d of %d endpoints (%v)", frontends, m.Services, backends, m.Services*m.Endpoints, err)
 		}
-		// An error is that there are no maps yet.
+		// An error means that the maps do not exist yet.
 		return err == nil && frontends == m.Services && backends == m.Services*m.Endpoints, nil
 	})
 	return time.Since(start).Seconds(), err
 }
 
-// held counts what is in the kernel, without the self-test's.
+// held counts the frontends and backends in the kernel, except those of straitd's self-test.
 func (m *measurement) held() (frontends, backends int, err error) {
 	all, err := inspect.Read(m.daemon.pins)
 	for _, f := range all {
@@ -281,8 +287,9 @@ func (m *measurement) held() (frontends, backends int, err error) {
 	return frontends, backends, err
 }
 
-// changes times one endpoint that goes or comes, from the API server's answer, with which watches hear of it, to the
-// kernel's map; and counts what the leader writes for it.
+// changes measures how long it takes until an endpoint that becomes ready or not is in the kernel's
+// map, and counts the leader's writes for it. The time starts with the API server's answer, which
+// is when watches get the change.
 func (m *measurement) changes(ctx context.Context) error {
 	before, err := m.world.writes(ctx)
 	if err != nil {
@@ -303,12 +310,12 @@ func (m *measurement) changes(ctx context.Context) error {
 	slices.Sort(took)
 	m.metrics["kube_watch_to_map_ms"] = took[len(took)/2]
 	m.metrics["kube_watch_to_map_max_ms"] = took[len(took)-1]
-	// Each change is a write of this program's own.
+	// Each change is itself a write, by this program.
 	m.metrics["kube_writes_per_change"] = float64(after-before-m.Changes) / float64(m.Changes)
 	return nil
 }
 
-// change makes one endpoint ready or not, and waits until the kernel has so many backends.
+// change makes one endpoint ready or not, and waits until the kernel has want backends.
 func (m *measurement) change(ctx context.Context, ready bool, want int) (ms float64, err error) {
 	if err := m.world.ready(ctx, ready); err != nil {
 		return 0, err
@@ -319,12 +326,12 @@ func (m *measurement) change(ctx context.Context, ready bool, want int) (ms floa
 	if err != nil {
 		return 0, err
 	}
-	// Let the leader write, as between two changes of one service in life.
+	// Let the leader write, as it would between two changes of one service in practice.
 	_, err = m.world.rest(ctx, time.Second)
 	return float64(took.Microseconds()) / 1000, err
 }
 
-// await asks until done.
+// await calls ask until it returns true or an error, or ctx ends.
 func await(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
 	for {
 		done, err := ask()

@@ -10,14 +10,14 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// gossipOf is where the daemon of a node listens.
+// gossipOf returns the address at which the gossip of a node of c1 listens.
 func gossipOf(node int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, byte(node + 1)}), 7946)
 }
 
-// neighbour is the daemon of the quick node, and says by gossip what those of all other nodes of the cluster
-// but the first would: it knows their records from an earlier life, as the daemons of c2 do. All of these
-// daemons would take more of this machine than straitd.
+// neighbour returns the gossip of the quick node. It also passes on the records of all other nodes
+// of the cluster except the first: it knows them from an earlier life, as in c2. Running all of
+// these daemons would take more of this machine than straitd does.
 func (m *measurement) neighbour(uid string) (*gossip.Gossip, error) {
 	quick := m.world.quick()
 	var held []clustermesh.Record
@@ -40,7 +40,7 @@ func (m *measurement) neighbour(uid string) (*gossip.Gossip, error) {
 	return g, forget(dir)
 }
 
-// content is what a node's daemon would publish.
+// content returns what a node's daemon would publish.
 func (w *world) content(node int) clustermesh.Content {
 	name := clustermesh.NodeName(nodeName(node))
 	c := clustermesh.Content{Node: &clustermesh.Node{
@@ -48,7 +48,7 @@ func (w *world) content(node int) clustermesh.Content {
 		Prefixes: []netip.Prefix{nodePods(node)},
 	}}
 	if node == w.quick() {
-		c.Node.GossipPort = gossipOf(node).Port() // straitd looks for no daemon of the others
+		c.Node.GossipPort = gossipOf(node).Port() // without one, straitd does not look for a daemon
 	}
 	for i := range w.services {
 		for e := range w.endpoints {

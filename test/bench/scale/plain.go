@@ -11,12 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plainServices are how many Services plain creates.
+// plainServices is how many Services plain creates.
 const plainServices = 300
 
-// plain returns how many seconds the API server takes for a Service with which strait has nothing to do, while
-// nothing else happens, at the size that the cluster has now. To give out a ClusterIP it lists those of all
-// Services, so that ten thousand of them take minutes, whoever makes them.
+// plain returns how many seconds the API server takes to create a Service that strait does not
+// handle, while nothing else happens, at the cluster's current size. To allocate a ClusterIP the
+// API server lists those of all Services, so ten thousand Services take minutes, whatever client
+// creates them.
 func (w *world) plain(ctx context.Context) (seconds float64, err error) {
 	const ns = "plain"
 	services := w.core.CoreV1().Services(ns)
@@ -39,7 +40,7 @@ func (w *world) plain(ctx context.Context) (seconds float64, err error) {
 	})
 	took := time.Since(start)
 	if err != nil {
-		return 0, fmt.Errorf("make plain service: %w", err)
+		return 0, fmt.Errorf("create plain service: %w", err)
 	}
 	err = each(func(ctx context.Context, name string) error {
 		return services.Delete(ctx, name, metav1.DeleteOptions{})

@@ -13,21 +13,22 @@ import (
 	"time"
 )
 
-// How often a kubelet asks for readiness, by the chart, and Prometheus for metrics.
+// How often a kubelet asks for readiness, as set in the chart, and Prometheus for metrics.
 const (
 	readyEvery  = 2 * time.Second
 	scrapeEvery = 15 * time.Second
 )
 
-// client asks straitd for its metrics and its readiness, as a kubelet and Prometheus do.
+// client asks straitd for its readiness and its metrics, as a kubelet and Prometheus do.
 type client struct {
 	url  string
 	http http.Client
-	// quiet is held while nothing else is to ask.
+	// quiet is held during measurements, to stop probe.
 	quiet sync.Mutex
 }
 
-// probe asks until ctx is done. That straitd does not answer, as before it runs, is no error.
+// probe asks until ctx is done. It is no error if straitd does not answer, for example before it
+// runs.
 func (c *client) probe(ctx context.Context) error {
 	ready, scrape := time.NewTicker(readyEvery), time.NewTicker(scrapeEvery)
 	defer ready.Stop()
@@ -61,7 +62,8 @@ func (c *client) get(ctx context.Context, path string, to io.Writer) error {
 	return err
 }
 
-// metrics are the values of straitd's metrics by their series, in the form of the text.
+// metrics returns the values of straitd's metrics by series, written as in the Prometheus text
+// format.
 func (c *client) metrics(ctx context.Context) (map[string]float64, error) {
 	var text strings.Builder
 	if err := c.get(ctx, "/metrics", &text); err != nil {
@@ -75,20 +77,20 @@ func (c *client) metrics(ctx context.Context) (map[string]float64, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("straitd has no metrics")
+		return nil, fmt.Errorf("read metrics of straitd: there are none")
 	}
 	return out, nil
 }
 
-// allocated is how much the process has allocated in its life, in bytes.
+// allocated is the metric of how many bytes the process has allocated since it started.
 const allocated = "go_memstats_alloc_bytes_total"
 
-// windows are how often probes compares calls with rest: a median of so many has none of the bursts in which straitd
-// allocates for something else.
+// windows is how often probes compares calls with rest. The median of so many windows excludes
+// bursts in which straitd allocates for something else.
 const windows = 15
 
-// probes measures a call of /readyz: the median time in µs, on a connection that stands, and the
-// bytes that straitd allocates for it, without those that it allocates meanwhile in any case.
+// probes measures a call of /readyz: the median time in µs, on an open connection, and the bytes
+// that straitd allocates for it, without those that it allocates anyway in the same time.
 func (c *client) probes(ctx context.Context, calls int) (us, bytes float64, err error) {
 	c.quiet.Lock()
 	defer c.quiet.Unlock()

@@ -24,21 +24,22 @@ import (
 
 // c2 is the other cluster: its nodes are straitd's peers in the tunnel. Only a few of them have a
 // daemon; these know the records of the others from an earlier life, as daemons do, and pass them
-// on by gossip. The others are held: they are peers as long as nobody knows that they are dead.
-// They say no gossip port, so nothing looks for them.
+// on by gossip. The others are held: they remain peers as long as no node knows that they are dead.
+// Their records have no gossip port, so no daemon looks for them.
 const c2 = clustermesh.ClusterName("c2")
 
-// remoteUnderlay has the addresses of c2's nodes. They are this machine's own.
+// remoteUnderlay is the range of the addresses of c2's nodes. They are local to this machine.
 var remoteUnderlay = netip.MustParsePrefix("198.18.0.0/16")
 
 func remoteName(n int) clustermesh.NodeName { return clustermesh.NodeName(fmt.Sprintf("peer-%05d", n)) }
 
-// remoteGossip is where the daemon of a node of c2 listens.
+// remoteGossip returns the address at which the gossip of a node of c2 listens.
 func remoteGossip(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 2, byte(1 + n%250)}), 7946)
 }
 
-// remoteContent is what a node of c2 publishes: no endpoints, but a key, a place in the underlay and a range of pods.
+// remoteContent returns what a node of c2 publishes: a key, an underlay address and a pod range,
+// but no endpoints.
 func remoteContent(n int) clustermesh.Content {
 	name := remoteName(n)
 	return clustermesh.Content{Node: &clustermesh.Node{
@@ -48,7 +49,8 @@ func remoteContent(n int) clustermesh.Content {
 	}}
 }
 
-// routeRemote makes the underlay of c2 this machine's own, in the network namespace of the calling process.
+// routeRemote makes the addresses in c2's underlay local, in the network namespace of the calling
+// process.
 func routeRemote() error {
 	if out, err := exec.Command("ip", "route", "replace", "local", remoteUnderlay.String(), "dev", "lo").CombinedOutput(); err != nil {
 		return fmt.Errorf("route %s: %w: %s", remoteUnderlay, err, out)
@@ -56,8 +58,8 @@ func routeRemote() error {
 	return nil
 }
 
-// remote is the daemon of node first of c2, which knows also the records of the nodes after it, up
-// to end. The first node's leads.
+// remote returns the gossip of node first of c2. It also knows the records of the nodes after it,
+// up to but not including end. Node 0 leads c2.
 func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 	dir := filepath.Join(m.Dir, "remote", string(remoteName(first)))
 	var held []clustermesh.Record
@@ -80,7 +82,8 @@ func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 	return g, forget(dir)
 }
 
-// lead publishes c2's own record, which names so many nodes, as the daemon of its first node, which runs by now.
+// lead publishes c2's own record, which names all of its nodes. g is the gossip of c2's first node
+// and must be running.
 func lead(ctx context.Context, g *gossip.Gossip, all int) error {
 	var c clustermesh.Content
 	for n := range all {
@@ -89,13 +92,13 @@ func lead(ctx context.Context, g *gossip.Gossip, all int) error {
 	return await(ctx, 10*time.Millisecond, func() (bool, error) { return g.PublishCluster(c), nil })
 }
 
-// forget keeps a daemon that has read its state from writing it again, after each change: that would take as much of
-// the machine as straitd needs to write its own.
+// forget stops a gossip that has read its state from writing it again after each change: that would
+// take as much of the machine as straitd needs to write its own.
 func forget(dir string) error {
 	return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
 }
 
-// heldRecord is what another daemon knows of a node.
+// heldRecord returns the record of a node that another daemon holds.
 func heldRecord(cluster clustermesh.ClusterName, uid string, c clustermesh.Content) clustermesh.Record {
 	return clustermesh.Record{
 		Origin: clustermesh.Origin{Cluster: cluster, Node: c.Node.Name}, UID: uid,
@@ -103,8 +106,8 @@ func heldRecord(cluster clustermesh.ClusterName, uid string, c clustermesh.Conte
 	}
 }
 
-// writeRecords writes what an earlier life of a daemon would have left: package gossip's own form, which it refuses if
-// this is not it.
+// writeRecords writes records as an earlier life of a daemon would have left them, in the form of
+// package gossip's state file. gossip refuses the file if the form is wrong.
 func writeRecords(dir string, records []clustermesh.Record) error {
 	var entries []replica.Entry
 	for _, r := range records {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requests counts what a process asks of the kernel to program it: bpf system calls, and messages
-// to netlink sockets. It counts at the kernel's tracepoint of all system calls, so nothing has to
-// be installed, and the process does not know.
+// requests counts the requests by which a process programs the kernel: bpf system calls, and
+// messages to netlink sockets. It counts at the kernel's tracepoint for all system calls, so
+// nothing has to be installed, and the process does not notice.
 type requests struct {
 	counters *ebpf.Map
 	closers  []interface{ Close() error }
@@ -26,16 +26,17 @@ const (
 	countKinds
 )
 
-// arguments are the offsets in struct pt_regs of the second and the sixth argument of a system call.
+// arguments are the offsets in struct pt_regs of a system call's second and sixth argument.
 var arguments = map[string][2]int32{"amd64": {104, 64}, "arm64": {8, 40}}
 
-// Of struct msghdr, and the size of struct sockaddr_nl: no other address has it.
+// msgNameLen is the offset of msg_namelen in struct msghdr. netlinkAddr is the size of struct
+// sockaddr_nl, which no other address has.
 const (
 	msgNameLen  = 8
 	netlinkAddr = 12
 )
 
-// countRequests counts those of all threads of a process.
+// countRequests starts to count the requests of all threads of a process.
 func countRequests(pid int) (_ *requests, err error) {
 	r := &requests{}
 	defer func() {
@@ -45,7 +46,7 @@ func countRequests(pid int) (_ *requests, err error) {
 	}()
 	at, known := arguments[runtime.GOARCH]
 	if !known {
-		return nil, fmt.Errorf("the registers of %s are not known here", runtime.GOARCH)
+		return nil, fmt.Errorf("read system call arguments on %s: the offsets in struct pt_regs are not known", runtime.GOARCH)
 	}
 	r.counters, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: countKinds})
 	if err != nil {
@@ -64,9 +65,10 @@ func countRequests(pid int) (_ *requests, err error) {
 	return r, nil
 }
 
-// requestProgram has in R6 the registers of the caller.
+// requestProgram returns the program's instructions. R6 holds the caller's registers.
 func requestProgram(counters *ebpf.Map, pid int32, at [2]int32) (out asm.Instructions) {
-	read := func(helper asm.BuiltinFunc, size, offset int32) asm.Instructions { // of R3 + offset to the stack
+	// read reads size bytes at R3 + offset to the stack.
+	read := func(helper asm.BuiltinFunc, size, offset int32) asm.Instructions {
 		return asm.Instructions{
 			asm.Add.Imm(asm.R3, offset), asm.Mov.Imm(asm.R2, size),
 			asm.Mov.Reg(asm.R1, asm.RFP), asm.Add.Imm(asm.R1, -16), helper.Call(),
@@ -101,7 +103,7 @@ func requestProgram(counters *ebpf.Map, pid int32, at [2]int32) (out asm.Instruc
 	return out
 }
 
-// total is how many there were so far.
+// total returns how many requests there have been so far.
 func (r *requests) total() (sum uint64, err error) {
 	for n := range uint32(countKinds) {
 		var v uint64

@@ -1,8 +1,9 @@
 // Package scale measures straitd against a real API server that holds a large cluster.
 //
-// Inputs are the sizes and the programs in the cache; outputs are metrics by name: memory, time from a change to the
-// kernel's maps, writes to the API server. The cluster has no machines: its objects are written by hand, and what the
-// daemons of its other nodes would say is said by gossip alone. It must use straitd as a user does.
+// Inputs are the sizes and the programs in the cache. Outputs are metrics by name: memory, time
+// from a change to the kernel's maps, writes to the API server. The cluster has no machines: this
+// package writes its objects, and plays the daemons of its other nodes with gossip only. It must
+// use straitd as a user does.
 package scale
 
 import (
@@ -24,24 +25,29 @@ import (
 	"strait.io/strait/test/kubelab"
 )
 
-// Options say how large the cluster is, and where the lab is to be.
+// Options say how large the cluster is, and where the lab is built.
 type Options struct {
-	// Services are all exported; each has so many Endpoints, at most 200, on as many nodes.
+	// Services is the number of Services, all of them exported. Each has the given number of
+	// Endpoints, at most 200, each on another node.
 	Services, Endpoints int
-	// Changes of one endpoint each that are timed, by the API server, and Turns, by gossip.
+	// Changes is how many changes of one endpoint are timed through the API server, Turns how many
+	// through gossip.
 	Changes, Turns int
-	// Peers are the nodes of another cluster, at least 10 and at most 10,000: straitd's peers in the tunnel.
+	// Peers is the number of nodes in the other cluster, from 10 to 10,000. They are straitd's
+	// peers in the tunnel.
 	Peers int
-	// Rest is how long nothing happens after the peers have come, and before the memory of a daemon at rest is read.
+	// Rest is how long nothing happens after the peers have joined, and again before the memory of
+	// the idle daemon is read.
 	Rest time.Duration
-	// Lab has Dir, Programs, Source and Log.
+	// Lab must have Dir, Programs and Source; Log is optional.
 	Lab kubelab.Options
 }
 
-// role tells the process that measures where its work is described: it lives in the namespaces of the API server.
+// role is the environment variable that names the job file of the measuring process, which runs in
+// the API server's network namespace.
 const role = "STRAIT_SCALE_JOB"
 
-// job is what the measuring process is told, as a file.
+// job is the content of the measuring process's job file.
 type job struct {
 	Dir, Kubeconfig, Cgroup, Straitd string
 	Services, Endpoints              int
@@ -49,11 +55,12 @@ type job struct {
 	Rest                             time.Duration
 }
 
-// IsInner reports whether this process is one that Measure started: then main must call Inner and nothing else.
+// IsInner reports whether Measure started this process. If so, main must call Inner and nothing
+// else.
 func IsInner() bool { return os.Getenv(role) != "" }
 
-// Measure brings an API server up, measures in a process of its own, which is this program again, and removes all that
-// was made. Progress goes to standard error.
+// Measure brings an API server up, runs this program again as the measuring process, and removes
+// everything that was made. Progress goes to standard error.
 func Measure(ctx context.Context, o Options) (metrics map[string]float64, err error) {
 	o.Lab.Clusters, o.Lab.Nodes = 1, 0
 	if o.Lab.Log == nil {
@@ -84,7 +91,8 @@ func Measure(ctx context.Context, o Options) (metrics map[string]float64, err er
 
 var serverLine = regexp.MustCompile(`"server": "[^"]*"`)
 
-// prepare makes the folder with straitd, and a kubeconfig for who is in the API server's own network namespace.
+// prepare makes the folder with straitd, and a kubeconfig that works in the API server's network
+// namespace.
 func prepare(ctx context.Context, l *kubelab.Lab, source string, j job) error {
 	if err := errors.Join(os.MkdirAll(j.Dir, 0o755), fabric.MakeCgroups(j.Cgroup, "straitd")); err != nil {
 		return err
@@ -119,7 +127,7 @@ func runInner(ctx context.Context, l *kubelab.Lab, j job) error {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), role+"="+file)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	// Not Unshareflags, with which Go makes mounts private: that fails in a chroot.
+	// Not Unshareflags: with those Go makes mounts private, which fails in a chroot.
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cg.Fd()), Cloneflags: unix.CLONE_NEWNS}
 	if err := fabric.InsideNamed(l.Name+"-fabric", cmd.Start); err != nil {
 		return fmt.Errorf("start the measuring process: %w", err)

@@ -13,24 +13,25 @@ import (
 )
 
 const (
-	// pause is how long straitd waits for more news before a turn.
+	// pause is how long straitd waits for more changes before a turn.
 	pause = 5 * time.Millisecond
-	// calm is how long to wait after a change for what else it causes.
+	// calm is how long to wait for the further effects of a change.
 	calm = 300 * time.Millisecond
-	// collectEvery is after how many turns this process, which is a thousand nodes, collects its garbage: between two
-	// turns, since it would take the processors that straitd needs in one.
+	// collectEvery is after how many turns this process, which plays a thousand nodes, collects its
+	// garbage. It does so between two turns, because in a turn straitd needs the processors.
 	collectEvery = 10
 )
 
-// The turns that straitd took, whole, by its own clock: also what it does after the map has flipped.
+// The metrics of straitd's whole turns, by its own clock. They include what it does after the map
+// has flipped.
 const (
 	turnSum   = `strait_reconcile_duration_seconds_sum{target="plan"}`
 	turnCount = `strait_reconcile_duration_seconds_count{target="plan"}`
 )
 
-// turns changes one endpoint again and again, by the gossip of a node that has no other, and
-// measures how long straitd takes from the record to the map, without the pause; and what it asks
-// of the kernel for it.
+// turns changes one endpoint repeatedly, through the gossip of a node that has no other endpoint.
+// It measures how long straitd takes from the record to the map, without the pause, and how many
+// requests to the kernel it makes.
 func (m *measurement) turns(ctx context.Context, suffix string) error {
 	m.probes.quiet.Lock()
 	defer m.probes.quiet.Unlock()
@@ -83,7 +84,8 @@ func (m *measurement) turns(ctx context.Context, suffix string) error {
 	return nil
 }
 
-// turn makes the quick node's endpoint ready or not, and returns how long it took until that was in the map.
+// turn makes the quick node's endpoint ready or not, and returns how long it took until the map had
+// the change.
 func (m *measurement) turn(ctx context.Context, set *countedSet, ready bool) (time.Duration, error) {
 	content := m.world.content(m.world.quick())
 	content.Endpoints[0].Ready, content.Endpoints[0].Serving = ready, ready
@@ -107,13 +109,13 @@ func (m *measurement) turn(ctx context.Context, set *countedSet, ready bool) (ti
 	}
 }
 
-// countedSet is the set of the frontend that changes.
+// countedSet is the set of the frontend whose backends change.
 type countedSet struct {
 	*inspect.Reader
 	index uint32
 }
 
-// openSet finds it: the frontend that loses a backend when the quick node's endpoint is not ready.
+// openSet finds the frontend that loses a backend when the quick node's endpoint is not ready.
 func (m *measurement) openSet() (*countedSet, error) {
 	reader, err := inspect.OpenReader(m.daemon.pins)
 	if err != nil {
@@ -137,10 +139,10 @@ func (m *measurement) openSet() (*countedSet, error) {
 		}
 	}
 	reader.Close()
-	return nil, errors.New("no frontend has the endpoint that is to change")
+	return nil, errors.New("find the frontend to change: none has the quick node's endpoint")
 }
 
-// backends waits until the kernel has so many.
+// backends waits until the kernel has want backends.
 func (m *measurement) backends(ctx context.Context, want int) error {
 	reader, err := inspect.OpenReader(m.daemon.pins)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// perNamespace is how many Services share one.
+	// perNamespace is how many Services share a namespace.
 	perNamespace = 100
-	// writers write at a time.
+	// writers is how many requests to write run at the same time.
 	writers = 32
 )
 
@@ -51,8 +51,10 @@ func nodePods(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), 0, 0}), 16)
 }
 
-// pod is one endpoint of a service: those of the last service are on the first node, straitd's, and those of any other
-// on one other node each, but for the quick node's. A service with a pod on the own node would be served by that alone.
+// pod returns one endpoint of a service. The endpoints of the last service are all on the first
+// node, which is straitd's. Those of any other service are each on another node, because a service
+// with a pod on straitd's own node would use only that pod. The first endpoint of the first service
+// is on the quick node.
 func (w *world) pod(service, endpoint int) (node int, addr netip.Addr, name string) {
 	name = fmt.Sprintf("service-%d-6b7f8d9c5-%05d", service, endpoint)
 	if service == w.hot() {
@@ -64,23 +66,25 @@ func (w *world) pod(service, endpoint int) (node int, addr netip.Addr, name stri
 	return node, netip.AddrFrom4([4]byte{10, byte(node), byte(service >> 8), byte(service)}), name
 }
 
-// hot is the service whose endpoints change.
+// hot returns the service whose endpoints change through the API server.
 func (w *world) hot() int { return w.services - 1 }
 
-// nodes are straitd's, one for each endpoint of a service, and the quick one.
+// nodes returns the number of nodes: straitd's, one for each endpoint of a service, and the quick
+// node.
 func (w *world) nodes() int { return w.endpoints + 2 }
 
-// quick is the node whose daemon says so little, the first endpoint of the first service, that saying it takes no time.
+// quick returns the quick node. Its only endpoint is the first of the first service, so that its
+// daemon publishes a change in no time.
 func (w *world) quick() int { return w.endpoints + 1 }
 
-// fill writes everything.
+// fill creates all objects in the API server.
 func (w *world) fill(ctx context.Context) error {
 	for n := range w.nodes() {
 		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelTopologyZone: "zone-1"}},
 			Spec:   corev1.NodeSpec{PodCIDR: nodePods(n).String(), PodCIDRs: []string{nodePods(n).String()}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddr(n).String()}}}}
 		if _, err := w.core.CoreV1().Nodes().Create(ctx, o, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("make node: %w", err)
+			return fmt.Errorf("create node: %w", err)
 		}
 	}
 	if err := w.namespace(ctx, "strait-system"); err != nil {
@@ -104,22 +108,22 @@ func (w *world) fill(ctx context.Context) error {
 func (w *world) namespace(ctx context.Context, name string) error {
 	_, err := w.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make namespace: %w", err)
+		return fmt.Errorf("create namespace: %w", err)
 	}
 	return nil
 }
 
-// service writes one with its slice and its export.
+// service creates a Service with its slice and its export.
 func (w *world) service(ctx context.Context, i int) error {
 	ns, meta := namespaceOf(i), metav1.ObjectMeta{Name: serviceName(i)}
 	if _, err := w.core.CoreV1().Services(ns).Create(ctx, plainService(meta.Name), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make service: %w", err)
+		return fmt.Errorf("create service: %w", err)
 	}
 	if _, err := w.core.DiscoveryV1().EndpointSlices(ns).Create(ctx, w.slice(i), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make slice: %w", err)
+		return fmt.Errorf("create slice: %w", err)
 	}
 	if _, err := w.mcs.MulticlusterV1beta1().ServiceExports(ns).Create(ctx, &mcsv1beta1.ServiceExport{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make export: %w", err)
+		return fmt.Errorf("create export: %w", err)
 	}
 	return nil
 }
@@ -141,13 +145,13 @@ func (w *world) slice(i int) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// ready says whether the first pod of the hot service is ready.
+// ready sets whether the first pod of the hot service is ready.
 func (w *world) ready(ctx context.Context, is bool) error {
 	i := w.hot()
 	s := w.slice(i)
 	s.Endpoints[0].Conditions.Ready, s.Endpoints[0].Conditions.Serving = new(is), new(is)
 	if _, err := w.core.DiscoveryV1().EndpointSlices(namespaceOf(i)).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("change slice: %w", err)
+		return fmt.Errorf("update slice: %w", err)
 	}
 	return nil
 }

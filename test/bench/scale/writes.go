@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// counted are the requests that change what strait writes. Nobody else does, but for this package.
+// counted matches the requests that change the kinds of objects that strait writes. Besides strait,
+// only this package makes such requests.
 var counted = regexp.MustCompile(`^apiserver_request_total\{.*resource="(?:serviceimports|serviceexports|services|endpointslices)".*verb="(?:POST|PUT|PATCH|APPLY|DELETE)".*\} ([0-9.e+]+)$`)
 
-// writes counts them, as the API server does.
+// writes returns how many such requests the API server has counted.
 func (w *world) writes(ctx context.Context) (total int, err error) {
 	text, err := w.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -20,7 +21,7 @@ func (w *world) writes(ctx context.Context) (total int, err error) {
 	}
 	n, err := sumWrites(string(text))
 	if err == nil && n == 0 {
-		err = fmt.Errorf("the metrics of the API server count no write: their form has changed")
+		err = fmt.Errorf("read metrics of the API server: no writes are counted, so their form has changed")
 	}
 	return n, err
 }
@@ -38,7 +39,7 @@ func sumWrites(metrics string) (total int, err error) {
 	return total, nil
 }
 
-// rest waits until nothing is written for a while, and returns how much was in all.
+// rest waits until there are no writes for a while, and returns the total number of writes.
 func (w *world) rest(ctx context.Context, while time.Duration) (int, error) {
 	last, since := -1, time.Now()
 	for {

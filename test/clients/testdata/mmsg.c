@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Sends one datagram to each ADDRESS PORT of the command line by a single sendmmsg(), receives as many by
-// recvmmsg(), and prints for each reply who sent it and what. With -c it connects to the first address and
-// sends all there.
+// SPDX-License-Identifier: Apache-2.0 Sends one datagram to each ADDRESS PORT on the command line
+// with a single sendmmsg(). Receives as many with recvmmsg(), and prints each reply with its
+// sender. With -c it connects to the first address and sends all datagrams there.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netdb.h>

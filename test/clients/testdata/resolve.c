@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints every address of a name, as the C library's resolver finds them.
+// Prints every address that the C library's resolver returns for a name.
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Command serve stands in for jeremyot/serve, the server of Karmada's example: it answers HTTP on port 8080 with a
-// message, in which {{env "NAME"}} and {{addr}} are filled in.
+// Command serve replaces jeremyot/serve, the server in Karmada's example. It answers HTTP on port
+// 8080 with a message, in which it fills in {{env "NAME"}} and {{addr}}.
 package main
 
 import (
