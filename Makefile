@@ -1,5 +1,5 @@
-# strait's targets; `make help` lists them. Everything here works from a tarball too: git is asked for
-# the version and for nothing else.
+# strait's targets; `make help` lists them. Everything here also works from a tarball: git is only
+# used for the version.
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
@@ -10,10 +10,10 @@ ARGS    ?=
 FUZZTIME ?= 30s
 KERNELS ?= 5.10 6.1 6.12 newest
 
-# -buildvcs=false: the version is given below, and git refuses to answer in a checkout of another user.
+# -buildvcs=false: -ldflags sets the version, and git refuses to work in another user's checkout.
 GOBUILD := CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-# Runs one set of test packages; the sets share none and leave none out.
+# Runs one set of test packages. Each package with tests is in exactly one set.
 GOTEST := test/setup/gotest.sh
 
 .PHONY: help
@@ -27,13 +27,13 @@ build: check-go ## build bin/straitd and bin/strait
 	@mkdir -p bin
 	$(GOBUILD) -o bin/ ./cmd/straitd ./cmd/strait
 
-# Of the container image. Its programs are static, so that it needs nothing else in it.
+# The container image. It holds only the programs, which are static.
 IMAGE_REPOSITORY ?= localhost/strait
 IMAGE_NAME ?= $(IMAGE_REPOSITORY):$(VERSION)
 GOARCHES   ?= $(shell go env GOARCH)
 
 .PHONY: image
-image: check-go ## bin/strait-image-ARCH.tar, a container image without Docker; GOARCHES="amd64 arm64", IMAGE_REPOSITORY=registry.example/strait
+image: check-go ## build bin/strait-image-ARCH.tar, a container image, without Docker; GOARCHES="amd64 arm64", IMAGE_REPOSITORY=registry.example/strait
 	@for arch in $(GOARCHES); do \
 	  mkdir -p bin/image/$$arch; \
 	  GOARCH=$$arch $(GOBUILD) -o bin/image/$$arch/ ./cmd/straitd ./cmd/strait; \
@@ -42,13 +42,13 @@ image: check-go ## bin/strait-image-ARCH.tar, a container image without Docker; 
 	done
 
 .PHONY: demo
-demo: build ## three clusters on this machine, as root; ARGS="--keep" leaves them up
+demo: build ## run the demo: three clusters on this machine, as root; ARGS="--keep" leaves them up
 	bin/strait demo $(ARGS)
 
 # Test
 
 .PHONY: test
-test: ## all tests: setup, build, e2e, lint, arch, unit, generate-check, then kernel and script beside test-kube; TEST_KUBE=0 leaves the last out
+test: ## run all tests: setup, build, e2e, compile, lint, arch, unit, generate-check, then kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
 	@test/setup/test.sh
 
 .PHONY: setup
@@ -56,61 +56,61 @@ setup: check-go ## install what the tests need (Debian or Ubuntu, as root), or s
 	@test/setup.sh
 
 .PHONY: compile
-compile: check-go ## compile what the tests use for the race detector, once, before steps that need it run side by side
+compile: check-go ## compile the packages for the race detector once, before parallel steps need them
 	@$(GOTEST) compile
 
 .PHONY: vet
-vet: check-go ## go vet
+vet: check-go ## run go vet
 	go vet ./...
 
 .PHONY: lint
-lint: vet ## go vet, staticcheck, gofmt, clang-format
+lint: vet ## run go vet, staticcheck, gofmt, clang-format
 	@test/setup/lint.sh
 
 .PHONY: arch
-arch: check-go ## who may import whom, package comments, file length
+arch: check-go ## check who may import whom, package comments, file length
 	@$(GOTEST) arch
 
 .PHONY: unit
-unit: check-go ## tests that need no privilege, with -race
+unit: check-go ## run the tests that need no privilege, with -race
 	@$(GOTEST) unit
 
 .PHONY: kernel
-kernel: check-go ## tests with real maps, sockets and namespaces, with -race; need root
+kernel: check-go ## run the tests with real maps, sockets and namespaces, with -race; needs root
 	@$(GOTEST) kernel
 
 .PHONY: script
-script: check-go ## test/script: YAML in, maps, peers and routes out; on fakes and, as root, on the kernel
+script: check-go ## run test/script: YAML in; maps, peers and routes out; on fakes and, as root, on the kernel
 	@$(GOTEST) script
 
 .PHONY: e2e
-e2e: build ## the demo as a test: its JSON, its time, and that it leaves nothing behind; needs root
+e2e: build ## run the demo as a test: its JSON, its duration, and that it leaves nothing behind; needs root
 	@$(GOTEST) e2e
 
 TIMES ?= 20
 
 .PHONY: repeat
-repeat: check-go ## one package's tests many times on a busy machine: PKG=./datapath/socklb RUN=TestStorm TIMES=20 LOAD=4
+repeat: check-go ## repeat one package's tests on a busy machine: PKG=./datapath/socklb RUN=TestStorm TIMES=20 LOAD=4
 	@test/setup/repeat.sh '$(PKG)' '$(RUN)' '$(TIMES)' $(LOAD)
 
 .PHONY: test-vm
-test-vm: check-go ## kernel tests on Debian's kernels in VMs; KERNELS="5.10 6.1" selects
+test-vm: check-go ## run the kernel tests on Debian's kernels in VMs; KERNELS="5.10 6.1" selects
 	@test/setup.sh qemu-system-x86 xz-utils
 	go run -buildvcs=false ./test/vm/run -kernels '$(KERNELS)' $(ARGS)
 
 .PHONY: bench
-bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BENCH_DOC=docs/benchmarks.md, BENCH_QUICK=1; BENCH_KUBE=1: 10,000 Services in Kubernetes too
+bench: check-go ## measure the datapath, 3 minutes, as root; BENCH_JSON=FILE, BENCH_DOC=docs/benchmarks.md, BENCH_QUICK=1; BENCH_KUBE=1 also measures 10,000 Services in Kubernetes
 	@test/setup.sh nftables
 	go run -buildvcs=false ./test/bench
 
-# Debian's packages that the lab's nodes need.
+# The Debian packages that the lab's nodes need.
 KUBE_PACKAGES := runc containernetworking-plugins iptables conntrack nftables busybox-static netcat-openbsd socat curl bind9-dnsutils
 KUBE_LAB      := go run -buildvcs=false ./test/kubelab/run -dir .lab
 CLUSTERS      ?= 2
 NODES         ?= 2
 
 .PHONY: kube-lab
-kube-lab: build image ## real Kubernetes clusters on this machine, joined by strait, as root; CLUSTERS=3 NODES=2; the first time builds them, 15 minutes
+kube-lab: build image ## run real Kubernetes clusters on this machine, joined by strait, as root; CLUSTERS=3 NODES=2; the first run builds Kubernetes, 15 minutes
 	@test/setup.sh $(KUBE_PACKAGES)
 	@$(KUBE_LAB) up -clusters $(CLUSTERS) -nodes $(NODES) -strait bin/strait \
 	  -image bin/strait-image-$(shell go env GOARCH).tar -name '$(IMAGE_NAME)' $(ARGS)
@@ -120,32 +120,32 @@ kube-lab-import: check-go ## load an image on all nodes of the lab: IMAGE=file.t
 	@$(KUBE_LAB) import '$(IMAGE)'
 
 .PHONY: kube-lab-down
-kube-lab-down: check-go ## take the lab down; nothing of it stays but the built programs
+kube-lab-down: check-go ## take the lab down; only the built programs stay
 	@$(KUBE_LAB) down
 
 .PHONY: kube-programs
-kube-programs: check-go ## build Kubernetes' programs for the lab into the user's cache: 15 minutes the first time
+kube-programs: check-go ## build Kubernetes' programs for the lab into the user's cache; 15 minutes the first time
 	@test/setup.sh $(KUBE_PACKAGES)
 	@go run -buildvcs=false ./test/kubelab/run build
 
 .PHONY: test-kube
-test-kube: kube-programs ## tests on real API servers and clusters, as root
+test-kube: kube-programs ## run the tests on real API servers and clusters, as root
 	@$(GOTEST) kube
 
 .PHONY: conformance
-conformance: ## the MCS API's own suite on the lab that make kube-lab left: CONFORMANCE_BIN=its test binary; docs/conformance.md
+conformance: ## run the MCS API's own suite on the lab of make kube-lab: CONFORMANCE_BIN=its test binary; docs/conformance.md
 	@test -x "$(CONFORMANCE_BIN)" || { echo "make conformance: set CONFORMANCE_BIN to the suite's test binary; docs/conformance.md says how to build it" >&2; exit 2; }
-	@test -e .lab/kubeconfig || { echo "make conformance: there is no lab: run make kube-lab first" >&2; exit 2; }
+	@test -e .lab/kubeconfig || { echo "make conformance: no lab is up: run make kube-lab first" >&2; exit 2; }
 	@mkdir -p bin/conformance
 	cd bin/conformance && '$(abspath $(CONFORMANCE_BIN))' -kubeconfig '$(CURDIR)/.lab/kubeconfig' -contexts c1,c2 \
 	  -organization strait -project strait -version '$(VERSION)' -test.timeout 30m -ginkgo.v $(ARGS)
 
 .PHONY: fuzz
-fuzz: check-go ## each fuzz target for FUZZTIME (30s)
+fuzz: check-go ## run each fuzz target for FUZZTIME (30s)
 	@test/setup/fuzz.sh $(FUZZTIME)
 
 .PHONY: test-fresh
-test-fresh: check-go ## make demo and make test in a bare Debian with only Go; needs root and debootstrap
+test-fresh: check-go ## run make demo and make test in a bare Debian with only Go; needs root and debootstrap
 	@test/fresh.sh demo test
 
 # Change
@@ -155,13 +155,13 @@ generate: check-go ## rebuild the eBPF objects from bpf/ (clang 19)
 	@test/setup/generate.sh
 
 .PHONY: generate-check
-generate-check: check-go ## rebuild the eBPF objects elsewhere and compare
+generate-check: check-go ## rebuild the eBPF objects in a copy and compare
 	@test/setup/generate.sh --check
 
 .PHONY: clean
-clean: ## remove what was built here
+clean: ## remove what was built in this checkout
 	rm -rf bin .demo
 
 .PHONY: check-go
-check-go: ## say in one line what to do where Go is missing or too old
+check-go: ## check that Go is installed and new enough, and say what to do if not
 	@test/setup/go.sh

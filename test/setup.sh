@@ -1,35 +1,36 @@
 #!/usr/bin/env bash
-# Installs what the tests need and is missing, as root on Debian or Ubuntu; else says what is missing and
-# what to run, and goes on: the tests that need it skip with a reason. May be run any number of times.
+# Installs the missing packages that the tests need, as root on Debian or Ubuntu. Otherwise it says
+# what is missing and what to run, and succeeds: the tests that need a missing package skip with a
+# reason. It can be run any number of times.
 #
-#   test/setup.sh              all that `make test` needs but for make test-kube, which asks itself
+#   test/setup.sh              everything for `make test`, except make test-kube, which calls this
 #   test/setup.sh PACKAGE...   only these
 set -eu
 
-# package      a file that shows it is there   why
+# package      a file that it installs         why
 wanted() {
   cat <<'LIST'
 ca-certificates /etc/ssl/certs/ca-certificates.crt  go fetches modules over HTTPS
-gcc             gcc                                 go test -race links by the C compiler
+gcc             gcc                                 go test -race links with the C compiler
 libc6-dev       /usr/include/stdlib.h               go test -race compiles against libc
 clang-19        clang-19                            make generate compiles bpf/
 llvm-19         llvm-strip-19                       make generate strips the objects
-clang-format-19 clang-format-19                     make lint looks at bpf/
+clang-format-19 clang-format-19                     make lint checks bpf/
 bpftool         bpftool                             tests read pinned maps as a person would
 qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
 xz-utils        xz                                  make test-vm unpacks their modules
 nftables        nft                                 test/bench compares with kube-proxy's rules
-iptables        iptables                            tests keep pods' addresses from what it masquerades
-curl            curl                                test/clients: the most used TCP client, from outside of Go
+iptables        iptables                            tests check that pods' addresses are not masqueraded by its rules
+curl            curl                                test/clients: the most widely used TCP client, not written in Go
 bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP
-iperf3          iperf3                              test/clients: streams and datagrams at speed
+iperf3          iperf3                              test/clients: streams and datagrams at full speed
 musl-tools      musl-gcc                            test/clients: the resolver of Alpine's images
-runc            runc                                make kube-lab starts pods; it needs cgo, so it is not built
-containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods addresses
-conntrack       conntrack                           make kube-lab: kube-proxy forgets old UDP flows by it
+runc            runc                                make kube-lab starts pods with it; it needs cgo, so it is not built
+containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods their addresses with it
+conntrack       conntrack                           make kube-lab: kube-proxy removes old UDP flows with it
 busybox-static  /bin/busybox                        make kube-lab: the shell of the test image
 netcat-openbsd  nc.openbsd                          make kube-lab: the test image's nc, with -4 and -6
-socat           socat                               make kube-lab: the test image's servers of one line
+socat           socat                               make kube-lab: the test image's one-line servers
 LIST
 }
 
@@ -58,12 +59,12 @@ lack=$(missing "$@")
 names=$(cut -d ' ' -f 1 <<<"$lack" | tr '\n' ' ')
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "Missing; tests that need it will say so and skip:"
+  echo "missing packages; tests that need them will skip with a reason:"
   while read -r package why; do printf '  %-16s %s\n' "$package" "$why"; done <<<"$lack"
   if command -v apt-get >/dev/null; then
-    echo "To install: sudo apt-get install -y --no-install-recommends $names"
+    echo "to install them: sudo apt-get install -y --no-install-recommends $names"
   else
-    echo "strait's tests install packages on Debian and Ubuntu only: install the like of these here."
+    echo "test/setup.sh installs packages only on Debian and Ubuntu: install the equivalents for this system"
   fi
   exit 0
 fi
@@ -71,12 +72,12 @@ fi
 echo "installing: $names"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-# One at a time: a release that lacks one of them (clang-19 before Debian 12 and Ubuntu 24.04) still gets
-# the others.
+# One at a time, so that a release that lacks one of them (clang-19 before Debian 12 and Ubuntu
+# 24.04) still gets the others.
 for package in $names; do
   if ! log=$(apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "$package" 2>&1); then
     . /etc/os-release
-    echo "$PRETTY_NAME does not offer $package; tests that need it will say so and skip. apt-get said:"
+    echo "cannot install $package on $PRETTY_NAME; tests that need it will skip with a reason; apt-get printed:"
     tail -n 3 <<<"$log" | sed 's/^/  /'
   fi
 done

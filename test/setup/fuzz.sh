@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the module for a while; `go test` takes one at a time.
+# Runs each fuzz target of the module for some time. `go test` accepts only one target at a time.
 #
 #   test/setup/fuzz.sh TIME     a Go duration: 30s
 set -eu

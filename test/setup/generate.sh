@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Builds the eBPF objects and their Go, which are committed so that building strait needs no clang.
+# Builds the eBPF objects and their Go files, which are committed so that building strait needs no
+# clang.
 #
-#   test/setup/generate.sh            into this tree
-#   test/setup/generate.sh --check    into a copy, and compares: exactly, byte by byte
+#   test/setup/generate.sh            build in this tree
+#   test/setup/generate.sh --check    build in a copy, and compare byte by byte
 #
-# clang.txt holds the version of clang that the committed objects were made with. Another version may
-# write other bytes for the same source, so that the comparison would say nothing: it is skipped.
+# clang.txt holds the version of clang that built the committed objects. Another version can produce
+# other bytes from the same source, so with another version the comparison would say nothing and is
+# skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 record=test/setup/clang.txt
-clang=clang-19 # as the //go:generate lines say
+clang=clang-19 # as in the //go:generate lines
 
 version() { "$clang" --version | sed -nE 's/.*clang version ([0-9.]+).*/\1/p'; }
 sources() { grep -rl --include='*.go' --exclude-dir='.?*' '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
-# A test's objects too: bpf2go names them NAME_bpfel_test.
+# This includes tests' objects, which bpf2go names NAME_bpfel_test.
 outputs() { find "$@" -regextype posix-extended -regex '.*_bpfe[lb](_test)?\.(go|o)' | sort; }
 
 if ! command -v "$clang" >/dev/null; then
@@ -35,12 +37,12 @@ if [ "${1:-}" != --check ]; then
 fi
 
 made=$(cat "$record" 2>/dev/null || true)
-[ -n "$made" ] || { echo "$record is missing: run 'make generate' and commit what it writes" >&2; exit 1; }
+[ -n "$made" ] || { echo "$record is missing: run 'make generate' and commit the result" >&2; exit 1; }
 if [ "$(version)" != "$made" ]; then
-  exec test/setup/skip.sh generate-check "the objects were made by clang $made, and $clang is $(version)"
+  exec test/setup/skip.sh generate-check "the objects were built with clang $made, but $clang is version $(version)"
 fi
 
-# A copy, so that a difference shows and is not repaired.
+# Build in a copy, so that a difference is found and not overwritten.
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -r go.mod go.sum bpf $(ls -d -- */ | grep -vxE '(bin|bpf)/') "$copy"
@@ -50,7 +52,7 @@ rm -f $(outputs $(sed "s|^|$copy/|" <<<"$folders"))
 
 bad=0
 for f in $( (outputs $folders; cd "$copy" && outputs $folders) | sort -u); do
-  cmp -s "$f" "$copy/$f" || { echo "$f is not what bpf/ makes: run 'make generate' and commit it" >&2; bad=1; }
+  cmp -s "$f" "$copy/$f" || { echo "$f differs from what bpf/ builds to: run 'make generate' and commit the result" >&2; bad=1; }
 done
-[ $bad = 0 ] && echo "the committed objects are what clang $made makes of bpf/"
+[ $bad = 0 ] && echo "the committed objects are exactly what clang $made builds from bpf/"
 exit $bad

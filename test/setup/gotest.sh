@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# Runs one set of tests with the race detector where there is a C compiler, and reports skips.
+# Runs one set of tests, with the race detector if there is a C compiler, and reports skips.
 #
 #   test/setup/gotest.sh SET [GO TEST ARGUMENT...]
 #
-# Every package with tests is in exactly one SET, so that `make test` runs each once:
+# Every package with tests is in exactly one SET, so that `make test` runs each package once:
 #   arch, script, e2e   test/arch, test/script, test/e2e
 #   kube                packages whose tests start real API servers or clusters (test/kubelab)
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
 #
-# The SET compile is none: it compiles what the packages share, and runs nothing.
+# The SET "compile" is special: it compiles all packages and runs no tests.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 set_=$1
 shift
 
-# useRace turns the race detector on where it can be. In CI it must be: it is part of what is tested.
+# useRace turns the race detector on if there is a C compiler. In CI there must be one, because the
+# race detector is part of the tests.
 useRace() {
   if command -v "$(go env CC)" >/dev/null; then
     race=-race
@@ -53,20 +54,22 @@ list=$(packages "$set_")
 race= parallel= timeout=10m
 case $set_ in
   unit) useRace ;;
-  # Two packages at a time: they wait more than they work. They share the machine's one kernel, but each test has a
-  # cgroup, namespaces and a bpffs of its own.
+  # Two packages at a time, because they wait more than they work. They share the machine's kernel,
+  # but each test has its own cgroup, namespaces and bpffs.
   kernel | script) useRace; parallel='-p 2' ;;
-  # Two at a time here too, with a lab each, and the one that takes longest first: beside it the others have their
-  # turn. Of one package's tests eight side by side.
+  # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
+  # package. The package that takes longest comes first, so that the others run one after the other
+  # beside it.
   kube)
     useRace
     parallel='-p 2 -parallel 8'
     timeout=30m
     list=$(grep '/test/kube$' <<<"$list"; grep -v '/test/kube$' <<<"$list")
     ;;
-  # The demo's processes are what is tested; the test itself only waits for them.
+  # No race detector: the demo's processes are tested, and the test itself only waits for them.
   e2e) timeout=20m ;;
 esac
-# -count=1: what is tested is also this kernel, of which go's cache of results knows nothing.
+# -count=1: the tests also depend on this machine's kernel, which go's cache of results does not
+# consider.
 # shellcheck disable=SC2086 # each of these is a list of words
 go test -json -count=1 -timeout $timeout $race $parallel "$@" $list | go run ./test/report

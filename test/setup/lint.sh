@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Looks for what the compiler lets pass. It changes nothing; each finding says how to mend it.
+# Finds problems that the compiler does not report. It changes nothing; each finding says how to fix
+# it.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -17,14 +18,14 @@ c=$(find bpf -name include -prune -o \( -name '*.c' -o -name '*.h' \) -print)
 if [ -z "$c" ]; then
   :
 elif ! command -v clang-format-19 >/dev/null; then
-  # Another version breaks lines elsewhere.
+  # Another version breaks lines differently.
   test/setup/skip.sh clang-format "no clang-format-19: run 'make setup' as root"
 else
   # shellcheck disable=SC2086 # a list of files
   clang-format-19 --dry-run --Werror $c || { echo "not formatted; run: clang-format-19 -i" $c >&2; exit 1; }
 fi
 
-# A script that bash cannot read fails in the middle of somebody's morning.
+# Find syntax errors in scripts here, and not when a user runs them.
 for script in $(find test .ci -name '*.sh' -o -path .ci/run); do bash -n "$script"; done
 
 for target in $(awk '$1 == ".PHONY:" { for (i = 2; i <= NF; i++) print $i }' Makefile); do

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Runs every step of `make test`, and ends with what ran, how long it took, what did not run, and why.
+# Runs every step of `make test`, and finally prints what ran, how long it took, what did not run,
+# and why.
 #
-# First come, one after the other, the demo's tests, which measure how fast a call follows a death and want the machine
-# for themselves, and the steps that compute and never wait. Then two lanes run side by side: most of the time their
-# tests wait, and where one lane waits the other works. A step's output is printed in one piece when the step ends. When
-# one fails, those that run are awaited and no more are started. Ctrl-C ends all of them.
+# The first steps run one after the other: the demo's tests, which measure failover times and need
+# the machine for themselves, and the steps that compute and never wait. Then two lanes run in
+# parallel: their tests wait most of the time, so one lane works while the other waits. A step's
+# output is printed in one piece when the step ends. If a step fails, the running steps finish and
+# no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,7 +14,7 @@ cd "$(dirname "$0")/../.."
 first="setup build e2e compile lint arch unit generate-check"
 lanes=("kernel script")
 kube_lane="kube-programs test-kube"
-# What computes beside a lane yields to what waits and measures time.
+# These steps compute, and run at low priority so that they do not disturb steps that measure time.
 yielding=" kube-programs "
 
 work=$(mktemp -d)
@@ -25,7 +27,7 @@ jobs=() failed=() running=()
 declare -A took
 begin=$SECONDS
 
-# stop ends the lanes, which end their steps, and waits until they have taken away what they made.
+# stop ends the lanes, which end their steps, and waits until the steps have cleaned up.
 stop() {
   trap '' INT TERM
   for job in "${jobs[@]}"; do kill -INT -- "-$job" 2>/dev/null || true; done
@@ -37,11 +39,12 @@ trap 'interrupted; exit 130' INT TERM
 interrupted() {
   stop
   local step
-  for step in "${running[@]}"; do printf '\n== %s, interrupted; the end of what it printed:\n' "$step"; tail -n 30 "$work/$step.log"; done
-  echo "make test: interrupted while it ran: ${running[*]}" >&2
+  for step in "${running[@]}"; do printf '\n== %s, interrupted; the end of its output:\n' "$step"; tail -n 30 "$work/$step.log"; done
+  echo "make test: interrupted while running ${running[*]}" >&2
 }
 
-# run runs one step, and says when it begins and how it ended: lines of the events.
+# run runs one step. It writes a line to events when the step begins, and one with the outcome when
+# it ends.
 run() {
   local yield=() status=0 start=$SECONDS
   [[ $yielding != *" $1 "* ]] || yield=(nice -n 10)
@@ -62,10 +65,10 @@ lane() {
   echo "over" >&"$events"
 }
 
-# together runs lanes side by side, and prints what they tell until all are over.
+# together runs lanes in parallel, and prints their steps' output, until all lanes are over.
 together() {
   local left=$# lane what step status seconds
-  set -m # each lane in a process group of its own, so that it can be ended whole
+  set -m # each lane gets its own process group, so that all of it can be ended
   for lane; do
     # shellcheck disable=SC2086 # a list of words
     lane $lane &
@@ -74,7 +77,7 @@ together() {
   set +m
   while [ "$left" -gt 0 ]; do
     if ! read -r -t 60 -u "$events" what step status seconds; then
-      printf -- '-- after %d min: %s\n' $(((SECONDS - begin) / 60)) "${running[*]}"
+      printf -- '-- after %d min, running: %s\n' $(((SECONDS - begin) / 60)) "${running[*]}"
       kill -0 "${jobs[@]}" 2>/dev/null || { echo "make test: all lanes were killed" >&2; exit 1; }
       continue
     fi
@@ -88,7 +91,7 @@ together() {
   jobs=()
 }
 
-# ended prints a step in one piece.
+# ended records a step's outcome and prints its output in one piece.
 ended() {
   local still=() r
   for r in "${running[@]}"; do [ "$r" = "$1" ] || still+=("$r"); done
@@ -102,10 +105,10 @@ ended() {
   took[$1]="FAILED after $3 s"
   failed+=("$1")
   echo "FAILED in $1; run it alone with: make $1"
-  [ ${#running[@]} = 0 ] || echo "waiting for what runs (Ctrl-C ends it): ${running[*]}"
+  [ ${#running[@]} = 0 ] || echo "waiting for the running steps (Ctrl-C ends them): ${running[*]}"
 }
 
-# finish prints what all steps say together.
+# finish prints the summary of all steps.
 finish() {
   printf '\n== make test\n'
   local step
@@ -115,18 +118,18 @@ finish() {
   go run ./test/report slowest <"$times"
   echo
   grep -h '^SKIP ' "$work"/*.log || true
-  # The totals of all steps, in the form that each step prints.
+  # The totals of all steps, in the same form as each step's.
   cat "$work"/*.log | awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
 }
 
-[ "$(id -u)" = 0 ] || echo "not root: the tests of the kernel and the demo will say that they need it, and skip"
+[ "$(id -u)" = 0 ] || echo "not root: tests that need root, such as those of the kernel and the demo, will skip with a reason"
 
 if [ "${TEST_KUBE:-1}" != 0 ]; then
   lanes+=("$kube_lane")
-  echo "TEST_KUBE=0 leaves the tests on real Kubernetes out; the first time they take a quarter of an hour more, to build it"
+  echo "the first run also builds Kubernetes, for a quarter of an hour; TEST_KUBE=0 skips the tests on real Kubernetes"
 else
-  test/setup/skip.sh test-kube "TEST_KUBE=0 leaves the tests on real Kubernetes out: make test-kube runs them" | tee "$work/kube.log"
+  test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube runs them" | tee "$work/kube.log"
 fi
 steps=()
 for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]}"); done
@@ -134,7 +137,7 @@ for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]}"); done
 together "$first"
 if [ ${#failed[@]} = 0 ]; then
   echo
-  echo "from here on steps run side by side; what a step prints is shown when it ends, and until then it is in $work/STEP.log"
+  echo "from here on steps run in parallel; a step's output is shown when it ends, and until then is in $work/STEP.log"
   together "${lanes[@]}"
 fi
 
