@@ -11,8 +11,8 @@ import (
 // ErrNone reports that there is no lab in the directory.
 var ErrNone = errors.New("no demo is up in this directory")
 
-// state is what a later process needs to use or remove a lab. It is saved before anything else is
-// made.
+// state is what a later process needs to use or remove a lab. It is saved once the lab's cgroup and
+// directory exist, before anything else is made.
 type state struct {
 	Size Size `json:"size"`
 	// Pid is the process that built the lab.
