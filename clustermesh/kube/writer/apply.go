@@ -20,10 +20,10 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// mcsVersion is the version of the MCS API that is written.
+// mcsVersion is the version of the MCS API that strait writes.
 var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)
 
-// kinds are what the operations write.
+// kinds are the kinds of objects that operations write, by name.
 var kinds = map[string]struct {
 	version  schema.GroupVersion
 	resource string
@@ -37,7 +37,7 @@ var kinds = map[string]struct {
 		func() metav1.Object { return &mcsv1beta1.ServiceExport{} }},
 }
 
-// write does one operation and takes the API server's answer into the store.
+// write carries out one operation and takes the API server's answer into the store.
 func (t *term) write(ctx context.Context, o mcs.Op) error {
 	obj := o.Object()
 	kind := kinds[o.Kind()]
@@ -61,7 +61,7 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	return t.take(o, answer)
 }
 
-// remove deletes the very object that was meant.
+// remove deletes an object, with its UID as precondition: never another object of the same name.
 func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
 	obj, uid, background := o.Object(), o.Object().GetUID(), metav1.DeletePropagationBackground
 	t.store.deleting(obj, true)
@@ -69,7 +69,8 @@ func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
 	})
 	t.count(o, err)
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another's by now
+	// Not found: it is gone. Conflict: an object with another UID has its name by now.
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		t.store.drop(obj)
 		return nil
 	}
@@ -77,7 +78,7 @@ func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.
 	return err
 }
 
-// send creates or applies.
+// send creates or applies an object, and returns the API server's answer.
 func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
 	name := o.Object().GetName()
 	b, err := body(o)
@@ -93,8 +94,8 @@ func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstru
 	return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
 }
 
-// body is what goes over the wire: the fields that the operation writes, and no empty ones beside them, which
-// an apply would claim.
+// body returns the object to send: the fields that the operation writes, without empty ones, whose
+// ownership an apply would claim.
 func body(o mcs.Op) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object())
 	if err != nil {
@@ -109,15 +110,16 @@ func body(o mcs.Op) (*unstructured.Unstructured, error) {
 	default:
 		unstructured.RemoveNestedField(fields, "status")
 	}
-	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's: ports and type are not ours to say
+	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's import, with its own ports and type
 		unstructured.RemoveNestedField(fields, "spec", "ports")
 		unstructured.RemoveNestedField(fields, "spec", "type")
 	}
 	return u, nil
 }
 
-// adopt makes the fields that a Create wrote those of our applies. Else a field left out of an apply would stay,
-// as the Create's. Slices always apply the same fields, so they need none of it.
+// adopt moves ownership of the fields that a Create of ours wrote to our applies. Otherwise a field
+// that a later apply leaves out would stay, owned by the Create. Slices do not need this, because
+// they always apply the same fields.
 func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
 	if o.Slice != nil || !o.Force {
 		return nil
@@ -130,7 +132,8 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	}
 	for _, svc := range have.Services {
 		if o.Service != nil && svc.Name == o.Service.Name && adoptable(svc.ManagedFields) {
-			// Whose its fields are is not kept: this is rare, and Services are many.
+			// The store does not keep the Service's field owners, because Services are many and
+			// this is rare.
 			whole, err := t.core.CoreV1().Services(svc.Namespace).Get(ctx, svc.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -139,7 +142,7 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 		}
 	}
 	if live == nil {
-		return nil // nothing to adopt; or deleted meanwhile: the apply will say so
+		return nil // nothing to adopt, or deleted meanwhile, which the apply will report
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(mcs.FieldManager), mcs.FieldManager)
 	if err != nil || patch == nil {
@@ -150,12 +153,14 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	return err
 }
 
-// judge finds out why a derived Service could not be made. One that is ours after all, made by an earlier
-// leader, is taken in.
+// judge finds out why a derived Service could not be created, and remembers that as Trouble. If the
+// existing Service is ours after all, made by an earlier leader, it is taken into the store.
 func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
 	s, _ := mcs.ServiceOf(o.Service)
 	was := t.store.have(s).Trouble
-	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken} // until it is free: else it would be tried in turns with the other
+	// OwnNameTaken stays until the name is free. Otherwise the two names would be tried
+	// alternately.
+	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken}
 	if err != nil {
 		trouble.AddressRefused = was.AddressRefused
 	}
@@ -181,7 +186,7 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	return err
 }
 
-// take decodes what the API server answered into the store.
+// take decodes an answer of the API server into the store.
 func (t *term) take(o mcs.Op, answer *unstructured.Unstructured) error {
 	obj := kinds[o.Kind()].empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {

@@ -8,32 +8,34 @@ import (
 )
 
 const (
-	// many services that are news at once are a backlog: a first leader's imports, or all of them
-	// after a cluster has joined.
+	// many is the number of services above which services queued at once are a backlog: a first
+	// leader's imports, or all of them after a cluster has joined.
 	many = 100
-	// share is how many of so many services that are taken come from the backlog, if changes wait too: one.
+	// share: while changes wait too, one in share services is taken from the backlog.
 	share = 4
 )
 
-// backlog orders the services that wait to be written. What changes one at a time goes before what
-// came all at once, so that a change to one Service does not wait behind ten thousand imports; of
-// the backlog a share goes on even then. It is the storage of the queue, which calls Push, Touch,
-// Len and Pop; the other methods may be called at any time.
+// backlog orders the services that wait to be written. Services that change one at a time go before
+// those that were queued all at once, so that a change to one Service does not wait behind ten
+// thousand imports; even then a share of the backlog goes on. It is the storage of the queue, which
+// calls Push, Touch, Len and Pop; the other methods can be called at any time.
 type backlog struct {
 	mu      sync.Mutex
 	changes []clustermesh.ServiceName
-	// later are the backlog, first in first out, and with it those that have moved to changes since.
+	// later is the backlog, first in first out. It still holds services that have moved to changes.
 	later []clustermesh.ServiceName
-	waits map[clustermesh.ServiceName]bool // those of later that are still to be taken from there
-	bulk  map[clustermesh.ServiceName]bool // those that go into the backlog when they are pushed
+	waits map[clustermesh.ServiceName]bool // those in later that have not moved to changes
+	bulk  map[clustermesh.ServiceName]bool // those that will go into the backlog when pushed
 	turn  int
 
-	// left are the services of the backlog that were not tried yet, total how many there were, since when it began.
+	// left are the services of the backlog that have not been tried yet, total is how many there
+	// were, and since is when the backlog began.
 	left  map[clustermesh.ServiceName]bool
 	total int
 	since time.Time
 
-	unwritten map[clustermesh.ServiceName]bool // those that wait, are in hand, or could not be written
+	// unwritten are the services that wait, are being written, or could not be written.
+	unwritten map[clustermesh.ServiceName]bool
 }
 
 func newBacklog() *backlog {
@@ -42,14 +44,15 @@ func newBacklog() *backlog {
 	return b
 }
 
-// reset empties it. It makes new maps: one that held ten thousand names keeps their memory for as long as it lives.
+// reset empties the backlog. It makes new maps, because a map that held ten thousand names never
+// gives their memory back.
 func (b *backlog) reset() {
 	b.waits, b.bulk = map[clustermesh.ServiceName]bool{}, map[clustermesh.ServiceName]bool{}
 	b.left, b.unwritten = map[clustermesh.ServiceName]bool{}, map[clustermesh.ServiceName]bool{}
 	b.changes, b.later = nil, nil
 }
 
-// expect says which services are about to be added at once.
+// expect announces the services that are about to be queued at once. Many are a backlog.
 func (b *backlog) expect(names []clustermesh.ServiceName, now time.Time) {
 	if len(names) <= many {
 		return
@@ -68,15 +71,15 @@ func (b *backlog) expect(names []clustermesh.ServiceName, now time.Time) {
 	}
 }
 
-// among reports a service of the backlog that was not tried yet.
+// among reports whether a service is one of the backlog that has not been tried yet.
 func (b *backlog) among(s clustermesh.ServiceName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.left[s]
 }
 
-// tried notes that a service was written, or could not be. If it was news again meanwhile, the queue
-// pushes it after this.
+// tried notes that a service was written, or could not be. If it was queued again meanwhile, the
+// queue pushes it after this call.
 func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +92,7 @@ func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	}
 }
 
-// progress says how much of the backlog is done.
+// progress returns how much of the backlog is done; zero if nothing of it is left.
 func (b *backlog) progress() Progress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +102,7 @@ func (b *backlog) progress() Progress {
 	return Progress{Done: b.total - len(b.left), Total: b.total, Began: b.since}
 }
 
-// unfinished is how many services are not written.
+// unfinished returns how many services are not written.
 func (b *backlog) unfinished() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +123,7 @@ func (b *backlog) Push(s clustermesh.ServiceName) {
 	b.later = append(b.later, s)
 }
 
-// Touch implements workqueue.Queue: a service that waits is news again.
+// Touch implements workqueue.Queue: a service that waits was queued again.
 func (b *backlog) Touch(s clustermesh.ServiceName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +144,7 @@ func (b *backlog) Len() int {
 	return len(b.changes) + len(b.waits)
 }
 
-// Pop implements workqueue.Queue. There is a service to take.
+// Pop implements workqueue.Queue. It is called only if Len is not 0.
 func (b *backlog) Pop() (s clustermesh.ServiceName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,22 +12,22 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// entry is one service's objects. Services and slices are few, sorted by name.
+// entry holds the objects of one service. Services and slices are few, and sorted by name.
 type entry struct {
 	name     clustermesh.ServiceName
-	imp, exp packed // empty where there is none
+	imp, exp packed // empty if there is none
 	services []service
 	slices   []slice
 	trouble  mcs.Trouble
 }
 
-// service is a Service by its name.
+// service is a Service and its name.
 type service struct {
 	name string
 	packed
 }
 
-// slice is an EndpointSlice, as an mcs.Slice.
+// slice is an mcs.Slice in little memory.
 type slice struct {
 	name string
 	identity
@@ -54,7 +54,7 @@ func (s slice) slice() mcs.Slice {
 	return out
 }
 
-// of are the objects of a kind, by name.
+// of returns the objects of a kind by name; the kind is given by an example.
 func (e *entry) of(kind metav1.Object) map[string]identity {
 	out := map[string]identity{}
 	switch kind.(type) {

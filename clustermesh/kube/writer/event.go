@@ -17,12 +17,13 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// Events are made directly. client-go's recorder keeps each for six minutes, to count those that come again, and has a
-// goroutine for each that waits to be written: that was an eighth of the heap of a leader that had just made 1,000 imports. And it
-// takes two Problems of one object for one.
+// Events are created directly, without client-go's recorder. The recorder keeps each Event for six
+// minutes, to count repetitions, and has a goroutine for each Event that waits to be written: that
+// was an eighth of the heap of a leader that had just made 1,000 imports. It also takes two
+// Problems of one object for the same Event.
 
-// tell makes the Events of an operation that succeeded, or only the warnings. They are for people,
-// and nothing waits for one that is refused.
+// tell makes the Events of an operation that succeeded, or only the warnings among them. They are
+// for people: one that is refused is logged, and not retried.
 func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 	obj := o.Object()
 	about := corev1.ObjectReference{
@@ -40,19 +41,19 @@ func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 		event := newEvent(about, eventName(about, e.Change), kind, "Reconcile", e.Reason, e.Message)
 		_, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
-			t.log.Warn("event not made", "about", o.Target(), "reason", e.Reason, "err", err)
+			t.log.Warn("event not created", "about", o.Target(), "reason", e.Reason, "err", err)
 		}
 	}
 }
 
-// eventName names an Event by its object and by what it says, never by who makes it or when: of two
-// leaders that say the same the second finds it made.
+// eventName names an Event by its object and its text, not by its writer or time: if two leaders
+// report the same, the second finds that the Event exists.
 func eventName(about corev1.ObjectReference, says string) string {
 	sum := sha256.Sum256([]byte(string(about.UID) + "\n" + says))
 	return fmt.Sprintf("%s.%x", about.Name, sum[:8])
 }
 
-// problemEvent is the Event of a Problem of an object.
+// problemEvent returns the Event for a Problem of an object.
 func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1.Event {
 	note := p
 	note.Object, note.File = "", ""
@@ -72,7 +73,8 @@ func newEvent(about corev1.ObjectReference, name, kind, action, reason, note str
 	}
 }
 
-// nobodyReads reports that a namespace is going or gone: no Event can be made there.
+// nobodyReads reports whether a namespace is being deleted or gone, so that no Event can be created
+// there.
 func nobodyReads(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err)
 }

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// flowMin, flowStart and flowMax are how many requests may be under way at a time: at least, at first, at most.
+	// flowMin, flowStart and flowMax are the smallest, first and largest bound on concurrent
+	// requests.
 	flowMin, flowStart, flowMax = 1, 8, 32
-	// flowStep is the time between two raises of the bound by one, and between two cuts: what is
-	// refused meanwhile was sent before the first took effect.
+	// flowStep is the least time between two raises of the bound, and between two cuts: requests
+	// refused soon after a cut were sent before it took effect.
 	flowStep = time.Second
 )
 
-// flow bounds how many requests are under way at a time by what the API server can take. There is
-// no limit per second: the bound rises while it is reached, and 429, by which the API server's
-// priority and fairness refuses, halves it. client-go sends what was refused again after the time
-// that the API server asks for, and holds no place here while it waits.
+// flow bounds the number of concurrent requests by what the API server can take. There is no limit
+// per second. The bound rises by one while it is reached; a 429, with which the API server's
+// priority and fairness refuses a request, halves it. client-go retries a refused request after the
+// time that the API server asks for, and takes no slot here while it waits.
 type flow struct {
 	mu    sync.Mutex
 	freed *sync.Cond
@@ -34,7 +35,8 @@ func newFlow() *flow {
 	return f
 }
 
-// bounded is a transport whose writes are bounded by a flow. Reads are not: lists and watches last.
+// bounded is a transport whose writes are bounded by a flow. Reads are not, because lists and
+// watches take long.
 type bounded struct {
 	*flow
 	next http.RoundTripper
@@ -72,7 +74,7 @@ func (f *flow) enter(ctx context.Context) error {
 	return nil
 }
 
-// leave takes the answer of a request that is over, nil if there was none.
+// leave notes that a request has ended, and adjusts the bound by its answer; nil if there was none.
 func (f *flow) leave(answer *http.Response) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

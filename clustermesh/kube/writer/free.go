@@ -10,11 +10,12 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// freeEvery is the time between two looks whether names are free.
+// freeEvery is the time between two checks for names that have become free.
 const freeEvery = time.Minute
 
-// freeNames looks, until ctx is done, whether imports may have the names for their derived Services that were somebody else's. The
-// watches do not tell: they are of what is strait's.
+// freeNames checks, until ctx is done, whether names for derived Services that were taken by
+// Services of others have become free. The watches cannot tell, because they see only strait's own
+// Services.
 func (t *term) freeNames(ctx context.Context) {
 	every := freeEvery
 	if t.config.freeEvery > 0 {
@@ -33,8 +34,9 @@ func (t *term) freeNames(ctx context.Context) {
 	}
 }
 
-// look frees the names that are nobody's now and were gone at the last look too: who deletes a Service to make it again at once
-// is not to find it taken. It returns those that are gone for the first time.
+// look frees the names that no Service uses now and at the last look, so that a user who deletes a
+// Service to create it again does not find the name taken. It returns the names that are unused for
+// the first time.
 func (t *term) look(ctx context.Context, before map[clustermesh.ServiceName]bool) map[clustermesh.ServiceName]bool {
 	gone := map[clustermesh.ServiceName]bool{}
 	for _, s := range t.store.taken() {
@@ -42,7 +44,7 @@ func (t *term) look(ctx context.Context, before map[clustermesh.ServiceName]bool
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case !apierrors.IsNotFound(err): // it is there, or that cannot be known now
+		case !apierrors.IsNotFound(err): // it exists, or the API server cannot say
 		case before[s]:
 			t.store.free(s)
 			t.queue.Add(s)

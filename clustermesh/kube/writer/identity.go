@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// identity is which object it is, and which version of it. There is one for each object that a leader wrote: as strings they
-// would be the most of its memory.
+// identity says which object it is, and which version of it. A leader keeps one for each object
+// that it wrote: as strings, identities would be most of its memory.
 type identity struct {
 	uid     uid
 	version version
@@ -21,10 +21,10 @@ func identityOf(obj metav1.Object) identity {
 	return identity{uidOf(obj.GetUID()), versionOf(obj.GetResourceVersion())}
 }
 
-// uid is a types.UID. API servers give UUIDs, but may give anything.
+// uid is a types.UID in little memory. UIDs are UUIDs in practice, but any string is allowed.
 type uid struct {
 	uuid  uuid.UUID
-	other unique.Handle[types.UID] // of those that are no UUID
+	other unique.Handle[types.UID] // set if the UID is not a UUID
 }
 
 func uidOf(u types.UID) uid {
@@ -32,7 +32,8 @@ func uidOf(u types.UID) uid {
 	switch {
 	case u == "":
 		return uid{}
-	case err != nil || id == uuid.Nil || id.String() != string(u): // it can be written in several ways
+	// A UUID can be written in several ways; only the usual one survives the conversion.
+	case err != nil || id == uuid.Nil || id.String() != string(u):
 		return uid{other: unique.Make(u)}
 	}
 	return uid{uuid: id}
@@ -48,10 +49,11 @@ func (u uid) UID() types.UID {
 	return types.UID(u.uuid.String())
 }
 
-// version is a resource version. They are decimal numbers of any length; longer ones than those here no API server has.
+// version is a resource version in little memory. Resource versions are decimal numbers of any
+// length; those of real API servers fit into 64 bits.
 type version struct {
 	number uint64
-	other  unique.Handle[string] // of those that are no such number
+	other  unique.Handle[string] // set if the version is not such a number
 }
 
 func versionOf(v string) version {
@@ -75,7 +77,8 @@ func (v version) String() string {
 	return strconv.FormatUint(v.number, 10)
 }
 
-// newer compares resource versions of one kind. Versions that cannot be compared come from the watch in order.
+// newer reports whether resource version a is newer than b; both are of one kind. It is true if
+// they cannot be compared, because the watch delivers versions in order.
 func newer(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || c > 0

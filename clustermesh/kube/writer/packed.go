@@ -16,17 +16,17 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// packed is an object in compressed bytes, which are a tenth of what it is in memory. It is read when its service is
-// looked at.
+// packed is an object in compressed form, a tenth of its size in memory. It is unpacked when its
+// service is looked at.
 type packed struct {
 	identity
-	bytes string // without the name and the identity
+	bytes string // compressed; without name and identity
 }
 
 func (p packed) none() bool { return p.uid == uid{} }
 
-// phrases are what objects of strait's have in common; the most frequent come last. What an object has otherwise is
-// packed too, and takes more bytes.
+// phrases is the compression dictionary: what strait's objects have in common, the most frequent
+// last. Text that is not in it takes more bytes.
 var phrases = append(example(), `{"spec":{"ipFamilies":["IPv6","IPv4"],"sessionAffinity":"None","type":"Headless"},"status":{"conditions":[`+
 	`{"type":"Conflict","status":"False","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"NoConflicts","message":"All clusters agree."},`+
 	`{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"Exported","message":""},`+
@@ -39,7 +39,7 @@ var phrases = append(example(), `{"spec":{"ipFamilies":["IPv6","IPv4"],"sessionA
 	`"status":{"clusters":[{"cluster":""}],"conditions":[{"type":"Ready","status":"True","observedGeneration":1,`+
 	`"lastTransitionTime":"2026-01-01T00:00:00Z","reason":"Ready","message":""}]}}`...)
 
-// example is a derived Service in bytes, as API servers give them.
+// example returns a typical derived Service in protobuf, with the fields that API servers set.
 func example() []byte {
 	const ip = "10.96.0.1"
 	out, _ := (&corev1.Service{
@@ -57,19 +57,19 @@ func example() []byte {
 	return out
 }
 
-// level is the fastest that heeds phrases.
+// level is the fastest compression level that uses the dictionary.
 const level = 2
 
-// deflaters are *flate.Writer: one is a megabyte, of use to one object after another.
+// deflaters holds values of type *flate.Writer. Each takes a megabyte, so they are reused.
 var deflaters = sync.Pool{New: func() any {
-	w, _ := flate.NewWriterDict(io.Discard, level, phrases) // fails only for a level that there is not
+	w, _ := flate.NewWriterDict(io.Discard, level, phrases) // fails only if the level is invalid
 	return w
 }}
 
-// inflaters are flate's readers, which are flate.Resetter too.
+// inflaters holds flate's readers, which also implement flate.Resetter.
 var inflaters = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), phrases) }}
 
-// pack writes an object. What came in bytes can be written so.
+// pack compresses an object. Objects decoded from bytes always encode again.
 func pack[T any](obj *T) packed {
 	short := *obj
 	meta := any(&short).(metav1.Object)
@@ -102,7 +102,7 @@ func deflate(plain []byte) string {
 	return out.String()
 }
 
-// inflate is the inverse of deflate. Reading what that wrote does not fail.
+// inflate is the inverse of deflate. Reading what deflate wrote does not fail.
 func inflate(compressed string) []byte {
 	r := inflaters.Get().(io.Reader)
 	defer inflaters.Put(r)
@@ -111,7 +111,8 @@ func inflate(compressed string) []byte {
 	return plain
 }
 
-// unpack reads the object of a name that pack wrote; nil if there is none.
+// unpack returns the object that pack compressed, with its namespace and name set again; nil if p
+// is empty.
 func unpack[T any](p packed, namespace, name string) *T {
 	if p.none() {
 		return nil

@@ -13,9 +13,10 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// problemOf says what a person should know of a write that failed. Races with other writers settle by themselves.
+// problemOf returns the Problem for a write that failed. It is false for failures that need no
+// person, such as races with other writers, which settle by themselves.
 func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
-	p := clustermesh.Problem{Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "see whether the API server can be reached; it is tried again"}
+	p := clustermesh.Problem{Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "check that the API server can be reached; strait retries by itself"}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		p.Message = fmt.Sprintf("%s: %s", o.Verb, status.Status().Message)
@@ -25,39 +26,39 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		return p, false // it goes, or is gone: so does the rest
+		return p, false // the namespace or the object is being deleted, and the rest goes with it
 	case apierrors.IsAlreadyExists(err) && o.Service != nil:
 		return p, false // mcs reports it
 	case apierrors.IsAlreadyExists(err):
-		p.Try = "if it is not strait's, rename or delete it"
+		p.Try = "rename or delete the existing object if it is not strait's"
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-		p.Try = "remove this field from the manifest of whoever else writes it"
+		p.Try = "remove this field from the manifest of the other writer"
 	case apierrors.IsConflict(err):
 		return p, false
 	case strings.Contains(p.Message, "admission webhook"), strings.Contains(p.Message, "ValidatingAdmissionPolicy"):
-		p.Try = "exempt strait's account from that policy, or change the Service that is exported"
+		p.Try = "exempt strait's account from that policy, or change the exported Service"
 	case apierrors.IsForbidden(err):
-		p.Try = "let strait's account write it: see the ClusterRole in install"
+		p.Try = "allow strait's account to write it: see the ClusterRole in install/chart"
 	case addressRefused(o, err):
-		p.Try, p.Warning = "nothing: if it is refused again, the import gets another address", true
+		p.Try, p.Warning = "nothing to do: if it is refused again, the import gets another address", true
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
-		p.Try, p.Warning = "give the cluster Services of that IP family, or the exported Services one of this cluster", true
+		p.Try, p.Warning = "enable that IP family for Services in this cluster, or give the exported Services a family that it has", true
 	case apierrors.IsInvalid(err):
-		p.Try = "change the exported Services so that the field is accepted here"
+		p.Try = "change the exported Services so that this cluster accepts the field"
 	}
 	return p, true
 }
 
-// unsettled reports that what we write does not stay.
+// unsettled is the Problem of an object that keeps changing after strait writes it.
 func unsettled(o mcs.Op) clustermesh.Problem {
 	return clustermesh.Problem{
 		Object:  o.Target(),
-		Message: "does not stay as strait writes it: somebody else changes it, an admission webhook perhaps",
-		Try:     "look at metadata.managedFields for who does, and stop it",
+		Message: "keeps changing after strait writes it: something else writes it too, perhaps an admission webhook",
+		Try:     "find the other writer in metadata.managedFields, and stop it",
 	}
 }
 
-// blames reports whether the API server refused because of a field, or one below it.
+// blames reports whether the API server named a field, or one below it, as the cause of an error.
 func blames(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -71,7 +72,7 @@ func blames(err error, field string) bool {
 	return false
 }
 
-// addressRefused reports that a Service cannot be made with the addresses that it asks for.
+// addressRefused reports whether the API server refused the addresses that a Service asks for.
 func addressRefused(o mcs.Op, err error) bool {
 	return o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 && apierrors.IsInvalid(err) &&
 		(blames(err, "spec.clusterIP") || blames(err, "spec.ipFamil"))

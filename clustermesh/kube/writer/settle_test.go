@@ -75,7 +75,7 @@ func TestWishThatChangesAllTheTime(t *testing.T) {
 	if i := b.eventually("import", ready); i.Labels["change"] != fmt.Sprint(5*maxRounds) {
 		t.Errorf("labels %v after change %d", i.Labels, changes)
 	}
-	if strings.Contains(log.String(), "does not stay") {
+	if strings.Contains(log.String(), "keeps changing") {
 		t.Errorf("logged: %s", log.String())
 	}
 }
@@ -92,7 +92,7 @@ func TestSomebodyElseWritesWhatIsOurs(t *testing.T) {
 	}))
 	w.Submit(b.view(func(i *mcs.Import) { i.TrafficDistribution = "PreferClose" }))
 	testutil.Eventually(t, 20*time.Second, func() error {
-		if ps := w.Problems(); len(ps) != 1 || !strings.Contains(ps[0].Message, "does not stay") || !strings.HasPrefix(ps[0].Object, "ServiceImport") {
+		if ps := w.Problems(); len(ps) != 1 || !strings.Contains(ps[0].Message, "keeps changing") || !strings.HasPrefix(ps[0].Object, "ServiceImport") {
 			return fmt.Errorf("problems %v", ps)
 		}
 		return nil

@@ -17,18 +17,21 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// store is what the API server has, by service: as watched, and as it answered to our own writes, which the
-// watch shows only later. Without the latter every write would be repeated until the watch has caught up. Of objects it
-// keeps what trim leaves.
+// store is what the API server has, by service. It takes in what the watches report, and the API
+// server's answers to our own writes, which the watches show only later: without the answers, every
+// write would be repeated until the watch had caught up. It keeps the part of each object that trim
+// leaves.
 type store struct {
 	mu      sync.Mutex
 	service map[clustermesh.ServiceName]*entry
-	// of says whose Services and slices are: labels can change, and we do not keep all. What is gone may be of an entry that
-	// is gone too.
+	// of holds the entry that each Service and slice belongs to. Labels alone cannot tell: they can
+	// change, and the store does not keep them all. An object that is gone may still be in here,
+	// with an entry that is no longer in service.
 	of map[uid]*entry
-	// deleted are objects that we deleted, until the watch says so: before, it may still tell of their last change.
+	// deleted are objects that we deleted and that the watch has not reported deleted yet: until
+	// then it can still report their last change.
 	deleted map[types.UID]bool
-	// passed are the versions up to which the watches have told of every change, by kind.
+	// passed are the versions up to which the watches have reported every change, by kind.
 	passed map[reflect.Type]string
 }
 
@@ -49,7 +52,7 @@ func serviceOf(obj metav1.Object) (clustermesh.ServiceName, bool) {
 	return clustermesh.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, true
 }
 
-// deleting marks an object before it is deleted, or with false takes that back.
+// deleting marks an object before it is deleted; is=false removes the mark.
 func (s *store) deleting(obj metav1.Object, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +63,9 @@ func (s *store) deleting(obj metav1.Object, is bool) {
 	}
 }
 
-// answered takes in what the API server answered to a write. What the watch has passed is no news: it has told of it, and
-// may have told since that the object is gone.
+// answered takes in the API server's answer to a write. An answer that is no newer than what the
+// watch has passed is ignored: the watch has reported that version, and may have reported since
+// that the object is gone.
 func (s *store) answered(obj metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +74,9 @@ func (s *store) answered(obj metav1.Object) {
 	}
 }
 
-// changed takes in an object that the watch says was made or changed. No answer can come between the note of how far
-// the watch is and the object: it would be thought old, and the store would be older.
+// changed stores an object that the watch reports as added or modified. It advances the watch's
+// version in the same step: an answer that came in between would look outdated and be dropped, and
+// the store would keep an older state.
 func (s *store) changed(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +84,8 @@ func (s *store) changed(obj metav1.Object) []clustermesh.ServiceName {
 	return s.take(obj)
 }
 
-// gone forgets an object that the watch says is gone, in one step for the same reason: an answer that came between
-// would bring it back.
+// gone removes an object that the watch reports as deleted, in one step for the same reason: an
+// answer that came in between would bring it back.
 func (s *store) gone(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,22 +94,23 @@ func (s *store) gone(obj metav1.Object) []clustermesh.ServiceName {
 	return s.lose(obj)
 }
 
-// listed notes that all objects of a kind, given by an example, were put as they are at a version.
+// listed records that the store holds all objects of a kind as of a version. An example gives the
+// kind.
 func (s *store) listed(kind metav1.Object, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pass(kind, version)
 }
 
-// pass notes that the watch of a kind has come to a version. The lock is held.
+// pass records the version that the watch of a kind has reached. The caller holds the lock.
 func (s *store) pass(kind metav1.Object, version string) {
 	if version != "" {
 		s.passed[reflect.TypeOf(kind)] = version
 	}
 }
 
-// put takes an object in, unless a later version of it is known or it was deleted. It returns the services that this
-// is news for: of an object whose labels were changed two.
+// put takes in an object, unless a later version of it is known or we deleted it. It returns the
+// services to look at again: two if changed labels moved the object from one to the other.
 func (s *store) put(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +164,8 @@ func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
 	return news
 }
 
-// place puts an item into a list at its place, or in the place of an older one. A list takes no more memory than it needs.
+// place inserts an item into a sorted list at an index, or replaces the older item there. Lists
+// have no spare capacity, to save memory.
 func place[T any](list []T, at int, there bool, item T) []T {
 	if there {
 		list[at] = item
@@ -167,8 +174,8 @@ func place[T any](list []T, at int, there bool, item T) []T {
 	return slices.Concat(list[:at], []T{item}, list[at:])
 }
 
-// drop forgets an object that is gone, unless another of its name has come since. It returns the service that this is
-// news for.
+// drop forgets an object that is gone. An object of the same name with another UID stays. It
+// returns the service to look at again.
 func (s *store) drop(obj metav1.Object) []clustermesh.ServiceName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +198,7 @@ func (s *store) lose(obj metav1.Object) []clustermesh.ServiceName {
 	return []clustermesh.ServiceName{name}
 }
 
-// forget takes an object from a service. The lock is held.
+// forget removes an object from a service. The lock is held.
 func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
 	e, id := s.service[name], uidOf(obj.GetUID())
 	delete(s.of, id)
@@ -217,8 +224,9 @@ func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
 	}
 }
 
-// missing returns the objects of a kind, given by an example, that are not among those listed at a version: they are gone.
-// Those that we made later are not. Of each there is what drop reads.
+// missing returns the objects of a kind that are gone: they are not among those listed at a
+// version. The kind is given by an example. Objects that we wrote after that version are not gone.
+// Only the fields that drop reads are set.
 func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version string) (gone []metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +246,7 @@ func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version s
 	return gone
 }
 
-// have is what mcs.Diff compares with.
+// have returns what mcs.Diff compares its view with.
 func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +268,7 @@ func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 	return h
 }
 
-// setTrouble remembers why the derived Service could not be made, or that it was.
+// setTrouble remembers how the last attempt to create the derived Service went.
 func (s *store) setTrouble(name clustermesh.ServiceName, t mcs.Trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +277,7 @@ func (s *store) setTrouble(name clustermesh.ServiceName, t mcs.Trouble) {
 	}
 }
 
-// taken are the services whose own name is somebody else's.
+// taken returns the services whose own name is used by a Service that is not strait's.
 func (s *store) taken() (out []clustermesh.ServiceName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +289,7 @@ func (s *store) taken() (out []clustermesh.ServiceName) {
 	return out
 }
 
-// free says that a service's own name is nobody's any more.
+// free notes that no Service uses a service's own name any more.
 func (s *store) free(name clustermesh.ServiceName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	// workers write for several services at a time; one service is never in two hands. The flow
-	// bounds how many do at once.
+	// workers is how many services are written at a time; never one service by two workers. The
+	// flow bounds how many requests they send at once.
 	workers = flowMax
-	// maxRounds bounds the rounds of Diff and writes for one service in a row: a new import takes four.
+	// maxRounds bounds the consecutive rounds of Diff and writes for one service: a new import
+	// takes four.
 	maxRounds = 6
 	// retryMin and retryMax bound the back-off of a service that cannot be written.
 	retryMin = 200 * time.Millisecond
@@ -37,7 +38,7 @@ type term struct {
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
 	backlog *backlog // the queue's storage
 	watches []*watch
-	begun   atomic.Bool // everything was read
+	begun   atomic.Bool // everything has been read
 }
 
 func newTerm(w *Writer) *term {
@@ -55,9 +56,10 @@ func newTerm(w *Writer) *term {
 	return t
 }
 
-// run watches, and writes once everything was read: what is not read yet is not absent.
+// run watches, and starts to write once everything has been read: what has not been read yet is not
+// absent.
 func (t *term) run(ctx context.Context) error {
-	// client-go logs by the context, else to standard error.
+	// client-go uses the logger in the context; without one it logs to standard error.
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(t.log.Handler())))
 	var wg sync.WaitGroup
 	defer func() {
@@ -86,7 +88,7 @@ func (t *term) run(ctx context.Context) error {
 	}
 }
 
-// synced waits until all kinds were read and there is a view; false if ctx is done before.
+// synced waits until all kinds have been read and a view was submitted; false if ctx is done first.
 func (t *term) synced(ctx context.Context) bool {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -110,15 +112,16 @@ func (t *term) synced(ctx context.Context) bool {
 	}
 }
 
-// begin queues all services, as a backlog where they are many, and returns the view that they are queued from. A
-// view always knows more than none.
+// begin queues all services, as a backlog if they are many, and returns the view that they were
+// queued from. Compared with the empty view, mcs.KnowsMore is always true.
 func (t *term) begin() mcs.View {
 	t.begun.Store(true)
 	return t.fill(mcs.View{})
 }
 
-// news queues services of which the API server says something new. Before everything was read it does not: begin
-// takes all that there are. They would wait among the changes, and all changes behind them.
+// news queues services whose objects have changed in the API server. It queues nothing before
+// everything has been read, because begin queues all services: queued here, they would wait among
+// the changes, with every real change behind them.
 func (t *term) news(names []clustermesh.ServiceName) {
 	if !t.begun.Load() {
 		return
@@ -128,13 +131,13 @@ func (t *term) news(names []clustermesh.ServiceName) {
 	}
 }
 
-// fill queues the services for which the latest view may say something new, and returns that view; old is the one
-// that the queue was last filled from.
+// fill queues the services for which the latest view may want something different, and returns that
+// view. old is the view that the queue was last filled from.
 func (t *term) fill(old mcs.View) mcs.View {
 	now := *t.latest()
 	names := mcs.Changed(old, now)
 	if mcs.KnowsMore(old, now) {
-		names = append(names, t.store.names()...) // what waits to be pruned
+		names = append(names, t.store.names()...) // objects waiting to be pruned
 		slices.SortFunc(names, clustermesh.ServiceName.Compare)
 		names = slices.Compact(names)
 	}
@@ -155,7 +158,7 @@ func (t *term) work(ctx context.Context, tell *teller) {
 		if err == nil {
 			t.queue.Forget(s)
 		} else if !errors.Is(err, errStopped) {
-			t.log.Debug("tried again", "service", s, "err", err)
+			t.log.Debug("will retry", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
 		t.backlog.tried(s, err == nil)
@@ -163,8 +166,9 @@ func (t *term) work(ctx context.Context, tell *teller) {
 	}
 }
 
-// sync writes for one service until there is nothing left to write. It holds on to one view: of a later one the queue
-// tells, and with a view that changes faster than it is written the rounds would say nothing of other writers.
+// sync writes for one service until nothing is left to write. It uses one view throughout. A later
+// view queues the service again. If each round took the latest view, a view that changes faster
+// than it can be written would look like another writer undoing our writes.
 func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	var problems []clustermesh.Problem
 	var err error
@@ -177,7 +181,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 		}
 		if round == maxRounds {
 			problems = append(problems, unsettled(ops[0]))
-			err = errors.New("unsettled")
+			err = errors.New("objects keep changing")
 			break
 		}
 		var failed []clustermesh.Problem
@@ -192,10 +196,10 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	return err
 }
 
-// writeAll writes in order. After a failure it goes on with the rest, but deletes nothing: what was
-// to replace it may not be there. Of one of many services it tells only what is wrong: that each of
-// ten thousand imports is ready is in their conditions, and twenty thousand Events would drown all
-// others.
+// writeAll carries out operations in order. After a failure it goes on with the rest, but deletes
+// nothing, because the replacement may not be there. For a service of a backlog (oneOfMany) it
+// makes only Events that are warnings: that each of ten thousand imports is ready is in their
+// conditions, and twenty thousand Events would drown all others.
 func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, failed error) {
 	for _, o := range ops {
 		if o.Verb == mcs.Delete && failed != nil {

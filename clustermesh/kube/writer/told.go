@@ -17,15 +17,15 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// teller makes Events of the Problems of Services and exports.
+// teller reports Problems of Services and exports as Events.
 type teller struct {
 	*term
 	mu   sync.Mutex
-	told map[clustermesh.ServiceName][]clustermesh.Problem // in this term
+	told map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
 }
 
-// resources are the kinds that Problems are told of, by their names in Problems. The versions are those that package kube
-// reads.
+// resources are the kinds of objects whose Problems become Events, by their names in Problems. The
+// versions are those that package kube reads.
 var resources = map[string]schema.GroupVersionResource{
 	"Service":                           corev1.SchemeGroupVersion.WithResource("services"),
 	mcsv1beta1.ServiceExportKindName:    mcsVersion.WithResource(mcsv1beta1.ServiceExportPluralName),
@@ -33,10 +33,11 @@ var resources = map[string]schema.GroupVersionResource{
 	"ServiceExport.multicluster.k8s.io": {Group: "multicluster.k8s.io", Version: "v1alpha1", Resource: "serviceexports"},
 }
 
-// problems makes an Event of each Problem of a service that is new. What fails for a while is tried again.
+// problems makes an Event for each new Problem of a service. It returns an error if that should be
+// retried.
 func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
 	now := t.latest().ToTell(s)
-	read := map[string]*unstructured.Unstructured{} // by what a Problem calls them
+	read := map[string]*unstructured.Unstructured{} // by Problem.Object
 	for _, p := range t.fresh(s, now) {
 		if !t.leading() {
 			return errStopped
@@ -51,7 +52,7 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 			err = t.event(ctx, o, p)
 		}
 		if err != nil {
-			return fmt.Errorf("tell of %s: %w", p.Object, err)
+			return fmt.Errorf("report %s as an Event: %w", p.Object, err)
 		}
 	}
 	t.mu.Lock()
@@ -62,8 +63,9 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 	return nil
 }
 
-// object reads what a Problem is about, since who describes an object sees the Events of its UID. It is nil where nobody can be
-// told.
+// object reads the object of a Problem: its UID must be in the Event, because kubectl describe
+// shows the Events with the object's UID. It returns nil if there is no object to attach an Event
+// to.
 func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p clustermesh.Problem) (*unstructured.Unstructured, error) {
 	kind, _, _ := strings.Cut(p.Object, " ")
 	resource, known := resources[kind]
@@ -77,7 +79,7 @@ func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p cluste
 	return o, err
 }
 
-// fresh returns those of now that were not told.
+// fresh returns the Problems in now that were not reported yet in this term.
 func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (out []clustermesh.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,9 +94,10 @@ func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (ou
 func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
 	_, err := t.core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err) || nobodyReads(err): // an earlier leader told of it
+	case apierrors.IsAlreadyExists(err) || nobodyReads(err): // or reported by an earlier leader
 		return nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err): // by an admission webhook perhaps
+	// Refused, perhaps by an admission webhook.
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		t.log.Warn("event refused", "problem", p.String(), "err", err)
 		return nil
 	}

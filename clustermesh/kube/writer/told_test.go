@@ -135,7 +135,7 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 		term.queue.ShutDown()
 	}()
 	term.work(ctx, &teller{term: term, told: map[clustermesh.ServiceName][]clustermesh.Problem{}})
-	if text := log.String(); tries != 3 || strings.Count(text, "tell of Service team/serve") != 2 {
+	if text := log.String(); tries != 3 || strings.Count(text, "report Service team/serve") != 2 {
 		t.Errorf("%d tries; logged: %s", tries, text)
 	}
 }

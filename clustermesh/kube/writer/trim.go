@@ -11,12 +11,12 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// trim drops of an object, in place, what neither mcs.Diff nor a write reads. Trimming twice is trimming once. Slices
-// are trimmed by the store.
+// trim removes from an object, in place, what neither mcs.Diff nor a write reads. It is idempotent.
+// Slices are trimmed by the store.
 func trim(o any) {
 	switch o := o.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if !adoptable(o.ManagedFields) { // else all of them are needed, as they are
+		if !adoptable(o.ManagedFields) { // adopting needs all of them, unchanged
 			o.ManagedFields = metadataOnly(o.ManagedFields, !mcs.OurImport(o))
 		}
 	case *mcsv1beta1.ServiceExport:
@@ -32,24 +32,25 @@ func trim(o any) {
 	}
 }
 
-// created says of an object no more than that it is adoptable.
+// created is the shortest ManagedFields that make an object adoptable.
 var created = []metav1.ManagedFieldsEntry{{Manager: mcs.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate}}
 
-// adoptable reports fields that a Create of ours wrote, which are not yet those of our applies.
+// adoptable reports whether fields that a Create of ours wrote are not owned by our applies yet.
 func adoptable(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return byCreate(f) && !mcs.InEveryApply(f) })
 }
 
-// byCreate reports an entry that a Create of ours made.
+// byCreate reports whether a Create of ours made the entry.
 func byCreate(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == mcs.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
 }
 
-// metadataOnly keeps of our own fields those of the metadata, and on demand spec.ips. What does not parse is kept as it is.
+// metadataOnly returns our own entries, reduced to the fields of the metadata and, if ips is true,
+// spec.ips. Entries that do not parse are kept unchanged.
 func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
 		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil || byCreate(f) {
-			continue // what a Create wrote and need not be adopted is in each apply
+			continue // not ours, or from a Create: fields not to be adopted are in each apply
 		}
 		var said struct {
 			Metadata json.RawMessage `json:"f:metadata,omitempty"`

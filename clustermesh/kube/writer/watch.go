@@ -19,8 +19,8 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// watch keeps the store up to date with one kind. It is what client-go's reflector writes to: a shared informer would
-// keep every object, and whole.
+// watch keeps the store up to date with one kind of objects. client-go's reflector writes to it: a
+// shared informer would keep every object, and all of it.
 type watch struct {
 	term   *term
 	kind   string
@@ -29,13 +29,13 @@ type watch struct {
 	synced atomic.Bool
 }
 
-// resource is what typed clients have in common.
+// resource has the methods that the typed clients have in common.
 type resource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// newWatch makes a watch of the objects that have a label.
+// newWatch makes a watch of the objects that a label selector matches; all if it is empty.
 func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r resource[L], selector string) *watch {
 	w := &watch{term: t, kind: kind, empty: empty}
 	w.source = &cache.ListWatch{
@@ -55,7 +55,8 @@ func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r re
 	return w
 }
 
-// watches are of what strait writes, and no more: a cluster's own Services and slices are not its business here.
+// watchAll makes the watches: of imports and exports, and of the Services and slices that strait
+// writes. The cluster's own Services and slices are not needed here.
 func (t *term) watchAll() []*watch {
 	api := t.mcs.MulticlusterV1beta1()
 	return []*watch{
@@ -93,7 +94,7 @@ func (w *watch) Delete(o any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: after it, the objects are all that there are.
+// Replace implements cache.ReflectorStore. The objects given are all that exist.
 func (w *watch) Replace(all []any, version string) error {
 	kind, there := w.empty.(metav1.Object), make(map[types.UID]bool, len(all))
 	for _, o := range all {
@@ -116,12 +117,13 @@ func (w *watch) Replace(all []any, version string) error {
 // Resync implements cache.ReflectorStore.
 func (*watch) Resync() error { return nil }
 
-// listed stands for an object of a list that was taken in as it came.
+// listed stands for an object of a list that Transformer has put into the store already.
 type listed types.UID
 
-// Transformer implements cache.TransformingStore: a list comes object by object, and client-go gathers what is made of them
-// until it is whole. A leader that started beside 3,000 imports took twice its memory at rest for a moment while these were the
-// objects themselves. Of those that are gone by the end Replace hears.
+// Transformer implements cache.TransformingStore. A list arrives object by object, and client-go
+// collects what this function returns until the list is complete. It returns UIDs only: when it
+// returned the objects, a leader that started beside 3,000 imports briefly took twice its memory at
+// rest. Replace then removes the objects that are not in the list.
 func (w *watch) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		obj := o.(metav1.Object)
@@ -130,22 +132,22 @@ func (w *watch) Transformer() cache.TransformFunc {
 	}
 }
 
-// failed says why a kind cannot be read. Before all kinds were read nothing is written.
+// failed reports why a kind cannot be read. Nothing is written before all kinds have been read.
 func (w *watch) failed(ctx context.Context, err error) {
 	if w.synced.Load() || ctx.Err() != nil {
 		w.term.log.Debug("watch", "kind", w.kind, "error", err)
-		return // it goes on from where it was
+		return // what was read stays, and the reflector retries
 	}
 	p := clustermesh.Problem{
 		Object:  "API server",
 		Message: fmt.Sprintf("list %s: %v: no ServiceImports are written", w.kind, err),
-		Try:     "see whether the API server can be reached",
+		Try:     "check that the API server can be reached",
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		p.Try = "install the CRDs of the Multi-Cluster Services API (v1beta1)"
 	case apierrors.IsForbidden(err):
-		p.Try = "let strait's account list and watch " + w.kind + ": see the ClusterRole in install"
+		p.Try = "allow strait's account to list and watch " + w.kind + ": see the ClusterRole in install/chart"
 	}
 	w.term.report(w.kind, []clustermesh.Problem{p})
 }

@@ -1,8 +1,9 @@
-// Package writer makes the objects in a cluster's API server equal what package mcs wants of them, while this
-// daemon leads its cluster.
+// Package writer brings the objects in a cluster's API server to the state that package mcs wants,
+// while this daemon leads its cluster.
 //
-// Input is the latest mcs.View; outputs are writes by server-side apply, Events, and Problems. Shell: client-go.
-// It decides nothing: what to write is mcs.Diff's word, service by service. It must not know gossip or the kernel.
+// Input is the latest mcs.View; outputs are writes by server-side apply, Events, and Problems.
+// It is a shell around client-go and decides nothing: mcs.Diff says what to write, service by
+// service. It must not know gossip or the kernel.
 package writer
 
 import (
@@ -29,14 +30,15 @@ import (
 
 // Config says where to write.
 type Config struct {
-	// REST is the API server and the account. Its rate limits are replaced.
+	// REST says how to reach the API server, and as which account. Its rate limits are replaced.
 	REST *rest.Config
-	// Leading is asked right before each write: nothing is written while it is false. Nil is always true.
+	// Leading is called right before each write; nothing is written while it returns false. Nil
+	// means always true.
 	Leading func() bool
 	// Log may be nil.
 	Log *slog.Logger
 
-	freeEvery time.Duration // of tests, for freeEvery
+	freeEvery time.Duration // replaces the constant freeEvery in tests
 }
 
 // Writer writes one cluster's objects. Make it with New; Run it for as long as the daemon leads.
@@ -46,36 +48,39 @@ type Writer struct {
 	core    kubernetes.Interface
 	mcs     mcsclient.Interface
 	dynamic dynamic.Interface
-	submit  notify.Signal // a view waits
+	submit  notify.Signal // a new view was submitted
 
 	mu       sync.Mutex
 	view     *mcs.View
-	problems map[string][]clustermesh.Problem // by what they are about: a service, a kind
+	problems map[string][]clustermesh.Problem // by subject: a service, or a kind
 	writes   map[Write]uint64
-	backlog  *backlog // of the term; nil while not leading
+	backlog  *backlog // of the current term; nil while not leading
 }
 
-// Progress is how far the writer has come with many services that are news at once, such as a first leader's.
+// Progress is how far the writer has got with many services that changed at once, such as those of
+// a cluster's first leader.
 type Progress struct {
-	// Done of Total services are written, or could not be.
+	// Done services out of Total have been tried: they were written, or writing them failed.
 	Done, Total int
 	Began       time.Time
 }
 
-// Write counts what kind of write was tried.
+// Write is a kind of write that was tried, and whether it failed. Writes are counted by it.
 type Write struct {
 	Verb   mcs.Verb
 	Kind   string
 	Failed bool
 }
 
-// New makes a Writer that opens nothing until it runs.
+// New makes a Writer. It opens no connection until Run.
 func New(c Config) (*Writer, error) {
 	cfg := rest.CopyConfig(c.REST)
-	cfg.QPS = -1 // how much the API server can take it says itself, by its priority and fairness
+	// No client-side limit: the API server's priority and fairness says how much it can take.
+	cfg.QPS = -1
 	flow := newFlow()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{flow, next} })
-	// Deprecated values in exported Services are for their owners to see, not for our log.
+	// Warnings about deprecated values in exported Services are for the Services' owners, not for
+	// our log.
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	w := &Writer{
 		config: c, log: c.Log, submit: notify.New(),
@@ -85,7 +90,8 @@ func New(c Config) (*Writer, error) {
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	var errs [3]error
-	// Built-in kinds come in a form that costs a fifth of JSON to decode; custom resources know only JSON.
+	// Built-in kinds come as protobuf, which costs a fifth of JSON to decode. Custom resources come
+	// only as JSON.
 	builtin := rest.CopyConfig(cfg)
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	builtin.ContentType = runtime.ContentTypeProtobuf
@@ -98,8 +104,8 @@ func New(c Config) (*Writer, error) {
 	return w, nil
 }
 
-// Submit says what is to be from now on; the latest word wins. It may be called at any time, leading or not.
-// Before the first call nothing is written. The caller must not change the view afterwards.
+// Submit sets the view to write from; the latest one wins. It can be called at any time, leading or
+// not. Nothing is written before the first call. The caller must not change the view afterwards.
 func (w *Writer) Submit(v mcs.View) {
 	w.mu.Lock()
 	w.view = &v
@@ -107,8 +113,8 @@ func (w *Writer) Submit(v mcs.View) {
 	w.submit.Poke()
 }
 
-// Run writes for one term of leadership: until ctx is done, then it returns nil. It may be called again for the
-// next term, never twice at a time.
+// Run writes for one term of leadership. It returns nil when ctx is done. It can be called again
+// for the next term, but not concurrently.
 func (w *Writer) Run(ctx context.Context) error {
 	t := newTerm(w)
 	w.mu.Lock()
@@ -118,7 +124,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	return t.run(ctx)
 }
 
-// Problems are what stands in the way of writing now. Empty while not leading.
+// Problems returns what prevents writing now; empty while not leading.
 func (w *Writer) Problems() []clustermesh.Problem {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +135,7 @@ func (w *Writer) Problems() []clustermesh.Problem {
 	return clustermesh.SortProblems(out)
 }
 
-// Progress says how much of many services is written; false while no more than a few are to be.
+// Progress returns how much of a backlog of services is written; false while there is no backlog.
 func (w *Writer) Progress() (Progress, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,8 +146,8 @@ func (w *Writer) Progress() (Progress, bool) {
 	return p, p.Total > 0
 }
 
-// Unwritten is how many services have objects that this leader has yet to write, or could not. It is 0 while
-// not leading.
+// Unwritten returns how many services have objects that this leader has not written yet, or could
+// not write; 0 while not leading.
 func (w *Writer) Unwritten() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +157,7 @@ func (w *Writer) Unwritten() int {
 	return w.backlog.unfinished()
 }
 
-// Writes are the writes tried since New, Events not among them.
+// Writes returns how many writes of each kind were tried since New, not counting Events.
 func (w *Writer) Writes() map[Write]uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +177,7 @@ func (w *Writer) count(o mcs.Op, err error) {
 	w.writes[Write{o.Verb, o.Kind(), err != nil}]++
 }
 
-// report replaces the Problems about one thing, and logs what is new.
+// report replaces the Problems of one subject, and logs the new ones.
 func (w *Writer) report(about string, ps []clustermesh.Problem) {
 	w.mu.Lock()
 	old := w.problems[about]
