@@ -14,21 +14,21 @@ import (
 
 // Client is a connection to an API server. Make one with Connect.
 type Client struct {
-	// Host is the API server's address, for people.
+	// Host is the API server's address, for messages.
 	Host string
-	// REST is for other clients of the same API server.
+	// REST is the configuration for other clients of the same API server.
 	REST *rest.Config
 
 	contact   *contact
-	reading   *rest.Config // for the watches
+	reading   *rest.Config // of the watches' clients
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery *discovery.DiscoveryClient
 }
 
-// Connect reads the kubeconfig, or where the path is empty the account of the pod that it runs in.
-// It opens no connection.
+// Connect reads the kubeconfig file, or the service account of the pod it runs in if the path is
+// empty. It opens no connection.
 func Connect(kubeconfig string) (Client, error) {
 	var cfg *rest.Config
 	var err error
@@ -43,11 +43,11 @@ func Connect(kubeconfig string) (Client, error) {
 	return NewClient(cfg)
 }
 
-// NewClient makes a Client of a configuration, which it does not keep.
+// NewClient makes a Client from a configuration, of which it makes a copy.
 func NewClient(cfg *rest.Config) (Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "strait"
-	// Watches are few and long, so there is nothing to limit here.
+	// Watches are few and long, so there is nothing to rate-limit.
 	cfg.QPS, cfg.Burst = -1, 0
 	bounded(cfg)
 	plain := rest.CopyConfig(cfg)
@@ -70,8 +70,8 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	return c, nil
 }
 
-// builtin asks for protobuf, which costs a fifth of JSON to decode. API servers have custom
-// resources only in JSON.
+// builtin returns a configuration that asks for protobuf, which costs a fifth of JSON to decode.
+// API servers serve custom resources only as JSON.
 func builtin(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

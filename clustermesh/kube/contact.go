@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// contact notes whether the API server answers at all. Watches alone do not tell: client-go takes a
-// connection that is closed without an answer for a watch without events.
+// contact notes whether the API server answers at all. Watches alone cannot tell: client-go treats
+// a connection that is closed without an answer as a watch without events.
 type contact struct {
 	mu    sync.Mutex
 	err   error // nil while it answers
@@ -20,7 +20,7 @@ func (c *contact) state() (since time.Time, err error) {
 	return c.since, c.err
 }
 
-// wrap listens to a transport.
+// wrap returns a transport that notes how each request of next went.
 func (c *contact) wrap(next http.RoundTripper) http.RoundTripper { return listening{next, c} }
 
 type listening struct {
@@ -32,7 +32,7 @@ type listening struct {
 func (l listening) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err != nil && r.Context().Err() != nil {
-		return answer, err // given up, which says nothing
+		return answer, err // canceled by us, which says nothing about the API server
 	}
 	c := l.contact
 	c.mu.Lock()

@@ -13,15 +13,15 @@ import (
 
 const (
 	// rediscover is how often the API server is asked which custom resources it serves, and missing
-	// how often while one is missing that strait needs.
+	// is how often while one that strait needs is missing.
 	rediscover = 30 * time.Second
 	missing    = 5 * time.Second
-	// sure is how long the API server must have said that a kind does not exist before its objects
-	// count as none: one that starts may not know its custom resources yet.
+	// sure is how long the API server must have said that a kind does not exist before that counts
+	// as "no objects": an API server that is starting may not know its custom resources yet.
 	sure = 8 * time.Second
 )
 
-// discover starts the watches of custom resources when the API server serves them.
+// discover starts the watch of each custom resource once the API server serves it.
 func (s *Source) discover(ctx context.Context, start func(func())) {
 	running := map[string]bool{}
 	for {
@@ -58,7 +58,8 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 	}
 }
 
-// servedVersion asks for the best version of a kind that the API server serves.
+// servedVersion returns the best version of a kind that the API server serves; false if it serves
+// none.
 func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Version, bool, error) {
 	for _, v := range k.Versions {
 		if v.FilesOnly {

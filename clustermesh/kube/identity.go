@@ -6,14 +6,14 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// Identity is what the API server says of who the cluster and this node are.
+// Identity is what the API server says about the identity of the cluster and of this node.
 type Identity = object.Identity
 
-// Pods are what strait needs to know of this node's pods.
+// Pods is what strait needs to know about this node's pods.
 type Pods = object.Pods
 
-// identity reads who the cluster is. An API server that does not serve ClusterProperties, or
-// forbids to read them, has answered as well: there is no property to wait for.
+// identity reads the cluster's identity. An API server that does not serve ClusterProperties, or
+// does not allow reading them, has answered too: there is no property to wait for.
 func (s *Source) identity(objs object.Objects) Identity {
 	out := object.ReadIdentity(objs, s.cfg.Node)
 	st := s.watches[object.PropertyResource].state()

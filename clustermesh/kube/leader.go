@@ -18,31 +18,32 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// LeaseName is the Lease that says who leads, in strait's own namespace.
+// LeaseName is the name of the Lease that the leader holds, in strait's own namespace.
 const LeaseName = "strait-leader"
 
-// Timing of the Lease. A leader that dies is replaced after leaseDuration at most; one that cannot renew
-// gives up after renewDeadline, before anybody may take over.
+// Timing of the Lease. A leader that dies is replaced after leaseDuration at most. A leader that
+// cannot renew gives up after renewDeadline, before another node may take over.
 const (
 	leaseDuration = 6 * time.Second
 	renewDeadline = 4 * time.Second
 	retryPeriod   = time.Second
 )
 
-// LeaderConfig says which Lease, and for whom.
+// LeaderConfig says which Lease to hold, and for which node.
 type LeaderConfig struct {
 	Client Client
 	// Namespace holds the Lease.
 	Namespace string
 	Node      clustermesh.NodeName
-	// Term, if not nil, is called for each term of leadership, one at a time: it works until its context is done.
+	// Term, if not nil, is called for each term of leadership, one at a time, and works until its
+	// context is done.
 	Term func(context.Context) error
 	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Leader stands for election as the one node that writes the cluster's record and objects. Make one with
-// NewLeader, then Run it. Two leaders for a moment do no harm, since they write the same.
+// Leader stands for election as the one node that writes the cluster's record and objects. Make one
+// with NewLeader, then Run it. Two leaders for a moment do no harm, because they write the same.
 type Leader struct {
 	cfg     LeaderConfig
 	log     *slog.Logger
@@ -53,8 +54,8 @@ type Leader struct {
 	mu      sync.Mutex
 	is      bool
 	since   uint64
-	renewed time.Time        // when the last request began that left us the Lease
-	refused map[string]error // by verb: why the Lease cannot be had
+	renewed time.Time        // start of the last request that got or renewed the Lease
+	refused map[string]error // why the API server refuses the Lease, by verb
 }
 
 // NewLeader makes a Leader that does not lead until it runs.
@@ -66,16 +67,16 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	return l
 }
 
-// Leader reports whether this node holds the Lease, and when it came to: Unix milliseconds, larger with each
-// time that it does. It never blocks. A Lease that could not be renewed is given up by the clock: client-go
-// tries to release it first, which takes as long again where the API server is away.
+// Leader reports whether this node holds the Lease, and since when, in Unix milliseconds; since
+// grows with each term. It never blocks. A Lease that could not be renewed counts as lost by the
+// clock: client-go tries to release it first, which takes as long again if the API server is away.
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.is && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
 }
 
-// Problems says why this node cannot be elected.
+// Problems returns why this node cannot be elected.
 func (l *Leader) Problems() (out []clustermesh.Problem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,18 +85,18 @@ func (l *Leader) Problems() (out []clustermesh.Problem) {
 			out = append(out, clustermesh.Problem{
 				Object:  "Lease " + l.cfg.Namespace + "/" + LeaseName,
 				Message: fmt.Sprintf("%v: this node cannot lead, and if none can, the cluster's exports stay as they were", err),
-				Try:     "create the namespace, and apply strait's Role in it: strait upgrade does both; or correct source.kubernetes.namespace",
+				Try:     "create the namespace and apply strait's Role in it (strait upgrade does both), or correct source.kubernetes.namespace",
 			})
 		}
 	}
 	return out
 }
 
-// Changed receives after Leader or Problems changed. For one receiver.
+// Changed receives a value after Leader or Problems changed. It is for one receiver.
 func (l *Leader) Changed() <-chan struct{} { return l.changed }
 
-// Run stands for election until ctx is done; then it gives the Lease up, so that another leads at once, and
-// returns nil.
+// Run stands for election until ctx is done. Then it gives up the Lease, so that another node can
+// lead at once, and returns nil.
 func (l *Leader) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
@@ -122,7 +123,8 @@ func (l *Leader) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead begins a term that ends with ctx. It is called beside the election, and so maybe after the term's end.
+// lead begins a term that ends with ctx. client-go calls it in a goroutine of its own, so the term
+// may have ended already.
 func (l *Leader) lead(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,16 +139,17 @@ func (l *Leader) lead(ctx context.Context) {
 	l.changed.Poke()
 }
 
-// work runs one term's work. That of the term before may still be ending.
+// work runs one term's work. It first waits for the work of the term before, which may still be
+// ending.
 func (l *Leader) work(ctx context.Context) {
 	l.term.Lock()
 	defer l.term.Unlock()
 	if err := l.cfg.Term(ctx); err != nil && ctx.Err() == nil {
-		l.log.Error("work of the leader", "error", err)
+		l.log.Error("the leader's work failed", "error", err)
 	}
 }
 
-// stop ends a term, if there is one. The term's ctx has ended before.
+// stop ends a term, if there is one. The term's ctx has ended already.
 func (l *Leader) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,11 +157,12 @@ func (l *Leader) stop() {
 		return
 	}
 	l.is = false
-	l.log.Info("this node leads the cluster no more", "lease", l.cfg.Namespace+"/"+LeaseName)
+	l.log.Info("this node no longer leads the cluster", "lease", l.cfg.Namespace+"/"+LeaseName)
 	l.changed.Poke()
 }
 
-// tried notes how a request for the Lease went. That the API server is away is the Source's to report.
+// tried notes how a request for the Lease went. It ignores an unreachable API server, which the
+// Source reports.
 func (l *Leader) tried(verb string, err error) {
 	if !errors.IsForbidden(err) && !errors.IsNotFound(err) {
 		err = nil
@@ -171,7 +175,8 @@ func (l *Leader) tried(verb string, err error) {
 	l.refused[verb] = err
 }
 
-// wrote notes a Lease that is ours for another while.
+// wrote notes a write of the Lease. If it succeeded with us as holder, the Lease is ours until
+// leaseDuration after began.
 func (l *Leader) wrote(r resourcelock.LeaderElectionRecord, began time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,13 +185,13 @@ func (l *Leader) wrote(r resourcelock.LeaderElectionRecord, began time.Time, err
 	}
 }
 
-// lease is client-go's, with an ear for its errors, which it only logs.
+// lease wraps client-go's lock to see its errors, which client-go only logs.
 type lease struct {
 	resourcelock.Interface
 	leader *Leader
 }
 
-// Get implements resourcelock.Interface. That there is no Lease yet is no error here.
+// Get implements resourcelock.Interface. A Lease that does not exist yet is not a Problem.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if !errors.IsNotFound(err) {

@@ -21,7 +21,8 @@ type lister interface {
 	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// listerOf returns the lister of a version of a kind, and an empty object as it returns them.
+// listerOf returns the lister of a version of a kind, and an empty object of the type that it
+// returns.
 func (c Client) listerOf(k object.Kind, v object.Version) (lister, runtime.Object, error) {
 	resource := k.GroupVersion(v).WithResource(k.GroupResource().Resource)
 	switch {
@@ -71,13 +72,13 @@ func (t typed) Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interf
 	return t.client.Get().Resource(t.resource).VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
 }
 
-// resource is what the clients for objects without Go types have in common.
+// resource has the methods that the clients for objects without Go types have in common.
 type resource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// loosely makes a lister of one of them.
+// loosely makes a lister from one of these clients.
 func loosely[L runtime.Object](r resource[L]) lister { return loose[L]{r} }
 
 type loose[L runtime.Object] struct{ resource[L] }

@@ -12,10 +12,12 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// away is how long the API server may be away before that is a Problem: it restarts now and then.
+// away is how long the API server may be away before that is a Problem. API servers restart now and
+// then.
 const away = 10 * time.Second
 
-// settled reports whether everything needed was read: nothing that is missing may be taken for empty.
+// settled reports whether everything needed has been read: what is missing must not be taken for
+// empty.
 func settled(states []state, now time.Time) bool {
 	for _, s := range states {
 		if !s.settled(now) {
@@ -35,14 +37,15 @@ func (s state) settled(now time.Time) bool {
 	return s.kind.Need != object.Required && apierrors.IsForbidden(s.err)
 }
 
-// silence is that the API server at host gives no answer: since when, and why. Err is nil while it answers.
+// silence says since when the API server at host has not answered, and why. err is nil while it
+// answers.
 type silence struct {
 	host  string
 	err   error
 	since time.Time
 }
 
-// problems says what is wrong with the watches.
+// problems returns what is wrong with the watches.
 func problems(states []state, down silence, now time.Time) (out []clustermesh.Problem) {
 	known := true
 	for _, s := range states {
@@ -81,13 +84,13 @@ func forbiddenProblem(s state) clustermesh.Problem {
 	p := clustermesh.Problem{
 		Object:  "access to " + s.kind.Resource,
 		Message: s.err.Error(),
-		Try:     "apply strait's ClusterRole and its binding again: strait upgrade does, or the manifests of this version",
+		Try:     "reapply strait's ClusterRole and its binding: run strait upgrade, or apply the manifests of this version",
 	}
 	switch {
 	case s.synced:
-		p.Message += ": what was read last stays in force"
+		p.Message += ": the last state that was read stays in force"
 	case s.kind.Need == object.Required:
-		p.Message += ": the cluster is unknown, so nothing of it is announced or withdrawn"
+		p.Message += ": the cluster's objects are unknown, so nothing is announced or withdrawn"
 	default:
 		p.Warning = true
 	}
@@ -100,13 +103,13 @@ func awayProblem(s silence, known bool) clustermesh.Problem {
 	if errors.As(cause, &u) {
 		cause = u.Err // without the long address of the request
 	}
-	then := "what was read last stays in force"
+	then := "the last state that was read stays in force"
 	if !known {
-		then = "the cluster is unknown, so nothing of it is announced or withdrawn"
+		then = "the cluster's objects are unknown, so nothing is announced or withdrawn"
 	}
 	return clustermesh.Problem{
 		Object:  "API server " + s.host,
-		Message: fmt.Sprintf("cannot be read since %s (%v): %s", s.since.UTC().Format(time.TimeOnly+"Z"), cause, then),
-		Try:     "check that it runs and that this node reaches it; strait goes on by itself when it is back",
+		Message: fmt.Sprintf("reads have failed since %s (%v): %s", s.since.UTC().Format(time.TimeOnly+"Z"), cause, then),
+		Try:     "check that it is running and that this node can reach it; strait then recovers by itself",
 	}
 }

@@ -1,9 +1,9 @@
-// Package kube is a cluster whose objects are in a Kubernetes API server.
+// Package kube reads a cluster from its Kubernetes API server.
 //
-// Inputs are a connection to the API server and the name of this node; outputs are
-// clustermesh.Local, who the cluster is, this node's pods, and whether this node leads the cluster.
-// Shell: watches and a Lease. It must not know what objects mean (package object), nor gossip, nor
-// the kernel.
+// Inputs are a connection to the API server and the name of this node. Outputs are
+// clustermesh.Local, the cluster's identity, this node's pods, and whether this node leads the
+// cluster. It is a shell: watches and a Lease. It must not know what objects mean (package object),
+// nor gossip, nor the kernel.
 package kube
 
 import (
@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// quiet is how long the API server must say nothing before the objects are read again, patience
-	// the most that endless changes can put that off: a rollout is hundreds of changes.
+	// quiet is how long changes must pause before the objects are read again, and patience is the
+	// most that endless changes can put that off: a rollout is hundreds of changes.
 	quiet    = 50 * time.Millisecond
 	patience = 250 * time.Millisecond
-	// look is how often the passing of time is looked at: an API server away for long becomes a
-	// Problem.
+	// look is how often the objects are looked at without a change, because time matters too: an
+	// API server that stays away becomes a Problem.
 	look = time.Second
 )
 
-// Config says which API server, and for whom.
+// Config says which API server to read, and for which node.
 type Config struct {
 	Client Client
-	// Node is this machine's Node object: only its pods and its endpoints, and those of no node,
-	// are kept.
+	// Node is the name of this machine's Node object. Only its pods are kept, and of the endpoints
+	// only its own and those without a node.
 	Node clustermesh.NodeName
-	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
+	// BarredPatterns match the namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
 	// Log may be nil.
 	Log *slog.Logger
@@ -52,7 +52,7 @@ type Source struct {
 
 	watches map[string]*watch // by resource, one for each of object.Kinds
 
-	took time.Duration // of Run alone: what the last reading cost
+	took time.Duration // how long the last read took; owned by Run
 
 	mu    sync.Mutex
 	known known
@@ -61,8 +61,8 @@ type Source struct {
 // known is what the API server says. Immutable once published.
 type known struct {
 	objects clustermesh.Local     // what the objects say
-	trouble []clustermesh.Problem // with the watches
-	local   clustermesh.Local     // both
+	trouble []clustermesh.Problem // Problems with the watches
+	local   clustermesh.Local     // objects, with trouble added to its Problems
 	synced  bool
 
 	identity Identity
@@ -81,18 +81,18 @@ func New(cfg Config) *Source {
 	return s
 }
 
-// Local returns what the API server says, and whether everything needed for it was ever read:
-// before that nothing is known, which is not the same as an empty cluster, and only Problems mean
-// something. What was read stays when the API server goes away. The caller must not change what it
-// gets. Of the endpoints there are only this node's and those of no node: each node announces its
-// own.
+// Local returns what the API server says, and whether everything needed has ever been read. Before
+// that, nothing is known, which is not the same as an empty cluster, and only Problems is
+// meaningful. What was read stays when the API server goes away. The caller must not change the
+// result. It holds only the endpoints of this node and those without a node, because each node
+// announces its own.
 func (s *Source) Local() (clustermesh.Local, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known.local, s.known.synced
 }
 
-// Identity returns who the cluster is, as far as its API server has said.
+// Identity returns the cluster's identity, as far as it has been read.
 func (s *Source) Identity() Identity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,13 +106,13 @@ func (s *Source) Pods() Pods {
 	return s.known.pods
 }
 
-// Changed receives after Local, Identity or Pods have changed; several changes may give one. For
-// one receiver.
+// Changed receives a value after Local, Identity or Pods changed; several changes can share one
+// value. It is for one receiver.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
 // Run watches until ctx is done; then it returns nil.
 func (s *Source) Run(ctx context.Context) error {
-	// What goes wrong becomes a Problem here; client-go would say it again, at its own pace.
+	// Failures become Problems here; client-go would log them again, at its own pace.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -130,15 +130,15 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause is how long changes must stop before the objects are read, and how long at most they can
-// put that off. Reading, which took so long the last time, takes a sixth of the time at most: the
-// daemon's turn after it costs more, and the changes of a first leader are its own writes, for which
-// there is to be time.
+// pause returns how long changes must pause before the objects are read, and how long they can put
+// that off; took is how long the last read took. While changes pour in, reading takes a sixth of
+// the time at most: the daemon's turn after it costs more, and the changes that a first leader sees
+// are its own writes, which need time too.
 func pause(took time.Duration) (quietFor, patienceFor time.Duration) {
 	return max(quiet, took), max(patience, 5*took)
 }
 
-// read makes what is known of what the watches hold, and publishes it if that is news.
+// read works out what is known from what the watches hold, and publishes it if it changed.
 func (s *Source) read() {
 	start := time.Now()
 	states, news := s.states()
@@ -146,7 +146,7 @@ func (s *Source) read() {
 	old := s.known
 	s.mu.Unlock()
 	next := old
-	// What was read once stays known: a kind that turns up later adds to it.
+	// Once everything was read, synced stays true: a kind that appears later only adds objects.
 	synced := old.synced || settled(states, start)
 	if news = news || synced != old.synced; news {
 		next = s.gather(synced)
@@ -164,18 +164,19 @@ func (s *Source) read() {
 	s.mu.Unlock()
 	s.log.Debug("objects read", "took", time.Since(start), "endpoints", len(next.local.Endpoints), "problems", len(next.local.Problems))
 	if next.synced && !old.synced {
-		s.log.Info("the cluster's objects are read", "nodes", len(next.local.Nodes), "exports", len(next.local.Exports))
+		s.log.Info("read the cluster's objects", "nodes", len(next.local.Nodes), "exports", len(next.local.Exports))
 	}
 	s.changed.Poke()
 }
 
-// silence is whether the API server answers.
+// silence returns whether the API server answers.
 func (s *Source) silence() silence {
 	since, err := s.cfg.Client.contact.state()
 	return silence{host: s.cfg.Client.Host, err: err, since: since}
 }
 
-// states returns how each watch stands, and whether there is something else to read than last time.
+// states returns the state of each watch, and whether there is anything new to read since the last
+// call.
 func (s *Source) states() (out []state, news bool) {
 	for _, k := range object.Kinds {
 		st, fresh := s.watches[k.Resource].look()
@@ -185,8 +186,8 @@ func (s *Source) states() (out []state, news bool) {
 	return out, news
 }
 
-// gather reads all objects. Before it is settled that all are there, it reads only who the cluster
-// is, and the node's pods.
+// gather reads all objects. Until everything needed has been read (settled), it reads only the
+// cluster's identity and the node's pods.
 func (s *Source) gather(settled bool) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{BarredPatterns: s.cfg.BarredPatterns}}
 	for _, k := range object.Kinds {

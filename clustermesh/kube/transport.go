@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// streamBuffer is how far the API server may be ahead of each list or watch, in bytes. Go's own 4 MB would be held for each
-// of a dozen at a start, when they all come at once.
+// streamBuffer bounds the bytes that the API server can send ahead of each list or watch. With Go's
+// default of 4 MB, a dozen lists that all arrive at start would each hold that much.
 const streamBuffer = 256 << 10
 
-// bounded has all clients of a configuration use one connection with little buffers.
+// bounded makes all clients of a configuration share one connection with small buffers.
 func bounded(cfg *rest.Config) {
-	// What Go takes by itself. Said here, it sets these clients apart from others of the process: client-go shares the
-	// transport of all that have the same settings.
+	// These are Go's defaults. Setting them keeps these clients apart from others in the process,
+	// because client-go shares one transport among clients with equal settings.
 	cfg.NextProtos = []string{"h2", "http/1.1"}
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		if t := transportOf(rt); t != nil {
@@ -25,7 +25,8 @@ func bounded(cfg *rest.Config) {
 	})
 }
 
-// bounding is held while a transport is looked at: who finds it bounded uses it afterwards.
+// bounding is held while a transport is checked and bounded: a client that shares a transport must
+// not use it before it is bounded.
 var bounding sync.Mutex
 
 func bound(t *http.Transport) {
@@ -36,7 +37,7 @@ func bound(t *http.Transport) {
 	}
 }
 
-// transportOf finds the transport within what client-go wraps around it; nil if there is another.
+// transportOf unwraps the http.Transport inside client-go's wrappers; nil if there is none.
 func transportOf(rt http.RoundTripper) *http.Transport {
 	for {
 		switch t := rt.(type) {

@@ -23,25 +23,25 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// Pauses between attempts to reach the API server. client-go's own reach a minute, which is how
-// late a cluster would notice that its API server is back.
+// Pauses between attempts to reach the API server. client-go's own grow to a minute, so a cluster
+// could notice a minute late that its API server is back.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// watch keeps the objects of one kind. It is the store that client-go's reflector writes to: a
-// shared informer would hold every object a second time on its way, and wait up to a minute after
-// an outage.
+// watch keeps the objects of one kind. It is the store that client-go's reflector writes to. A
+// shared informer would hold every object twice while it is delivered, and wait up to a minute
+// after an outage.
 type watch struct {
 	kind  object.Kind
 	node  clustermesh.NodeName
 	dirty func()
 
 	mu      sync.Mutex
-	objects []object.Kept // sorted: a map of them would take more than most of them do
+	objects []object.Kept // sorted by name; a map would take more memory than most of the objects
 	st      state
-	fresh   bool // the objects have changed since last looked at
+	fresh   bool // something changed since the last look
 }
 
 // named is an object of the API server, or an object.Kept.
@@ -54,15 +54,16 @@ func byName[A, B named](a A, b B) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// state is how a watch stands.
+// state is the state of a watch.
 type state struct {
 	kind object.Kind
-	// synced: all objects were read once.
+	// synced: all objects have been read once.
 	synced bool
-	// absent since then: the API server says that it does not serve the kind. Zero if it does, or
-	// has not said.
+	// absent is since when the API server has said that it does not serve the kind; zero if it
+	// serves it, or has not said.
 	absent time.Time
-	// err is the last attempt's, nil if it succeeded; since is when attempts began to fail.
+	// err is the error of the last attempt, nil if it succeeded; since is when attempts began to
+	// fail.
 	err   error
 	since time.Time
 }
@@ -71,7 +72,7 @@ func newWatch(k object.Kind, node clustermesh.NodeName, dirty func()) *watch {
 	return &watch{kind: k, node: node, dirty: dirty, st: state{kind: k}, fresh: true}
 }
 
-// into inserts the objects, sorted by name, and reports whether they are all that there are.
+// into inserts the objects into objs, sorted by name, and reports whether they are all that exist.
 func (w *watch) into(objs *object.Objects) (all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +82,7 @@ func (w *watch) into(objs *object.Objects) (all bool) {
 	return w.st.synced
 }
 
-// look returns how the watch stands and whether it holds something else than at the last look.
+// look returns the state of the watch, and whether anything changed since the last look.
 func (w *watch) look() (state, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +101,7 @@ func (w *watch) state() state {
 func (w *watch) run(ctx context.Context, c Client, version object.Version) {
 	source, empty, err := c.listerOf(w.kind, version)
 	if err != nil {
-		w.attempted(ctx, err) // only a bad configuration, which Connect refuses
+		w.attempted(ctx, err) // possible only with a bad configuration, which Connect refuses
 		return
 	}
 	lw := &cache.ListWatch{
@@ -133,7 +134,7 @@ func (w *watch) selected(o metav1.ListOptions) metav1.ListOptions {
 // attempted notes how a request went.
 func (w *watch) attempted(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) {
-		return // the end, or client-go's cue to list anew
+		return // we are stopping, or client-go is to list again
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +163,7 @@ func (w *watch) served(yes bool) {
 	w.dirty()
 }
 
-// changed notes that the objects have; the lock is held.
+// changed notes that the objects changed. The lock is held.
 func (w *watch) changed() {
 	w.fresh = true
 	w.dirty()
@@ -171,8 +172,8 @@ func (w *watch) changed() {
 // Add implements cache.ReflectorStore.
 func (w *watch) Add(o any) error { return w.Update(o) }
 
-// Update implements cache.ReflectorStore. Most updates change only what strait does not read, such as a
-// node's heartbeat.
+// Update implements cache.ReflectorStore. Most updates change only what strait does not read, such
+// as a node's heartbeat, and are not passed on.
 func (w *watch) Update(o any) error {
 	id, ok := o.(named)
 	if !ok {
@@ -200,8 +201,7 @@ func (w *watch) Update(o any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore. The kind may not have kept the object: then it says
-// nothing.
+// Delete implements cache.ReflectorStore. It does nothing if the object was not kept.
 func (w *watch) Delete(o any) error {
 	id, ok := o.(named)
 	if !ok {
@@ -216,7 +216,7 @@ func (w *watch) Delete(o any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: after it, the objects are all that there are.
+// Replace implements cache.ReflectorStore. The objects given are all that exist.
 func (w *watch) Replace(all []any, _ string) error {
 	objects := make([]object.Kept, 0, len(all))
 	for _, o := range all {
@@ -236,7 +236,8 @@ func (w *watch) Replace(all []any, _ string) error {
 	return nil
 }
 
-// keep returns what is kept of an object, nil for nothing. The Transformer may have done so before.
+// keep returns what is kept of an object, nil to drop the object. The Transformer may have reduced
+// it already.
 func (w *watch) keep(o any) (object.Kept, error) {
 	if o == nil {
 		return nil, nil
@@ -251,8 +252,8 @@ func (w *watch) keep(o any) (object.Kept, error) {
 // Resync implements cache.ReflectorStore.
 func (*watch) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: of a long list only that is held, as it comes,
-// what is kept in the end. What it makes comes back by Replace.
+// Transformer implements cache.TransformingStore. While a long list arrives, client-go holds only
+// what will be kept of each object. Replace then gets the results of this function.
 func (w *watch) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) { return w.keep(o) }
 }
