@@ -20,7 +20,7 @@ type Client struct {
 	REST *rest.Config
 
 	contact   *contact
-	reading   *rest.Config // of the watches' clients
+	reading   *rest.Config // used by the watches
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface

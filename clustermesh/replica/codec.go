@@ -7,26 +7,28 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// wireVersion is that of the envelope. Additions are new fields and new kinds, which older builds skip;
-// it only changes when older builds must not read a message at all.
+// wireVersion is the version of the envelope. Additions are new fields and new kinds, which older
+// builds skip; the version changes only if older builds must not read a message at all.
 const wireVersion = 1
 
-// envelope has B = cbor.RawMessage where it is read, and the body itself where it is written: what is encoded piece by piece
-// is copied into the whole, and a record may have a megabyte.
+// envelope is read with B = cbor.RawMessage, and written with the body itself: encoding the body
+// first would copy it into the envelope, and a record can have a megabyte.
 type envelope[B any] struct {
 	Version uint64 `cbor:"1,keyasint"`
 	Kind    Kind   `cbor:"2,keyasint"`
 	Body    B      `cbor:"3,keyasint"`
 }
 
-// snapshotBody has records R: bytes where it is read, and where it is written whatever makes them.
+// snapshotBody is read with R = cbor.RawMessage, and written with values that encode to the
+// records' bytes.
 type snapshotBody[R any] struct {
 	Records []R `cbor:"1,keyasint"`
 }
 
 var encMode = must(cbor.CoreDetEncOptions().UserBufferEncMode())
 
-// encode appends a value of about so many bytes to b. The library's own buffers would stay around, as large as the largest.
+// encode appends the encoding of v, of about size bytes, to b. The library's own buffers would stay
+// in memory, each as large as the largest value that it encoded.
 func encode(b []byte, v any, size int) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	out.Grow(size)
@@ -34,7 +36,8 @@ func encode(b []byte, v any, size int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// decMode refuses what no build of strait sends and what could cost much memory. Unknown fields pass.
+// decMode refuses what no build of strait sends, and what could take much memory. Unknown fields
+// are allowed.
 var decMode = must(cbor.DecOptions{
 	DupMapKey:        cbor.DupMapKeyEnforcedAPF,
 	MaxNestedLevels:  16,
@@ -44,7 +47,7 @@ var decMode = must(cbor.DecOptions{
 	TagsMd:           cbor.TagsForbidden,
 }.DecMode())
 
-// must is for options that are constants of this file.
+// must panics on an error. It is for options that are constants in this file.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -52,10 +55,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Encode writes a message as CBOR in an envelope with a version.
+// Encode returns a message as CBOR, in an envelope with a version.
 func Encode(m Message) ([]byte, error) { return Append(nil, m) }
 
-// Append appends what Encode writes to b, so that messages one after the other can have one buffer.
+// Append appends what Encode returns to b, so that consecutive messages can reuse one buffer.
 func Append(b []byte, m Message) ([]byte, error) {
 	var body any = m
 	size := 128
@@ -74,15 +77,15 @@ func Append(b []byte, m Message) ([]byte, error) {
 	return out, nil
 }
 
-// Decode reads what Encode wrote, here or in another build. The bytes are not kept. Of a Snapshot each
-// record is validated by itself: an invalid one is in Rejected and does not stop the others.
+// Decode reads what Encode returned, in this build or another. It does not keep b. Each record of a
+// Snapshot is validated by itself: an invalid one goes to Rejected and does not stop the others.
 func Decode(b []byte) (Message, error) {
 	var env envelope[cbor.RawMessage]
 	if err := decMode.Unmarshal(b, &env); err != nil {
 		return nil, fmt.Errorf("decode envelope: %w", err)
 	}
 	if env.Version != wireVersion {
-		return nil, fmt.Errorf("decode envelope: version %d is not %d: upgrade the older daemon", env.Version, wireVersion)
+		return nil, fmt.Errorf("decode envelope: version %d, want %d; upgrade the older daemon", env.Version, wireVersion)
 	}
 	var m Message
 	switch env.Kind {

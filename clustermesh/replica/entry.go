@@ -15,9 +15,9 @@ import (
 // MaxRecord bounds one record on the wire, in bytes.
 const MaxRecord = 4 << 20
 
-// Version orders the records of one origin: by stamp, then by a checksum of the record. The checksum
-// decides only between two writers who took the same stamp (two leaders, a cloned machine): without it,
-// replicas that hold the one or the other would believe that they agree.
+// Version orders the records of one origin: by stamp, then by a checksum of the record. The
+// checksum decides only between two writers that used the same stamp (two leaders, a cloned
+// machine). Without it, replicas that hold different ones of the two would believe that they agree.
 type Version struct {
 	_     struct{} `cbor:",toarray"`
 	Epoch uint64
@@ -25,24 +25,25 @@ type Version struct {
 	Sum   uint64
 }
 
-// Compare orders by epoch, then version, then checksum.
+// Compare orders by epoch, then count, then checksum.
 func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Epoch, w.Epoch), cmp.Compare(v.Count, w.Count), cmp.Compare(v.Sum, w.Sum))
 }
 
-// Entry is a record as it travels. While it is on its way it has the bytes that the writer sent, so that
-// they are passed on as they came. What is held keeps them only where encoding the record again would not
-// make the same ones, so that fields which this build does not know are passed on and kept. Else they would be half
-// as much memory again as the record.
+// Entry is a record with its wire form. In transit it has the bytes that the writer sent, so that
+// they are passed on unchanged. A held entry (see Held) keeps the bytes only if encoding the record
+// again would not make the same bytes, so that fields which this build does not know are kept and
+// passed on. Keeping the bytes of every record would take half as much memory again as the records.
 type Entry struct {
 	Record  clustermesh.Record
-	raw     []byte // nil if the record says it all, and is not on its way
-	whole   bool   // the record says it all: encoding it makes raw
+	raw     []byte // the bytes; nil if the entry is held and whole
+	whole   bool   // encoding Record makes exactly raw
 	size    int    // of the bytes
 	version Version
 }
 
-// NewEntry encodes a record of one's own, without what no node could use. The record must not be changed afterwards.
+// NewEntry encodes a record that this node writes, and leaves out what no node could use. The
+// record must not be changed afterwards.
 func NewEntry(rec clustermesh.Record) (Entry, error) {
 	if err := validate(rec); err != nil {
 		return Entry{}, err
@@ -53,14 +54,14 @@ func NewEntry(rec clustermesh.Record) (Entry, error) {
 		return Entry{}, fmt.Errorf("encode record of %s: %w", rec.Origin, err)
 	}
 	if len(raw) > MaxRecord {
-		return Entry{}, fmt.Errorf("record of %s has %d bytes: at most %d are possible", rec.Origin, len(raw), MaxRecord)
+		return Entry{}, fmt.Errorf("record of %s has %d bytes, more than the limit of %d", rec.Origin, len(raw), MaxRecord)
 	}
 	e := entry(rec, raw)
 	e.whole = true
 	return e, nil
 }
 
-// entry makes the entry of a record and the bytes that say it whole.
+// entry makes an entry from a record and its bytes.
 func entry(rec clustermesh.Record, raw []byte) Entry {
 	hash := sha256.Sum256(raw)
 	return Entry{Record: rec, raw: raw, size: len(raw), version: Version{
@@ -68,13 +69,13 @@ func entry(rec clustermesh.Record, raw []byte) Entry {
 	}}
 }
 
-// decodeEntry reads one record, and leaves out of its content what cannot be used; the bytes that are passed on have it
-// all, so that every replica has the same version, and a newer build may understand more. The entry of a record
-// that cannot be read is empty; one that is only invalid has its origin and version, so that it is not asked for
-// again.
+// decodeEntry reads one record, and leaves out of its content what cannot be used. The bytes that
+// are passed on stay complete, so that every replica has the same version, and a newer build can
+// use more of it. With an error, the entry is empty if the record cannot be read; if it is only
+// invalid, the entry has its origin and version, so that it is not asked for again.
 func decodeEntry(raw []byte) (Entry, error) {
 	if len(raw) > MaxRecord {
-		return Entry{}, fmt.Errorf("record of %d bytes: at most %d are possible", len(raw), MaxRecord)
+		return Entry{}, fmt.Errorf("record has %d bytes, more than the limit of %d", len(raw), MaxRecord)
 	}
 	var rec clustermesh.Record
 	if err := decMode.Unmarshal(raw, &rec); err != nil {
@@ -91,7 +92,7 @@ func decodeEntry(raw []byte) (Entry, error) {
 	return e, nil
 }
 
-// Held is the entry as it is kept: without bytes that can be made again.
+// Held returns the entry as it is kept in memory: without its bytes if they can be made again.
 func (e Entry) Held() Entry {
 	if e.whole {
 		e.raw = nil
@@ -99,7 +100,7 @@ func (e Entry) Held() Entry {
 	return e
 }
 
-// wire is what encodes to the bytes that the writer sent.
+// wire returns a value that encodes to the bytes that the writer sent.
 func (e Entry) wire() any {
 	if e.raw != nil {
 		return cbor.RawMessage(e.raw)
@@ -107,10 +108,10 @@ func (e Entry) wire() any {
 	return e.Record
 }
 
-// sum is the XOR of the hashes of versions: it can be kept up to date record by record.
+// sum is the XOR of the hashes of versions, so it can be updated record by record.
 type sum [16]byte
 
-// toggle adds an entry's version, or takes it away again.
+// toggle adds an entry's version to the sum, or removes it again.
 func (s *sum) toggle(e Entry) {
 	var b []byte
 	b = append(b, e.Record.Origin.String()...)
@@ -124,5 +125,5 @@ func (s *sum) toggle(e Entry) {
 	}
 }
 
-// Size is how many bytes the record takes on the wire.
+// Size returns the size of the record on the wire, in bytes.
 func (e Entry) Size() int { return e.size }

@@ -2,8 +2,8 @@ package replica
 
 import "strait.io/strait/clustermesh"
 
-// Kind is a message's type on the wire. Numbers are never reused; 7 is kept for deltas between two
-// versions of one record.
+// Kind is a message's type on the wire. Numbers are never reused; 7 is reserved for deltas between
+// two versions of one record.
 type Kind uint8
 
 // The kinds of messages.
@@ -16,13 +16,13 @@ const (
 	KindAgree    Kind = 6
 )
 
-// Message is what replicas say to each other. Values are never changed once made.
+// Message is what replicas send to each other. A Message is never changed once made.
 type Message interface{ Kind() Kind }
 
 // Snapshot carries whole records.
 type Snapshot struct {
 	Entries []Entry
-	// Rejected are records that came but are invalid. Not sent.
+	// Rejected are received records that are invalid. They are never sent.
 	Rejected []Rejected
 }
 
@@ -40,7 +40,7 @@ type Offer struct {
 	Version Version
 }
 
-// Announce says what is new with its sender.
+// Announce offers the records that are new at the sender.
 type Announce struct {
 	Offers []Offer `cbor:"1,keyasint"`
 }
@@ -69,13 +69,14 @@ type ClusterVector struct {
 	Offers  []Offer
 }
 
-// Vector is the answer to a Digest that differs; it names every cluster that does. The receiver sends
-// what is newer with it and asks for what is newer here.
+// Vector is the answer to a Digest that differs. It names every cluster that differs. Its receiver
+// sends or announces the records of which it has newer versions, and asks for those of which the
+// sender has.
 type Vector struct {
 	Clusters []ClusterVector `cbor:"1,keyasint"`
 }
 
-// Agree is the answer to a Digest that does not differ.
+// Agree is the answer to a Digest that matches.
 type Agree struct{}
 
 // Unknown is a message of a kind that this build does not know. It is ignored.
@@ -99,5 +100,5 @@ func (*Vector) Kind() Kind { return KindVector }
 // Kind returns KindAgree.
 func (*Agree) Kind() Kind { return KindAgree }
 
-// Kind returns the type that came.
+// Kind returns the type that was received.
 func (u *Unknown) Kind() Kind { return u.Type }

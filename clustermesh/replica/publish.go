@@ -8,41 +8,43 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// rivalQuiet is after how many ticks without a rival the hold-off starts small again.
+// rivalQuiet is the number of ticks without a rival after which the hold-off starts small again.
 const rivalQuiet = 64
 
 // writer is the state of this node as the writer of its own record.
 type writer struct {
 	epoch, count uint64
-	// content is what was published last in this life; nil before the first time.
+	// content is last, encoded: what was last published in this life; nil before the first time.
 	content []byte
 	last    clustermesh.Content
-	// cluster is the stamp of the cluster's record if this replica wrote the one in force.
+	// cluster is the stamp of the cluster's record that this replica wrote last.
 	cluster clustermesh.Stamp
-	// said is what was last found to be what the cluster's record of version saidIn says.
+	// said is content known to be the same as that of the cluster's record of version saidIn.
 	said   clustermesh.Content
 	saidIn Version
 
-	// rival is true while another writer's record stands above ours; takeovers counts our answers.
+	// rival is true while another writer's version of our record is above ours. takeovers counts
+	// how often we wrote above one, holdOff is how many ticks to wait before the next time, and
+	// quiet counts the ticks since a rival was last seen.
 	rival     bool
 	takeovers int
 	holdOff   int
 	quiet     int
 }
 
-// above makes the next stamp of this writer larger than any of an epoch.
+// above makes the next stamp of this writer larger than all stamps of an epoch.
 func (w *writer) above(epoch uint64) {
 	if w.epoch <= epoch {
 		w.epoch, w.count = epoch+1, 0
 	}
 }
 
-// Publish writes this node's own record. Content identical to the last is no new version, except that
-// the first of a life always is one: a claim about the earlier life must not hold for this.
-// The content must not be changed afterwards.
+// Publish writes this node's own record. Content identical to the last makes no new version, except
+// that the first Publish of a life always does: a claim about an earlier life must not apply to
+// this one. The content must not be changed afterwards.
 func (r *Replica) Publish(content clustermesh.Content) Output {
 	if r.writer.content != nil && reflect.DeepEqual(content, r.writer.last) {
-		return Output{} // mostly, and much cheaper to find out than by encoding it
+		return Output{} // the common case, found much more cheaply than by encoding
 	}
 	encoded, err := encMode.Marshal(content)
 	if err == nil && r.writer.content != nil && bytes.Equal(encoded, r.writer.content) {
@@ -55,7 +57,7 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 	return r.write()
 }
 
-// write makes the next version of the own record from what was published last, and spreads it.
+// write makes the next version of our own record from what was last published, and spreads it.
 func (r *Replica) write() Output {
 	next := clustermesh.Stamp{Epoch: r.writer.epoch, Version: r.writer.count + 1}
 	e, err := NewEntry(clustermesh.Record{Origin: r.self, Stamp: next, Content: r.writer.last, UID: r.uid})
@@ -67,8 +69,8 @@ func (r *Replica) write() Output {
 	return r.spread(e)
 }
 
-// PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical to
-// what is in force, whoever wrote it, is no new version.
+// PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical
+// to the record in force makes no new version, even if another leader wrote that record.
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
@@ -92,7 +94,8 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 	return r.spread(e)
 }
 
-// says reports whether the cluster's record says this. A leader asks in each turn, mostly for what it asked before.
+// says reports whether the cluster's record has this content. A leader calls it in each turn,
+// mostly with the same content as before.
 func (r *Replica) says(held Entry, content clustermesh.Content) bool {
 	if held.version == r.writer.saidIn && reflect.DeepEqual(content, r.writer.said) {
 		return true
@@ -105,7 +108,8 @@ func (r *Replica) says(held Entry, content clustermesh.Content) bool {
 	return true
 }
 
-// usurped is called when a version of our own record, not written by us in this life, is above ours.
+// usurped is called when a version of our own record that we did not write in this life is above
+// ours.
 func (r *Replica) usurped(v Version) Output {
 	r.writer.above(v.Epoch)
 	r.writer.rival, r.writer.quiet = true, 0
@@ -115,25 +119,26 @@ func (r *Replica) usurped(v Version) Output {
 	return r.takeOver()
 }
 
-// takeOver writes the own record above the rival's. The pause until the next time doubles, so that two
-// daemons of one name do not fight at wire speed.
+// takeOver writes our own record above the rival's. The pause before the next takeover doubles, so
+// that two daemons of one name do not fight at wire speed.
 func (r *Replica) takeOver() Output {
 	r.writer.rival = false
 	r.writer.takeovers++
 	r.writer.holdOff = 1 << min(r.writer.takeovers, 5)
 	out := r.write()
-	// Once can be our own forgotten life. A second time another daemon is writing now.
+	// The first time can be an earlier life of ours that we lost. The second time, another daemon
+	// is writing now.
 	if r.writer.takeovers >= 2 {
 		out.Problems = append(out.Problems, clustermesh.Problem{
 			Object:  "node " + r.self.String(),
-			Message: "another daemon writes as this node: two nodes with the same name?",
-			Try:     "give every node of the cluster a name of its own, or stop one of the two daemons",
+			Message: "another daemon publishes this node's record: are there two nodes with the same name?",
+			Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
 		})
 	}
 	return out
 }
 
-// tickRival lets the hold-off pass.
+// tickRival counts down the hold-off, and takes over when it has passed and there is a rival.
 func (r *Replica) tickRival() Output {
 	if r.writer.quiet++; r.writer.quiet > rivalQuiet {
 		r.writer.takeovers = 0
@@ -158,7 +163,7 @@ func problem(p clustermesh.Problem) Output { return Output{Problems: []clusterme
 func unpublishable(o clustermesh.Origin, err error) clustermesh.Problem {
 	return clustermesh.Problem{
 		Object:  "record " + o.String(),
-		Message: fmt.Sprintf("not published, the last one stays in force: %v", err),
-		Try:     "correct the object named, or report a bug if there is none",
+		Message: fmt.Sprintf("not published, the last version stays in force: %v", err),
+		Try:     "correct the object named, or report a bug if none is named",
 	}
 }

@@ -8,16 +8,17 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// chunkBytes bounds the records of one Snapshot, roughly: a large answer is cut into several.
+// chunkBytes bounds the records of one Snapshot, in bytes: a larger answer is split. One record can
+// exceed it.
 const chunkBytes = 1 << 20
 
-// maxRejected bounds what is remembered of invalid records.
+// maxRejected bounds how many rejected versions are remembered.
 const maxRejected = 1024
 
 // maxProblems bounds the Problems of one message.
 const maxProblems = 8
 
-// Receive takes a message of a peer, as Decode returned it.
+// Receive handles a message from a peer, as returned by Decode.
 func (r *Replica) Receive(from Peer, m Message) Output {
 	switch m := m.(type) {
 	case *Snapshot:
@@ -36,8 +37,8 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	return Output{}
 }
 
-// receiveSnapshot lets in what is newer and passes it on: pushed news is pushed, repaired news is
-// announced, since most peers will have it.
+// receiveSnapshot lets in newer records and passes them on. Records that were pushed to us are
+// pushed on. Records that we asked for are only announced, because most peers will have them.
 func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 	out := r.reject(from, s.Rejected)
 	var pushed, repaired []Entry
@@ -58,7 +59,8 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			continue
 		}
 		if o == r.self {
-			// Of an earlier life, later than what we held of it. It is in force until we publish.
+			// From an earlier life of ours, and later than what we held from it. It stays in force
+			// until we publish.
 			r.writer.above(e.version.Epoch)
 		}
 		r.put(e)
@@ -75,7 +77,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 	return out
 }
 
-// settle ends the first exchange when nothing is missing any more.
+// settle completes the first exchange once nothing is missing.
 func (r *Replica) settle() {
 	if len(r.missing) == 0 && r.exchanging {
 		r.synced, r.exchanging = true, false
@@ -88,14 +90,14 @@ func (r *Replica) reject(from Peer, rejected []Rejected) Output {
 		delete(r.missing, x.Origin)
 		r.refuse(&out, x, clustermesh.Problem{
 			Object:  "record " + x.Origin.String(),
-			Message: fmt.Sprintf("ignored, its last valid one stays in force: %v (came by %s)", x.Err, from),
-			Try:     "upgrade the older daemon if the versions differ; else report a bug",
+			Message: fmt.Sprintf("ignored, its last valid version stays in force: %v (received from %s)", x.Err, from),
+			Try:     "upgrade the older daemon if the versions differ; otherwise report a bug",
 		})
 	}
 	return out
 }
 
-// refuse remembers a version that is not let in, so that it is not asked for again, and says why.
+// refuse remembers a rejected version, so that it is not asked for again, and reports why.
 func (r *Replica) refuse(out *Output, x Rejected, why clustermesh.Problem) {
 	if _, known := r.rejected[x.Origin]; known || len(r.rejected) < maxRejected {
 		r.rejected[x.Origin] = x.Version
@@ -105,7 +107,7 @@ func (r *Replica) refuse(out *Output, x Rejected, why clustermesh.Problem) {
 	}
 }
 
-// receiveOffers asks for what is newer with the peer.
+// receiveOffers asks the peer for the records that it has newer versions of.
 func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 	var out Output
 	var want []clustermesh.Origin
@@ -121,7 +123,8 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 	return out
 }
 
-// lacks reports whether an offered record should be asked for. If it is our own we answer instead.
+// lacks reports whether an offered record should be asked for. A newer version of our own record is
+// not asked for once we have published: we write above it instead.
 func (r *Replica) lacks(offer Offer, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
 	if ok && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
@@ -149,7 +152,8 @@ func (r *Replica) receiveWant(from Peer, w *Want) Output {
 	return out
 }
 
-// sendSnapshots sends records in chunks, the smallest first: one large record must not hold up the rest.
+// sendSnapshots sends records in chunks, the smallest first, so that one large record does not hold
+// up the rest.
 func sendSnapshots(out *Output, to Peer, entries []Entry) {
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.size - b.size })
@@ -164,7 +168,7 @@ func sendSnapshots(out *Output, to Peer, entries []Entry) {
 	}
 }
 
-// digest is what is held of each cluster, in short.
+// digest returns a checksum of what is held of each cluster.
 func (r *Replica) digest() *Digest {
 	d := &Digest{}
 	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
@@ -213,7 +217,8 @@ func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 	return v
 }
 
-// receiveVector ends an exchange: it gives what is newer here and asks for what is newer there.
+// receiveVector completes an exchange: it sends or announces what is newer here, and asks for what
+// is newer there.
 func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 	var out Output
 	var want, missing []clustermesh.Origin
@@ -228,7 +233,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 				continue
 			}
 			missing = append(missing, offer.Origin)
-			if r.asked[offer.Origin].Compare(offer.Version) < 0 { // else another peer was asked a moment ago
+			if r.asked[offer.Origin].Compare(offer.Version) < 0 { // not on its way already
 				r.asked[offer.Origin] = offer.Version
 				want = append(want, offer.Origin)
 			}
@@ -254,11 +259,12 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 	return out
 }
 
-// giveBytes is up to how many bytes of records are given unasked.
+// giveBytes is the most bytes of records that are sent to a peer unasked.
 const giveBytes = 64 << 10
 
-// give sends what the peer lacks. A newcomer lacks everything, and all its peers find that out at the same
-// moment: so much is only announced, and the newcomer asks one of them for it.
+// give sends the records that a peer lacks. A newcomer lacks everything, and all its peers find
+// that out at the same moment. So more than giveBytes is only announced, and the newcomer asks one
+// peer for it.
 func (r *Replica) give(out *Output, to Peer, entries []Entry) {
 	size := 0
 	for _, e := range entries {

@@ -1,15 +1,16 @@
-// Package replica is the replication protocol of a clusterset's records, without I/O: each event (a
-// message, a publication, a tick) goes in and messages to send and origins that changed come out.
+// Package replica is the replication protocol for a clusterset's records, without I/O: events go in
+// (a message, a publication, a tick), and messages to send and changed origins come out.
 //
-// Inputs are records of this node (Publish), messages of peers (Receive), the live members (SetMembers) and
-// time as ticks of about one second (Tick). Outputs are Output values and the records held (Records).
-// The same code runs in the daemon and in simulations. It must not know sockets, clocks, loggers,
-// memberlist, nor which records mean death (package clustermesh).
+// Inputs are records of this node (Publish), messages of peers (Receive), the live members
+// (SetMembers) and time as ticks of about one second (Tick). Outputs are Output values and the
+// records held (Records). The same code runs in the daemon and in simulations. It must not know
+// sockets, clocks, loggers, memberlist, nor which records mean death (package clustermesh).
 //
-// How it works: an origin alone writes its record; the larger version wins everywhere, so replicas that
-// have heard the same records hold the same. News is pushed to a few peers and announced to the others;
-// once a tick one random peer is asked whether it holds the same, which repairs any loss. Nothing is
-// ever deleted by silence; but the record of a node that is silent is, once its cluster does not list it.
+// How it works: only an origin itself writes its record. The larger version wins everywhere, so
+// replicas that have heard the same records hold the same. News is pushed to a few peers and
+// announced to the others. Once a tick, one random peer is asked whether it holds the same, which
+// repairs any loss. Silence alone never deletes a record; the record of a node is dropped once
+// its cluster no longer lists the node and its daemon is not a live member.
 package replica
 
 import (
@@ -20,25 +21,26 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Peer is a daemon to talk to, by the origin that it writes.
+// Peer is a daemon to talk to, named by the origin that it writes.
 type Peer = clustermesh.Origin
 
 // Config says whose replica it is.
 type Config struct {
 	// Self is the node whose record this replica writes.
 	Self clustermesh.Origin
-	// Epoch is this life of the writer. New raises it above that of Self's held record if need be.
+	// Epoch identifies this life of the writer. If Self's held record has the same epoch or a later
+	// one, New raises it above that.
 	Epoch uint64
-	// UID is that of Self's cluster, and stands in what this replica writes.
+	// UID is the UID of Self's cluster. It is part of the records that this replica writes.
 	UID string
-	// Admit says of a record that came by a peer whether its cluster is the one of that name, and if not, what
-	// people should know. Nil admits all.
+	// Admit reports whether a record received from a peer is from the cluster that owns its name;
+	// if not, it returns the Problem. Nil admits all.
 	Admit func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
 	// Topology chooses the neighbours among the live members. Nil is FullMesh.
 	Topology Topology
 }
 
-// Envelope is a message to send. Envelopes to several peers may share one Message.
+// Envelope is a message to send. Envelopes to several peers can share one Message.
 type Envelope struct {
 	To      Peer
 	Message Message
@@ -47,9 +49,9 @@ type Envelope struct {
 // Output is what one event caused.
 type Output struct {
 	Send []Envelope
-	// Changed are the origins whose record is another now, or held no more.
+	// Changed are the origins whose record was replaced or dropped.
 	Changed []clustermesh.Origin
-	// Problems are for people, each with what to do.
+	// Problems are what a person should see, each with what to do.
 	Problems []clustermesh.Problem
 }
 
@@ -73,22 +75,23 @@ type Replica struct {
 	topology Topology
 	// members are the other daemons that are live.
 	members map[clustermesh.Origin]bool
-	// peers are the neighbours, in an order that each tick shuffles; the first of them get news pushed.
+	// peers are the neighbours, in an order that each tick shuffles; news is pushed to the first
+	// few.
 	peers []Peer
-	// asked are versions on their way to us since the last tick, so that they are asked for once.
+	// asked are the versions asked for since the last tick, so that each is asked for once.
 	asked map[clustermesh.Origin]Version
-	// rejected are versions that did not pass validation: not asked for again.
+	// rejected are the versions that were not let in. They are not asked for again.
 	rejected map[clustermesh.Origin]Version
-	// missing are what the first exchange still lacks.
+	// missing are the origins whose records the first exchange still lacks.
 	missing    map[clustermesh.Origin]bool
 	exchanging bool
 	synced     bool
-	// ticks of this life.
+	// ticks counts the ticks of this life.
 	ticks int
 }
 
-// New returns a replica that holds what an earlier life held. Self's own record stays in force until the
-// first Publish: unknown is not empty.
+// New returns a replica that holds the entries of an earlier life. Self's own record stays in force
+// until the first Publish: unknown is not empty.
 func New(cfg Config, held []Entry) *Replica {
 	r := &Replica{
 		self:     cfg.Self,
@@ -129,10 +132,10 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return e.Record, ok
 }
 
-// Size returns how many bytes the record of an origin takes on the wire; 0 if there is none.
+// Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
 
-// Entries returns all that is held, in the order of origins, for keeping and for New.
+// Entries returns everything held, sorted by origin. It is what to store, and to pass to New.
 func (r *Replica) Entries() []Entry {
 	out := make([]Entry, 0, len(r.entries))
 	for _, o := range slices.SortedFunc(maps.Keys(r.entries), clustermesh.Origin.Compare) {
@@ -141,11 +144,12 @@ func (r *Replica) Entries() []Entry {
 	return out
 }
 
-// Synced reports whether an exchange with any peer has completed in this life: all that the peer had
-// when it began is held here too.
+// Synced reports whether an exchange with any peer has completed in this life: everything that the
+// peer held when the exchange began is held here too.
 func (r *Replica) Synced() bool { return r.synced }
 
-// SetMembers says which daemons are live now. New neighbours are asked at once whether they hold the same.
+// SetMembers sets which daemons are live. New neighbours are asked at once whether they hold the
+// same.
 func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	var out Output
 	r.members = make(map[clustermesh.Origin]bool, len(live))
@@ -179,7 +183,8 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 // Neighbours returns the daemons to keep a stream to.
 func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 
-// Tick is one beat, about a second: one digest exchange with one random peer, and whatever waited.
+// Tick is called about once a second. It opens a digest exchange with one random peer, and does
+// what was waiting for time to pass.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	clear(r.asked)
 	r.ticks++
@@ -192,13 +197,13 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	return out
 }
 
-// newer reports whether the entry beats what is held of its origin.
+// newer reports whether the entry beats the one held for its origin.
 func (r *Replica) newer(e Entry) bool {
 	have, ok := r.entries[e.Record.Origin]
 	return !ok || e.version.Compare(have.version) > 0
 }
 
-// put holds an entry in place of an older one.
+// put stores an entry, in place of an older one if there is one.
 func (r *Replica) put(e Entry) {
 	e = e.Held()
 	o := e.Record.Origin
@@ -213,8 +218,9 @@ func (r *Replica) put(e Entry) {
 	delete(r.rejected, o)
 }
 
-// Purge forgets the records that are not admitted any more, and lets those in that were refused: a name has
-// come to belong to another cluster. It reports whether there were any.
+// Purge drops the records that are no longer admitted, and forgets what was rejected, so that it is
+// asked for again. Call it after a cluster's name has got another owner. It reports whether any
+// record was dropped.
 func (r *Replica) Purge() (changed bool) {
 	for o, e := range r.entries {
 		if _, ok := r.admit(o, e.Record); ok {
@@ -227,7 +233,7 @@ func (r *Replica) Purge() (changed bool) {
 	return changed
 }
 
-// drop holds an entry no more.
+// drop removes an entry.
 func (r *Replica) drop(e Entry) {
 	o := e.Record.Origin
 	d := r.digests[o.Cluster]
@@ -237,7 +243,7 @@ func (r *Replica) drop(e Entry) {
 	r.view.remove(o)
 }
 
-// view is a map that is copied when it is changed after it was given away.
+// view is a copy-on-write map: it is copied before a change if it was handed out.
 type view struct {
 	records map[clustermesh.Origin]clustermesh.Record
 	shared  bool
@@ -264,7 +270,8 @@ func (v *view) remove(o clustermesh.Origin) {
 	delete(v.records, o)
 }
 
-// Exchange opens a digest exchange with one peer: one to which a broken stream stands again.
+// Exchange opens a digest exchange with one peer. Call it after a broken stream to the peer has
+// been reopened.
 func (r *Replica) Exchange(p Peer) Output {
 	var out Output
 	out.send(p, r.digest())

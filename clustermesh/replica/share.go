@@ -7,13 +7,13 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// maxShared bounds how many lists of a kind of one record are compared.
+// maxShared bounds the distinct lists of one kind that are compared, per record.
 const maxShared = 16
 
-// lists are some that a record has, each once.
+// lists are distinct lists of one kind that occur in a record.
 type lists[T comparable] [][]T
 
-// share puts the one that is equal in the place of a list; it reports whether there was one.
+// share replaces a list by an equal one seen before; it reports whether there was one.
 func (l *lists[T]) share(list *[]T) bool {
 	n := slices.IndexFunc(*l, func(have []T) bool { return slices.Equal(have, *list) })
 	switch {
@@ -25,8 +25,9 @@ func (l *lists[T]) share(list *[]T) bool {
 	return n >= 0
 }
 
-// share makes one string, and one list of ports, of all equal ones of a record that was just decoded. Endpoints repeat
-// few names many times, each in memory of its own: of 100,000 endpoints 21 MB are left of 29.
+// share makes equal strings, and equal lists, of a newly decoded record share memory. Endpoints
+// repeat a few names many times, each decoded into its own memory. With 100,000 endpoints, sharing
+// saves 8 MB of 29 MB.
 func share(c *clustermesh.Content) {
 	var endpointPorts lists[clustermesh.EndpointPort]
 	for i := range c.Endpoints {

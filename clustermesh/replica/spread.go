@@ -7,12 +7,14 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// fanOut is to how many of n peers news is pushed (Corrosion's rule, with a larger floor than chance needs).
+// fanOut returns to how many of n peers news is pushed: Corrosion's rule, with a larger minimum
+// than spreading at random needs.
 func fanOut(n int) int {
 	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
 }
 
-// spread sends a record that was written here: whole to a few peers, its version to all others.
+// spread sends a record that was written here: the whole record to a few peers, its version to all
+// others.
 func (r *Replica) spread(e Entry) Output {
 	out := Output{Changed: []clustermesh.Origin{e.Record.Origin}}
 	n := min(fanOut(len(r.peers)), len(r.peers))
@@ -27,7 +29,7 @@ func (r *Replica) spread(e Entry) Output {
 	return out
 }
 
-// push passes news on to a few peers. The writer alone announces to everybody else.
+// push passes news on to a few peers. Only the writer announces it to all others.
 func (r *Replica) push(out *Output, from Peer, entries []Entry) {
 	if len(entries) == 0 {
 		return
@@ -38,7 +40,7 @@ func (r *Replica) push(out *Output, from Peer, entries []Entry) {
 	}
 }
 
-// announce tells a few peers of news that they may have.
+// announce offers news to a few peers, which may have it already.
 func (r *Replica) announce(out *Output, from Peer, entries []Entry) {
 	if len(entries) == 0 {
 		return
@@ -49,7 +51,7 @@ func (r *Replica) announce(out *Output, from Peer, entries []Entry) {
 	}
 }
 
-// few are the peers that get news, without the one it came from, and without its writer.
+// few returns the peers that get news: not the peer that sent it, nor one that wrote all of it.
 func (r *Replica) few(from Peer, news []Entry) []Peer {
 	n := fanOut(len(r.peers))
 	out := make([]Peer, 0, n)

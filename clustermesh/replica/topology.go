@@ -2,16 +2,16 @@ package replica
 
 import "strait.io/strait/clustermesh"
 
-// Topology says to which of the live members a daemon keeps a stream: its neighbours, with whom alone it
-// exchanges records.
+// Topology returns the neighbours of a daemon among the live members: the daemons that it keeps a
+// stream to, and the only ones that it exchanges records with.
 //
-// It is a pure function of the set of members, so that daemons that see the same members agree without a
-// word: whether two are neighbours must come out the same at both, since a stream carries one direction and
-// each opens its own. Members hold others besides self, in any order, without self; neighbours are some of
-// them. The graph over all members must be connected, or records stay where they are.
+// It is a pure function of the set of members, so that daemons that see the same members agree
+// without a message. It must be symmetric, because a stream carries one direction and each side
+// opens its own. members are all others, in any order and without self; neighbours are some of
+// them. The graph over all members must be connected, or records do not reach every member.
 type Topology func(self clustermesh.Origin, members []clustermesh.Origin) (neighbours []clustermesh.Origin)
 
-// FullMesh makes everybody a neighbour of everybody.
+// FullMesh makes every two members neighbours.
 func FullMesh(_ clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
 	return members
 }

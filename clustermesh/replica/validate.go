@@ -6,11 +6,12 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// maxStamp leaves room above every stamp, so that a writer can always go beyond what it finds.
+// maxStamp bounds stamps so that there is room above each: a writer can always write above a stamp
+// that it finds.
 const maxStamp = 1 << 63
 
-// validate checks what the protocol itself relies on: whose record it is, and how it compares with
-// others. What the record says is clustermesh.Usable's business.
+// validate checks what the protocol itself relies on: the record's origin and stamp.
+// clustermesh.Usable checks the content.
 func validate(rec clustermesh.Record) error {
 	if err := rec.Origin.Check(); err != nil {
 		return fmt.Errorf("record of %q/%q: %w", rec.Origin.Cluster, rec.Origin.Node, err)
