@@ -8,8 +8,8 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// clusters is member.Clusters behind a lock of its own, under which no other is taken: memberlist asks with
-// its own lock held.
+// clusters is member.Clusters with a lock of its own. No other lock is taken under it, because
+// memberlist calls admit with its own lock held.
 type clusters struct {
 	mu       sync.Mutex
 	clusters *member.Clusters
@@ -27,7 +27,8 @@ func (c *clusters) belongs(name clustermesh.ClusterName, uid string) (owner stri
 	return c.clusters.Belongs(name, uid)
 }
 
-// look notes who is heard; it reports whether a name has come to belong to another cluster since the last look.
+// look notes which clusters are heard, and reports whether any cluster name got a new owner since
+// the last look.
 func (c *clusters) look(alive []clustermesh.Origin, now time.Time) (moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

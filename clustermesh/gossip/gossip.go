@@ -1,12 +1,12 @@
-// Package gossip keeps this node's replica of the clusterset in touch with those of other nodes. It composes
-// who is a member (packages member and pool), streams to those of them that are neighbours (stream), what is
-// observed of all (observe and probe), and the records (replica). Pool, stream, observe and replica do not
-// import each other.
+// Package gossip keeps this node's replica of the clusterset in sync with those of other nodes. It
+// composes membership (packages member and pool), streams to the members that are neighbours
+// (stream), what is observed of all members (observe and probe), and the records (replica). Pool,
+// stream, observe and replica do not import each other.
 //
-// Inputs are what this node publishes, the gossip key, seeds and a directory that keeps the state;
-// outputs are State, Leader and Problems. Which record wins and who is a neighbour is decided in package
-// replica, what a silent node means in package clustermesh. It must not know Kubernetes, the datapath or
-// where records' content comes from.
+// Inputs are what this node publishes, the gossip key, seeds and a directory for the state. Outputs
+// are State, Leader and Problems. Package replica decides which record wins and who is a neighbour;
+// package clustermesh decides what a silent node means. It must not know Kubernetes, the datapath
+// or where the content of records comes from.
 package gossip
 
 import (
@@ -30,22 +30,25 @@ import (
 type Config struct {
 	// Self is this node.
 	Self clustermesh.Origin
-	// Bind is the one address and port of memberlist (UDP, TCP) and of record streams (TCP).
+	// Bind is the address and port that memberlist (UDP, TCP) and record streams (TCP) share.
 	Bind netip.AddrPort
-	// Advertise is what others dial; zero means Bind, which then must be a specific address.
+	// Advertise is the address that others dial. Zero means Bind, which must then be a specific
+	// address.
 	Advertise netip.AddrPort
-	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them. See SetSeeds.
+	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them. See
+	// SetSeeds.
 	Seeds []string
 	// Key is the 32-byte gossip key that all daemons of the clusterset share.
 	Key []byte
-	// UID tells this cluster apart from another that takes its name; empty where nothing does.
+	// UID distinguishes this cluster from another that uses its name; empty if there is none.
 	UID string
-	// Lead says from outside whether this node writes the cluster's record, and since when: Unix milliseconds,
-	// the epoch of what it writes. It must not block. Nil: the lowest name of the live members does.
+	// Lead, if not nil, decides whether this node writes the cluster's record, and returns since
+	// when it leads, in Unix milliseconds, which is the epoch of what it writes. It must not block.
+	// If nil, the live member of the cluster with the lowest name leads.
 	Lead func() (is bool, since uint64)
-	// StateDir keeps replica.cbor between lives; empty keeps nothing.
+	// StateDir holds the state between lives of the daemon; if empty, nothing is stored.
 	StateDir string
-	// Log gets what happens; nil is silence.
+	// Log may be nil.
 	Log *slog.Logger
 
 	// topology replaces replica.FullMesh, for tests.
@@ -56,14 +59,14 @@ type Config struct {
 type Gossip struct {
 	cfg      Config
 	self     member.Peer // this life of the daemon
-	loaded   bool        // state was read from disk
+	loaded   bool        // records were read from disk
 	log      *slog.Logger
 	streams  *stream.Streams
 	clusters *clusters
 	changed  notify.Signal
 	dirty    notify.Signal
-	events   notify.Signal // something was observed that the loop should look at
-	decoding sync.Mutex    // of large messages
+	events   notify.Signal // wakes the loop
+	decoding sync.Mutex    // held while a large message is decoded
 
 	mu        sync.Mutex
 	replica   *replica.Replica
@@ -72,16 +75,16 @@ type Gossip struct {
 	seeds     *member.Seeds
 	own       *clustermesh.Content // as published, without claims; nil before the first Publish
 	cluster   *clustermesh.Content // as published by this leader
-	clusterAt time.Time            // before that it is not written again
+	clusterAt time.Time            // earliest time of the next write of the cluster's record
 	leader    leader
 	problems  problemBook
 	running   bool
 	view      clustermesh.State
-	stale     bool // view must be made again
+	stale     bool // view is out of date
 }
 
-// New checks the configuration and loads the state of the last life. It opens no sockets and starts
-// nothing. A corrupt state file is set aside and becomes a Problem.
+// New checks the configuration and loads the saved state. It opens no sockets and starts nothing. A
+// corrupt state file is set aside and becomes a Problem.
 func New(cfg Config) (*Gossip, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -108,7 +111,8 @@ func New(cfg Config) (*Gossip, error) {
 		g.problem("state", stateProblem(err), 0)
 	}
 	g.loaded = len(held) > 0
-	// Nanoseconds: two daemons of one name that start in the same millisecond must not be the same member.
+	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
+	// be the same member.
 	boot := uint64(time.Now().UnixNano())
 	for _, e := range held {
 		if e.Record.Origin == cfg.Self {
@@ -136,18 +140,18 @@ func New(cfg Config) (*Gossip, error) {
 func (c Config) check() error {
 	var errs []error
 	if _, err := member.Parse(member.ID{Origin: c.Self, Boot: 1}.String()); err != nil || c.Self.Node == "" {
-		errs = append(errs, fmt.Errorf("gossip: %q is no usable CLUSTER/NODE name", c.Self))
+		errs = append(errs, fmt.Errorf("gossip: %q is not a valid CLUSTER/NODE name", c.Self))
 	}
 	if !c.Bind.IsValid() || c.Bind.Port() == 0 {
 		errs = append(errs, fmt.Errorf("gossip: bind address %s needs an address and a port", c.Bind))
 	} else if c.Bind.Addr().IsUnspecified() && !c.Advertise.IsValid() {
-		errs = append(errs, fmt.Errorf("gossip: others cannot dial bind address %s: set an advertise address", c.Bind))
+		errs = append(errs, fmt.Errorf("gossip: others cannot dial bind address %s; set an advertise address", c.Bind))
 	}
 	if c.Advertise.IsValid() && (c.Advertise.Addr().IsUnspecified() || c.Advertise.Port() == 0) {
 		errs = append(errs, fmt.Errorf("gossip: advertise address %s needs an address and a port that others can dial", c.Advertise))
 	}
 	if len(c.Key) != keySize {
-		errs = append(errs, fmt.Errorf("gossip: the key has %d bytes, not %d", len(c.Key), keySize))
+		errs = append(errs, fmt.Errorf("gossip: the key has %d bytes, want %d", len(c.Key), keySize))
 	}
 	for _, s := range c.Seeds {
 		if _, _, err := splitSeed(s); err != nil {
@@ -157,9 +161,9 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Publish says what this node says of itself: Node and Endpoints. Claims about silent nodes are added
-// here. It reports whether that changed State, which has it at once: Changed does not tell the caller
-// what the caller has just said. The content must not be changed afterwards.
+// Publish sets what this node says about itself: Node and Endpoints. Claims about silent nodes are
+// added here. It reports whether State changed. State includes the content at once, and Changed
+// does not report it, because the caller knows already. The content must not be changed afterwards.
 func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,25 +171,25 @@ func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
 	return g.publish()
 }
 
-// publish writes the own record from what was published and what is claimed. The lock is held.
+// publish writes this node's record from what was published and what is claimed. The lock is held.
 func (g *Gossip) publish() (changed bool) {
 	if g.own == nil {
-		return false // the record of the last life, claims and all, stays in force until there is another
+		return false // the record of the last life, with its claims, stays in force until Publish
 	}
 	c := *g.own
 	c.Silent = g.witness.Silences()
 	return g.carryOut(g.replica.Publish(c))
 }
 
-// PublishCluster says what the cluster says: Exports, Allocations, Endpoints that name no node. It does
-// nothing unless this node is the leader; a new leader must publish again. It reports whether State
-// changed, as Publish does; what is written later, because the record is large, comes by Changed. The
-// content must not be changed afterwards.
+// PublishCluster sets what the cluster says: Exports, Allocations, and Endpoints that name no node.
+// It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
+// reports whether State changed. If the write is delayed because the record is large, Changed
+// reports it later. The content must not be changed afterwards.
 func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.cfg.Lead != nil {
-		g.follow() // the term may have ended since the last look
+		g.follow() // the term may have ended since the last check
 	}
 	if !g.leader.is {
 		return false
@@ -194,17 +198,17 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	return g.publishCluster()
 }
 
-// A leader may spend a thirtieth (1/clusterShare) of the time on writing its cluster's record, if that has more
-// than clusterSmall bytes. A large cluster's record is megabytes, which every node reads, plans with and saves,
-// and that takes each of them several times as long as writing it: while changes pour in they are gathered. A
-// single change is not held up.
+// A leader spends at most a thirtieth (1/clusterShare) of its time on writing its cluster's record,
+// if that has more than clusterSmall bytes. The record of a large cluster has megabytes. Every node
+// reads, plans with and saves it, which takes each of them several times as long as writing it. So
+// changes are gathered while they pour in; a single change is not delayed.
 const (
 	clusterShare = 30
 	clusterSmall = 128 << 10
 )
 
-// publishCluster writes the cluster's record unless it says this already. What is not written now is
-// written by a later tick. It reports whether State changed. The lock is held.
+// publishCluster writes the cluster's record if its content changed. If it is too early for that, a
+// later tick writes it. It reports whether State changed. The lock is held.
 func (g *Gossip) publishCluster() (changed bool) {
 	start := time.Now()
 	if !g.leader.is || g.cluster == nil || start.Before(g.clusterAt) {
@@ -219,7 +223,8 @@ func (g *Gossip) publishCluster() (changed bool) {
 	return changed
 }
 
-// State returns the records held and what is observed of each node. It is never changed afterwards.
+// State returns the records held and the contact with each node. The result is never changed
+// afterwards.
 func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -230,20 +235,21 @@ func (g *Gossip) State() clustermesh.State {
 	return g.view
 }
 
-// Changed receives a value after State, Leader, Synced or Problems changed, unless the change is what
-// Publish or PublishCluster just reported to its caller. Several changes may be one value.
+// Changed receives a value after State, Leader, Synced or Problems changed, except for changes that
+// Publish or PublishCluster reported to its caller. Several changes can share one value.
 func (g *Gossip) Changed() <-chan struct{} { return g.changed }
 
-// Leader reports whether this node writes the cluster's record: Config.Lead says so, or it has the lowest
-// name of the live members of its cluster.
+// Leader reports whether this node writes the cluster's record: Config.Lead says so or, without
+// that, it has the lowest name of the live members of its cluster.
 func (g *Gossip) Leader() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.leader.is
 }
 
-// Synced reports whether what is held can be taken for the whole: it was loaded from disk, or an
-// exchange with a peer has completed, or there is no other daemon to ask. Else waiting says for what.
+// Synced reports whether the records held can be taken for complete: they were loaded from disk, or
+// an exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting says
+// what is awaited.
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -261,22 +267,22 @@ func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 	return g.contacts.Heard()
 }
 
-// Problems returns what is wrong now, each with what to do about it.
+// Problems returns the current Problems.
 func (g *Gossip) Problems() []clustermesh.Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.problems.list(time.Now())
 }
 
-// apply carries out what the replica decided, and tells whoever waits for a change. The lock is held.
+// apply carries out what the replica decided, and pokes Changed if State changed. The lock is held.
 func (g *Gossip) apply(out replica.Output) {
 	if g.carryOut(out) {
 		g.changed.Poke()
 	}
 }
 
-// carryOut does what the replica decided; it reports whether State changed. The lock is held; nothing
-// here blocks.
+// carryOut does what the replica decided, and reports whether State changed. It never blocks. The
+// lock is held.
 func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 	var last replica.Message
 	var frame []byte
@@ -302,13 +308,14 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 	return true
 }
 
-// touch makes the next State a new one and tells whoever waits for it. The lock is held.
+// touch marks State as out of date, and pokes Changed. The lock is held.
 func (g *Gossip) touch() {
 	g.stale = true
 	g.changed.Poke()
 }
 
-// problem records a Problem for a while, or with a life of 0 until it is solved. The lock is held, or nothing runs.
+// problem records a Problem for the time life, or until it is solved if life is 0. The lock is
+// held, or nothing runs yet.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
 	if g.problems.set(key, p, life, time.Now()) {
 		g.log.Warn("problem", "problem", p.String())
@@ -322,7 +329,7 @@ func (g *Gossip) solved(key string) {
 	}
 }
 
-// sleep waits, unless ctx ends first: then it returns false.
+// sleep waits for d. It returns false, at once, if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -289,7 +289,7 @@ func TestTwoNodesOfOneName(t *testing.T) {
 	d2.say(2)
 	for _, d := range []*daemon{d0, d1, d2} {
 		took := eventually(t, "everyone says so, with both addresses", func() bool {
-			return d.hasProblem("node a/twin", one.Bind.String(), two.Bind.String(), "a name of its own")
+			return d.hasProblem("node a/twin", one.Bind.String(), two.Bind.String(), "a unique name")
 		})
 		t.Logf("%s: after %s", d.cfg.Bind, took)
 	}

@@ -11,13 +11,13 @@ import (
 	"strait.io/strait/clustermesh/replica"
 )
 
-// largeMessage is the size, in bytes, from which messages are decoded one at a time.
+// largeMessage is the size, in bytes, above which messages are decoded one at a time.
 const largeMessage = 64 << 10
 
-// errSelf refuses a stream from a daemon of this node's name.
-var errSelf = errors.New("it has the name of this node")
+// errSelf refuses a stream from a daemon with this node's name.
+var errSelf = errors.New("the peer has the name of this node")
 
-// host is the Gossip as its streams see it.
+// host is the Gossip as stream.Host.
 type host struct{ *Gossip }
 
 var _ stream.Host = host{}
@@ -29,7 +29,7 @@ func (h host) Addr(o clustermesh.Origin) netip.AddrPort {
 	return h.contacts.Addr(o)
 }
 
-// Admit implements stream.Host: it refuses a peer whose cluster has the name of another.
+// Admit implements stream.Host. It refuses a peer whose cluster's name belongs to another cluster.
 func (h host) Admit(p member.Peer, addr string) error {
 	owner, ok := h.clusters.admit(p)
 	if ok {
@@ -41,7 +41,7 @@ func (h host) Admit(p member.Peer, addr string) error {
 	return member.ErrOtherCluster
 }
 
-// Accept implements stream.Host: no daemon but this one may have its name.
+// Accept implements stream.Host. It refuses what Admit refuses, and a daemon with this node's name.
 func (h host) Accept(p member.Peer, addr string) error {
 	if err := h.Admit(p, addr); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (h host) Accept(p member.Peer, addr string) error {
 		}
 		return errSelf
 	}
-	h.solved("key " + addr) // restarted with the right one
+	h.solved("key " + addr) // the daemon was restarted with the right key
 	return nil
 }
 
@@ -68,10 +68,10 @@ func (g *Gossip) streamed(from clustermesh.Origin, delta int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.contacts.Stream(from, delta, time.Now())
-	g.events.Poke() // a stream that broke is a reason to look
+	g.events.Poke() // a broken stream can make a probe due
 }
 
-// Receive implements stream.Host: it lets one message of a peer into the replica.
+// Receive implements stream.Host. It passes a peer's message to the replica.
 func (h host) Receive(from clustermesh.Origin, frame []byte) error {
 	var message replica.Message
 	if len(frame) > 0 {
@@ -94,8 +94,8 @@ func (h host) Receive(from clustermesh.Origin, frame []byte) error {
 	return nil
 }
 
-// decode reads large messages one at a time: while it is read, a message takes several times its size, and
-// when the daemon starts all peers send at once.
+// decode decodes large messages one at a time. While it is decoded, a message takes several times
+// its size in memory, and when the daemon starts, all peers send at once.
 func (g *Gossip) decode(frame []byte) (replica.Message, error) {
 	if len(frame) > largeMessage {
 		g.decoding.Lock()
@@ -111,7 +111,7 @@ func (h host) Renewed(to clustermesh.Origin) {
 	h.apply(h.replica.Exchange(to))
 }
 
-// WrongKey implements stream.Host. memberlist says the same of packets.
+// WrongKey implements stream.Host. It is also called for memberlist's packets.
 func (h host) WrongKey(addr string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,8 +124,8 @@ func (h host) noUDP(peer string) {
 	h.problem("udp "+peer, udpProblem(peer), problemLife)
 }
 
-// admitRecord refuses a record that a peer holds of another cluster with a known name. The lock is held, or
-// nothing runs.
+// admitRecord is replica.Config.Admit: it refuses a record of a cluster whose name belongs to
+// another cluster. The lock is held, or nothing runs yet.
 func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh.Problem, bool) {
 	owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID)
 	if ok {
@@ -137,7 +137,8 @@ func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh
 // refuse reports two clusters of one name. The lock is held.
 func (g *Gossip) refuse(p member.Peer, owner, addr string) {
 	problem := clusterProblem(p.Origin.Cluster, owner, p.UID, addr, p.Origin.Cluster == g.cfg.Self.Cluster)
-	// Of several addresses the first is shown, but one that can be dialled rather than where a stream came from.
+	// Of several addresses, the first one is shown. An address that can be dialled is preferred to
+	// the host that a stream came from.
 	dialled := "cluster " + string(p.Origin.Cluster) + " " + p.UID
 	seen := "cluster stream " + string(p.Origin.Cluster) + " " + p.UID
 	key := dialled
@@ -152,7 +153,7 @@ func (g *Gossip) refuse(p member.Peer, owner, addr string) {
 	g.problem(key, problem, problemLife)
 }
 
-// twin reports another daemon of this node's name. The lock is held.
+// twin reports another daemon with this node's name. The lock is held.
 func (g *Gossip) twin(addr string) {
 	g.problem("duplicate "+g.cfg.Self.String(), duplicateProblem(g.cfg.Self, g.cfg.Advertise.String(), addr), problemLife)
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// rejoin is the pause between attempts to reach those that are no members; memberlist itself never
-	// calls again after a partition. firstJoin is the pause while there is no member at all.
+	// rejoin is the pause between attempts to reach daemons that are not members: memberlist itself
+	// never reconnects after a partition. firstJoin is the pause while there is no other member.
 	rejoin    = 5 * time.Second
 	firstJoin = time.Second
 )
@@ -35,12 +35,13 @@ func splitSeed(s string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// Seeds say where other daemons may be.
+// Seeds says where other daemons may be.
 type Seeds struct {
 	// Listed are "host:port" of any daemons of the clusterset. This node may be among them.
 	Listed []string
-	// Hints are addresses where daemons may be, such as those of the cluster's own nodes: they are tried
-	// like seeds, but one that does not answer is no Problem, and is not waited for for long.
+	// Hints are addresses where daemons may be, such as those of the cluster's own nodes. They are
+	// tried like seeds, but a hint that does not answer is not a Problem, and Synced waits for
+	// hints only for a few seconds.
 	Hints []netip.AddrPort
 }
 
@@ -88,7 +89,7 @@ func (g *Gossip) joinLoop(ctx context.Context, p *pool.Pool) {
 	}
 }
 
-// resolveSeeds looks up what the seeds' names mean now, and adds a few hints.
+// resolveSeeds looks up the current addresses of the seeds, and adds a few hints.
 func (g *Gossip) resolveSeeds(ctx context.Context, rng *rand.Rand) []member.Target {
 	g.mu.Lock()
 	seeds, out := g.seeds.Next(rng)
@@ -108,7 +109,7 @@ func (g *Gossip) resolveSeeds(ctx context.Context, rng *rand.Rand) []member.Targ
 	return out
 }
 
-// targets are those of the seeds and of the known nodes that are to be tried now; reached are the seeds that
+// targets returns which addresses of seeds and known nodes to try now; reached are the seeds that
 // need no attempt.
 func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Target, reached map[string]bool) {
 	g.mu.Lock()
@@ -135,8 +136,9 @@ func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Ta
 	return g.seeds.Targets(seeds, lost, live, rng)
 }
 
-// join asks a target who it is, over our own stream, since its answer is clearer than memberlist's: it
-// tells another key from another name from no answer. Then memberlist joins it.
+// join asks a target who it is, and then has memberlist join it. It asks over our own stream,
+// because that distinguishes a different key, a name conflict and no answer, which memberlist does
+// not.
 func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error {
 	peer, err := g.streams.Ask(ctx, t.Addr)
 	if ctx.Err() != nil {
@@ -166,13 +168,14 @@ func (g *Gossip) met(addr netip.AddrPort, peer member.ID, err error) {
 	g.solved("key " + where)
 	switch {
 	case peer == g.self.ID:
-		g.seeds.IsSelf(addr) // a seed that is ourselves, by another address
+		g.seeds.IsSelf(addr) // a seed that is this daemon, by another address
 	case peer.Origin == g.cfg.Self:
 		g.twin(where)
 	}
 }
 
-// judgeSeeds reports the seeds of which no address answered. A seed that was refused has its own report.
+// judgeSeeds reports the seeds none of whose addresses answered. A seed that was refused (wrong
+// key, other cluster) has a Problem of its own.
 func (g *Gossip) judgeSeeds(targets []member.Target, errs []error, reached map[string]bool) {
 	for i, t := range targets {
 		if errs[i] == nil || errors.Is(errs[i], stream.ErrWrongKey) || errors.Is(errs[i], member.ErrOtherCluster) {

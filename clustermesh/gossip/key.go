@@ -9,8 +9,8 @@ import (
 
 const keySize = 32
 
-// LoadKey reads the gossip key: 32 bytes in base64, as "openssl rand -base64 32" writes them, in a file
-// that others on the machine cannot read. Errors never contain the key.
+// LoadKey reads the gossip key: 32 bytes in base64, as written by "openssl rand -base64 32", in a
+// file that other users of the machine cannot access. Errors never contain the key.
 func LoadKey(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func LoadKey(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read gossip key %s: %w", path, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return nil, fmt.Errorf("gossip key %s: everyone may use it (mode %04o); chmod 0600 it", path, mode)
+		return nil, fmt.Errorf("gossip key %s: every user can access it (mode %04o); chmod 0600 it", path, mode)
 	}
 	text := make([]byte, 1024)
 	n, err := f.Read(text)

@@ -2,14 +2,15 @@ package gossip
 
 import "time"
 
-// leader is whether this node writes its cluster's record. Pure.
+// leader says whether this node writes its cluster's record. It is pure.
 type leader struct {
 	is bool
-	// since is the time of election in Unix milliseconds, the epoch of what the leader writes.
+	// since is when this node was elected, in Unix milliseconds: the epoch of what it writes.
 	since uint64
 }
 
-// update elects the lowest name of the live members. It reports whether anything changed.
+// update makes this node the leader if it has the lowest name of the live members. It reports
+// whether anything changed.
 func (l *leader) update(lowest bool, now time.Time) bool {
 	if l.is == lowest {
 		return false
@@ -21,8 +22,9 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 	return true
 }
 
-// elect updates the leader. A node that has just started, and may have others to hear, waits until it hears one or
-// startGrace is over: else each start of a node would be an election. The lock is held.
+// elect updates the leader. A node that has just started, and knows of other daemons, waits until
+// it hears one or startGrace is over. Otherwise each start of a node would be an election. The lock
+// is held.
 func (g *Gossip) elect(started, now time.Time) {
 	if g.cfg.Lead != nil {
 		g.follow()
@@ -43,7 +45,7 @@ func (g *Gossip) elect(started, now time.Time) {
 	}
 }
 
-// follow takes the word of an election elsewhere. The lock is held.
+// follow takes the result of the election that Config.Lead reports. The lock is held.
 func (g *Gossip) follow() {
 	is, since := g.cfg.Lead()
 	is = is && g.running
@@ -54,7 +56,7 @@ func (g *Gossip) follow() {
 }
 
 func (g *Gossip) elected() {
-	g.cluster = nil // of an earlier term
+	g.cluster = nil // published in an earlier term
 	g.log.Info("leader", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
 	g.touch()
 }

@@ -9,11 +9,11 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// problemLife is how long a Problem is shown after it was last met: longer than the longest pause
+// problemLife is how long a Problem is shown after it last occurred: longer than the longest pause
 // between two attempts that would meet it again.
 const problemLife = 30 * time.Second
 
-// problemBook holds Problems until they are solved or not met any more.
+// problemBook holds Problems, by key, until they are solved or expire.
 type problemBook map[string]noted
 
 type noted struct {
@@ -21,7 +21,7 @@ type noted struct {
 	until   time.Time // zero: until solved
 }
 
-// set notes a problem; it reports whether that is news.
+// set notes a Problem, and reports whether it is new or has changed.
 func (b problemBook) set(key string, p clustermesh.Problem, life time.Duration, now time.Time) bool {
 	n := noted{problem: p}
 	if life > 0 {
@@ -43,7 +43,8 @@ func (b problemBook) clear(key string) bool {
 	return known
 }
 
-// expire forgets what was not met for long; it reports whether there was any.
+// expire drops the Problems that have not occurred for their life, and reports whether there were
+// any.
 func (b problemBook) expire(now time.Time) (any bool) {
 	for k, n := range b {
 		if !n.until.IsZero() && now.After(n.until) {
@@ -75,22 +76,23 @@ func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem
 	return clustermesh.Problem{
 		Object:  "node " + o.String(),
 		Message: "two daemons use this node name, at " + strings.Join(addrs, " and "),
-		Try:     "give every node of the cluster a name of its own, or stop one of the two daemons",
+		Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
 	}
 }
 
-const otherID = "give one of the two another id, by ClusterProperty cluster.clusterset.k8s.io or cluster in its configuration, and restart its daemons"
+const otherID = "give one of the two another id (ClusterProperty cluster.clusterset.k8s.io, or cluster in its configuration) and restart its daemons"
 
-// passedOnProblem is about records of the second of two clusters of one name, which a third daemon has let in.
+// passedOnProblem reports two clusters of one name if records of the second one were received from
+// a third daemon, which has let them in.
 func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermesh.Origin) clustermesh.Problem {
 	return clustermesh.Problem{
 		Object:  "cluster " + string(c),
-		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s, whose records %s passes on; they are refused", owner, uid, by),
+		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s, whose records %s forwards; those records are refused", owner, uid, by),
 		Try:     otherID,
 	}
 }
 
-// clusterProblem is about two clusters of one name, as seen by one of them (own) or by a third.
+// clusterProblem reports two clusters of one name, as seen by one of them (own) or by a third.
 func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
 	p := clustermesh.Problem{
 		Object:  "cluster " + string(c),
@@ -126,8 +128,8 @@ func stateProblem(err error) clustermesh.Problem {
 	var c *corruptError
 	if errors.As(err, &c) {
 		p.File = c.path
-		p.Message = fmt.Sprintf("the state of the last life cannot be read: %v", c.cause)
-		p.Try = "nothing if other daemons answer, since they hold the same; the file was kept as " + c.aside
+		p.Message = fmt.Sprintf("the saved state cannot be read: %v", c.cause)
+		p.Try = "nothing to do if other daemons answer, because they hold the same records; the file was kept as " + c.aside
 	} else {
 		p.Try = "check the state directory: disk full, read-only or wrong owner?"
 	}

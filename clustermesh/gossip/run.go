@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// beat is how often streams, probes, leadership and problems are looked at without a reason.
+	// beat is how often streams, probes, leadership and Problems are looked at without an event.
 	beat = 200 * time.Millisecond
-	// startGrace is how long nodes known from disk have to be heard before they are probed, and lower
-	// names of the cluster before this node leads.
+	// startGrace is how long after the start nodes known from disk can be heard before they are
+	// probed, and nodes of the cluster with lower names before this node leads.
 	startGrace = 2 * time.Second
-	// hintGrace is how long a starting node counts on hints.
+	// hintGrace is how long a starting node waits for hints to answer.
 	hintGrace = 5 * time.Second
 )
 
-// Run takes part in gossip until ctx ends. It returns nil then, and an error if the port cannot be had.
-// It does not say goodbye: a daemon that stops is not a node that is gone. It can be called once.
+// Run takes part in gossip until ctx ends; then it returns nil. It returns an error if it cannot
+// listen on its port. It does not announce that it leaves, because a daemon that stops is not a
+// node that is gone. It can be called once.
 func (g *Gossip) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -48,7 +49,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	return nil
 }
 
-// loop reacts to events and to time until ctx ends.
+// loop handles events and the passing of time until ctx ends.
 func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup, p *pool.Pool) {
 	started := time.Now()
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -80,7 +81,7 @@ func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup, p *pool.Pool) {
 	}
 }
 
-// tick is what happens about once a second. The lock is held.
+// tick does what is due about once a second. The lock is held.
 func (g *Gossip) tick(rng *rand.Rand) {
 	out := g.replica.Tick(rng)
 	for _, o := range out.Changed {
@@ -103,7 +104,8 @@ func (g *Gossip) setRunning(running bool, now time.Time) {
 	g.elect(now, now)
 }
 
-// members takes in memberlist's events and keeps a stream to each neighbour. The lock is held.
+// members takes in memberlist's events, and updates the streams to the neighbours. The lock is
+// held.
 func (g *Gossip) members(events []pool.Event, now time.Time) {
 	if len(events) == 0 {
 		return
@@ -123,13 +125,13 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 		g.log.Debug("member", "name", e.Member, "address", e.Addr, "alive", e.Alive)
 	}
 	out := g.replica.SetMembers(g.contacts.Alive())
-	g.streams.Follow(g.replica.Neighbours()) // first: what is sent to a new one waits for its stream
+	g.streams.Follow(g.replica.Neighbours()) // before apply, whose messages wait for new streams
 	g.apply(out)
 	g.touch()
 	g.testify()
 }
 
-// look draws conclusions from the time that has passed. The lock is held.
+// look acts on the time that has passed. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
 	g.elect(started, now)
 	if g.clusters.look(g.contacts.Alive(), now) && g.replica.Purge() {
@@ -152,7 +154,7 @@ func (g *Gossip) look(started, now time.Time) {
 	}
 }
 
-// probeDue starts the probes that are due. It waits for none of them.
+// probeDue starts the probes that are due, and does not wait for them.
 func (g *Gossip) probeDue(ctx context.Context, start func(func())) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,11 +177,13 @@ func (g *Gossip) probed(o clustermesh.Origin, v observe.Verdict, began time.Time
 	if before, after := g.contacts.Probed(o, v, began, time.Now(), rng); after != before {
 		g.log.Info("contact", "node", o, "from", before, "to", after)
 		g.touch()
-		g.testify() // which looks at all nodes; what only time changes is seen by the tick
+		// Not after every probe, because testify looks at all nodes. The tick calls it too, for
+		// what changes by time alone.
+		g.testify()
 	}
 }
 
-// testify brings the claims in line with what is observed. The lock is held.
+// testify updates the claims from what is observed. The lock is held.
 func (g *Gossip) testify() {
 	if !g.witness.Update(g.contacts, g.replica.Records(), time.Now()) {
 		return
@@ -190,5 +194,5 @@ func (g *Gossip) testify() {
 	}
 }
 
-// pause spreads a pause over ±50 %, so that nodes do not act in step.
+// pause returns d, randomly varied by ±50 %, so that nodes do not act in step.
 func pause(d time.Duration) time.Duration { return d/2 + rand.N(d) }

@@ -25,19 +25,20 @@ const (
 	stateFile  = "replica.cbor"
 	stateMagic = "strait replica 1 "
 	uidsFile   = "clusters.json"
-	// savePause is how long a change waits to be saved, with those that follow it, and the least time between two
-	// writes of the state: to encode a large one takes the processor that a turn for the same change needs. So a write
-	// computes for a tenth of its time (frameShare), frame by frame, and writes take at most a fifth of all time
-	// (saveShare). Of 100,000 endpoints a crash loses the last half minute, which the others say again.
+	// savePause is how long a change waits to be saved together with those that follow it, and the
+	// least time between two writes of the state. Encoding a large state takes processor time that
+	// the turn for the same change needs. So a write computes, frame by frame, for a tenth of its
+	// duration (frameShare), and writes take at most a fifth of all time (saveShare). With 100,000
+	// endpoints a crash loses the last half minute, which the other daemons send again.
 	savePause  = time.Second
 	saveShare  = 5
 	frameShare = 10
-	// saveChunk and saveBytes bound the records of one frame in the file, roughly.
+	// saveChunk (records) and saveBytes roughly bound one frame in the file.
 	saveChunk = 256
 	saveBytes = 256 << 10
 )
 
-// corruptError says that the state file was there and unusable, and where it is now.
+// corruptError is the error for a state file that exists but cannot be used. aside is its new path.
 type corruptError struct {
 	path, aside string
 	cause       error
@@ -46,8 +47,8 @@ type corruptError struct {
 func (e *corruptError) Error() string { return fmt.Sprintf("read state %s: %v", e.path, e.cause) }
 func (e *corruptError) Unwrap() error { return e.cause }
 
-// loadState reads what saveState wrote; nothing if there is none. A file that cannot be used is renamed
-// and reported as a corruptError.
+// loadState reads what saveState wrote; nothing if there is no file. A file that cannot be used is
+// renamed and reported as a corruptError.
 func loadState(dir string) ([]replica.Entry, error) {
 	if dir == "" {
 		return nil, nil
@@ -68,16 +69,16 @@ func loadState(dir string) ([]replica.Entry, error) {
 	return nil, &corruptError{path: path, aside: aside, cause: errors.Join(err, os.Rename(path, aside))}
 }
 
-// decodeState reads the bytes of a state file: a line with the checksum of the rest, which is frames of
+// decodeState decodes a state file: a line with the checksum of the rest, and then frames of
 // snapshots.
 func decodeState(b []byte) ([]replica.Entry, error) {
 	line, rest, ok := bytes.Cut(b, []byte("\n"))
 	hash, magic := bytes.CutPrefix(line, []byte(stateMagic))
 	if !ok || !magic {
-		return nil, errors.New("it is not a state file of this version")
+		return nil, errors.New("not a state file of this version")
 	}
 	if sum := sha256.Sum256(rest); string(hash) != hex.EncodeToString(sum[:]) {
-		return nil, errors.New("its checksum is wrong")
+		return nil, errors.New("wrong checksum")
 	}
 	var entries []replica.Entry
 	for r := bytes.NewReader(rest); r.Len() > 0; {
@@ -98,8 +99,8 @@ func decodeState(b []byte) ([]replica.Entry, error) {
 	return entries, nil
 }
 
-// writeState writes what decodeState reads, piece by piece: the whole of a large clusterset a second time
-// would be most of the daemon's memory. Between two pieces it rests, until ctx ends.
+// writeState writes what decodeState reads, frame by frame: a second copy of a large clusterset
+// would be most of the daemon's memory. It sleeps between frames, until ctx ends.
 func writeState(ctx context.Context, f io.WriteSeeker, entries []replica.Entry) error {
 	head := func(sum [sha256.Size]byte) []byte { return []byte(stateMagic + hex.EncodeToString(sum[:]) + "\n") }
 	if _, err := f.Write(head([sha256.Size]byte{})); err != nil {
@@ -136,13 +137,13 @@ func writeState(ctx context.Context, f io.WriteSeeker, entries []replica.Entry) 
 	return err
 }
 
-// saveState replaces the state file: it is the old or the new one whole, whatever happens meanwhile.
-// It takes its time until ctx ends.
+// saveState replaces the state file. A crash leaves the complete old file or the complete new one.
+// It writes slowly until ctx ends, then at full speed.
 func saveState(ctx context.Context, dir string, entries []replica.Entry) error {
 	return durable.Replace(filepath.Join(dir, stateFile), func(f *os.File) error { return writeState(ctx, f, entries) })
 }
 
-// loadUIDs reads what saveUIDs wrote; nothing if there is none.
+// loadUIDs reads what saveUIDs wrote; nothing if there is no file.
 func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
 	if dir == "" {
 		return nil, nil
@@ -171,7 +172,8 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 	})
 }
 
-// keep saves the state after changes, but not all the time, and once more at the end.
+// keep saves the state after changes, at a bounded rate, until ctx ends. Run saves once more after
+// that.
 func (g *Gossip) keep(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return
@@ -188,7 +190,8 @@ func (g *Gossip) keep(ctx context.Context) {
 	}
 }
 
-// save writes what has changed: at leisure, or at once when ctx has ended.
+// save writes the state, and the clusters' UIDs if they changed: slowly, or at full speed once ctx
+// has ended.
 func (g *Gossip) save(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return

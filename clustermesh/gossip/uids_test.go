@@ -87,7 +87,7 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 	}
 	eventually(t, "they meet", func() bool { return da.said(c.Self) == 1 && dc.said(a.Self) == 0 })
 	eventually(t, "both say so", func() bool {
-		return da.hasProblem("cluster b", "uid-b", "uid-twin", "c/n1 passes on", "another id") && dc.hasProblem("cluster b", "uid-twin", "uid-b", "passes on")
+		return da.hasProblem("cluster b", "uid-b", "uid-twin", "c/n1 forwards", "another id") && dc.hasProblem("cluster b", "uid-twin", "uid-b", "forwards")
 	})
 	for range 30 {
 		time.Sleep(50 * time.Millisecond)
