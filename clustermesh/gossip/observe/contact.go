@@ -8,28 +8,29 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Timing of the contact with other nodes.
+// Timing of contacts with other nodes.
 const (
-	// stalled is how long a stream may say nothing before the machine is probed: between two and three
-	// heartbeats.
+	// stalled is how long a stream can say nothing before the machine is probed: between two and
+	// three heartbeats.
 	stalled = 1300 * time.Millisecond
-	// silentRounds is how many probes in a row must be silent; quietRounds how many if the machine answered
-	// after its daemon was gone. Traffic does not wait for the verdict there, and a wrong one stands longer.
+	// silentRounds is how many probes in a row must be silent before the machine counts as silent.
+	// quietRounds is used instead if the machine answered after its daemon was gone: then traffic
+	// does not wait for the verdict, and a wrong one would last longer.
 	silentRounds = 2
 	quietRounds  = 4
-	// holdDown is how long a machine that was silent must answer before it counts, unless its daemon is
-	// heard. A machine that boots answers long before its pods do.
+	// holdDown is how long a machine that was silent must answer before it counts as back, unless
+	// its daemon is heard. A booting machine answers long before its pods do.
 	holdDown = 20 * time.Second
-	// reprobe is the pause between probes of a node that is lost, before jitter.
+	// reprobe is the pause between probes of a lost node, before jitter.
 	reprobe = time.Second
-	// duplicateAge is how long two lives of one node may overlap: a restart elsewhere overlaps until
-	// memberlist has noticed that the first life is gone.
+	// duplicateAge is how long two lives of one node can overlap without being reported: after a
+	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
-	// maxProbing bounds the machines probed at once.
+	// maxProbing bounds how many machines are probed at once.
 	maxProbing = 64
 )
 
-// Verdict is what probing a machine found.
+// Verdict is the result of probing a machine.
 type Verdict uint8
 
 const (
@@ -37,7 +38,7 @@ const (
 	Blind Verdict = iota
 	// Silent: nothing answered on any address.
 	Silent
-	// Answered: something did, if only by refusing.
+	// Answered: the machine answered, if only by refusing the connection.
 	Answered
 )
 
@@ -45,15 +46,15 @@ const (
 type contact struct {
 	lives    map[uint64]life // live members, by boot
 	addr     netip.AddrPort  // where the node was last a member
-	streams  int             // streams from it
-	streamed bool            // had a stream since it was last found alive
-	framed   time.Time       // last word on a stream
+	streams  int             // open streams from it
+	streamed bool            // it had a stream since it last joined
+	framed   time.Time       // last frame on a stream
 	heard    time.Time       // last sign of life of its daemon
-	answered bool            // the last probe said so
-	since    time.Time       // it has answered without a break since then
+	answered bool            // the last probe was answered
+	since    time.Time       // first answer after an unanswered probe; zero once silent
 	rounds   int             // silent probes in a row
 	probing  bool
-	due      time.Time // not probed again before
+	due      time.Time // earliest time of the next probe
 }
 
 type life struct {
@@ -78,9 +79,9 @@ func (n *contact) state() clustermesh.Contact {
 	return clustermesh.Held
 }
 
-// of returns the contact with the life that wrote a record of the given epoch. A daemon that is heard but
-// has not published in its new life says nothing for what an earlier life wrote: of that only the machine
-// is there.
+// of returns the contact with the life that wrote a record of the given epoch. If the daemon is
+// heard but has not published in its new life, the record is from an earlier life, of which only
+// the machine is there: Quiet.
 func (n *contact) of(epoch uint64) clustermesh.Contact {
 	if n.state() != clustermesh.Alive {
 		return n.state()
@@ -98,28 +99,28 @@ func (n *contact) back(now time.Time) bool {
 	return n.answered && now.Sub(n.since) >= holdDown
 }
 
-// suspect reports whether a live member's stream has fallen silent.
+// suspect reports whether a live member's stream is gone or has fallen silent.
 func (n *contact) suspect(now time.Time) bool {
 	return n.streamed && (n.streams == 0 || now.Sub(n.framed) > stalled)
 }
 
-// wanted reports whether the machine is to be probed now.
+// wanted reports whether the machine should be probed now.
 func (n *contact) wanted(now time.Time) bool {
 	return !n.probing && !now.Before(n.due) && (n.state() != clustermesh.Alive || n.suspect(now))
 }
 
-// revive forgets what probes said, on a sign of life.
+// revive forgets the results of probes, on a sign of life.
 func (n *contact) revive(now time.Time) {
 	n.framed, n.answered, n.since, n.rounds = now, false, time.Time{}, 0
 }
 
-// probed notes what a probe that began at a time found.
+// probed notes the verdict of a probe that began at began.
 func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	n.probing = false
 	n.due = began.Add(jitter(reprobe, rng))
 	switch {
 	case n.heard.After(began):
-		// Heard meanwhile: the probe is old news.
+		// The daemon was heard meanwhile, so the verdict is out of date.
 	case v == Answered:
 		if !n.answered {
 			n.since = now
@@ -136,7 +137,7 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	}
 }
 
-// youngest returns where the youngest life listens.
+// youngest returns where the youngest live life listens, or where the node was last a member.
 func (n *contact) youngest() netip.AddrPort {
 	addr := n.addr
 	var boot uint64
@@ -148,7 +149,8 @@ func (n *contact) youngest() netip.AddrPort {
 	return addr
 }
 
-// duplicates returns the addresses of lives that have gone on at more than one for too long.
+// duplicates returns the addresses of lives older than duplicateAge, if there is more than one
+// address.
 func (n *contact) duplicates(now time.Time) (addrs []netip.AddrPort) {
 	seen := map[netip.AddrPort]bool{}
 	for _, l := range n.lives {
@@ -163,7 +165,7 @@ func (n *contact) duplicates(now time.Time) (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// jitter spreads a pause over ±50 %, so that nodes do not act in step.
+// jitter returns d, randomly varied by ±50 %, so that nodes do not act in step.
 func jitter(d time.Duration, rng *rand.Rand) time.Duration {
 	return d/2 + time.Duration(rng.Int64N(int64(d)))
 }

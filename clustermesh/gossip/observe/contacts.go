@@ -1,10 +1,11 @@
-// Package observe decides what this node can say of others: whether a daemon is heard, whether its machine
-// answers, whom to probe when, and which machines to claim silent.
+// Package observe decides what this node can say about others: whether a daemon is heard, whether
+// its machine answers, which nodes to probe and when, and which machines to claim silent.
 //
-// Inputs are what others saw (memberlist's members, streams that open, speak and close, probes) with its
-// time, and the records held; outputs are each node's Contact, the nodes to probe, and the claims that go
-// into this node's record. What claims add up to is decided in package clustermesh. It must not know
-// memberlist, sockets or the clock.
+// Inputs are the observations of other packages with their times (memberlist's members, streams
+// that open, carry frames and close, probes), and the records held. Outputs are each node's
+// Contact, the nodes to probe, and the claims that go into this node's record. What the claims of
+// all nodes amount to is decided in package clustermesh. It must not know memberlist, sockets or
+// the clock.
 package observe
 
 import (
@@ -18,27 +19,27 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// records are those held, by their origin.
+// records are the records held, by origin.
 type records = map[clustermesh.Origin]clustermesh.Record
 
-// Contacts is what this node observes of others. Not safe for concurrent use.
+// Contacts is what this node observes of others. It is not safe for concurrent use.
 //
-// memberlist alone says who is alive. What a node is that is not alive, its machine says: whether it
-// answers a TCP connect. Probing begins before memberlist has decided, as soon as the node's stream
-// falls silent, so that both verdicts are there at about the same time. A node that is no neighbour has
-// no stream, and is probed when memberlist has lost it.
+// Only memberlist says which nodes are alive. For a node that is not alive, it counts whether its
+// machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
+// node's stream falls silent, so that both verdicts arrive at about the same time. A node that is
+// not a neighbour has no stream, and is probed once memberlist has lost it.
 type Contacts struct {
 	self  clustermesh.Origin
 	nodes map[clustermesh.Origin]*contact
 }
 
-// NewContacts knows nothing of any other node.
+// NewContacts returns Contacts without any other node.
 func NewContacts(self clustermesh.Origin) *Contacts {
 	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}}
 }
 
-// Restore makes nodes silent that were claimed silent before the daemon was restarted: to lift the claim
-// takes a sign of life, not a restart of the witness.
+// Restore makes nodes silent that this node claimed silent before its daemon was restarted: it
+// takes a sign of life to lift a claim, not a restart of the witness.
 func (c *Contacts) Restore(claims []clustermesh.Silence) {
 	for _, s := range claims {
 		c.node(s.Origin).rounds = silentRounds
@@ -63,7 +64,7 @@ func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
 	n.streamed = n.streams > 0
 }
 
-// Leave notes that a member is gone. The node is gone when its last life is.
+// Leave notes that a member is gone. The node is gone when its last life is gone.
 func (c *Contacts) Leave(m member.ID, now time.Time) {
 	n := c.node(m.Origin)
 	delete(n.lives, m.Boot)
@@ -72,7 +73,7 @@ func (c *Contacts) Leave(m member.ID, now time.Time) {
 	}
 }
 
-// Frame notes a word on a stream from the node.
+// Frame notes a frame on a stream from the node.
 func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) {
 	n := c.node(o)
 	n.heard = now
@@ -91,8 +92,9 @@ func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
 	}
 }
 
-// Due returns the nodes to probe now, of those known, and marks them as being probed: those of our own
-// cluster first, since it decides about them. Probed ends each.
+// Due returns which of the known nodes to probe now, and marks them as being probed, until Probed
+// is called for each. Nodes of our own cluster come first, because our cluster decides whether they
+// are dead.
 func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	room := maxProbing
 	for _, n := range c.nodes {
@@ -111,14 +113,14 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 		}
 	}
 	due := append(near, far...)
-	due = due[:max(0, min(len(due), room))] // the turn of the others comes
+	due = due[:max(0, min(len(due), room))] // the others stay due
 	for _, o := range due {
 		c.node(o).probing = true
 	}
 	return due
 }
 
-// Probed notes what a probe that began at a time found; it returns the contact before and after.
+// Probed notes the verdict of a probe and when it began. It returns the contact before and after.
 func (c *Contacts) Probed(o clustermesh.Origin, v Verdict, began, now time.Time, rng *rand.Rand) (before, after clustermesh.Contact) {
 	n := c.node(o)
 	before = n.state()
@@ -126,13 +128,14 @@ func (c *Contacts) Probed(o clustermesh.Origin, v Verdict, began, now time.Time,
 	return before, n.state()
 }
 
-// renew forgets the silence of a node whose record shows a later life than the one that was claimed.
+// renew forgets the silence of a node whose record shows a later life than the one claimed silent.
 func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
 	n := c.node(o)
 	n.rounds, n.due = 0, now
 }
 
-// Forget forgets nodes of which no record is held, except those whose daemons are there.
+// Forget drops the nodes without a record, except those that are live members, have a stream or are
+// being probed.
 func (c *Contacts) Forget(known records) {
 	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
 		_, held := known[o]
@@ -140,7 +143,7 @@ func (c *Contacts) Forget(known records) {
 	})
 }
 
-// Alive returns the other nodes that are live members, in order.
+// Alive returns the other nodes that are live members, sorted.
 func (c *Contacts) Alive() []clustermesh.Origin {
 	out := make([]clustermesh.Origin, 0, len(c.nodes))
 	for o, n := range c.nodes {
@@ -162,7 +165,8 @@ func (c *Contacts) hears() bool {
 	return false
 }
 
-// Addr returns where the youngest life of a node listens, or its last one did; zero if that is not known.
+// Addr returns where the youngest live life of a node listens, or where its last one did; zero if
+// unknown.
 func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	if n := c.nodes[o]; n != nil {
 		return n.youngest()
@@ -170,7 +174,8 @@ func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Duplicates returns the nodes of which two lives have gone on at two addresses for too long.
+// Duplicates returns the nodes with lives at two or more addresses for too long, with the
+// addresses.
 func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.AddrPort {
 	out := map[clustermesh.Origin][]netip.AddrPort{}
 	for o, n := range c.nodes {
@@ -181,7 +186,8 @@ func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.Addr
 	return out
 }
 
-// All returns each node's contact, of the life that wrote its record, without those that are held.
+// All returns the contact with each node, in the life that wrote its record. Nodes that are Held
+// are left out.
 func (c *Contacts) All(known records) map[clustermesh.Origin]clustermesh.Contact {
 	out := map[clustermesh.Origin]clustermesh.Contact{c.self: clustermesh.Alive}
 	for o, n := range c.nodes {
@@ -206,8 +212,8 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 	return out
 }
 
-// ProbeAddrs are where a machine can answer: its addresses on the underlay, its address inside the
-// tunnel, and where it was last a member.
+// ProbeAddrs returns the addresses where a machine can answer: those on the underlay, the one
+// inside the tunnel, and the one where it was last a member.
 func ProbeAddrs(rec clustermesh.Record, last netip.AddrPort) []netip.AddrPort {
 	var out []netip.AddrPort
 	add := func(a netip.AddrPort) {

@@ -10,20 +10,23 @@ import (
 // Witness holds the claims "gossip has lost this node and its machine does not answer" that go into
 // this node's record.
 //
-// A claim alone withdraws nothing (clustermesh.State.Dead wants most of the node's own cluster to agree,
-// or a survivor and a remote). Still, a node that hears no other makes no new claims: it cannot tell the
-// deaths of others from its own cut. What it claimed before, it keeps, until there is a sign of life.
-// The sign of life that lifts a claim is the daemon's: its record of a later life, or its voice in the life
-// that was claimed. That the machine answers again is not enough at once: one that boots refuses
-// connections long before its pods serve.
+// One claim withdraws nothing: clustermesh.State.Dead needs more than half of the node's own
+// cluster to agree, or, in a cluster of two, the other node and a node of another cluster. Still, a
+// node that hears no other node makes no new claims, because it cannot tell the death of others
+// from being cut off itself. It keeps its earlier claims until there is a sign of life.
 //
-// A node that is cut off and has not noticed yet may claim for a moment. No other node can read that claim before
-// the cut is healed, and those that then hear the claimed node do not believe it.
+// The sign of life that lifts a claim comes from the daemon: it is heard in the life that was
+// claimed, or there is a record of a later life. If only the machine answers again, the claim is
+// lifted after holdDown: a booting machine refuses connections long before its pods serve.
+//
+// A node that is cut off and has not noticed yet can make claims for a moment. No other node can
+// read such a claim before the cut is healed, and nodes that then hear the claimed node do not
+// believe it.
 type Witness struct {
-	claims map[clustermesh.Origin]uint64 // the epochs of the lives that went silent
+	claims map[clustermesh.Origin]uint64 // epoch of the life that went silent, by origin
 }
 
-// Restore takes up the claims of the last life.
+// Restore takes over the claims of the last life.
 func (w *Witness) Restore(claims []clustermesh.Silence) {
 	w.claims = map[clustermesh.Origin]uint64{}
 	for _, s := range claims {
@@ -50,7 +53,7 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 			delete(w.claims, o)
 			changed = true
 		case isClaimed && epoch > claimed:
-			// Another node has heard a later life of it: what we know is of the earlier one.
+			// There is a record of a later life; what we observed is about the earlier one.
 			delete(w.claims, o)
 			c.renew(o, now)
 			changed = true
@@ -65,7 +68,7 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 	return changed
 }
 
-// Silences are the claims, in the order of origins.
+// Silences returns the claims, sorted by origin.
 func (w *Witness) Silences() []clustermesh.Silence {
 	var out []clustermesh.Silence
 	for o, epoch := range w.claims {
