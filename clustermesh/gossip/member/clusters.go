@@ -7,20 +7,20 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// uidLife is how long a cluster must not have been heard before another may have its name: it was rebuilt,
-// or it is not missed.
+// uidLife is how long a cluster must not have been heard before another cluster can take its name:
+// by then it was rebuilt, or it is not missed.
 const uidLife = time.Minute
 
-// ErrOtherCluster means that a peer's cluster has the name of another.
-var ErrOtherCluster = errors.New("another cluster has its name")
+// ErrOtherCluster means that the name of a peer's cluster belongs to another cluster.
+var ErrOtherCluster = errors.New("its cluster's name belongs to another cluster")
 
-// Clusters remembers which cluster each name belongs to: the first that was heard with it, for as long as
-// that is heard.
+// Clusters remembers which cluster each name belongs to: the first one heard with that name, for as
+// long as it is heard.
 type Clusters struct {
 	self   clustermesh.ClusterName
 	owners map[clustermesh.ClusterName]owner
-	news   bool // since the last save
-	moved  bool // a name has come to belong to a cluster, since Moved was last asked
+	news   bool // something changed since the last save
+	moved  bool // a name got an owner since the last call of Moved
 }
 
 type owner struct {
@@ -28,10 +28,11 @@ type owner struct {
 	heard time.Time
 }
 
-// NewClusters starts with what the last life knew; those clusters count as heard now. The own UID is empty
-// where nothing tells clusters of one name apart.
+// NewClusters starts with the UIDs, by name, that the last life saved. Those clusters count as
+// heard now. uid is this cluster's own UID; empty if it has none.
 func NewClusters(self clustermesh.ClusterName, uid string, last map[clustermesh.ClusterName]string, now time.Time) *Clusters {
-	c := &Clusters{self: self, owners: map[clustermesh.ClusterName]owner{}, moved: true} // since the records were saved
+	// Names may have got other owners since the records were saved, so moved is true.
+	c := &Clusters{self: self, owners: map[clustermesh.ClusterName]owner{}, moved: true}
 	for name, id := range last {
 		c.owners[name] = owner{id, now}
 	}
@@ -42,8 +43,9 @@ func NewClusters(self clustermesh.ClusterName, uid string, last map[clustermesh.
 	return c
 }
 
-// Admit reports whether the name of a cluster belongs to the one with that UID; otherwise it returns the UID
-// of the one that it belongs to. A name without an owner is taken. An empty UID matches every other.
+// Admit reports whether a cluster's name belongs to the cluster with that UID; if not, it returns
+// the owner's UID. A name without an owner, or whose owner has not been heard for uidLife, is given
+// to the cluster with that UID; our own cluster's name never is. An empty UID matches any other.
 func (c *Clusters) Admit(name clustermesh.ClusterName, uid string, now time.Time) (other string, ok bool) {
 	o, owned := c.owners[name]
 	switch {
@@ -55,21 +57,22 @@ func (c *Clusters) Admit(name clustermesh.ClusterName, uid string, now time.Time
 	case owned && (name == c.self || now.Sub(o.heard) < uidLife):
 		return o.uid, false
 	case !owned && name == c.self:
-		return "", true // we do not know our own: standalone
+		return "", true // we do not know our own UID: standalone
 	}
 	c.owners[name] = owner{uid, now}
 	c.news, c.moved = true, true
 	return "", true
 }
 
-// Belongs reports whether a record that says to be of a cluster with that UID may be; otherwise it returns
-// the UID of the one that has the name. That a third daemon passes it on says nothing of who is heard.
+// Belongs reports whether a record that names a cluster and its UID agrees with the owner of the
+// name; if not, it returns the owner's UID. It does not count as hearing the cluster, because a
+// third daemon may have forwarded the record.
 func (c *Clusters) Belongs(name clustermesh.ClusterName, uid string) (other string, ok bool) {
 	o, owned := c.owners[name]
 	return o.uid, uid == "" || !owned || o.uid == uid
 }
 
-// Moved reports whether a name has come to belong to a cluster since it was last asked.
+// Moved reports whether any name got an owner since the last call.
 func (c *Clusters) Moved() bool {
 	moved := c.moved
 	c.moved = false
@@ -83,7 +86,7 @@ func (c *Clusters) Heard(name clustermesh.ClusterName, now time.Time) {
 	}
 }
 
-// Unsaved returns what is known if that is news since it was last asked for.
+// Unsaved returns the UIDs by cluster name, if any changed since the last call.
 func (c *Clusters) Unsaved() (map[clustermesh.ClusterName]string, bool) {
 	if !c.news {
 		return nil, false
@@ -96,5 +99,6 @@ func (c *Clusters) Unsaved() (map[clustermesh.ClusterName]string, bool) {
 	return out, true
 }
 
-// Unsave makes what is known news again: it could not be saved, or what is on disk cannot be read.
+// Unsave makes the next Unsaved return the UIDs again: they could not be saved, or the file on disk
+// cannot be read.
 func (c *Clusters) Unsave() { c.news = true }

@@ -1,9 +1,9 @@
-// Package member holds what is known of the daemons that take part in gossip, and decides what follows
-// from it: what a member is called, whether its cluster is the one of that name (Clusters), and where to
-// look for members that are missing (Seeds).
+// Package member decides about the daemons that take part in gossip: what a member is called,
+// whether its cluster's name belongs to its cluster (Clusters), and where to look for missing
+// members (Seeds).
 //
-// Inputs are names, addresses and times as arguments; outputs are values. It must not know memberlist,
-// streams, records or the clock: packages pool and stream act.
+// Inputs are names, addresses and times as arguments; outputs are values. It must not know
+// memberlist, streams, records or the clock: packages pool and stream act.
 package member
 
 import (
@@ -14,20 +14,21 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// ID is one life of a daemon. A restarted daemon is a new member, so that what was said of its
-// earlier life (memberlist keeps no incarnation across restarts) does not hold for this.
+// ID identifies one life of a daemon. A restarted daemon is a new member, so that what was said
+// about its earlier life does not apply to this one: memberlist keeps no incarnation number across
+// restarts.
 type ID struct {
 	Origin clustermesh.Origin
-	// Boot is when the life began, in Unix nanoseconds.
+	// Boot is when this life began, in Unix nanoseconds.
 	Boot uint64
 }
 
-// String is the member's name: "cluster/node/boot", the boot in base 36.
+// String returns the member's name: "cluster/node/boot", with boot in base 36.
 func (m ID) String() string {
 	return string(m.Origin.Cluster) + "/" + string(m.Origin.Node) + "/" + strconv.FormatUint(m.Boot, 36)
 }
 
-// Parse reads what String wrote.
+// Parse is the inverse of String.
 func Parse(name string) (ID, error) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || len(name) > 400 {
@@ -47,7 +48,7 @@ func Parse(name string) (ID, error) {
 	}, boot}, nil
 }
 
-// Peer is a member with the UID of its cluster, empty where that has none.
+// Peer is a member with the UID of its cluster; empty if the cluster has none.
 type Peer struct {
 	ID
 	UID string

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// maxTargets bounds the attempts of one round, and maxHints the hints among them.
+	// maxTargets bounds the attempts of one round, and maxHints bounds the hints among them.
 	maxTargets = 8
 	maxHints   = 4
 )
 
-// Target is an address that may be a daemon that is no member yet.
+// Target is an address where a daemon may be that is not a member yet.
 type Target struct {
 	Addr netip.AddrPort
 	// Seed is the seed as configured; empty if the address is a hint or comes from a record.
 	Seed string
 }
 
-// Seeds are where a daemon looks for others, and whether there is another to find.
+// Seeds says where a daemon looks for others, and whether there is another one to find.
 type Seeds struct {
 	seeds []string
 	hints []netip.AddrPort
 	self  map[netip.AddrPort]bool // addresses at which this daemon answers
 	away  bool                    // some seed is another daemon, or may be
-	// awaited: some hint may turn out to be another daemon; late: that was waited for long enough.
+	// awaited: some hint may turn out to be another daemon. late: the wait for hints is over.
 	awaited, late bool
 }
 
-// NewSeeds takes checked seeds and the addresses that are known to be this daemon's.
+// NewSeeds takes seeds that have been checked, and the addresses known to be this daemon's own.
 func NewSeeds(seeds []string, self ...netip.AddrPort) *Seeds {
 	s := &Seeds{seeds: seeds, away: len(seeds) > 0, self: map[netip.AddrPort]bool{}}
 	for _, a := range self {
@@ -41,10 +41,10 @@ func NewSeeds(seeds []string, self ...netip.AddrPort) *Seeds {
 	return s
 }
 
-// Set replaces seeds, each once and checked, and hints.
+// Set replaces the seeds, which must be checked and distinct, and the hints.
 func (s *Seeds) Set(seeds []string, hints []netip.AddrPort) {
 	if slices.ContainsFunc(seeds, func(seed string) bool { return !slices.Contains(s.seeds, seed) }) {
-		s.away = true // until they turn out to be ourselves
+		s.away = true // until they turn out to be this daemon
 	}
 	s.seeds, s.hints = seeds, slices.Clone(hints)
 	s.awaited = !s.late && slices.ContainsFunc(hints, func(a netip.AddrPort) bool { return !s.self[a] })
@@ -53,7 +53,7 @@ func (s *Seeds) Set(seeds []string, hints []netip.AddrPort) {
 // Away reports whether some seed is, or may yet turn out to be, another daemon.
 func (s *Seeds) Away() bool { return s.away }
 
-// Waiting says for whom the first exchange waits; empty if there is no other daemon to find.
+// Waiting says what the first exchange waits for; empty if there is no other daemon to find.
 func (s *Seeds) Waiting() string {
 	switch {
 	case s.away:
@@ -71,7 +71,8 @@ func (s *Seeds) Late() (ended bool) {
 	return ended
 }
 
-// Next returns the seeds to look up, and a few of the hints, so that seeds have their turn.
+// Next returns the seeds to look up, and a random few of the hints: with all of them, seeds would
+// rarely be chosen.
 func (s *Seeds) Next(rng *rand.Rand) (seeds []string, hints []Target) {
 	for _, i := range rng.Perm(len(s.hints))[:min(len(s.hints), maxHints)] {
 		hints = append(hints, Target{Addr: s.hints[i]})
@@ -82,7 +83,7 @@ func (s *Seeds) Next(rng *rand.Rand) (seeds []string, hints []Target) {
 // IsSelf notes an address at which this daemon answers.
 func (s *Seeds) IsSelf(addr netip.AddrPort) { s.self[addr] = true }
 
-// Resolved notes what the seeds' names mean now; it reports whether Away changed.
+// Resolved notes the current addresses of the seeds, and reports whether Away changed.
 func (s *Seeds) Resolved(targets []Target) (changed bool) {
 	self := map[string]bool{}
 	for _, t := range targets {
@@ -95,11 +96,11 @@ func (s *Seeds) Resolved(targets []Target) (changed bool) {
 	return changed
 }
 
-// Targets chooses a random few of the seeds' addresses and of those of known nodes, without this daemon and
-// the addresses of live members. Reached are the seeds that need no attempt.
+// Targets chooses at random a few addresses of seeds and of known nodes, leaving out this daemon
+// and live members. reached are the seeds that need no attempt.
 //
-// Of too many, half are seeds': after a partition one seed among hundreds of nodes that are lost would
-// otherwise not have its turn for minutes.
+// If there are too many addresses, up to half of those chosen are of seeds. Otherwise, after a
+// partition, one seed among hundreds of lost nodes could wait minutes for its turn.
 func (s *Seeds) Targets(seeds []Target, known, live []netip.AddrPort, rng *rand.Rand) (out []Target, reached map[string]bool) {
 	skip := maps.Clone(s.self)
 	for _, a := range live {
