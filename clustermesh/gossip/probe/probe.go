@@ -1,7 +1,7 @@
-// Package probe asks a machine whether it is there, by a TCP connect.
+// Package probe finds out by a TCP connect whether a machine is there.
 //
-// Input are the addresses where it can answer; output is a verdict. What a verdict means, and whom to probe
-// when, is decided in package observe.
+// Inputs are the addresses where the machine can answer; the output is a verdict. Package observe
+// decides what a verdict means, and which machines to probe when.
 package probe
 
 import (
@@ -15,11 +15,12 @@ import (
 	"strait.io/strait/clustermesh/gossip/observe"
 )
 
-// Timeout is how long a machine has to answer a TCP connect. It covers no lost SYN (its first
-// repetition comes after 1 s); that is what the second round is for.
+// Timeout is how long a machine has to answer a TCP connect. It is too short for a lost SYN, which
+// is first retransmitted after 1 s; the second round of probes covers that.
 const Timeout = 700 * time.Millisecond
 
-// TCP connects to all addresses at once: on the underlay and inside the tunnel.
+// TCP connects to all addresses at once, on the underlay and inside the tunnel, and returns the
+// best verdict.
 func TCP(ctx context.Context, addrs []netip.AddrPort) observe.Verdict {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -43,12 +44,12 @@ func TCP(ctx context.Context, addrs []netip.AddrPort) observe.Verdict {
 		}
 	}
 	if time.Since(began) > 2*Timeout {
-		return observe.Blind // we were not scheduled: our own trouble, not the machine's
+		return observe.Blind // this process was not scheduled, which says nothing about the machine
 	}
 	return result
 }
 
-// judge says what the outcome of a connect tells about the machine.
+// judge returns what the outcome of a connect says about the machine.
 func judge(err error) observe.Verdict {
 	var timeout net.Error
 	switch {
@@ -59,10 +60,11 @@ func judge(err error) observe.Verdict {
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return observe.Silent
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EHOSTDOWN), errors.Is(err, syscall.ENETUNREACH):
-		// A router that lost the link to the machine answers either; the kernel reports the second for a
-		// route missing here, too. A node without any route hears no other, and then makes no claims.
+		// A router that lost the link to the machine reports host or network unreachable. The
+		// kernel also reports network unreachable if this node has no route. But a node without any
+		// route hears no other node, and then makes no claims.
 		return observe.Silent
 	}
-	// No permission, no buffers, own interface down, no tunnel key for the address: says nothing.
+	// Such as no permission, no buffers, our interface down, or no tunnel key for the address.
 	return observe.Blind
 }
