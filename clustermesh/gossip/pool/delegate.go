@@ -8,14 +8,15 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// delegate is what memberlist calls.
+// delegate implements the interfaces that memberlist calls.
 type delegate struct {
 	inbox *inbox
 	admit func(member.Peer) (owner string, ok bool)
 	uid   string // of this cluster
 }
 
-// event says of a memberlist node what we want to know. NotifyAlive has refused those without a proper name.
+// event converts a memberlist node. The error is for a name that is not strait's; NotifyAlive
+// refuses such members.
 func event(n *memberlist.Node) (Event, error) {
 	m, err := member.Parse(n.Name)
 	addr, _ := netip.AddrFromSlice(n.Addr)
@@ -43,8 +44,8 @@ func (d delegate) NotifyLeave(n *memberlist.Node) {
 // NotifyUpdate implements memberlist.EventDelegate. A member's metadata never changes.
 func (d delegate) NotifyUpdate(*memberlist.Node) {}
 
-// NotifyAlive implements memberlist.AliveDelegate: it refuses members whose names are not strait's, and those
-// whose cluster has the name of another.
+// NotifyAlive implements memberlist.AliveDelegate. It refuses members whose names are not strait's,
+// and those whose cluster's name belongs to another cluster.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	e, err := event(n)
 	if err != nil {
@@ -58,10 +59,10 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-// NodeMeta implements memberlist.Delegate: a member carries the UID of its cluster.
+// NodeMeta implements memberlist.Delegate. It returns the UID of our cluster.
 func (d delegate) NodeMeta(int) []byte { return []byte(d.uid) }
 
-// NotifyMsg implements memberlist.Delegate. Records have streams of their own.
+// NotifyMsg implements memberlist.Delegate. It is unused: records have their own streams.
 func (d delegate) NotifyMsg([]byte) {}
 
 // GetBroadcasts implements memberlist.Delegate.

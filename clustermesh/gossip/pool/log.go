@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// memberLog turns memberlist's log lines into debug lines of our own. memberlist reports two things that
-// reach people in no other way: packets that it cannot decrypt, and peers that UDP does not reach.
+// memberLog writes memberlist's log lines to our log, at debug level. Two things that matter to
+// people are reported by memberlist only there: packets that it cannot decrypt, and peers that UDP
+// does not reach.
 type memberLog struct {
 	log      *slog.Logger
 	wrongKey func(addr string)
@@ -24,7 +25,7 @@ var (
 
 func (m *memberLog) logger() *log.Logger { return log.New(m, "", 0) }
 
-// Write takes one line of log.Logger.
+// Write implements io.Writer; log.Logger writes one line at a time.
 func (m *memberLog) Write(b []byte) (int, error) {
 	line := strings.TrimSpace(string(b))
 	m.log.Log(context.Background(), slog.LevelDebug, line)

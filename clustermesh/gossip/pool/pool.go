@@ -1,9 +1,10 @@
-// Package pool runs memberlist: who is there, who is gone, and one port for its streams and for ours.
+// Package pool runs memberlist: it says which members are there and which are gone, and shares one
+// port between memberlist's streams and ours.
 //
-// Inputs are this daemon's name, address and key, the addresses to join, and who may be a member (Admit);
-// outputs are Events, the streams that are not memberlist's (Streams), and what memberlist says only in its
-// log. What follows from any of it is decided elsewhere. It must not know records, probes or what streams
-// carry. No other package imports memberlist.
+// Inputs are this daemon's name, address and key, the addresses to join, and who may be a member
+// (Admit). Outputs are Events, the streams that are not memberlist's (Streams), and what memberlist
+// says only in its log. It decides nothing from these. It must not know records, probes or what
+// streams carry. No other package imports memberlist.
 package pool
 
 import (
@@ -23,9 +24,9 @@ import (
 // Config says which daemon a Pool speaks for, and where.
 type Config struct {
 	Self member.Peer
-	// Bind is the address and port of memberlist (UDP, TCP) and of record streams (TCP).
+	// Bind is the address and port that memberlist (UDP, TCP) and record streams (TCP) share.
 	Bind netip.AddrPort
-	// Advertise is what others dial.
+	// Advertise is the address that others dial.
 	Advertise netip.AddrPort
 	// Key is the 32-byte gossip key.
 	Key []byte
@@ -33,16 +34,17 @@ type Config struct {
 	Timeout time.Duration
 	Log     *slog.Logger
 
-	// Admit says whether a member's cluster has the name that it bears, else which UID has it. It is called with
-	// memberlist's lock held, so it must not wait for anything that waits for the Pool.
+	// Admit reports whether the name of a member's cluster belongs to that cluster; if not, it
+	// returns the owner's UID. It is called with memberlist's lock held, so it must not wait for
+	// anything that waits for the Pool.
 	Admit func(member.Peer) (owner string, ok bool)
-	// WrongKey gets the host whose packets cannot be decrypted, NoUDP the name of a member that answers
-	// over TCP alone.
+	// WrongKey is called with a host whose packets cannot be decrypted, NoUDP with the name of a
+	// member that answers over TCP only.
 	WrongKey func(host string)
 	NoUDP    func(peer string)
 }
 
-// Pool is the daemon's part in memberlist.
+// Pool is this daemon's memberlist.
 type Pool struct {
 	*inbox
 	port *port
@@ -65,19 +67,21 @@ func Open(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// Close ends memberlist without saying goodbye: a daemon that stops is not a node that is gone.
+// Close stops memberlist without announcing it, because a daemon that stops is not a node that is
+// gone.
 func (p *Pool) Close() { _ = p.list.Shutdown() }
 
-// Join tells memberlist of a daemon at an address, and it of us.
+// Join has memberlist exchange members with the daemon at an address.
 func (p *Pool) Join(addr netip.AddrPort) error {
 	_, err := p.list.Join([]string{addr.String()})
 	return err
 }
 
-// Streams gives the streams that peers opened and that are not memberlist's.
+// Streams receives the streams that peers opened and that are not memberlist's.
 func (p *Pool) Streams() <-chan net.Conn { return p.port.streams }
 
-// config sets memberlist up for a LAN of up to some hundred nodes: a death is decided in 2 to 5 s.
+// config sets up memberlist for a LAN of up to a few hundred nodes: a death is decided within 2 to
+// 5 s.
 func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = cfg.Self.String()
@@ -103,26 +107,29 @@ func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	return c
 }
 
-// Event is a member that joined or is gone, or was refused since its name belongs to another cluster.
+// Event is a member that joined, is gone, or was refused because its cluster's name belongs to
+// another cluster.
 type Event struct {
 	Member member.Peer
 	Addr   netip.AddrPort
 	Alive  bool
-	// Owner is the UID of the cluster that has the name of the refused member's; empty if it was not refused.
+	// Owner is the UID of the cluster that owns the name of a refused member's cluster; empty if
+	// the member was not refused.
 	Owner string
 }
 
-// inbox takes memberlist's events, which come with memberlist's lock held and must not wait for others.
+// inbox collects memberlist's events. memberlist delivers them with its lock held, so taking them
+// must not block.
 type inbox struct {
 	mu     sync.Mutex
 	events []Event
 	ready  notify.Signal
 }
 
-// Ready receives a value after events came.
+// Ready receives a value after new events.
 func (i *inbox) Ready() <-chan struct{} { return i.ready }
 
-// Events returns what came since it was last asked.
+// Events returns the events since the last call.
 func (i *inbox) Events() []Event {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// tlsHandshake is the first byte of a TLS stream; no memberlist stream begins with it (message types
-	// are below 16, a label is 244).
+	// tlsHandshake is the first byte of a TLS stream. No memberlist stream begins with it: message
+	// types are below 16, and a label is 244.
 	tlsHandshake = 0x16
-	// peekTimeout is how long a stream has to say its first byte.
+	// peekTimeout is how long a stream has to send its first byte.
 	peekTimeout = 5 * time.Second
-	// maxWaiting bounds the streams that have not said anything yet.
+	// maxWaiting bounds the streams that have not sent anything yet.
 	maxWaiting = 512
 )
 
-// port is memberlist's transport, with the TCP streams that are not memberlist's taken out: one port for both.
+// port is memberlist's transport without the TCP streams that are not memberlist's, so that both
+// can share one port.
 type port struct {
 	*memberlist.NetTransport
 	members chan net.Conn // memberlist's own streams
@@ -41,10 +42,10 @@ func listen(bind netip.AddrPort, logger *log.Logger) (*port, error) {
 		Logger:    logger,
 	})
 	if err != nil && strings.Contains(err.Error(), "address already in use") {
-		return nil, fmt.Errorf("gossip: %s is in use by another process (another straitd?): stop it or choose another gossip port", bind)
+		return nil, fmt.Errorf("gossip: %s is in use by another process (another straitd?); stop it or choose another gossip port", bind)
 	}
 	if err != nil && strings.Contains(err.Error(), "cannot assign requested address") {
-		return nil, fmt.Errorf("gossip: %s is no address of this machine: correct the gossip bind address", bind)
+		return nil, fmt.Errorf("gossip: %s is not an address of this machine; correct the gossip bind address", bind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("gossip: listen on %s: %w", bind, err)
@@ -59,10 +60,11 @@ func listen(bind netip.AddrPort, logger *log.Logger) (*port, error) {
 	return p, nil
 }
 
-// StreamCh gives memberlist its own streams.
+// StreamCh implements memberlist.Transport. It receives memberlist's own streams.
 func (p *port) StreamCh() <-chan net.Conn { return p.members }
 
-// Shutdown closes the sockets and waits until nothing uses them. Streams that were handed on go on until their own end.
+// Shutdown closes the sockets and waits until nothing uses them. Streams that were handed out stay
+// open.
 func (p *port) Shutdown() error {
 	err := p.NetTransport.Shutdown()
 	select {
@@ -94,7 +96,7 @@ func (p *port) sort() {
 	}
 }
 
-// sortOne gives a stream to whom its first byte says.
+// sortOne hands out a stream according to its first byte.
 func (p *port) sortOne(conn net.Conn) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -107,7 +109,7 @@ func (p *port) sortOne(conn net.Conn) {
 	}()
 	first := make([]byte, 1)
 	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), read(conn, first)); err != nil {
-		conn.Close() // a probe of the machine ends here: it connects and says nothing
+		conn.Close() // a probe of the machine ends here: it connects and sends nothing
 		return
 	}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
@@ -126,13 +128,13 @@ func (p *port) sortOne(conn net.Conn) {
 	}
 }
 
-// peeked is a stream whose first byte has been read already.
+// peeked is a stream whose first byte was read already.
 type peeked struct {
 	net.Conn
 	first []byte
 }
 
-// Read returns the byte that was read before, then the rest.
+// Read returns the first byte, then the rest.
 func (p *peeked) Read(b []byte) (int, error) {
 	if len(p.first) > 0 && len(b) > 0 {
 		n := copy(b, p.first)
