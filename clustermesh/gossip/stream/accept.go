@@ -37,10 +37,10 @@ func (s *Streams) accept(ctx context.Context, raw net.Conn) {
 	}
 }
 
-// keptFrame is the size up to which a stream's memory for a message is kept for the next one.
+// keptFrame is the largest buffer, in bytes, that a stream keeps for its next message.
 const keptFrame = 64 << 10
 
-// read takes messages of a peer until the stream ends.
+// read receives a peer's messages until the stream ends.
 func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
 	r := bufio.NewReaderSize(conn, 32<<10)
 	var buf []byte
@@ -59,7 +59,8 @@ func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
 			return err
 		}
 		if !opened {
-			// Only now: a peer that merely asked who we are has no stream that could fall silent.
+			// Not earlier: a peer that only asked who we are (Ask) has no stream that could fall
+			// silent.
 			s.host.Opened(peer)
 			opened = true
 		}
@@ -68,12 +69,12 @@ func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
 			return err
 		}
 		if cap(buf) > keptFrame {
-			buf = nil // large ones are rare, and peers are many
+			buf = nil // large messages are rare, and peers are many
 		}
 	}
 }
 
-// hostOf is the host of a stream's other end: its port is of no use to a reader.
+// hostOf returns the peer's address without the port, which is of no use to a reader.
 func hostOf(c net.Conn) string {
 	if ap, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		return ap.Addr().Unmap().String()

@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// Ask returns who answers at an address. The error is ErrWrongKey if the keys differ, and that of Host.Admit
-// if the peer is refused; then the peer is known.
+// Ask returns which daemon answers at an address. The error is ErrWrongKey if the keys differ. If
+// Host.Admit refuses the peer, Ask returns that error along with the peer.
 func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, error) {
 	conn, p, err := s.dial(ctx, addr.String())
 	if conn != nil {
@@ -22,7 +22,7 @@ func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, er
 	return p, err
 }
 
-// dial opens a stream and returns who answers.
+// dial opens a stream and returns which daemon answers.
 func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, member.Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()

@@ -10,10 +10,10 @@ import (
 // maxFrame bounds one message on a stream, in bytes.
 const maxFrame = 16 << 20
 
-// WriteFrame writes a message after its length. An empty message is a heartbeat.
+// WriteFrame writes a message, preceded by its length. An empty message is a heartbeat.
 func WriteFrame(w *bufio.Writer, message []byte) error {
 	if len(message) > maxFrame {
-		return fmt.Errorf("write frame: %d bytes are more than %d", len(message), maxFrame)
+		return fmt.Errorf("write frame: %d bytes, more than the limit of %d", len(message), maxFrame)
 	}
 	if _, err := w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(message)))); err != nil {
 		return err
@@ -22,8 +22,8 @@ func WriteFrame(w *bufio.Writer, message []byte) error {
 	return err
 }
 
-// ReadFrame reads what WriteFrame wrote, into buf if that is large enough. It takes memory only for bytes
-// that came.
+// ReadFrame reads what WriteFrame wrote, into buf if that is large enough. It allocates memory only
+// as bytes arrive.
 func ReadFrame(r io.Reader, buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -31,7 +31,7 @@ func ReadFrame(r io.Reader, buf []byte) ([]byte, error) {
 	}
 	size := int(binary.BigEndian.Uint32(head[:]))
 	if size > maxFrame {
-		return nil, fmt.Errorf("read frame: %d bytes are more than %d", size, maxFrame)
+		return nil, fmt.Errorf("read frame: %d bytes, more than the limit of %d", size, maxFrame)
 	}
 	buf = buf[:0]
 	for len(buf) < size {

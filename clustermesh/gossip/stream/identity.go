@@ -18,16 +18,16 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// streamProtocol is what a record stream calls itself in TLS (ALPN).
+// streamProtocol is the ALPN protocol of record streams.
 const streamProtocol = "strait-records/1"
 
-// ErrWrongKey means that the other side's certificate was made from another gossip key, or that it
-// says so of ours.
+// ErrWrongKey means that the peer's certificate was made from another gossip key, or that the peer
+// refused ours for that reason.
 var ErrWrongKey = errors.New("the gossip key differs")
 
-// identity is how a daemon shows on streams that it has the gossip key, and who it is. The key alone
-// makes the certificate authority, so that nothing has to be handed out. It says no more than the key
-// does: who has the key can name itself as any node.
+// identity is how a daemon proves on streams that it has the gossip key, and says who it is. The
+// certificate authority is derived from the key alone, so that no certificates need distributing.
+// It proves no more than the key does: a daemon that has the key can claim to be any node.
 type identity struct {
 	ca   ed25519.PublicKey
 	leaf tls.Certificate
@@ -43,7 +43,7 @@ func newIdentity(key []byte, self member.Peer) (identity, error) {
 	if err != nil {
 		return identity{}, fmt.Errorf("make stream key: %w", err)
 	}
-	// Neither certificate expires: a clock that is wrong must not part the clusterset, and the leaf lives
+	// Neither certificate expires: a wrong clock must not split the clusterset, and the leaf lives
 	// no longer than the process.
 	parent := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: never()}
 	leaf := &x509.Certificate{
@@ -62,7 +62,8 @@ func newIdentity(key []byte, self member.Peer) (identity, error) {
 
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
-// config is that of both sides: each shows its certificate and checks the other's.
+// config returns the TLS configuration for both sides: each sends its certificate and checks the
+// other's.
 func (i identity) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -70,7 +71,7 @@ func (i identity) config() *tls.Config {
 		NextProtos:             []string{streamProtocol},
 		ClientAuth:             tls.RequireAnyClientCert,
 		SessionTicketsDisabled: true,
-		// The usual check (host name, expiry, public roots) is replaced by VerifyConnection.
+		// VerifyConnection replaces the usual check (host name, expiry, public roots).
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, err := i.peer(s)
@@ -79,10 +80,10 @@ func (i identity) config() *tls.Config {
 	}
 }
 
-// peer returns who is on the other side of a stream.
+// peer returns which daemon is on the other side of a stream.
 func (i identity) peer(s tls.ConnectionState) (member.Peer, error) {
 	if len(s.PeerCertificates) == 0 {
-		return member.Peer{}, errors.New("the peer shows no certificate")
+		return member.Peer{}, errors.New("the peer sent no certificate")
 	}
 	cert := s.PeerCertificates[0]
 	if !ed25519.Verify(i.ca, cert.RawTBSCertificate, cert.Signature) {
@@ -95,7 +96,7 @@ func (i identity) peer(s tls.ConnectionState) (member.Peer, error) {
 	return member.Peer{ID: m, UID: cert.URIs[0].Query().Get("uid")}, err
 }
 
-// handshakeError makes an ErrWrongKey of the refusal of our own certificate.
+// handshakeError turns the peer's refusal of our certificate into ErrWrongKey.
 func handshakeError(err error) error {
 	var remote *net.OpError
 	if errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "bad certificate") {

@@ -13,10 +13,11 @@ const (
 	maxQueuedBytes = 64 << 20
 )
 
-// sender is the stream to one neighbour. Its queue is bounded: what finds it full is dropped.
+// sender is the stream to one neighbour. Its queue is bounded: a message that finds it full is
+// dropped.
 type sender struct {
 	to     clustermesh.Origin
-	ctx    context.Context // ends when the stream is not wanted any more
+	ctx    context.Context // ends when the stream is no longer wanted
 	cancel context.CancelFunc
 	ready  notify.Signal
 
@@ -30,7 +31,7 @@ func newSender(to clustermesh.Origin) *sender {
 	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New()}
 }
 
-// offer queues a message; it never blocks.
+// offer queues a message, and reports whether there was room. It never blocks.
 func (s *sender) offer(message []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

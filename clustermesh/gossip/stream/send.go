@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// keep keeps a stream to a neighbour until it is not wanted any more, or ctx ends.
+// keep maintains a stream to a neighbour until it is no longer wanted, or ctx ends.
 func (s *Streams) keep(ctx context.Context, to *sender) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,7 +36,7 @@ func (s *Streams) keep(ctx context.Context, to *sender) {
 	}
 }
 
-// once makes one stream and writes what is queued until it breaks.
+// once opens one stream and writes what is queued until the stream breaks.
 func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
 	addr := s.host.Addr(to.to)
 	conn, peer, err := s.dial(ctx, addr.String())
@@ -50,7 +50,7 @@ func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
 	if again {
 		s.host.Renewed(to.to)
 	}
-	// The peer says nothing here; reading ends when it closes the stream.
+	// The peer sends nothing on this stream; reading ends when it closes the stream.
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		_, err := io.Copy(io.Discard, conn)

@@ -1,9 +1,10 @@
-// Package stream carries messages between daemons: one encrypted stream to each neighbour, on which only we
-// write, while the neighbour has its own to us.
+// Package stream carries messages between daemons: one encrypted stream to each neighbour, on which
+// only we write. The neighbour has its own stream to us.
 //
-// Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open, and the
-// gossip key, from which both sides prove that they belong to one clusterset. Outputs are calls of its Host.
-// It must not know memberlist, why a daemon is a neighbour, or what messages say.
+// Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open,
+// and the gossip key, with which both sides prove that they belong to one clusterset. Outputs are
+// calls of its Host. It must not know memberlist, why a daemon is a neighbour, or what messages
+// say.
 package stream
 
 import (
@@ -19,39 +20,42 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// DialTimeout is how long a peer may take to answer and to say who it is.
+// DialTimeout bounds the time that a peer takes to answer and to say who it is.
 const DialTimeout = 2 * time.Second
 
 const (
-	// heartbeat is how often a stream says something, and readTimeout ends one on which nothing came for many
-	// of them. How soon silence is a reason to look after a machine is decided in package observe.
+	// heartbeat is how often each stream sends something. readTimeout ends a stream on which
+	// nothing came for many heartbeats; package observe decides how much sooner a machine is
+	// probed.
 	heartbeat    = 500 * time.Millisecond
 	readTimeout  = 10 * time.Second
 	writeTimeout = 5 * time.Second
-	// userTimeout ends a stream whose bytes are not acknowledged. Without it TCP's own back-off would
-	// keep a stream stuck for minutes after a partition was healed.
+	// userTimeout ends a stream whose bytes are not acknowledged. Without it, TCP's own back-off
+	// would keep a stream stuck for minutes after a partition has healed.
 	userTimeout  = 4 * time.Second
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 )
 
-// Host is whose streams they are. Its methods are called from many goroutines, without any lock held.
+// Host is the owner of the streams. Its methods are called from many goroutines, without any lock
+// held.
 type Host interface {
-	// Addr is where a neighbour listens now.
+	// Addr returns where a neighbour listens now.
 	Addr(neighbour clustermesh.Origin) netip.AddrPort
-	// Admit returns an error unless the daemon that answers at an address may be talked to, and Accept unless
-	// one that opened a stream from a host may talk to us.
+	// Admit returns an error unless we may talk to the daemon that answers at an address. Accept
+	// returns an error unless the daemon that opened a stream from a host may talk to us.
 	Admit(p member.Peer, addr string) error
 	Accept(p member.Peer, host string) error
-	// Opened says that a stream of a peer has begun to carry messages, Closed that it ended.
+	// Opened is called when a peer's stream begins to carry messages, Closed when it has ended.
 	Opened(from clustermesh.Origin)
 	Closed(from clustermesh.Origin)
-	// Receive takes a message; an empty one is a heartbeat. The bytes are valid until it returns, and an
-	// error ends the stream.
+	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
+	// returns. An error ends the stream.
 	Receive(from clustermesh.Origin, message []byte) error
-	// Renewed says that a stream to a neighbour stands again: what was on its way in the last one is lost.
+	// Renewed is called when a stream to a neighbour has been reopened. Messages in transit on the
+	// broken stream are lost.
 	Renewed(to clustermesh.Origin)
-	// WrongKey names a host whose gossip key differs.
+	// WrongKey is called with a host whose gossip key differs.
 	WrongKey(host string)
 }
 
@@ -67,7 +71,7 @@ type Streams struct {
 	waiting []*sender // not started yet
 }
 
-// New makes the certificate by which this daemon shows who it is. It starts nothing.
+// New makes the certificate that says who this daemon is. It starts nothing.
 func New(self member.Peer, key []byte, host Host, log *slog.Logger) (*Streams, error) {
 	id, err := newIdentity(key, self)
 	return &Streams{
@@ -76,8 +80,8 @@ func New(self member.Peer, key []byte, host Host, log *slog.Logger) (*Streams, e
 	}, err
 }
 
-// Follow makes the streams those to the neighbours: missing ones are opened, and others closed. Messages to a
-// new neighbour can be sent at once; they wait for its stream.
+// Follow sets the neighbours to keep streams to: missing streams are opened, and others closed.
+// Messages to a new neighbour can be sent at once; they wait for its stream.
 func (s *Streams) Follow(neighbours []clustermesh.Origin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +103,8 @@ func (s *Streams) Follow(neighbours []clustermesh.Origin) {
 	s.news.Poke()
 }
 
-// Send queues a message for a neighbour. It never blocks: what finds the queue full, or has no stream, is
-// dropped, and the digest exchange repairs that.
+// Send queues a message for a neighbour. It never blocks. A message is dropped if the queue is full
+// or there is no stream; the digest exchange repairs that.
 func (s *Streams) Send(to clustermesh.Origin, message []byte) {
 	s.mu.Lock()
 	sender := s.senders[to]
@@ -110,7 +114,7 @@ func (s *Streams) Send(to clustermesh.Origin, message []byte) {
 	}
 }
 
-// Run keeps the streams and serves those that peers open, until ctx ends.
+// Run maintains the streams to neighbours, and serves those that peers open, until ctx ends.
 func (s *Streams) Run(ctx context.Context, opened <-chan net.Conn) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
