@@ -290,7 +290,7 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		if e.Message != last {
 			var err error
 			if frame, err = replica.Encode(e.Message); err != nil {
-				g.log.Error("encode message", "to", e.To, "error", err)
+				g.log.Error("cannot encode message", "to", e.To, "error", err)
 				continue
 			}
 			last = e.Message

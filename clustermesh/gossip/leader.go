@@ -57,7 +57,7 @@ func (g *Gossip) follow() {
 
 func (g *Gossip) elected() {
 	g.cluster = nil // published in an earlier term
-	g.log.Info("leader", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
+	g.log.Info("leadership changed", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
 	g.touch()
 }
 

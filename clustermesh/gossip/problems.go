@@ -18,7 +18,7 @@ type problemBook map[string]noted
 
 type noted struct {
 	problem clustermesh.Problem
-	until   time.Time // zero: until solved
+	until   time.Time // when it expires; zero: not until solved
 }
 
 // set notes a Problem, and reports whether it is new or has changed.

@@ -41,7 +41,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.Close()
-	g.log.Info("gossip", "bind", g.cfg.Bind, "advertise", g.cfg.Advertise, "member", g.self)
+	g.log.Info("gossip started", "bind", g.cfg.Bind, "advertise", g.cfg.Advertise, "member", g.self)
 	wg.Go(func() { g.keep(ctx) })
 	wg.Go(func() { g.streams.Run(ctx, p.Streams()) })
 	wg.Go(func() { g.joinLoop(ctx, p) })
@@ -118,11 +118,11 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 		case e.Alive:
 			g.contacts.Join(e.Member.ID, e.Addr, now)
 			g.solved("seed " + e.Addr.String())
-			g.solved("key " + e.Addr.String()) // restarted with the right one
+			g.solved("key " + e.Addr.String()) // the daemon was restarted with the right key
 		default:
 			g.contacts.Leave(e.Member.ID, now)
 		}
-		g.log.Debug("member", "name", e.Member, "address", e.Addr, "alive", e.Alive)
+		g.log.Debug("member changed", "name", e.Member, "address", e.Addr, "alive", e.Alive)
 	}
 	out := g.replica.SetMembers(g.contacts.Alive())
 	g.streams.Follow(g.replica.Neighbours()) // before apply, whose messages wait for new streams
@@ -175,7 +175,7 @@ func (g *Gossip) probed(o clustermesh.Origin, v observe.Verdict, began time.Time
 	defer g.mu.Unlock()
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	if before, after := g.contacts.Probed(o, v, began, time.Now(), rng); after != before {
-		g.log.Info("contact", "node", o, "from", before, "to", after)
+		g.log.Info("contact changed", "node", o, "from", before, "to", after)
 		g.touch()
 		// Not after every probe, because testify looks at all nodes. The tick calls it too, for
 		// what changes by time alone.
@@ -188,7 +188,7 @@ func (g *Gossip) testify() {
 	if !g.witness.Update(g.contacts, g.replica.Records(), time.Now()) {
 		return
 	}
-	g.log.Info("claims", "silent", g.witness.Silences())
+	g.log.Info("claims changed", "silent", g.witness.Silences())
 	if g.publish() {
 		g.changed.Poke()
 	}

@@ -46,7 +46,7 @@ func (s *Source) discover(ctx context.Context, start func(func())) {
 			default:
 				w.served(true)
 				running[k.Resource] = true
-				s.log.Debug("watch", "resource", k.Resource, "version", version.Name)
+				s.log.Debug("watching", "resource", k.Resource, "version", version.Name)
 				start(func() { w.run(ctx, s.cfg.Client, version) })
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // rivalQuiet is the number of ticks without a rival after which the hold-off starts small again.
 const rivalQuiet = 64
 
-// writer is the state of this node as the writer of its own record.
+// writer is the state of this node as a writer, of its own record and of the cluster's.
 type writer struct {
 	epoch, count uint64
 	// content is last, encoded: what was last published in this life; nil before the first time.

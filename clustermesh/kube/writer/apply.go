@@ -110,7 +110,7 @@ func body(o mcs.Op) (*unstructured.Unstructured, error) {
 	default:
 		unstructured.RemoveNestedField(fields, "status")
 	}
-	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's import, with its own ports and type
+	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's import: its ports and type stay
 		unstructured.RemoveNestedField(fields, "spec", "ports")
 		unstructured.RemoveNestedField(fields, "spec", "type")
 	}

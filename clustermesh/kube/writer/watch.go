@@ -135,7 +135,7 @@ func (w *watch) Transformer() cache.TransformFunc {
 // failed reports why a kind cannot be read. Nothing is written before all kinds have been read.
 func (w *watch) failed(ctx context.Context, err error) {
 	if w.synced.Load() || ctx.Err() != nil {
-		w.term.log.Debug("watch", "kind", w.kind, "error", err)
+		w.term.log.Debug("list failed", "kind", w.kind, "error", err)
 		return // what was read stays, and the reflector retries
 	}
 	p := clustermesh.Problem{
