@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Destroys given sockets of one network namespace: that of the thread that opens the iterator.
- * Its own object, since it needs Linux 6.5 (bpf_sock_destroy); datapath/sockdestroy loads it when
- * there is something to destroy, and uses sock_diag where it does not load.
+ * Destroys given sockets in one network namespace: that of the thread that opens the iterator.
+ * A separate object, because it needs Linux 6.5 (bpf_sock_destroy). datapath/sockdestroy loads it
+ * when there is something to destroy, and falls back to sock_diag if it does not load.
  */
 #include "lib/types.h"
 #include <bpf/bpf_helpers.h>
@@ -13,33 +13,33 @@
 
 /* States of include/net/tcp_states.h. A connected UDP socket is "established". */
 #define ESTABLISHED (1 << 1)
-/* TCP that has a peer and is a whole socket: without TIME_WAIT, CLOSE, LISTEN, NEW_SYN_RECV. */
+/* Full TCP sockets that have a peer: without TIME_WAIT, CLOSE, LISTEN and NEW_SYN_RECV. */
 #define TCP_WITH_PEER (1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11)
 
 #define PROTO_TCP 6
 #define PROTO_UDP 17
 
-/* What has become of a target. */
+/* What happened to a target. */
 enum verdict {
 	VERDICT_UNSEEN = 0,
 	VERDICT_DESTROYED = 1,
-	VERDICT_ELSEWHERE = 2, /* the socket has another peer by now */
+	VERDICT_ELSEWHERE = 2, /* the socket has another peer now */
 	VERDICT_LOOSE = 3,     /* the socket has no peer, or none yet */
-	VERDICT_REFUSED = 4,   /* the kernel would not; error says why */
+	VERDICT_REFUSED = 4,   /* the kernel refused; error says why */
 };
 
-/* What a socket must be connected to, to be destroyed. */
+/* The peer that a socket must be connected to; otherwise it is not destroyed. */
 struct target {
 	__u8 addr[ADDR_BYTES] ALIGNED(8);
 	__be16 port;
 	__u8 proto;
 	__u8 pad;
 	enum verdict verdict;
-	__s32 error; /* of a refusal */
+	__s32 error; /* negative errno, if refused */
 	__u32 pad2;
 };
 
-/* The little that is read of the kernel's own structures; the loader finds where it is (CO-RE). */
+/* The few kernel fields that the programs read; the loader finds their offsets (CO-RE). */
 #define KERNEL __attribute__((preserve_access_index))
 
 struct in6_addr {
@@ -74,8 +74,8 @@ struct bpf_iter__tcp {
 extern int bpf_sock_destroy(struct sock_common *sk) __ksym;
 
 /*
- * Socket cookie → what its peer must be. User space writes before a walk through the namespaces and
- * empties it afterwards; the iterators read, and write the verdict.
+ * Socket cookie → the peer that it must have. User space fills the map before a walk through the
+ * namespaces and empties it afterwards; the iterators read it and write the verdicts.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -84,7 +84,7 @@ struct {
 	__type(value, struct target);
 } targets SEC(".maps");
 
-/* Targets with a verdict. User space zeroes it with each walk, and ends the walk when it has all. */
+/* Targets with a verdict. User space zeroes it for each walk, and stops once all have one. */
 __u32 decided = 0;
 
 static __always_inline _Bool is_peer(const struct sock_common *sk, const struct target *t)
@@ -102,8 +102,8 @@ static __always_inline _Bool is_peer(const struct sock_common *sk, const struct 
 }
 
 /*
- * The iterator holds the socket's lock: no connect() comes between the comparison and the end. The
- * cookie is read and not asked for, since asking would give one to every socket that has none.
+ * The iterator holds the socket's lock, so no connect() can come between comparing and destroying.
+ * The cookie is read directly: the helper would assign one to every socket that has none.
  */
 static __always_inline void judge(struct sock_common *sk, __u8 proto, __u32 states)
 {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * For a test only, never attached: looks up frontends as the hooks do and asserts that the backend
- * that was read is one of the frontend that was looked up. User space makes backends tell whose
- * they are: frontend 10.200.a.b has backends 127.a.b.x and port 1000 + its number.
+ * For a test only, never attached. Looks up frontends as the hooks do, and asserts that the backend
+ * it reads belongs to the frontend it looked up. User space encodes the owner in each backend:
+ * frontend 10.200.a.b has backends 127.a.b.x with port 1000 + the frontend's number.
  */
 #include "lib/select.h"
 
 #define IPPROTO_UDP 17
 
-/* Frontends are 10.200.0.0 … of this number. */
+/* Number of frontends; the first is 10.200.0.0. */
 volatile const __u32 frontends = 1;
 
-/* Readings of the clock with which a run dawdles between two steps, up to this number: a power of two. */
+/* A run waits between two steps by reading the clock, at most this many times; a power of two. */
 #define DAWDLE 1024
 #define DAWDLE_BITS 10
 
 struct tally {
 	__u64 runs;
 	__u64 hits; /* runs that found a backend */
-	__u64 torn; /* of another frontend, or half of one and half of another */
+	__u64 torn; /* hits with a backend of another frontend, or with a mix of two */
 };
 
-/* [0]: what was seen. The program writes, user space reads. */
+/* [0]: the results. The program writes, user space reads. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -30,8 +30,8 @@ struct {
 } tallies SEC(".maps");
 
 /*
- * Gives user space time to change what was just read, and what was retired to be used again: one run in
- * sixteen waits, most of these for less than a microsecond, some for tens.
+ * Gives user space time to change what was just read, and to reuse what it retired. One run in 16
+ * waits, usually for less than a microsecond, sometimes for tens.
  */
 static __always_inline void dawdle(void)
 {

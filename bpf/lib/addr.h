@@ -8,7 +8,7 @@
 
 #define V4_MAPPED bpf_htonl(0x0000ffff)
 
-/* The verifier takes only 4-byte loads of some fields; volatile keeps clang from narrowing them. */
+/* The verifier requires 4-byte loads of some fields; volatile keeps clang from narrowing them. */
 #define CTX(ctx, field) (*(volatile __u32 *)&(ctx)->field)
 
 static __always_inline struct service_key load4(struct bpf_sock_addr *ctx)
@@ -56,7 +56,7 @@ static __always_inline void store6(struct bpf_sock_addr *ctx, const struct servi
 	CTX(ctx, user_port) = a->port;
 }
 
-/* Makes it the loopback of its family, port 0: nothing ever listens there. */
+/* Sets a to the loopback address of its family, port 0: nothing ever listens there. */
 static __always_inline void make_nowhere(struct service_key *a)
 {
 	__u32 *w = (__u32 *)a->addr;
@@ -86,7 +86,7 @@ static __always_inline _Bool same(const __u8 *addr, __be16 port, const struct se
 	return x[3] == y[3] && port == b->port && x[2] == y[2] && x[1] == y[1] && x[0] == y[0];
 }
 
-/* Order of (address, port), as user space sorts a set: <0, 0, >0. */
+/* Orders by (address, port), as user space sorts a set. Returns <0, 0 or >0. */
 static __always_inline int compare(const __u8 *a, __be16 ap, const __u8 *b, __be16 bp)
 {
 	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;

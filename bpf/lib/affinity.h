@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Session affinity: a client keeps its backend of a frontend, until it has been away for long. */
+/* Session affinity: a client keeps its backend of a frontend until it has been away too long. */
 #ifndef STRAIT_AFFINITY_H
 #define STRAIT_AFFINITY_H
 
@@ -7,11 +7,11 @@
 
 static __always_inline _Bool is_fresh(const struct affinity *a, struct snapshot s, __u64 now)
 {
-	/* Signed: another CPU may have used it after `now` was read. */
+	/* Signed: another CPU may have set a->used after `now` was read. */
 	return (__s64)(now - a->used) < (__s64)s.affinity * NS_PER_SECOND;
 }
 
-/* The backend that the client keeps, if that is still in the set. */
+/* Returns the backend that the client keeps, if the entry is fresh and the set still has it. */
 static __always_inline struct backend *adhere(struct affinity *a, struct snapshot s, __u64 now,
 					      __u32 *slot)
 {
@@ -24,7 +24,7 @@ static __always_inline struct backend *adhere(struct affinity *a, struct snapsho
 	b = keep(s, &m);
 	if (!b)
 		return 0;
-	/* Should the element be another key's by now, that client keeps its backend a little longer. */
+	/* If the element is another key's by now, that client keeps its backend a bit longer. */
 	*(volatile __u64 *)&a->used = now;
 	if (a->slot != m.slot)
 		*(volatile __u32 *)&a->slot = m.slot;
@@ -33,9 +33,9 @@ static __always_inline struct backend *adhere(struct affinity *a, struct snapsho
 }
 
 /*
- * As choose(), but who has chosen before gets the same again. Of two first connections at the same
- * time one is too late to be written down, and follows the other. Those that find the same entry,
- * and it counts no longer, agree without seeing each other: its last use is their die.
+ * Like choose(), but a client that chose before gets the same backend again. If two connections are
+ * the first at the same time, the one that fails to insert its entry follows the other. Connections
+ * that find the same outdated entry agree without seeing each other: its last use is their seed.
  */
 static __always_inline struct backend *choose_affine(struct bpf_sock_addr *ctx,
 						     const struct service_key *dst,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Sizes and load-time constants: one object serves all kernels, there is no #ifdef. */
+/* Sizes and load-time constants: one object serves all kernels, without any #ifdef. */
 #ifndef STRAIT_CONFIG_H
 #define STRAIT_CONFIG_H
 
@@ -11,23 +11,23 @@
 #define PLACEHOLDER_ENTRIES 1024
 
 /*
- * Records that one socket may have beside its home in `sockets`. More than one is needed only by a
- * socket that sends to several frontends without connect(). Beyond the bound datagrams are still
- * sent, by hash; only the replies show the backend's address.
+ * Maximum number of records that one socket has beside its home in `sockets`. Only a socket that
+ * sends to several frontends without connect() needs more than one. Beyond the limit, datagrams are
+ * still sent, to a backend chosen by hash; only their replies show the backend's address.
  */
 #define MAX_MORE 32
 
-/* Steps of a binary search over one set: bounds a set to 2^24 - 1 backends. */
+/* Steps of the binary search over one set; limits a set to 2^24 - 1 backends. */
 #define SEARCH_STEPS 24
 
-/* Depths of the cgroup tree at which a cgroup may opt out. */
+/* Number of depths of the cgroup tree at which a cgroup can opt out. */
 #define MAX_LEVELS 32
 
 /* The hash of struct optout_sieve: the top bits of id × OPTOUT_HASH. */
 #define OPTOUT_HASH 0x9e3779b97f4a7c15ULL
 #define OPTOUT_HASH_BITS 12
 
-/* Homes of records may be taken. Not while programs of another layout take them by other rules. */
+/* Whether to claim homes of records: 0 while programs of another layout do so by other rules. */
 volatile const __u8 may_claim = 1;
 
 /* The upper bits of struct record's cookie count claims. */
@@ -41,7 +41,7 @@ volatile const __u8 may_claim = 1;
 /* Number of entries of `sockets` - 1; the number is a power of two. */
 volatile const __u32 sockets_mask = PLACEHOLDER_ENTRIES - 1;
 
-/* The kernel has bpf_set_retval for these hooks (6.1); else refuse by loopback port 0. */
+/* The kernel has bpf_set_retval for these hooks (6.1). Otherwise refuse by loopback port 0. */
 volatile const __u8 has_set_retval = 0;
 
 #endif

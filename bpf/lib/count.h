@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Counters: one addition on this CPU's own copy each. */
+/* Counters: each event is one addition to this CPU's own copy. */
 #ifndef STRAIT_COUNT_H
 #define STRAIT_COUNT_H
 
 #include "maps.h"
 
-/* The last thing that a hook does: nothing waits for these lines of memory, which often are cold. */
+/* Hooks call this last, so that nothing waits for these cache lines, which are often cold. */
 static __always_inline void count_connect(__u32 index, __u32 number)
 {
 	struct frontend_counter *f = bpf_map_lookup_elem(&frontend_counters, &index);

@@ -8,8 +8,8 @@
 
 /*
  * Frontend (address, port, protocol) → index of its set. User space inserts and deletes, never
- * updates; connect and sendmsg read. A deleted element may be handed at once to the next key that
- * is inserted, while a program still reads it, so user space lets a grace period pass between.
+ * updates; connect and sendmsg read. The kernel can give a deleted element at once to the next key
+ * inserted, while a program still reads it, so user space waits for a grace period in between.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -20,7 +20,7 @@ struct {
 } services SEC(".maps");
 
 /*
- * Index → the frontend's present set. User space writes, base and count by one atomic store through
+ * Index → the frontend's current set. User space writes base and count by one atomic store through
  * mmap: that store is the flip. connect and sendmsg read.
  */
 struct {
@@ -32,8 +32,8 @@ struct {
 } sets SEC(".maps");
 
 /*
- * Slot → backend. User space writes through mmap, only slots that no set holds and that no running
- * program can still have in hand; connect and sendmsg read.
+ * Slot → backend. User space writes through mmap, and only to slots that no set refers to and no
+ * running program can still be using; connect and sendmsg read.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -45,7 +45,7 @@ struct {
 
 /*
  * Socket cookie & sockets_mask → record of one live socket. connect and sendmsg write,
- * sock_release clears; sendmsg, recvmsg and getpeername read. User space only looks.
+ * sock_release clears; sendmsg, recvmsg and getpeername read. User space only reads.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -56,8 +56,8 @@ struct {
 
 /*
  * (Socket cookie, n) → flow that has no place in `sockets`: its home belongs to another live
- * socket, or the socket sends to several frontends. Written and read as `sockets`. Full: traffic
- * goes on, replies show the backend.
+ * socket, or the socket sends to several frontends. Written and read like `sockets`. When it is
+ * full, traffic goes on and replies show the backend.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -69,7 +69,7 @@ struct {
 
 /*
  * Index of a frontend → its counts, per CPU. connect and sendmsg add; user space reads, and zeroes
- * an index before it is used again.
+ * an index before reusing it.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -78,7 +78,7 @@ struct {
 	__type(value, struct frontend_counter);
 } frontend_counters SEC(".maps");
 
-/* Number of a backend of a frontend → its counts, per CPU. Written and read as the above. */
+/* Counter of one backend of one frontend → its counts, per CPU. Written and read like the above. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, PLACEHOLDER_ENTRIES);
@@ -88,8 +88,8 @@ struct {
 
 /*
  * (Frontend, client) → the backend that the client keeps. connect and sendmsg write and read; user
- * space only looks. Bounded: the least recently used go. The kernel may hand an element to another
- * key while a program reads it, so what is read is only ever searched for in the frontend's own set.
+ * space only reads. When full, the least recently used go. The kernel can give an element to other
+ * keys while a program reads it, so what is read is only searched for in the frontend's own set.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -100,7 +100,7 @@ struct {
 
 /*
  * Id of a cgroup whose processes are not served → why. User space writes; connect and sendmsg read,
- * only after a frontend was found and while `optout_levels` is not 0.
+ * but only after finding a frontend, and only for cgroups that `optout_levels` lets through.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -110,7 +110,7 @@ struct {
 	__type(value, struct optout);
 } optouts SEC(".maps");
 
-/* [0]: what tells most cgroups apart from those in `optouts`. Written and read as the above. */
+/* [0]: a sieve that excludes most cgroups that are not in `optouts`. Written and read like it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Whether the calling process is one that is not served. */
+/* Decides whether the calling process has opted out. */
 #ifndef STRAIT_OPTOUT_H
 #define STRAIT_OPTOUT_H
 
@@ -12,7 +12,7 @@ static __always_inline _Bool may_hold(const struct optout_sieve *s, __u64 cgroup
 	return *(const volatile __u64 *)&s->bits[bit / 64] >> (bit % 64) & 1;
 }
 
-/* One load while nobody has opted out; else a helper call and a load per depth that occurs. */
+/* One load while no cgroup opts out; otherwise a helper call and a load for each depth in use. */
 static __always_inline _Bool opted_out(void)
 {
 	__u32 zero = 0;

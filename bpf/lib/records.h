@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The records of sockets: one at home (`sockets`), further ones in `sockets_more`, numbered from 0
- * without gaps so that all can be found by counting. A home of another live socket is left alone.
+ * Records of sockets: one at home (`sockets`), others in `sockets_more`, numbered from 0 without
+ * gaps so that counting finds all of them. A home that another live socket owns is left alone.
  */
 #ifndef STRAIT_RECORDS_H
 #define STRAIT_RECORDS_H
@@ -10,12 +10,12 @@
 #include "maps.h"
 
 enum side {
-	ANY,	  /* the socket's one connected flow, to wherever */
+	ANY,	  /* the socket's one connected flow, whatever its peer */
 	FRONTEND, /* the flow that dials `at` */
 	BACKEND,  /* the flow that gets its answers from `at` */
 };
 
-/* Which flow of a socket is meant. */
+/* Selects a flow of a socket. */
 struct want {
 	const struct service_key *at;
 	_Bool connected;
@@ -33,7 +33,7 @@ static __always_inline _Bool is_wanted(const struct flow *f, struct want w)
 	return 1;
 }
 
-/* What is to be remembered: the backend of a frontend that a socket got. */
+/* What to remember: the backend that a socket got for a frontend. */
 struct choice {
 	const struct service_key *frontend;
 	const struct backend *backend;
@@ -82,7 +82,7 @@ static __always_inline struct flow *find_more(const struct record *home, __u64 c
 	return 0;
 }
 
-/* Volatile: others change it at any time, and clang must not remember it. */
+/* Volatile: other CPUs can change it at any time, so clang must not cache it. */
 static __always_inline __u64 owner_of(const struct record *home)
 {
 	return *(const volatile __u64 *)&home->cookie;
@@ -100,7 +100,7 @@ static __always_inline struct flow *find(struct record *home, __u64 cookie, stru
 	return find_more(home, cookie, w);
 }
 
-/* A number that was another at the socket's last connect(). Additions may get lost: nobody counts. */
+/* Returns a number other than at the socket's last connect(). Lost additions do not matter. */
 static __always_inline __u32 next_turn(struct record *home)
 {
 	volatile __u32 *turn = &home->flow.turn;
@@ -108,7 +108,7 @@ static __always_inline __u32 next_turn(struct record *home)
 	return ++*turn;
 }
 
-/* Takes the home if it is free: see struct record. */
+/* Claims the home if it is free; see struct record. */
 static __always_inline _Bool claim(struct record *home)
 {
 	if (!may_claim || owner_of(home))
@@ -136,7 +136,7 @@ static __always_inline void spill(struct record *home, __u64 cookie, struct choi
 	}
 }
 
-/* Writes the choice over what was had, else where there is room; with no room it is not kept. */
+/* Writes the choice over `had` if there is one, otherwise where there is room, or not at all. */
 static __always_inline void remember(struct record *home, __u64 cookie, struct flow *had,
 				     struct choice c)
 {
@@ -150,7 +150,7 @@ static __always_inline void remember(struct record *home, __u64 cookie, struct f
 	}
 }
 
-/* The socket is gone: so are its records. */
+/* Removes the records of a socket that is gone. */
 static __always_inline void forget(struct record *home, __u64 cookie)
 {
 	struct more_key key = {.cookie = cookie};

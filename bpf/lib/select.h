@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Choose a backend of a set. Knows no socket context. */
+/* Chooses a backend of a set. Knows nothing of sockets. */
 #ifndef STRAIT_SELECT_H
 #define STRAIT_SELECT_H
 
@@ -32,7 +32,7 @@ static __always_inline struct backend *slot_at(__u32 slot)
 }
 
 /*
- * One multiplication gives both dice: the high half of random × count is the slot, the low half
+ * One multiplication gives both draws: the high half of random × count is the slot, the low half
  * a fraction that is uniform within the slot, to 1 in 2^32 / count.
  */
 static __always_inline struct backend *choose(struct snapshot s, __u32 random, __u32 *slot)
@@ -50,7 +50,7 @@ static __always_inline struct backend *choose(struct snapshot s, __u32 random, _
 	return b;
 }
 
-/* Spreads (a cookie, turn, frontend) evenly over 32 bits (the finaliser of MurmurHash3). */
+/* Hashes (cookie, turn, frontend) evenly to 32 bits, with the finaliser of MurmurHash3. */
 static __always_inline __u32 mix(__u64 cookie, __u32 turn, const struct service_key *frontend)
 {
 	const __u32 *w = (const __u32 *)frontend->addr;
@@ -64,7 +64,7 @@ static __always_inline __u32 mix(__u64 cookie, __u32 turn, const struct service_
 	return h >> 32;
 }
 
-/* A backend, and the slot in which it was last seen. */
+/* A backend and the slot where it was last seen. */
 struct member {
 	__u8 addr[ADDR_BYTES] ALIGNED(8);
 	__be16 port;
@@ -77,8 +77,8 @@ static __always_inline int order(const struct backend *b, const struct member *m
 }
 
 /*
- * The member if it is still in the set, else none. Usually it is where it was; after a flip the
- * slots of the new set are searched once, which their order makes cheap. Sets m->slot to where it is.
+ * Returns the member if it is still in the set, otherwise 0. Usually it is where it was. After a
+ * flip the slots of the new set are searched once; they are sorted, so it is cheap. Sets m->slot.
  */
 static __always_inline struct backend *keep(struct snapshot s, struct member *m)
 {

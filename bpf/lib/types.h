@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Every key and value: the contract with Go, whose types are generated from these.
+ * Every map key and value: the contract with Go, whose types are generated from these.
  * Addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d. Padding is explicit and zero.
  */
 #ifndef STRAIT_TYPES_H
@@ -9,7 +9,7 @@
 #include <linux/bpf.h>
 
 #define ADDR_BYTES 16
-/* Of struct optout_sieve: a power of two. */
+/* Number of bits in struct optout_sieve; a power of two. */
 #define OPTOUT_BITS 4096
 
 #define ALIGNED(n) __attribute__((aligned(n)))
@@ -22,15 +22,15 @@ struct service_key {
 	__u8 pad;
 };
 
-/* What a frontend has for all its life: the number of its set. */
+/* What a frontend keeps for its whole life: the index of its set. */
 struct service {
 	__u32 index;
 };
 
 /*
- * A frontend's backends: slots base … base+count-1 of `backends`. These two are one u64,
- * base << 32 | count, written by one store and read by one load, so that a set is seen old or new
- * and never mixed. count 0 refuses. The rest is in the same cache line and is valid beside any set.
+ * A frontend's backends: slots base … base+count-1 of `backends`. Both form one u64, base << 32 |
+ * count, written by one store and read by one load, so readers see the old or the new set, never
+ * a mix. count 0 refuses connections. The rest is in the same cache line and is valid with any set.
  */
 struct set {
 	__u32 count; /* little endian: the low half */
@@ -40,14 +40,14 @@ struct set {
 } ALIGNED(8);
 
 /*
- * A slot: one backend of one set. The slots of a set are in the order of (addr, port).
- * Alias method: of the traffic that falls on a slot, threshold/2^32 is its own and the rest goes
+ * A slot: one backend of one set. The slots of a set are sorted by (addr, port).
+ * Alias method: of the traffic that is drawn to a slot, it keeps threshold/2^32, and the rest goes
  * to the slot `alias` of the same set.
  */
 struct backend {
 	__u8 addr[ADDR_BYTES] ALIGNED(8);
 	__be16 port;
-	__u16 weight_minus_1; /* for user space: the weight that the thresholds were made of */
+	__u16 weight_minus_1; /* for user space: the weight from which thresholds are computed */
 	__u32 threshold;
 	__u32 alias;   /* relative to the set's base */
 	__u32 counter; /* number in `backend_counters`; outlives the slot. 0 is not counted */
@@ -60,38 +60,38 @@ struct flow {
 	__be16 frontend_port;
 	__be16 backend_port;
 	__u8 proto;
-	__u8 connected; /* by connect(), else by sendto() and the like */
+	__u8 connected; /* 1 by connect(), 0 by sendto() and the like */
 	__u8 pad[2];
 	__u32 slot; /* where the backend was found; a hint */
-	/* In a home, whoever has it: changes with each connect() of a socket whose home it is. */
+	/* In a home, whoever owns it: changes with each connect() of a socket that maps here. */
 	__u32 turn;
 };
 
 /*
- * Home of the sockets whose cookie maps here, one at a time. Its owner alone reads and writes the flow
- * (but for its turn), under its socket's lock.
+ * Home of the sockets whose cookie maps here, one at a time. Only its owner reads and writes the
+ * flow (except the turn), under its socket's lock.
  *
- * `cookie` is a sum: the owner's cookie, and CLAIM for each socket that tries to become the owner just
- * now. 0 is free. Who finds it free adds CLAIM and looks again. Exactly CLAIM: the home is its own,
- * it writes the flow and turns its CLAIM into its cookie by one addition. Anything else: it takes
- * its CLAIM back and goes elsewhere. Two that meet may both go, but never do both stay: of two
- * additions to one word one is second, and who made it sees the first, until that one is taken back.
- * It needs no more than that all see the changes of one word in one order, which every machine
- * grants without barriers: the additions of BPF before 5.12 fetch nothing and order nothing. What
- * the owner before wrote into the flow is older than its leaving: between its last hook and
- * sock_release the kernel drops the file's last reference, which is a barrier.
+ * `cookie` is a sum: the owner's cookie, plus CLAIM for each socket that is trying to become the
+ * owner. 0 is free. A socket that finds it free adds CLAIM and reads again. If it reads exactly
+ * CLAIM, the home is its own: it writes the flow and turns CLAIM into its cookie by one addition.
+ * Otherwise it takes its CLAIM back and goes elsewhere. Two sockets that collide can both give up,
+ * but cannot both win: of two additions to one word one is second, and its author sees the first
+ * until that is taken back. All this needs is that all CPUs see the changes of one word in the same
+ * order, which every architecture guarantees without barriers: BPF's additions before 5.12 fetch
+ * nothing and order nothing. What the previous owner wrote into the flow is older than its release:
+ * between its last hook and sock_release the kernel drops the last file reference, a barrier.
  *
  * The lower bits tell owners apart; they repeat after 2^48 sockets. Cookies that the kernel counts
- * downwards (made in an interrupt) are negative, and sums and lower bits are right with them too.
+ * downwards (made in an interrupt) are negative; sums and lower bits are right for them too.
  */
 struct record {
 	__u64 cookie;
-	__u32 pad;     /* a spin lock in layout 2, whose map is used on: may not be touched */
-	__u32 spilled; /* number of `sockets_more` entries of cookies that map here */
+	__u32 pad;     /* a spin lock in layout 2, whose map is still in use: do not touch */
+	__u32 spilled; /* number of `sockets_more` entries whose cookies map here */
 	struct flow flow;
 };
 
-/* The n-th record, from 0 without gaps, that a socket has outside of its home. */
+/* The n-th record of a socket outside its home, from 0 without gaps. */
 struct more_key {
 	__u64 cookie;
 	__u32 n;
@@ -100,11 +100,11 @@ struct more_key {
 
 /*
  * Counts of one frontend: connections, and choices for an unconnected socket's datagrams. One CPU's
- * part, added to without a lock: a preemptible kernel may lose one in a great many.
+ * part, added to without a lock: a preemptible kernel can, very rarely, lose an addition.
  */
 struct frontend_counter {
 	__u64 connects;
-	__u64 refused; /* for want of a backend */
+	__u64 refused; /* because there was no backend */
 };
 
 /* Counts of one backend of one frontend. */
@@ -119,7 +119,7 @@ struct affinity_key {
 	__u64 client; /* cookie of its network namespace: in Kubernetes that is the pod */
 };
 
-/* What it keeps to. */
+/* The backend that the client keeps. */
 struct affinity {
 	__u8 backend[ADDR_BYTES] ALIGNED(8);
 	__u64 used; /* when it last connected, CLOCK_MONOTONIC in ns */
@@ -129,8 +129,8 @@ struct affinity {
 };
 
 /*
- * A sieve before the map of opt-outs: a cgroup that is there has its depth's bit in levels, and its own,
- * by the hash of its id, in bits. The reverse need not hold.
+ * A sieve in front of the map of opt-outs. Each cgroup in the map has the bit of its depth set in
+ * levels, and the bit of its id's hash set in bits. The reverse need not hold.
  */
 struct optout_sieve {
 	__u64 levels;

@@ -2,9 +2,9 @@
 /*
  * Forward and reverse translation, and the records between them.
  *
- * The kernel holds the socket's lock around every hook but sock_release, which runs after the last
- * file descriptor is gone. So one socket's hooks never run at the same time; those of two sockets
- * that share a home do.
+ * The kernel holds the socket's lock around every hook except sock_release, which runs after the
+ * last file descriptor is gone. So the hooks of one socket never run at the same time; those of two
+ * sockets that share a home can.
  */
 #ifndef STRAIT_XLATE_H
 #define STRAIT_XLATE_H
@@ -20,7 +20,7 @@ enum verdict {
 	REJECT,	 /* fail the system call; the errno is set */
 };
 
-/* ECONNREFUSED: EPERM and ENXIO make in-kernel clients such as NFS retry for ever. */
+/* ECONNREFUSED: EPERM and ENXIO make in-kernel clients such as NFS retry forever. */
 static __always_inline enum verdict refuse(struct service_key *dst)
 {
 	if (has_set_retval) {
@@ -62,7 +62,7 @@ static __always_inline _Bool set_of(__u32 index, struct snapshot *s)
 	return !!set;
 }
 
-/* connect() chooses anew, by a hash of socket and turn: much cheaper than a random number. */
+/* Each connect() chooses again, by a hash of socket and turn: much cheaper than a random number. */
 static __always_inline enum verdict forward_connect(struct bpf_sock_addr *ctx,
 						    struct service_key *dst, __u32 index)
 {
@@ -103,8 +103,8 @@ static __always_inline struct backend *keep_flow(struct snapshot s, const struct
 }
 
 /*
- * sendto() has no moment of choice, so one is remembered: a socket keeps its backend of a frontend
- * until that backend leaves the set. One that is being served stays so when its cgroup opts out.
+ * sendto() is called for every datagram, so the choice is remembered: a socket keeps its backend of
+ * a frontend until that leaves the set. A socket that is served stays so when its cgroup opts out.
  */
 static __always_inline enum verdict forward_send(struct bpf_sock_addr *ctx, struct service_key *dst,
 						 __u32 index)
@@ -142,7 +142,7 @@ static __always_inline enum verdict forward_send(struct bpf_sock_addr *ctx, stru
 	return REWRITE;
 }
 
-/* A frontend's address becomes a backend's. A miss is one lookup and nothing else. */
+/* Replaces a frontend's address by a backend's. A miss is one lookup and nothing else. */
 static __always_inline enum verdict forward(struct bpf_sock_addr *ctx, struct service_key *dst,
 					    _Bool connected)
 {
@@ -155,8 +155,8 @@ static __always_inline enum verdict forward(struct bpf_sock_addr *ctx, struct se
 }
 
 /*
- * A backend's address becomes the frontend that this socket dialled to get there. Never by the
- * backend's address alone: who dialled the pod sees the pod.
+ * Replaces a backend's address by the frontend that this socket dialled to get there. Never by the
+ * backend's address alone: a client that dialled the pod sees the pod.
  */
 static __always_inline enum verdict reverse(struct bpf_sock_addr *ctx, struct service_key *peer,
 					    _Bool connected)
