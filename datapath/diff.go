@@ -6,16 +6,17 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Change is how to get from what is held to what is wanted. Put is applied before Remove: make before
-// break.
+// Change says how to get from what is held to what is wanted. Put is applied before Remove: make
+// before break.
 type Change[T any] struct {
-	// Put are new or different, in the order of want.
+	// Put has the new and the different items, in the order of want.
 	Put []T
-	// Remove are held and no longer wanted, in the order of have.
+	// Remove has the items that are held but not wanted, in the order of have.
 	Remove []T
 }
 
-// Diff compares by key what is held with what is wanted. Of two wanted items with one key the last wins.
+// Diff compares, by key, what is held with what is wanted. If two wanted items have the same key,
+// the last wins.
 func Diff[T any, K comparable](have, want []T, key func(T) K, equal func(a, b T) bool) Change[T] {
 	held := make(map[K]T, len(have))
 	for _, h := range have {
@@ -43,8 +44,8 @@ func DiffFrontends(have, want []Frontend) Change[Frontend] {
 	return Diff(have, want, func(f Frontend) l4.Addr { return f.Addr }, Frontend.Equal)
 }
 
-// SortBackends orders backends and merges repeats of an address by adding their weights. What it returns takes no more
-// memory than it needs: it is kept for as long as the frontend is.
+// SortBackends sorts backends and merges duplicate addresses by adding their weights. The result
+// takes no more memory than it needs, because it is kept as long as the frontend.
 func SortBackends(bs []Backend) []Backend {
 	sorted := slices.Clone(bs)
 	slices.SortFunc(sorted, Backend.Compare)

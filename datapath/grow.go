@@ -2,9 +2,9 @@ package datapath
 
 import "strait.io/strait/internal/l4"
 
-// Grow returns want such that nothing of have is lost by it: a frontend that is held keeps the backends
-// that it holds besides those that are wanted. For the time in which not every source has spoken, when
-// what is absent from want may only be unknown.
+// Grow returns want extended so that no frontend loses a backend: a frontend that is in have keeps
+// the backends that it holds, besides those that are wanted. It is for the time before every source
+// has spoken, when what is absent from want can simply be unknown.
 func Grow(have, want []Frontend) []Frontend {
 	held := make(map[l4.Addr][]Backend, len(have))
 	for _, f := range have {

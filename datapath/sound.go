@@ -9,9 +9,9 @@ import (
 )
 
 // SoundPeers returns the peers that one WireGuard device can have at the same time, with their
-// prefixes masked, and a Problem for each contradiction. It guards against errors of the program:
-// daemon/plan makes no plan that contradicts itself. A device would silently ignore its own key,
-// and take a prefix from one peer for another.
+// prefixes masked, and a Problem for each contradiction. It guards against bugs: daemon/plan makes
+// no plan that contradicts itself. A device would silently ignore a peer with its own key, and
+// silently move a prefix from one peer to another.
 func SoundPeers(want []Peer, self key.Public) (sound []Peer, problems []problem.Problem) {
 	refuse := func(p Peer, format string, args ...any) {
 		problems = append(problems, problem.Problem{
