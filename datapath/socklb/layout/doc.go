@@ -1,9 +1,9 @@
-// Package layout is what the programs of ../../../bpf and all who touch their maps agree on: keys and values,
-// names of maps and hooks, and the places of the pins.
+// Package layout is what the programs of ../../../bpf and all users of their maps agree on: keys
+// and values, names of maps and hooks, and the places of the pins.
 //
-// Keys and values are generated from the C that the programs are made of, with the compiled object. It opens
-// pins and reads maps, and decides nothing: it must not know what a frontend needs, how programs are loaded, or
-// who opts out.
+// Keys and values are generated from the C source of the programs, together with the compiled
+// object. The package opens pins and reads maps, and decides nothing: it must not know what a
+// frontend needs, how programs are loaded, or who opts out.
 package layout
 
 // The object is little endian only: no big-endian machine is supported (see bpf/README.md).

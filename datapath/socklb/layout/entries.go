@@ -7,10 +7,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Batch is how many entries one system call reads.
+// Batch is how many entries one system call reads at most.
 const Batch = 4096
 
-// Each calls each for every entry of a map that is not per CPU, while it may change.
+// Each calls each for every entry of a map that is not per CPU. The map can change meanwhile.
 func Each[K, V any](m *ebpf.Map, each func(K, V) error) error {
 	n := min(Batch, int(m.MaxEntries()))
 	keys, values := make([]K, n), make([]V, n)

@@ -20,10 +20,10 @@ import (
 //	<map>            a symbolic link to layout-3/<map>, for people
 //	links/<hook>     links, which hold the programs
 //
-// It is made elsewhere and renamed into place, so that it is whole or not there. In layout 1 the maps were
-// in <map>, and layout-1/ was empty.
+// The directory is made under another name and renamed into place, so it is either complete or
+// missing. In layout 1 the maps were in <map>, and layout-1/ was empty.
 const (
-	// Number is that of this program's layout, Oldest that of the first which it can upgrade from.
+	// Number is this program's layout; Oldest is the first one that it can upgrade from.
 	Number = 3
 	Oldest = 1
 	// LinksDir holds the links.
@@ -32,10 +32,10 @@ const (
 	prefix = "layout-"
 )
 
-// Dir is the name of the directory of a layout.
+// Dir returns the name of a layout's directory.
 func Dir(number int) string { return prefix + strconv.Itoa(number) }
 
-// MapsDir is where the maps of a layout are pinned.
+// MapsDir returns where the maps of a layout are pinned.
 func MapsDir(pins string, number int) string {
 	if number == 1 {
 		return pins
@@ -43,7 +43,7 @@ func MapsDir(pins string, number int) string {
 	return filepath.Join(pins, Dir(number))
 }
 
-// Lock takes the lock of a directory; it is released when the file is closed, or the process dies.
+// Lock locks a directory. The lock is released when the file is closed or the process dies.
 func Lock(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -62,8 +62,8 @@ func Lock(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Found returns the layouts of the pins in dir, ascending; none if it is missing or empty, two if an
-// upgrade was interrupted. It is an error if there is anything but pins of strait.
+// Found returns the layouts of the pins in dir, ascending: none if dir is missing or empty, two if
+// an upgrade was interrupted. It is an error if dir is not empty and has no pins of strait.
 func Found(dir string) (found []int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -80,13 +80,14 @@ func Found(dir string) (found []int, err error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("pins %s: the directory holds something else than pins of strait: name another", dir)
+		return nil, fmt.Errorf("pins %s: the directory holds something other than strait's pins; choose another", dir)
 	}
 	slices.Sort(found)
 	return found, nil
 }
 
-// Open opens a map of this program's layout, and says what to do where there is another.
+// Open opens a map of this program's layout. If the pins have another layout, the error says what
+// to do.
 func Open(pins, name string, o *ebpf.LoadPinOptions) (*ebpf.Map, error) {
 	at := filepath.Join(MapsDir(pins, Number), name)
 	m, err := ebpf.LoadPinnedMap(at, o)
@@ -94,16 +95,16 @@ func Open(pins, name string, o *ebpf.LoadPinOptions) (*ebpf.Map, error) {
 		return m, nil
 	}
 	if found, _ := Found(pins); len(found) > 0 && found[len(found)-1] != Number {
-		return nil, fmt.Errorf("pins %s have %s, this program reads %s: use the one that came with the running straitd, or start it",
+		return nil, fmt.Errorf("pins %s have %s, this program reads %s; use the program that came with the running straitd, or start this version of straitd",
 			pins, Dir(found[len(found)-1]), Dir(Number))
 	}
 	return nil, fmt.Errorf("open %s: %w", at, Explain(err))
 }
 
-// Explain says what to do about an EPERM of the bpf system call.
+// Explain adds what to do to an EPERM or EACCES of the bpf system call.
 func Explain(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%w: run as root, or with the capabilities BPF, NET_ADMIN and (before Linux 5.11) SYS_RESOURCE", err)
+		return fmt.Errorf("%w; run as root, or with the capabilities BPF, NET_ADMIN and (before Linux 5.11) SYS_RESOURCE", err)
 	}
 	return err
 }

@@ -2,7 +2,7 @@ package layout
 
 import "github.com/cilium/ebpf"
 
-// Keys and values of the maps; bpf/lib/types.h says what they mean.
+// Keys and values of the maps; bpf/lib/types.h documents them.
 type (
 	ServiceKey      = socklbServiceKey
 	Service         = socklbService
@@ -19,7 +19,7 @@ type (
 	OptOutSieve     = socklbOptoutSieve
 )
 
-// Maps are all maps, open.
+// Maps has all maps, open.
 type Maps = socklbMaps
 
 // Names of maps and of their pins; bpf/lib/maps.h says who writes and who reads them.
@@ -36,7 +36,8 @@ const (
 	MapOptOutLevels     = socklbMapOptoutLevels
 )
 
-// Who wants a cgroup to be left alone: bits of OptOut.By. It is as long as one of them does.
+// Bits of OptOut.By: who wants a cgroup to be left alone. It is left alone as long as one of them
+// does.
 const (
 	ByDaemon   = 1
 	ByOperator = 2
@@ -49,17 +50,17 @@ const (
 	VarMayClaim     = socklbVarMayClaim
 )
 
-// Spec is the compiled object: programs and maps, not loaded yet.
+// Spec returns the compiled object: programs and maps, not loaded yet.
 func Spec() (*ebpf.CollectionSpec, error) { return loadSocklb() }
 
-// Hook is where a program is attached. Its name is the program's and that of the pin of its link.
+// Hook is where a program is attached. Name is the name of the program and of its link's pin.
 type Hook struct {
 	Name   string
 	Attach ebpf.AttachType
 }
 
-// Hooks are all hooks, in the order in which programs are attached: reverse before forward, so that no socket is
-// ever translated one way only.
+// Hooks has all hooks, in the order in which programs are attached: reverse before forward, so that
+// no socket is ever translated one way only.
 var Hooks = []Hook{
 	{"sock_release", ebpf.AttachCgroupInetSockRelease},
 	{"getpeername4", ebpf.AttachCgroupInet4GetPeername},

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Views are array maps that are mapped into memory.
+// Views holds array maps that are mapped into memory.
 type Views struct{ mappings [][]byte }
 
-// View shows an array map's values as a slice, until v is closed.
+// View maps an array map and returns its values as a slice, which is valid until v is closed.
 func View[T any](v *Views, m *ebpf.Map, prot int) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if int(m.ValueSize()) != size {
@@ -26,7 +26,7 @@ func View[T any](v *Views, m *ebpf.Map, prot int) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), m.MaxEntries()), nil
 }
 
-// Close takes the slices away.
+// Close unmaps the maps; their slices must not be used afterwards.
 func (v *Views) Close() error {
 	var errs []error
 	for _, b := range v.mappings {
