@@ -1,7 +1,7 @@
-// Package inspect looks into the load balancer: what its maps hold and counted, how full they are, and which programs
-// of others meet its own.
+// Package inspect looks into the load balancer: what its maps hold and have counted, how full they
+// are, and which foreign programs share its hooks.
 //
-// Input is the directory of its pins; output is rows. It attaches and changes nothing, never waits
-// for the balancer and needs no daemon, so that probes, the CLI and tests may use it at any time.
-// It must not know how programs are loaded, nor services and clusters.
+// The input is the directory of its pins; the output is rows. The package attaches and changes
+// nothing, never waits for the balancer and needs no daemon, so probes, the CLI and tests can use
+// it at any time. It must not know how programs are loaded, nor about services and clusters.
 package inspect

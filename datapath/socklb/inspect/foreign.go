@@ -17,9 +17,10 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// Foreign lists the socket address programs of others that are in force for a cgroup or in a part of it, sorted
-// by hook: all but those whose links are pinned in pins. Those of cgroups that come and go meanwhile may be
-// missed. It takes eight requests for each cgroup.
+// Foreign lists the socket address programs of others that are in force for a cgroup or in a part
+// of it, sorted by hook. These are all programs except those whose links are pinned in pins.
+// Programs of cgroups that come and go meanwhile can be missed. It takes eight requests for each
+// cgroup.
 func Foreign(pins, cgroup string) ([]datapath.ForeignProgram, error) {
 	ours, err := Programs(pins)
 	if err != nil {
@@ -38,7 +39,7 @@ func Foreign(pins, cgroup string) ([]datapath.ForeignProgram, error) {
 	return found, nil
 }
 
-// Programs are the programs that the links hold which are pinned in pins: the balancer's own.
+// Programs returns the programs whose links are pinned in pins: the balancer's own.
 func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 	ids := map[ebpf.ProgramID]bool{}
 	for _, h := range layout.Hooks {
@@ -56,7 +57,8 @@ func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 	return ids, nil
 }
 
-// foreignOnPath are those that are in force for a socket of the cgroup itself: its own and its parents'.
+// foreignOnPath returns the programs that are in force for a socket of the cgroup itself: those of
+// the cgroup and of its parents.
 func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	for _, h := range addressHooks() {
 		ids, err := query(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
@@ -79,7 +81,7 @@ func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapat
 	return found, nil
 }
 
-// foreignBelow are those of cgroups below ours.
+// foreignBelow returns the programs of the cgroups below the given one.
 func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -107,12 +109,12 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath
 	return found, err
 }
 
-// addressHooks are the hooks at which programs meet: all but that of a socket's end.
+// addressHooks returns the hooks where programs can affect each other: all except sock_release.
 func addressHooks() []layout.Hook {
 	return slices.DeleteFunc(slices.Clone(layout.Hooks), func(h layout.Hook) bool { return h.Attach == ebpf.AttachCgroupInetSockRelease })
 }
 
-// query lists the programs of a cgroup, in the order in which they run.
+// query lists the programs of a cgroup's hook, in the order in which they run.
 func query(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
 	f, err := os.Open(cgroup)
 	if err != nil {
@@ -130,7 +132,8 @@ func query(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error)
 	return ids, nil
 }
 
-// attachedAt finds which of a cgroup and its parents has the program; "" if none that is visible here.
+// attachedAt returns which of a cgroup and its parents has the program; "" if it is none that is
+// visible from here.
 func attachedAt(h layout.Hook, cgroup string, id ebpf.ProgramID) (string, error) {
 	for dir := cgroup; ; dir = filepath.Dir(dir) {
 		var st unix.Statfs_t
@@ -150,8 +153,8 @@ func attachedAt(h layout.Hook, cgroup string, id ebpf.ProgramID) (string, error)
 	}
 }
 
-// programName is a program's full name where its types tell it, else the kernel's 15 letters of it; "" if it
-// is gone.
+// programName returns a program's full name if its BTF has it, otherwise the 15 characters that the
+// kernel keeps; "" if the program is gone.
 func programName(id ebpf.ProgramID) string {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {

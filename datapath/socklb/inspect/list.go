@@ -45,9 +45,9 @@ func (r *Reader) Services() ([]ServiceRow, error) {
 	return rows, nil
 }
 
-// Connects calls each for every backend that got a connection of a frontend, in no order.
+// Connects calls each for every pair of frontend and backend that got a connection, in no order.
 func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, connects uint64)) error {
-	type slot struct { // small: a scrape holds 100,000 of them
+	type slot struct { // small, because a scrape holds 100,000 of them
 		frontend uint32
 		counter  uint32
 		addr     [16]byte
@@ -59,8 +59,8 @@ func (r *Reader) Connects(each func(frontend l4.Addr, backend netip.AddrPort, co
 	}
 	frontends, slots := make([]l4.Addr, 0, services), make([]slot, 0, size)
 	top := uint32(0)
-	// The slots before the counters: else a counter that goes to another backend meanwhile would be credited to it
-	// with all that the one before it got.
+	// Read the slots before the counters. Otherwise a counter that goes to another backend
+	// meanwhile would credit that backend with all connections of the one before it.
 	err = r.services(func(s service) error {
 		for _, b := range s.slots {
 			slots = append(slots, slot{uint32(len(frontends)), b.Counter, b.Addr, b.Port})
@@ -118,7 +118,7 @@ func (r *Reader) Backends() ([]BackendRow, error) {
 	return rows, nil
 }
 
-// Slots lists the slots that are in use, in their order.
+// Slots lists the slots that are in use, sorted by number.
 func (r *Reader) Slots() ([]SlotRow, error) {
 	rows := []SlotRow{}
 	err := r.services(func(s service) error {
@@ -146,9 +146,10 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 	}
 	now := ts.Nano()
 	err := layout.Each(r.maps.Affinities, func(k layout.AffinityKey, v layout.Affinity) error {
+		// An entry can have been used after now was read.
 		rows = append(rows, AffinityRow{
 			Frontend: k.Frontend.L4(), Client: k.Client, Backend: layout.AddrPort(v.Backend, v.Port),
-			IdleSeconds: max(0, time.Duration(now-int64(v.Used)).Seconds()), // it may have been used since
+			IdleSeconds: max(0, time.Duration(now-int64(v.Used)).Seconds()),
 		})
 		return nil
 	})
@@ -164,8 +165,8 @@ func (r *Reader) Affinity() ([]AffinityRow, error) {
 	return rows, nil
 }
 
-// Sockets lists the live sockets that were translated, sorted by cookie. A socket may be listed that
-// was closed while it was read, or twice if its record moved.
+// Sockets lists the live sockets that were translated, sorted by cookie. A socket that was closed
+// while it was read can still be listed; one whose record moved can be listed twice.
 func (r *Reader) Sockets() ([]SocketRow, error) {
 	rows := []SocketRow{}
 	err := r.records(func(v layout.Record) {
@@ -191,14 +192,14 @@ func socketRow(cookie uint64, f layout.Flow, overflow bool) SocketRow {
 	}
 }
 
-// counters reads the first n counters of a map, each CPU's part added up.
+// counters reads the first n counters of a map and adds up the parts of all CPUs.
 func counters[T any](m *ebpf.Map, n uint32, add func(sum *T, part T)) ([]T, error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, err
 	}
 	if n > m.MaxEntries() {
-		return nil, fmt.Errorf("counter %d of %d in %s", n-1, m.MaxEntries(), m)
+		return nil, fmt.Errorf("counter %d, but there are only %d in %s", n-1, m.MaxEntries(), m)
 	}
 	sums := make([]T, n)
 	keys, parts := make([]uint32, min(n, layout.Batch)), make([]T, int(min(n, layout.Batch))*cpus)
@@ -226,7 +227,7 @@ func counters[T any](m *ebpf.Map, n uint32, add func(sum *T, part T)) ([]T, erro
 	return sums, nil
 }
 
-// countersOneByOne is for kernels before 5.13, which have no layout.Batches of such maps.
+// countersOneByOne is for kernels before 5.13, which cannot read maps of this type in batches.
 func countersOneByOne[T any](m *ebpf.Map, sums []T, add func(sum *T, part T)) ([]T, error) {
 	var parts []T
 	for i := range sums {

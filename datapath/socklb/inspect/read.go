@@ -14,13 +14,13 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// readTries bounds how often a read that met a change starts again.
+// readTries is the maximum number of attempts of a read that keeps meeting changes.
 const readTries = 10
 
 // DefaultPins is where straitd pins its maps unless its bpf.pins says otherwise.
 const DefaultPins = "/sys/fs/bpf/strait"
 
-// Read returns what the maps pinned in a directory hold, as Reader.Frontends does.
+// Read returns what the maps pinned in a directory hold, like Reader.Frontends.
 func Read(pins string) ([]datapath.Frontend, error) {
 	r, err := OpenReader(pins)
 	if err != nil {
@@ -30,8 +30,8 @@ func Read(pins string) ([]datapath.Frontend, error) {
 	return r.Frontends()
 }
 
-// Frontends lists what is in force, sorted by address. Each frontend is seen as it was at one moment. Service
-// is empty: the kernel does not hold it.
+// Frontends lists the frontends that are in force, sorted by address, each as it was at one moment.
+// Service is empty: the kernel does not hold it.
 func (r *Reader) Frontends() ([]datapath.Frontend, error) {
 	out := []datapath.Frontend{}
 	err := r.services(func(s service) error {
@@ -45,7 +45,7 @@ func (r *Reader) Frontends() ([]datapath.Frontend, error) {
 	return out, nil
 }
 
-// Size counts the frontends, and the backends that they have among them, each once.
+// Size counts the frontends, and the distinct backends of all of them.
 func (r *Reader) Size() (frontends, backends int, err error) {
 	type address struct {
 		addr [16]byte
@@ -68,7 +68,8 @@ func (r *Reader) Size() (frontends, backends int, err error) {
 	return frontends, len(distinct), nil
 }
 
-// size counts frontends and slots, so that what is made of them need not grow: a scrape reads 100,000.
+// size counts frontends and slots, so that slices can be made in their final size: a scrape reads
+// 100,000.
 func (r *Reader) size() (frontends, slots int, err error) {
 	err = r.services(func(s service) error {
 		frontends++
@@ -101,8 +102,8 @@ func OpenReader(pins string) (*Reader, error) {
 	return r, nil
 }
 
-// OpenOn opens a Reader that sees sets and backends through the caller's views, which must outlive it: all of a map
-// that is mapped counts as memory of the process, each time that it is.
+// OpenOn opens a Reader that sees sets and backends through the caller's views, which must outlive
+// it. This saves memory: each mapping of a map counts as memory of the process, in its full size.
 func OpenOn(pins string, sets []layout.Set, backends []layout.Backend) (*Reader, error) {
 	r := &Reader{pins: pins, sets: sets, slots: backends}
 	if err := r.open(); err != nil {
@@ -112,7 +113,7 @@ func OpenOn(pins string, sets []layout.Set, backends []layout.Backend) (*Reader,
 	return r, nil
 }
 
-// open opens the maps that system calls read.
+// open opens the maps that are read by system calls.
 func (r *Reader) open() (err error) {
 	for name, m := range map[string]**ebpf.Map{
 		layout.MapServices:         &r.maps.Services,
@@ -130,9 +131,9 @@ func (r *Reader) open() (err error) {
 	return nil
 }
 
-// view maps the others.
+// view opens and maps the others.
 func (r *Reader) view() (err error) {
-	// Not for reading only: of such a map the kernel maps no memory.
+	// Not opened read-only, because the kernel does not map such a map into memory.
 	if r.maps.Sets, err = layout.Open(r.pins, layout.MapSets, nil); err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (r *Reader) view() (err error) {
 	return err
 }
 
-// Close lets go of the maps, of which nothing was changed: there is nothing that could be lost.
+// Close releases the maps. Nothing in them was changed, so nothing can be lost.
 func (r *Reader) Close() {
 	r.sets, r.slots = nil, nil
 	_ = r.views.Close()
@@ -175,27 +176,28 @@ func (r *Reader) services(each func(service) error) error {
 	})
 }
 
-// Count returns how many slots a set has now. It is one load from memory, for who waits for a change.
+// Count returns how many slots a set has now. It is one load from memory, for callers that wait for
+// a change.
 func (r *Reader) Count(index uint32) (uint32, error) {
 	if index >= uint32(len(r.sets)) {
-		return 0, fmt.Errorf("index %d of %d", index, len(r.sets))
+		return 0, fmt.Errorf("index %d, but there are only %d sets", index, len(r.sets))
 	}
 	_, count := layout.Slots(atomic.LoadUint64(layout.WordOf(&r.sets[index])))
 	return count, nil
 }
 
-// service reads a set's slots into room, again if the set flipped meanwhile: its old slots may be another's by
-// then, though not at once, but after a grace period.
+// service reads a set's slots into room, and reads them again if the set flipped meanwhile: its old
+// slots can belong to another set by then, after a grace period.
 func (r *Reader) service(index uint32, room []layout.Backend) (s service, err error) {
 	if index >= uint32(len(r.sets)) {
-		return s, fmt.Errorf("index %d of %d", index, len(r.sets))
+		return s, fmt.Errorf("index %d, but there are only %d sets", index, len(r.sets))
 	}
 	set := &r.sets[index]
 	for range readTries {
 		before := atomic.LoadUint64(layout.WordOf(set))
 		base, count := layout.Slots(before)
 		if uint64(base)+uint64(count) > uint64(len(r.slots)) {
-			return s, fmt.Errorf("slots %d+%d of %d", base, count, len(r.slots))
+			return s, fmt.Errorf("slots %d+%d, but there are only %d", base, count, len(r.slots))
 		}
 		slots := append(room[:0], r.slots[base:base+count]...)
 		if atomic.LoadUint64(layout.WordOf(set)) == before {

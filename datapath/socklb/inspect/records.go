@@ -6,8 +6,9 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// records calls each for every record at home of a socket. Programs write them while they are read, and nothing
-// keeps a read from seeing half of a flow: so each is read again until it is as it was.
+// records calls each for every record that a socket has at home. Programs write records while they
+// are read, and nothing prevents a read from seeing half of a flow. So each record is read until
+// two reads agree.
 func (r *Reader) records(each func(layout.Record)) error {
 	return layout.Each(r.maps.Sockets, func(i uint32, v layout.Record) error {
 		if v.Owner() == 0 {
@@ -21,7 +22,7 @@ func (r *Reader) records(each func(layout.Record)) error {
 	})
 }
 
-// settled reads a record until it is as it was.
+// settled rereads a record until two reads agree, at most readTries times.
 func (r *Reader) settled(i uint32, v layout.Record) (layout.Record, error) {
 	for range readTries {
 		before := v

@@ -15,7 +15,7 @@ type ServiceRow struct {
 	Base            uint32 `json:"base"`
 	Count           uint32 `json:"count"`
 	AffinitySeconds uint32 `json:"affinitySeconds"`
-	// Connects counts connections, and choices for an unconnected socket's datagrams.
+	// Connects counts connections, and choices of a backend for an unconnected socket's datagrams.
 	Connects uint64 `json:"connects"`
 	// Refused counts those that found no backend.
 	Refused uint64 `json:"refused"`
@@ -34,8 +34,8 @@ type SlotRow struct {
 	Slot     uint32         `json:"slot"`
 	Frontend l4.Addr        `json:"frontend"`
 	Backend  netip.AddrPort `json:"backend"`
-	// Threshold is the share of what falls on the slot that is its own, in 2^-32; the rest is the slot's
-	// whose number is Alias more than the set's first.
+	// Threshold is the share that the slot keeps of the traffic that is drawn to it, in units of
+	// 2^-32. The rest goes to the slot whose number is Alias more than the set's first.
 	Threshold uint32 `json:"threshold"`
 	Alias     uint32 `json:"alias"`
 }
@@ -46,8 +46,9 @@ type AffinityRow struct {
 	// Client is the cookie of a network namespace (SO_NETNS_COOKIE).
 	Client  uint64         `json:"client"`
 	Backend netip.AddrPort `json:"backend"`
-	// IdleSeconds is how long ago the client connected last. Above the frontend's AffinitySeconds the
-	// row counts no more, and stays until the client comes again or others need the room.
+	// IdleSeconds is how long ago the client last connected. Above the frontend's AffinitySeconds
+	// the row has no effect any more; it stays until the client comes again or other rows need the
+	// room.
 	IdleSeconds float64 `json:"idleSeconds"`
 }
 
@@ -58,8 +59,10 @@ type SocketRow struct {
 	Proto    l4.Proto       `json:"proto"`
 	Frontend netip.AddrPort `json:"frontend"`
 	Backend  netip.AddrPort `json:"backend"`
-	// Connected: by connect(), else by sendto() and the like.
+	// Connected is true if the translation was made by connect(), false if by sendto() and the
+	// like.
 	Connected bool `json:"connected"`
-	// Overflow: another live socket has the place where the record would be found at once.
+	// Overflow is true if the record is in sockets_more, because its home was taken by another live
+	// socket or by another record of this socket.
 	Overflow bool `json:"overflow"`
 }

@@ -9,16 +9,18 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// BackendsRun is the usage row of room for a large set: slots of a set are in a row, so a frontend of n backends
-// needs a run of n free ones. Limit - Used is the longest; where that is less than Limit - Used of the
-// map backends, the free slots are scattered.
+// BackendsRun is the usage row that shows how much room there is for a large set. The slots of a
+// set are consecutive, so a frontend of n backends needs a run of n free ones. Limit - Used is the
+// longest such run; if that is less than Limit - Used of the map backends, the free slots are
+// scattered.
 const BackendsRun = "backends_run"
 
-// soft maps may be full: affinities makes room by itself, and what finds no room in sockets goes to sockets_more.
+// soft has the maps that can be full without harm: affinities makes room by itself, and what finds
+// no room in sockets goes to sockets_more.
 var soft = map[string]bool{layout.MapAffinities: true, layout.MapSockets: true}
 
-// Usage is that of the maps which programs and other processes write. A map that cannot be read is left out,
-// and the log says why.
+// Usage returns the usage of the maps that programs and other processes write. A map that cannot be
+// read is left out, and the log says why.
 func (r *Reader) Usage(log *slog.Logger) (rows []datapath.MapUsage) {
 	for _, u := range []struct {
 		name  string
@@ -32,7 +34,7 @@ func (r *Reader) Usage(log *slog.Logger) (rows []datapath.MapUsage) {
 	} {
 		n, err := u.count(u.m)
 		if err != nil {
-			log.Warn("usage of a map is unknown", "map", u.name, "err", err)
+			log.Warn("cannot read the usage of a map", "map", u.name, "err", err)
 			continue
 		}
 		rows = append(rows, datapath.MapUsage{Map: u.name, Used: n, Limit: uint64(u.m.MaxEntries()), Soft: soft[u.name]})
