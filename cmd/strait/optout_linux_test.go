@@ -26,7 +26,7 @@ func TestOptOutDryRunRefusesAlike(t *testing.T) {
 		return e.run(t)
 	}
 	for _, tt := range []struct{ cgroup, want string }{
-		{filepath.Dir(cgroup), "is the root: that would opt out everybody"},
+		{filepath.Dir(cgroup), "is the root: that would opt out every process"},
 		{deep, "32 deep: only the first 31 levels"},
 		{t.TempDir(), "is not a cgroup v2 directory"},
 	} {

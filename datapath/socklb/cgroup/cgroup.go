@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RootID is the inode of the root of the machine's cgroup v2 tree, on every kernel we support. The
-// root that a private cgroup namespace shows has another.
+// RootID is the inode of the root of the machine's cgroup v2 tree, on every supported kernel. The
+// root that a private cgroup namespace shows has another inode.
 const RootID = 1
 
 // Dir is a cgroup v2 directory.
@@ -23,7 +23,7 @@ type Dir struct {
 	ID uint64
 }
 
-// Open checks that path (or the mount, if path is empty) is one that socket hooks can serve.
+// Open checks that path (or the mount, if path is empty) is a cgroup that socket hooks can serve.
 func Open(path string, allowVirtualRoot bool) (Dir, error) {
 	if path == "" {
 		found, err := Mount()
@@ -50,7 +50,7 @@ func Open(path string, allowVirtualRoot bool) (Dir, error) {
 	return Dir{path, id}, nil
 }
 
-// Mount finds where cgroup v2 is mounted: on hybrid machines beside v1.
+// Mount finds where cgroup v2 is mounted. On hybrid machines it is mounted beside v1.
 func Mount() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -64,7 +64,8 @@ func Mount() (string, error) {
 	if len(mounts) == 0 {
 		return "", errors.New("cgroup v2 is not mounted: mount -t cgroup2 none /sys/fs/cgroup/unified, or name a mount of it")
 	}
-	// There may be several, some of a part of the tree: prefer one that shows the real root.
+	// There can be several mounts, some of which show only a part of the tree. Prefer one that
+	// shows the real root.
 	for _, m := range mounts {
 		if id, err := inode(m); err == nil && id == RootID {
 			return m, nil

@@ -1,6 +1,6 @@
-// Package cgroup finds cgroups (v2) of the machine: the one to attach to, and others by path or id, with how deep
-// they are.
+// Package cgroup finds cgroups (v2) of the machine, and how deep they are: the one to attach to,
+// and others by path or id.
 //
-// It reads mounts, inodes and handles, and asks the kernel where this process is. It changes nothing, and must not
-// know what programs do with a cgroup.
+// It reads mounts, inodes and handles, and asks the kernel which cgroups this process is in. It
+// changes nothing, and must not know what programs do with a cgroup.
 package cgroup

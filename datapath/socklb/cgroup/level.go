@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// climb finds how deep a cgroup is, from a cgroup above it of which that is known: no file says it of a mount that
-// shows a part of the tree only, as containers have. Levels is by id.
+// climb returns how deep a cgroup is, from the nearest cgroup above it whose depth is known. levels
+// has the known depths, by id. There is no file that tells the depth on a mount that shows only a
+// part of the tree, as in containers.
 func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
 	at, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -25,7 +26,7 @@ func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
 			return 0, err
 		}
 		if int64(fs.Type) != unix.CGROUP2_SUPER_MAGIC {
-			return 0, errors.New("its mount shows neither the root of the machine's tree nor a cgroup that this process is below, so that its depth is unknown: " +
+			return 0, errors.New("its depth is unknown, because its mount shows neither the root of the machine's tree nor a cgroup that this process is in or below; " +
 				"mount the host's tree (hostPath /sys/fs/cgroup, or cgroupns host)")
 		}
 		id, err := inode(at)
@@ -39,11 +40,13 @@ func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
 	}
 }
 
-// errNoAncestors means that this kernel tells no program of this kind which cgroups it runs in (before Linux 5.15).
+// errNoAncestors means that this kernel (before Linux 5.15) does not tell programs of this kind
+// which cgroups they run in.
 var errNoAncestors = errors.New("no bpf_get_current_ancestor_cgroup_id for tracing programs before Linux 5.15")
 
-// ownLevels are the cgroups that this process is in or below, by id, with their depth: the root's is 0. The kernel
-// alone knows them in a cgroup namespace, and tells programs: this one is run once, in this thread.
+// ownLevels returns the depths of the cgroups that this process is in or below, by id; the root's
+// depth is 0. In a cgroup namespace only the kernel knows them, and it tells only programs: this
+// one is run once, in this thread.
 func ownLevels() (map[uint64]uint32, error) {
 	ids, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8 * MaxLevels, MaxEntries: 1})
 	if err != nil {
@@ -87,7 +90,8 @@ func ownLevels() (map[uint64]uint32, error) {
 	return levels, nil
 }
 
-// search finds the paths of cgroups on all mounts of cgroup v2, for those who may not open them by id.
+// search finds the paths of cgroups on all mounts of cgroup v2, for processes that cannot open them
+// by id.
 func search(ids map[uint64]bool) (map[uint64]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -102,7 +106,7 @@ func search(ids map[uint64]bool) (map[uint64]string, error) {
 	for _, mount := range mounts {
 		err := filepath.WalkDir(mount, func(path string, d os.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil // gone while we looked, or not ours to read
+				return nil // removed meanwhile, or not readable
 			}
 			if id, err := inode(path); err == nil && ids[id] && found[id] == "" {
 				found[id] = path

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxLevels is MAX_LEVELS of bpf/lib/config.h: cgroups that are deeper cannot be told to the programs.
+// MaxLevels is MAX_LEVELS of bpf/lib/config.h. The programs do not look for cgroups at this depth
+// or deeper.
 const MaxLevels = 32
 
 // Tree is the machine's cgroup v2 tree, as far as this process sees it.
 type Tree struct {
-	root   *os.File          // of a mount that shows all of it; nil if there is none
-	levels map[uint64]uint32 // by id, of the cgroups whose depth is known
+	root   *os.File          // of a mount that shows the whole tree; nil if there is none
+	levels map[uint64]uint32 // the depths that are known, by id
 }
 
-// OpenTree opens it. Close must follow.
+// OpenTree opens the tree. The caller must close it.
 func OpenTree() (*Tree, error) {
 	top, err := Mount()
 	if err != nil {
@@ -39,14 +40,14 @@ func OpenTree() (*Tree, error) {
 	return t, nil
 }
 
-// Close lets go of it.
+// Close releases the tree.
 func (t *Tree) Close() {
 	if t.root != nil {
 		t.root.Close()
 	}
 }
 
-// Find returns the id and the depth of the cgroup at path, which may be on any mount.
+// Find returns the id and the depth of the cgroup at path, which can be on any mount.
 func (t *Tree) Find(path string) (id uint64, level uint32, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -59,7 +60,7 @@ func (t *Tree) Find(path string) (id uint64, level uint32, err error) {
 		return 0, 0, fmt.Errorf("cgroup %s: %w", path, err)
 	}
 	at, err := t.Path(id)
-	if err != nil { // no right to open by id, or no mount that shows all
+	if err != nil { // no permission to open by id, or no mount that shows the whole tree
 		at = path
 	}
 	if level, err = climb(at, t.levels); err != nil {
@@ -67,17 +68,18 @@ func (t *Tree) Find(path string) (id uint64, level uint32, err error) {
 	}
 	switch {
 	case level == 0:
-		return 0, 0, fmt.Errorf("cgroup %s is the root: that would opt out everybody; stop the daemon and clean up instead", path)
+		return 0, 0, fmt.Errorf("cgroup %s is the root: that would opt out every process; stop the daemon and clean up instead", path)
 	case level >= MaxLevels:
 		return 0, 0, fmt.Errorf("cgroup %s is %d deep: only the first %d levels of the tree can opt out", path, level, MaxLevels-1)
 	}
 	return id, level, nil
 }
 
-// fileIDKernfs is FILEID_KERNFS of linux/exportfs.h: a handle that holds the id.
+// fileIDKernfs is FILEID_KERNFS of linux/exportfs.h: the type of a handle that holds the id.
 const fileIDKernfs = 0xfe
 
-// Path finds a cgroup by its id; ESTALE if it was removed, another error if that cannot be found out.
+// Path returns the path of a cgroup, given its id. The error is ESTALE if the cgroup was removed;
+// any other error means that its path cannot be determined.
 func (t *Tree) Path(id uint64) (string, error) {
 	if t.root == nil {
 		return "", fmt.Errorf("find cgroup %d: no mount shows the machine's whole tree", id)
@@ -91,7 +93,8 @@ func (t *Tree) Path(id uint64) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-// Paths finds cgroups by their ids, sorted; those that were removed, or cannot be seen from here, are missing.
+// Paths returns the paths of cgroups, given their ids, sorted. Those that were removed, or that are
+// not visible from here, are missing.
 func (t *Tree) Paths(ids map[uint64]bool) ([]string, error) {
 	out, unseen := []string{}, map[uint64]bool{}
 	for id := range ids {
