@@ -6,7 +6,8 @@ import (
 	"strait.io/strait/datapath/socklb/cgroup"
 )
 
-// Check is Add's word on a cgroup without the deed: its error says why the cgroup cannot opt out.
+// Check reports whether Add would accept a cgroup, without adding it: its error says why the cgroup
+// cannot opt out.
 func Check(path string) error {
 	t, err := cgroup.OpenTree()
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// Set makes cgroups (paths) and those below them the ones whose new connections are left alone, besides those that
-// Add named. One that cannot be found is an error, and the others are not held up.
+// Set sets the cgroups (paths) whose new connections are left alone, along with those of the
+// cgroups below them. What Add named stays opted out too. A cgroup that cannot be found is an
+// error; the others are still set.
 func Set(pins string, cgroups []string) error {
 	t, err := cgroup.OpenTree()
 	if err != nil {
@@ -39,8 +40,8 @@ func Set(pins string, cgroups []string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// List lists the cgroups that opted out, by path, sorted. It needs no daemon. One that was removed is not
-// listed: it is nobody's, and the next change forgets it.
+// List lists the cgroups that opted out, by path, sorted. It needs no daemon. A cgroup that was
+// removed is not listed: no process is in it, and the next change forgets it.
 func List(pins string) ([]string, error) {
 	t, err := cgroup.OpenTree()
 	if err != nil {
@@ -67,8 +68,8 @@ func List(pins string) ([]string, error) {
 	return paths, nil
 }
 
-// Add leaves the new connections of a cgroup's processes alone, and those of the cgroups below it. It
-// needs no daemon and outlives it, until Remove.
+// Add makes the load balancer leave alone the new connections of a cgroup's processes, and of the
+// cgroups below it. It needs no daemon and outlives it, until Remove.
 func Add(pins, path string) error {
 	return changeOne(pins, path, "add opt-out", func(have optOuts, id uint64, level uint32) error {
 		have.add(id, level, layout.ByOperator)
@@ -76,13 +77,13 @@ func Add(pins, path string) error {
 	})
 }
 
-// Remove undoes Add. It is an error if the cgroup has not opted out, or did so by the daemon's
+// Remove undoes Add. It is an error if the cgroup has not opted out, or did so only by the daemon's
 // configuration.
 func Remove(pins, path string) error {
 	return changeOne(pins, path, "remove opt-out", func(have optOuts, id uint64, _ uint32) error {
 		switch o := have[id]; {
 		case o.By == layout.ByDaemon:
-			return fmt.Errorf("cgroup %s opted out by what the daemon was told (a pod's annotation, or its configuration): change it there", path)
+			return fmt.Errorf("cgroup %s was opted out by the daemon (a pod's annotation, or the daemon's configuration); change it there", path)
 		case o.By == 0:
 			return fmt.Errorf("cgroup %s has not opted out", path)
 		default:
@@ -110,7 +111,7 @@ func changeOne(pins, path, verb string, change func(have optOuts, id uint64, lev
 	return nil
 }
 
-// optOuts is what the map holds, by cgroup id.
+// optOuts has the entries of the map, by cgroup id.
 type optOuts map[uint64]layout.OptOut
 
 func (o optOuts) set(id uint64, level, by uint32) {
@@ -123,14 +124,14 @@ func (o optOuts) set(id uint64, level, by uint32) {
 
 func (o optOuts) add(id uint64, level, by uint32) { o.set(id, level, o[id].By|by) }
 
-// drop takes back what one party wants.
+// drop removes the opt-outs of one party.
 func (o optOuts) drop(by uint32) {
 	for id, e := range o {
 		o.set(id, e.Level, e.By&^by)
 	}
 }
 
-// sieve lets through each of the cgroups; see struct optout_sieve.
+// sieve returns a sieve that lets each of the cgroups through; see struct optout_sieve.
 func (o optOuts) sieve() (s layout.OptOutSieve) {
 	for id, e := range o {
 		s.Levels |= 1 << e.Level
@@ -140,18 +141,18 @@ func (o optOuts) sieve() (s layout.OptOutSieve) {
 	return s
 }
 
-// sieveBit is the hash of bpf/lib/optout.h.
+// sieveBit is the same hash as in bpf/lib/optout.h.
 func sieveBit(id uint64) uint64 { return id * 0x9e3779b97f4a7c15 >> (64 - 12) }
 
-// with are the cgroups of both, as far as sieves are concerned.
+// with returns the cgroups of both, for making a sieve.
 func (o optOuts) with(more optOuts) optOuts {
 	both := maps.Clone(o)
 	maps.Copy(both, more)
 	return both
 }
 
-// changeOptOuts reads what the map holds, lets change change it, and writes the difference. The daemon and any
-// number of commands do so at the same time.
+// changeOptOuts reads what the map holds, lets change modify it, and writes the difference. It
+// takes a lock, because the daemon and any number of commands can do so at the same time.
 func changeOptOuts(pins string, t *cgroup.Tree, change func(have optOuts)) error {
 	lock, err := layout.Lock(layout.MapsDir(pins, layout.Number), unix.LOCK_EX)
 	if err != nil {
@@ -178,7 +179,7 @@ func changeOptOuts(pins string, t *cgroup.Tree, change func(have optOuts)) error
 	}
 	want := maps.Clone(have)
 	change(want)
-	for id := range want { // a cgroup's id is never given to another
+	for id := range want { // forget removed cgroups: ids are never reused
 		if _, err := t.Path(id); errors.Is(err, unix.ESTALE) {
 			delete(want, id)
 		}
@@ -186,9 +187,9 @@ func changeOptOuts(pins string, t *cgroup.Tree, change func(have optOuts)) error
 	return writeOptOuts(entries, levels, have, want)
 }
 
-// writeOptOuts: the sieve lets a cgroup through for as long as there is an entry of it, so that no entry is ever
-// there and not found. A sieve is not written as one, but a bit that is set before and after is set throughout.
-// Removals first make room.
+// writeOptOuts writes what differs. The sieve lets a cgroup through for as long as the cgroup has
+// an entry, so no entry is ever there but not found. Writing a sieve is not atomic, but a bit that
+// is set before and after is set throughout. Removals go first, to make room.
 func writeOptOuts(entries, levels *ebpf.Map, have, want optOuts) error {
 	if maps.Equal(have, want) {
 		return putSieve(levels, want)
