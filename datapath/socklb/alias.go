@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// share is one entry of an alias table: of the traffic that falls on it, threshold/2^32 is its own and
-// the rest is alias'.
+// share is one entry of an alias table. Of the traffic that is drawn to it, it keeps
+// (threshold+1)/2^32, and the rest goes to alias.
 type share struct{ threshold, alias uint32 }
 
-// aliasTable makes weighted choice O(1) (Vose's method, in integers): an entry is drawn uniformly, then
-// one comparison decides between it and its alias. Weights are at least 1 and at most
-// datapath.MaxWeight; there are at most 2^24.
+// aliasTable makes a weighted choice O(1) (Vose's method, in integers): an entry is drawn
+// uniformly, then one comparison decides between it and its alias. Weights are
+// 1…datapath.MaxWeight; there are at most 2^24.
 func aliasTable(weights []uint32) []share {
 	n := uint64(len(weights))
 	total := uint64(0)
@@ -31,7 +31,8 @@ func aliasTable(weights []uint32) []share {
 			large = append(large, uint32(i))
 		}
 	}
-	// The surplus of the large fills the small. Sums are exact, so both run out together.
+	// The surplus of the large entries fills the small ones. Sums are exact, so both run out
+	// together.
 	for len(small) > 0 && len(large) > 0 {
 		s, l := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
@@ -47,8 +48,8 @@ func aliasTable(weights []uint32) []share {
 	return table
 }
 
-// fraction is part/whole in units of 2^-32, less one so that the comparison "fraction > threshold"
-// is exact; part is less than whole and not 0.
+// fraction returns part/whole in units of 2^-32, less one so that the comparison "fraction >
+// threshold" is exact. part is less than whole and not 0.
 func fraction(part, whole uint64) uint32 {
 	hi, lo := bits.Mul64(part, 1<<32)
 	q, _ := bits.Div64(hi, lo, whole)

@@ -117,10 +117,10 @@ func TestNormalRefuses(t *testing.T) {
 	}
 	for want, change := range map[string]func(*datapath.Frontend){
 		"protocol SCTP has no socket hook": func(f *datapath.Frontend) { f.Addr.Proto = l4.SCTP },
-		"address invalid IP is not one":    func(f *datapath.Frontend) { f.Addr.IP = netip.Addr{} },
-		"address 0.0.0.0 is not one":       func(f *datapath.Frontend) { f.Addr.IP = netip.IPv4Unspecified() },
-		"address ::ffff:1.2.3.4 is not":    func(f *datapath.Frontend) { f.Addr.IP = netip.MustParseAddr("::ffff:1.2.3.4") },
-		"address fe80::1%lo is not":        func(f *datapath.Frontend) { f.Addr.IP = netip.MustParseAddr("fe80::1%lo") },
+		"address invalid IP cannot be":     func(f *datapath.Frontend) { f.Addr.IP = netip.Addr{} },
+		"address 0.0.0.0 cannot be":        func(f *datapath.Frontend) { f.Addr.IP = netip.IPv4Unspecified() },
+		"address ::ffff:1.2.3.4 cannot be": func(f *datapath.Frontend) { f.Addr.IP = netip.MustParseAddr("::ffff:1.2.3.4") },
+		"address fe80::1%lo cannot be":     func(f *datapath.Frontend) { f.Addr.IP = netip.MustParseAddr("fe80::1%lo") },
 		"port is 0":                        func(f *datapath.Frontend) { f.Addr.Port = 0 },
 		"of another IP family":             func(f *datapath.Frontend) { f.Addr.IP = netip.MustParseAddr("fd00::1") },
 		"backends[0] 10.0.0.1:0: port":     func(f *datapath.Frontend) { f.Backends[0].Port = 0 },

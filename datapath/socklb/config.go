@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Default sizes. They hold 10,000 services with 2 ports (or IP families) of 10 endpoints: 20,000 frontends and
-// 200,000 slots. A set is made beside the one that it replaces, in a row, so an eighth of the slots stays free
-// for that: a service of 10,000 endpoints still finds room. More would cost machines with many CPUs dear, since
-// counters are per CPU: the maps take about 24 MiB of kernel memory, and 2.3 MiB for each CPU.
+// Default sizes. They are enough for 10,000 services with 2 ports (or IP families) of 10 endpoints:
+// 20,000 frontends and 200,000 slots. A new set is made beside the one that it replaces and needs
+// consecutive slots, so an eighth of the slots stays free for that: a service of 10,000 endpoints
+// still finds room. Larger defaults would be expensive on machines with many CPUs, because counters
+// are per CPU: the maps take about 24 MiB of kernel memory, and 2.3 MiB for each CPU.
 const (
 	DefaultMaxFrontends = 1 << 15
 	DefaultMaxBackends  = 7 << 15
@@ -21,7 +22,7 @@ const (
 	DefaultMaxOptOuts   = 1 << 12
 )
 
-// Bounds of the sizes: the programs search at most 2^24 - 1 slots.
+// Limits of the sizes. The programs search at most 2^24 - 1 slots.
 const (
 	limitFrontends = 1 << 22
 	limitBackends  = 1<<24 - 1
@@ -32,36 +33,41 @@ const (
 
 // Config says where to attach and how large the maps are. Pins is the only field that must be set.
 type Config struct {
-	// Pins is the directory on a bpffs that holds the pinned maps and links. It is created; its
-	// parent is too, as long as it lies on a bpffs.
+	// Pins is the directory on a bpffs that holds the pinned maps and links. It is created, and so
+	// are its parents, as long as they are on a bpffs.
 	Pins string
-	// Cgroup is the cgroup v2 directory to attach to; empty finds the cgroup2 mount.
+	// Cgroup is the cgroup v2 directory to attach to; if empty, the cgroup2 mount.
 	Cgroup string
-	// MaxFrontends bounds the frontends; 0 is DefaultMaxFrontends. 16 bytes each
-	// and 16 for each CPU, and ~100 when used.
+	// MaxFrontends is the maximum number of frontends; 0 means DefaultMaxFrontends. Each takes 16
+	// bytes and 16 for each CPU, and ~100 when used.
 	MaxFrontends uint32
-	// MaxBackends bounds the slots, one per backend of each frontend; 0 is DefaultMaxBackends.
-	// 32 bytes each and 8 for each CPU. Leave room for twice the largest frontend: a new set is made beside the old.
+	// MaxBackends is the maximum number of slots, one per backend of each frontend; 0 means
+	// DefaultMaxBackends. Each takes 32 bytes and 8 for each CPU. Leave room for twice the largest
+	// frontend, because a new set is made beside the old one.
 	MaxBackends uint32
-	// MaxSockets, a power of two, is the number of sockets that have a record at home; 0 is
-	// DefaultMaxSockets. 64 bytes each. As many again spill into a slower map.
+	// MaxSockets, a power of two, is the number of sockets that can have a record at home; 0 means
+	// DefaultMaxSockets. Each takes 64 bytes. As many records again spill into a slower map.
 	MaxSockets uint32
-	// MaxAffinity bounds the pairs of client and frontend with session affinity that are remembered; 0 is
-	// DefaultMaxAffinity. ~112 bytes each. When it is full, those that were away for longest start anew.
+	// MaxAffinity is the maximum number of pairs of client and frontend with session affinity that
+	// are remembered; 0 means DefaultMaxAffinity. Each takes ~112 bytes. When the map is full, the
+	// least recently used are forgotten.
 	MaxAffinity uint32
-	// MaxOptOuts bounds the cgroups that opt out; 0 is DefaultMaxOptOuts. ~80 bytes each when used.
+	// MaxOptOuts is the maximum number of cgroups that opt out; 0 means DefaultMaxOptOuts. Each
+	// takes ~80 bytes when used.
 	MaxOptOuts uint32
 	// AllowVirtualRoot permits a cgroup that is not the root of the machine's tree. Only processes
-	// in that cgroup are then served: right for several nodes on one machine, wrong in a container.
+	// in that cgroup are then served. This is right for several nodes on one machine, but wrong in
+	// a container.
 	AllowVirtualRoot bool
-	// Log gets warnings that are no errors; nil is silent.
+	// Log receives messages that are not errors; nil discards them.
 	Log *slog.Logger
 
-	// step is called between the steps of an upgrade, for tests of what a crash there leaves behind.
+	// step is called between the steps of an upgrade, so that tests can check what a crash there
+	// leaves behind.
 	step func(done string)
 }
 
-// Validate reports every field that cannot work, each by its name, without looking at the machine.
+// Validate reports every field that cannot work, each by its name. It does not look at the machine.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(field, format string, a ...any) {
@@ -73,7 +79,7 @@ func (c Config) Validate() error {
 	case !filepath.IsAbs(c.Pins):
 		bad("pins", "%q is not an absolute path", c.Pins)
 	case strings.Contains(base, "."):
-		bad("pins", "%q: a bpffs takes no names with a dot", base)
+		bad("pins", "%q: names on a bpffs cannot contain a dot", base)
 	case base == "/":
 		bad("pins", "is the root directory; name a directory on a bpffs")
 	}

@@ -2,16 +2,17 @@ package socklb
 
 import "strait.io/strait/datapath"
 
-// numbered says which counters a frontend's new backends have.
+// numbered has the counters of a frontend's new backends.
 type numbered struct {
-	// all are in the order of the backends; fresh are those of them that were just taken.
+	// all has the counters in the order of the backends; fresh has those of them that were just
+	// taken.
 	all, fresh []uint32
-	// gone are those of backends that the new set has not.
+	// gone has the counters of backends that the new set no longer has.
 	gone []uint32
 }
 
-// number gives each backend a counter: the one that it has had in the frontend, or a fresh one at 0.
-// h is what is held of the frontend, or nil.
+// number gives each backend a counter: the one that it already has in the frontend, or a fresh one
+// at 0. h is the frontend as it is held, or nil.
 func (t *table) number(h *held, backends []datapath.Backend) (n numbered, err error) {
 	var old []datapath.Backend
 	if h != nil {
@@ -42,7 +43,7 @@ func (t *table) number(h *held, backends []datapath.Backend) (n numbered, err er
 func (t *table) freshCounter() (uint32, error) {
 	number, dirty, ok := t.counters.take()
 	if !ok {
-		return 0, nil // not counted; see table.counters why this does not happen
+		return 0, nil // not counted; table.counters says why this cannot happen
 	}
 	if dirty {
 		if err := t.kernel.zeroBackend(number); err != nil {
@@ -53,8 +54,8 @@ func (t *table) freshCounter() (uint32, error) {
 	return number, nil
 }
 
-// restoreCounters takes the numbers from the slots. Those that have none, or one that cannot be right, get a
-// fresh one: an earlier layout had no counters.
+// restoreCounters takes the numbers of counters from the slots. A slot without a number, or with
+// one that cannot be right, gets a fresh one: an earlier layout had no counters.
 func (t *table) restoreCounters(have []held, clean bool) (err error) {
 	size := t.maxBackends + 1
 	taken := make([]bool, size)

@@ -11,13 +11,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Fake is a load balancer in memory: the same decisions as LB, on maps that no program reads. The zero
-// value is ready for use, and safe for concurrent use.
+// Fake is a load balancer in memory. It makes the same decisions as LB, on maps that no program
+// reads. The zero value is ready for use, and safe for concurrent use.
 type Fake struct {
 	// MaxFrontends and MaxBackends are as in Config.
 	MaxFrontends, MaxBackends uint32
-	// Fault, if set, is asked before a frontend's service is inserted or deleted; what it returns is
-	// the kernel's error.
+	// Fault, if set, is called before a frontend's service is inserted or deleted; its result is
+	// taken for the kernel's error.
 	Fault func(l4.Addr) error
 
 	mu       sync.Mutex
@@ -29,7 +29,7 @@ type Fake struct {
 	graces   int
 }
 
-// Reconcile is as LB.Reconcile.
+// Reconcile works like LB.Reconcile.
 func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +41,7 @@ func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Proble
 	return f.table.reconcile(want, prune)
 }
 
-// Frontends is as LB.Frontends.
+// Frontends works like LB.Frontends.
 func (f *Fake) Frontends() ([]datapath.Frontend, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *Fake) read() (have []held) {
 	return have
 }
 
-// fakeKernel keeps the writing side out of Fake's methods.
+// fakeKernel implements kernel, to keep the writing side out of Fake's methods.
 type fakeKernel struct{ f *Fake }
 
 func (k fakeKernel) fault(a l4.Addr) error {
@@ -113,7 +113,7 @@ func (k fakeKernel) numberSlot(slot, number uint32) {
 	k.f.slots[slot] = s
 }
 
-// Nothing is counted in memory.
+// Fake has no counters, so there is nothing to zero.
 func (k fakeKernel) zeroFrontend(uint32) error { return nil }
 func (k fakeKernel) zeroBackend(uint32) error  { return nil }
 

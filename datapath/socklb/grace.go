@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h: on more than one CPU it waits for an
-// RCU grace period, that is until every BPF program that runs now has ended.
+// membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h. On more than one CPU it waits
+// for an RCU grace period, that is, until every BPF program that is running now has ended.
 const membarrierGlobal = 1
 
 func membarrier() error {
@@ -20,15 +20,16 @@ func membarrier() error {
 	return nil
 }
 
-// gracePeriod awaits RCU grace periods.
+// gracePeriod waits for RCU grace periods.
 type gracePeriod struct {
-	// outer is an array of maps: replacing its element waits too, everywhere.
+	// outer is an array of maps. Replacing its element also waits for a grace period, on every
+	// kernel.
 	outer, inner *ebpf.Map
 }
 
-// newGracePeriod prepares the fallback for kernels on which membarrier does not wait: it is refused
-// with nohz_full, and does nothing where one CPU is online, though a preemptible kernel can interrupt a
-// program even there.
+// newGracePeriod prepares the fallback for kernels on which membarrier does not wait. With
+// nohz_full it is refused. Where one CPU is online it does nothing, although a preemptible kernel
+// can interrupt a program even there.
 func newGracePeriod() (*gracePeriod, error) {
 	innerSpec := &ebpf.MapSpec{Name: "grace_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
 	outer, err := ebpf.NewMap(&ebpf.MapSpec{Name: "grace_outer", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 1, InnerMap: innerSpec})
@@ -68,7 +69,8 @@ func (g *gracePeriod) close() {
 	g.inner.Close()
 }
 
-// severalCPUs reports whether more than one CPU is online. CPUs come and go, so it asks each time.
+// severalCPUs reports whether more than one CPU is online. It asks each time, because CPUs come and
+// go.
 func severalCPUs() bool {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	return err == nil && strings.ContainsAny(string(b), "-,")

@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// attachAll puts the programs on the cgroup and pins their links in dir. A link that is pinned already
-// gets the new program in place, so that no connect() in between is missed.
+// attachAll attaches the programs to the cgroup and pins their links in dir. A link that is already
+// pinned gets the new program in place, so that no connect() in between is missed.
 func attachAll(programs map[string]*ebpf.Program, dir string, cg cgroup.Dir, step func(string)) error {
 	for _, h := range layout.Hooks {
 		if err := attachOne(h, programs[h.Name], filepath.Join(dir, h.Name), cg); err != nil {
@@ -38,7 +38,7 @@ func attachOne(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 	if on, err := linkCgroup(old); err == nil && on == cg.ID {
 		return old.Update(p)
 	}
-	// The cgroup is another, or was removed and made again, which killed the link.
+	// The cgroup is a different one, or it was removed and made again, which killed the link.
 	next := pin + nextSuffix
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -53,8 +53,8 @@ func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 	// Links are always attached as BPF_F_ALLOW_MULTI.
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.Path, Attach: h.Attach, Program: p})
 	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("%w: another program is attached there, or above, for itself alone; "+
-			"see `bpftool cgroup tree` and have its owner attach with BPF_F_ALLOW_MULTI", err)
+		return fmt.Errorf("%w: another program is attached there, or above, exclusively; "+
+			"see `bpftool cgroup tree` and have its owner attach it with BPF_F_ALLOW_MULTI", err)
 	}
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 	return l.Pin(pin)
 }
 
-// linkCgroup is the id of the cgroup that a link is attached to; 0 if that is gone.
+// linkCgroup returns the id of the cgroup that a link is attached to; 0 if that cgroup is gone.
 func linkCgroup(l link.Link) (uint64, error) {
 	info, err := l.Info()
 	if err != nil {
@@ -76,7 +76,7 @@ func linkCgroup(l link.Link) (uint64, error) {
 	return c.CgroupId, nil
 }
 
-// detachAll removes the links that are pinned in dir; they need not all be there.
+// detachAll detaches and removes the links that are pinned in dir; some can be missing.
 func detachAll(dir string) error {
 	var errs []error
 	for _, h := range layout.Hooks {
@@ -89,7 +89,7 @@ func detachAll(dir string) error {
 				errs = append(errs, fmt.Errorf("detach %s: %w", pin, err))
 				continue
 			}
-			// Now, not when the kernel gets round to it. A dead link has nothing to detach.
+			// Detach now, not when the kernel gets round to it. A dead link has nothing to detach.
 			_ = l.Detach()
 			errs = append(errs, l.Unpin(), l.Close())
 		}

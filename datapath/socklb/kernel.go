@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// bpfKernel is the kernel interface on the real maps. Sets and slots are written through mmap: a store
-// costs no system call, and that of a set is the one 8-byte store that readers rely on.
+// bpfKernel implements kernel on the real maps. Sets and slots are written through mmap: a store
+// costs no system call, and the store of a set is the single 8-byte store that readers rely on.
 type bpfKernel struct {
 	maps  *layout.Maps
 	sets  []layout.Set
@@ -98,7 +98,7 @@ func zero[T any](m *ebpf.Map, i uint32) error {
 
 func (k *bpfKernel) grace() error { return k.wait() }
 
-// read decodes the maps.
+// read decodes the maps and returns the frontends that they hold.
 func (k *bpfKernel) read() ([]held, error) {
 	var have []held
 	var key layout.ServiceKey
@@ -107,12 +107,12 @@ func (k *bpfKernel) read() ([]held, error) {
 	for it.Next(&key, &value) {
 		a := key.L4()
 		if value.Index >= uint32(len(k.sets)) {
-			return nil, fmt.Errorf("frontend %s has index %d of %d", a, value.Index, len(k.sets))
+			return nil, fmt.Errorf("frontend %s has index %d, but there are only %d sets", a, value.Index, len(k.sets))
 		}
 		set := &k.sets[value.Index]
 		e := extentOf(atomic.LoadUint64(layout.WordOf(set)))
 		if uint64(e.base)+uint64(e.count) > uint64(len(k.slots)) {
-			return nil, fmt.Errorf("frontend %s has slots %d+%d of %d", a, e.base, e.count, len(k.slots))
+			return nil, fmt.Errorf("frontend %s has slots %d+%d, but there are only %d", a, e.base, e.count, len(k.slots))
 		}
 		have = append(have, heldOf(a, value.Index, set.Affinity, e, k.slots[e.base:e.end()]))
 	}
@@ -129,7 +129,7 @@ func heldOf(a l4.Addr, index, affinity uint32, block extent, slots []layout.Back
 	}
 }
 
-// sweep zeroes the sets that no frontend has: a daemon may have died between two steps.
+// sweep zeroes the sets that no frontend uses: a daemon can have died between two steps.
 func (k *bpfKernel) sweep(have []held) {
 	used := make(map[uint32]bool, len(have))
 	for _, h := range have {

@@ -2,20 +2,22 @@ package socklb
 
 import "fmt"
 
-// numbers hands out the numbers first…size-1 one by one: indexes of sets, and numbers of counters. What is
-// retired may still be in the hand of a running program, so it is not handed out again before settle,
-// which the caller calls after a grace period.
+// numbers hands out the numbers first…size-1 one by one: indexes of sets, and numbers of counters.
+// A running program can still be using what was retired, so it is not handed out again before
+// settle, which the caller calls after a grace period.
 type numbers struct {
 	first, size uint32
-	// next and all above were never handed out, and if clean nothing was ever counted there.
+	// next and all numbers above it were never handed out. If clean, nothing was ever counted
+	// there.
 	next  uint32
 	clean bool
-	// free were handed out before; limbo are retired and not settled.
+	// free has numbers that were handed out before; limbo has those that are retired but not
+	// settled.
 	free, limbo []uint32
 }
 
-// newNumbers returns one in which used are taken; clean says that the maps are new. It is an error if a
-// number is used twice or outside of first…size-1.
+// newNumbers returns numbers in which used are taken; clean says that the maps are new. It is an
+// error if a number is used twice or lies outside first…size-1.
 func newNumbers(first, size uint32, used []uint32, clean bool) (*numbers, error) {
 	n := &numbers{first: first, size: size, next: first, clean: clean}
 	for _, u := range used {
@@ -39,7 +41,7 @@ func newNumbers(first, size uint32, used []uint32, clean bool) (*numbers, error)
 	return n, nil
 }
 
-// take hands out a number; false if there is none. One that is dirty may have counted something.
+// take hands out a number; ok is false if there is none. If dirty, its counter can be other than 0.
 func (n *numbers) take() (number uint32, dirty, ok bool) {
 	if last := len(n.free) - 1; last >= 0 {
 		number, n.free = n.free[last], n.free[:last]
@@ -52,10 +54,10 @@ func (n *numbers) take() (number uint32, dirty, ok bool) {
 	return n.next - 1, !n.clean, true
 }
 
-// put takes back at once what no program has seen.
+// put takes back numbers that no program has seen; they are free at once.
 func (n *numbers) put(back ...uint32) { n.free = append(n.free, back...) }
 
-// retire takes back what was handed out. It stays in limbo until settle.
+// retire takes back numbers that were handed out. They stay in limbo until settle.
 func (n *numbers) retire(gone ...uint32) { n.limbo = append(n.limbo, gone...) }
 
 // settle frees what was retired.
@@ -64,5 +66,5 @@ func (n *numbers) settle() {
 	n.limbo = nil
 }
 
-// used is how many are not free.
+// used returns how many numbers are not free.
 func (n *numbers) used() uint64 { return uint64(n.next-n.first) - uint64(len(n.free)) }

@@ -162,9 +162,9 @@ func TestOptOutErrors(t *testing.T) {
 	}{
 		{l.SetOptOut([]string{"/nonexistent", a}), "opt out cgroup /nonexistent: no such file or directory; name an existing"},
 		{optout.Add(cfg.Pins, t.TempDir()), "is not cgroup v2"},
-		{optout.Add(cfg.Pins, mount), "is the root: that would opt out everybody"},
+		{optout.Add(cfg.Pins, mount), "is the root: that would opt out every process"},
 		{optout.Remove(cfg.Pins, b), "has not opted out"},
-		{optout.Remove(cfg.Pins, a), "opted out by what the daemon was told"},
+		{optout.Remove(cfg.Pins, a), "was opted out by the daemon"},
 		{optout.Add(cfg.Pins+"x", a), "no such file"},
 		{l.SetOptOut([]string{a, b, c}), "map optouts holds 2 cgroups and takes no more; raise maxOptOuts"},
 	} {

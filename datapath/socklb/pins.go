@@ -14,13 +14,13 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// Names of pins that are being made.
+// Parts of the names of pins that are being made.
 const (
-	newInfix   = "-unfinished-" // then digits
-	nextSuffix = "_new"         // of what is about to be renamed
+	newInfix   = "-unfinished-" // followed by digits
+	nextSuffix = "_new"         // of an entry that is about to be renamed into place
 )
 
-// pins is the directory, locked against other processes.
+// pins is the directory of pins, locked against other processes.
 type pins struct {
 	dir  string
 	lock *os.File
@@ -33,7 +33,7 @@ func (p *pins) close() error {
 	return p.lock.Close()
 }
 
-// checkBPFFS checks that dir lies on a bpffs, and makes its parents there.
+// checkBPFFS checks that dir is on a bpffs, and makes its parents there.
 func checkBPFFS(dir string) error {
 	parent := filepath.Dir(dir)
 	at := parent
@@ -48,7 +48,7 @@ func checkBPFFS(dir string) error {
 			return fmt.Errorf("pins %s: %w", dir, err)
 		}
 		if int64(st.Type) != unix.BPF_FS_MAGIC {
-			return fmt.Errorf("pins %s: %s is not on a bpffs: mount -t bpf bpf /sys/fs/bpf", dir, at)
+			return fmt.Errorf("pins %s: %s is not on a bpffs; run `mount -t bpf bpf /sys/fs/bpf`", dir, at)
 		}
 		break
 	}
@@ -58,7 +58,7 @@ func checkBPFFS(dir string) error {
 	return nil
 }
 
-// MountBPFFS mounts a bpffs on a folder, unless one is there.
+// MountBPFFS mounts a bpffs on a directory, unless there is one already.
 func MountBPFFS(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -77,7 +77,7 @@ func MountBPFFS(dir string) error {
 func lockOwn(dir string) (*pins, error) {
 	f, err := layout.Lock(dir, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("pins %s are in use by another process: stop it first", dir)
+		return nil, fmt.Errorf("pins %s are in use by another process; stop it first", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pins %s: %w", dir, err)
@@ -85,7 +85,8 @@ func lockOwn(dir string) (*pins, error) {
 	return &pins{dir, f}, nil
 }
 
-// create makes the whole directory by fill, beside its place, and renames it.
+// create makes the whole directory with fill, under another name beside it, and renames it into
+// place.
 func create(dir string, fill func(tmp string) error) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+newInfix+"*")
 	if err != nil {
@@ -104,7 +105,7 @@ func create(dir string, fill func(tmp string) error) error {
 	return nil
 }
 
-// showMaps puts a symbolic link to each map of this layout into dir, in place of what was there.
+// showMaps puts a symbolic link to each map of this layout into dir, replacing what was there.
 func showMaps(dir string, maps map[string]*ebpf.Map) error {
 	for name := range maps {
 		at, target := filepath.Join(dir, name), filepath.Join(layout.Dir(layout.Number), name)
@@ -125,7 +126,8 @@ func showMaps(dir string, maps map[string]*ebpf.Map) error {
 	return nil
 }
 
-// sweepHalfMade removes what a process that died in create has left. The caller holds the parent's lock.
+// sweepHalfMade removes what a process that died in create left behind. The caller holds the parent
+// directory's lock.
 func sweepHalfMade(dir string) error {
 	entries, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil {
@@ -141,13 +143,14 @@ func sweepHalfMade(dir string) error {
 	return errors.Join(errs...)
 }
 
-// removeAll removes a directory of pins: links first, so that no program runs on maps that go away.
+// removeAll removes a directory of pins. Links go first, so that no program runs on maps that are
+// going away.
 func removeAll(dir string) error {
 	err := detachAll(filepath.Join(dir, layout.LinksDir))
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// pinMaps pins every map of the collection in dir under its own name.
+// pinMaps pins every map in dir under its own name.
 func pinMaps(dir string, maps map[string]*ebpf.Map) error {
 	for name, m := range maps {
 		if err := m.Pin(filepath.Join(dir, name)); err != nil {
@@ -157,7 +160,8 @@ func pinMaps(dir string, maps map[string]*ebpf.Map) error {
 	return nil
 }
 
-// loadMaps opens the pinned maps. They win over the configured sizes, since what they hold is in use.
+// loadMaps opens the pinned maps. Their sizes win over the configured ones, because what they hold
+// is in use.
 func loadMaps(dir string, want map[string]*ebpf.MapSpec) (map[string]*ebpf.Map, error) {
 	maps := map[string]*ebpf.Map{}
 	for name, spec := range want {

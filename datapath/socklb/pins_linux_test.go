@@ -158,7 +158,7 @@ func TestOpenErrors(t *testing.T) {
 		{"no cgroup v2", func(c *Config) { c.Cgroup = t.TempDir() }, []string{"is not cgroup v2"}},
 		{"virtual root", func(c *Config) { c.AllowVirtualRoot = false }, []string{"is not the root of the machine's cgroup tree", "allow a virtual root"}},
 		{"invalid", func(c *Config) { c.MaxSockets = 3 }, []string{"maxSockets: 3 is not a power of two"}},
-		{"foreign directory", func(c *Config) { c.Pins = full }, []string{"something else than pins of strait"}},
+		{"foreign directory", func(c *Config) { c.Pins = full }, []string{"something other than strait's pins"}},
 		{"other layout", func(c *Config) { c.Pins = later }, []string{"layout-99", "this program knows layout-1", "straitd cleanup"}},
 	} {
 		cfg := good
@@ -250,7 +250,7 @@ func TestForeignProgram(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "attach connect4") || !strings.Contains(err.Error(), "for itself alone") {
+		if err == nil || !strings.Contains(err.Error(), "attach connect4") || !strings.Contains(err.Error(), "exclusively") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left := entries(t, filepath.Dir(cfg.Pins)); left != nil {

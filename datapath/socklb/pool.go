@@ -6,23 +6,24 @@ import (
 	"slices"
 )
 
-// extent is count consecutive numbers from base.
+// extent is a run of count consecutive numbers from base.
 type extent struct{ base, count uint32 }
 
 func (e extent) end() uint32 { return e.base + e.count }
 
-// pool hands out runs of the numbers 0…size-1: slots of the backends map, or indexes of sets. What is
-// retired may still be in the hand of a running program, so it is not handed out again before
-// settle, which the caller calls after a grace period.
+// pool hands out runs of the numbers 0…size-1: slots of the backends map. A running program can
+// still be using what was retired, so it is not handed out again before settle, which the caller
+// calls after a grace period.
 type pool struct {
 	size uint32
-	// free are sorted and do not touch each other.
+	// free has the free runs, sorted and without neighbours that touch.
 	free []extent
-	// limbo are retired and not settled.
+	// limbo has the runs that are retired but not settled.
 	limbo []extent
 }
 
-// newPool returns a pool in which used are taken. It is an error if these overlap or lie outside.
+// newPool returns a pool in which the used runs are taken. It is an error if these overlap or lie
+// outside 0…size-1.
 func newPool(size uint32, used []extent) (*pool, error) {
 	used = slices.Clone(used)
 	slices.SortFunc(used, func(a, b extent) int { return cmp.Compare(a.base, b.base) })
@@ -33,7 +34,7 @@ func newPool(size uint32, used []extent) (*pool, error) {
 			continue
 		}
 		if u.base < next || u.base > size || u.count > size-u.base {
-			return nil, fmt.Errorf("%d…%d is used twice or above %d", u.base, uint64(u.base)+uint64(u.count)-1, size)
+			return nil, fmt.Errorf("%d…%d are used twice or not below %d", u.base, uint64(u.base)+uint64(u.count)-1, size)
 		}
 		if u.base > next {
 			p.free = append(p.free, extent{next, u.base - next})
@@ -46,7 +47,8 @@ func newPool(size uint32, used []extent) (*pool, error) {
 	return p, nil
 }
 
-// take hands out the first run of n free numbers; false if there is none. A run of 0 is always free.
+// take hands out n numbers from the first free run that is long enough, and returns false if there
+// is none. A run of 0 is always free.
 func (p *pool) take(n uint32) (extent, bool) {
 	if n == 0 {
 		return extent{}, true
@@ -65,14 +67,15 @@ func (p *pool) take(n uint32) (extent, bool) {
 	return extent{}, false
 }
 
-// retire takes back what was handed out. It stays in limbo until settle.
+// retire takes back a run that was handed out. It stays in limbo until settle.
 func (p *pool) retire(e extent) {
 	if e.count > 0 {
 		p.limbo = append(p.limbo, e)
 	}
 }
 
-// settle frees what was retired: all at once, since it can be as much as there are numbers.
+// settle frees everything that was retired. It does so in one pass, because there can be as many
+// runs as numbers.
 func (p *pool) settle() {
 	all := append(p.free, p.limbo...)
 	p.free, p.limbo = nil, nil
@@ -86,7 +89,7 @@ func (p *pool) settle() {
 	}
 }
 
-// insert adds a run to the free ones at once and joins it with its neighbours.
+// insert frees a run at once and merges it with its neighbours.
 func (p *pool) insert(e extent) {
 	if e.count == 0 {
 		return
@@ -103,7 +106,7 @@ func (p *pool) insert(e extent) {
 	p.free = slices.Insert(p.free, i, e)
 }
 
-// largest is the length of the longest free run.
+// largest returns the length of the longest free run.
 func (p *pool) largest() uint32 {
 	n := uint32(0)
 	for _, f := range p.free {
@@ -112,7 +115,7 @@ func (p *pool) largest() uint32 {
 	return n
 }
 
-// used is how many numbers are not free.
+// used returns how many numbers are not free.
 func (p *pool) used() uint64 {
 	n := uint64(p.size)
 	for _, f := range p.free {

@@ -14,10 +14,11 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// MinKernel is the oldest kernel that has everything that is needed.
+// MinKernel is the oldest kernel version that has every required feature.
 const MinKernel = "5.10"
 
-// probe asks the running kernel. The error says that it could not be asked, not that something is missing.
+// probe asks the running kernel which features it has. An error means that the kernel could not be
+// asked, not that a feature is missing.
 func probe() ([]datapath.Feature, error) {
 	probes := []struct {
 		datapath.Feature
@@ -31,7 +32,7 @@ func probe() ([]datapath.Feature, error) {
 		{datapath.Feature{Name: "getpeername hooks", Since: "5.8"}, haveHook(ebpf.CGroupSockAddr, ebpf.AttachCgroupInet4GetPeername)},
 		{datapath.Feature{Name: "socket release hook", Since: "5.9"}, haveHook(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease)},
 		{datapath.Feature{Name: featureSetRetval, Since: "6.1",
-			Without: "a frontend without backends refuses by loopback port 0, and a datagram to it fails with EINVAL"},
+			Without: "a frontend without backends refuses by redirecting to loopback port 0, and a datagram to it fails with EINVAL"},
 			haveHelper(asm.FnSetRetval, asm.Mov.Imm(asm.R1, -1))},
 		{datapath.Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
@@ -53,7 +54,7 @@ const (
 	featureMembarrier = "global membarrier"
 )
 
-// required is an error if the kernel lacks what cannot be done without.
+// required returns an error if the kernel lacks a feature that strait cannot do without.
 func required(fs []datapath.Feature) error {
 	var lacks []string
 	for _, f := range fs {
@@ -76,20 +77,21 @@ func has(fs []datapath.Feature, name string) bool {
 	return false
 }
 
-// haveHook loads the smallest program for a hook.
+// haveHook asks for a hook by loading the smallest program for it.
 func haveHook(t ebpf.ProgramType, at ebpf.AttachType) func() error {
 	return func() error { return loads(t, at) }
 }
 
-// haveHelper loads a program that calls a helper as ours do: some kernels refuse a call with made-up
-// arguments in the way in which others say that there is no such helper.
+// haveHelper asks for a helper by loading a program that calls it as ours do. Some kernels refuse a
+// call with made-up arguments in the same way in which others say that there is no such helper.
 func haveHelper(fn asm.BuiltinFunc, arguments ...asm.Instruction) func() error {
 	return func() error {
 		return loads(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, append(arguments, fn.Call())...)
 	}
 }
 
-// loads loads a program for a hook that does what the instructions say and lets the call pass.
+// loads checks that the kernel accepts a program for a hook that runs the instructions and lets the
+// call pass; ErrNotSupported if not.
 func loads(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instruction) error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
@@ -111,8 +113,8 @@ func haveMembarrier() error {
 	return nil
 }
 
-// permitted is an error if the process may not use BPF: said first, since without that everything else
-// fails too, and less clearly.
+// permitted returns an error if the process may not use BPF. It is checked first, because without
+// that permission everything else fails too, and less clearly.
 func permitted() error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -12,18 +12,19 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// ErrOutside is returned by SelfTest to a process whose sockets the hooks do not see: a socket belongs to
-// the cgroup that its process was in when it was made, so only a process inside can try.
-var ErrOutside = errors.New("this process is not in the cgroup: no self-test")
+// ErrOutside is returned by SelfTest to a process whose sockets the hooks do not see. A socket
+// belongs to the cgroup that its process was in when it was made, so only a process inside the
+// cgroup can run the test.
+var ErrOutside = errors.New("this process is not in the cgroup, so the self-test cannot run")
 
-// selfTestAddr is dialled by SelfTest. A loopback address: if the hooks are not hit, nothing leaves the
-// machine.
+// selfTestAddr is dialled by SelfTest. It is a loopback address: if the hooks are not hit, nothing
+// leaves the machine.
 var selfTestAddr = netip.MustParseAddr("127.83.84.82")
 
 const selfTestTimeout = 2 * time.Second
 
-// SelfTest connects through a temporary frontend to a listener of its own: proof that the hooks are hit.
-// It returns ErrOutside when called from outside of the cgroup.
+// SelfTest connects to a listener of its own through a temporary frontend, which proves that the
+// hooks are hit. It returns ErrOutside when called from outside the cgroup.
 func (l *LB) SelfTest(ctx context.Context) error {
 	inside, err := l.cgroup.HoldsSelf()
 	if err != nil {
@@ -43,7 +44,7 @@ func (l *LB) SelfTest(ctx context.Context) error {
 	backend := listener.Addr().(*net.TCPAddr).AddrPort()
 	frontend := l4.New(selfTestAddr, backend.Port(), l4.TCP)
 
-	// The lock keeps a Reconcile from pruning the frontend meanwhile.
+	// The lock keeps a Reconcile from pruning the frontend in the meantime.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.table == nil {
@@ -62,7 +63,7 @@ func dial(ctx context.Context, cgroup string, frontend l4.Addr) error {
 	conn, err := d.DialContext(ctx, "tcp4", want)
 	if err != nil {
 		return fmt.Errorf("self-test: hooks on cgroup %s are not hit: connect through %s: %w; "+
-			"is another program attached below that refuses, or is this a private cgroup namespace?", cgroup, frontend, err)
+			"does a program that is attached below refuse the connection, or is this a private cgroup namespace?", cgroup, frontend, err)
 	}
 	defer conn.Close()
 	if peer := conn.RemoteAddr().String(); peer != want {

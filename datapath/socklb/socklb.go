@@ -34,16 +34,18 @@ type LB struct {
 	kernel *bpfKernel
 	table  *table
 
-	// used is how full the table was after the last Reconcile.
+	// used is the usage of the table's maps after the last Reconcile.
 	used atomic.Pointer[[]datapath.MapUsage]
 
-	// reading keeps Close from the maps while they are read, which takes long and does not need mu.
+	// reading keeps Close from releasing the maps while they are read. Reads take long and do not
+	// need mu.
 	reading sync.RWMutex
 	reader  *inspect.Reader
 }
 
-// Open loads the programs and attaches them. Where pins are, their maps are used on, with all that they
-// hold, and the programs are replaced in place; else a new set of pins is made, whole or not at all.
+// Open loads the programs and attaches them. If there are pins already, it keeps using their maps
+// with everything that they hold, and replaces the programs in place. Otherwise it makes a new set
+// of pins, whole or not at all.
 func Open(cfg Config) (*LB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("socket load balancer: %w", err)
@@ -88,8 +90,8 @@ func open(cfg Config) (*LB, error) {
 	return l, nil
 }
 
-// load makes the pins, or brings those that are there to this program's layout and uses them, then
-// restores what the maps hold.
+// load makes new pins, or upgrades existing ones to this program's layout and uses them. It then
+// restores the table from what the maps hold.
 func (l *LB) load(cfg Config) error {
 	if err := sweepHalfMade(cfg.Pins); err != nil {
 		return fmt.Errorf("remove half-made pins: %w", err)
@@ -121,7 +123,7 @@ func (l *LB) load(cfg Config) error {
 	return err
 }
 
-// create starts with empty maps.
+// create makes new pins, with empty maps.
 func (l *LB) create(cfg Config) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
@@ -146,8 +148,8 @@ func (l *LB) create(cfg Config) error {
 	})
 }
 
-// reuse goes on with pinned maps of this layout and puts this program's code on the hooks. Without mayClaim
-// sockets have their records in sockets_more only.
+// reuse keeps using the pinned maps of this layout and puts this program's code on the hooks.
+// Without mayClaim the programs claim no homes, so new records of sockets go to sockets_more only.
 func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
@@ -169,7 +171,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	defer closeMaps(old)
 	for name, m := range old {
 		if m.MaxEntries() != configured[name] {
-			l.log.Warn("pinned map keeps its size; clean up and start again for the configured one",
+			l.log.Warn("pinned map keeps its size; clean up and start again to get the configured size",
 				"map", name, "size", m.MaxEntries(), "configured", configured[name])
 		}
 	}
@@ -190,7 +192,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	return l.take(c)
 }
 
-// take keeps the maps of the collection; its programs live on in their links.
+// take takes over the maps of the collection; its programs live on in their links.
 func (l *LB) take(c *ebpf.Collection) error {
 	if l.maps != nil {
 		l.maps.Close()
@@ -199,7 +201,7 @@ func (l *LB) take(c *ebpf.Collection) error {
 	return c.Assign(l.maps)
 }
 
-// spec is the object with the sizes and constants of this machine.
+// spec returns the object with the sizes and constants for this machine.
 func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
 	spec, err := layout.Spec()
 	if err != nil {
@@ -210,7 +212,7 @@ func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
 		layout.MapSets:             cfg.MaxFrontends,
 		layout.MapFrontendCounters: cfg.MaxFrontends,
 		layout.MapBackends:         cfg.MaxBackends,
-		layout.MapBackendCounters:  cfg.MaxBackends + 1, // the first is none's
+		layout.MapBackendCounters:  cfg.MaxBackends + 1, // number 0 means not counted
 		layout.MapSockets:          cfg.MaxSockets,
 		layout.MapSocketsMore:      cfg.MaxSockets,
 		layout.MapAffinities:       cfg.MaxAffinity,
@@ -229,27 +231,29 @@ func (l *LB) constants(spec *ebpf.CollectionSpec, sockets uint32) error {
 	return errors.Join(spec.Variables[layout.VarSocketsMask].Set(sockets-1), spec.Variables[layout.VarHasSetRetval].Set(retval))
 }
 
-// pinned leaves out the maps of constants, which belong to one load of the programs.
+// pinned returns the maps that are pinned. It leaves out the maps of constants, which belong to one
+// load of the programs.
 func pinned[M any](all map[string]M) map[string]M {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(name string, _ M) bool { return strings.HasPrefix(name, ".") })
 	return out
 }
 
-// loadError shortens a verifier's log to its last line.
+// loadError explains why maps and programs could not be loaded. It shows only the end of a
+// verifier's log.
 func loadError(err error) error {
 	if ve := (*ebpf.VerifierError)(nil); errors.As(err, &ve) {
 		return fmt.Errorf("kernel %s refuses the programs (please report this): %w", release(), err)
 	}
 	if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.E2BIG) {
-		return fmt.Errorf("load maps and programs: %w; the kernel has not the memory for maps of these sizes: "+
+		return fmt.Errorf("load maps and programs: %w; the kernel lacks the memory for maps of these sizes; "+
 			"lower maxFrontends, maxBackends, maxSockets or maxAffinity", err)
 	}
 	return fmt.Errorf("load maps and programs: %w", layout.Explain(err))
 }
 
-// restore takes over indexes and slots from the maps. What no frontend refers to is free, after a grace
-// period: the daemon before us may have died between two steps.
+// restore takes over the indexes and slots that the maps use. Those that no frontend refers to
+// become free after a grace period, because the previous daemon can have died between two steps.
 func (l *LB) restore(clean bool) error {
 	have, err := l.kernel.read()
 	if err := l.kernel.grace(); err != nil {
@@ -267,10 +271,11 @@ func (l *LB) restore(clean bool) error {
 	return nil
 }
 
-// Reconcile makes the maps hold want: new and changed frontends first, then, if prune, the removal of
-// all others. A frontend flips to its new backends as one. A frontend that is refused, or for which a map has no
-// room, stays as it was and is a Problem; the next Reconcile tries it again. An error means that the maps cannot be
-// worked with. The caller must not change want afterwards.
+// Reconcile makes the maps hold want. It first adds and updates frontends; then, if prune is set,
+// it removes all others. A frontend flips to its new backends atomically. A frontend that is
+// refused, or for which a map has no room, stays as it was and is reported as a Problem; the next
+// Reconcile tries it again. An error means that working with the maps failed. The caller must not
+// change want afterwards.
 func (l *LB) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,7 +292,8 @@ func (l *LB) publishUsage() {
 	l.used.Store(&rows)
 }
 
-// SetOptOut makes cgroups (paths) and those below them the ones whose new connections are left alone; see optout.Set.
+// SetOptOut sets the cgroups (paths) whose new connections are left alone, along with those of the
+// cgroups below them; see optout.Set.
 func (l *LB) SetOptOut(cgroups []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,7 +303,7 @@ func (l *LB) SetOptOut(cgroups []string) error {
 	return optout.Set(l.pins.dir, cgroups)
 }
 
-// Frontends is Reader.Frontends of the own maps. It does not wait for a Reconcile.
+// Frontends returns Reader.Frontends of this balancer's maps. It does not wait for a Reconcile.
 func (l *LB) Frontends() (have []datapath.Frontend, err error) {
 	err = l.Look(func(r *inspect.Reader) (err error) {
 		have, err = r.Frontends()
@@ -306,7 +312,8 @@ func (l *LB) Frontends() (have []datapath.Frontend, err error) {
 	return have, err
 }
 
-// Look reads the own maps. It does not wait for a Reconcile; only Close waits until look returns.
+// Look calls look with a Reader of this balancer's maps. It does not wait for a Reconcile; only
+// Close waits, until look returns.
 func (l *LB) Look(look func(*inspect.Reader) error) error {
 	l.reading.RLock()
 	defer l.reading.RUnlock()
@@ -318,16 +325,16 @@ func (l *LB) Look(look func(*inspect.Reader) error) error {
 
 var errClosed = errors.New("socket load balancer is closed")
 
-// Features are what the kernel was asked for at Open.
+// Features returns what the kernel answered to the probes of Open.
 func (l *LB) Features() []datapath.Feature { return l.features }
 
-// Pins is the directory that holds the maps.
+// Pins returns the directory that holds the maps.
 func (l *LB) Pins() string { return l.pins.dir }
 
-// Cgroup is the directory of the cgroup whose sockets are served.
+// Cgroup returns the directory of the cgroup whose sockets are served.
 func (l *LB) Cgroup() string { return l.cgroup.Path }
 
-// Close lets go of the maps. Pins stay, and traffic goes on as it is.
+// Close releases the maps. The pins stay, and traffic continues unchanged.
 func (l *LB) Close() error {
 	l.reading.Lock()
 	if l.reader != nil {
@@ -352,8 +359,8 @@ func (l *LB) Close() error {
 	return errors.Join(errs...)
 }
 
-// CleanUp detaches the programs and removes every pin. It is no error if there are none. Connections that
-// exist go on; getpeername() and unconnected UDP see their backends from now on.
+// CleanUp detaches the programs and removes every pin; it succeeds if there are none. Existing
+// connections continue, but getpeername() and unconnected UDP show their backends from now on.
 func CleanUp(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("clean up socket load balancer: %w", err)

@@ -11,65 +11,67 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// kernel is what the table needs of the maps. Each call is one step that a running program may see at
-// once.
+// kernel is what the table needs from the maps. Each call is one step, whose effect a running
+// program can see at once.
 type kernel interface {
 	insertService(a l4.Addr, index uint32) error
-	// deleteService is no error if there is none.
+	// deleteService succeeds if there is no such service.
 	deleteService(a l4.Addr) error
 	// storeSet is one atomic store.
 	storeSet(index uint32, e extent)
-	// storeAffinity is another; either value is right beside either set.
+	// storeAffinity is another atomic store. Either value is right with either set.
 	storeAffinity(index, seconds uint32)
 	writeSlots(base uint32, slots []layout.Backend)
-	// numberSlot gives a slot in use a counter.
+	// numberSlot gives a counter to a slot that is in use.
 	numberSlot(slot, number uint32)
 	zeroFrontend(index uint32) error
 	zeroBackend(number uint32) error
-	// grace returns when no program runs that could have read the maps before the call.
+	// grace returns once no program is running that could have read the maps before the call.
 	grace() error
 }
 
-// held is a frontend in the maps.
+// held is a frontend that is in the maps.
 type held struct {
 	frontend datapath.Frontend
 	index    uint32
 	block    extent
-	// numbers are the counters of frontend.Backends, in their order.
+	// numbers are the counters of frontend.Backends, in the same order.
 	numbers []uint32
-	// round is the last diff that wanted it.
+	// round is the number of the last diff that wanted it.
 	round uint64
 }
 
-// table decides what to write where, and in which order. It is the in-memory copy of what the maps hold,
-// so that the work in the kernel is proportional to the change. The lists of backends in it are the caller's.
-// Not safe for concurrent use.
+// table decides what to write where, and in which order. It is an in-memory copy of what the maps
+// hold, so that the work in the kernel is proportional to the change. Its lists of backends belong
+// to the caller. A table is not safe for concurrent use.
 //
 //	new frontend:  slots → set → service
 //	other set:     slots → set (the flip) → old slots retired
 //	removal:       service deleted → index, slots and counters retired
 //
-// What is retired is used again only after a grace period, which is awaited only when room is needed.
-// A deleted service likewise: its element may be handed to the next insert while a program reads it,
-// so an insert after a delete awaits one.
+// What is retired is reused only after a grace period, and the table waits for one only when it
+// needs room. The same holds for a deleted service: the kernel can give its element to the next
+// insert while a program still reads it, so an insert after a delete waits for a grace period.
 type table struct {
 	kernel  kernel
 	held    map[l4.Addr]*held
 	indexes *numbers
 	slots   *pool
-	// counters are those of backends; a frontend's has its index. There is one more than slots, since
-	// 0 is none, and a slot never waits longer than its counter: they cannot run out.
+	// counters are the counters of backends; a frontend's counter has the frontend's index. There
+	// is one number more than there are slots, because 0 means not counted. Every counter that is
+	// in use or retired has a slot of its own that is too, so counters cannot run out before slots
+	// do.
 	counters *numbers
-	// deleted: a service was deleted since the last grace period.
+	// deleted says that a service was deleted since the last grace period.
 	deleted bool
-	// round numbers the diffs, settled the grace periods that were awaited.
+	// round counts the diffs; settled counts the grace periods that were awaited.
 	round, settled uint64
-	// limits are for error messages.
+	// maxFrontends and maxBackends are the sizes of the maps.
 	maxFrontends, maxBackends uint32
 }
 
-// newTable starts from what the maps hold; clean says that they are new. It is an error if two frontends
-// share slots or an index.
+// newTable starts from what the maps hold; clean says that the maps are new. It is an error if two
+// frontends share slots or an index.
 func newTable(k kernel, have []held, sizes Config, clean bool) (*table, error) {
 	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
 	var indexes []uint32
@@ -89,13 +91,13 @@ func newTable(k kernel, have []held, sizes Config, clean bool) (*table, error) {
 	return t, errors.Join(err1, err2, t.restoreCounters(have, clean))
 }
 
-// errFull is what put returns when there is no room now.
+// errFull is what put returns when there is no room at the moment.
 var errFull = errors.New("no room")
 
-// reconcile makes the maps hold want, and nothing else if prune. New and changed frontends first; those
-// for which there is no room are tried again after the removals, and for as long as what others leave
-// makes room. A frontend that is refused, or for which there is no room, stays as it was and is a Problem; the
-// others are not held up.
+// reconcile makes the maps hold want, and nothing else if prune is set. New and changed frontends
+// go first. Those that find no room are tried again after the removals, for as long as others free
+// more room. A frontend that is refused, or that finds no room, stays as it was and is reported as
+// a Problem; the others are still applied.
 func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
 	c := t.diff(want, prune)
 	problems := c.problems
@@ -110,7 +112,7 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Probl
 			})
 		}
 	}
-	// An insert settles too: what was tried before it may find room after it.
+	// An insert can settle too, so a frontend that was tried before it can find room after it.
 	for len(full) > 0 && (t.waiting() || t.settled != tried) {
 		if err := t.settle(); err != nil {
 			errs = append(errs, err)
@@ -127,7 +129,8 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Probl
 	return problems, errors.Join(errs...)
 }
 
-// putAll puts what there is room for and returns what is full, and Problems of those that the kernel refuses.
+// putAll puts the frontends for which there is room. It returns those for which there is none, and
+// a Problem for each one that the kernel refuses.
 func (t *table) putAll(fs []datapath.Frontend) (full []datapath.Frontend, problems []problem.Problem, errs []error) {
 	for _, f := range fs {
 		err := t.put(f)
@@ -144,13 +147,13 @@ func (t *table) putAll(fs []datapath.Frontend) (full []datapath.Frontend, proble
 	return full, problems, errs
 }
 
-// refusal is the kernel's answer to one frontend; other errors of put are about the maps as such.
+// refusal is the kernel's refusal of one frontend; other errors of put concern the maps as a whole.
 type refusal struct{ error }
 
-// waiting reports that a grace period would free something.
+// waiting reports whether a grace period would free anything.
 func (t *table) waiting() bool { return len(t.slots.limbo) > 0 || len(t.indexes.limbo) > 0 }
 
-// noRoom says which map is full.
+// noRoom returns a Problem that says which map is full.
 func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 	if n := uint32(len(f.Backends)); t.slots.largest() < n {
 		return t.problem(f, fmt.Sprintf("%v: map backends has no %d free slots in a row (%d in all, longest run %d)",
@@ -160,7 +163,7 @@ func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 		"raise maxFrontends")
 }
 
-// problem says why a frontend is not as wanted, and what is in force for it.
+// problem returns a Problem that says why a frontend is not as wanted, and what is in force for it.
 func (t *table) problem(f datapath.Frontend, cause, try string) problem.Problem {
 	p := problem.Problem{Object: "frontend " + name(f), Message: "cannot be added: " + cause + "; it does not answer", Try: try}
 	if h := t.held[f.Addr]; h != nil {
@@ -181,9 +184,9 @@ type change struct {
 	problems    []problem.Problem
 }
 
-// diff compares want with what is held. Of two with one address the last counts. One that is invalid is
-// a Problem and neither changed nor removed. Most frontends are as they were: for these it looks, compares
-// and allocates nothing.
+// diff compares want with what is held. If two wanted frontends have the same address, the last one
+// counts. An invalid frontend is reported as a Problem, and is neither changed nor removed. Most
+// frontends are unchanged: for these, diff does a lookup and a comparison and allocates nothing.
 func (t *table) diff(want []datapath.Frontend, prune bool) change {
 	var c change
 	t.round++
@@ -200,7 +203,7 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 			seen++
 			h.round = t.round
 			if h.frontend.Equal(f) {
-				h.frontend = f // the list that the caller keeps is then the only one
+				h.frontend = f // share the caller's list, so that there is only one copy
 				continue
 			}
 		}
@@ -246,7 +249,7 @@ func (t *table) put(f datapath.Frontend) error {
 			t.flip(h, f, block)
 		}
 	}
-	if err != nil { // neither was in a set that a program could reach
+	if err != nil { // no program could reach the slots or counters yet
 		t.slots.insert(block)
 		t.counters.put(n.fresh...)
 		return err
@@ -294,8 +297,8 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 	return &held{frontend: f, index: index, block: block}, nil
 }
 
-// insert leads a service to its set. Whatever the kernel has against it, it has against this service, unless that there
-// is no room.
+// insert makes a service lead to its set. Unless the map is full, an error of the kernel concerns
+// only this service, so it is returned as a refusal.
 func (t *table) insert(a l4.Addr, index uint32) error {
 	err := t.kernel.insertService(a, index)
 	if err != nil && !errors.Is(err, errFull) {
@@ -304,7 +307,7 @@ func (t *table) insert(a l4.Addr, index uint32) error {
 	return err
 }
 
-// remove takes a frontend away. A program that has just found it may still use its slots.
+// remove removes a frontend. A program that has just found it can still be using its slots.
 func (t *table) remove(a l4.Addr) error {
 	h := t.held[a]
 	if h == nil {
@@ -321,7 +324,7 @@ func (t *table) remove(a l4.Addr) error {
 	return nil
 }
 
-// settle waits until nothing that was retired is in a running program's hand, then frees it.
+// settle waits until no running program can still be using what was retired, then frees it.
 func (t *table) settle() error {
 	if err := t.kernel.grace(); err != nil {
 		return err
@@ -337,7 +340,8 @@ func (t *table) settle() error {
 	return nil
 }
 
-// listed is what is held, sorted by address, without the names of services.
+// listed returns the frontends that are held, sorted by address, without the names of their
+// services.
 func listed(have []held) []datapath.Frontend {
 	out := make([]datapath.Frontend, 0, len(have))
 	for _, h := range have {

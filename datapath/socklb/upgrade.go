@@ -15,33 +15,36 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// An upgrade from an older layout makes before it breaks. Each line is a state that works, and from which the
-// next Open goes on:
+// An upgrade from an older layout makes before it breaks. Each line is a state that works, and from
+// which the next Open can continue:
 //
 //	layout-2                 its programs are on the hooks
-//	layout-2, filling        new maps are filled from the old ones; thrown away and begun again
+//	layout-2, filling        new maps are filled from the old ones; discarded and started over
 //	layout-2, layout-3       renamed into place: some hooks have the old programs, some the new
 //	layout-3                 the old maps and then their layout's directory are removed
 //
-// A map whose layout has not changed is the same map in both, so what programs write into it meanwhile (the
-// records of sockets) is seen by old and new. The others hold what only user space writes, and the lock on
-// the pins keeps out every other writer: nothing changes while they are copied.
+// A map whose layout has not changed is the same map in both layouts, so old and new programs see
+// what programs write into it meanwhile (the records of sockets). The other maps hold only what
+// user space writes, and the lock on the pins keeps other daemons from changing them while they are
+// copied. (The lock does not keep out an opt-out command of the older version.)
 //
-// Up to layout 2 programs took a free home of a record under a spin lock, by other rules than ours. So ours take
-// none until the last of those is gone, and are then replaced once more.
+// Up to layout 2, programs claimed a free home of a record under a spin lock, by rules other than
+// ours. So our programs claim no home until the last of those is gone, and are then replaced once
+// more.
 const filling = "filling"
 
-// convert fills a map of this layout from one of the layout before.
+// convert has the functions that fill a map of this layout from one of an older layout, by the
+// map's name.
 var convert = map[string]func(to, from *ebpf.Map) error{
 	layout.MapSets:         convertSets,
 	layout.MapOptOutLevels: convertOptoutLevels,
 }
 
-// goOn takes over pins of the found layouts.
+// goOn takes over the pins of the layouts that were found.
 func (l *LB) goOn(cfg Config, found []int) error {
 	newest := found[len(found)-1]
 	if newest > layout.Number || found[0] < layout.Oldest {
-		return fmt.Errorf("pins %s have %s, this program knows %s to %s: run `straitd cleanup`, then start again",
+		return fmt.Errorf("pins %s have %s, but this program knows %s to %s; run `straitd cleanup`, then start again",
 			cfg.Pins, layout.Dir(newest), layout.Dir(layout.Oldest), layout.Dir(layout.Number))
 	}
 	if newest < layout.Number {
@@ -106,7 +109,7 @@ func (l *LB) fill(cfg Config, from int) error {
 	return nil
 }
 
-// openOld opens those of the maps that the older layout has.
+// openOld opens the maps that the older layout has too.
 func openOld(dir string, specs map[string]*ebpf.MapSpec) (map[string]*ebpf.Map, error) {
 	old := map[string]*ebpf.Map{}
 	for name := range specs {
@@ -123,7 +126,8 @@ func openOld(dir string, specs map[string]*ebpf.MapSpec) (map[string]*ebpf.Map, 
 	return old, nil
 }
 
-// sizeAs gives the new maps the sizes of the old, and of those that they go with.
+// sizeAs gives the new maps the sizes of the old ones; counters get the sizes of the maps that they
+// belong to.
 func sizeAs(specs map[string]*ebpf.MapSpec, old map[string]*ebpf.Map) {
 	for name, m := range old {
 		specs[name].MaxEntries = m.MaxEntries()
@@ -132,12 +136,13 @@ func sizeAs(specs map[string]*ebpf.MapSpec, old map[string]*ebpf.Map) {
 	specs[layout.MapBackendCounters].MaxEntries = specs[layout.MapBackends].MaxEntries + 1
 }
 
-// fillOne pins the old map once more if it has the new one's layout, else a new one with what it holds.
+// fillOne pins the old map once more if it has the new layout. Otherwise it pins a new map, filled
+// with what the old one holds.
 func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *ebpf.Map) error) error {
 	var m *ebpf.Map
 	var err error
 	if old != nil && spec.Compatible(old) == nil {
-		m, err = old.Clone() // a map that is pinned would move
+		m, err = old.Clone() // Pin on old would move its pin
 	} else {
 		m, err = ebpf.NewMap(spec)
 	}
@@ -156,7 +161,7 @@ func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *
 	return m.Pin(pin)
 }
 
-// convertSets: layout 1 had only the word that says which slots a set has.
+// convertSets fills the sets. In layout 1 a set was only the word that says which slots it has.
 func convertSets(to, from *ebpf.Map) error {
 	var v layout.Views
 	sets, err := layout.View[layout.Set](&v, to, unix.PROT_READ|unix.PROT_WRITE)
@@ -175,7 +180,8 @@ func convertSets(to, from *ebpf.Map) error {
 	return v.Close()
 }
 
-// convertOptoutLevels: layout 2 had only the levels. The sieve lets all through until the next change.
+// convertOptoutLevels fills the sieve. Layout 2 had only the levels, so the sieve lets every cgroup
+// through until the next change.
 func convertOptoutLevels(to, from *ebpf.Map) error {
 	var s layout.OptOutSieve
 	if err := from.Lookup(uint32(0), &s.Levels); err != nil {
@@ -187,8 +193,8 @@ func convertOptoutLevels(to, from *ebpf.Map) error {
 	return to.Put(uint32(0), s)
 }
 
-// removeLayout removes the pins of an older layout. The names of the maps are symbolic links by now, so what
-// else is a file is an old map.
+// removeLayout removes the pins of an older layout. By now the names of the maps are symbolic
+// links, so any regular file beside them is a map of layout 1.
 func removeLayout(dir string, old int) error {
 	if old == 1 {
 		entries, err := os.ReadDir(dir)

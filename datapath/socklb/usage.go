@@ -6,9 +6,10 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// Usage says how full each map is, as of the last Reconcile that ended: it does not wait for one. What is retired
-// and not free yet counts as used; it becomes free when room is needed. A map that cannot be read is left out,
-// and the log says why.
+// Usage returns how full each map is. It does not wait for a Reconcile: the maps that only this
+// process writes are shown as of the last Reconcile that ended. What is retired but not yet free
+// counts as used; it becomes free when room is needed. A map that cannot be read is left out, and
+// the log says why.
 func (l *LB) Usage() (rows []datapath.MapUsage) {
 	if own := l.used.Load(); own != nil {
 		rows = append(rows, *own...)
@@ -23,7 +24,7 @@ func (l *LB) Usage() (rows []datapath.MapUsage) {
 	return rows
 }
 
-// usage is that of the maps which only we write.
+// usage returns the usage of the maps that only this process writes.
 func (t *table) usage() []datapath.MapUsage {
 	return []datapath.MapUsage{
 		{Map: layout.MapServices, Used: uint64(len(t.held)), Limit: uint64(t.maxFrontends)},
