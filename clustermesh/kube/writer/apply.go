@@ -61,7 +61,8 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	return t.take(o, answer)
 }
 
-// remove deletes an object, with its UID as precondition: never another object of the same name.
+// remove deletes an object. The UID is a precondition, so that it never deletes another object of
+// the same name.
 func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
 	obj, uid, background := o.Object(), o.Object().GetUID(), metav1.DeletePropagationBackground
 	t.store.deleting(obj, true)

@@ -11,14 +11,14 @@ const (
 	// many is the number of services above which services queued at once are a backlog: a first
 	// leader's imports, or all of them after a cluster has joined.
 	many = 100
-	// share: while changes wait too, one in share services is taken from the backlog.
+	// share: while changes wait too, one of every share services is taken from the backlog.
 	share = 4
 )
 
 // backlog orders the services that wait to be written. Services that change one at a time go before
 // those that were queued all at once, so that a change to one Service does not wait behind ten
-// thousand imports; even then a share of the backlog goes on. It is the storage of the queue, which
-// calls Push, Touch, Len and Pop; the other methods can be called at any time.
+// thousand imports. Even so, a share of the writes always goes to the backlog. It is the storage of
+// the queue, which calls Push, Touch, Len and Pop; the other methods can be called at any time.
 type backlog struct {
 	mu      sync.Mutex
 	changes []clustermesh.ServiceName
@@ -52,7 +52,7 @@ func (b *backlog) reset() {
 	b.changes, b.later = nil, nil
 }
 
-// expect announces the services that are about to be queued at once. Many are a backlog.
+// expect announces the services that are about to be queued at once. More than many are a backlog.
 func (b *backlog) expect(names []clustermesh.ServiceName, now time.Time) {
 	if len(names) <= many {
 		return
@@ -71,7 +71,7 @@ func (b *backlog) expect(names []clustermesh.ServiceName, now time.Time) {
 	}
 }
 
-// among reports whether a service is one of the backlog that has not been tried yet.
+// among reports whether a service is part of the backlog and has not been tried yet.
 func (b *backlog) among(s clustermesh.ServiceName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	}
 }
 
-// progress returns how much of the backlog is done; zero if nothing of it is left.
+// progress returns how much of the backlog is done; zero if all of it is.
 func (b *backlog) progress() Progress {
 	b.mu.Lock()
 	defer b.mu.Unlock()

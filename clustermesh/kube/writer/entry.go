@@ -27,7 +27,7 @@ type service struct {
 	packed
 }
 
-// slice is an mcs.Slice in little memory.
+// slice is an mcs.Slice in compact form.
 type slice struct {
 	name string
 	identity
@@ -54,7 +54,7 @@ func (s slice) slice() mcs.Slice {
 	return out
 }
 
-// of returns the objects of a kind by name; the kind is given by an example.
+// of returns the objects of a kind by name. kind is an example object of that kind.
 func (e *entry) of(kind metav1.Object) map[string]identity {
 	out := map[string]identity{}
 	switch kind.(type) {

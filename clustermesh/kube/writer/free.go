@@ -34,7 +34,7 @@ func (t *term) freeNames(ctx context.Context) {
 	}
 }
 
-// look frees the names that no Service uses now and at the last look, so that a user who deletes a
+// look frees the names that are unused both now and at the last look, so that a user who deletes a
 // Service to create it again does not find the name taken. It returns the names that are unused for
 // the first time.
 func (t *term) look(ctx context.Context, before map[clustermesh.ServiceName]bool) map[clustermesh.ServiceName]bool {

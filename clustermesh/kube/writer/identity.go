@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// identity says which object it is, and which version of it. A leader keeps one for each object
-// that it wrote: as strings, identities would be most of its memory.
+// identity identifies an object and its version. A leader keeps one for each object that it wrote:
+// as strings, identities would be most of its memory.
 type identity struct {
 	uid     uid
 	version version
@@ -21,7 +21,7 @@ func identityOf(obj metav1.Object) identity {
 	return identity{uidOf(obj.GetUID()), versionOf(obj.GetResourceVersion())}
 }
 
-// uid is a types.UID in little memory. UIDs are UUIDs in practice, but any string is allowed.
+// uid is a types.UID in compact form. UIDs are UUIDs in practice, but any string is allowed.
 type uid struct {
 	uuid  uuid.UUID
 	other unique.Handle[types.UID] // set if the UID is not a UUID
@@ -49,7 +49,7 @@ func (u uid) UID() types.UID {
 	return types.UID(u.uuid.String())
 }
 
-// version is a resource version in little memory. Resource versions are decimal numbers of any
+// version is a resource version in compact form. Resource versions are decimal numbers of any
 // length; those of real API servers fit into 64 bits.
 type version struct {
 	number uint64

@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// problemOf returns the Problem for a write that failed. It is false for failures that need no
-// person, such as races with other writers, which settle by themselves.
+// problemOf returns the Problem for a write that failed; false for failures that need no action by
+// a person, such as races with other writers, which settle by themselves.
 func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 	p := clustermesh.Problem{Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "check that the API server can be reached; strait retries by itself"}
 	var status apierrors.APIStatus

@@ -94,8 +94,8 @@ func (s *store) gone(obj metav1.Object) []clustermesh.ServiceName {
 	return s.lose(obj)
 }
 
-// listed records that the store holds all objects of a kind as of a version. An example gives the
-// kind.
+// listed records that the store holds all objects of a kind as of a version. kind is an example
+// object of that kind.
 func (s *store) listed(kind metav1.Object, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +225,8 @@ func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
 }
 
 // missing returns the objects of a kind that are gone: they are not among those listed at a
-// version. The kind is given by an example. Objects that we wrote after that version are not gone.
-// Only the fields that drop reads are set.
+// version. kind is an example object of that kind. Objects that we wrote after that version are not
+// gone. Only the namespace, name and UID of what it returns are set.
 func (s *store) missing(kind metav1.Object, listed map[types.UID]bool, version string) (gone []metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// workers is how many services are written at a time; never one service by two workers. The
-	// flow bounds how many requests they send at once.
+	// workers is how many services are written at a time. No service is written by two workers at
+	// once. The flow bounds how many requests they send at once.
 	workers = flowMax
 	// maxRounds bounds the consecutive rounds of Diff and writes for one service: a new import
 	// takes four.
@@ -56,8 +56,8 @@ func newTerm(w *Writer) *term {
 	return t
 }
 
-// run watches, and starts to write once everything has been read: what has not been read yet is not
-// absent.
+// run watches, and starts to write once everything has been read: an object that has not been read
+// yet must not be taken for absent.
 func (t *term) run(ctx context.Context) error {
 	// client-go uses the logger in the context; without one it logs to standard error.
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(t.log.Handler())))
@@ -198,8 +198,8 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 
 // writeAll carries out operations in order. After a failure it goes on with the rest, but deletes
 // nothing, because the replacement may not be there. For a service of a backlog (oneOfMany) it
-// makes only Events that are warnings: that each of ten thousand imports is ready is in their
-// conditions, and twenty thousand Events would drown all others.
+// makes only Events that are warnings: the conditions of ten thousand imports already say that each
+// is ready, and twenty thousand Events would drown all others.
 func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, failed error) {
 	for _, o := range ops {
 		if o.Verb == mcs.Delete && failed != nil {

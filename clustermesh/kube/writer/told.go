@@ -74,7 +74,7 @@ func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p cluste
 	}
 	o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // its Problems went with it
+		return nil, nil // its Problems are gone with it
 	}
 	return o, err
 }

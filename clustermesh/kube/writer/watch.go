@@ -20,7 +20,7 @@ import (
 )
 
 // watch keeps the store up to date with one kind of objects. client-go's reflector writes to it: a
-// shared informer would keep every object, and all of it.
+// shared informer would keep every object in full.
 type watch struct {
 	term   *term
 	kind   string
@@ -122,8 +122,8 @@ type listed types.UID
 
 // Transformer implements cache.TransformingStore. A list arrives object by object, and client-go
 // collects what this function returns until the list is complete. It returns UIDs only: when it
-// returned the objects, a leader that started beside 3,000 imports briefly took twice its memory at
-// rest. Replace then removes the objects that are not in the list.
+// returned the objects, a leader that started with 3,000 imports in place briefly took twice its
+// memory at rest. Replace then removes the objects that are not in the list.
 func (w *watch) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		obj := o.(metav1.Object)

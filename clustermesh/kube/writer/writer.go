@@ -65,7 +65,8 @@ type Progress struct {
 	Began       time.Time
 }
 
-// Write is a kind of write that was tried, and whether it failed. Writes are counted by it.
+// Write is a kind of write that was tried, and whether it failed. It is the key by which Writes
+// counts.
 type Write struct {
 	Verb   mcs.Verb
 	Kind   string
@@ -90,8 +91,8 @@ func New(c Config) (*Writer, error) {
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	var errs [3]error
-	// Built-in kinds come as protobuf, which costs a fifth of JSON to decode. Custom resources come
-	// only as JSON.
+	// Built-in kinds come as protobuf, which costs a fifth as much to decode as JSON. Custom
+	// resources come only as JSON.
 	builtin := rest.CopyConfig(cfg)
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	builtin.ContentType = runtime.ContentTypeProtobuf
