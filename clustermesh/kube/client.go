@@ -43,7 +43,7 @@ func Connect(kubeconfig string) (Client, error) {
 	return NewClient(cfg)
 }
 
-// NewClient makes a Client from a configuration, of which it makes a copy.
+// NewClient makes a Client from a copy of the configuration.
 func NewClient(cfg *rest.Config) (Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "strait"
@@ -70,8 +70,8 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	return c, nil
 }
 
-// builtin returns a configuration that asks for protobuf, which costs a fifth of JSON to decode.
-// API servers serve custom resources only as JSON.
+// builtin returns a configuration that asks for protobuf, which costs a fifth as much to decode as
+// JSON. API servers serve custom resources only as JSON.
 func builtin(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

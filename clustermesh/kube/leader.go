@@ -68,8 +68,9 @@ func NewLeader(cfg LeaderConfig) *Leader {
 }
 
 // Leader reports whether this node holds the Lease, and since when, in Unix milliseconds; since
-// grows with each term. It never blocks. A Lease that could not be renewed counts as lost by the
-// clock: client-go tries to release it first, which takes as long again if the API server is away.
+// grows with each term. It never blocks. Whether an unrenewed Lease is lost is decided by the
+// clock, not by client-go: that tries to release the Lease first, which takes as long again if the
+// API server is away.
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,10 +23,10 @@ import (
 
 const (
 	// quiet is how long changes must pause before the objects are read again, and patience is the
-	// most that endless changes can put that off: a rollout is hundreds of changes.
+	// longest that steady changes can put that off: a rollout is hundreds of changes.
 	quiet    = 50 * time.Millisecond
 	patience = 250 * time.Millisecond
-	// look is how often the objects are looked at without a change, because time matters too: an
+	// look is how often the watches are checked even without a change, because time matters too: an
 	// API server that stays away becomes a Problem.
 	look = time.Second
 )
@@ -131,9 +131,9 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // pause returns how long changes must pause before the objects are read, and how long they can put
-// that off; took is how long the last read took. While changes pour in, reading takes a sixth of
-// the time at most: the daemon's turn after it costs more, and the changes that a first leader sees
-// are its own writes, which need time too.
+// that off; took is how long the last read took. While changes pour in, reading takes at most a
+// sixth of the time: the daemon's turn after it costs more, and the changes that a first leader
+// sees are its own writes, which need time too.
 func pause(took time.Duration) (quietFor, patienceFor time.Duration) {
 	return max(quiet, took), max(patience, 5*took)
 }
@@ -169,7 +169,7 @@ func (s *Source) read() {
 	s.changed.Poke()
 }
 
-// silence returns whether the API server answers.
+// silence returns whether the API server answers and, if not, since when and why.
 func (s *Source) silence() silence {
 	since, err := s.cfg.Client.contact.state()
 	return silence{host: s.cfg.Client.Host, err: err, since: since}

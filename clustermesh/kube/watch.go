@@ -134,7 +134,7 @@ func (w *watch) selected(o metav1.ListOptions) metav1.ListOptions {
 // attempted notes how a request went.
 func (w *watch) attempted(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) {
-		return // we are stopping, or client-go is to list again
+		return // we are stopping, or client-go will list again
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
