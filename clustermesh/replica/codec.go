@@ -12,7 +12,7 @@ import (
 const wireVersion = 1
 
 // envelope is read with B = cbor.RawMessage, and written with the body itself: encoding the body
-// first would copy it into the envelope, and a record can have a megabyte.
+// first would copy it into the envelope, and a record can take a megabyte.
 type envelope[B any] struct {
 	Version uint64 `cbor:"1,keyasint"`
 	Kind    Kind   `cbor:"2,keyasint"`
@@ -36,8 +36,8 @@ func encode(b []byte, v any, size int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// decMode refuses what no build of strait sends, and what could take much memory. Unknown fields
-// are allowed.
+// decMode refuses what no build of strait sends, and what could take a lot of memory. Unknown
+// fields are allowed.
 var decMode = must(cbor.DecOptions{
 	DupMapKey:        cbor.DupMapKeyEnforcedAPF,
 	MaxNestedLevels:  16,

@@ -17,7 +17,8 @@ const MaxRecord = 4 << 20
 
 // Version orders the records of one origin: by stamp, then by a checksum of the record. The
 // checksum decides only between two writers that used the same stamp (two leaders, a cloned
-// machine). Without it, replicas that hold different ones of the two would believe that they agree.
+// machine). Without it, replicas that hold different records with the same stamp would believe that
+// they agree.
 type Version struct {
 	_     struct{} `cbor:",toarray"`
 	Epoch uint64

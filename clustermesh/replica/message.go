@@ -26,7 +26,7 @@ type Snapshot struct {
 	Rejected []Rejected
 }
 
-// Rejected is a record that was not let in.
+// Rejected is a record that was not accepted.
 type Rejected struct {
 	Origin  clustermesh.Origin
 	Version Version
@@ -62,7 +62,7 @@ type Digest struct {
 	Clusters []ClusterSum `cbor:"1,keyasint"`
 }
 
-// ClusterVector is all versions that the sender holds of a cluster's origins.
+// ClusterVector lists all versions that the sender holds of a cluster's origins.
 type ClusterVector struct {
 	_       struct{} `cbor:",toarray"`
 	Cluster clustermesh.ClusterName
@@ -70,8 +70,8 @@ type ClusterVector struct {
 }
 
 // Vector is the answer to a Digest that differs. It names every cluster that differs. Its receiver
-// sends or announces the records of which it has newer versions, and asks for those of which the
-// sender has.
+// sends or announces the records that it has in a newer version, and asks for those that the sender
+// has in a newer version.
 type Vector struct {
 	Clusters []ClusterVector `cbor:"1,keyasint"`
 }

@@ -120,14 +120,14 @@ func (r *Replica) usurped(v Version) Output {
 }
 
 // takeOver writes our own record above the rival's. The pause before the next takeover doubles, so
-// that two daemons of one name do not fight at wire speed.
+// that two daemons with the same name do not fight at wire speed.
 func (r *Replica) takeOver() Output {
 	r.writer.rival = false
 	r.writer.takeovers++
 	r.writer.holdOff = 1 << min(r.writer.takeovers, 5)
 	out := r.write()
-	// The first time can be an earlier life of ours that we lost. The second time, another daemon
-	// is writing now.
+	// The first time, the rival can be an earlier life of ours whose record we had lost. The second
+	// time, another daemon is writing now.
 	if r.writer.takeovers >= 2 {
 		out.Problems = append(out.Problems, clustermesh.Problem{
 			Object:  "node " + r.self.String(),

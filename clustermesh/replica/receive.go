@@ -37,7 +37,7 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	return Output{}
 }
 
-// receiveSnapshot lets in newer records and passes them on. Records that were pushed to us are
+// receiveSnapshot accepts newer records and passes them on. Records that were pushed to us are
 // pushed on. Records that we asked for are only announced, because most peers will have them.
 func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 	out := r.reject(from, s.Rejected)

@@ -51,7 +51,7 @@ type Output struct {
 	Send []Envelope
 	// Changed are the origins whose record was replaced or dropped.
 	Changed []clustermesh.Origin
-	// Problems are what a person should see, each with what to do.
+	// Problems are for a person to see, each with what to do about it.
 	Problems []clustermesh.Problem
 }
 
@@ -80,7 +80,7 @@ type Replica struct {
 	peers []Peer
 	// asked are the versions asked for since the last tick, so that each is asked for once.
 	asked map[clustermesh.Origin]Version
-	// rejected are the versions that were not let in. They are not asked for again.
+	// rejected are the versions that were not accepted. They are not asked for again.
 	rejected map[clustermesh.Origin]Version
 	// missing are the origins whose records the first exchange still lacks.
 	missing    map[clustermesh.Origin]bool
@@ -91,7 +91,7 @@ type Replica struct {
 }
 
 // New returns a replica that holds the entries of an earlier life. Self's own record stays in force
-// until the first Publish: unknown is not empty.
+// until the first Publish: until then, its content is unknown, not empty.
 func New(cfg Config, held []Entry) *Replica {
 	r := &Replica{
 		self:     cfg.Self,
@@ -184,7 +184,7 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 
 // Tick is called about once a second. It opens a digest exchange with one random peer, and does
-// what was waiting for time to pass.
+// what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	clear(r.asked)
 	r.ticks++
@@ -218,9 +218,9 @@ func (r *Replica) put(e Entry) {
 	delete(r.rejected, o)
 }
 
-// Purge drops the records that are no longer admitted, and forgets what was rejected, so that it is
-// asked for again. Call it after a cluster's name has got another owner. It reports whether any
-// record was dropped.
+// Purge drops the records that are no longer admitted, and forgets which versions were rejected, so
+// that they are asked for again. Call it after a cluster's name got another owner. It reports
+// whether any record was dropped.
 func (r *Replica) Purge() (changed bool) {
 	for o, e := range r.entries {
 		if _, ok := r.admit(o, e.Record); ok {

@@ -7,14 +7,14 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// fanOut returns to how many of n peers news is pushed: Corrosion's rule, with a larger minimum
-// than spreading at random needs.
+// fanOut returns how many of n peers to push news to. The rule is Corrosion's, with a larger
+// minimum than random spreading needs.
 func fanOut(n int) int {
 	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
 }
 
-// spread sends a record that was written here: the whole record to a few peers, its version to all
-// others.
+// spread sends a record that was written here: the whole record to a few peers, and its version to
+// all others.
 func (r *Replica) spread(e Entry) Output {
 	out := Output{Changed: []clustermesh.Origin{e.Record.Origin}}
 	n := min(fanOut(len(r.peers)), len(r.peers))

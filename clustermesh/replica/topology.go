@@ -6,9 +6,10 @@ import "strait.io/strait/clustermesh"
 // stream to, and the only ones that it exchanges records with.
 //
 // It is a pure function of the set of members, so that daemons that see the same members agree
-// without a message. It must be symmetric, because a stream carries one direction and each side
-// opens its own. members are all others, in any order and without self; neighbours are some of
-// them. The graph over all members must be connected, or records do not reach every member.
+// without exchanging messages. It must be symmetric, because a stream carries one direction and
+// each side opens its own. members are all others, in any order and without self; neighbours are
+// some of them. The graph over all members must be connected. Otherwise records do not reach every
+// member.
 type Topology func(self clustermesh.Origin, members []clustermesh.Origin) (neighbours []clustermesh.Origin)
 
 // FullMesh makes every two members neighbours.
