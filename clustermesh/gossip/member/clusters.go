@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// uidLife is how long a cluster must not have been heard before another cluster can take its name:
-// by then it was rebuilt, or it is not missed.
+// uidLife is how long a cluster must be silent before another cluster can take its name: by then it
+// has been rebuilt, or is no longer needed.
 const uidLife = time.Minute
 
 // ErrOtherCluster means that the name of a peer's cluster belongs to another cluster.

@@ -32,7 +32,7 @@ type Seeds struct {
 	awaited, late bool
 }
 
-// NewSeeds takes seeds that have been checked, and the addresses known to be this daemon's own.
+// NewSeeds makes Seeds from valid seeds and the addresses known to be this daemon's own.
 func NewSeeds(seeds []string, self ...netip.AddrPort) *Seeds {
 	s := &Seeds{seeds: seeds, away: len(seeds) > 0, self: map[netip.AddrPort]bool{}}
 	for _, a := range self {
@@ -64,7 +64,7 @@ func (s *Seeds) Waiting() string {
 	return ""
 }
 
-// Late ends the wait for hints; it reports whether there was one.
+// Late ends the wait for hints, and reports whether there was one to end.
 func (s *Seeds) Late() (ended bool) {
 	ended = s.awaited
 	s.awaited, s.late = false, s.late || ended
