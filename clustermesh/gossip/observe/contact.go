@@ -80,8 +80,8 @@ func (n *contact) state() clustermesh.Contact {
 }
 
 // of returns the contact with the life that wrote a record of the given epoch. If the daemon is
-// heard but has not published in its new life, the record is from an earlier life, of which only
-// the machine is there: Quiet.
+// heard but has not published in its new life, the record is from an earlier life. Of that life,
+// only the machine is left: Quiet.
 func (n *contact) of(epoch uint64) clustermesh.Contact {
 	if n.state() != clustermesh.Alive {
 		return n.state()
@@ -137,7 +137,8 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	}
 }
 
-// youngest returns where the youngest live life listens, or where the node was last a member.
+// youngest returns the address of the life that started last among the live ones, or where the node
+// was last a member.
 func (n *contact) youngest() netip.AddrPort {
 	addr := n.addr
 	var boot uint64

@@ -3,9 +3,9 @@
 //
 // Inputs are the observations of other packages with their times (memberlist's members, streams
 // that open, carry frames and close, probes), and the records held. Outputs are each node's
-// Contact, the nodes to probe, and the claims that go into this node's record. What the claims of
-// all nodes amount to is decided in package clustermesh. It must not know memberlist, sockets or
-// the clock.
+// Contact, the nodes to probe, and the claims that go into this node's record. Package clustermesh
+// decides what the claims of all nodes amount to. Package observe must not know memberlist, sockets
+// or the clock.
 package observe
 
 import (
@@ -24,8 +24,8 @@ type records = map[clustermesh.Origin]clustermesh.Record
 
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
-// Only memberlist says which nodes are alive. For a node that is not alive, it counts whether its
-// machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
+// Only memberlist says which nodes are alive. For a node that is not alive, what matters is whether
+// its machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
 // node's stream falls silent, so that both verdicts arrive at about the same time. A node that is
 // not a neighbour has no stream, and is probed once memberlist has lost it.
 type Contacts struct {
@@ -38,8 +38,8 @@ func NewContacts(self clustermesh.Origin) *Contacts {
 	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}}
 }
 
-// Restore makes nodes silent that this node claimed silent before its daemon was restarted: it
-// takes a sign of life to lift a claim, not a restart of the witness.
+// Restore marks as silent the nodes that this node claimed silent before its daemon was restarted:
+// a claim is lifted by a sign of life, not by a restart of the witness.
 func (c *Contacts) Restore(claims []clustermesh.Silence) {
 	for _, s := range claims {
 		c.node(s.Origin).rounds = silentRounds
@@ -80,7 +80,7 @@ func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) {
 	n.revive(now)
 }
 
-// Stream notes a stream from the node that opened (+1) or closed (-1).
+// Stream notes that a stream from the node opened (+1) or closed (-1).
 func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
 	n := c.node(o)
 	n.streams += delta
@@ -165,8 +165,8 @@ func (c *Contacts) hears() bool {
 	return false
 }
 
-// Addr returns where the youngest live life of a node listens, or where its last one did; zero if
-// unknown.
+// Addr returns the address of the life of a node that started last among the live ones, or where
+// the node was last a member; zero if unknown.
 func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	if n := c.nodes[o]; n != nil {
 		return n.youngest()
@@ -174,8 +174,8 @@ func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Duplicates returns the nodes with lives at two or more addresses for too long, with the
-// addresses.
+// Duplicates returns the nodes that have had lives at two or more addresses for longer than
+// duplicateAge, with the addresses.
 func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.AddrPort {
 	out := map[clustermesh.Origin][]netip.AddrPort{}
 	for o, n := range c.nodes {
