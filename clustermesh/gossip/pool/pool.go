@@ -1,10 +1,10 @@
-// Package pool runs memberlist: it says which members are there and which are gone, and shares one
-// port between memberlist's streams and ours.
+// Package pool runs memberlist: it reports which members are live and which are gone, and shares
+// one port between memberlist's streams and ours.
 //
 // Inputs are this daemon's name, address and key, the addresses to join, and who may be a member
 // (Admit). Outputs are Events, the streams that are not memberlist's (Streams), and what memberlist
-// says only in its log. It decides nothing from these. It must not know records, probes or what
-// streams carry. No other package imports memberlist.
+// reports only in its log. The package draws no conclusions from these. It must not know records,
+// probes or what streams carry. No other package imports memberlist.
 package pool
 
 import (
@@ -67,8 +67,7 @@ func Open(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// Close stops memberlist without announcing it, because a daemon that stops is not a node that is
-// gone.
+// Close stops memberlist without announcing it, because the node is not gone when its daemon stops.
 func (p *Pool) Close() { _ = p.list.Shutdown() }
 
 // Join has memberlist exchange members with the daemon at an address.
@@ -80,8 +79,8 @@ func (p *Pool) Join(addr netip.AddrPort) error {
 // Streams receives the streams that peers opened and that are not memberlist's.
 func (p *Pool) Streams() <-chan net.Conn { return p.port.streams }
 
-// config sets up memberlist for a LAN of up to a few hundred nodes: a death is decided within 2 to
-// 5 s.
+// config sets up memberlist for a LAN of up to a few hundred nodes. It declares a member dead
+// within 2 to 5 s.
 func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = cfg.Self.String()

@@ -24,8 +24,8 @@ const (
 	maxWaiting = 512
 )
 
-// port is memberlist's transport without the TCP streams that are not memberlist's, so that both
-// can share one port.
+// port is memberlist's transport. It keeps from memberlist the TCP streams that are not its own, so
+// that both kinds of streams can share one port.
 type port struct {
 	*memberlist.NetTransport
 	members chan net.Conn // memberlist's own streams
