@@ -1,4 +1,4 @@
-// Package probe finds out by a TCP connect whether a machine is there.
+// Package probe finds out with a TCP connect whether a machine is up.
 //
 // Inputs are the addresses where the machine can answer; the output is a verdict. Package observe
 // decides what a verdict means, and which machines to probe when.
@@ -65,6 +65,7 @@ func judge(err error) observe.Verdict {
 		// route hears no other node, and then makes no claims.
 		return observe.Silent
 	}
-	// Such as no permission, no buffers, our interface down, or no tunnel key for the address.
+	// The cause is local: no permission, no buffers, our interface down, or no tunnel key for the
+	// address, for example.
 	return observe.Blind
 }
