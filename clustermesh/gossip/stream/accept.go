@@ -74,7 +74,7 @@ func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
 	}
 }
 
-// hostOf returns the peer's address without the port, which is of no use to a reader.
+// hostOf returns the peer's address without the port, which tells a person nothing.
 func hostOf(c net.Conn) string {
 	if ap, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		return ap.Addr().Unmap().String()
