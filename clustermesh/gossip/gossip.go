@@ -42,9 +42,9 @@ type Config struct {
 	Key []byte
 	// UID distinguishes this cluster from another that uses its name; empty if there is none.
 	UID string
-	// Lead, if not nil, decides whether this node writes the cluster's record, and returns since
-	// when it leads, in Unix milliseconds, which is the epoch of what it writes. It must not block.
-	// If nil, the live member of the cluster with the lowest name leads.
+	// Lead, if not nil, reports whether this node writes the cluster's record, and since when it
+	// leads, in Unix milliseconds. That time is the epoch of what it writes. Lead must not block.
+	// If it is nil, the live member of the cluster with the lowest name leads.
 	Lead func() (is bool, since uint64)
 	// StateDir holds the state between lives of the daemon; if empty, nothing is stored.
 	StateDir string
@@ -199,9 +199,9 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 }
 
 // A leader spends at most a thirtieth (1/clusterShare) of its time on writing its cluster's record,
-// if that has more than clusterSmall bytes. The record of a large cluster has megabytes. Every node
-// reads, plans with and saves it, which takes each of them several times as long as writing it. So
-// changes are gathered while they pour in; a single change is not delayed.
+// if that has more than clusterSmall bytes. The record of a large cluster takes megabytes. Every
+// node reads it, plans with it and saves it, which takes each of them several times as long as
+// writing it. So frequent changes are batched; a single change is not delayed.
 const (
 	clusterShare = 30
 	clusterSmall = 128 << 10
@@ -247,9 +247,9 @@ func (g *Gossip) Leader() bool {
 	return g.leader.is
 }
 
-// Synced reports whether the records held can be taken for complete: they were loaded from disk, or
-// an exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting says
-// what is awaited.
+// Synced reports whether the records held count as complete: they were loaded from disk, or an
+// exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting says
+// what this node waits for.
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,7 @@ const largeMessage = 64 << 10
 // errSelf refuses a stream from a daemon with this node's name.
 var errSelf = errors.New("the peer has the name of this node")
 
-// host is the Gossip as stream.Host.
+// host implements stream.Host for a Gossip.
 type host struct{ *Gossip }
 
 var _ stream.Host = host{}
@@ -134,7 +134,7 @@ func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh
 	return passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
 }
 
-// refuse reports two clusters of one name. The lock is held.
+// refuse reports two clusters with the same name. The lock is held.
 func (g *Gossip) refuse(p member.Peer, owner, addr string) {
 	problem := clusterProblem(p.Origin.Cluster, owner, p.UID, addr, p.Origin.Cluster == g.cfg.Self.Cluster)
 	// Of several addresses, the first one is shown. An address that can be dialled is preferred to

@@ -174,8 +174,8 @@ func (g *Gossip) met(addr netip.AddrPort, peer member.ID, err error) {
 	}
 }
 
-// judgeSeeds reports the seeds none of whose addresses answered. A seed that was refused (wrong
-// key, other cluster) has a Problem of its own.
+// judgeSeeds reports the seeds that did not answer at any of their addresses. A seed that was
+// refused (wrong key, other cluster) has a Problem of its own.
 func (g *Gossip) judgeSeeds(targets []member.Target, errs []error, reached map[string]bool) {
 	for i, t := range targets {
 		if errs[i] == nil || errors.Is(errs[i], stream.ErrWrongKey) || errors.Is(errs[i], member.ErrOtherCluster) {

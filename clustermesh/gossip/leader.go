@@ -23,8 +23,8 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 }
 
 // elect updates the leader. A node that has just started, and knows of other daemons, waits until
-// it hears one or startGrace is over. Otherwise each start of a node would be an election. The lock
-// is held.
+// it hears one or startGrace is over. Otherwise each start of a node would cause an election. The
+// lock is held.
 func (g *Gossip) elect(started, now time.Time) {
 	if g.cfg.Lead != nil {
 		g.follow()
@@ -45,7 +45,7 @@ func (g *Gossip) elect(started, now time.Time) {
 	}
 }
 
-// follow takes the result of the election that Config.Lead reports. The lock is held.
+// follow adopts the result of the election, as Config.Lead reports it. The lock is held.
 func (g *Gossip) follow() {
 	is, since := g.cfg.Lead()
 	is = is && g.running

@@ -10,7 +10,7 @@ import (
 )
 
 // problemLife is how long a Problem is shown after it last occurred: longer than the longest pause
-// between two attempts that would meet it again.
+// between two attempts that can run into it.
 const problemLife = 30 * time.Second
 
 // problemBook holds Problems, by key, until they are solved or expire.
@@ -18,7 +18,7 @@ type problemBook map[string]noted
 
 type noted struct {
 	problem clustermesh.Problem
-	until   time.Time // when it expires; zero: not until solved
+	until   time.Time // when it expires; zero: kept until solved
 }
 
 // set notes a Problem, and reports whether it is new or has changed.
@@ -43,8 +43,7 @@ func (b problemBook) clear(key string) bool {
 	return known
 }
 
-// expire drops the Problems that have not occurred for their life, and reports whether there were
-// any.
+// expire drops the Problems that have expired, and reports whether there were any.
 func (b problemBook) expire(now time.Time) (any bool) {
 	for k, n := range b {
 		if !n.until.IsZero() && now.After(n.until) {
@@ -82,8 +81,8 @@ func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem
 
 const otherID = "give one of the two another id (ClusterProperty cluster.clusterset.k8s.io, or cluster in its configuration) and restart its daemons"
 
-// passedOnProblem reports two clusters of one name if records of the second one were received from
-// a third daemon, which has let them in.
+// passedOnProblem reports two clusters with the same name if records of the second one came from a
+// third daemon, which has accepted them.
 func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermesh.Origin) clustermesh.Problem {
 	return clustermesh.Problem{
 		Object:  "cluster " + string(c),
@@ -92,7 +91,8 @@ func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermes
 	}
 }
 
-// clusterProblem reports two clusters of one name, as seen by one of them (own) or by a third.
+// clusterProblem reports two clusters with the same name, as seen by one of them (own) or by a
+// third.
 func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
 	p := clustermesh.Problem{
 		Object:  "cluster " + string(c),

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// beat is how often streams, probes, leadership and Problems are looked at without an event.
+	// beat is how often streams, probes, leadership and Problems are checked even without an event.
 	beat = 200 * time.Millisecond
-	// startGrace is how long after the start nodes known from disk can be heard before they are
-	// probed, and nodes of the cluster with lower names before this node leads.
+	// startGrace is how long a starting node waits to hear others before it probes nodes known from
+	// disk, or leads its cluster.
 	startGrace = 2 * time.Second
 	// hintGrace is how long a starting node waits for hints to answer.
 	hintGrace = 5 * time.Second
 )
 
 // Run takes part in gossip until ctx ends; then it returns nil. It returns an error if it cannot
-// listen on its port. It does not announce that it leaves, because a daemon that stops is not a
-// node that is gone. It can be called once.
+// listen on its port. It does not announce that it leaves, because the node is not gone when its
+// daemon stops. It can be called once.
 func (g *Gossip) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -49,7 +49,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	return nil
 }
 
-// loop handles events and the passing of time until ctx ends.
+// loop handles events, and what is due with time, until ctx ends.
 func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup, p *pool.Pool) {
 	started := time.Now()
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -104,8 +104,7 @@ func (g *Gossip) setRunning(running bool, now time.Time) {
 	g.elect(now, now)
 }
 
-// members takes in memberlist's events, and updates the streams to the neighbours. The lock is
-// held.
+// members applies memberlist's events, and updates the streams to the neighbours. The lock is held.
 func (g *Gossip) members(events []pool.Event, now time.Time) {
 	if len(events) == 0 {
 		return
@@ -131,7 +130,8 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 	g.testify()
 }
 
-// look acts on the time that has passed. The lock is held.
+// look checks what can change with time alone: the leader, the owners of cluster names, the wait
+// for hints, duplicates and Problems. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
 	g.elect(started, now)
 	if g.clusters.look(g.contacts.Alive(), now) && g.replica.Purge() {
