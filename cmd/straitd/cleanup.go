@@ -13,8 +13,12 @@ func cleanupCommand(o *options) *cobra.Command {
 	var state, hold bool
 	c := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove hooks, pins, tunnel, routes and nft table of this node; keys and state on disk stay",
-		Args:  cobra.NoArgs,
+		Short: "Remove what straitd set up in this node's kernel",
+		Long: `Remove the hooks, pins, tunnel, routes and nft table that straitd set up on this node. Keys and
+state on disk stay, unless --state is given.`,
+		Example: `  straitd cleanup
+  straitd cleanup --state    # also forget keys and what other clusters said`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hold {
 				<-cmd.Context().Done()

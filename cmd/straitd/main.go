@@ -88,12 +88,12 @@ upgraded. "straitd cleanup" removes it.`,
 		},
 	}
 	f := c.PersistentFlags()
-	f.StringVar(&o.config, "config", "/etc/strait/strait.yaml", "the config file")
-	f.StringVar(&o.cluster, "cluster", "", "override cluster")
-	f.StringVar(&o.node, "node", "", "override node")
-	f.StringVar(&o.manifest, "manifest", "", "override source.manifest")
-	f.StringVar(&o.logLevel, "log-level", "", "override log.level: debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "", "override log.format: text or json")
+	f.StringVar(&o.config, "config", "/etc/strait/strait.yaml", "config `file`")
+	f.StringVar(&o.cluster, "cluster", "", "this cluster's `name`; overrides cluster in the config")
+	f.StringVar(&o.node, "node", "", "this node's `name`; overrides node in the config")
+	f.StringVar(&o.manifest, "manifest", "", "`directory` of manifests; overrides source in the config")
+	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error; overrides log.`level` in the config")
+	f.StringVar(&o.logFormat, "log-format", "", "text or json; overrides log.`format` in the config")
 	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it refers to, and exit")
 	c.AddCommand(cleanupCommand(&o), tunnelCommand(), mountCommand(), versionCommand())
 	return c
