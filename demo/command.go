@@ -53,13 +53,13 @@ func Command() *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
 		Use:     "demo",
-		Short:   "Make three clusters on this machine and show what strait does, in two minutes",
+		Short:   "Run three clusters on this machine and show what strait does, in two minutes",
 		Long:    long,
 		Example: example,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, *o) },
 	}
-	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo; created at the start, removed at the end")
+	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo, which is removed with it")
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try")
@@ -73,8 +73,10 @@ func Command() *cobra.Command {
 func downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Remove what `strait demo --keep` or a killed demo left behind",
-		Args:  cobra.NoArgs,
+		Short: "Remove what a kept or killed demo left behind",
+		Example: `  strait demo down
+  strait demo down --dir /tmp/demo    # of a demo that was started with this --dir`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 {
 				return errors.New("remove the demo: namespaces and cgroups need root; run `strait demo down` as root")
@@ -101,8 +103,9 @@ func downCommand(o *options) *cobra.Command {
 
 func execCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "exec NODE[/POD] -- COMMAND…",
-		Short: "Run a command on a node of the demo, or in one of its pods (serve, client, far)",
+		Use:                   "exec NODE[/POD] -- COMMAND…",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command on a node of a kept demo, or in one of its pods (serve, client, far)",
 		Example: `  strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
   strait demo exec us-east-1 -- ip route`,
 		Args: cobra.MinimumNArgs(2),

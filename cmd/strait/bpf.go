@@ -11,25 +11,21 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-const bpfLong = `Show what the kernel's maps hold, read directly from their pins. It needs root but no daemon, and
+const bpfLong = `Show what the kernel's maps hold, read directly from their pins. This needs root but no daemon, and
 shows the same as "bpftool map dump pinned". If straitd answers, frontends are shown with the names
 of their services.
 
-FILTER is a service (default/serve, default/serve:http), or the address of a frontend with or
+FILTER is a service (default/serve, default/serve:http) or the address of a frontend, with or
 without port and protocol (241.7.3.9, 241.7.3.9:80, [fd00::9]:80/TCP).`
 
 const bpfExample = `  strait bpf services
-  strait bpf backends default/serve
-  strait bpf slots 241.7.3.9:80/TCP
-  strait bpf affinity 241.7.3.9
-  strait bpf sockets -o json
-  strait bpf services --pins /sys/fs/bpf/other`
+  strait bpf slots 241.7.3.9:80/TCP    # of one frontend`
 
 func (a *app) bpfCommand() *cobra.Command {
 	var pins string
 	cmd := &cobra.Command{
 		Use:     "bpf",
-		Short:   "Show what the kernel's maps hold, without a daemon",
+		Short:   "Show what the kernel's maps hold, even without straitd",
 		Long:    bpfLong,
 		Example: bpfExample,
 		Args:    cobra.NoArgs,
@@ -39,23 +35,25 @@ func (a *app) bpfCommand() *cobra.Command {
 	cmd.AddCommand(
 		bpfList(a, &pins, bpfTable[bpfService]{name: "services", kind: "BPFServiceList", noun: "frontend", read: readServices,
 			short: "List the frontends, with their sets and counters",
-			long: "INDEX is the number of the frontend's set, which has COUNT slots, starting at BASE. A set without slots refuses\n" +
-				"connections."}),
+			long: "INDEX is the number of the frontend's set, which has COUNT slots, starting at BASE. A set without\n" +
+				"slots refuses connections."}),
 		bpfList(a, &pins, bpfTable[bpfBackend]{name: "backends", kind: "BPFBackendList", noun: "backend", read: readBackends,
 			short: "List the backends of each frontend, with their weights and counters",
-			long:  "WEIGHT is relative to the frontend's other backends; CONNECTS counts connections through this frontend."}),
+			long: "WEIGHT is relative to the frontend's other backends. CONNECTS counts connections through this\n" +
+				"frontend."}),
 		bpfList(a, &pins, bpfTable[bpfSlot]{name: "slots", kind: "BPFSlotList", noun: "slot", read: readSlots,
 			short: "List the slots that make up the sets",
 			long: "A slot keeps THRESHOLD/2^32 (KEEPS) of the connections drawn for it; the rest go to the slot ALIAS,\n" +
 				"counted from the first slot of the frontend's set."}),
 		bpfList(a, &pins, bpfTable[bpfAffinity]{name: "affinity", kind: "BPFAffinityList", noun: "affine client", read: readAffinity,
 			short: "List the clients that keep their backend",
-			long: "CLIENT is the cookie of a network namespace (a pod), IDLE the time since its last connection. LEFT is how\n" +
-				"long the client still gets the same backend; when that is over, the row stays until its place is needed."}),
+			long: "CLIENT is the cookie of a network namespace (a pod). IDLE is the time since its last connection.\n" +
+				"LEFT is how long the client still gets the same backend; the row stays after that, until its place\n" +
+				"is needed."}),
 		bpfList(a, &pins, bpfTable[bpfSocket]{name: "sockets", kind: "BPFSocketList", noun: "flow", read: readSockets,
 			short: "List the sockets that were load-balanced",
-			long: "COOKIE is the kernel's number for the socket (ss -e shows it as sk:). A socket that sends to several\n" +
-				"frontends has a row for each."}),
+			long: "COOKIE is the kernel's number for the socket (ss -e shows it as sk:). A socket that sends to\n" +
+				"several frontends has a row for each."}),
 	)
 	return cmd
 }
@@ -80,6 +78,7 @@ func bpfList[T bpfItem](a *app, pins *string, table bpfTable[T]) *cobra.Command 
 		Use:               table.name + " [FILTER]",
 		Short:             table.short,
 		Long:              table.short + ".\n\n" + table.long + "\n\nFILTER is a service or the address of a frontend: see strait bpf --help.",
+		Example:           "  strait bpf " + table.name + "\n  strait bpf " + table.name + " default/serve    # of one service",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeService,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -125,9 +131,8 @@ func TestSocketFlagBeatsEnvironment(t *testing.T) {
 	}
 }
 
-// TestExamples parses every example line of every command's help as a command line.
-func TestExamples(t *testing.T) {
-	var commands []*cobra.Command
+// allCommands is the root and every command below it, hidden ones too.
+func allCommands() (commands []*cobra.Command) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		commands = append(commands, c)
@@ -136,12 +141,14 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	walk(newRoot(world()))
-	tried := 0
-	for _, c := range commands {
-		shownAbove := c.HasParent() && strings.Contains(c.Parent().Example, c.CommandPath())
-		if c.Example == "" && !c.Hidden && !shownAbove {
-			t.Errorf("%s has no example", c.CommandPath())
-		}
+	return commands
+}
+
+// TestExamples parses every example line of every command's help as a command line. Two at least are of the command
+// itself, or of one below it.
+func TestExamples(t *testing.T) {
+	for _, c := range allCommands() {
+		own := 0
 		for line := range strings.Lines(c.Example) {
 			line, _, _ = strings.Cut(line, "#")
 			line, _, _ = strings.Cut(line, ">") // the shell's part
@@ -149,14 +156,66 @@ func TestExamples(t *testing.T) {
 			if len(words) == 0 {
 				continue
 			}
-			tried++
 			if err := parses(words); err != nil {
 				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
 			}
+			if strings.HasPrefix(strings.Join(words, " ")+" ", c.CommandPath()+" ") {
+				own++
+			}
+		}
+		if own < 2 && !c.Hidden {
+			t.Errorf("%s has %d examples of its own, want two", c.CommandPath(), own)
 		}
 	}
-	if tried < 20 {
-		t.Errorf("only %d example lines were found", tried)
+}
+
+// TestHelp: what a command answers is one line, nothing is wider than a terminal, and the exit codes are listed once.
+func TestHelp(t *testing.T) {
+	const width = 100
+	codes := regexp.MustCompile(`(?i)exit codes?:?\s*\d`)
+	for _, c := range allCommands() {
+		if c.Hidden {
+			continue
+		}
+		if c.Short == "" || strings.ContainsAny(c.Short, "\n") || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: Short is not one line without a full stop: %q", c.CommandPath(), c.Short)
+		}
+		got := world(append(strings.Fields(c.CommandPath())[1:], "--help")...).run(t)
+		for line := range strings.Lines(got.stdout) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%s --help has a line of %d columns, want %d at most: %s", c.CommandPath(), n, width, line)
+			}
+		}
+		if c.HasParent() && codes.MatchString(got.stdout) {
+			t.Errorf("%s --help repeats exit codes: %q", c.CommandPath(), codes.FindString(got.stdout))
+		}
+	}
+}
+
+// TestExitCodesInHelp: the help of strait has one row for each constant of exit.go, and no other.
+func TestExitCodesInHelp(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "exit") {
+			return true
+		}
+		if value, ok := spec.Values[0].(*ast.BasicLit); ok && value.Kind == token.INT {
+			want = append(want, value.Value)
+		}
+		return true
+	})
+	_, table, _ := strings.Cut(world("--help").run(t).stdout, "Exit codes:\n")
+	var got []string
+	for line := range strings.Lines(table) {
+		got = append(got, strings.Fields(line)[0])
+	}
+	if len(want) < 6 || !slices.Equal(got, want) {
+		t.Errorf("strait --help lists the exit codes %q, exit.go has %q", got, want)
 	}
 }
 

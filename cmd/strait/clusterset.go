@@ -16,9 +16,8 @@ import (
 func (a *app) clustersetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "clusterset",
-		Short:   "Join clusters, and show whether they hear each other",
-		Long:    "Join clusters into one clusterset, and show whether they hear each other, from outside with a kubeconfig.",
-		Example: "  strait clusterset connect --context c1 --context c2",
+		Short:   "Join clusters into a clusterset, and show whether they hear each other",
+		Example: "  strait clusterset connect --context c1 --context c2\n  strait clusterset status --context c1 --context c2",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,17 +31,19 @@ func (a *app) connectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "connect",
 		Short: "Join the clusters of two or more contexts, and wait until they are connected",
-		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, and restart the daemons that have
-another key. Then wait for a handshake in both directions between every two clusters, or say which two have none,
-and why. Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were joined
-earlier stay joined, and need no context unless their key changes.`,
+		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, and restart the
+daemons that have another key. Then wait for a handshake in both directions between every two
+clusters, or say which two have none, and why.
+
+Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were
+joined earlier stay joined, and need no context unless their key changes.`,
 		Example: `  strait clusterset connect --context c1 --context c2
   strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts) },
 	}
-	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; repeat it, at least two are needed")
+	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give two or more")
 	t.flags(c)
 	return c
 }
@@ -168,9 +169,9 @@ func (a *app) clustersetStatusCommand() *cobra.Command {
 	var contexts []string
 	c := &cobra.Command{
 		Use:               "status",
-		Short:             "Show which clusters are joined and whether they hear each other",
-		Long:              "Show which other clusters the clusters of some contexts are joined to, and whether every two of them have a handshake.",
-		Example:           "  strait clusterset status --context c1 --context c2",
+		Short:             "Show which clusters are joined, and whether they hear each other",
+		Long:              "Show which clusters each context's cluster is joined to, and whether every two have a handshake.",
+		Example:           "  strait clusterset status    # of the current context's cluster\n  strait clusterset status --context c1 --context c2",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -193,7 +194,7 @@ func (a *app) clustersetStatusCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; can be repeated (default: the current one)")
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; repeatable (default: the current one)")
 	t.flags(c)
 	return c
 }

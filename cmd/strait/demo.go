@@ -6,5 +6,5 @@ import (
 	"strait.io/strait/demo"
 )
 
-// addDemo adds the demo command, which starts daemons of its own.
-func addDemo(root *cobra.Command) { root.AddCommand(demo.Command()) }
+// demoCommand is the demo, which starts daemons of its own.
+func demoCommand() *cobra.Command { return demo.Command() }

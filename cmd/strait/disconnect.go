@@ -16,10 +16,12 @@ func (a *app) disconnectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "disconnect CLUSTER",
 		Short: "Stop looking for the nodes of a cluster that is gone",
-		Long: `Remove the cluster with this id from what the clusters of the contexts know of each other, so that they stop looking for
-its nodes. Name the contexts of all clusters that remain. First run strait uninstall on the cluster that leaves: that
-withdraws its Services. If a cluster was lost without it, the others keep what they last heard of it.`,
-		Example: `  strait uninstall --context c3
+		Long: `Remove the cluster with this id from what the clusters of the contexts know of each other, so that
+they stop looking for its nodes. Name the contexts of all clusters that remain.
+
+First run strait uninstall on the cluster that leaves: that withdraws its Services. If a cluster was
+lost without it, the others keep what they last heard of it.`,
+		Example: `  strait clusterset disconnect asia    # one cluster remains, the current context's
   strait clusterset disconnect asia --context c1 --context c2`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -27,7 +29,7 @@ withdraws its Services. If a cluster was lost without it, the others keep what t
 			return a.disconnect(cmd.Context(), t, contexts, args[0])
 		},
 	}
-	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; can be repeated (default: the current one)")
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; repeatable (default: the current one)")
 	t.flags(c)
 	return c
 }

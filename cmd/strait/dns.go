@@ -19,8 +19,7 @@ func (a *app) dnsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "dns",
 		Short:   "Make a cluster's CoreDNS answer for clusterset.local",
-		Long:    "Make a cluster's CoreDNS answer for clusterset.local, or undo that.",
-		Example: "  strait dns setup --context c1",
+		Example: "  strait dns setup --context c1\n  strait dns setup --context c1 --undo",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,13 +33,13 @@ func (a *app) dnsSetupCommand() *cobra.Command {
 	var undo, force bool
 	c := &cobra.Command{
 		Use:   "setup",
-		Short: "Add the zone clusterset.local to CoreDNS",
-		Long: `Add the zone and "multicluster clusterset.local" to the plugin kubernetes in the Corefile, let CoreDNS read ServiceImports,
-and restart it, pod by pod. The rest of the Corefile stays as it is, comments included. CoreDNS must be 1.12.2 or newer.
-If you cannot change CoreDNS, let strait itself answer: docs/kubernetes.md.`,
+		Short: "Add the zone clusterset.local to CoreDNS, or remove it",
+		Long: `Add the zone and "multicluster clusterset.local" to the plugin kubernetes in the Corefile, let
+CoreDNS read ServiceImports, and restart it, pod by pod. The rest of the Corefile stays as it is,
+comments included. CoreDNS must be 1.12.2 or newer. If you cannot change CoreDNS, let strait itself
+answer: docs/kubernetes.md.`,
 		Example: `  strait dns setup --context c1 --dry-run
-  strait dns setup --context c1
-  strait dns setup --context c1 --undo`,
+  strait dns setup --context c1`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -14,12 +14,22 @@ import (
 // Exit codes. exitProblem takes precedence over exitUnknown.
 const (
 	exitOK          = 0
-	exitProblem     = 1 // the check ran, and something is wrong or missing
+	exitProblem     = 1 // something is wrong or missing, or the command failed
 	exitUsage       = 2
 	exitUnknown     = 3 // could not find out
 	exitWaitOver    = 4 // --wait ran out
 	exitInterrupted = 130
 )
+
+// exitCodes ends the help of strait itself, and is the only help text that lists the codes.
+const exitCodes = `Exit codes:
+  0    fine; warnings are allowed
+  1    something is wrong or missing, or the command failed
+  2    the command line is wrong
+  3    could not find out, for example because straitd does not answer
+  4    still not done when --wait or --timeout ran out
+  130  interrupted
+`
 
 // exitError ends the program with a code. Its err is nil if the output has already said everything.
 type exitError struct {

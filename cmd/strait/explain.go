@@ -10,18 +10,18 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-const explainLong = `Explain where new connections from this node to a service go, and why: every endpoint that any
-cluster exports, by tier from near to far, with its share and the reason it is in use or left out.
+const explainLong = `Explain where new connections from this node to a service go, and why. It lists every endpoint that
+any cluster exports, by tier from near to far, with its share and the reason it is in use or left
+out. If the kernel's map holds a different choice, the frontend's line says so.
 
-PORT is a port's name or number; without it every port is shown. The kernel's map holds the same
-choice; where the two differ, the frontend's line says so.`
+PORT is a port's name or number; without it every port is shown.`
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain NAMESPACE/NAME[:PORT]",
 		Short:             "Explain why connections to a service go where they go",
 		Long:              explainLong,
-		Example:           "  strait explain default/serve\n  strait explain default/serve:http\n  strait explain default/serve:80 -o json",
+		Example:           "  strait explain default/serve\n  strait explain default/serve:http -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeService,
 		RunE: func(cmd *cobra.Command, args []string) error {

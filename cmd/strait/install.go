@@ -60,15 +60,14 @@ func (a *app) installCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install strait in a Kubernetes cluster",
-		Long: `Install strait's DaemonSet, its RBAC rules and the CRDs in the cluster of a kubeconfig context, by server-side apply of
-the same chart that Helm would use. Running it again changes only what differs. Values that one command sets are
-kept; later commands add to them.
+		Long: `Install strait's DaemonSet, its RBAC rules and the CRDs in the cluster of a kubeconfig context, by
+server-side apply of the same chart that Helm would use. Running it again changes only what differs.
+Values that one command sets are kept; later commands add to them.
 
+The image defaults to localhost/strait, which you load on every node, and its tag to this version.
 The values are those of the chart: docs/kubernetes.md lists them.`,
-		Example: `  strait install --context c1 --cluster us-east
-  strait install --context c1 --cluster us-east --image registry.example/strait
-  strait install --context c1 --cluster us-east --set mesh.implementation=userspace
-  strait install --context c1 --cluster us-east --dry-run`,
+		Example: `  strait install --context c1 --cluster us-east --image registry.example/strait
+  strait install --context c1 --cluster us-east --set mesh.implementation=userspace --dry-run`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.install(cmd.Context(), f, false) },
@@ -81,10 +80,11 @@ func (a *app) upgradeCommand() *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Upgrade strait in a Kubernetes cluster to this version, or change its values",
-		Long: `Upgrade strait in the cluster of a context to this program's version, and change the values that are given. Other values
-stay as install or an earlier upgrade set them, including an image's tag. Nodes are upgraded one after another, and no
-connection breaks. Pods that serve a userspace tunnel are not replaced; upgrade says how to replace them.`,
+		Short: "Upgrade strait in a Kubernetes cluster, or change its values",
+		Long: `Upgrade strait in the cluster of a context to this program's version, and change the values that are
+given. Other values stay as install or an earlier upgrade set them, including an image's tag. Nodes
+are upgraded one after another, and no connection breaks. Pods that serve a userspace tunnel are not
+replaced; upgrade says how to replace them.`,
 		Example: `  strait upgrade --context c1
   strait upgrade --context c1 --set log.level=debug`,
 		Args:              cobra.NoArgs,
@@ -100,9 +100,9 @@ func (f *installFlags) declare(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	f.flags(c)
 	c.Flags().StringVar(&f.cluster, "cluster", "", "this cluster's `id` in the clusterset, a DNS label")
-	c.Flags().StringVar(&f.image, "image", "", "image `reference`; without a tag, this program's version is used (default: localhost/strait, loaded on the nodes)")
-	c.Flags().StringArrayVar(&f.set, "set", nil, "set a value: `name=value`; can be repeated")
-	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with values; can be repeated")
+	c.Flags().StringVar(&f.image, "image", "", "`image` to run; its tag defaults to this version")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "set a chart value, `name=value`; repeatable")
+	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with chart values; repeatable")
 	c.Flags().BoolVar(&f.wait, "wait", true, "wait until strait runs on every node")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and change nothing")
 }

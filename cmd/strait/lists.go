@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-const servicesLong = `List every service of the clusterset: its address, who exports it, how many endpoints are ready,
-and where new connections from this node go.
+const servicesLong = `List every service of the clusterset: its address, which clusters export it, how many endpoints are
+ready, and where new connections from this node go.
 
 NEW CONNECTIONS GO TO names the tier (node, zone, region, cluster, clusterset) with its share, and
 the clusters. WHY names the nearer tiers that were passed over.`
@@ -21,7 +21,7 @@ func (a *app) servicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "services",
 		Aliases:           []string{"service", "svc"},
-		Short:             "List the shared services and where connections go",
+		Short:             "List the shared services, and where new connections to them go",
 		Long:              servicesLong,
 		Example:           "  strait services\n  strait services -o json",
 		Args:              cobra.NoArgs,
@@ -45,17 +45,17 @@ func (a *app) servicesCommand() *cobra.Command {
 	}
 }
 
-const backendsLong = `List the endpoints that new connections from this node can go to, one row per frontend and
-endpoint. Below the table is a line for each frontend that refuses connections, or for which the
-kernel's map differs. Endpoints that get no connections are not listed: see strait explain.`
+const backendsLong = `List the endpoints that new connections from this node can go to: one row per frontend and endpoint.
+Below the table is a line for each frontend that refuses connections, or for which the kernel's map
+differs. Endpoints that get no connections are not listed: see strait explain.`
 
 func (a *app) backendsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "backends [NAMESPACE/NAME]",
 		Aliases:           []string{"backend"},
-		Short:             "List where each frontend sends connections",
+		Short:             "List the endpoints that new connections from this node can go to",
 		Long:              backendsLong,
-		Example:           "  strait backends\n  strait backends default/serve\n  strait backends default/serve -o yaml",
+		Example:           "  strait backends\n  strait backends default/serve -o yaml",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeService,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,19 +96,24 @@ func (p printer) doubts(list *api.BackendList) {
 	}
 }
 
-const nodesLong = `List every node of the clusterset as this node knows it.
+const nodesLong = `List every node of the clusterset as this node knows it. CONTACT is what gossip knows of a node:
 
-CONTACT is what gossip knows: self, alive, quiet (its daemon is down but its machine answers: its
-pods stay in use), silent, held (not heard; kept as last known), dead (its own cluster says so: its
-endpoints are withdrawn). The tunnel columns are for nodes of other clusters, while the mesh is on;
-TUNNEL is just a port if the tunnel goes to ADDRESS. Long texts are cut, and only the first of several
-addresses is shown: -o json has them all, and the stamp (epoch/version) of each node's record.`
+  self    this node
+  alive   its daemon is heard
+  quiet   its daemon is down but its machine answers; its pods stay in use
+  silent  neither its daemon nor its machine answers; kept as last known
+  held    not heard; kept as last known
+  dead    its own cluster says so; its endpoints are withdrawn
+
+The tunnel columns are for nodes of other clusters, while the mesh is on. TUNNEL is just a port if
+the tunnel goes to ADDRESS. Long texts are cut, and only the first of several addresses is shown.
+-o json has them all, and the stamp (epoch/version) of each node's record.`
 
 func (a *app) nodesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "nodes",
 		Aliases:           []string{"node"},
-		Short:             "List the nodes of all clusters",
+		Short:             "List the nodes of all clusters, and which of them this node hears",
 		Long:              nodesLong,
 		Example:           "  strait nodes\n  strait nodes -o json",
 		Args:              cobra.NoArgs,

@@ -17,16 +17,15 @@ import (
 	"strait.io/strait/datapath/socklb/inspect"
 )
 
-const optOutLong = `Leave alone the processes of a cgroup and of all cgroups below it: from their next connection on,
-they dial addresses as they are, and frontends are not translated for them.
+const optOutLong = `List or change the cgroups that strait leaves alone. From their next connection on, the processes of
+such a cgroup, and of all cgroups below it, dial addresses as they are: frontends are not translated
+for them.
 
 Opt-outs are pinned beside the maps and need no daemon. On Kubernetes, annotate the pod instead.
 CGROUP is the path of a cgroup v2 directory.`
 
 const optOutExample = `  strait opt-out list
-  strait opt-out add /sys/fs/cgroup/system.slice/proxy.service --dry-run
-  strait opt-out add /sys/fs/cgroup/system.slice/proxy.service
-  strait opt-out remove /sys/fs/cgroup/system.slice/proxy.service`
+  strait opt-out add /sys/fs/cgroup/system.slice/proxy.service`
 
 // optOut is a cgroup that is left alone.
 type optOut struct {
@@ -68,7 +67,7 @@ func (a *app) optOutCommand() *cobra.Command {
 	var pins string
 	cmd := &cobra.Command{
 		Use:     "opt-out",
-		Short:   "Leave the processes of a cgroup alone",
+		Short:   "List or change the cgroups that strait leaves alone",
 		Long:    optOutLong,
 		Example: optOutExample,
 		Args:    cobra.NoArgs,
@@ -76,15 +75,16 @@ func (a *app) optOutCommand() *cobra.Command {
 	}
 	addPinsFlag(cmd, &pins)
 	cmd.AddCommand(a.optOutListCommand(&pins),
-		a.optOutChangeCommand(&pins, "add", "Leave a cgroup's processes alone"),
-		a.optOutChangeCommand(&pins, "remove", "Serve a cgroup's processes again"))
+		a.optOutChangeCommand(&pins, "add", "Leave the processes of a cgroup alone, from their next connection on"),
+		a.optOutChangeCommand(&pins, "remove", "Translate frontends for the processes of a cgroup again"))
 	return cmd
 }
 
 func (a *app) optOutListCommand(pins *string) *cobra.Command {
 	return &cobra.Command{
 		Use:               "list",
-		Short:             "List the cgroups that are left alone",
+		Short:             "List the cgroups that are left alone, and how many processes each has",
+		Example:           "  strait opt-out list\n  strait opt-out list -o json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -117,10 +117,12 @@ func (a *app) optOutListCommand(pins *string) *cobra.Command {
 
 func (a *app) optOutChangeCommand(pins *string, action, short string) *cobra.Command {
 	var dryRun bool
+	example := "  strait opt-out " + action + " /sys/fs/cgroup/system.slice/proxy.service"
 	cmd := &cobra.Command{
-		Use:   action + " CGROUP",
-		Short: short,
-		Args:  cobra.ExactArgs(1),
+		Use:     action + " CGROUP",
+		Short:   short,
+		Example: example + " --dry-run\n" + example,
+		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},

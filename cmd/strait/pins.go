@@ -31,8 +31,8 @@ type pinned struct {
 
 // addPinsFlag gives a command and those below it the flag --pins.
 func addPinsFlag(cmd *cobra.Command, pins *string) {
-	cmd.PersistentFlags().StringVar(pins, "pins", "", "`directory` of the pinned maps (env STRAIT_PINS; "+
-		"default: the one that straitd uses, or "+inspect.DefaultPins+" if it does not answer)")
+	cmd.PersistentFlags().StringVar(pins, "pins", "", "pin `directory` (env STRAIT_PINS; "+
+		"default: straitd's or "+inspect.DefaultPins+")")
 	_ = cmd.MarkPersistentFlagDirname("pins")
 }
 

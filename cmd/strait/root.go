@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -43,19 +44,22 @@ func run(ctx context.Context, e env) int {
 }
 
 const rootLong = `strait shows what straitd, the daemon on this node, knows and does: which clusters it hears,
-which services they share, where new connections go, and why. With a kubeconfig it installs strait in
-Kubernetes clusters and joins them: install, clusterset connect, dns setup.
-
-Exit codes: 0 fine (warnings allowed), 1 something is wrong or missing, 2 usage error,
-3 could not find out, 4 --wait ran out, 130 interrupted.`
+which services they share, where new connections go, and why. With a kubeconfig it installs strait
+in Kubernetes clusters and joins them.`
 
 const rootExample = `  strait status                   # is all well?
-  strait services                 # what is shared, and where do connections go?
-  strait explain default/serve    # why do they go there?
-  strait status --wait -o json    # for scripts: wait, then print JSON
-  strait install --context c1 --cluster us-east    # into a Kubernetes cluster`
+  strait explain default/serve    # where do connections to this service go, and why?`
+
+// The groups of commands, in the order in which help shows them.
+const (
+	groupNode       = "node"
+	groupKernel     = "kernel"
+	groupKubernetes = "kubernetes"
+	groupOther      = "other"
+)
 
 func newRoot(e env) *cobra.Command {
+	cobra.EnableCommandSorting = false // help lists commands in the order of AddCommand
 	a := &app{env: e}
 	root := &cobra.Command{
 		Use:           "strait",
@@ -74,19 +78,30 @@ func newRoot(e env) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), api.DefaultSocket),
-		"`path` of straitd's unix socket (env STRAIT_SOCKET)")
+		"straitd socket `path` (env STRAIT_SOCKET)")
 	flags.StringVarP(&a.output, "output", "o", "table", "output `format`: table, json or yaml")
 	flags.BoolVar(&a.noColor, "no-color", false, "disable colour, even on a terminal (env NO_COLOR)")
 	flags.BoolVar(&a.ascii, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(a.statusCommand(), a.servicesCommand(), a.backendsCommand(), a.nodesCommand(),
-		a.explainCommand(), a.bpfCommand(), a.optOutCommand(), a.versionCommand(),
-		a.installCommand(), a.upgradeCommand(), a.uninstallCommand(), a.clustersetCommand(), a.dnsCommand())
-	addDemo(root)
+	addGroup(root, groupNode, "Ask straitd on this node:", a.statusCommand(), a.servicesCommand(),
+		a.explainCommand(), a.backendsCommand(), a.nodesCommand())
+	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", a.bpfCommand(), a.optOutCommand())
+	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", a.installCommand(),
+		a.clustersetCommand(), a.dnsCommand(), a.upgradeCommand(), a.uninstallCommand())
+	addGroup(root, groupOther, "Other commands:", demoCommand(), a.versionCommand())
 	finishBuiltins(root)
 	typeErrors(root)
 	return root
+}
+
+// addGroup adds commands that help lists together, under a title.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, c := range commands {
+		c.GroupID = id
+		root.AddCommand(c)
+	}
 }
 
 func (a *app) checkOutput() error {
@@ -97,27 +112,41 @@ func (a *app) checkOutput() error {
 	return usageError("unknown --output %q; use table, json or yaml", a.output)
 }
 
-// finishBuiltins gives cobra's own commands an example each, as ours have, and makes them fail on
-// unknown arguments.
+// finishBuiltins gives cobra's own commands examples, as ours have, and makes them fail on unknown
+// arguments. The help of root ends with the exit codes.
 func finishBuiltins(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		if cmd == root {
+			fmt.Fprint(cmd.OutOrStdout(), "\n"+exitCodes)
+		}
+	})
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
-			c.Short = "Help about any command"
-			c.Example = "  strait help explain"
+			c.Short = "Show the help of a command"
+			c.Long = ""
+			c.Example = "  strait help explain\n  strait help bpf slots"
 			c.Args = func(_ *cobra.Command, args []string) error {
 				_, _, err := root.Find(args) // cobra itself exits with code 0 for an unknown topic
 				return err
 			}
 		case "completion":
 			c.Short = "Print a shell's completion script"
-			c.Example = "  strait completion bash > /etc/bash_completion.d/strait\n  strait completion zsh"
+			c.Long = "Print a shell's completion script. The help for each shell says how to load it."
+			c.Example = "  strait completion bash > /etc/bash_completion.d/strait\n" +
+				"  strait completion fish > ~/.config/fish/completions/strait.fish"
 			// Without RunE, cobra prints help for an unknown shell and exits with code 0.
 			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			for _, shell := range c.Commands() {
-				shell.Example = "  strait completion " + shell.Name()
+				line := "  strait completion " + shell.Name()
+				shell.Short = "Print the completion script for " + shell.Name()
+				shell.Example = line + "\n" + line + " --no-descriptions"
 			}
 		}
 	}

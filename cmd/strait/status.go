@@ -22,19 +22,17 @@ const pollInterval = 250 * time.Millisecond
 const statusLong = `Show on one screen whether all is well on this node: the clusters it hears, what the kernel holds,
 and every problem, with what to do about it.
 
-Exit code 0: all well (warnings allowed). 1: the daemon is not ready, or there are problems.
-3: could not find out. 4: --wait ran out.`
+All is well if straitd is ready, its hooks are attached and no problem is an error. Warnings are
+allowed. Scripts can use the exit code: strait --help lists them.`
 
 const statusExample = `  strait status
-  strait status --wait             # wait up to 60 s until all is well
-  strait status --wait=5m
-  strait status -o json`
+  strait status --wait=5m -o json    # for scripts: wait until all is well, then print JSON`
 
 func (a *app) statusCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:               "status",
-		Short:             "Show whether all is well: clusters, data path, problems",
+		Short:             "Show whether all is well on this node, and what to do if not",
 		Long:              statusLong,
 		Example:           statusExample,
 		ValidArgsFunction: cobra.NoFileCompletions,

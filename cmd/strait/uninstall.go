@@ -18,10 +18,11 @@ func (a *app) uninstallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove strait from a Kubernetes cluster and its nodes",
-		Long: `Remove strait from the cluster of a context. First its daemons withdraw what they announce, so that other clusters stop
-using it. Then these are removed: hooks, tunnel, routes and state of every node; what dns setup added to CoreDNS; imports,
-derived Services and slices that strait wrote; its RBAC rules and its namespace. A CRD is removed if install created it and
-no objects of it are left. uninstall says what stays, and why. Services of other clusters stop answering here.
+		Long: `Remove strait from the cluster of a context. First its daemons withdraw what they announce, so that
+other clusters stop using it. Then these are removed: hooks, tunnel, routes and state of every node;
+what dns setup added to CoreDNS; imports, derived Services and slices that strait wrote; its RBAC
+rules and its namespace. A CRD is removed if install created it and no objects of it are left.
+uninstall says what stays, and why. Services of other clusters stop answering here.
 
 The other clusters keep looking for its nodes until you run strait clusterset disconnect.`,
 		Example: `  strait uninstall --context c1
@@ -34,7 +35,7 @@ The other clusters keep looking for its nodes until you run strait clusterset di
 	}
 	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&force, "force", false, "continue even if daemons cannot withdraw, nodes cannot be cleaned, or CoreDNS does not restart")
+	c.Flags().BoolVar(&force, "force", false, "continue even if daemons, nodes or CoreDNS fail; they stay as they are")
 	return c
 }
 

@@ -35,7 +35,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "version",
 		Short:             "Print the versions of strait and straitd",
-		Long:              "Print the version of this program and, if it answers, of the straitd on this node.",
+		Long:              "Print the version of this program and, if it answers, of straitd on this node.",
 		Example:           "  strait version\n  strait version -o json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
