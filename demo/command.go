@@ -23,22 +23,36 @@ import (
 )
 
 const long = `demo builds a clusterset on this machine: three clusters of two nodes, joined by a routed network.
-Each node is a network namespace with its own cgroup, BPF pins and straitd. The demo then runs eight
-steps: pods go away and come back, a machine dies, a cluster is cut off, daemons are killed. All the
-while, pods and the nodes themselves keep calling a Service.
+Each node is a network namespace with its own cgroup, BPF pins and straitd. Pods, and the nodes
+themselves, call two Services: serve, which every cluster has, and far, which only the last cluster
+has. They keep calling while things go wrong, in eight steps:
 
-Each call is a new connection, with a timeout of one second for the whole call and no retry. A
-failed call fails the demo, unless it was made between the change of step 2 or 4 and the moment when
-that change had taken effect everywhere.
+  1  client pods and nodes call serve by its name and by its ClusterSetIP
+  2  the serve pods of one cluster go away, and other clusters answer
+  3  they come back, and so do the calls
+  4  a machine loses power, then boots again
+  5  a cluster is cut off from the others, then rejoins
+  6  during the cut, every straitd in that cluster is killed and restarted
+  7  straitd on a client's node is killed and restarted
+  8  straitd on a backend's node is killed and stays down for 30 seconds
 
-Everything is created in the directory --dir and in separate namespaces, and is removed at the end,
-after an error and on Ctrl-C. Must run as root.`
+For each step a table shows who called what, how many calls each cluster answered, how many failed,
+and the median time of a call (P50). Below it is what was expected: ✓ if it held, ✗ if not.
+
+Each call is a new connection with a timeout of one second and no retry. No call may fail, with one
+exception: in steps 2 and 4, calls may fail during the failover, from the change until it has taken
+effect everywhere.
+
+Everything is created in the directory --dir and in separate namespaces. It is removed at the end,
+after an error and on Ctrl-C; if something went wrong, the daemons' logs stay in --dir. The exit code
+is 0 only if every expectation held. Must run as root; takes about two minutes.`
 
 const example = `  strait demo
-  strait demo --keep                # leave it up and print commands to try
+  strait demo --clusters 5 --nodes 3 --json result.json
+
+  strait demo --keep                # leave it up and print commands to try, such as:
   strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
-  strait demo down                  # remove what --keep left
-  strait demo --clusters 5 --nodes 3 --json result.json`
+  strait demo down                  # remove what --keep left`
 
 // options are the flags of `strait demo`.
 type options struct {
@@ -62,10 +76,10 @@ func Command() *cobra.Command {
 	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo, which is removed with it")
 	f := c.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try")
+	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try; 'strait demo down' removes it")
 	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
 	f.IntVar(&o.size.Clusters, "clusters", 3, fmt.Sprintf("`number` of clusters, 2 to %d", len(lab.ClusterNames)))
-	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d", lab.MaxNodes))
+	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d; 1 skips what needs a second node, such as step 4", lab.MaxNodes))
 	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand())
 	return c
 }
