@@ -168,17 +168,30 @@ func tryThese(l *lab.Lab, dir, strait string, res *Result) []string {
 	}
 	pins := relative(l.Pins(first))
 	manifest := relative(filepath.Join(manifestDir(l, l.Clusters[0].Name), "serve.yaml"))
-	return []string{
-		"", "The demo is up. Try, as root:",
+	lines := []string{
+		"", "The demo is still up. Try, as root:", "",
+		"  # call serve from a pod by name, and from a node by address",
 		fmt.Sprintf("  %s demo exec%s %s/client -- curl -s http://%s", me, at, first, serveName),
-		fmt.Sprintf("  %s demo exec%s %s -- curl -s http://%s", me, at, first, res.ClusterSetIP),
+	}
+	if res.ClusterSetIP.IsValid() {
+		lines = append(lines, fmt.Sprintf("  %s demo exec%s %s -- curl -s http://%s", me, at, first, res.ClusterSetIP))
+	}
+	return append(lines,
+		"",
+		fmt.Sprintf("  # take the pods of %s away and call again: another cluster answers; then bring them back", l.Clusters[0].Name),
+		fmt.Sprintf("  sed -i 's/ready: true/ready: false/' %s", manifest),
+		fmt.Sprintf("  sed -i 's/ready: false/ready: true/' %s", manifest),
+		"",
+		fmt.Sprintf("  # ask the daemon on %s what it hears, and why connections go where they go", first),
 		fmt.Sprintf("  %s status --socket %s", me, socket),
 		fmt.Sprintf("  %s nodes --socket %s", me, socket),
 		fmt.Sprintf("  %s explain default/serve --socket %s", me, socket),
+		"",
+		"  # read the kernel's maps, without the daemon",
+		fmt.Sprintf("  %s bpf backends --pins %s", me, pins),
 		fmt.Sprintf("  bpftool map dump pinned %s/services", pins),
-		fmt.Sprintf("  bpftool map dump pinned %s/backends | head -40", pins),
-		fmt.Sprintf("  sed -i 's/ready: true/ready: false/' %s      # then call again", manifest),
-		"To remove it:",
+		"",
+		"Remove it with:",
 		fmt.Sprintf("  %s demo down%s", me, at),
-	}
+	)
 }
