@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -12,8 +13,9 @@ func sample() *Step {
 		Number: 2, Title: "pods go away", Seconds: 1.1, FailoverMS: &ms, FailedInWindow: &in,
 		Rows: []Row{{From: "a pods", Target: "http://241.0.0.1", Calls: 10, Hits: map[string]int{"b": 7}, FailedInWindow: 3, P50: 1500}},
 		Checks: []Check{
-			{Name: "calls that failed", OK: true, Got: "0", Want: "0"},
-			{Name: "gone", OK: false, Got: "not within 2s", Want: "at most 2s"},
+			{Name: "the maps are as before", OK: true, Got: "none", Want: "none"},
+			{Name: "right answers came", OK: true, Got: "59ms", Want: "at most 2s"},
+			{Name: "gone", OK: false, Got: "not in time", Want: "at most 2s"},
 		},
 	}
 }
@@ -26,11 +28,51 @@ func TestPrintStep(t *testing.T) {
 	want := `… doing
 
 STEP 2  pods go away  (1.1s)
-  FROM    TO                CALLS  a  b  FAILED            P50
-  a pods  http://241.0.0.1  10     –  7  0 (+3 in window)  1500 µs
-  failover 58.9 ms; 3 calls failed in that window
-✓ calls that failed: 0
-✗ gone: not within 2s; expected at most 2s
+  FROM    TO                CALLS  a  b  FAILED              P50
+  a pods  http://241.0.0.1  10     –  7  0 (+3 in failover)  1500 µs
+✓ the maps are as before
+✓ right answers came (59ms)
+✗ gone: not in time; expected at most 2s
+`
+	if b.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
+	}
+}
+
+// whole is the result of a run in which every step held.
+func whole() *Result {
+	r := &Result{
+		ClusterSetIP: netip.MustParseAddr("241.5.251.216"), Kernel: "6.1.0", WireGuard: "kernel",
+		Clusters: 3, Nodes: 2, Seconds: 96.4,
+	}
+	for n := 1; n <= lastStep; n++ {
+		s := &Step{Number: n, Requests: 100 * n, ended: true, Checks: []Check{{OK: true}, {OK: true}}}
+		if ms, in := map[int]float64{2: 112.4, 4: 3_440}[n], n; ms > 0 {
+			s.FailoverMS, s.FailedInWindow = &ms, &in
+		}
+		r.Steps = append(r.Steps, s)
+	}
+	r.total()
+	return r
+}
+
+func TestPrintTotal(t *testing.T) {
+	var b bytes.Buffer
+	p := &printer{w: &b}
+	r := whole()
+	p.total(r)
+	r.Steps = r.Steps[:2]
+	r.Steps[1].Failures, r.Steps[1].Checks[0].OK = 3, false
+	r.total()
+	p.total(r)
+	want := `
+One name and one address (241.5.251.216) answered in 3 clusters, each caller from its own cluster.
+When a cluster's pods left, another cluster answered after 112 ms (target 300 ms). When a machine died, others answered after 3.4 s (target 6 s).
+None of 2600 calls failed while a cluster was cut off and when 4 daemons were killed.
+✓ 16 of 16 expectations held · 3600 calls, 0 failed (+6 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
+
+One name and one address (241.5.251.216) answered in 3 clusters, each caller from its own cluster.
+✗ 3 of 4 expectations held · failed: step 2 · not run: steps 3, 4, 5, 6, 7, 8 · 300 calls, 3 failed (+2 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
 `
 	if b.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)

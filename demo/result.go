@@ -27,7 +27,8 @@ type Result struct {
 	Clusters  int     `json:"clusters"`
 	Nodes     int     `json:"nodes"`
 	Seconds   float64 `json:"seconds"`
-	Steps     []*Step `json:"steps"`
+	// Steps are in the order in which they began.
+	Steps []*Step `json:"steps"`
 
 	try []string // commands for a demo that is left up
 }
@@ -57,6 +58,7 @@ type Step struct {
 	runs   []*traffic.Run
 	window window
 	begun  time.Time
+	ended  bool // and not interrupted
 }
 
 // Row summarises the calls of one kind of caller to one target.
@@ -74,6 +76,7 @@ type Row struct {
 
 // Check is one expectation and its outcome.
 type Check struct {
+	// Name is a statement that is true if the expectation held.
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Got  string `json:"got"`
@@ -162,7 +165,7 @@ func (s *Step) expect(ok bool, name, got, want string) {
 	s.Checks = append(s.Checks, Check{name, ok, got, want})
 }
 
-// expectNone records the expectation that a list of faults is empty.
+// expectNone records a statement that holds if the list of its exceptions is empty.
 func (s *Step) expectNone(name string, faults []string) {
 	got := "none"
 	if len(faults) > 0 {
@@ -174,14 +177,50 @@ func (s *Step) expectNone(name string, faults []string) {
 	s.expect(len(faults) == 0, name, got, "none")
 }
 
-// expectSoon records the expectation that something happens within a limit. A negative took means
-// that it did not happen.
-func (s *Step) expectSoon(name string, took, limit time.Duration) {
-	got := "not within " + limit.String()
-	if took >= 0 {
-		got = took.Round(time.Millisecond).String()
+// expectSome records a statement that holds if something was counted.
+func (s *Step) expectSome(name string, count int) {
+	s.expect(count > 0, name, fmt.Sprint(count), "more than 0")
+}
+
+// expectSoon records the expectation that something happened within a limit. An error means that it
+// did not happen.
+func (s *Step) expectSoon(name string, took, limit time.Duration, err error) {
+	got := took.Round(time.Millisecond).String()
+	if err != nil {
+		got = err.Error()
 	}
-	s.expect(took >= 0 && took <= limit, name, got, "at most "+limit.String())
+	s.expect(err == nil && took <= limit, name, got, "at most "+limit.String())
+}
+
+// expectNoError records a statement that holds if err is nil.
+func (s *Step) expectNoError(name string, err error) {
+	got := "no error"
+	if err != nil {
+		got = err.Error()
+	}
+	s.expect(err == nil, name, got, "no error")
+}
+
+// expectNoFailures records the expectation that no call failed outside the step's window. The calls
+// have been counted.
+func (s *Step) expectNoFailures() {
+	name, got := "no call failed", "none"
+	if s.FailedInWindow != nil {
+		name += " outside the failover"
+		if *s.FailedInWindow > 0 {
+			got = fmt.Sprintf("%d during it", *s.FailedInWindow)
+		}
+	}
+	if s.Failures > 0 {
+		got = fmt.Sprintf("%d failed", s.Failures)
+		for _, r := range s.Rows {
+			if r.FirstError != "" {
+				got += fmt.Sprintf(", one from %s to %s at %s", r.From, r.Target, r.FirstError)
+				break
+			}
+		}
+	}
+	s.expect(s.Failures == 0, name, got, "none")
 }
 
 func (s *Step) failed() (n int) {
@@ -195,7 +234,6 @@ func (s *Step) failed() (n int) {
 
 // total fills in the fields that follow from the steps.
 func (r *Result) total() {
-	slices.SortStableFunc(r.Steps, func(a, b *Step) int { return a.Number - b.Number })
 	r.Requests, r.Failures, r.OK = 0, 0, len(r.Steps) > 0
 	for _, s := range r.Steps {
 		r.Requests += s.Requests

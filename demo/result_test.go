@@ -2,6 +2,7 @@ package demo
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,8 +100,86 @@ func TestTotal(t *testing.T) {
 	}
 	r := Result{Steps: []*Step{good, bad}}
 	r.total()
-	if held, all := r.expectations(); r.Requests != 15 || held != 2 || all != 3 || r.Steps[0] != bad {
-		t.Errorf("requests %d, %d of %d held, first step %d; want 15, 2 of 3, step 1", r.Requests, held, all, r.Steps[0].Number)
+	if held, all := r.expectations(); r.Requests != 15 || held != 2 || all != 3 {
+		t.Errorf("requests %d, %d of %d held; want 15, 2 of 3", r.Requests, held, all)
+	}
+}
+
+// The story claims only what ran to its end and held.
+func TestStory(t *testing.T) {
+	const (
+		name      = "One name and one address (241.5.251.216) answered in 3 clusters, each caller from its own cluster."
+		pods      = "When a cluster's pods left, another cluster answered after 112 ms (target 300 ms)."
+		machine   = "When a machine died, others answered after 3.4 s (target 6 s)."
+		partition = "None of 500 calls failed while a cluster was cut off."
+		daemons   = "None of 2100 calls failed when 4 daemons were killed."
+		both      = "None of 2600 calls failed while a cluster was cut off and when 4 daemons were killed."
+	)
+	fail := func(s *Step) { s.Checks[1].OK = false }
+	interrupt := func(s *Step) { s.ended = false }
+	skip := func(s *Step) { s.Number = 0 }
+	for _, c := range []struct {
+		name       string
+		spoil      func(*Step)
+		step       int
+		lines      []string
+		shortfalls []string
+	}{
+		{"all held", func(*Step) {}, 1, []string{name, pods + " " + machine, both}, nil},
+		{"no answer", fail, 1, []string{pods + " " + machine, both}, []string{"failed: step 1"}},
+		{"no failover", fail, 2, []string{name, machine, both}, []string{"failed: step 2"}},
+		{"one node per cluster", skip, 4, []string{name, pods, both}, []string{"not run: step 4"}},
+		{"interrupted while a machine is dead", interrupt, 4, []string{name, pods, both}, []string{"interrupted: step 4"}},
+		{"the partition cost calls", fail, 5, []string{name, pods + " " + machine, daemons}, []string{"failed: step 5"}},
+		{"the restart in the cut cost calls", fail, 6, []string{name, pods + " " + machine, partition}, []string{"failed: step 6"}},
+		{"a client noticed", fail, 7, []string{name, pods + " " + machine, partition}, []string{"failed: step 7"}},
+		{"interrupted in the last step", interrupt, 8, []string{name, pods + " " + machine, partition}, []string{"interrupted: step 8"}},
+	} {
+		r := whole()
+		c.spoil(r.Steps[c.step-1])
+		if got := r.story(); !slices.Equal(got, c.lines) {
+			t.Errorf("%s: story %q, want %q", c.name, got, c.lines)
+		}
+		if got := r.shortfalls(); !slices.Equal(got, c.shortfalls) {
+			t.Errorf("%s: shortfalls %q, want %q", c.name, got, c.shortfalls)
+		}
+	}
+	if got := (&Result{Clusters: 3}).story(); got != nil {
+		t.Errorf("nothing ran, but the story is %q", got)
+	}
+}
+
+func TestExpect(t *testing.T) {
+	two, none := 2, 0
+	for _, c := range []struct {
+		name string
+		do   func(*Step)
+		want string
+	}{
+		{"nothing wrong", func(s *Step) { s.expectNone("the maps are as before", nil) }, "✓ the maps are as before"},
+		{"two wrong", func(s *Step) { s.expectNone("the maps are as before", []string{"a lost x", "b lost x"}) },
+			"✗ the maps are as before: a lost x; and 1 more; expected none"},
+		{"some", func(s *Step) { s.expectSome("calls were answered", 7) }, "✓ calls were answered (7)"},
+		{"not any", func(s *Step) { s.expectSome("calls were answered", 0) }, "✗ calls were answered: 0; expected more than 0"},
+		{"soon", func(s *Step) { s.expectSoon("it left", 112_400*time.Microsecond, time.Second, nil) }, "✓ it left (112ms)"},
+		{"late", func(s *Step) { s.expectSoon("it left", 1200*time.Millisecond, time.Second, nil) }, "✗ it left: 1.2s; expected at most 1s"},
+		{"never", func(s *Step) { s.expectSoon("it left", 0, time.Second, errNever) },
+			"✗ it left: did not happen in time; expected at most 1s"},
+		{"no error", func(s *Step) { s.expectNoError("it ran", nil) }, "✓ it ran"},
+		{"an error", func(s *Step) { s.expectNoError("it ran", errNever) }, "✗ it ran: did not happen in time; expected no error"},
+		{"no failure", func(s *Step) { s.expectNoFailures() }, "✓ no call failed"},
+		{"none in a window", func(s *Step) { s.FailedInWindow = &none; s.expectNoFailures() }, "✓ no call failed outside the failover"},
+		{"some in a window", func(s *Step) { s.FailedInWindow = &two; s.expectNoFailures() }, "✓ no call failed outside the failover (2 during it)"},
+		{"failures", func(s *Step) {
+			s.Failures, s.Rows = 3, []Row{{}, {From: "a pods", Target: "x", FirstError: "15:04:05.000: refused"}}
+			s.expectNoFailures()
+		}, "✗ no call failed: 3 failed, one from a pods to x at 15:04:05.000: refused; expected none"},
+	} {
+		s := &Step{}
+		c.do(s)
+		if got := outcome(s.Checks[0]); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/demo/traffic"
 )
 
-// Limits on what the scenario waits for. A busy machine must meet them; the targets in aims are for
-// an idle one.
+// Limits on what the scenario waits for. A busy machine must meet them; the targets in story.go are
+// for an idle one.
 const (
 	endpointGoneWithin = 1500 * time.Millisecond
 	nodeDeadWithin     = 9 * time.Second
@@ -163,22 +163,14 @@ func (s *scenario) begin(ctx context.Context, number int, name, title string) (*
 			return ctx.Err()
 		}
 		if err != nil {
-			st.expect(false, "the step could be completed", err.Error(), "no error")
+			st.expectNoError("the step ran to its end", err)
 		}
-		st.expect(st.Failures == 0, "failed calls", fmt.Sprint(st.Failures)+firstError(st), "0")
+		st.expectNoFailures()
+		st.ended = true
 		s.res.Steps = append(s.res.Steps, st)
 		s.out.step(st, s.clusterNames())
 		return nil
 	}
-}
-
-func firstError(st *Step) string {
-	for _, r := range st.Rows {
-		if r.FirstError != "" {
-			return fmt.Sprintf(", the first from %s to %s at %s", r.From, r.Target, r.FirstError)
-		}
-	}
-	return ""
 }
 
 func (s *scenario) clusterNames() []string {

@@ -65,28 +65,21 @@ func (s *scenario) doNodeDeath(ctx context.Context, st *Step, victim lab.Node) e
 	if err := s.reboot(ctx, s.last, victim); err != nil {
 		return err
 	}
-	st.expectNone("maps that differ from before, with the node back", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectNone("the maps are as before, with the node back", s.maps.again(ctx, s.whole, difference, backWithin))
 	_, err = firstRight(ctx, st.runs[:2], gone, backWithin, func(c traffic.Call) bool { return c.Node == victim.Name })
 	if ctx.Err() != nil {
 		return err
 	}
-	st.expect(err == nil, "the node's pods answer again", orYes(err), "yes")
+	st.expectNoError("the node's pods answered again", err)
 	return s.settle(ctx)
 }
 
-func orYes(err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	return "yes"
-}
-
-// clientRestart is step 6: the daemon on the callers' node is killed and restarted, and no caller
+// clientRestart is step 7: the daemon on the callers' node is killed and restarted, and no caller
 // notices.
 func (s *scenario) clientRestart(ctx context.Context) error {
 	n := s.home.Nodes[0]
-	st, end := s.begin(ctx, 6, "client's daemon",
-		fmt.Sprintf("straitd on %s is killed with SIGKILL and restarted; calls to serve and far by ClusterSetIP", n.Name))
+	st, end := s.begin(ctx, 7, "client's daemon",
+		fmt.Sprintf("straitd on %s, a client's node, is killed with SIGKILL and restarted; calls to serve and far by ClusterSetIP", n.Name))
 	return end(s.doClientRestart(ctx, st, n))
 }
 
@@ -116,8 +109,8 @@ func (s *scenario) doClientRestart(ctx context.Context, st *Step, n lab.Node) er
 	if err := sleep(ctx, time.Second); err != nil {
 		return err
 	}
-	st.expect(between(st, down, up) > 0, "calls answered while the daemon was down", fmt.Sprint(between(st, down, up)), "more than 0")
-	st.expectNone("maps that differ from before", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectSome("calls were answered while the daemon was down", between(st, down, up))
+	st.expectNone("the maps are as before", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }
 
@@ -133,15 +126,15 @@ func between(st *Step, from, to time.Time) (n int) {
 	return n
 }
 
-// downFor is how long the daemon on a backend's node stays down in step 7: many times longer than
+// downFor is how long the daemon on a backend's node stays down in step 8: many times longer than
 // gossip takes to declare a node dead.
 const downFor = 30 * time.Second
 
-// backendDown is step 7: a dead daemon is not a dead node.
+// backendDown is step 8: a dead daemon is not a dead node.
 func (s *scenario) backendDown(ctx context.Context) error {
 	n := s.last.Nodes[0]
-	st, end := s.begin(ctx, 7, "backend's daemon",
-		fmt.Sprintf("straitd on %s is killed with SIGKILL and stays down for %s; calls by ClusterSetIP", n.Name, downFor))
+	st, end := s.begin(ctx, 8, "back end's daemon",
+		fmt.Sprintf("straitd on %s, a backend's node, is killed with SIGKILL and stays down for %s; calls by ClusterSetIP", n.Name, downFor))
 	return end(s.doBackendDown(ctx, st, n))
 }
 
@@ -165,7 +158,7 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 	if err := sleep(ctx, downFor); err != nil {
 		return err
 	}
-	st.expectNone("entries withdrawn from any map", guard.end())
+	st.expectNone("no map changed while the daemon was down", guard.end())
 	hits := 0
 	for _, run := range st.runs {
 		for _, c := range run.Calls() {
@@ -174,13 +167,13 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 			}
 		}
 	}
-	st.expect(hits > 0, "answers from the node while its daemon was down", fmt.Sprint(hits), "more than 0")
+	st.expectSome("the node's pods answered calls while its daemon was down", hits)
 	if err := s.startDaemon(n.Name); err != nil {
 		return err
 	}
 	if err := s.waitReady(ctx, n.Name); err != nil {
 		return err
 	}
-	st.expectNone("maps that differ from before, with the daemon back", s.maps.again(ctx, s.whole, difference, backWithin))
+	st.expectNone("the maps are as before, with the daemon back", s.maps.again(ctx, s.whole, difference, backWithin))
 	return s.settle(ctx)
 }

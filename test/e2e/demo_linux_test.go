@@ -145,7 +145,10 @@ func checkResult(t *testing.T, got result) {
 		t.Error("an expectation did not hold; see checks in the JSON")
 	}
 	seen := map[int]step{}
-	for _, s := range got.Steps {
+	for i, s := range got.Steps {
+		if s.Number != i+1 {
+			t.Errorf("step %q has number %d, but comes as number %d", s.Name, s.Number, i+1)
+		}
 		seen[s.Number] = s
 		hits := 0
 		for _, n := range s.Hits {
