@@ -44,8 +44,8 @@ exception: in steps 2 and 4, calls may fail during the failover, from the change
 effect everywhere.
 
 Everything is created in the directory --dir and in separate namespaces. It is removed at the end,
-after an error and on Ctrl-C; if something went wrong, the daemons' logs stay in --dir. The exit code
-is 0 only if every expectation held. Must run as root; takes about two minutes.`
+after an error and on Ctrl-C; if something went wrong, the daemons' logs stay in --dir. Must run as
+root; takes about two minutes.`
 
 const example = `  strait demo
   strait demo --clusters 5 --nodes 3 --json result.json
@@ -76,10 +76,10 @@ func Command() *cobra.Command {
 	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo, which is removed with it")
 	f := c.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.keep, "keep", false, "leave everything up and print commands to try; 'strait demo down' removes it")
+	f.BoolVar(&o.keep, "keep", false, "leave it up and print commands to try; 'strait demo down' removes it")
 	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
 	f.IntVar(&o.size.Clusters, "clusters", 3, fmt.Sprintf("`number` of clusters, 2 to %d", len(lab.ClusterNames)))
-	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d; 1 skips what needs a second node, such as step 4", lab.MaxNodes))
+	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d; 1 skips some steps", lab.MaxNodes))
 	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand())
 	return c
 }

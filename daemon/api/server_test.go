@@ -62,7 +62,7 @@ func TestHandlerErrorsAreAnswers(t *testing.T) {
 		{"service missing", "GET", "/v1/explain", sample(), 400, "?service=NAMESPACE/NAME"},
 		{"service without namespace", "GET", "/v1/explain?service=serve", sample(), 400, "?service=NAMESPACE/NAME"},
 		{"unknown path", "GET", "/v2/status", sample(), 404, "/v1/services"},
-		{"writing", "POST", "/v1/status", sample(), 405, "only reads"},
+		{"writing", "POST", "/v1/status", sample(), 405, "read-only"},
 		{"not JSON", "GET", "/v1/services", broken, 500, "encode the answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
