@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"strait.io/strait/internal/problem"
 )
 
 // maxProbes bounds the walk from a taken address to a free one.
@@ -43,6 +45,7 @@ func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocat
 		}
 		if !ip.IsValid() {
 			problems = append(problems, Problem{
+				Code:    problem.NoAddressFree,
 				Object:  "ServiceImport " + i.Service.String(),
 				Message: fmt.Sprintf("no ClusterSetIP is free near %s in %s: not programmed", first, cidr),
 				Try:     "configure a larger clustersetCIDR in every cluster",
@@ -61,6 +64,7 @@ func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocat
 
 func collision(service, other ServiceName, first, ip netip.Addr) Problem {
 	return Problem{
+		Code:    problem.AddressCollision,
 		Object:  "ServiceImport " + service.String(),
 		Message: fmt.Sprintf("hashes to the same ClusterSetIP as %s (%s); uses %s instead", other, first, ip),
 		Try:     "nothing if every cluster shows this address; otherwise rename one of the two services",

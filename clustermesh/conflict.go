@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"strait.io/strait/internal/problem"
 )
 
 // Reasons of conflicts: the MCS API's reasons for the Conflict condition.
@@ -70,6 +72,7 @@ func (c Conflict) problem(s ServiceName) Problem {
 		force = fmt.Sprintf("the families of the oldest export, from %s, are in force, and these clusters do not have all of them", c.Winner)
 	}
 	return Problem{
+		Code:    problem.ExportConflict,
 		Object:  "ServiceExport " + s.String(),
 		Field:   c.Field,
 		Message: fmt.Sprintf("%d/%d clusters disagree (%s); %s", len(c.Losers), c.Total, strings.Join(who, ", "), force),

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"strait.io/strait/internal/problem"
 )
 
 // maxUnusable bounds the Problems of one record.
@@ -42,6 +44,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 	}
 	if u.more > 0 {
 		u.problems = append(u.problems, Problem{
+			Code:   problem.RecordPartLeftOut,
 			Object: "record " + o.String(), Message: fmt.Sprintf("%d more of its objects cannot be used: left out", u.more), Try: u.try(),
 		})
 	}
@@ -65,7 +68,7 @@ func (u *usable) checked(object, field string, err error) bool {
 	case err == nil:
 		return true
 	case len(u.problems) < maxUnusable:
-		u.problems = append(u.problems, Problem{Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
+		u.problems = append(u.problems, Problem{Code: problem.RecordPartLeftOut, Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
 	default:
 		u.more++
 	}

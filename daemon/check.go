@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/internal/problem"
 )
 
 // loadGossipKey reads the gossip key. If the file is missing, the error says how to make a key.
@@ -35,10 +36,10 @@ const checkPatience = 20 * time.Second
 func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	local, cluster, err := checkSource(ctx, c)
 	if err != nil {
-		local.Problems = append(local.Problems, clustermesh.Problem{Message: err.Error()})
+		local.Problems = append(local.Problems, clustermesh.Problem{Code: problem.SourceUnreadable, Message: err.Error()})
 	}
 	if _, err := loadGossipKey(c); err != nil {
-		local.Problems = append(local.Problems, clustermesh.Problem{Message: err.Error()})
+		local.Problems = append(local.Problems, clustermesh.Problem{Code: problem.GossipKeyUnreadable, Message: err.Error()})
 	}
 	failed := 0
 	for _, p := range clustermesh.SortProblems(local.Problems) {
@@ -47,7 +48,7 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 			word = "error"
 			failed++
 		}
-		fmt.Fprintf(w, "%-8s %s\n", word, p)
+		fmt.Fprintf(w, "%-8s %s %s\n", word, p.Code, p)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%s is well-formed, but what it refers to has problems: %d", file, failed)

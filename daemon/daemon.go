@@ -192,10 +192,10 @@ func (d *Daemon) store(m *moment) {
 	}
 	came, went := news(before, m.problems)
 	for _, p := range came {
-		d.log.Warn("problem", "what", p.String())
+		d.log.Warn("problem", "code", p.Code, "what", p.String())
 	}
 	for _, p := range went {
-		d.log.Info("problem solved", "what", p.String())
+		d.log.Info("problem solved", "code", p.Code, "what", p.String())
 	}
 	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
 		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)

@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/internal/durable"
+	"strait.io/strait/internal/problem"
 )
 
 // who is this node's identity, as other nodes know it.
@@ -108,7 +109,7 @@ func (d *Daemon) identify(ctx context.Context) (who, error) {
 			local, _ := d.source.Local()
 			d.log.Warn("cannot start yet", "waiting", waiting, "apiserver", d.kube.host)
 			for _, p := range local.Problems {
-				d.log.Warn("problem", "what", p.String())
+				d.log.Warn("problem", "code", p.Code, "what", p.String())
 			}
 		}
 		select {
@@ -160,7 +161,7 @@ func identityProblems(c Config, now who, id kube.Identity) []clustermesh.Problem
 	if !id.Read || id.UID == "" {
 		return nil
 	}
-	p := clustermesh.Problem{Object: "cluster " + string(now.Cluster), Try: "undo the change, or restart strait's daemons on all nodes of the cluster to leave under the old identity and join under the new"}
+	p := clustermesh.Problem{Code: problem.ClusterIdentityChanged, Object: "cluster " + string(now.Cluster), Try: "undo the change, or restart strait's daemons on all nodes of the cluster to leave under the old identity and join under the new"}
 	switch name, err := clusterName(c.Cluster, id.Property); {
 	case err != nil:
 		p.Message = err.Error() + "; the daemon continues as " + string(now.Cluster)

@@ -61,7 +61,7 @@ func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
 		}
 	}
 	if err != nil {
-		return []problem.Problem{{Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
+		return []problem.Problem{{Code: problem.OptOutIncomplete, Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
 			Try: "check that bpf.cgroup is the root of the machine's cgroup v2 tree"}}, nil
 	}
 	if len(cgroups) < len(j.optOut.uids) {

@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/daemon/turn"
+	"strait.io/strait/internal/problem"
 )
 
 // record returns what this node publishes about itself. It is nil while that is unknown, so that
@@ -17,13 +18,14 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 	}
 	m, err := d.machine()
 	if err != nil {
-		return nil, []clustermesh.Problem{{Object: "node " + d.config.Node, Message: "read own addresses: " + err.Error()}}
+		return nil, []clustermesh.Problem{{Code: problem.OwnAddressesUnknown, Object: "node " + d.config.Node, Message: "read own addresses: " + err.Error()}}
 	}
 	c, found := turn.NodeContent(m, local)
 	if found {
 		return &c, nil
 	}
 	return &c, []clustermesh.Problem{{
+		Code:    problem.NodeMissing,
 		Object:  "Node " + d.config.Node,
 		Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
 		Try:     "add the object, or set node in the config to the name of the object that is this machine",

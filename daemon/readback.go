@@ -44,7 +44,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	var unreadable []problem.Problem
 	tell := func(err error) {
 		if err != nil {
-			unreadable = append(unreadable, problem.Problem{Object: "socklb", Message: "read back: " + err.Error()})
+			unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "read back: " + err.Error()})
 		}
 	}
 	d.Attached, d.Cgroup = true, lb.Cgroup()

@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
 )
 
 // seedsPoll is how often the file is read. It is polled because a mounted Secret changes by
@@ -77,7 +78,7 @@ func (s *seedsFile) seeds() (out []string, problems []clustermesh.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause != nil && !errors.Is(s.cause, fs.ErrNotExist) {
-		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: s.path, Warning: true,
+		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: s.path, Warning: true,
 			Message: fmt.Sprintf("cannot be read, its last seeds stay in force: %v", s.cause), Try: "make it readable for straitd"})
 	}
 	return parseSeeds(s.text), problems
@@ -102,7 +103,7 @@ func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 		all.Hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
 	}
 	if err := d.gossip.SetSeeds(all); err != nil {
-		problems = append(problems, clustermesh.Problem{Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,
+		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,
 			Message: strings.ReplaceAll(err.Error(), "\n", ", "), Try: "write one HOST:PORT per line"})
 	}
 	return problems

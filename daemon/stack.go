@@ -221,7 +221,7 @@ func (p *slot) schedule(now time.Time) {
 func (p *slot) problems() []problem.Problem {
 	out := slices.Concat(p.lastPut.problems, p.lastPrune.problems)
 	for _, err := range slices.Concat(flatten(p.lastPut.err), flatten(p.lastPrune.err)) {
-		out = append(out, problem.Problem{Object: p.name(), Message: err.Error()})
+		out = append(out, problem.Problem{Code: problem.PartFailed, Object: p.name(), Message: err.Error()})
 	}
 	return out
 }

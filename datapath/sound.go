@@ -15,7 +15,9 @@ import (
 func SoundPeers(want []Peer, self key.Public) (sound []Peer, problems []problem.Problem) {
 	refuse := func(p Peer, format string, args ...any) {
 		problems = append(problems, problem.Problem{
-			Object: "peer " + p.Name, Message: fmt.Sprintf(format, args...) + ": left out", Try: "please report this: a plan has no such peer",
+			Code:   problem.PlanIncoherent,
+			Object: "peer " + p.Name, Message: fmt.Sprintf(format, args...) + ": left out",
+			Try: "report this as a bug of strait: a plan must not contain it",
 		})
 	}
 	keys := make(map[key.Public]string, len(want))
@@ -23,7 +25,7 @@ func SoundPeers(want []Peer, self key.Public) (sound []Peer, problems []problem.
 	sound = make([]Peer, 0, len(want))
 	for _, p := range want {
 		if other, twice := keys[p.Key]; twice || p.Key.IsZero() || p.Key == self {
-			refuse(p, "it has no key, this node's own, or that of another peer (%q)", other)
+			refuse(p, "its key is missing, this node's own, or the key of peer %q", other)
 			continue
 		}
 		keys[p.Key] = p.Name

@@ -318,7 +318,7 @@ func (g *Gossip) touch() {
 // held, or nothing runs yet.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
 	if g.problems.set(key, p, life, time.Now()) {
-		g.log.Warn("problem", "problem", p.String())
+		g.log.Warn("problem", "code", p.Code, "what", p.String())
 		g.changed.Poke()
 	}
 }

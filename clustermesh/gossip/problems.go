@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // problemLife is how long a Problem is shown after it last occurred: longer than the longest pause
@@ -65,6 +66,7 @@ func (b problemBook) list(now time.Time) []clustermesh.Problem {
 
 func wrongKeyProblem(addr string) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.GossipKeyDiffers,
 		Object:  "gossip with " + addr,
 		Message: "the gossip key differs from that of " + addr,
 		Try:     "put the same key file on every node of the clusterset and restart the daemon that has the wrong one",
@@ -73,6 +75,7 @@ func wrongKeyProblem(addr string) clustermesh.Problem {
 
 func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.NodeNameRepeated,
 		Object:  "node " + o.String(),
 		Message: "two daemons use this node name, at " + strings.Join(addrs, " and "),
 		Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
@@ -85,6 +88,7 @@ const otherID = "give one of the two another id (ClusterProperty cluster.cluster
 // third daemon, which has accepted them.
 func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermesh.Origin) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.ClusterIdentityRepeated,
 		Object:  "cluster " + string(c),
 		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s, whose records %s forwards; those records are refused", owner, uid, by),
 		Try:     otherID,
@@ -95,6 +99,7 @@ func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermes
 // third.
 func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
 	p := clustermesh.Problem{
+		Code:    problem.ClusterIdentityRepeated,
 		Object:  "cluster " + string(c),
 		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s at %s, which is refused", owner, uid, addr),
 		Try:     otherID,
@@ -107,6 +112,7 @@ func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool
 
 func seedProblem(seed string, err error, alone bool) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.SeedSilent,
 		Object:  "gossip seed " + seed,
 		Message: fmt.Sprintf("does not answer: %v", err),
 		Try:     "check the address, that straitd runs there, and that its gossip port is open for TCP and UDP",
@@ -116,6 +122,7 @@ func seedProblem(seed string, err error, alone bool) clustermesh.Problem {
 
 func udpProblem(peer string) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.UDPBlocked,
 		Object:  "gossip with " + peer,
 		Message: "answers over TCP but not over UDP",
 		Try:     "open the gossip port for UDP too, in both directions",
@@ -124,7 +131,7 @@ func udpProblem(peer string) clustermesh.Problem {
 }
 
 func stateProblem(err error) clustermesh.Problem {
-	p := clustermesh.Problem{Object: "gossip state", Message: err.Error(), Warning: true}
+	p := clustermesh.Problem{Code: problem.StateFile, Object: "gossip state", Message: err.Error(), Warning: true}
 	var c *corruptError
 	if errors.As(err, &c) {
 		p.File = c.path

@@ -16,6 +16,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
 )
 
 // LeaseName is the name of the Lease that the leader holds, in strait's own namespace.
@@ -84,6 +85,7 @@ func (l *Leader) Problems() (out []clustermesh.Problem) {
 	for _, verb := range []string{"get", "create", "update"} {
 		if err := l.refused[verb]; err != nil {
 			out = append(out, clustermesh.Problem{
+				Code:    problem.LeaseRefused,
 				Object:  "Lease " + l.cfg.Namespace + "/" + LeaseName,
 				Message: fmt.Sprintf("%v: this node cannot lead, and if none can, the cluster's exports stay as they were", err),
 				Try:     "create the namespace and apply strait's Role in it (strait upgrade does both), or correct source.kubernetes.namespace",

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // away is how long the API server may be away before that is a Problem. API servers restart now and
@@ -74,6 +75,7 @@ func problems(states []state, down silence, now time.Time) (out []clustermesh.Pr
 
 func absentProblem(s state) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.TypeMissing,
 		Object:  "CustomResourceDefinition " + s.kind.Resource,
 		Message: fmt.Sprintf("the API server does not serve %s in version %s: %s", s.kind.Resource, s.kind.Versions[0].Name, s.kind.Missing),
 		Try:     s.kind.Install,
@@ -82,6 +84,7 @@ func absentProblem(s state) clustermesh.Problem {
 
 func forbiddenProblem(s state) clustermesh.Problem {
 	p := clustermesh.Problem{
+		Code:    problem.ReadForbidden,
 		Object:  "access to " + s.kind.Resource,
 		Message: s.err.Error(),
 		Try:     "reapply strait's ClusterRole and its binding: run strait upgrade, or apply the manifests of this version",
@@ -108,6 +111,7 @@ func awayProblem(s silence, known bool) clustermesh.Problem {
 		then = "the cluster's objects are unknown, so nothing is announced or withdrawn"
 	}
 	return clustermesh.Problem{
+		Code:    problem.APIServerSilent,
 		Object:  "API server " + s.host,
 		Message: fmt.Sprintf("reads have failed since %s (%v): %s", s.since.UTC().Format(time.TimeOnly+"Z"), cause, then),
 		Try:     "check that it is running and that this node can reach it; strait then recovers by itself",

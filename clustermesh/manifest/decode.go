@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // kinds are the kinds that a file can hold, by their name in YAML.
@@ -110,18 +111,18 @@ func (h header) title(place string) string {
 
 func (d *decoder) object(raw []byte, place string) {
 	h, ok := readHeader(raw)
-	bad := func(field, message, try string) {
-		d.add(clustermesh.Problem{Object: h.title(place), Field: field, Message: message, Try: try})
+	bad := func(code problem.Code, field, message, try string) {
+		d.add(clustermesh.Problem{Code: code, Object: h.title(place), Field: field, Message: message, Try: try})
 	}
 	switch {
 	case !ok:
-		bad("", "not a Kubernetes object", "write a mapping with apiVersion, kind and metadata")
+		bad(problem.ObjectIncomplete, "", "not a Kubernetes object", "write a mapping with apiVersion, kind and metadata")
 		return
 	case h.kind == "":
-		bad("kind", "missing", "add the object's kind, such as Service")
+		bad(problem.ObjectIncomplete, "kind", "missing", "add the object's kind, such as Service")
 		return
 	case h.apiVersion == "":
-		bad("apiVersion", "missing", "add the object's apiVersion, such as v1")
+		bad(problem.ObjectIncomplete, "apiVersion", "missing", "add the object's apiVersion, such as v1")
 		return
 	case h.kind == "List" && h.apiVersion == "v1":
 		d.list(raw, h, place)
@@ -131,13 +132,13 @@ func (d *decoder) object(raw []byte, place string) {
 	gv, err := schema.ParseGroupVersion(h.apiVersion)
 	switch {
 	case !known || foreign(gv.Group, k.GroupResource().Group):
-		d.add(clustermesh.Problem{Object: h.title(place), Field: "kind", Warning: true,
+		d.add(clustermesh.Problem{Code: problem.KindIgnored, Object: h.title(place), Field: "kind", Warning: true,
 			Message: fmt.Sprintf("ignored: strait does not use %s of %s", h.kind, h.apiVersion)})
 	case err != nil || !slices.ContainsFunc(k.Versions, func(v object.Version) bool { return k.GroupVersion(v) == gv }):
-		bad("apiVersion", fmt.Sprintf("%q is not a version of %s that strait reads", h.apiVersion, h.kind),
+		bad(problem.VersionUnknown, "apiVersion", fmt.Sprintf("%q is not a version of %s that strait reads", h.apiVersion, h.kind),
 			"write "+k.GroupVersion(k.Versions[0]).String())
 	case h.name == "":
-		bad("metadata.name", "missing", "give the object a name")
+		bad(problem.ObjectIncomplete, "metadata.name", "missing", "give the object a name")
 	default:
 		d.typed(raw, h, k)
 	}

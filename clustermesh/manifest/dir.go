@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // maxFile bounds the size of a file: 100,000 endpoints take about 20 MB.
@@ -97,6 +98,7 @@ func isManifest(name string) bool {
 // earlier reading stay in force.
 func unreadable(dir string, err error, held bool) clustermesh.Problem {
 	p := clustermesh.Problem{
+		Code:    problem.DirectoryUnreadable,
 		Object:  "manifest directory",
 		File:    dir,
 		Message: fmt.Sprintf("%v: what this cluster has is unknown", cause(err)),

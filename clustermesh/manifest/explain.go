@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // The decoders report their findings only as text.
@@ -24,10 +25,10 @@ var (
 // explain turns a decoding error into one Problem per finding.
 func explain(object string, err error) (out []clustermesh.Problem) {
 	for _, finding := range findings(err) {
-		p := clustermesh.Problem{Object: object}
+		p := clustermesh.Problem{Code: problem.FieldType, Object: object}
 		if m := badField.FindStringSubmatch(finding); m != nil {
 			p.Field = m[2]
-			p.Message, p.Try = "unknown field", "correct its name or remove it"
+			p.Code, p.Message, p.Try = problem.FieldUnknown, "unknown field", "correct its name or remove it"
 			if m[1] == "duplicate" {
 				p.Message, p.Try = "given twice", "remove one of the two"
 			}
@@ -66,7 +67,7 @@ func explainYAML(doc document, err error) (out []clustermesh.Problem) {
 			n, _ := strconv.Atoi(atLine.FindStringSubmatch(s)[1])
 			return fmt.Sprintf("line %d: ", n+doc.line-1)
 		})
-		p := clustermesh.Problem{Object: guess(doc), Message: oneLine(finding), Try: "correct the YAML"}
+		p := clustermesh.Problem{Code: problem.NotYAML, Object: guess(doc), Message: oneLine(finding), Try: "correct the YAML"}
 		if twice.MatchString(finding) {
 			p.Message = twice.ReplaceAllString(p.Message, "key $1 is given twice")
 			p.Try = "remove one of the two"

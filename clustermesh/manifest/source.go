@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
 )
 
 const (
@@ -186,6 +187,7 @@ func (s *Source) scan() {
 	}
 	if s.watchErr != nil {
 		next.Problems = append(next.Problems, clustermesh.Problem{
+			Code:   problem.DirectoryNotWatched,
 			Object: "manifest directory", File: s.dir, Warning: true,
 			Message: fmt.Sprintf("cannot be watched (%v): read every %s instead", s.watchErr, poll),
 			Try:     "raise fs.inotify.max_user_instances and max_user_watches",
@@ -203,7 +205,7 @@ func (s *Source) publish(next clustermesh.Local, synced bool) {
 	s.mu.Unlock()
 	for _, p := range next.Problems {
 		if !slices.Contains(old.Problems, p) {
-			s.log.Warn("manifest problem", "problem", p.String())
+			s.log.Warn("problem", "code", p.Code, "what", p.String())
 		}
 	}
 	s.log.Debug("manifests read", "dir", s.dir, "nodes", len(next.Nodes), "exports", len(next.Exports),

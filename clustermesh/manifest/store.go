@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // content is the result of reading a file: its bytes, or why there are none.
@@ -60,7 +61,7 @@ func (f *file) update(path string, c content) (news bool) {
 		// Forget the sum: the same bytes, readable again, must clear this problem.
 		f.sum = [sha256.Size]byte{}
 		before := f.problems
-		f.reject([]clustermesh.Problem{{Object: "file", File: path, Message: c.err.Error(),
+		f.reject([]clustermesh.Problem{{Code: problem.FileUnreadable, Object: "file", File: path, Message: c.err.Error(),
 			Try: "make it a readable file, or delete it"}}, nil)
 		return !slices.Equal(before, f.problems)
 	}
@@ -76,7 +77,7 @@ func (f *file) update(path string, c content) (news bool) {
 	case len(c.data) == 0:
 		// Writers truncate before they write: an empty file is usually a transient state, and
 		// seldom intended.
-		f.reject([]clustermesh.Problem{{Object: "file", File: path, Message: "is empty",
+		f.reject([]clustermesh.Problem{{Code: problem.FileEmpty, Object: "file", File: path, Message: "is empty",
 			Try: "delete the file to remove its objects"}}, nil)
 		return true
 	}
@@ -142,7 +143,7 @@ func duplicate(k key, first, second string) clustermesh.Problem {
 	if first == second {
 		where = "twice in this file"
 	}
-	return clustermesh.Problem{Object: k.String(), File: second,
+	return clustermesh.Problem{Code: problem.ObjectRepeated, Object: k.String(), File: second,
 		Message: fmt.Sprintf("%s: the first is used, this one is not", where), Try: "keep one of the two"}
 }
 

@@ -11,6 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // Diff returns the writes that bring one service nearer to what the view wants, in order: the
@@ -116,6 +117,7 @@ func (d *differ) prune() {
 	}
 	if h.Import != nil && d.uncertain() {
 		d.problem(clustermesh.Problem{
+			Code:    problem.ImportKept,
 			Object:  "ServiceImport " + d.name.String(),
 			Message: fmt.Sprintf("an exporting cluster is not heard (status.clusters: %s): the import is kept as it is", clusterNames(h.Import.Status.Clusters)),
 			Try:     "bring that cluster back; or, if it is gone for good, delete the ServiceImport",

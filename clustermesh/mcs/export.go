@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // exportStatus writes the conditions of the cluster's own ServiceExport if they differ. It writes
@@ -88,6 +89,7 @@ func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
 	}
 	if c := conflictCondition(i.Make().Import); c.Status == metav1.ConditionTrue {
 		out = append(slices.Clone(out), clustermesh.Problem{
+			Code:   problem.ExportConflict,
 			Object: object.Name(e.Alias, s.Namespace, s.Name), Message: c.Reason + ": " + c.Message,
 			Try: "make the Services agree in every exporting cluster", Warning: true,
 		})

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // derivedService updates the derived Service and returns the one in force as it should be, or nil.
@@ -263,6 +264,7 @@ func (d *differ) foreign(name string) {
 		return
 	}
 	p := clustermesh.Problem{
+		Code:    problem.ServiceNameInUse,
 		Object:  "ServiceImport " + d.name.String(),
 		Message: fmt.Sprintf("Service %s/%s exists and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
 		Try:     "rename or delete that Service",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // Marks of the objects that strait itself writes into a cluster.
@@ -83,7 +84,7 @@ func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
 		}
 		ip, err := parseHost(text)
 		if err != nil {
-			o.problem(at("spec.clusterIPs[%d]", i), err.Error(), "write an address such as 10.96.0.10")
+			o.problem(problem.ValueInvalid, at("spec.clusterIPs[%d]", i), err.Error(), "write an address such as 10.96.0.10")
 			continue
 		}
 		out = append(out, ip)
@@ -95,7 +96,7 @@ func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
 func (l *reader) importProblems(objs Objects) {
 	for _, i := range objs.ServiceImports {
 		if why := l.barred.Why(i.service()); why != "" && !i.ours {
-			l.report.on("ServiceImport", i.Namespace, i.Name).warning("metadata", fmt.Sprintf("%s: not imported", why),
+			l.report.on("ServiceImport", i.Namespace, i.Name).warning(problem.ImportBarred, "metadata", fmt.Sprintf("%s: not imported", why),
 				"delete the ServiceImport, or import a Service of another namespace")
 		}
 	}

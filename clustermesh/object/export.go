@@ -11,6 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // wish asks for a Service to be exported: it is a ServiceExport or an alias of one.
@@ -80,23 +81,23 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	} {
 		// Both become labels of a DNS name.
 		if msgs := validation.IsDNS1123Label(part.text); len(msgs) > 0 {
-			o.problem(part.field, fmt.Sprintf("%q cannot be part of a DNS name: not exported", part.text), msgs[0])
+			o.problem(problem.ValueInvalid, part.field, fmt.Sprintf("%q cannot be part of a DNS name: not exported", part.text), msgs[0])
 			fail("%s %q cannot be part of a DNS name", part.field, part.text)
 			return clustermesh.Export{}, status
 		}
 	}
 	if why := l.barred.Why(w.service); why != "" {
-		o.warning("metadata", why+": not exported", "delete the ServiceExport, or export a Service of another namespace")
+		o.warning(problem.NamespaceBarred, "metadata", why+": not exported", "delete the ServiceExport, or export a Service of another namespace")
 		fail("%s", why)
 		return clustermesh.Export{}, status
 	}
 	switch status.Reason {
 	case string(mcsv1beta1.ServiceExportReasonNoService):
-		o.warning("", "there is no Service of this name: nothing is exported",
+		o.warning(problem.ExportWithoutService, "", "there is no Service of this name: nothing is exported",
 			fmt.Sprintf("create Service %s, or delete the ServiceExport", w.service))
 		return clustermesh.Export{}, status
 	case string(mcsv1beta1.ServiceExportReasonInvalidServiceType):
-		l.report.on("Service", w.service.Namespace, w.service.Name).problem("spec.type", status.Message,
+		l.report.on("Service", w.service.Namespace, w.service.Name).problem(problem.ExportImpossible, "spec.type", status.Message,
 			"use another type, or delete the ServiceExport")
 		l.tellAlias(w, o, status)
 		return clustermesh.Export{}, status
@@ -119,7 +120,7 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 // its conditions.
 func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) {
 	if w.alias {
-		o.problem("", s.Message+": nothing is exported", "change the Service, or delete the "+w.kind)
+		o.problem(problem.ExportImpossible, "", s.Message+": nothing is exported", "change the Service, or delete the "+w.kind)
 	}
 }
 

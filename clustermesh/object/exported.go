@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // selection says which labels, or annotations, of an export go to other clusters.
@@ -35,14 +36,14 @@ func exported(field string, in map[string]string, o *objectReport, value func(st
 		}
 		if len(msgs) > 0 {
 			path := fmt.Sprintf("%s[%q]", field, k)
-			o.problem(path, "is not valid: not exported", msgs[0])
+			o.problem(problem.ValueInvalid, path, "is not valid: not exported", msgs[0])
 			out.omitted = append(out.omitted, path)
 			continue
 		}
 		out.kept[k] = in[k]
 	}
 	if err := clustermesh.CheckExported(out.kept); err != nil {
-		o.problem(field, err.Error()+": none is exported", "export fewer or shorter ones")
+		o.problem(problem.ValueInvalid, field, err.Error()+": none is exported", "export fewer or shorter ones")
 		return selection{omitted: []string{fmt.Sprintf("%s (%s)", field, err)}}
 	}
 	if len(out.kept) == 0 {

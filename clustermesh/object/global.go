@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // The annotations of a global service. The first name in each list is strait's own. The others are
@@ -43,13 +44,13 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	case !yes:
 		return g, false
 	case why != "":
-		notes.report.warning(path(key), why+": not global", "delete the annotation, or use another namespace")
+		notes.report.warning(problem.NamespaceBarred, path(key), why+": not global", "delete the annotation, or use another namespace")
 		return g, false
 	case s.derivedFor != "":
-		notes.report.problem(path(key), "a Service that strait made for a ServiceImport cannot be global", "annotate the exported Service instead")
+		notes.report.problem(problem.GlobalImpossible, path(key), "a Service that strait made for a ServiceImport cannot be global", "annotate the exported Service instead")
 		return g, false
 	case s.traits.Value().kind == corev1.ServiceTypeExternalName:
-		notes.report.problem("spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
+		notes.report.problem(problem.GlobalImpossible, "spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
 		return g, false
 	}
 	e, ok := readService(s, notes.report)
@@ -59,7 +60,7 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
 	if e.Type == clustermesh.Headless {
-		notes.report.warning("spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
+		notes.report.warning(problem.GlobalImpossible, "spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
 			"export it with a ServiceExport to find its pods by DNS from other clusters")
 	} else {
 		g.IPs = clusterIPs(s, notes.report)
@@ -88,7 +89,7 @@ func (a annotations) first(names []string) (key, value string) {
 		case key == "":
 			key, value = n, strings.ToLower(v)
 		case strings.ToLower(v) != value:
-			a.report.warning(path(n), fmt.Sprintf("%q contradicts %s=%q, which is used", v, key, value), "delete one of the two annotations")
+			a.report.warning(problem.AnnotationIgnored, path(n), fmt.Sprintf("%q contradicts %s=%q, which is used", v, key, value), "delete one of the two annotations")
 		}
 	}
 	return key, value
@@ -98,7 +99,7 @@ func (a annotations) first(names []string) (key, value string) {
 func (a annotations) yes(names []string) (key string, yes bool) {
 	key, value := a.first(names)
 	if key != "" && value != "true" && value != "false" {
-		a.report.problem(path(key), fmt.Sprintf("%q is neither true nor false: counts as false", value), `write "true" or "false"`)
+		a.report.problem(problem.ValueInvalid, path(key), fmt.Sprintf("%q is neither true nor false: counts as false", value), `write "true" or "false"`)
 	}
 	return key, value == "true"
 }
@@ -118,7 +119,7 @@ func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
 	case slices.Contains(known, v):
 		return v
 	}
-	a.report.problem(path(key), fmt.Sprintf("%q is none of local, remote, none: not used", value), "write one of them, or delete the annotation")
+	a.report.problem(problem.ValueInvalid, path(key), fmt.Sprintf("%q is none of local, remote, none: not used", value), "write one of them, or delete the annotation")
 	return unsaid
 }
 
@@ -126,7 +127,7 @@ func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
 func (a annotations) idle() {
 	for _, names := range [][]string{sharedNames, affinityNames} {
 		if key, _ := a.first(names); key != "" {
-			a.report.warning(path(key), "has no effect on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
+			a.report.warning(problem.AnnotationIgnored, path(key), "has no effect on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
 		}
 	}
 }

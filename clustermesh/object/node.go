@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // AnnotationPrefixes is the annotation of a Node that lists its pods' prefixes, separated by
@@ -56,11 +57,11 @@ func readNodes(objs []*Node, r *report) (out []clustermesh.Node, written map[clu
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
 		if msgs := validation.IsDNS1123Subdomain(obj.Name); len(msgs) > 0 {
-			o.problem("metadata.name", fmt.Sprintf("%q is not a node name: not used", obj.Name), msgs[0])
+			o.problem(problem.ValueInvalid, "metadata.name", fmt.Sprintf("%q is not a node name: not used", obj.Name), msgs[0])
 			continue
 		}
 		if seen[obj.Name] {
-			o.problem("metadata.name", "another Node has this name: only the first is used", "give every Node its own name")
+			o.problem(problem.ObjectRepeated, "metadata.name", "another Node has this name: only the first is used", "give every Node its own name")
 			continue
 		}
 		seen[obj.Name] = true
@@ -85,7 +86,7 @@ func readNode(obj *Node, o *objectReport) clustermesh.Node {
 		Prefixes:  nodePrefixes(obj, o),
 	}
 	if len(n.Addresses) == 0 {
-		o.warning("status.addresses", "no InternalIP or ExternalIP: this object gives other clusters no address of the node",
+		o.warning(problem.NodeWithoutAddress, "status.addresses", "no InternalIP or ExternalIP: this object gives other clusters no address of the node",
 			"add an address of type InternalIP")
 	}
 	return n
@@ -100,7 +101,7 @@ func nodeAddresses(obj *Node, o *objectReport) (out []netip.Addr) {
 			}
 			ip, err := parseHost(a.Address)
 			if err != nil {
-				o.problem(at("status.addresses[%d].address", i), err.Error(), "write an address such as 192.0.2.1")
+				o.problem(problem.ValueInvalid, at("status.addresses[%d].address", i), err.Error(), "write an address such as 192.0.2.1")
 				continue
 			}
 			if !slices.Contains(out, ip) {
@@ -115,7 +116,7 @@ func nodePrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	add := func(field, text string) {
 		p, err := parsePrefix(text)
 		if err != nil {
-			o.problem(field, err.Error(), "write the pods' prefix such as 10.1.2.0/24")
+			o.problem(problem.ValueInvalid, field, err.Error(), "write the pods' prefix such as 10.1.2.0/24")
 			return
 		}
 		if !slices.Contains(out, p) {
@@ -140,7 +141,7 @@ func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	for _, text := range strings.Split(value, ",") {
 		p, err := parsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			o.problem(path(AnnotationPrefixes), err.Error(),
+			o.problem(problem.ValueInvalid, path(AnnotationPrefixes), err.Error(),
 				`write the prefixes of the node's pods, separated by commas, such as "10.1.2.0/24,fd00:1:2::/64"`)
 			continue
 		}

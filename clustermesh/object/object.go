@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // Objects is what is kept of the objects of one cluster, each at most once by kind, namespace and
@@ -143,15 +144,15 @@ type objectReport struct {
 	kind, namespace, name string
 }
 
-func (o *objectReport) problem(field, message, try string) {
+func (o *objectReport) problem(code problem.Code, field, message, try string) {
 	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try,
+		Code: code, Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try,
 	})
 }
 
-func (o *objectReport) warning(field, message, try string) {
+func (o *objectReport) warning(code problem.Code, field, message, try string) {
 	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try, Warning: true,
+		Code: code, Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try, Warning: true,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // readService returns what an export or a global service takes from its Service, and whether the
@@ -32,13 +33,13 @@ func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 	}
 	if len(s.ports) == 0 {
 		if e.Type != clustermesh.Headless {
-			o.problem("spec.ports", "the Service has no ports: not offered to other clusters", "add at least one port")
+			o.problem(problem.ExportImpossible, "spec.ports", "the Service has no ports: not offered to other clusters", "add at least one port")
 		}
 		return e, e.Type == clustermesh.Headless
 	}
 	e.Ports = readPorts(s.ports, o)
 	if len(e.Ports) == 0 {
-		o.problem("spec.ports", "no port of the Service can be used: not offered to other clusters", "correct its ports")
+		o.problem(problem.ExportImpossible, "spec.ports", "no port of the Service can be used: not offered to other clusters", "correct its ports")
 	}
 	return e, len(e.Ports) > 0
 }
@@ -46,7 +47,7 @@ func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 // readPolicy returns spec.internalTrafficPolicy as written, or "" if it is invalid.
 func readPolicy(p string, o *objectReport) string {
 	if p != "" && p != clustermesh.PolicyCluster && p != clustermesh.PolicyLocal {
-		o.problem("spec.internalTrafficPolicy", fmt.Sprintf("%q is not a traffic policy: Cluster is used", p), "write Cluster or Local")
+		o.problem(problem.ValueInvalid, "spec.internalTrafficPolicy", fmt.Sprintf("%q is not a traffic policy: Cluster is used", p), "write Cluster or Local")
 		return ""
 	}
 	return p
@@ -58,7 +59,7 @@ func readDistribution(d string, o *objectReport) string {
 	case "", clustermesh.PreferSameNode, clustermesh.PreferSameZone, clustermesh.PreferClose:
 		return d
 	default:
-		o.warning("spec.trafficDistribution", fmt.Sprintf("%q is not known: not used", d), "write PreferSameZone or PreferSameNode")
+		o.warning(problem.ValueInvalid, "spec.trafficDistribution", fmt.Sprintf("%q is not known: not used", d), "write PreferSameZone or PreferSameNode")
 		return ""
 	}
 }
@@ -94,13 +95,13 @@ func readAffinity(t traits, o *objectReport) uint32 {
 		return 0
 	case corev1.ServiceAffinityClientIP:
 	default:
-		o.problem("spec.sessionAffinity", fmt.Sprintf("%q is not a session affinity: none is used", t.affinity),
+		o.problem(problem.ValueInvalid, "spec.sessionAffinity", fmt.Sprintf("%q is not a session affinity: none is used", t.affinity),
 			"write ClientIP or None")
 		return 0
 	}
 	seconds := t.affinitySeconds
 	if seconds < 1 || seconds > maxAffinitySeconds {
-		o.problem("spec.sessionAffinityConfig.clientIP.timeoutSeconds",
+		o.problem(problem.ValueInvalid, "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
 			fmt.Sprintf("%d is out of range: %d is used", seconds, corev1.DefaultClientIPServiceAffinitySeconds),
 			fmt.Sprintf("write 1 to %d", maxAffinitySeconds))
 		return uint32(corev1.DefaultClientIPServiceAffinitySeconds)
@@ -117,32 +118,32 @@ func readPorts(ports []unique.Handle[servicePort], o *objectReport) (out []clust
 		proto, err := l4.ParseProto(p.protocol)
 		switch {
 		case err != nil:
-			o.problem(field("protocol"), err.Error()+": port not used", "write TCP or UDP")
+			o.problem(problem.ValueInvalid, field("protocol"), err.Error()+": port not used", "write TCP or UDP")
 			continue
 		case p.port < 1 || p.port > 65535:
-			o.problem(field("port"), fmt.Sprintf("%d is not a port: not used", p.port), "write 1 to 65535")
+			o.problem(problem.ValueInvalid, field("port"), fmt.Sprintf("%d is not a port: not used", p.port), "write 1 to 65535")
 			continue
 		case p.name == "" && len(ports) > 1:
-			o.problem(field("name"), "in a Service with several ports, each needs a name: port not used", "name every port")
+			o.problem(problem.ValueInvalid, field("name"), "in a Service with several ports, each needs a name: port not used", "name every port")
 			continue
 		case p.name != "" && len(validation.IsDNS1123Label(p.name)) > 0:
-			o.problem(field("name"), fmt.Sprintf("%q is not a port name: not used", p.name), "use lower case letters, digits and -")
+			o.problem(problem.ValueInvalid, field("name"), fmt.Sprintf("%q is not a port name: not used", p.name), "use lower case letters, digits and -")
 			continue
 		}
 		port := clustermesh.ServicePort{Name: p.name, Proto: proto, Port: uint16(p.port), AppProtocol: p.appProtocol}
 		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
-			o.problem(field("appProtocol"), fmt.Sprintf("%q is not an application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
+			o.problem(problem.ValueInvalid, field("appProtocol"), fmt.Sprintf("%q is not an application protocol: left out", port.AppProtocol), "write a name such as http or kubernetes.io/h2c")
 			port.AppProtocol = ""
 		}
 		if same := slices.IndexFunc(out, func(q clustermesh.ServicePort) bool {
 			return q.Name == port.Name || q.Proto == port.Proto && q.Port == port.Port
 		}); same >= 0 {
-			o.problem(at("spec.ports[%d]", i), fmt.Sprintf("port %s repeats the name or number of port %s: not used", port, out[same]),
+			o.problem(problem.PortRepeated, at("spec.ports[%d]", i), fmt.Sprintf("port %s repeats the name or number of port %s: not used", port, out[same]),
 				"give every port its own name and number")
 			continue
 		}
 		if proto == l4.SCTP {
-			o.warning(field("protocol"), "SCTP is not served by socket load balancing; the other ports are",
+			o.warning(problem.PortNotServed, field("protocol"), "SCTP is not served by socket load balancing; the other ports are",
 				"reach this port at the pods' own addresses")
 		}
 		out = append(out, port)

@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // readSlices returns the endpoints of the wanted services, sorted by service and address. Each
@@ -44,7 +45,7 @@ func serviceOf(obj *Slice, o *objectReport) (clustermesh.ServiceName, bool) {
 		return clustermesh.ServiceName{}, false
 	}
 	if obj.service == "" {
-		o.warning("metadata.labels", "no label "+discoveryv1.LabelServiceName+": the slice belongs to no Service",
+		o.warning(problem.SliceWithoutService, "metadata.labels", "no label "+discoveryv1.LabelServiceName+": the slice belongs to no Service",
 			"add the label with the name of the Service")
 		return clustermesh.ServiceName{}, false
 	}
@@ -63,10 +64,10 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 	switch s.obj.addressType {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
 	case discoveryv1.AddressTypeFQDN:
-		s.problem("addressType", "endpoints that are host names (FQDN) cannot be balanced: slice not used", "list IP addresses")
+		s.problem(problem.ValueInvalid, "addressType", "endpoints that are host names (FQDN) cannot be balanced: slice not used", "list IP addresses")
 		return nil
 	default:
-		s.problem("addressType", fmt.Sprintf("%q is not an address type: slice not used", s.obj.addressType), "write IPv4 or IPv6")
+		s.problem(problem.ValueInvalid, "addressType", fmt.Sprintf("%q is not an address type: slice not used", s.obj.addressType), "write IPv4 or IPv6")
 		return nil
 	}
 	ports := s.ports()
@@ -76,7 +77,7 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 		for j, text := range e.addresses {
 			ip, err := s.address(text)
 			if err != nil {
-				s.problem(at("endpoints[%d].addresses[%d]", i, j), err.Error(), "correct the address; the slice's other endpoints are used")
+				s.problem(problem.ValueInvalid, at("endpoints[%d].addresses[%d]", i, j), err.Error(), "correct the address; the slice's other endpoints are used")
 				continue
 			}
 			base.Addr = ip
@@ -110,14 +111,14 @@ func (s slice) endpoint(i int, e sliceEndpoint, known map[clustermesh.NodeName]b
 		Terminating: e.terminating,
 	}
 	if len(e.addresses) == 0 {
-		s.problem(at("endpoints[%d].addresses", i), "the endpoint has no address", "add one, or remove the endpoint")
+		s.problem(problem.ValueInvalid, at("endpoints[%d].addresses", i), "the endpoint has no address", "add one, or remove the endpoint")
 	}
 	if out.Node != "" && !known[out.Node] {
-		s.warning(at("endpoints[%d].nodeName", i), fmt.Sprintf("there is no Node %q: no node announces this endpoint", out.Node),
+		s.warning(problem.EndpointWithoutNode, at("endpoints[%d].nodeName", i), fmt.Sprintf("there is no Node %q: no node announces this endpoint", out.Node),
 			"correct the name, add the Node, or leave nodeName out")
 	}
 	if out.Hostname != "" && len(validation.IsDNS1123Label(out.Hostname)) > 0 {
-		s.problem(at("endpoints[%d].hostname", i), fmt.Sprintf("%q cannot be part of a DNS name: not used", out.Hostname),
+		s.problem(problem.ValueInvalid, at("endpoints[%d].hostname", i), fmt.Sprintf("%q cannot be part of a DNS name: not used", out.Hostname),
 			"use lower case letters, digits and -")
 		out.Hostname = ""
 	}
@@ -130,11 +131,11 @@ func (s slice) ports() (out []clustermesh.EndpointPort) {
 		p := h.Value()
 		proto, err := l4.ParseProto(p.protocol)
 		if err != nil {
-			s.problem(at("ports[%d].protocol", i), err.Error()+": port not used", "write TCP or UDP")
+			s.problem(problem.ValueInvalid, at("ports[%d].protocol", i), err.Error()+": port not used", "write TCP or UDP")
 			continue
 		}
 		if p.port < 1 || p.port > 65535 {
-			s.problem(at("ports[%d].port", i), fmt.Sprintf("port number %d is missing or out of range: port not used", p.port), "write 1 to 65535")
+			s.problem(problem.ValueInvalid, at("ports[%d].port", i), fmt.Sprintf("port number %d is missing or out of range: port not used", p.port), "write 1 to 65535")
 			continue
 		}
 		out = append(out, clustermesh.EndpointPort{Name: p.name, Proto: proto, Port: uint16(p.port)})

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // rivalQuiet is the number of ticks without a rival after which the hold-off starts small again.
@@ -51,7 +52,7 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 		return Output{}
 	}
 	if err != nil {
-		return problem(unpublishable(r.self, err))
+		return unpublishable(r.self, err)
 	}
 	r.writer.content, r.writer.last = encoded, content
 	return r.write()
@@ -62,7 +63,7 @@ func (r *Replica) write() Output {
 	next := clustermesh.Stamp{Epoch: r.writer.epoch, Version: r.writer.count + 1}
 	e, err := NewEntry(clustermesh.Record{Origin: r.self, Stamp: next, Content: r.writer.last, UID: r.uid})
 	if err != nil {
-		return problem(unpublishable(r.self, err))
+		return unpublishable(r.self, err)
 	}
 	r.writer.count++
 	r.put(e)
@@ -87,7 +88,7 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 	}
 	e, err := NewEntry(clustermesh.Record{Origin: o, Stamp: next, Content: content, UID: r.uid})
 	if err != nil {
-		return problem(unpublishable(o, err))
+		return unpublishable(o, err)
 	}
 	r.writer.cluster, r.writer.said, r.writer.saidIn = next, content, e.version
 	r.put(e)
@@ -130,6 +131,7 @@ func (r *Replica) takeOver() Output {
 	// time, another daemon is writing now.
 	if r.writer.takeovers >= 2 {
 		out.Problems = append(out.Problems, clustermesh.Problem{
+			Code:    problem.NodeNameRepeated,
 			Object:  "node " + r.self.String(),
 			Message: "another daemon publishes this node's record: are there two nodes with the same name?",
 			Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
@@ -158,12 +160,11 @@ func sameContent(a, b clustermesh.Content) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func problem(p clustermesh.Problem) Output { return Output{Problems: []clustermesh.Problem{p}} }
-
-func unpublishable(o clustermesh.Origin, err error) clustermesh.Problem {
-	return clustermesh.Problem{
+func unpublishable(o clustermesh.Origin, err error) Output {
+	return Output{Problems: []clustermesh.Problem{{
+		Code:    problem.RecordNotPublished,
 		Object:  "record " + o.String(),
 		Message: fmt.Sprintf("not published, the last version stays in force: %v", err),
 		Try:     "correct the object named, or report a bug if none is named",
-	}
+	}}}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // chunkBytes bounds the records of one Snapshot, in bytes: a larger answer is split. One record can
@@ -89,6 +90,7 @@ func (r *Replica) reject(from Peer, rejected []Rejected) Output {
 	for _, x := range rejected {
 		delete(r.missing, x.Origin)
 		r.refuse(&out, x, clustermesh.Problem{
+			Code:    problem.RecordRejected,
 			Object:  "record " + x.Origin.String(),
 			Message: fmt.Sprintf("ignored, its last valid version stays in force: %v (received from %s)", x.Err, from),
 			Try:     "upgrade the older daemon if the versions differ; otherwise report a bug",

@@ -136,6 +136,7 @@ func finishBuiltins(root *cobra.Command) {
 				_, _, err := root.Find(args) // cobra itself exits with code 0 for an unknown topic
 				return err
 			}
+			explainProblems(c)
 		case "completion":
 			c.Short = "Print a shell's completion script"
 			c.Long = "Print a shell's completion script. The help for each shell says how to load it."

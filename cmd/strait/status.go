@@ -287,7 +287,7 @@ func (p printer) problems(all []problem.Problem) {
 			if !o.Warning {
 				errorCount++
 			}
-			p.line("%s %s", api.Glyph(o), o.Finding())
+			p.line("%s %s", api.Glyph(o), strings.TrimSpace(string(o.Code)+" "+o.Finding()))
 			if o.Try != "" {
 				p.line("  try  %s", o.Try)
 			}
@@ -297,5 +297,5 @@ func (p printer) problems(all []problem.Problem) {
 		p.line("%s no problems", api.OK)
 		return
 	}
-	p.line("%s, %s", api.Count(errorCount, "error"), api.Count(len(all)-errorCount, "warning"))
+	p.line("%s, %s; strait help CODE explains one", api.Count(errorCount, "error"), api.Count(len(all)-errorCount, "warning"))
 }

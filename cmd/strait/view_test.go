@@ -110,10 +110,10 @@ func illView() *view {
 	v.Status.Datapath.Foreign = []datapath.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
 		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
 	v.Status.Problems = []problem.Problem{
-		{Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
-		{Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
+		{Code: problem.MapFull, Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
+		{Code: problem.ExportConflict, Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
 			"export, from us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
-		{Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
+		{Code: problem.ExportImpossible, Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
 			Message: "has no ports\x1b[31m", Try: "add a port"},
 	}
 	refused := far()

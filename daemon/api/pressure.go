@@ -16,7 +16,7 @@ const nearlyFull = 0.8
 
 // mapProblem reports a map that is full or nearly so; false if it has room.
 func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
-	p := problem.Problem{Object: "map " + m.Map}
+	p := problem.Problem{Code: problem.MapFull, Object: "map " + m.Map}
 	switch {
 	case m.Soft || m.Limit == 0 || m.Share() < nearlyFull:
 		return problem.Problem{}, false
@@ -24,7 +24,7 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 		p.Message = fmt.Sprintf("is full (%d of %d entries): existing entries stay in force, new ones do not fit",
 			m.Used, m.Limit)
 	default:
-		p.Warning = true
+		p.Code, p.Warning = problem.MapNearlyFull, true
 		p.Message = fmt.Sprintf("is %.0f %% full (%d of %d entries)", min(m.Share()*100, 99), m.Used, m.Limit)
 	}
 	if m.Setting != "" {
@@ -63,6 +63,7 @@ func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 		}
 	}
 	return problem.Problem{
+		Code:   problem.HooksShared,
 		Object: "socket hooks",
 		Message: fmt.Sprintf("%s of other software attached (%s): if they balance Services too, the last to run decides",
 			Count(len(all), "program"), strings.Join(names, ", ")),

@@ -180,6 +180,7 @@ func (s *Server) serveMetrics(ctx context.Context) {
 
 func (s *Server) metricsProblem(err error) problem.Problem {
 	p := problem.Problem{
+		Code:    problem.MetricsNotServed,
 		Object:  "straitd configuration",
 		Field:   "metrics.listen",
 		Message: fmt.Sprintf("metrics, /healthz and /readyz are not served, everything else works: %v", err),

@@ -14,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 const (
@@ -50,7 +51,7 @@ func newForwarder(upstreams, own []netip.AddrPort) *forwarder {
 			f.upstreams = append(f.upstreams, addr.String())
 			continue
 		}
-		f.refused = append(f.refused, clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("upstreams[%d]", i),
+		f.refused = append(f.refused, clustermesh.Problem{Code: problem.UpstreamInvalid, Object: "dns", Field: fmt.Sprintf("upstreams[%d]", i),
 			Message: addr.String() + " " + why + ": not used", Try: "write ADDRESS:PORT of another DNS server"})
 	}
 	return f
@@ -122,7 +123,7 @@ func (f *forwarder) problems() []clustermesh.Problem {
 	defer f.mu.Unlock()
 	out := slices.Clone(f.refused)
 	for upstream, why := range f.down {
-		out = append(out, clustermesh.Problem{Object: "dns", Field: "upstream " + upstream, Message: why,
+		out = append(out, clustermesh.Problem{Code: problem.UpstreamSilent, Object: "dns", Field: "upstream " + upstream, Message: why,
 			Try: "check the server; names outside the clusterset may not resolve", Warning: true})
 	}
 	return out

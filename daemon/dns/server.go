@@ -23,6 +23,7 @@ import (
 	"github.com/miekg/dns"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 const (
@@ -127,13 +128,13 @@ func (s *Server) report(key string, bound net.Addr, p *clustermesh.Problem) {
 	case p != nil:
 		s.problems[key] = *p
 		if !had || old != *p {
-			s.cfg.Log.Warn("dns problem", "problem", p.String())
+			s.cfg.Log.Warn("problem", "code", p.Code, "what", p.String())
 		}
 	}
 }
 
 func listenProblem(network string, addr netip.AddrPort, err error) *clustermesh.Problem {
-	p := &clustermesh.Problem{Object: "dns", Field: fmt.Sprintf("listen %s/%s", addr, network), Message: fmt.Sprint(err),
+	p := &clustermesh.Problem{Code: problem.DNSNotListening, Object: "dns", Field: fmt.Sprintf("listen %s/%s", addr, network), Message: fmt.Sprint(err),
 		Try: "correct the address; it is tried again each second"}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

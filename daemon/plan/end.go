@@ -6,6 +6,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 )
 
 // node is what a node says about itself, and whether its machine is dead.
@@ -92,6 +93,7 @@ func (n node) noPrefix() clustermesh.Problem {
 
 func (n node) noTunnel(field, why, try string) *clustermesh.Problem {
 	return &clustermesh.Problem{
+		Code:   problem.NoTunnel,
 		Object: "node " + n.origin.String(), Field: field, Try: try,
 		Message: why + ": no tunnel leads to " + n.origin.String(),
 	}

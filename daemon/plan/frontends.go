@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 // frontends are the frontends of all services, as last planned.
@@ -80,6 +81,7 @@ func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []cluster
 	for _, f := range fs {
 		if n := len(out) - 1; n >= 0 && out[n].Addr == f.Addr {
 			problems = append(problems, clustermesh.Problem{
+				Code:    problem.AddressTaken,
 				Object:  "Service " + f.Service,
 				Message: fmt.Sprintf("%s is already the address of %s: not programmed for this service", f.Addr, out[n].Service),
 				Try:     "give each Service a ClusterIP of its own, outside clustersetCIDRs",

@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/internal/problem"
 )
 
 // shares are this cluster's global services, and which other clusters share theirs.
@@ -108,6 +109,7 @@ func missingPorts(d *demand, s offer) (problems []clustermesh.Problem) {
 			continue
 		}
 		problems = append(problems, clustermesh.Problem{
+			Code:   problem.GlobalPortMissing,
 			Object: d.object(), Field: "spec.ports[" + port.String() + "]",
 			Message: fmt.Sprintf("cluster %s shares this service without such a port: its pods are not used for it", s.cluster),
 			Try:     "give the Service the same ports, by name, protocol and number, in every cluster",

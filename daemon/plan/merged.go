@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // offer is a cluster whose endpoints may be used, and the ports of its own Service.
@@ -67,6 +68,7 @@ func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterEx
 		}
 		delete(exports, s)
 		m.problems = append(m.problems, clustermesh.Problem{
+			Code:    problem.ImportBarred,
 			Object:  "ServiceImport " + s.String(),
 			Message: fmt.Sprintf("%s: not imported, though cluster %s exports it", why, es[0].Cluster),
 			Try:     "use another namespace, or delete the ServiceExport there",

@@ -9,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/problem"
 )
 
 // mesh is what the tunnels to other clusters' nodes are planned from.
@@ -150,6 +151,7 @@ func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 			c.prefix = pre.Masked()
 			if i := slices.IndexFunc(m.config.CIDRs, c.prefix.Overlaps); i >= 0 {
 				problems = append(problems, clustermesh.Problem{
+					Code:   problem.ClusterPrefixOverlap,
 					Object: "node " + n.origin.String(), Field: "prefixes",
 					Message: fmt.Sprintf("%s overlaps %s, which is for ClusterSetIPs: pods of %s there cannot be reached from here",
 						c.prefix, m.config.CIDRs[i], n.origin),
@@ -186,6 +188,7 @@ func overlap(lost, won claim) clustermesh.Problem {
 		try = "give every node prefixes of its own"
 	}
 	return clustermesh.Problem{
+		Code:   problem.PrefixOverlap,
 		Object: "node " + lost.node.String(), Field: "prefixes",
 		Message: fmt.Sprintf("%s overlaps %s of node %s, which keeps it: pods of %s there cannot be reached from here",
 			lost.prefix, won.prefix, won.node, lost.node),

@@ -9,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/problem"
 )
 
 // demand is a service as the planner sees it: the addresses and ports of its frontends, whose
@@ -78,6 +79,7 @@ func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	for _, port := range d.ports {
 		if !served(port) {
 			problems = append(problems, clustermesh.Problem{
+				Code:   problem.PortNotServed,
 				Object: d.object(), Field: "ports[" + port.String() + "]",
 				Message: port.Proto.String() + " has no socket load balancing: this port is not served",
 				Try:     "use TCP or UDP, or reach the pods by a headless service",
@@ -159,6 +161,7 @@ func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 		return nil
 	}
 	return []clustermesh.Problem{{
+		Code:   problem.FamilyWithoutEndpoints,
 		Object: d.object(), Field: "ips[" + f.Addr.IP.String() + "]",
 		Message: fmt.Sprintf("frontend %s is %s, but all %d endpoints are of the other family: connections are refused",
 			f.Addr, family, len(vs)),

@@ -55,6 +55,7 @@ func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Prob
 	err := e.reconcile(want, prune)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return []problem.Problem{{
+			Code:    problem.NotExempted,
 			Object:  "masquerade",
 			Message: "pods' calls to other clusters fail if the CNI masquerades them, since strait cannot exempt them: " + err.Error(),
 			Try:     "load the kernel modules, or turn masquerading off in the CNI",

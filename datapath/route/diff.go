@@ -45,7 +45,8 @@ func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry]
 		e, err := wantEntry(r, link)
 		if err != nil {
 			problems = append(problems, problem.Problem{
-				Object: "route " + r.Dst.String(), Message: err.Error() + ": left out", Try: "please report this: a plan has no such route",
+				Code:   problem.PlanIncoherent,
+				Object: "route " + r.Dst.String(), Message: err.Error() + ": left out", Try: "report this as a bug of strait: a plan must not contain it",
 			})
 			continue
 		}

@@ -27,7 +27,7 @@ func (v *verdicts) on(object string, err error, try string) {
 	switch {
 	case err == nil:
 	case refused(err):
-		v.problems = append(v.problems, problem.Problem{Object: object, Message: err.Error(), Try: try})
+		v.problems = append(v.problems, problem.Problem{Code: problem.RouteRefused, Object: object, Message: err.Error(), Try: try})
 	default:
 		v.errs = append(v.errs, err)
 	}

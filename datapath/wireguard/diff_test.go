@@ -133,9 +133,9 @@ func TestDiffGuards(t *testing.T) {
 		says string
 		puts string // of bad
 	}{
-		"own key":       {datapath.Peer{Name: "twin", Key: self}, "peer twin: it has no key, this node's own", ""},
-		"no key":        {datapath.Peer{Name: "bare"}, "peer bare: it has no key", ""},
-		"the same key":  {datapath.Peer{Name: "copy", Key: good.Key}, "peer copy: it has no key, this node's own, or that of another peer (\"n1\")", ""},
+		"own key":       {datapath.Peer{Name: "twin", Key: self}, "peer twin: its key is missing, this node's own", ""},
+		"no key":        {datapath.Peer{Name: "bare"}, "peer bare: its key is missing", ""},
+		"the same key":  {datapath.Peer{Name: "copy", Key: good.Key}, "peer copy: its key is missing, this node's own, or the key of peer \"n1\"", ""},
 		"taken prefix":  {peer(2, addrB, "10.1.0.0/16 10.2.0.0/16"), "peer n2: its allowed IP 10.1.0.0/16 is invalid or belongs to peer \"n1\"", " create n2 192.0.2.2:51820 +10.2.0.0/16"},
 		"invalid":       {datapath.Peer{Name: "n2", Key: key.Public{2}, AllowedIPs: []netip.Prefix{{}}}, "peer n2: its allowed IP invalid Prefix is invalid", " create n2"},
 		"nothing wrong": {peer(2, addrB, "10.2.0.0/16"), "", " create n2 192.0.2.2:51820 +10.2.0.0/16"},

@@ -113,6 +113,7 @@ func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 	bare.AllowedIPs = nil
 	if err := d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{bare.config()}}); err != nil {
 		return []problem.Problem{{
+			Code:   problem.PeerRefused,
 			Object: "peer " + p.Name, Message: fmt.Sprintf("the WireGuard device refuses it: %v: no tunnel to this node", err),
 			Try: "correct the node's key, address or port; every other peer is in force",
 		}}, err
@@ -124,6 +125,7 @@ func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 			return problems, err
 		case err != nil:
 			problems = append(problems, problem.Problem{
+				Code:   problem.PeerRefused,
 				Object: "peer " + p.Name, Field: "prefixes",
 				Message: fmt.Sprintf("the WireGuard device refuses %s: %v: pods there cannot be reached from here", ip, err),
 				Try:     "correct the prefix of the node; its other prefixes are in force",

@@ -14,6 +14,8 @@ import (
 
 // Problem is something wrong that a person should see. It never stops everything else from working.
 type Problem struct {
+	// Code names the kind of problem. docs/problems.md explains it.
+	Code Code `json:"code"`
 	// Object is the kind and name of what is wrong: "ServiceExport default/serve",
 	// "node us-east/n1".
 	Object string `json:"object"`

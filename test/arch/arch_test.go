@@ -54,6 +54,21 @@ func TestConfigurationDoc(t *testing.T) {
 	}
 }
 
+// TestProblemPage wants a section about each Problem's code in the page that explains them.
+func TestProblemPage(t *testing.T) {
+	files, err := Load(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/problems.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range checkCodes(files, string(page)) {
+		t.Error(v)
+	}
+}
+
 // listed is what `go list -json` says of a package.
 type listed struct {
 	ImportPath string

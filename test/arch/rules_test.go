@@ -66,6 +66,9 @@ func TestRules(t *testing.T) {
 		{"a long test function", "datapath/a_test.go", "package datapath\nfunc f() {" + strings.Repeat("\n", MaxFunction) + "}\n", "", ""},
 		{"a skip without a reason", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.Skip() }\n", "skip", "without a reason"},
 		{"SkipNow", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.SkipNow() }\n", "skip", "without a reason"},
+		{"a Problem without a code", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = problem.Problem{Object: \"x\"}\n", "problem code", "without a code"},
+		{"one in a list", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = []problem.Problem{{Object: \"x\"}}\n", "problem code", "without a code"},
+		{"a Problem with a code", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = []problem.Problem{{Code: problem.MapFull}, {}}\n", "", ""},
 		{"a skip with a reason", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.Skip(\"no root\") }\n", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,6 +113,34 @@ func TestStaleTable(t *testing.T) {
 	} {
 		if !slices.ContainsFunc(got, func(v Violation) bool { return strings.Contains(v.Message, want) }) {
 			t.Errorf("not found: %s", want)
+		}
+	}
+}
+
+// TestCodes wants each way found in which codes, their uses and their sections can differ.
+func TestCodes(t *testing.T) {
+	section := func(code string) string {
+		return "### " + code + ": text\n\nMeans.\n\n**Look:** there.\n**Cure:** it.\n"
+	}
+	for _, tc := range []struct{ name, codes, use, page, want string }{
+		{"nothing", `A Code = "STR1001"`, "problem.A", section("STR1001"), ""},
+		{"one code twice", "A Code = `STR1001`\nB Code = `STR1001`", "[]any{problem.A, problem.B}", section("STR1001"), "another code"},
+		{"a code without a use", `A Code = "STR1001"`, "1", section("STR1001"), "no Problem has"},
+		{"a code without a section", `A Code = "STR1001"`, "problem.A", "", "has no section"},
+		{"a section without a code", `A Code = "STR1001"`, "problem.A", section("STR1001") + section("STR1002"), "STR1002 has a section"},
+		{"a section without a cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n**Look:** there.\n", "no **Cure:**"},
+		{"the next section's cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n**Look:** there.\n\n## More\n\n**Cure:** it.\n", "no **Cure:**"},
+	} {
+		files, err := Load(fstest.MapFS{
+			codesFile: {Data: []byte("package problem\ntype Code string\nconst (\n" + tc.codes + "\n)\n")},
+			"a/a.go":  {Data: []byte("package a\nvar x = " + tc.use + "\n")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := checkCodes(files, tc.page)
+		if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.Contains(got[0].Message, tc.want)) {
+			t.Errorf("%s: got %q, want one with %q", tc.name, got, tc.want)
 		}
 	}
 }

@@ -119,6 +119,7 @@ func Check(files []*File) []Violation {
 		out = append(out, checkLength(f)...)
 		out = append(out, checkFunctions(f)...)
 		out = append(out, checkSkips(f)...)
+		out = append(out, checkProblemCodes(f)...)
 	}
 	out = append(out, checkFolders(files)...)
 	out = append(out, checkTable(files)...)

@@ -94,11 +94,14 @@ var Table = []Package{
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
 
+	// The pages of docs that programs show.
+	{Path: "docs", Pure: true},
+
 	{Path: "cmd/straitd", Imports: []string{"daemon"}},
 	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "docs",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.

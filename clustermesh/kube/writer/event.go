@@ -60,7 +60,8 @@ func problemEvent(o *unstructured.Unstructured, p clustermesh.Problem) *eventsv1
 	about := corev1.ObjectReference{
 		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), FieldPath: p.Field,
 	}
-	return newEvent(about, eventName(about, note.String()), corev1.EventTypeWarning, "Read", "Misconfigured", note.String())
+	return newEvent(about, eventName(about, note.String()), corev1.EventTypeWarning, "Read", "Misconfigured",
+		string(p.Code)+": "+note.String())
 }
 
 func newEvent(about corev1.ObjectReference, name, kind, action, reason, note string) *eventsv1.Event {

@@ -11,12 +11,13 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/problem"
 )
 
 // problemOf returns the Problem for a write that failed; false for failures that need no action by
 // a person, such as races with other writers, which settle by themselves.
 func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
-	p := clustermesh.Problem{Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "check that the API server can be reached; strait retries by itself"}
+	p := clustermesh.Problem{Code: problem.WriteRefused, Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "check that the API server can be reached; strait retries by itself"}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		p.Message = fmt.Sprintf("%s: %s", o.Verb, status.Status().Message)
@@ -52,6 +53,7 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 // unsettled is the Problem of an object that keeps changing after strait writes it.
 func unsettled(o mcs.Op) clustermesh.Problem {
 	return clustermesh.Problem{
+		Code:    problem.WriteUndone,
 		Object:  o.Target(),
 		Message: "keeps changing after strait writes it: something else writes it too, perhaps an admission webhook",
 		Try:     "find the other writer in metadata.managedFields, and stop it",

@@ -98,7 +98,7 @@ func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clus
 		return nil
 	// Refused, perhaps by an admission webhook.
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		t.log.Warn("event refused", "problem", p.String(), "err", err)
+		t.log.Warn("event refused", "code", p.Code, "what", p.String(), "err", err)
 		return nil
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -66,8 +67,8 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
 	v := b.view()
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
-		{Object: "ServiceExport " + b.name.String(), Field: "spec.exportedLabels", Message: "service.strait.io/no", Try: "write another"},
-		{Object: "ServiceExport.net.gke.io " + b.name.String(), Message: "service.strait.io/: odd", Try: "write another"},
+		{Code: problem.ValueInvalid, Object: "ServiceExport " + b.name.String(), Field: "spec.exportedLabels", Message: "service.strait.io/no", Try: "write another"},
+		{Code: problem.ValueInvalid, Object: "ServiceExport.net.gke.io " + b.name.String(), Message: "service.strait.io/: odd", Try: "write another"},
 		{Object: "ServiceExport.multicluster.k8s.io " + b.name.String(), Message: "its kind is not there"},
 	}}
 	w.Submit(v)
@@ -201,6 +202,7 @@ func (b *bench) odd(values []string, change ...func(*mcs.Import)) mcs.View {
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for n, value := range values {
 		v.Problems[b.name] = append(v.Problems[b.name], clustermesh.Problem{
+			Code:   problem.ValueInvalid,
 			Object: "Service " + b.name.String(), Field: fmt.Sprintf("metadata.annotations[service.strait.io/%d]", n), Message: value, Try: "write another",
 		})
 	}
@@ -226,10 +228,10 @@ func (b *bench) notesOn(kind string, uid types.UID, want ...string) {
 			if e.Reason != "Misconfigured" {
 				continue // of a condition
 			}
-			if e.Type != corev1.EventTypeWarning || !strings.Contains(e.Message, "service.strait.io/") || !strings.HasSuffix(e.Message, "write another") {
+			if e.Type != corev1.EventTypeWarning || !strings.HasPrefix(e.Message, "STR1201: ") || !strings.Contains(e.Message, "service.strait.io/") || !strings.HasSuffix(e.Message, "write another") {
 				return fmt.Errorf("event %+v", e)
 			}
-			_, text, _ := strings.Cut(e.Message, ": ")
+			_, text, _ := strings.Cut(strings.TrimPrefix(e.Message, "STR1201: "), ": ")
 			text, _, _ = strings.Cut(text, ";")
 			got = append(got, text)
 		}

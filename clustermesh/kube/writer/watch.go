@@ -17,6 +17,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/internal/problem"
 )
 
 // watch keeps the store up to date with one kind of objects. client-go's reflector writes to it: a
@@ -139,6 +140,7 @@ func (w *watch) failed(ctx context.Context, err error) {
 		return // what was read stays, and the reflector retries
 	}
 	p := clustermesh.Problem{
+		Code:    problem.WriterCannotList,
 		Object:  "API server",
 		Message: fmt.Sprintf("list %s: %v: no ServiceImports are written", w.kind, err),
 		Try:     "check that the API server can be reached",

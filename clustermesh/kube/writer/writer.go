@@ -190,7 +190,7 @@ func (w *Writer) report(about string, ps []clustermesh.Problem) {
 	w.mu.Unlock()
 	for _, p := range ps {
 		if !slices.Contains(old, p) {
-			w.log.Warn("problem", "what", p.String())
+			w.log.Warn("problem", "code", p.Code, "what", p.String())
 		}
 	}
 }

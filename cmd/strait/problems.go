@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/docs"
+	"strait.io/strait/internal/problem"
+)
+
+var (
+	problemCode = regexp.MustCompile(`^(?i)STR[0-9]+$`)
+	pageLink    = regexp.MustCompile(`\[([^]]*)\]\(([^)]*)\)`)
+)
+
+// explainProblems lets `strait help` take the code of a Problem where it takes a command.
+func explainProblems(help *cobra.Command) {
+	args, run := help.Args, help.Run
+	help.Args = func(cmd *cobra.Command, words []string) error {
+		if len(words) == 1 && problemCode.MatchString(words[0]) {
+			return nil
+		}
+		return args(cmd, words)
+	}
+	help.Run = nil
+	help.RunE = func(cmd *cobra.Command, words []string) error {
+		if len(words) != 1 || !problemCode.MatchString(words[0]) {
+			run(cmd, words)
+			return nil
+		}
+		code := problem.Code(strings.ToUpper(words[0]))
+		section, found := docs.Problem(code)
+		if !found {
+			return usageError("no problem has the code %s; docs/problems.md lists all codes", code)
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), plainText(section))
+		return err
+	}
+}
+
+// plainText turns a section of Markdown into text for a terminal.
+func plainText(section string) string {
+	section = pageLink.ReplaceAllString(section, "$1 (docs/$2)")
+	return strings.NewReplacer("**", "", "`", "").Replace(section)
+}

@@ -1,0 +1,112 @@
+package problem
+
+// Code names one kind of Problem. A code never changes its meaning, and a retired code is not used
+// again. docs/problems.md has a section for each: what it means, what to look at, the cure.
+type Code string
+
+// Objects as read from manifests or from the API server.
+const (
+	FileUnreadable      Code = "STR1001"
+	FileEmpty           Code = "STR1002"
+	DirectoryUnreadable Code = "STR1003"
+	DirectoryNotWatched Code = "STR1004"
+	NotYAML             Code = "STR1005"
+
+	ObjectIncomplete Code = "STR1101"
+	KindIgnored      Code = "STR1102"
+	VersionUnknown   Code = "STR1103"
+	FieldUnknown     Code = "STR1104"
+	FieldType        Code = "STR1105"
+	ObjectRepeated   Code = "STR1106"
+
+	ValueInvalid        Code = "STR1201"
+	SliceWithoutService Code = "STR1202"
+	NodeWithoutAddress  Code = "STR1203"
+	PortRepeated        Code = "STR1204"
+	PortNotServed       Code = "STR1205"
+	NodeMissing         Code = "STR1206"
+	EndpointWithoutNode Code = "STR1207"
+
+	ExportWithoutService Code = "STR1301"
+	ExportImpossible     Code = "STR1302"
+	NamespaceBarred      Code = "STR1303"
+	GlobalImpossible     Code = "STR1304"
+	AnnotationIgnored    Code = "STR1305"
+)
+
+// What clusters and nodes say of themselves, and where they contradict each other.
+const (
+	ClusterPrefixOverlap Code = "STR2101"
+	PrefixOverlap        Code = "STR2102"
+	NoTunnel             Code = "STR2103"
+	AddressTaken         Code = "STR2104"
+
+	ExportConflict          Code = "STR2201"
+	GlobalPortMissing       Code = "STR2202"
+	ImportBarred            Code = "STR2203"
+	FamilyWithoutEndpoints  Code = "STR2204"
+	ImportKept              Code = "STR2205"
+	NoAddressFree           Code = "STR2301"
+	AddressCollision        Code = "STR2302"
+	RecordPartLeftOut       Code = "STR2303"
+	ClusterIdentityChanged  Code = "STR2401"
+	ClusterIdentityRepeated Code = "STR2402"
+	NodeNameRepeated        Code = "STR2403"
+)
+
+// The socket load balancer.
+const (
+	MapFull          Code = "STR3101"
+	MapNearlyFull    Code = "STR3102"
+	HooksShared      Code = "STR3103"
+	FrontendRefused  Code = "STR3104"
+	MapsUnreadable   Code = "STR3105"
+	OptOutIncomplete Code = "STR3106"
+	PartFailed       Code = "STR3107"
+)
+
+// Tunnels and routes.
+const (
+	PeerRefused    Code = "STR4101"
+	RouteRefused   Code = "STR4102"
+	NotExempted    Code = "STR4103"
+	PlanIncoherent Code = "STR4104"
+)
+
+// Gossip and replication.
+const (
+	GossipKeyDiffers   Code = "STR5101"
+	SeedSilent         Code = "STR5102"
+	UDPBlocked         Code = "STR5103"
+	SeedsFile          Code = "STR5104"
+	StateFile          Code = "STR5105"
+	RecordRejected     Code = "STR5201"
+	RecordNotPublished Code = "STR5202"
+)
+
+// The cluster's API server.
+const (
+	APIServerSilent  Code = "STR6101"
+	TypeMissing      Code = "STR6102"
+	ReadForbidden    Code = "STR6103"
+	LeaseRefused     Code = "STR6104"
+	WriteRefused     Code = "STR6201"
+	WriteUndone      Code = "STR6202"
+	WriterCannotList Code = "STR6203"
+	ServiceNameInUse Code = "STR6204"
+)
+
+// DNS.
+const (
+	UpstreamInvalid Code = "STR7101"
+	UpstreamSilent  Code = "STR7102"
+	DNSNotListening Code = "STR7103"
+)
+
+// The daemon itself.
+const (
+	MetricsNotServed    Code = "STR8101"
+	OwnAddressesUnknown Code = "STR8102"
+	SourceUnreadable    Code = "STR8103"
+	GossipKeyUnreadable Code = "STR8104"
+)
