@@ -132,8 +132,10 @@ var Table = []Package{
 	}, Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
+	// The commands of the pages, for the tests that execute them.
+	{Path: "test/pages", Pure: true},
 	{Path: "test/report"},
-	{Path: "test/e2e"},
+	{Path: "test/e2e", Tests: []string{"test/pages"}},
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
@@ -155,7 +157,7 @@ var Table = []Package{
 	{Path: "test/kubelab/apiserver", Imports: []string{"internal/testutil", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
-	{Path: "test/kube", Tests: []string{"install/image/oci", "test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/kube", Tests: []string{"install/image/oci", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
 	}},

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/pages"
 )
 
 // TestDemoKept looks at a demo that was left up as its user would, with strait and without it.
@@ -29,6 +31,42 @@ func TestDemoKept(t *testing.T) {
 	}
 	t.Run("explain", func(t *testing.T) { explains(t, bin) })
 	t.Run("maps", func(t *testing.T) { mapsReadable(t, bin) })
+	t.Run("pages", func(t *testing.T) { pagesHold(t, bin) })
+}
+
+// pagesHold executes what the pages show of a demo, in a pod of its first node, and wants the tables that they show.
+func pagesHold(t *testing.T, bin string) {
+	all, err := pages.Load(os.DirFS(filepath.Dir(bin)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const node = "us-east-1"
+	socket := filepath.Join(demoFolder(bin), node, "run", "strait.sock")
+	pins := filepath.Join(demoFolder(bin), "bpf", node)
+	blocks := pages.Of(all, pages.Demo)
+	if len(blocks) == 0 {
+		t.Fatal("no page shows a demo")
+	}
+	for _, b := range blocks {
+		script := strings.ReplaceAll(b.Script(), "/sys/fs/bpf/strait", pins)
+		cmd := exec.Command(filepath.Join(bin, "strait"), "demo", "exec", node+"/client", "--", "bash", "-e", "-u", "-o", "pipefail", "-c", script)
+		cmd.Dir = filepath.Dir(bin)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "STRAIT_SOCKET="+socket, "STRAIT_PINS="+pins)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s\n%s", b.Place(), err, script, out)
+			continue
+		}
+		var rows [][]string
+		for line := range strings.Lines(string(out)) {
+			rows = append(rows, strings.Fields(line))
+		}
+		for _, want := range b.Headers() {
+			if !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, want) }) {
+				t.Errorf("%s: the page shows the columns %q; the output is\n%s", b.Place(), want, out)
+			}
+		}
+	}
 }
 
 // explains asks the daemon of a node why traffic goes where it goes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
-	"strait.io/strait/test/kubelab/apiserver"
+	"strait.io/strait/test/pages"
 )
 
 // ownDNS is the address that the documentation gives strait's own DNS.
@@ -198,22 +197,17 @@ func coreDNS(t *testing.T) (ips []string) {
 // serverBlock is what the documentation tells people to write into CoreDNS's configuration.
 func serverBlock(t *testing.T) string {
 	t.Helper()
-	const begin, indent = "\n    clusterset.local:53 {\n", "    "
-	text, err := os.ReadFile(filepath.Join(apiserver.Options(t).Source, "docs", "kubernetes.md"))
+	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
-	_, rest, found := strings.Cut(string(text), begin)
-	if !found {
-		t.Fatal("docs/kubernetes.md has no server block for clusterset.local")
-	}
-	block := strings.TrimSpace(begin) + "\n"
-	for line := range strings.Lines(rest) {
-		inside, found := strings.CutPrefix(line, indent)
-		if !found {
-			break
+	for _, p := range all {
+		for _, b := range pages.Blocks(p) {
+			if p.Path == "docs/kubernetes.md" && b.Lang == "corefile" && strings.HasPrefix(b.Text, "clusterset.local:53 {\n") {
+				return b.Text
+			}
 		}
-		block += inside
 	}
-	return block
+	t.Fatal("docs/kubernetes.md has no server block for clusterset.local")
+	return ""
 }
 
 // restartUnnoticed: who asks CoreDNS for a name that was asked before is answered while all daemons of c1 are replaced.

@@ -43,6 +43,7 @@ func TestOps(t *testing.T) {
 		{"LeaderDies", testLeaderDies},
 		{"NodeDies", testNodeKill},
 		{"Uninstall", testUninstall},
+		{"Pages", testPages},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, o) })
 	}

@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
+	"strait.io/strait/test/pages"
+)
+
+// pagesInOrder are the pages whose commands a new user runs on clusters, in the order in which they do.
+var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", "docs/kubernetes.md"}
+
+// shop is the Service that the pages share, and its pods.
+const shop = `
+apiVersion: v1
+kind: Service
+metadata: {name: cart}
+spec: {selector: {app: cart}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cart}
+spec:
+  selector: {matchLabels: {app: cart}}
+  template:
+    metadata: {labels: {app: cart}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: serve, image: "localhost/agnhost:1", args: [netexec, --http-port=8080]}]
+`
+
+// testPages does what the pages tell a new user to do on two clusters, from install to uninstall, as they are written.
+func testPages(t *testing.T, o *ops) {
+	// What follows expects the lab as it was.
+	defer func() {
+		o.uninstallAll(t) // c1 has none any more if the pages worked
+		for _, c := range []string{"c1", "c2"} {
+			kubectl(t, c, "delete", "namespace", "shop", "--wait=false")
+		}
+		must(t, o.InstallStrait(t.Context(), o.strait))
+	}()
+	o.uninstallAll(t)
+	for _, c := range []string{"c1", "c2"} {
+		kubectl(t, c, "create", "namespace", "shop")
+	}
+	_, err := o.Kubectl(t.Context(), "c2", []byte(shop), "-n", "shop", "apply", "-f", "-")
+	must(t, err)
+
+	all, err := pages.Load(os.DirFS("../.."))
+	must(t, err)
+	path := o.commands(t)
+	done := 0
+	for _, page := range pagesInOrder {
+		for _, b := range pages.Of(all, pages.Kube) {
+			if b.Page != page {
+				continue
+			}
+			done++
+			start := time.Now()
+			// The clusters agree in a moment, for which a person waits too.
+			testutil.Eventually(t, time.Minute, func() error { return o.script(t, path, b.Script()) })
+			t.Logf("%s took %.1f s", b.Place(), time.Since(start).Seconds())
+		}
+	}
+	if want := len(pages.Of(all, pages.Kube)); done != want {
+		t.Errorf("executed %d blocks of %d: a page is missing in pagesInOrder", done, want)
+	}
+}
+
+// uninstallAll takes strait from both clusters at once.
+func (o *ops) uninstallAll(t *testing.T) {
+	start := time.Now()
+	var wg sync.WaitGroup
+	for _, c := range []string{"c1", "c2"} {
+		wg.Go(func() {
+			if out, err := o.cli(t, c, "uninstall", "--force"); err != nil {
+				t.Errorf("uninstall from %s: %v\n%s", c, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("uninstall from both took %.1f s", time.Since(start).Seconds())
+}
+
+// commands is a folder with strait and kubectl. The lab's nodes need settings and an image, which a user would give once.
+func (o *ops) commands(t *testing.T) string {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "strait"), fmt.Appendf(nil, `#!/bin/sh
+if [ "$1" = install ]; then
+  shift
+  set -- install --image %s %s "$@"
+fi
+exec %s "$@"
+`, o.strait.Image, strings.Join(kubelab.Settings, " "), o.strait.CLI), 0o755))
+	must(t, os.Symlink(filepath.Join(o.Programs, "kubectl"), filepath.Join(dir, "kubectl")))
+	return dir
+}
+
+func (o *ops) script(t *testing.T, path, text string) error {
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", text)
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+o.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s\n%s", err, text, out)
+	}
+	return nil
+}

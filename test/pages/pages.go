@@ -1,0 +1,134 @@
+// Package pages reads the Markdown pages of the repository, so that tests can execute the commands in
+// them and check what they link to.
+//
+// A code block is fenced and says its language. A block of commands (sh, console) follows a comment
+// that says who executes it, or why nobody does:
+//
+//	<!-- run: kube -->
+//	<!-- example: needs a registry -->
+//
+// In sh each line is part of one shell script. In console, lines that begin with the prompt "# " are
+// commands, and the others are their output.
+package pages
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The suites that execute blocks. Each has a test that executes all blocks with its name.
+const (
+	Kube = "kube" // test/kube: two clusters, with contexts c1 and c2
+	Demo = "demo" // test/e2e: a demo that was left up
+)
+
+// Suites are all suites.
+var Suites = []string{Kube, Demo}
+
+// Page is one Markdown file.
+type Page struct {
+	Path string // relative to the repository
+	Text string
+}
+
+// Block is one fenced code block.
+type Block struct {
+	Page string
+	Line int // of the opening fence, from 1
+	Lang string
+	// Run is the suite that executes the block; Example is why none does.
+	Run, Example string
+	Text         string
+}
+
+// Place names the block for people.
+func (b Block) Place() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
+
+// Command reports whether the block holds commands.
+func (b Block) Command() bool { return b.Lang == "sh" || b.Lang == "console" }
+
+// Headers returns the header rows of the tables in the block's output.
+func (b Block) Headers() (out [][]string) {
+	for line := range strings.Lines(b.Text) {
+		if words := strings.Fields(line); len(words) > 3 && !strings.HasPrefix(line, "# ") && line == strings.ToUpper(line) {
+			out = append(out, words)
+		}
+	}
+	return out
+}
+
+// Script returns the block's commands as a shell script.
+func (b Block) Script() string {
+	if b.Lang != "console" {
+		return b.Text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(b.Text) {
+		if command, ok := strings.CutPrefix(line, "# "); ok {
+			out.WriteString(command)
+		}
+	}
+	return out.String()
+}
+
+// Load returns all pages below root, without those of folders whose name starts with a dot.
+func Load(root fs.FS) (out []Page, err error) {
+	err = fs.WalkDir(root, ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && p != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
+			return fs.SkipDir
+		case !d.IsDir() && path.Ext(p) == ".md":
+			text, err := fs.ReadFile(root, p)
+			if err != nil {
+				return err
+			}
+			out = append(out, Page{p, string(text)})
+		}
+		return nil
+	})
+	return out, err
+}
+
+var (
+	fence     = regexp.MustCompile("^ *```(.*)$")
+	directive = regexp.MustCompile(`^ *<!-- (run|example): (.+) -->$`)
+)
+
+// Blocks returns a page's code blocks, in order.
+func Blocks(p Page) (out []Block) {
+	var open *Block
+	last := ""
+	for i, line := range strings.Split(p.Text, "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case m != nil && open != nil:
+			out = append(out, *open)
+			open = nil
+		case m != nil:
+			open = &Block{Page: p.Path, Line: i + 1, Lang: m[1]}
+			if d := directive.FindStringSubmatch(last); d != nil && d[1] == "run" {
+				open.Run = d[2]
+			} else if d != nil {
+				open.Example = d[2]
+			}
+		case open != nil:
+			open.Text += line + "\n"
+		}
+		last = line
+	}
+	return out
+}
+
+// Of returns the blocks of one suite, by page and in order.
+func Of(pages []Page, suite string) (out []Block) {
+	for _, p := range pages {
+		out = append(out, slices.DeleteFunc(Blocks(p), func(b Block) bool { return b.Run != suite })...)
+	}
+	return out
+}
