@@ -99,9 +99,9 @@ func checkCodes(files []*File, page string) []Violation {
 		if names[m[1]] == "" {
 			bad("docs/problems.md", "%s has a section, but no Problem has the code: remove it", m[1])
 		}
-		for _, part := range []string{"\n**Look:** ", "\n**Cure:** "} {
+		for _, part := range []string{"\n- **Look:** ", "\n- **Cure:** "} {
 			if !strings.Contains(m[2], part) {
-				bad("docs/problems.md", "the section about %s has no %s", m[1], strings.TrimSpace(part))
+				bad("docs/problems.md", "the section about %s has no %s", m[1], strings.Trim(part, "\n- "))
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func TestStaleTable(t *testing.T) {
 // TestCodes wants each way found in which codes, their uses and their sections can differ.
 func TestCodes(t *testing.T) {
 	section := func(code string) string {
-		return "### " + code + ": text\n\nMeans.\n\n**Look:** there.\n**Cure:** it.\n"
+		return "### " + code + ": text\n\nMeans.\n\n- **Look:** there.\n- **Cure:** it.\n"
 	}
 	for _, tc := range []struct{ name, codes, use, page, want string }{
 		{"nothing", `A Code = "STR1001"`, "problem.A", section("STR1001"), ""},
@@ -128,8 +128,8 @@ func TestCodes(t *testing.T) {
 		{"a code without a use", `A Code = "STR1001"`, "1", section("STR1001"), "no Problem has"},
 		{"a code without a section", `A Code = "STR1001"`, "problem.A", "", "has no section"},
 		{"a section without a code", `A Code = "STR1001"`, "problem.A", section("STR1001") + section("STR1002"), "STR1002 has a section"},
-		{"a section without a cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n**Look:** there.\n", "no **Cure:**"},
-		{"the next section's cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n**Look:** there.\n\n## More\n\n**Cure:** it.\n", "no **Cure:**"},
+		{"a section without a cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n- **Look:** there.\n", "no **Cure:**"},
+		{"the next section's cure", `A Code = "STR1001"`, "problem.A", "### STR1001: text\n\n- **Look:** there.\n\n## More\n\n- **Cure:** it.\n", "no **Cure:**"},
 	} {
 		files, err := Load(fstest.MapFS{
 			codesFile: {Data: []byte("package problem\ntype Code string\nconst (\n" + tc.codes + "\n)\n")},
