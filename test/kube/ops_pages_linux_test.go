@@ -18,24 +18,8 @@ import (
 // pagesInOrder are the pages whose commands a new user runs on clusters, in the order in which they do.
 var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", "docs/kubernetes.md"}
 
-// shop is the Service that the pages share, and its pods.
-const shop = `
-apiVersion: v1
-kind: Service
-metadata: {name: cart}
-spec: {selector: {app: cart}, ports: [{port: 80, targetPort: 8080}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: cart}
-spec:
-  selector: {matchLabels: {app: cart}}
-  template:
-    metadata: {labels: {app: cart}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      containers: [{name: serve, image: "localhost/agnhost:1", args: [netexec, --http-port=8080]}]
-`
+// root is the repository, where a user runs the commands.
+const root = "../.."
 
 // testPages does what the pages tell a new user to do on two clusters, from install to uninstall, as they are written.
 func testPages(t *testing.T, o *ops) {
@@ -43,18 +27,13 @@ func testPages(t *testing.T, o *ops) {
 	defer func() {
 		o.uninstallAll(t) // c1 has none any more if the pages worked
 		for _, c := range []string{"c1", "c2"} {
-			kubectl(t, c, "delete", "namespace", "shop", "--wait=false")
+			kubectl(t, c, "delete", "namespace", "shop", "--ignore-not-found", "--wait=false")
 		}
 		must(t, o.InstallStrait(t.Context(), o.strait))
 	}()
 	o.uninstallAll(t)
-	for _, c := range []string{"c1", "c2"} {
-		kubectl(t, c, "create", "namespace", "shop")
-	}
-	_, err := o.Kubectl(t.Context(), "c2", []byte(shop), "-n", "shop", "apply", "-f", "-")
-	must(t, err)
 
-	all, err := pages.Load(os.DirFS("../.."))
+	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
 	path := o.commands(t)
 	done := 0
@@ -106,6 +85,7 @@ exec %s "$@"
 
 func (o *ops) script(t *testing.T, path, text string) error {
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", text)
+	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+o.Kubeconfig())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
