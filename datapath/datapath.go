@@ -1,7 +1,7 @@
 // Package datapath describes what the kernel of one node should hold (frontends, peers, routes and
 // sources), and computes how to get there from what it holds.
 //
-// Its input is Desired, made by daemon/plan; the shells socklb, wireguard, route and masquerade
+// Its input is Desired, made by daemon/plan. The packages socklb, wireguard, route and masquerade
 // apply it. The package is pure: it does no I/O, and must not know about clusters, the rules of
 // services or Kubernetes (package clustermesh).
 package datapath
@@ -52,14 +52,14 @@ func (f Frontend) Equal(g Frontend) bool {
 	return f.Addr == g.Addr && f.AffinitySeconds == g.AffinitySeconds && slices.Equal(f.Backends, g.Backends)
 }
 
-// Peer is a WireGuard neighbour: a node of another cluster.
+// Peer is a WireGuard peer: a node of another cluster.
 type Peer struct {
 	// Name is the node's name for people, "cluster/node".
 	Name string     `json:"name"`
 	Key  key.Public `json:"key"`
 	// Underlay is the peer's outer UDP address.
 	Underlay netip.AddrPort `json:"underlay"`
-	// AllowedIPs are sorted and belong to no other peer.
+	// AllowedIPs are sorted. No other peer has any of them.
 	AllowedIPs []netip.Prefix `json:"allowedIPs"`
 	// Inside is where the peer's daemon listens inside the tunnel; its address can be invalid.
 	Inside netip.AddrPort `json:"inside,omitzero"`

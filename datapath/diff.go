@@ -15,8 +15,8 @@ type Change[T any] struct {
 	Remove []T
 }
 
-// Diff compares, by key, what is held with what is wanted. If two wanted items have the same key,
-// the last wins.
+// Diff compares, by key, what is held with what is wanted. The keys of want should be unique: each
+// wanted item is compared with the held one, and put if it differs.
 func Diff[T any, K comparable](have, want []T, key func(T) K, equal func(a, b T) bool) Change[T] {
 	held := make(map[K]T, len(have))
 	for _, h := range have {
@@ -44,8 +44,8 @@ func DiffFrontends(have, want []Frontend) Change[Frontend] {
 	return Diff(have, want, func(f Frontend) l4.Addr { return f.Addr }, Frontend.Equal)
 }
 
-// SortBackends sorts backends and merges duplicate addresses by adding their weights. The result
-// takes no more memory than it needs, because it is kept as long as the frontend.
+// SortBackends returns a sorted copy of bs in which duplicate addresses are merged by adding their
+// weights. The copy has little spare capacity, because it is kept as long as the frontend.
 func SortBackends(bs []Backend) []Backend {
 	sorted := slices.Clone(bs)
 	slices.SortFunc(sorted, Backend.Compare)

@@ -2,9 +2,9 @@ package datapath
 
 import "strait.io/strait/internal/l4"
 
-// Grow returns want extended so that no frontend loses a backend: a frontend that is in have keeps
-// the backends that it holds, besides those that are wanted. It is for the time before every source
-// has spoken, when what is absent from want can simply be unknown.
+// Grow returns the frontends of want so that none of them loses a backend: one that is also in have
+// keeps the backends that it holds, besides those that are wanted. It is for the time before every
+// source has spoken, when what is absent from want can simply be unknown.
 func Grow(have, want []Frontend) []Frontend {
 	held := make(map[l4.Addr][]Backend, len(have))
 	for _, f := range have {
