@@ -9,18 +9,19 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// content is what tells one table of strait's from another.
+// content is what Reconcile and Watch compare to tell whether the table is as wanted.
 type content struct {
-	// based: the chain hangs where it should.
+	// based is true if the chain is on the right hook with the right priority.
 	based bool
-	// rules are the comments of the rules, in order. A comment names all that its rule depends on but the sets.
+	// rules are the comments of the rules, in order. A comment names everything that its rule
+	// depends on, except the sets.
 	rules []string
 	// pods are the elements of the sets, sorted.
 	pods []netipx.IPRange
 	want wanted
 }
 
-// wanted is what rules are made of; the zero value for a table that was read.
+// wanted is the input of ruleset. It is zero in a content that was read from the kernel.
 type wanted struct {
 	device string
 	node   netip.Addr
@@ -38,13 +39,13 @@ func contentOf(device string, want datapath.Sources) content {
 	return c
 }
 
-// ranges turns prefixes into sorted ranges that neither overlap nor touch, which sets would not accept or give
-// back in another form.
+// ranges turns prefixes into sorted ranges that neither overlap nor touch. A set would refuse other
+// ranges, or return them in another form.
 func ranges(prefixes []netip.Prefix) []netipx.IPRange {
 	var b netipx.IPSetBuilder
 	for _, p := range prefixes {
 		b.AddPrefix(p)
 	}
-	set, _ := b.IPSet() // the error names invalid prefixes, which no plan has; the set is without them
+	set, _ := b.IPSet() // the error is for invalid prefixes, which no plan has; the set omits them
 	return set.Ranges()
 }

@@ -11,18 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held reads the table; nil if there is none.
+// held reads the table from the kernel. It returns nil if there is no table.
 func held() (*content, error) {
 	var conn nftables.Conn
 	_, err := conn.ListTableOfFamily(tableName, table.Family)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil, nil
-	case err != nil: // nfnetlink says EINVAL to a question for a part that it does not have
+	case err != nil: // nfnetlink returns EINVAL for a subsystem that it lacks
 		return nil, fmt.Errorf("read nft table %s: %w", tableName, unsupported(err, unix.EINVAL))
 	}
 	c := &content{}
-	// What cannot be read is as good as not there: to put it anew is the answer to both.
+	// A part that cannot be read counts as missing, because the remedy is the same: replace the
+	// table.
 	chain, err := conn.ListChain(table, chainName)
 	if err != nil {
 		return c, nil
@@ -47,7 +48,7 @@ func held() (*content, error) {
 	return c, nil
 }
 
-// sortByKey orders by address; an end before a start.
+// sortByKey sorts by address. At the same address, the end of a range comes before a start.
 func sortByKey(es []nftables.SetElement) {
 	slices.SortFunc(es, func(a, b nftables.SetElement) int {
 		if d := bytes.Compare(a.Key, b.Key); d != 0 || a.IntervalEnd == b.IntervalEnd {

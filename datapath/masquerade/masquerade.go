@@ -1,9 +1,10 @@
-// Package masquerade keeps the addresses of a node's pods on their way into the tunnel, where the CNI would
-// masquerade them: a peer accepts no other address of this node. It acts in the network namespace of the
-// calling thread and is the only package that speaks nf_tables.
+// Package masquerade exempts traffic into the tunnel from the CNI's masquerading. Pods keep their
+// addresses there, because a peer accepts no other source address from this node. The package acts
+// in the network namespace of the calling thread and is the only one that speaks nf_tables.
 //
-// Input is datapath.Sources; outputs are a table of strait's own, and a signal when somebody else changed it.
-// It must not know peers, clusters or who masquerades. It reads and changes no foreign table.
+// Its input is datapath.Sources. Its outputs are a table of strait's own, and a signal when another
+// program changed that table. It must not know about peers, clusters or which program masquerades.
+// It does not read or change the tables of other programs.
 package masquerade
 
 import (
@@ -19,25 +20,28 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Config says where the exemption holds.
+// Config says which traffic is exempt.
 type Config struct {
-	// Device is the tunnel, such as "strait0". It need not exist.
+	// Device is the tunnel device, such as "strait0". It need not exist.
 	Device string
-	// Log hears what is changed. Nil discards.
+	// Log receives the changes; nil discards them.
 	Log *slog.Logger
 }
 
-// Exemption is strait's table. Its methods may be called from several goroutines.
+// Exemption manages strait's table. Its methods can be called from several goroutines.
 type Exemption struct {
 	device string
 	log    *slog.Logger
 
-	mu sync.Mutex // held from wanting to having, so that Watch never compares with a table that is on its way
-	// wanted is what the last Reconcile put; nil before the first and while no table is wanted.
+	// mu is held from setting wanted until the table is written, so that Watch never reads the table in
+	// between.
+	mu sync.Mutex
+	// wanted is what the last Reconcile with prefixes wanted. It is nil before that, and after a
+	// Reconcile that removed the table.
 	wanted *content
 }
 
-// New prepares an Exemption. It does nothing to the kernel.
+// New returns an Exemption. It does not touch the kernel.
 func New(cfg Config) *Exemption {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -45,10 +49,12 @@ func New(cfg Config) *Exemption {
 	return &Exemption{device: cfg.Device, log: cfg.Log}
 }
 
-// Reconcile makes the table say what want says, in one transaction, and writes nothing where it does. Want
-// without prefixes wants no table; with prune false it changes nothing. A kernel that cannot do it is a Problem, since
-// to try again would not help, and where no CNI masquerades it does no harm. An error means that the table cannot be
-// read or written.
+// Reconcile makes the table match want, in one transaction; it writes nothing if the table already
+// matches. If want has no prefixes, it removes the table, or with prune false changes nothing.
+//
+// An error means that the table cannot be read or written. A kernel without the necessary nf_tables
+// support is a Problem instead: a retry would not help, and if no CNI masquerades, nothing is
+// missing.
 func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,8 +63,8 @@ func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Prob
 		return []problem.Problem{{
 			Code:    problem.NotExempted,
 			Object:  "masquerade",
-			Message: "pods' calls to other clusters fail if the CNI masquerades them, since strait cannot exempt them: " + err.Error(),
-			Try:     "load the kernel modules, or turn masquerading off in the CNI",
+			Message: "if the CNI masquerades pods' connections to other clusters they fail, because strait cannot exempt them: " + err.Error(),
+			Try:     "load the kernel modules, or turn off masquerading in the CNI",
 			Warning: true,
 		}}, nil
 	}
@@ -89,7 +95,8 @@ func (e *Exemption) reconcile(want datapath.Sources, prune bool) error {
 	return nil
 }
 
-// CleanUp removes the table. It is content where there is none, and where the kernel can have none.
+// CleanUp removes the table. It succeeds if there is none, and if the kernel does not support such
+// a table.
 func CleanUp() error { return remove(slog.New(slog.DiscardHandler)) }
 
 func remove(log *slog.Logger) error {
@@ -109,9 +116,9 @@ func remove(log *slog.Logger) error {
 	return nil
 }
 
-// unsupported joins errors.ErrUnsupported to what a kernel says that lacks a part of nf_tables: without
-// nfnetlink there is no such socket, without nf_tables or the inet family no such message. Further numbers are
-// those that mean it at the caller's place.
+// unsupported adds errors.ErrUnsupported to an error by which a kernel shows that it lacks a part
+// of nf_tables. Without nfnetlink it has no such socket; without nf_tables or the inet family it
+// has no such message. further are errors that mean the same for the caller's request.
 func unsupported(err error, further ...unix.Errno) error {
 	for _, n := range append(further, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP) {
 		if errors.Is(err, n) {

@@ -15,25 +15,27 @@ import (
 const (
 	tableName = "strait"
 	chainName = "postrouting"
-	// priority lies before srcnat (100), where CNIs, kube-proxy and iptables masquerade: the first NAT that a
-	// connection meets is the one that it keeps. An accept here would end this chain alone.
+	// priority is before srcnat (100), where CNIs, kube-proxy and iptables masquerade: a connection
+	// keeps the first NAT that is applied to it. An accept verdict would not do, because it ends
+	// only this chain.
 	priority = 90
 )
 
-// maxElements go into one message: an attribute ends at 64 KiB, and an element of IPv6 takes up to 36 bytes.
+// maxElements is how many elements are put into one message: an attribute is limited to 64 KiB, and
+// an IPv6 element takes up to 36 bytes.
 const maxElements = 1000
 
-// table is of family inet: one table and chain for IPv4 and IPv6.
+// table is of the family inet, so that one table and chain serve IPv4 and IPv6.
 var table = &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 
-// family is what rules for IPv4 and IPv6 differ in.
+// family has the differences between the rules for IPv4 and IPv6.
 type family struct {
 	name   string
 	number byte
 	set    string
 	key    nftables.SetDatatype
 	bits   int
-	// offset of the source address in the header, in bytes.
+	// offset is where the source address is in the IP header, in bytes.
 	offset uint32
 }
 
@@ -42,21 +44,22 @@ var families = []family{
 	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8},
 }
 
-// rule with a comment that says in words, and for people who list the table, what it does.
+// rule is an nft rule. Its comment says what the rule does, for people who list the table.
 type rule struct {
 	comment string
 	exprs   []expr.Any
 }
 
-// ruleset makes the rules, in order. In nft's words:
+// ruleset returns the rules, in order. In nft's syntax:
 //
 //	oifname != "strait0" return
 //	ip saddr @pods4 snat ip to ip saddr
 //	ip6 saddr @pods6 snat ip6 to ip6 saddr
 //	meta nfproto ipv4 snat ip to 10.1.1.1
 //
-// The last is for what is neither a pod's nor has the source of strait's routes, such as a connection that
-// kube-proxy turned towards another cluster after its source had been chosen: a peer would drop it.
+// The last is for packets whose source is neither a pod nor the source address of strait's routes,
+// such as a connection that kube-proxy redirected to another cluster after its source address had
+// been chosen. A peer would drop them.
 func (c content) ruleset() []rule {
 	out := []rule{{"only what enters " + c.want.device, []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
@@ -86,19 +89,20 @@ func (f family) only() []expr.Any {
 	}
 }
 
-// snat to the address in register 1.
+// snat translates the source address to the one in register 1.
 func (f family) snat() expr.Any {
 	return &expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.number), RegAddrMin: 1}
 }
 
-// deviceName is the name as the kernel compares it.
+// deviceName returns the name in the form that the kernel compares: padded with zero bytes.
 func deviceName(name string) []byte {
 	b := make([]byte, unix.IFNAMSIZ)
 	copy(b, name)
 	return b
 }
 
-// put replaces the whole table in one transaction: no packet meets a half of it. The error is the kernel's.
+// put replaces the whole table in one transaction, so that no packet sees a partial table. The
+// error is the kernel's.
 func put(c content, replace bool) error {
 	var conn nftables.Conn
 	if replace {
@@ -129,7 +133,8 @@ func put(c content, replace bool) error {
 	return conn.Flush()
 }
 
-// elements of a family's set: a range's first address, and the one after its last, unless it is the family's last.
+// elements returns the elements of a family's set. Each range has two: its first address, and as
+// the end the address after its last. The end is omitted if the last address is the family's last.
 func elements(f family, pods []netipx.IPRange) (out []nftables.SetElement) {
 	for _, r := range pods {
 		if r.From().BitLen() != f.bits {
@@ -143,7 +148,7 @@ func elements(f family, pods []netipx.IPRange) (out []nftables.SetElement) {
 	return out
 }
 
-// toRanges is the inverse of elements, for elements in any order.
+// toRanges is the inverse of elements. It accepts elements in any order.
 func toRanges(elements []nftables.SetElement) (out []netipx.IPRange) {
 	sortByKey(elements)
 	for _, e := range elements {

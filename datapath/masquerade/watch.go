@@ -11,16 +11,17 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Watch signals on changed when what the last Reconcile put is not there any more: another program flushed
-// all rules, or changed strait's. It signals once when it starts to listen, so that nothing is missed
-// before. It blocks until ctx is done, and then returns nil; a kernel without nf_tables signals nothing.
+// Watch signals on changed when the table is no longer what the last Reconcile wanted: another
+// program flushed all rules, or changed those of strait. It also signals once when it starts to
+// listen, so that no earlier change is missed. It blocks until ctx is done, and then returns nil.
+// On a kernel without nf_tables it never signals.
 func (e *Exemption) Watch(ctx context.Context, changed notify.Signal) error {
 	for ctx.Err() == nil {
 		err := e.listen(ctx, changed)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			<-ctx.Done()
-		case errors.Is(err, unix.ENOBUFS): // messages were lost: listen anew, which looks first
+		case errors.Is(err, unix.ENOBUFS): // messages were lost: listen again, which signals first
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("listen to nf_tables: %w", err)
 		}
@@ -28,11 +29,11 @@ func (e *Exemption) Watch(ctx context.Context, changed notify.Signal) error {
 	return nil
 }
 
-// listen looks at the table after every transaction of anybody's. That costs less than to decode what was
-// changed, which with kube-proxy's rules is thousands of messages.
+// listen checks the table after every nf_tables transaction of any program. That is cheaper than
+// decoding what changed, which with kube-proxy's rules is thousands of messages.
 func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
 	var conn nftables.Conn
-	// Of what changed, only tables are decoded; that a transaction ended is told in any case.
+	// Decode only changes of tables; the end of a transaction is reported in any case.
 	monitor := nftables.NewMonitor(nftables.WithMonitorObject(nftables.MonitorObjectTables))
 	events, err := conn.AddGenerationalMonitor(monitor)
 	if err != nil {
@@ -41,23 +42,23 @@ func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
 	stop := context.AfterFunc(ctx, func() { _ = monitor.Close() })
 	defer func() {
 		if stop() {
-			_ = monitor.Close() // it ended by itself: nothing is lost
+			_ = monitor.Close() // the events ended already, so its error does not matter
 		}
 	}()
 	changed.Poke()
-	for ev := range events { // closed after Close or an error, so none is left that would block the sender
+	for ev := range events { // closed after Close or an error, so the sender never blocks
 		if err := ev.GeneratedBy.Error; err != nil {
 			return err
 		}
 		if !e.whole() {
-			e.log.Debug("the nft table was changed by somebody else", "table", tableName)
+			e.log.Debug("another program changed the nft table", "table", tableName)
 			changed.Poke()
 		}
 	}
 	return nil
 }
 
-// whole reports that nothing is missing of what is wanted.
+// whole reports whether the table is as wanted.
 func (e *Exemption) whole() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
