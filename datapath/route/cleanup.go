@@ -10,8 +10,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// CleanUp removes strait's rules, its routes and the device, in this order. It is content where there
-// is nothing. A device of another kind than WireGuard or TUN is not strait's: it stays, and is an error.
+// CleanUp removes strait's rules, its routes and the device, in this order. It succeeds if there
+// are none. A device of another kind than WireGuard or TUN is not strait's: it is not deleted, and
+// is an error.
 func CleanUp(cfg Config) error {
 	cfg = cfg.withDefaults()
 	h, err := open()
@@ -58,7 +59,7 @@ func (c Config) removeDevice() error {
 	case err != nil:
 		return fmt.Errorf("find device %s: %w", c.Device, err)
 	case l.Type() != kindWireGuard && l.Type() != kindTUN:
-		return fmt.Errorf("device %s is of kind %q, not strait's: it stays", c.Device, l.Type())
+		return fmt.Errorf("delete device %s: it is of kind %q, so it is not strait's", c.Device, l.Type())
 	}
 	if err := netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("delete device %s: %w", c.Device, err)

@@ -10,7 +10,8 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// toIPNet and its three companions are the library's edge: net.IP lives here and nowhere else.
+// toIPNet, toAddr, toPrefix and toEntry convert between the types of netip and those of the netlink
+// library: net.IP is used nowhere else.
 func toIPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
@@ -20,7 +21,8 @@ func toAddr(ip net.IP) netip.Addr {
 	return a.Unmap()
 }
 
-// toPrefix reads a destination. The library may leave a default route nil, so family says which.
+// toPrefix converts a destination. The library can return nil for a default route, so family tells
+// which one it is.
 func toPrefix(n *net.IPNet, family int) netip.Prefix {
 	if n == nil {
 		zero := netip.IPv4Unspecified()
@@ -40,7 +42,7 @@ func toEntry(r netlink.Route, family int) entry {
 		metric: r.Priority,
 	}
 	if r.Type == unix.RTN_UNREACHABLE {
-		// IPv6 shows the loopback device here; it means nothing.
+		// IPv6 reports the loopback device here, which has no meaning.
 		e.Unreachable, e.link, e.Src = true, 0, netip.Addr{}
 	}
 	return e

@@ -14,7 +14,7 @@ type entry struct {
 	datapath.Route
 	// link is the index of the device; 0 for an unreachable route.
 	link int
-	// metric differs from strait's only where another version of strait made the route.
+	// metric is strait's, unless another version of strait made the route.
 	metric int
 }
 
@@ -37,7 +37,7 @@ func (e entry) String() string {
 }
 
 // diff says how to get from what the kernel holds to what is wanted through the device with index
-// link. Wanted routes that make no sense are left out, a Problem each.
+// link. Invalid routes are left out, and each is a Problem.
 func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry], []problem.Problem) {
 	var problems []problem.Problem
 	entries := make([]entry, 0, len(want))
@@ -62,7 +62,7 @@ func wantEntry(r datapath.Route, link int) (entry, error) {
 	}
 	r.Dst = r.Dst.Masked()
 	if r.Unreachable {
-		// The kernel keeps no source for these, and would differ for ever.
+		// The kernel keeps no source for these, so with one they would always differ.
 		return entry{Route: datapath.Route{Dst: r.Dst, Unreachable: true}, metric: metric}, nil
 	}
 	if r.Src.IsValid() && r.Src.Is4() != r.Dst.Addr().Is4() {

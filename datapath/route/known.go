@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// known is what the kernel was asked and what holds until Watch hears otherwise. While no Watch runs nothing is
-// kept, and each question goes to the kernel.
+// known caches answers of the kernel until Watch receives a message that invalidates them. While no
+// Watch runs nothing is cached, and each question goes to the kernel.
 type known struct {
 	mu       sync.Mutex
 	watching bool
 	version  uint64       // grows whenever something is forgotten
-	addrs    []netip.Addr // nil: not asked
+	addrs    []netip.Addr // nil: unknown
 	// underlays are sorted by destination.
 	underlays []underlay
 }
 
-// underlay is how packets to a destination leave.
+// underlay says how packets to a destination leave.
 type underlay struct {
 	dst  netip.Addr
-	mtu  int // of the link, or of the route where it has one; 0 if there is no route
-	link int // index
-	// linkMTU is that of the link, whatever the route says.
+	mtu  int // the smaller one of the link's and the route's; 0 if there is no route
+	link int // index of the link
+	// linkMTU is the MTU of the link, whatever the route says.
 	linkMTU int
 }
 
-// watch begins or ends the time in which answers are kept.
+// watch starts or stops caching.
 func (k *known) watch(on bool) {
 	k.forget()
 	k.mu.Lock()
@@ -46,14 +46,14 @@ func (k *known) forget() {
 	k.addrs, k.underlays = nil, nil
 }
 
-// have returns what is known, and a version to give to keep.
+// have returns what is cached, and a version to pass to keep.
 func (k *known) have() (addrs []netip.Addr, underlays []underlay, version uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.addrs, k.underlays, k.version
 }
 
-// keep runs set, unless something was forgotten since version: then the answer may be as old as what was.
+// keep calls set, unless something was forgotten since version: then the answer can be out of date.
 func (k *known) keep(version uint64, set func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +62,8 @@ func (k *known) keep(version uint64, set func()) {
 	}
 }
 
-// heard takes in one message of the kernel. It reports whether the MTU of an underlay may have changed.
+// heard processes one message from the kernel. It reports whether the MTU of an underlay may have
+// changed.
 func (k *known) heard(typ uint16, data []byte, own uint32) bool {
 	switch typ {
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
@@ -86,8 +87,8 @@ func (k *known) heard(typ uint16, data []byte, own uint32) bool {
 	return true
 }
 
-// concernsUnderlay: a link has another MTU or is gone, or a route outside strait's own table that covers a destination
-// came or went.
+// concernsUnderlay reports whether the message can change an underlay: a link has another MTU or is
+// gone, or a route that covers a destination was added or removed outside strait's own table.
 func concernsUnderlay(underlays []underlay, typ uint16, data []byte, own uint32) bool {
 	if typ == unix.RTM_NEWLINK || typ == unix.RTM_DELLINK {
 		attrs, ok := attributes(data, unix.SizeofIfInfomsg)
@@ -110,13 +111,14 @@ func concernsUnderlay(underlays []underlay, typ uint16, data []byte, own uint32)
 	return i < len(underlays) && dst.Contains(underlays[i].dst)
 }
 
-// Forget has the next question go to the kernel, whatever is known.
+// Forget drops everything that is cached, so that the next question goes to the kernel.
 func (r *Router) Forget() { r.known.forget() }
 
-// Underlay receives after the result of UnderlayMTU may have changed, while Watch runs.
+// Underlay returns a channel that receives after the result of UnderlayMTU may have changed, while
+// Watch runs.
 func (r *Router) Underlay() <-chan struct{} { return r.underlay }
 
-// Addresses are those of this machine's devices that can be a source of packets.
+// Addresses returns the addresses of this machine's devices that can be the source of packets.
 func (r *Router) Addresses() ([]netip.Addr, error) {
 	own, _, version := r.known.have()
 	if own != nil {
@@ -128,7 +130,7 @@ func (r *Router) Addresses() ([]netip.Addr, error) {
 	}
 	own = []netip.Addr{}
 	for _, a := range addrs {
-		// The kernel takes neither as a source: not (yet) proved unique on its link.
+		// The kernel uses neither as a source: they are not (yet) proved unique on their link.
 		if a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) == 0 {
 			own = append(own, toAddr(a.IP))
 		}
@@ -137,9 +139,10 @@ func (r *Router) Addresses() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// UnderlayMTU is the largest packet in bytes that can leave for all of the destinations: of each the MTU of the link
-// it leaves by, or that of the route where it has one. Destinations without a route do not count; 0 if none has one.
-// While Watch runs only destinations that are new are looked up.
+// UnderlayMTU returns the size in bytes of the largest packet that can leave for all of the
+// destinations. For each destination that is the MTU of its link, or that of its route if the route
+// has a smaller one. Destinations without a route do not count; the result is 0 if none has one.
+// While Watch runs, only new destinations are looked up.
 func (r *Router) UnderlayMTU(dsts []netip.Addr) (int, error) {
 	_, old, version := r.known.have()
 	var h *netlink.Handle
@@ -169,7 +172,7 @@ func (r *Router) UnderlayMTU(dsts []netip.Addr) (int, error) {
 	return narrowest, nil
 }
 
-// lookUp asks for the way to a destination. Links are the MTUs of those asked for already, by index.
+// lookUp asks the kernel for the route to a destination. links caches the MTUs of links, by index.
 func lookUp(h *netlink.Handle, dst netip.Addr, links map[int]int) underlay {
 	u := underlay{dst: dst}
 	if !dst.IsValid() {

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kindWireGuard and kindTUN are the link types, as the netlink library names them, of tunnels.
+// kindWireGuard and kindTUN are the link types of tunnels, as the netlink library names them.
 const (
 	kindWireGuard = "wireguard"
 	kindTUN       = "tuntap"
 )
 
-// AddWireGuard makes a kernel WireGuard device, down and without address. It is content with one that
-// exists. The error satisfies errors.Is(err, errors.ErrUnsupported) where the kernel has no WireGuard.
+// AddWireGuard adds a kernel WireGuard device, down and without an address. It succeeds if the
+// device exists. The error satisfies errors.Is(err, errors.ErrUnsupported) if the kernel has no
+// WireGuard.
 func (r *Router) AddWireGuard(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("add device %q: the name must have 1 to %d characters", name, unix.IFNAMSIZ-1)
@@ -28,11 +29,11 @@ func (r *Router) AddWireGuard(name string) error {
 	attrs.Name = name
 	err := netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs})
 	switch {
-	case errors.Is(err, unix.EEXIST): // made by somebody else since we looked
+	case errors.Is(err, unix.EEXIST): // another process added it since the check
 		_, err := isWireGuard(name)
 		return err
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("add WireGuard device %s: %w: run as root or with CAP_NET_ADMIN", name, err)
+		return fmt.Errorf("add WireGuard device %s: %w; run as root or with CAP_NET_ADMIN", name, err)
 	case err != nil:
 		return fmt.Errorf("add WireGuard device %s: %w", name, err)
 	}
@@ -40,7 +41,7 @@ func (r *Router) AddWireGuard(name string) error {
 	return nil
 }
 
-// isWireGuard reports that the device exists; another kind of device is an error.
+// isWireGuard reports whether the device exists. A device of another kind is an error.
 func isWireGuard(name string) (bool, error) {
 	l, err := netlink.LinkByName(name)
 	var missing netlink.LinkNotFoundError
@@ -50,15 +51,16 @@ func isWireGuard(name string) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("find device %s: %w", name, err)
 	case l.Type() != kindWireGuard:
-		return false, fmt.Errorf("device %s exists and is of kind %q, not %q: choose another name or delete it (ip link delete %s)",
+		return false, fmt.Errorf("device %s exists and is of kind %q, not %q; choose another name or delete it (ip link delete %s)",
 			name, l.Type(), kindWireGuard, name)
 	}
 	return true, nil
 }
 
-// SetUp gives the device its MTU (bytes; 0 leaves it) and address, and sets it up. The address brings
-// no route of its own: routes live in strait's table. An invalid addr leaves the addresses as they are;
-// with a valid one, other addresses of the device go after it is there, link-local ones excepted.
+// SetUp sets the device's MTU (bytes; 0 leaves it as it is) and address, and sets the device up.
+// The address adds no route of its own, because routes belong in strait's table. If addr is
+// invalid, the addresses stay as they are. Otherwise the device's other addresses are removed once
+// addr is there, except for link-local ones.
 func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -101,7 +103,7 @@ func setAddress(l netlink.Link, want netip.Prefix) error {
 	if !found {
 		flags := unix.IFA_F_NOPREFIXROUTE
 		if want.Addr().Is6() {
-			flags |= unix.IFA_F_NODAD // nobody else is on a tunnel, and a tentative address cannot be a source
+			flags |= unix.IFA_F_NODAD // a tunnel has no other hosts, and a tentative address cannot be a source
 		}
 		if err := netlink.AddrReplace(l, &netlink.Addr{IPNet: toIPNet(want), Flags: flags}); err != nil {
 			return fmt.Errorf("add address %s to device %s: %w", want, name, err)

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reconcileLocal makes Config.Local this machine's own, by a route of type local each, as the kernel makes for a
-// device's address. No device shows them, so that nobody takes them for the node's address. They stay without strait:
-// a packet to them is refused then, and does not leave the machine.
+// reconcileLocal makes each address of Config.Local this machine's own. It adds a route of type
+// local, as the kernel does for a device's address. No device has these addresses, so that no
+// program takes them for the node's address. They stay when strait stops: a packet to them is then
+// refused, and does not leave the machine.
 func (r *Router) reconcileLocal(h *netlink.Handle, prune bool, v *verdicts) {
 	have, err := r.cfg.heldLocal()
 	if err != nil {
@@ -27,7 +28,7 @@ func (r *Router) reconcileLocal(h *netlink.Handle, prune bool, v *verdicts) {
 	}
 	for _, a := range have {
 		if prune && !slices.Contains(r.cfg.Local, a) {
-			v.on("address "+a.String(), r.removeLocal(h, a), "see what holds it (ip route show table local)")
+			v.on("address "+a.String(), r.removeLocal(h, a), "check what holds it (ip route show table local)")
 		}
 	}
 }
@@ -40,21 +41,22 @@ func (r *Router) putLocal(h *netlink.Handle, a netip.Addr) error {
 		err = h.RouteAdd(route)
 	}
 	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("make %s an address of this machine: %w", a, err)
+		return fmt.Errorf("add address %s to this machine: %w", a, err)
 	}
-	r.log.Debug("made an address of this machine", "address", a)
+	r.log.Debug("added local address", "address", a)
 	return nil
 }
 
 func (r *Router) removeLocal(h *netlink.Handle, a netip.Addr) error {
 	if err := h.RouteDel(r.cfg.localRoute(a)); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("have %s no longer as an address of this machine: %w", a, err)
+		return fmt.Errorf("remove address %s from this machine: %w", a, err)
 	}
-	r.log.Debug("no longer an address of this machine", "address", a)
+	r.log.Debug("removed local address", "address", a)
 	return nil
 }
 
-// localRoute has the number of strait's table as its metric: several daemons on one machine share the kernel's local table.
+// localRoute returns the route that makes a this machine's own. Its metric is the number of
+// strait's table, because several daemons on one machine share the kernel's local table.
 func (c Config) localRoute(a netip.Addr) *netlink.Route {
 	return &netlink.Route{
 		Dst: toIPNet(netip.PrefixFrom(a, a.BitLen())), Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL,
@@ -62,7 +64,7 @@ func (c Config) localRoute(a netip.Addr) *netlink.Route {
 	}
 }
 
-// heldLocal are the addresses that this daemon, or one before it, made this machine's.
+// heldLocal returns the addresses that this daemon, or an earlier one, made this machine's own.
 func (c Config) heldLocal() (held []netip.Addr, err error) {
 	err = c.listOurs(unix.RT_TABLE_LOCAL, func(r netlink.Route, family int) {
 		if dst := toPrefix(r.Dst, family); r.Type == unix.RTN_LOCAL && r.Priority == c.Table && dst.IsSingleIP() {

@@ -1,9 +1,10 @@
-// Package route keeps the links, addresses, routes and rules of one node as strait wants them. It acts
-// in the network namespace of the calling thread and is the only package that speaks rtnetlink.
+// Package route manages the links, addresses, routes and rules of one node. It acts in the network
+// namespace of the calling thread and is the only package that speaks rtnetlink.
 //
-// Inputs are datapath.Route values and the addresses of the node; outputs are changes in strait's own
-// routing table, addresses that become the node's, and a signal when somebody else changed them. It must
-// not know peers, clusters or why a route is wanted. It writes no sysctl.
+// Its inputs are datapath.Route values and the addresses of the node. Its outputs are changes in
+// strait's own routing table, addresses that become the node's, and a signal when another program
+// changed them. It must not know about peers, clusters or why a route is wanted. It writes no
+// sysctl.
 package route
 
 import (
@@ -18,31 +19,32 @@ import (
 )
 
 const (
-	// DefaultTable is strait's routing table. The number is not in use by a known CNI or VPN.
+	// DefaultTable is strait's routing table. No known CNI or VPN uses this number.
 	DefaultTable = 5354
-	// DefaultPriority of the rule that leads to the table. It lies before the rules that the AWS VPC
-	// CNI (512 and up) and Tailscale (5210 and up) make for the pods' own addresses, which would send
-	// packets for other clusters to the node's default gateway, and after those of Cilium (up to 110).
+	// DefaultPriority is the priority of the rule that leads to the table. It is before the rules
+	// that the AWS VPC CNI (512 and up) and Tailscale (5210 and up) add for the pods' own
+	// addresses, which would send packets for other clusters to the node's default gateway. It is
+	// after the rules of Cilium (up to 110).
 	DefaultPriority = 500
-	// Protocol marks strait's routes and rules ("proto 154" in ip route). What has another number is
-	// never changed.
+	// Protocol marks strait's routes and rules ("proto 154" in ip route). Routes and rules with
+	// another number are never changed.
 	Protocol = 154
-	// metric sets strait's routes apart from foreign ones to the same destination: the kernel replaces
-	// a route only where destination and metric agree.
+	// metric distinguishes strait's routes from other routes to the same destination: the kernel
+	// replaces a route only if destination and metric are the same.
 	metric = 154
 )
 
-// Config says where the routes live.
+// Config says where the routes are.
 type Config struct {
 	// Device is the tunnel that routes lead into, such as "strait0".
 	Device string
-	// Table is the routing table; 0 is DefaultTable.
+	// Table is the routing table; 0 means DefaultTable.
 	Table int
-	// Priority of the ip rule; 0 is DefaultPriority.
+	// Priority is the priority of the ip rule; 0 means DefaultPriority.
 	Priority int
-	// Local are addresses that are made this machine's own, though no device has them.
+	// Local are addresses that become this machine's own, although no device has them.
 	Local []netip.Addr
-	// Log hears what is changed. Nil discards.
+	// Log receives the changes; nil discards them.
 	Log *slog.Logger
 }
 
@@ -59,7 +61,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Router applies routes. Its methods may be called from several goroutines.
+// Router applies routes. Its methods can be called from several goroutines.
 type Router struct {
 	cfg Config
 	log *slog.Logger
@@ -68,18 +70,18 @@ type Router struct {
 	underlay notify.Signal
 
 	mu sync.Mutex
-	// wanted are the destinations of the last Reconcile: Watch reports only the loss of these, so that
-	// strait's own pruning does not wake it up. Nil before the first Reconcile.
+	// wanted are the destinations of the last Reconcile. Watch reports only the loss of these, so
+	// that strait's own pruning does not trigger it. It is nil before the first Reconcile.
 	wanted map[netip.Prefix]bool
 }
 
-// New prepares a Router. It does nothing to the kernel.
+// New returns a Router. It does not touch the kernel.
 func New(cfg Config) *Router {
 	cfg = cfg.withDefaults()
 	return &Router{cfg: cfg, log: cfg.Log, underlay: notify.New()}
 }
 
-// families are IPv4 and IPv6 as netlink numbers them.
+// families are the numbers of IPv4 and IPv6 in netlink.
 var families = [...]int{netlink.FAMILY_V4, netlink.FAMILY_V6}
 
 func familyName(family int) string {

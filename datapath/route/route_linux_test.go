@@ -216,7 +216,7 @@ func TestRefusedRoutesStopNothing(t *testing.T) {
 		tunnelTo("10.4.0.0/16", "10.1.0.1"),
 	}, true)
 	must(t, err)
-	for _, want := range []string{"route 10.2.0.0/16: ", "see whether 10.77.0.1 is an address of this node", "route 10.3.0.0/16: ", "route invalid Prefix: "} {
+	for _, want := range []string{"route 10.2.0.0/16: ", "check whether 10.77.0.1 is an address of this node", "route 10.3.0.0/16: ", "route invalid Prefix: "} {
 		if len(problems) != 3 || !slices.ContainsFunc(problems, func(p problem.Problem) bool { return strings.Contains(p.String(), want) }) {
 			t.Errorf("Problems %v do not name %q", problems, want)
 		}

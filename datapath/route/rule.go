@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reconcileRule makes sure that exactly one rule of strait's leads to the table. The right one is made
-// before wrong ones (another priority, from an earlier configuration) go; those stay if prune is false.
+// reconcileRule makes sure that exactly one of strait's rules leads to the table. It adds the right
+// rule before it removes wrong ones (with another priority, from an earlier configuration). If
+// prune is false, wrong ones stay.
 func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error {
 	rules, err := r.cfg.rules(h, family)
 	if err != nil {
@@ -27,7 +28,7 @@ func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error 
 	if !found {
 		err := h.RuleAdd(r.cfg.rule(family))
 		switch {
-		case errors.Is(err, unix.EEXIST): // somebody put it back at the same moment
+		case errors.Is(err, unix.EEXIST): // another process added it at the same moment
 		case family == unix.AF_INET6 && noFamily(err):
 			return nil
 		case err != nil:
@@ -41,7 +42,7 @@ func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error 
 	return deleteRules(h, wrong)
 }
 
-// rules of strait's protocol that lead to strait's table.
+// rules returns the rules of strait's protocol that lead to strait's table.
 func (c Config) rules(h *netlink.Handle, family int) ([]netlink.Rule, error) {
 	all, err := retryInterrupted(func() ([]netlink.Rule, error) { return h.RuleList(family) })
 	if family == unix.AF_INET6 && noFamily(err) {

@@ -14,13 +14,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Reconcile makes strait's table hold want, makes one rule per IP family lead to it, and makes the addresses
-// of Config.Local this machine's own. New and changed routes are put before old ones are removed; with prune
-// false nothing is removed.
+// Reconcile makes strait's table hold want, has one rule per IP family lead to it, and makes the
+// addresses of Config.Local this machine's own. New and changed routes are put before old ones are
+// removed; if prune is false nothing is removed.
 //
-// A route or address that the kernel refuses is left out, and is a Problem; the next Reconcile tries it again.
-// An error means that the Router itself cannot work: netlink does not answer, the device is gone, the rule cannot
-// be made.
+// A route or address that the kernel refuses is left out and is a Problem; the next Reconcile tries
+// it again. An error means that the Router itself cannot work: netlink does not answer, the device
+// is gone, or the rule cannot be added.
 //
 // Routes of another protocol number are neither read nor changed, even in strait's own table.
 func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem, error) {
@@ -38,7 +38,7 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 	link, linkErr := r.deviceIndex(h)
 	change, problems := diff(have, want, link)
 	v := verdicts{problems: problems}
-	stranded := 0 // the device's absence is one mistake, whatever leads into it
+	stranded := 0 // a missing device is one error, however many routes lead into it
 	for _, e := range change.Put {
 		if !e.Unreachable && linkErr != nil {
 			stranded++
@@ -50,7 +50,7 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 		v.failed(fmt.Errorf("put %d routes: %w", stranded, linkErr))
 	}
 	r.reconcileLocal(h, prune, &v)
-	// The rule comes after the routes, so that no packet sees a half-filled table.
+	// The rule comes after the routes, so that no packet sees a partly filled table.
 	for _, family := range families {
 		v.failed(r.reconcileRule(h, family, prune))
 	}
@@ -62,8 +62,8 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 	return v.problems, errors.Join(v.errs...)
 }
 
-// Routes are what the kernel holds of strait's routes, sorted by destination. An entry that leads into
-// another device than strait's is included.
+// Routes returns strait's routes in the kernel, sorted by destination. Routes into another device
+// than strait's are included.
 func (r *Router) Routes() ([]datapath.Route, error) {
 	have, err := r.cfg.held()
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Router) Routes() ([]datapath.Route, error) {
 	return routes, nil
 }
 
-// open makes a netlink handle in the network namespace of this thread.
+// open returns a netlink handle in the network namespace of this thread.
 func open() (*netlink.Handle, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -85,7 +85,7 @@ func open() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// held reads the routes of strait's protocol in strait's table, both families, sorted.
+// held reads the routes of strait's protocol in strait's table, of both families, sorted.
 func (c Config) held() (have []entry, err error) {
 	err = c.listOurs(c.Table, func(r netlink.Route, family int) { have = append(have, toEntry(r, family)) })
 	slices.SortFunc(have, func(a, b entry) int {
@@ -95,15 +95,16 @@ func (c Config) held() (have []entry, err error) {
 	return have, err
 }
 
-// listOurs reads the routes of strait's protocol in a table, both families.
+// listOurs calls each with the routes of strait's protocol in a table, of both families.
 func (c Config) listOurs(table int, each func(r netlink.Route, family int)) error {
 	h, err := open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	// With strict checking the kernel itself filters by table, so that a node with a full BGP feed does
-	// not send it all. Of its own socket, since the library's question for rules does not pass the check.
+	// With strict checking the kernel itself filters by table, so that a node with a full BGP feed
+	// does not send all of it. This needs a socket of its own, because the request by which the
+	// library lists rules does not pass the check.
 	if err := h.SetStrictCheck(true); err != nil {
 		return fmt.Errorf("set strict checking on netlink socket: %w", err)
 	}
@@ -133,7 +134,7 @@ func (r *Router) put(h *netlink.Handle, e entry, v *verdicts) {
 	}
 	try := "correct the prefix in the record of its node; everything else is in force"
 	if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
-		try = fmt.Sprintf("see whether %s is an address of this node (ip address)", e.Src)
+		try = fmt.Sprintf("check whether %s is an address of this node (ip address)", e.Src)
 	}
 	v.on("route "+e.Dst.String(), fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err), try)
 }
@@ -142,7 +143,7 @@ func (r *Router) remove(h *netlink.Handle, e entry, v *verdicts) {
 	err := h.RouteDel(r.cfg.toNetlink(e))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		v.on("route "+e.Dst.String(), fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err),
-			fmt.Sprintf("see what holds it (ip route show table %d)", r.cfg.Table))
+			fmt.Sprintf("check what holds it (ip route show table %d)", r.cfg.Table))
 		return
 	}
 	r.log.Debug("removed route", "route", e.String(), "table", r.cfg.Table)
@@ -169,8 +170,8 @@ func (r *Router) remember(want []datapath.Route) {
 	r.wanted = wanted
 }
 
-// retryInterrupted repeats a dump that the kernel says is inconsistent, because the table changed
-// meanwhile. After some tries the last answer has to do: the next Reconcile repairs it.
+// retryInterrupted repeats a dump that the kernel reports as inconsistent because the table changed
+// meanwhile. After some tries it accepts the last answer: the next Reconcile repairs what is wrong.
 func retryInterrupted[T any](dump func() (T, error)) (T, error) {
 	for range 5 {
 		if v, err := dump(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -184,7 +185,7 @@ func retryInterrupted[T any](dump func() (T, error)) (T, error) {
 	return v, err
 }
 
-// noFamily reports that the kernel was built or booted without the IP family.
+// noFamily reports whether the kernel was built or booted without the IP family.
 func noFamily(err error) bool {
 	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }

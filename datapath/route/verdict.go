@@ -8,21 +8,21 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// verdicts collects what went wrong in one Reconcile: Problems of single objects, and errors of the
-// whole.
+// verdicts collects what failed in one Reconcile: Problems of single objects, and errors of the
+// Router itself.
 type verdicts struct {
 	problems []problem.Problem
 	errs     []error
 }
 
-// failed notes an error of the whole, if there is one.
+// failed records an error of the Router itself, if err is not nil.
 func (v *verdicts) failed(err error) {
 	if err != nil {
 		v.errs = append(v.errs, err)
 	}
 }
 
-// on notes what became of one object.
+// on records the result for one object.
 func (v *verdicts) on(object string, err error, try string) {
 	switch {
 	case err == nil:
@@ -33,9 +33,9 @@ func (v *verdicts) on(object string, err error, try string) {
 	}
 }
 
-// refused reports that the kernel answered, and that its answer is about the object: the next
-// object may fare better. Broken netlink, a missing right, and a device that is gone or down are no
-// such answers.
+// refused reports whether the kernel answered and refused this object, so that the next one may
+// succeed. Broken netlink, missing permission, lack of memory, and a device that is gone or down
+// are not about the object.
 func refused(err error) bool {
 	for _, n := range []unix.Errno{unix.EPERM, unix.EACCES, unix.ENOMEM, unix.ENOBUFS, unix.ENODEV, unix.ENXIO, unix.ENETDOWN} {
 		if errors.Is(err, n) {

@@ -13,8 +13,9 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// watchGroups are the kernel's multicast groups that tell of lost routes. Links and addresses belong to
-// them: the kernel drops IPv4 routes of a downed device or of a removed source address without a word.
+// watchGroups are the kernel's multicast groups that report lost routes. They include links and
+// addresses: the kernel drops IPv4 routes of a device that goes down, or of a source address that
+// is removed, without a message about the routes.
 var watchGroups = []uint{
 	unix.RTNLGRP_LINK,
 	unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
@@ -22,17 +23,17 @@ var watchGroups = []uint{
 	unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
 }
 
-// Watch signals on changed when what the last Reconcile put may be gone: a wanted route or the rule was
-// removed or taken over, the device went down, lost its carrier (a userspace tunnel whose process died)
-// or was deleted, or an address of the node came or went. It signals once when it starts to listen, so
-// that nothing is missed before. It blocks until ctx is done, and then returns nil. While it runs,
-// Addresses and UnderlayMTU remember.
+// Watch signals on changed when something that the last Reconcile put may be gone: a wanted route
+// or the rule was removed or replaced, the device went down, lost its carrier (a userspace tunnel
+// whose process died) or was deleted, or an address of the node was added or removed. It also
+// signals once when it starts to listen, so that no earlier change is missed. It blocks until ctx
+// is done, and then returns nil. While it runs, Addresses and UnderlayMTU cache their answers.
 func (r *Router) Watch(ctx context.Context, changed notify.Signal) error {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watchGroups...)
 	if err != nil {
 		return fmt.Errorf("subscribe to netlink route messages: %w", err)
 	}
-	stop := context.AfterFunc(ctx, s.Close) // ends a blocked Receive
+	stop := context.AfterFunc(ctx, s.Close) // unblocks Receive
 	defer func() {
 		if stop() {
 			s.Close()
@@ -71,7 +72,7 @@ func (r *Router) Watch(ctx context.Context, changed notify.Signal) error {
 	}
 }
 
-// watched is what a message is compared with.
+// watched is what messages are compared with.
 type watched struct {
 	device string
 	table  uint32
@@ -84,7 +85,8 @@ func (r *Router) watched() watched {
 	return watched{device: r.cfg.Device, table: uint32(r.cfg.Table), wanted: r.wanted}
 }
 
-// concerns decodes one rtnetlink message. What it cannot read concerns nobody.
+// concerns reports whether one rtnetlink message may mean the loss of something wanted. A message
+// that cannot be parsed does not count.
 func (w watched) concerns(typ uint16, data []byte) bool {
 	switch typ {
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
@@ -105,13 +107,14 @@ func (w watched) concerns(typ uint16, data []byte) bool {
 	return false
 }
 
-// concernsRoute: ours was removed, or a foreign one took its place.
+// concernsRoute reports whether a wanted route was removed, or another program put a route to the
+// same destination.
 func (w watched) concernsRoute(typ uint16, data []byte) bool {
 	attrs, ok := attributes(data, unix.SizeofRtMsg)
 	if !ok {
 		return false
 	}
-	// An address that strait made the machine's is in the kernel's own table.
+	// Addresses that strait made this machine's own are in the kernel's local table.
 	if table := tableOf(data, attrs); table != w.table && table != unix.RT_TABLE_LOCAL {
 		return false
 	}
@@ -120,7 +123,8 @@ func (w watched) concernsRoute(typ uint16, data []byte) bool {
 	return w.wanted[destination(data, attrs)] && ours == (typ == unix.RTM_DELROUTE)
 }
 
-// destination of a route message; invalid if it has more bits than its address.
+// destination returns the destination of a route message. It is invalid if it has more bits than
+// its address.
 func destination(data []byte, attrs map[uint16][]byte) netip.Prefix {
 	const dstLen = 1 // offset in struct rtmsg
 	dst, ok := netip.AddrFromSlice(attrs[unix.RTA_DST])
@@ -133,7 +137,7 @@ func destination(data []byte, attrs map[uint16][]byte) netip.Prefix {
 	return netip.PrefixFrom(dst, int(data[dstLen]))
 }
 
-// concernsLink: the device is gone, down, or nobody serves it.
+// concernsLink reports whether the device is gone or down, or no process serves it.
 func (w watched) concernsLink(typ uint16, data []byte) bool {
 	attrs, ok := attributes(data, unix.SizeofIfInfomsg)
 	if !ok || unix.ByteSliceToString(attrs[unix.IFLA_IFNAME]) != w.device {
@@ -144,7 +148,8 @@ func (w watched) concernsLink(typ uint16, data []byte) bool {
 	return typ == unix.RTM_DELLINK || flags&alive != alive
 }
 
-// attributes of a message by type; a repeated type keeps the last. False if data is cut short.
+// attributes returns the attributes of a message by type. If a type is repeated, the last one
+// counts. It returns false if data is truncated.
 func attributes(data []byte, header int) (map[uint16][]byte, bool) {
 	if len(data) < header {
 		return nil, false
@@ -163,8 +168,8 @@ func attributes(data []byte, header int) (map[uint16][]byte, bool) {
 	return attrs, true
 }
 
-// tableOf a route or rule message: the attribute (FRA_TABLE has RTA_TABLE's number), or for tables below
-// 256 the header's byte.
+// tableOf returns the table of a route or rule message: the attribute (FRA_TABLE has the number of
+// RTA_TABLE), or for tables below 256 the byte in the header.
 func tableOf(data []byte, attrs map[uint16][]byte) uint32 {
 	if t := attrs[unix.RTA_TABLE]; len(t) == 4 {
 		return binary.NativeEndian.Uint32(t)
