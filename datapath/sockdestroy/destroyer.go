@@ -14,28 +14,31 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Config says where the sockets are known from. Records is the only field that must be set.
+// Config says where records of sockets and processes are found. Only Records must be set.
 type Config struct {
-	// Records returns what the load balancer remembers now.
+	// Records returns what the load balancer remembers at the time of the call.
 	Records func() ([]Record, error)
 	Policy  Policy
-	// ProcFS is where the machine's proc(5) is mounted, with the processes of all pods; empty is /proc.
+	// ProcFS is where the machine's proc(5) is mounted, with the processes of all pods; empty means
+	// /proc.
 	ProcFS string
-	// Log gets what was destroyed, and what could not be; nil is silent.
+	// Log receives what was destroyed and which method is used; nil discards it.
 	Log *slog.Logger
 }
 
 // Result is what one call of Destroy did.
 type Result struct {
-	// UDP and TCP are sockets destroyed.
+	// UDP and TCP are the numbers of sockets destroyed.
 	UDP, TCP int
-	// Namespaces is how many network namespaces were searched: 0 if nothing is stale.
+	// Namespaces is how many network namespaces were entered, counted once per search; 0 if nothing
+	// is stale.
 	Namespaces int
-	// Left are stale records whose socket was found in no namespace, has no peer (yet), or could not be
-	// destroyed. What cannot be found is given up after a few times, and then no longer counts.
+	// Left is the number of stale records whose socket was found in no namespace, has no peer
+	// (yet), or could not be destroyed. A record whose socket was missed a few times is given up:
+	// it then counts only in a call that looks for it again, at most every 10 s.
 	Left int
-	// Again is in how long to call again because of those that are left, even without a change; 0 is no need to, or
-	// an error, after which when to try again is the caller's to say.
+	// Again is after how long to call again because of those that are left, even without a change.
+	// It is 0 if there is no need to, or on an error: then the caller decides when to try again.
 	Again time.Duration
 }
 
@@ -46,11 +49,11 @@ type Destroyer struct {
 	grace func()
 
 	mu     sync.Mutex
-	method method // nil until needed
+	method method // nil until it is needed
 	looked looked
 }
 
-// New returns a Destroyer, without any I/O.
+// New returns a Destroyer. It does no I/O.
 func New(cfg Config) *Destroyer {
 	if cfg.ProcFS == "" {
 		cfg.ProcFS = "/proc"
@@ -61,7 +64,7 @@ func New(cfg Config) *Destroyer {
 	return &Destroyer{cfg: cfg, now: time.Now, grace: awaitHooks, looked: looked{}}
 }
 
-// Close frees what the kernel holds for the Destroyer, which may be used again after.
+// Close frees what the kernel holds for the Destroyer, which can be used again afterwards.
 func (d *Destroyer) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,14 +76,16 @@ func (d *Destroyer) Close() error {
 	return err
 }
 
-// pauses are between the tries of one call. A record is written before connect() is through: for a moment
-// its socket is still without a peer, and would be missed.
+// pauses are the pauses before the tries of one call. The record is written before connect()
+// completes: for a moment its socket has no peer yet, and would be missed.
 var pauses = []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond}
 
-// Destroy destroys the sockets that are stale now: call it after each change that removes a backend. want
-// must be what the maps hold, not what they should hold: a frontend that is missing in want counts as
-// removed. It takes an RCU grace period (some 10 ms asleep) even if nothing is stale. The error tells what
-// could not be looked at; what could be was.
+// Destroy destroys the sockets that are stale now: call it after each change that removes a
+// backend. want must be what the maps hold, not what they should hold: a frontend that is missing
+// in want counts as removed. Destroy waits for an RCU grace period (asleep for some 10 ms) even if
+// nothing is stale.
+//
+// The error says what could not be searched or destroyed; everything else was.
 func (d *Destroyer) Destroy(ctx context.Context, want []datapath.Frontend, gone []netip.Addr) (Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +114,7 @@ func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone 
 			if stale, err = d.stale(want, gone); err != nil {
 				break
 			}
-			// A socket that is closed, or has connected elsewhere, has another record or none.
+			// A socket that was closed or has connected elsewhere has no record, or another one.
 			todo = both(todo, stale)
 		}
 		if todo, err = d.search(ctx, todo, &r); err != nil {
@@ -127,12 +132,12 @@ func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone 
 func (d *Destroyer) stale(want []datapath.Frontend, gone []netip.Addr) ([]Target, error) {
 	records, err := d.cfg.Records()
 	if err != nil {
-		return nil, fmt.Errorf("read records of sockets: %w", err)
+		return nil, fmt.Errorf("read socket records: %w", err)
 	}
 	return Stale(records, want, gone, d.cfg.Policy), nil
 }
 
-// search goes once through the namespaces and returns the targets that are still to be dealt with.
+// search goes through the namespaces once and returns the targets without a final verdict.
 func (d *Destroyer) search(ctx context.Context, todo []Target, r *Result) (left []Target, err error) {
 	if len(todo) == 0 {
 		return nil, nil
@@ -153,7 +158,7 @@ func (d *Destroyer) search(ctx context.Context, todo []Target, r *Result) (left 
 	return left, errors.Join(errs...)
 }
 
-// hunt is search for as many targets as a method takes at once.
+// hunt is search for at most as many targets as a method takes at once.
 func (d *Destroyer) hunt(ctx context.Context, spaces []namespace, todo []Target, r *Result) (left []Target, err error) {
 	if err := d.method.begin(todo); err != nil {
 		return todo, err
@@ -187,16 +192,17 @@ func (r *Result) count(t Target) {
 	}
 }
 
-// again is how soon a target is looked for anew that was looked for in vain once, twice, and more often. A thread that
-// was interrupted amid its connect() is soon through; a socket that nobody can find is not worth much.
+// again is how soon to look again for a target that was missed once, twice, and more often. A
+// thread that was interrupted during its connect() completes soon; a socket that is never found is
+// not worth much effort.
 var again = []time.Duration{200 * time.Millisecond, 5 * time.Second, 10 * time.Second}
 
-// giveUp is after how many times in vain a target counts as dealt with.
+// giveUp is after how many misses a target counts as dealt with.
 var giveUp = len(again)
 
-// looked remembers what was looked for. The record of a destroyed socket stays until the client notices,
-// and the record of one that is in no namespace may stay for ever: without this each would cost every
-// later call a walk through all namespaces.
+// looked remembers which targets were looked for. The record of a destroyed socket stays until the
+// client notices, and the record of a socket that is in no namespace can stay forever. Without
+// looked, each of them would cost every later call a walk through all namespaces.
 type looked map[Target]look
 
 type look struct {
@@ -204,7 +210,7 @@ type look struct {
 	misses int // 1 or more; giveUp: dealt with
 }
 
-// next is when to look again.
+// next returns when to look again.
 func (l look) next() time.Time { return l.at.Add(again[l.misses-1]) }
 
 func (l looked) settled(t Target, now time.Time) { l[t] = look{now, giveUp} }
@@ -215,8 +221,9 @@ func (l looked) missed(ts []Target, now time.Time) {
 	}
 }
 
-// due returns the stale targets that were not looked for just now, and the number of those that were, in
-// vain. It forgets those that are stale no longer: the same socket may come to the same backend again.
+// due returns the stale targets to look for now, and the number of those that were missed recently
+// and must wait. It forgets targets that are no longer stale, because the same socket can connect
+// to the same backend again.
 func (l looked) due(stale []Target, now time.Time) (due []Target, waiting int) {
 	still := make(map[Target]bool, len(stale))
 	for _, t := range stale {
@@ -237,7 +244,7 @@ func (l looked) due(stale []Target, now time.Time) (due []Target, waiting int) {
 	return due, waiting
 }
 
-// soonest returns in how long a target is to be looked for again; 0 if none is.
+// soonest returns after how long the next target is to be looked for again; 0 if there is none.
 func (l looked) soonest(now time.Time) (first time.Duration) {
 	for _, look := range l {
 		if look.misses >= giveUp {
@@ -250,7 +257,7 @@ func (l looked) soonest(now time.Time) (first time.Duration) {
 	return first
 }
 
-// both returns what is in a and in b.
+// both returns the targets that are in a and in b.
 func both(a, b []Target) []Target {
 	in := make(map[Target]bool, len(b))
 	for _, t := range b {

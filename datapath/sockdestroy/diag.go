@@ -9,11 +9,11 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// diag is the method of kernels without the iterator: sock_diag(7) lists a namespace's connected sockets,
-// and destroys one that is named by its addresses and its cookie. Both are compared by the kernel, so a
-// socket that has connected elsewhere since it was listed is not found.
+// diag is the method for kernels without the iterator. By sock_diag(7) it lists the connected
+// sockets of a namespace, and destroys a socket by its addresses and its cookie. The kernel
+// compares both, so it does not find a socket that has connected elsewhere since it was listed.
 //
-// It cannot destroy one of two sockets that have the very same addresses (SO_REUSEPORT).
+// It cannot destroy one of two sockets that have exactly the same addresses (SO_REUSEPORT).
 type diag struct {
 	targets  map[uint64]Target
 	outcomes map[uint64]outcome
@@ -33,7 +33,8 @@ func (d *diag) begin(targets []Target) error {
 
 func (d *diag) end() (map[uint64]outcome, error) { return d.outcomes, nil }
 
-// states are those in which a socket has a peer and may be destroyed: as in ../../bpf/sockdestroy.bpf.c.
+// states are the states in which a socket has a peer and can be destroyed, as in
+// ../../bpf/sockdestroy.bpf.c.
 var states = map[l4.Proto]uint32{
 	l4.UDP: 1 << 1,
 	l4.TCP: 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11,
@@ -55,7 +56,7 @@ func (d *diag) here() (left int, err error) {
 	return len(d.targets) - len(d.outcomes), nil
 }
 
-// protocols lists those of the targets without a verdict.
+// protocols returns the protocols of the targets without a verdict.
 func (d *diag) protocols() []l4.Proto {
 	var open []Target
 	for cookie, t := range d.targets {
@@ -66,7 +67,8 @@ func (d *diag) protocols() []l4.Proto {
 	return protocols(open)
 }
 
-// family lists first and destroys then: the list is not to change under the kernel's hands.
+// family lists first and destroys afterwards, so that the list does not change while the kernel
+// walks it.
 func (d *diag) family(c *diagConn, proto l4.Proto, family uint8) error {
 	var found []diagSocket
 	err := c.list(diagRequest{family: family, proto: proto, states: states[proto]}, func(s diagSocket) {
@@ -89,7 +91,7 @@ func (d *diag) family(c *diagConn, proto l4.Proto, family uint8) error {
 		case err == nil:
 			d.outcomes[cookie] = outcome{verdict: destroyed}
 		case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE):
-			// Closed or connected elsewhere since: its record says which.
+			// It was closed or connected elsewhere in the meantime; its record says which.
 		default:
 			d.outcomes[cookie] = outcome{refused, fmt.Errorf("destroy socket %d: %w", cookie, explainDiag(err))}
 		}
@@ -97,21 +99,21 @@ func (d *diag) family(c *diagConn, proto l4.Proto, family uint8) error {
 	return nil
 }
 
-// explainDiag says what to do about a kernel that does not destroy.
+// explainDiag adds what to do if the kernel does not destroy sockets.
 func explainDiag(err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return fmt.Errorf("%w: this kernel needs CONFIG_INET_DIAG_DESTROY, or to be Linux 6.5 with BTF", err)
+		return fmt.Errorf("%w; use a kernel with CONFIG_INET_DIAG_DESTROY, or Linux 6.5 or newer with BTF", err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w: run as root, or with the capability NET_ADMIN", err)
+		return fmt.Errorf("%w; run as root, or with the capability NET_ADMIN", err)
 	}
 	return err
 }
 
-// explainList says what to do about a kernel that does not list sockets.
+// explainList adds what to do if the kernel does not list sockets.
 func explainList(err error) error {
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("%w: load the kernel modules inet_diag, tcp_diag and udp_diag", err)
+		return fmt.Errorf("%w; load the kernel modules inet_diag, tcp_diag and udp_diag", err)
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Sizes of the structures of linux/inet_diag.h. They are taken apart by hand: a namespace may have a great
-// many sockets, of which few are looked for.
+// Sizes of the structures of linux/inet_diag.h. They are decoded by hand because a namespace can
+// have very many sockets, of which few are looked for.
 const (
 	sizeofID      = 48 // struct inet_diag_sockid
 	sizeofRequest = 8 + sizeofID
@@ -38,13 +38,13 @@ func (r diagRequest) message(kind, flags uint16) []byte {
 	b = binary.NativeEndian.AppendUint32(b, unix.SizeofNlMsghdr+sizeofRequest)
 	b = binary.NativeEndian.AppendUint16(b, kind)
 	b = binary.NativeEndian.AppendUint16(b, flags)
-	b = append(b, make([]byte, 8)...) // sequence and port: one question at a time
+	b = append(b, make([]byte, 8)...) // sequence and port: only one request is open at a time
 	b = append(b, r.family, uint8(r.proto), 0, 0)
 	b = binary.NativeEndian.AppendUint32(b, r.states)
 	return append(b, r.id[:]...)
 }
 
-// diagSocket is what is read of struct inet_diag_msg.
+// diagSocket is the part of struct inet_diag_msg that is used.
 type diagSocket struct {
 	family uint8
 	id     diagID
@@ -58,7 +58,7 @@ func (s *diagSocket) peer() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(s.id[20:])).Unmap(), port)
 }
 
-// diagConn is a netlink socket in the network namespace in which it was made.
+// diagConn is a netlink socket in the network namespace in which it was opened.
 type diagConn struct {
 	fd  int
 	buf []byte
@@ -67,20 +67,20 @@ type diagConn struct {
 func dialDiag() (*diagConn, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return nil, fmt.Errorf("open sock_diag: %w", err)
+		return nil, fmt.Errorf("open sock_diag socket: %w", err)
 	}
 	c := &diagConn{fd, make([]byte, 1<<16)}
-	// An answer that does not come must not hold up the daemon.
+	// A missing answer must not block the daemon.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
 		c.close()
-		return nil, fmt.Errorf("set time limit of sock_diag: %w", err)
+		return nil, fmt.Errorf("set receive timeout of sock_diag socket: %w", err)
 	}
 	return c, nil
 }
 
-func (c *diagConn) close() { _ = unix.Close(c.fd) } // asks and is answered: nothing is lost
+func (c *diagConn) close() { _ = unix.Close(c.fd) } // every request was answered, so nothing is lost
 
-// list calls each with every socket that the request matches.
+// list calls each for every socket that matches the request.
 func (c *diagConn) list(req diagRequest, each func(diagSocket)) error {
 	if err := c.ask(req.message(unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_REQUEST|unix.NLM_F_DUMP)); err != nil {
 		return fmt.Errorf("list sockets: %w", err)
@@ -91,7 +91,7 @@ func (c *diagConn) list(req diagRequest, each func(diagSocket)) error {
 	return nil
 }
 
-// destroy destroys the one socket that has all of the request's ID.
+// destroy destroys the one socket that matches the request's ID completely.
 func (c *diagConn) destroy(req diagRequest) error {
 	if err := c.ask(req.message(unix.SOCK_DESTROY, unix.NLM_F_REQUEST|unix.NLM_F_ACK)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *diagConn) ask(message []byte) error {
 	}
 }
 
-// answers reads until the kernel says that this was all, or why it does not.
+// answers reads until the kernel reports the end or an error.
 func (c *diagConn) answers(each func(diagSocket)) error {
 	for {
 		n, from, err := unix.Recvfrom(c.fd, c.buf, 0)
@@ -127,7 +127,7 @@ func (c *diagConn) answers(each func(diagSocket)) error {
 	}
 }
 
-// parse takes one datagram apart. done: no other follows.
+// parse decodes one datagram. done means that no other follows.
 func parse(b []byte, each func(diagSocket)) (done bool, err error) {
 	for len(b) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(b))
@@ -138,7 +138,7 @@ func parse(b []byte, each func(diagSocket)) (done bool, err error) {
 		switch kind {
 		case unix.NLMSG_DONE, unix.NLMSG_ERROR:
 			if len(body) < 4 {
-				return true, fmt.Errorf("netlink message of type %d without a number", kind)
+				return true, fmt.Errorf("netlink message of type %d without an error code", kind)
 			}
 			if errno := int32(binary.NativeEndian.Uint32(body)); errno < 0 {
 				return true, unix.Errno(-errno)

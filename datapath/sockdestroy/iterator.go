@@ -16,16 +16,18 @@ import (
 // maxTargets is the size of the map `targets`: MAX_TARGETS in ../../bpf/sockdestroy.bpf.c.
 const maxTargets = 16384
 
-// iterator is the method that goes through the sockets inside the kernel.
+// iterator is the method that walks the sockets inside the kernel.
 type iterator struct {
 	objects sockdestroyObjects
 	links   map[l4.Proto]*link.Iter
 	targets []Target
 }
 
-// newIterator loads the programs. The error is ebpf.ErrNotSupported if the kernel is older than 6.5.
+// newIterator loads the programs. The error satisfies errors.Is(err, ebpf.ErrNotSupported) if the
+// kernel is older than 6.5.
 func newIterator() (*iterator, error) {
-	// Before Linux 5.11 maps count against RLIMIT_MEMLOCK, and its error would hide what the kernel lacks.
+	// Before Linux 5.11 maps count against RLIMIT_MEMLOCK, and the error for exceeding it would
+	// hide what the kernel lacks.
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("load socket iterators: %w", err)
 	}
@@ -60,7 +62,7 @@ func (i *iterator) begin(targets []Target) error {
 		return errors.Join(fmt.Errorf("write map targets: %w", err), i.empty(keys))
 	}
 	if err := i.objects.Decided.Set(uint32(0)); err != nil {
-		return errors.Join(fmt.Errorf("zero the number of verdicts: %w", err), i.empty(keys))
+		return errors.Join(fmt.Errorf("reset the number of verdicts: %w", err), i.empty(keys))
 	}
 	i.targets = targets
 	return nil
@@ -69,7 +71,7 @@ func (i *iterator) begin(targets []Target) error {
 func (i *iterator) here() (left int, err error) {
 	for _, proto := range protocols(i.targets) {
 		if err := run(i.links[proto]); err != nil {
-			return 0, fmt.Errorf("go through %s sockets: %w", proto, err)
+			return 0, fmt.Errorf("iterate over %s sockets: %w", proto, err)
 		}
 	}
 	var decided uint32
@@ -79,7 +81,8 @@ func (i *iterator) here() (left int, err error) {
 	return len(i.targets) - int(decided), nil
 }
 
-// run goes through the sockets of the thread's namespace: the kernel takes it at the moment of opening.
+// run iterates over the sockets of the thread's namespace, which the kernel determines when the
+// iterator is opened.
 func run(it *link.Iter) error {
 	r, err := it.Open()
 	if err != nil {
@@ -136,7 +139,7 @@ func targetOf(t Target) sockdestroyTarget {
 	return sockdestroyTarget{Addr: t.Peer.Addr().As16(), Port: p<<8 | p>>8, Proto: uint8(t.Proto)}
 }
 
-// protocols lists the protocols that there are targets of.
+// protocols returns the protocols of the targets.
 func protocols(targets []Target) (out []l4.Proto) {
 	for _, proto := range []l4.Proto{l4.UDP, l4.TCP} {
 		for _, t := range targets {

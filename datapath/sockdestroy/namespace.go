@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace and where it can be opened: at the processes that live in it, which
-// come and go, and where it is mounted.
+// namespace is a network namespace and the paths by which it can be opened: those of its processes,
+// which come and go, and its mount points.
 type namespace struct {
 	inode uint64
 	paths []string
 }
 
-// namespaces lists the network namespaces of the machine: those of processes and those that are mounted
-// (as `ip netns` and container runtimes do). One that is held by a file descriptor alone is not found.
-// The error tells what could not be read; the list is good without it.
+// namespaces lists the network namespaces of the machine: those of processes and those that are
+// mounted (by `ip netns` and container runtimes). A namespace that only a file descriptor holds is
+// not found. The error says what could not be read; the list is valid without it.
 func namespaces(procfs string) ([]namespace, error) {
 	var list []namespace
 	at := map[uint64]int{}
@@ -39,7 +39,7 @@ func namespaces(procfs string) ([]namespace, error) {
 		list[n].paths = append(list[n].paths, path)
 	}
 	errs := []error{ofProcesses(procfs, add)}
-	// The mounts of the machine, and our own, which are others in a container.
+	// The mounts of the machine, and our own, which differ in a container.
 	for _, who := range []string{"1", "self"} {
 		errs = append(errs, ofMounts(filepath.Join(procfs, who), add))
 	}
@@ -62,17 +62,17 @@ func ofProcesses(procfs string, add func(inode uint64, path string)) error {
 		if errors.Is(err, fs.ErrPermission) {
 			denied++
 		}
-		if inode, ok := inodeOf(name); err == nil && ok { // else the process has ended
+		if inode, ok := inodeOf(name); err == nil && ok { // otherwise the process may have ended
 			add(inode, path)
 		}
 	}
 	if denied > 0 {
-		return fmt.Errorf("the network namespaces of %d of %d processes may not be read: run as root, or with the capability SYS_PTRACE", denied, total)
+		return fmt.Errorf("read the network namespaces of %d of %d processes: permission denied; run as root, or with the capability SYS_PTRACE", denied, total)
 	}
 	return nil
 }
 
-// ofMounts adds the namespaces that are mounted as the process proc sees it.
+// ofMounts adds the network namespaces that are mounted in the mount namespace of the process proc.
 func ofMounts(proc string, add func(inode uint64, path string)) error {
 	f, err := os.Open(filepath.Join(proc, "mountinfo"))
 	if err != nil {
@@ -84,7 +84,7 @@ func ofMounts(proc string, add func(inode uint64, path string)) error {
 	})
 }
 
-// mounted reads mountinfo, proc_pid_mountinfo(5), for mounts of network namespaces.
+// mounted calls add for each mount of a network namespace in mountinfo, see proc_pid_mountinfo(5).
 func mounted(mountinfo io.Reader, add func(inode uint64, point string)) error {
 	lines := bufio.NewScanner(mountinfo)
 	lines.Buffer(nil, 1<<20)
@@ -104,10 +104,10 @@ func mounted(mountinfo io.Reader, add func(inode uint64, point string)) error {
 	return nil
 }
 
-// unescape undoes what the kernel does to mount points.
+// unescape undoes the kernel's escaping of mount points.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// inodeOf reads the name of a network namespace, net:[4026531840].
+// inodeOf parses the name of a network namespace, such as net:[4026531840].
 func inodeOf(name string) (uint64, bool) {
 	number, ok := strings.CutPrefix(name, "net:[")
 	if !ok {
@@ -117,12 +117,13 @@ func inodeOf(name string) (uint64, bool) {
 	return inode, err == nil
 }
 
-// visit calls here in one namespace after the other until nothing is left, and returns how many it was in.
-// What cannot be done in one namespace does not hold up the others.
+// visit calls here in one namespace after the other until no target is left, and returns how many
+// namespaces it entered. A failure in one namespace does not hold up the others.
 func visit(ctx context.Context, procfs string, spaces []namespace, here func() (left int, err error)) (entered int, err error) {
 	done := make(chan error)
 	go func() {
-		// Never unlocked: the thread ends with this goroutine and no other ever runs in a pod's namespace.
+		// The thread is never unlocked, so it ends with this goroutine, and no other goroutine ever
+		// runs in a pod's namespace.
 		runtime.LockOSThread()
 		home, err := os.Open(filepath.Join(procfs, "thread-self", "ns", "net"))
 		if err != nil {
@@ -131,14 +132,15 @@ func visit(ctx context.Context, procfs string, spaces []namespace, here func() (
 		}
 		defer home.Close()
 		entered, err = visitAll(ctx, spaces, here)
-		// The runtime keeps the main thread for ever, and /proc/PID shows its namespace as the process's.
+		// Return to our own namespace all the same: the runtime never ends the main thread, and
+		// /proc/PID shows its namespace as that of the process.
 		done <- errors.Join(err, unix.Setns(int(home.Fd()), unix.CLONE_NEWNET))
 	}()
 	err = <-done
 	return entered, err
 }
 
-// visitAll is visit on a thread that may be moved about.
+// visitAll is visit on a thread that can change its namespace.
 func visitAll(ctx context.Context, spaces []namespace, here func() (left int, err error)) (entered int, err error) {
 	var errs []error
 	for _, s := range spaces {
@@ -162,22 +164,22 @@ func visitAll(ctx context.Context, spaces []namespace, here func() (left int, er
 	return entered, errors.Join(errs...)
 }
 
-// enter moves the calling thread into the namespace. A namespace that is no more is no error.
+// enter moves the calling thread into the namespace. It is no error if the namespace is gone.
 func (s namespace) enter() (ok bool, err error) {
 	for _, path := range s.paths {
 		f, err := os.Open(path)
 		if err != nil {
-			continue // the process has ended; another may be in there
+			continue // the process has ended; another one may be in the namespace
 		}
 		err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
 		f.Close()
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, unix.EINVAL): // unmounted: a plain file
+		case errors.Is(err, unix.EINVAL): // it was unmounted: the path is a plain file now
 			continue
 		}
-		return false, fmt.Errorf("enter network namespace %d (%s): %w: run as root, or with the capability SYS_ADMIN", s.inode, path, err)
+		return false, fmt.Errorf("enter network namespace %d (%s): %w; run as root, or with the capability SYS_ADMIN", s.inode, path, err)
 	}
 	return false, nil
 }

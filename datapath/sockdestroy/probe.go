@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Probe asks the running kernel for the ways to destroy a socket. It destroys none.
+// Probe checks which ways to destroy a socket the running kernel has. It destroys no socket.
 func Probe() []datapath.Feature {
 	return []datapath.Feature{
 		{
@@ -18,7 +18,7 @@ func Probe() []datapath.Feature {
 		},
 		{
 			Name: "sock_diag that destroys", OK: haveDiag() == nil, Since: "4.9",
-			Without: "stale sockets are destroyed by socket iterators alone, and where these are missing too " +
+			Without: "only socket iterators destroy stale sockets; if these are missing too, " +
 				"connected UDP stays with a withdrawn backend until its client gives up",
 		},
 	}
@@ -32,7 +32,7 @@ func haveIterator() error {
 	return it.close()
 }
 
-// haveDiag asks for the end of a socket that is none: no socket has the cookie 0.
+// haveDiag tries to destroy a socket that does not exist: no socket has the cookie 0.
 func haveDiag() error {
 	c, err := dialDiag()
 	if err != nil {
@@ -41,7 +41,8 @@ func haveDiag() error {
 	defer c.close()
 	for _, proto := range []l4.Proto{l4.UDP, l4.TCP} {
 		req := diagRequest{family: unix.AF_INET, proto: proto}
-		// The list shows that the protocol's module is there: without it too the answer is ENOENT.
+		// The list shows that the protocol's module is loaded: without it, the answer would be
+		// ENOENT too.
 		if err := c.list(req, func(diagSocket) {}); err != nil {
 			return err
 		}

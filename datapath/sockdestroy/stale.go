@@ -10,19 +10,20 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Record is what the load balancer remembers of a socket: what it dialled and what it got.
+// Record is what the load balancer remembers about a socket: the frontend that it dialled and the
+// backend that it got.
 type Record struct {
-	// Cookie names the socket, for as long as the machine is up.
+	// Cookie identifies the socket, for as long as the machine is up.
 	Cookie   uint64
 	Proto    l4.Proto
 	Frontend netip.AddrPort
 	Backend  netip.AddrPort
-	// Connected says that the socket did connect(). A socket that did not is moved to another backend
-	// by the load balancer with its next datagram, so there is nothing to destroy.
+	// Connected says that the socket called connect(). The load balancer moves any other socket to
+	// another backend with its next datagram, so there is nothing to destroy.
 	Connected bool
 }
 
-// Target is a socket to be destroyed if it is still connected to Peer.
+// Target is a socket to destroy if it is still connected to Peer.
 type Target struct {
 	Cookie uint64
 	Proto  l4.Proto
@@ -37,11 +38,12 @@ type Policy struct {
 // TCPPolicy says which TCP connections are destroyed. The zero value is TCPNever.
 type TCPPolicy string
 
-// A TCP connection is often worth more than the membership of its backend in a service: it lives as long
-// as the backend answers. One to a dead machine never ends by itself while nothing is sent.
+// A TCP connection is often worth more than its backend's membership in a service: it works as long
+// as the backend answers. A connection to a dead machine never ends by itself while nothing is
+// sent.
 const (
 	TCPNever TCPPolicy = "never"
-	// TCPGone destroys connections to backends on machines that are dead.
+	// TCPGone destroys connections to backends on dead machines.
 	TCPGone TCPPolicy = "gone"
 )
 
@@ -50,12 +52,13 @@ func (p *TCPPolicy) UnmarshalText(b []byte) error {
 	return enum.Decode(p, b, TCPNever, TCPGone)
 }
 
-// Stale returns the sockets to be destroyed, each once, ordered by cookie. want is what is in force, and
-// gone are the addresses of backends whose machine is dead.
+// Stale returns the sockets to destroy, without duplicates, ordered by cookie. want are the
+// frontends in force, and gone are the addresses of backends on dead machines.
 //
-// Connected UDP is stale when its frontend has its backend no longer, or is no more itself: it has no
-// way to notice. TCP is stale when the machine is dead as well. What the frontend still sends traffic to
-// is never stale: the client would only come back to it.
+// A connected UDP socket is stale if its frontend no longer has its backend, or no longer exists:
+// it has no way to notice. A TCP socket is stale only if in addition the machine is dead and the
+// policy is TCPGone. A socket of a backend that the frontend still has is never stale: the client
+// would only be sent there again.
 func Stale(records []Record, want []datapath.Frontend, gone []netip.Addr, policy Policy) []Target {
 	dead := make(map[netip.Addr]bool, len(gone))
 	for _, a := range gone {
@@ -87,8 +90,8 @@ func Stale(records []Record, want []datapath.Frontend, gone []netip.Addr, policy
 	return slices.CompactFunc(stale, func(a, b Target) bool { return a.Cookie == b.Cookie })
 }
 
-// fill gives each frontend that is asked for its set of backends: the cost is that of the sockets
-// concerned, and one look at each frontend's address.
+// fill sets the backends of each frontend in sets. Besides one look at the address of each
+// frontend, it costs only as much as the frontends concerned have backends.
 func fill(sets map[l4.Addr]map[netip.AddrPort]bool, want []datapath.Frontend) {
 	if len(sets) == 0 {
 		return
