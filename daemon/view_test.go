@@ -60,7 +60,8 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
-// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a machine answers.
+// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a
+// machine answers.
 func TestClusterStates(t *testing.T) {
 	const silent, held, quiet, alive = clustermesh.Silent, clustermesh.Held, clustermesh.Quiet, clustermesh.Alive
 	for _, c := range []struct {
@@ -84,7 +85,8 @@ func TestClusterStates(t *testing.T) {
 	}
 }
 
-// TestMembers: each node counts once, and nodes that are called silent only if they are dead by that.
+// TestMembers: each node counts once, and nodes that are called silent only if they are dead by
+// that.
 func TestMembers(t *testing.T) {
 	v := twoClusters()
 	node := func(i int) clustermesh.Origin {
@@ -229,7 +231,7 @@ func TestMeshWithoutDevice(t *testing.T) {
 
 // Who asked for the kernel's WireGuard is told which setting that was; nobody else is.
 func TestMeshExplained(t *testing.T) {
-	none := fmt.Errorf("%w: the kernel has no WireGuard: load its module", errors.ErrUnsupported)
+	none := fmt.Errorf("%w: the kernel has no WireGuard; load its module", errors.ErrUnsupported)
 	for _, c := range []struct {
 		implementation wireguard.Kind
 		err            error

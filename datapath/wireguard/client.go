@@ -15,27 +15,27 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// callTimeout bounds one question to a device. wgctrl has no deadline of its own, and a userspace
-// process that is stopped never answers. A device that missed two in a row is replaced.
+// callTimeout bounds one call to a device. wgctrl has no deadline of its own, and a userspace
+// process that is stopped never answers. A process that misses two calls in a row is replaced.
 const callTimeout = 3 * time.Second
 
-// control is what a Device needs of a client.
+// control is the part of a client that a Device needs.
 type control interface {
 	read() (state, error)
 	configure(cfg wgtypes.Config) error
 	close() error
 }
 
-// client asks one device through wgctrl, kernel or userspace.
+// client controls one device, kernel or userspace, through wgctrl.
 type client struct {
 	wg     *wgctrl.Client
 	device string
-	// busy holds a token during a call, so that a hanging device costs one goroutine and not one per
-	// question.
+	// busy holds a token during a call, so that a hanging device costs one goroutine and not one
+	// per call.
 	busy chan struct{}
 }
 
-// state of a device.
+// state is the state of a device.
 type state struct {
 	kind   Kind
 	key    key.Private
@@ -54,12 +54,12 @@ func newClient(device string) (*client, error) {
 
 func (c *client) close() error { return c.wg.Close() }
 
-// read asks for the state. The error satisfies errors.Is(err, os.ErrDeadlineExceeded) if the device
+// read returns the state. The error satisfies errors.Is(err, os.ErrDeadlineExceeded) if the device
 // does not answer.
 func (c *client) read() (state, error) {
 	var d *wgtypes.Device
 	err := c.call(func() (err error) {
-		// By name: Devices() would fail altogether on one dead socket of another device.
+		// By name: Devices() would fail completely because of one dead socket of another device.
 		d, err = c.wg.Device(c.device)
 		return err
 	})
@@ -73,15 +73,15 @@ func (c *client) configure(cfg wgtypes.Config) error {
 	return c.call(func() error { return c.wg.ConfigureDevice(c.device, cfg) })
 }
 
-// call runs f, but waits for it no longer than callTimeout. What f writes may be read only if the
-// result is not a timeout.
+// call runs f, but waits for it no longer than callTimeout. The caller must not read what f writes
+// if the result is a timeout.
 func (c *client) call(f func() error) error {
 	timeout := time.NewTimer(callTimeout)
 	defer timeout.Stop()
 	select {
 	case c.busy <- struct{}{}:
 	case <-timeout.C:
-		return fmt.Errorf("no answer to an earlier question: %w", os.ErrDeadlineExceeded)
+		return fmt.Errorf("an earlier call has not been answered: %w", os.ErrDeadlineExceeded)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -115,7 +115,7 @@ func toStatus(p wgtypes.Peer) PeerStatus {
 		Sent:      p.TransmitBytes,
 		Received:  p.ReceiveBytes,
 	}
-	if p.LastHandshakeTime.Unix() == 0 { // how userspace says never
+	if p.LastHandshakeTime.Unix() == 0 { // how a userspace device reports that there was none
 		st.Handshake = time.Time{}
 	}
 	if p.Endpoint != nil {
@@ -135,7 +135,7 @@ func toStatus(p wgtypes.Peer) PeerStatus {
 func (p put) config() wgtypes.PeerConfig {
 	cfg := wgtypes.PeerConfig{
 		PublicKey: wgtypes.Key(p.Key),
-		// A peer that vanished since it was read must not come back half.
+		// A peer that vanished since it was read must not come back with half of its settings.
 		UpdateOnly: !p.create,
 		AllowedIPs: toIPNets(p.AllowedIPs),
 	}
@@ -153,5 +153,5 @@ func toIPNets(prefixes []netip.Prefix) []net.IPNet {
 	return nets
 }
 
-// silent reports that the other side exists but does not answer.
+// silent reports whether the device exists but does not answer.
 func silent(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

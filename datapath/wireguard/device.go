@@ -16,31 +16,32 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// startTimeout bounds Open, and what Reconcile does to bring a device back.
+// startTimeout bounds Open, and the restart of a device in Reconcile.
 const startTimeout = 20 * time.Second
 
-// Device is the node's WireGuard device. Its methods may be called from several goroutines.
+// Device is the node's WireGuard device. Its methods can be called from several goroutines.
 type Device struct {
 	cfg    Config
 	links  Links
 	client control
 	key    key.Private
 
-	// kind is Kernel or Userspace. It and the client are used without mu, so that a status page does not
-	// wait for a Reconcile that waits for a hanging device.
+	// kind is Kernel or Userspace. kind and client are used without mu, so that a status page does
+	// not wait for a Reconcile that waits for a hanging device.
 	kind atomic.Value
 
 	mu sync.Mutex
-	// set is the underlay that this process last set, or found as wanted, per peer.
+	// set is, per peer, the underlay that this process last set, or that it found as wanted.
 	set map[key.Public]netip.AddrPort
-	// child is the userspace process if this Device started it, to be reaped when it ends; else 0.
+	// child is the pid of the userspace process if this Device started it, to be reaped when it
+	// exits; otherwise 0.
 	child int
 }
 
-// Open makes sure that the device exists, has the node's key and port, and is up. A device that runs is
-// not disturbed: its sessions, and connections through it, stay. For a userspace device the process that
-// serves it is adopted, or started if there is none; a TUN that a killed process left is attached again,
-// with its address and routes.
+// Open makes sure that the device exists, has the node's key and port, and is up. A running device
+// is not disturbed: its sessions, and the connections through it, stay. For a userspace device,
+// Open adopts the process that serves it, or starts one if there is none. A TUN that a killed
+// process left is attached again, with its address and routes.
 func Open(ctx context.Context, cfg Config, links Links) (*Device, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -63,13 +64,13 @@ func Open(ctx context.Context, cfg Config, links Links) (*Device, error) {
 	return d, nil
 }
 
-// Kind is Kernel or Userspace.
+// Kind returns Kernel or Userspace.
 func (d *Device) Kind() Kind {
 	kind, _ := d.kind.Load().(Kind)
 	return kind
 }
 
-// Alive asks the device whether it answers. A userspace device whose process died does not.
+// Alive reports whether the device answers. A userspace device whose process died does not.
 func (d *Device) Alive() bool {
 	_, err := d.client.read()
 	if d.mu.TryLock() {
@@ -79,7 +80,7 @@ func (d *Device) Alive() bool {
 	return err == nil
 }
 
-// keepMTU makes a restart keep the MTU that the link has now: it may have been changed since Open.
+// keepMTU makes a restart keep the current MTU of the link, which may have been changed since Open.
 func (d *Device) keepMTU() {
 	if l, err := net.InterfaceByName(d.cfg.Device); err == nil {
 		d.cfg.MTU = l.MTU
@@ -105,7 +106,7 @@ func (d *Device) ensure(ctx context.Context) error {
 	return d.links.SetUp(d.cfg.Device, d.cfg.MTU, d.cfg.Addr)
 }
 
-// create makes the link, of the kind that mode and kernel allow.
+// create creates the link, of the kind that the mode and the kernel allow.
 func (d *Device) create(ctx context.Context) error {
 	tun, err := isTUN(d.cfg.Device)
 	if err != nil {
@@ -121,14 +122,15 @@ func (d *Device) create(ctx context.Context) error {
 			return err
 		}
 		if d.cfg.Mode == Kernel {
-			return fmt.Errorf("%w: the kernel has no WireGuard: load its module (modprobe wireguard)", err)
+			return fmt.Errorf("%w: the kernel has no WireGuard; load its module (modprobe wireguard)", err)
 		}
 	}
 	d.kind.Store(Userspace)
 	return d.adoptOrStart(ctx)
 }
 
-// identify sets key and port where they differ: a key that is set anew ends all sessions.
+// identify sets the key and the port if they differ. It does not set the same key again, because
+// that ends all sessions.
 func (d *Device) identify(ctx context.Context) error {
 	have, err := d.client.read()
 	if err != nil {
@@ -155,8 +157,8 @@ func (d *Device) identify(ctx context.Context) error {
 	return nil
 }
 
-// portFree finds out before the device does, which tells nobody why it does not come up. It waits a
-// little for a dying predecessor to let go.
+// portFree checks that the port is free, because a device that finds it in use does not report why
+// it cannot come up. It waits a little for a predecessor that is exiting to release the port.
 func portFree(ctx context.Context, port uint16) error {
 	deadline := time.Now().Add(2 * time.Second)
 	for {
@@ -166,7 +168,7 @@ func portFree(ctx context.Context, port uint16) error {
 			return l.Close()
 		}
 		if !errors.Is(err, unix.EADDRINUSE) || time.Now().After(deadline) {
-			return fmt.Errorf("use UDP port %d for WireGuard: %w: stop the program that has it (ss -ulpn) or choose another port", port, err)
+			return fmt.Errorf("use UDP port %d for WireGuard: %w; stop the program that has it (ss -ulpn) or choose another port", port, err)
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -174,7 +176,7 @@ func portFree(ctx context.Context, port uint16) error {
 	}
 }
 
-// isTUN reports that a device of the name exists and is a TUN.
+// isTUN reports whether a device of this name exists and is a TUN.
 func isTUN(name string) (bool, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -184,7 +186,7 @@ func isTUN(name string) (bool, error) {
 	info, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
 	switch {
 	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
-		return false, nil // no device, or one without a driver's name
+		return false, nil // no device, or one without a driver name
 	case err != nil:
 		return false, fmt.Errorf("find the kind of device %s: %w", name, err)
 	}

@@ -10,28 +10,30 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// sessionLife is WireGuard's Reject-After-Time: without a handshake for this long no session is alive.
+// sessionLife is WireGuard's Reject-After-Time: if the last handshake is older than this, no
+// session is alive.
 const sessionLife = 180 * time.Second
 
-// put makes a peer, or adds to one.
+// put creates a peer, or changes one.
 type put struct {
-	datapath.Peer // Underlay is invalid where it stays; AllowedIPs are only those to add
+	datapath.Peer // Underlay is invalid if it stays; AllowedIPs are only those to add
 	create        bool
 }
 
-// change is how to get from the device's peers to the wanted ones. Its parts are applied in the order of
-// the fields: an allowed IP that moves goes from the old owner to the new one in one step of put, and
-// belongs to one of them at every moment.
+// change says how to get from the device's peers to the wanted ones. Its parts are applied in the
+// order of the fields. An allowed IP that moves goes from the old owner to the new one in one step
+// of put, so at every moment it belongs to one of them.
 type change struct {
 	put []put
-	// shed are allowed IPs that a wanted peer must lose.
+	// shed are allowed IPs that a wanted peer must lose and no other peer gets.
 	shed []netip.Prefix
-	// remove are peers that nobody wants.
+	// remove are the peers that are not wanted.
 	remove []key.Public
 }
 
-// diff compares the device's peers with the wanted ones. set holds the underlay that this process last
-// set for a peer. Wanted peers that cannot be are Problems; the change leaves them out.
+// diff compares the device's peers with the wanted ones. set holds the underlay that this process
+// last set for each peer. Wanted peers that a device cannot have are left out, and each is a
+// Problem.
 func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, self key.Public, now time.Time) (change, []problem.Problem) {
 	want, problems := datapath.SoundPeers(want, self)
 	held := make(map[key.Public]PeerStatus, len(have))
@@ -81,9 +83,10 @@ func difference(h PeerStatus, exists bool, w datapath.Peer, set map[key.Public]n
 	return p, p.Underlay.IsValid() || len(p.AllowedIPs) > 0
 }
 
-// rewrite decides whether to set a peer's underlay. A device that differs from what was set has seen
-// the peer roam, and knows better; only a change of what is wanted overrules it. After a restart it is
-// not known what was set: then an address that carries a live session is taken for a better one.
+// rewrite decides whether to set a peer's underlay. If the device's underlay differs from what was
+// set, the peer has roamed and the device knows better; only a change of the wanted underlay
+// overrides it. After a restart it is not known what was set: then an address with a live session
+// is assumed to be the better one.
 func rewrite(h PeerStatus, want, last netip.AddrPort, known bool, now time.Time) bool {
 	switch {
 	case !want.IsValid() || h.Underlay == want:

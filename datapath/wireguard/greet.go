@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// headStart is what the peer with the lower key has before the other greets too. Two initiations that
-	// cross undo each other, and WireGuard tries again only after 5 s.
+	// headStart is how long the node with the higher key waits before it greets too. Two
+	// initiations that cross cancel each other, and WireGuard retries only after 5 s.
 	headStart = 300 * time.Millisecond
-	// greetPoll is how often Greet looks.
+	// greetPoll is how often Greet reads the peers.
 	greetPoll = 20 * time.Millisecond
 )
 
-// Greet starts handshakes with the peers that have had none on this device, and waits for them until ctx
-// is done. For a machine that was booted: its peers go on in the old sessions, which it lost, until they
-// miss its answers for 15 s; a handshake of its own ends that at once. Peers that do not answer are no
-// error.
+// Greet starts handshakes with the peers that have had none on this device, and waits for them
+// until ctx is done. It is for a machine that has booted: it has lost the old sessions, which its
+// peers keep using until they have missed its answers for 15 s. A handshake of its own ends that at
+// once. Peers that do not answer are no error.
 //
-// The answer to a handshake does not yet mean that the peer uses the new session: it does from the first
-// packet in it on. So Greet calls ask once for each of these peers as soon as its handshake is done, in a
-// goroutine, and waits for all calls. Ask is to return when the peer has answered something through the
-// tunnel, or ctx is done.
+// The answer to a handshake does not mean yet that the peer uses the new session: it does so only
+// after the first packet in it. So as soon as the handshake of such a peer is done, Greet calls ask
+// once for it, in a goroutine, and it waits for all calls. ask should return when the peer has
+// answered something through the tunnel, or ctx is done.
 func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public)) error {
 	begin := time.Now()
 	own := d.key.Public()
@@ -70,8 +70,8 @@ func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public
 	return nil
 }
 
-// initiate starts a handshake: to switch the persistent keepalive on makes WireGuard send something now.
-// It is switched off again.
+// initiate starts handshakes: switching on the persistent keepalive makes WireGuard send something
+// at once. It is switched off again.
 func (d *Device) initiate(keys []key.Public) error {
 	if len(keys) == 0 {
 		return nil

@@ -11,9 +11,10 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// LoadKey reads the private key in base64 from path. Without the file it makes a key and writes it with
-// mode 0600, whole or not at all; of two processes that do so at once both get the key of the first. A
-// file that others may read is refused: whoever read it can pose as this node.
+// LoadKey reads the private key in base64 from path. If there is no file, it generates a key and
+// writes it with mode 0600, completely or not at all. If two processes do this at once, both get
+// the key of the first. LoadKey refuses a file that others can access, because anyone who has the
+// key can pose as this node.
 func LoadKey(path string) (key.Private, error) {
 	if path == "" {
 		return key.Private{}, errors.New("load private key: no key file is configured")
@@ -42,23 +43,23 @@ func readKey(path string) (key.Private, error) {
 		return key.Private{}, fmt.Errorf("private key file %s is not a regular file", path)
 	}
 	if st.Mode().Perm()&0o077 != 0 {
-		return key.Private{}, fmt.Errorf("private key file %s has mode %04o, so others can use it: run chmod 600 %s, or delete it for a new key",
+		return key.Private{}, fmt.Errorf("private key file %s has mode %04o, so others can use it; run chmod 600 %s, or delete it for a new key",
 			path, st.Mode().Perm(), path)
 	}
-	text := make([]byte, 256) // a key has 44 characters; never read a wrong file into memory
+	text := make([]byte, 256) // a key has 44 characters; do not read a large wrong file into memory
 	n, err := f.Read(text)
 	if err != nil && n == 0 && st.Size() != 0 {
 		return key.Private{}, fmt.Errorf("read private key file %s: %w", path, err)
 	}
 	k, err := key.ParsePrivate(string(text[:n]))
 	if err != nil {
-		return key.Private{}, fmt.Errorf("private key file %s: %w: restore it, or delete it for a new key", path, err)
+		return key.Private{}, fmt.Errorf("private key file %s: %w; restore it, or delete it for a new key", path, err)
 	}
 	return k, nil
 }
 
-// createKey writes beside the file and links into place: unlike a rename, a link never replaces a key
-// that another process made meanwhile.
+// createKey writes a temporary file in the same directory and links it to path: unlike a rename, a
+// link never replaces a key that another process wrote meanwhile.
 func createKey(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

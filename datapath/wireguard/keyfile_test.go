@@ -42,7 +42,7 @@ func TestLoadKeyRefuses(t *testing.T) {
 		text string
 		says string
 	}{
-		"group":   {0o640, text, "mode 0640, so others can use it: run chmod 600"},
+		"group":   {0o640, text, "mode 0640, so others can use it; run chmod 600"},
 		"world":   {0o604, text, "mode 0604"},
 		"empty":   {0o600, "", "not a WireGuard key"},
 		"garbage": {0o600, text[:20], "not a WireGuard key"},

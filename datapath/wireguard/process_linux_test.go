@@ -52,7 +52,8 @@ func testKilledDaemon(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
-// TestWatchSeesKilledTunnel: the loss of the TUN's carrier tells the daemon at once, without a resync.
+// TestWatchSeesKilledTunnel: the loss of the TUN's carrier tells the daemon at once, without a
+// resync.
 func TestWatchSeesKilledTunnel(t *testing.T) {
 	a, _ := pair(t, wireguard.Userspace)
 	changed := make(chan struct{}, 1)
@@ -257,7 +258,7 @@ func TestOpenErrors(t *testing.T) {
 	wants(open(a, func(c *wireguard.Config) { c.Mode = "fast" }), `wireguard mode "fast"`)
 	wants(open(a, func(c *wireguard.Config) { c.Device = "../evil" }), `wireguard device "../evil"`)
 	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = nil }), "strait-tunnel")
-	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = []string{"/proc/self/exe", "-test.run=^$"} }), "ended without a word")
+	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = []string{"/proc/self/exe", "-test.run=^$"} }), "exited without a message")
 	wants(open(a, func(c *wireguard.Config) { c.TunnelCommand = []string{"/nonexistent"} }), "no such file")
 	wants(open(a, func(c *wireguard.Config) { c.Device = "eth0" }), "eth0")
 
@@ -275,8 +276,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither started nor ended with
-// the device; when it is replaced, the connections through the tunnel go on.
+// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither
+// started nor ended with the device; when it is replaced, the connections through the tunnel go on.
 func TestExternalTunnel(t *testing.T) {
 	nodes := newNodes(t, 2, wireguard.Userspace)
 	a, b := nodes[0], nodes[1]

@@ -16,15 +16,17 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Reconcile makes the device's peers as wanted, touching only what differs: a peer that stays keeps its
-// session. An underlay is rewritten only when the wanted one changed, not because the peer roamed; see
-// rewrite for the first time after a restart. An allowed IP that moves belongs to the old or the new
-// peer at every moment. With prune false nothing is removed. Removed peers go last.
+// Reconcile makes the device's peers match want, and changes only what differs: a peer that stays
+// keeps its session. An underlay is rewritten only if the wanted one changed, not because the peer
+// roamed; see rewrite for the first time after a restart. An allowed IP that moves belongs to the
+// old or the new peer at every moment. If prune is false nothing is removed. Unwanted peers are
+// removed last.
 //
-// If the device does not answer, or its link was set down or lost its address, that is repaired first.
+// If the device does not answer, has lost its key or port, or its link was set down or lost its
+// address, that is repaired first.
 //
-// A peer, or an allowed IP, that the device refuses is left out and is a Problem; the next Reconcile tries it again. An
-// error means that the device does not do its work.
+// A peer or an allowed IP that the device refuses is left out and is a Problem; the next Reconcile
+// tries it again. An error means that the device does not work.
 func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,14 +44,14 @@ func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem,
 	return append(problems, refused...), errors.Join(errs...)
 }
 
-// Peers are the device's peers, sorted by key.
+// Peers returns the device's peers, sorted by key.
 func (d *Device) Peers() ([]PeerStatus, error) {
 	have, err := d.client.read()
 	return have.peers, err
 }
 
-// revive reads the device, and restarts it if that cannot be done or it lost its identity. It also
-// repairs the link, which somebody may have set down.
+// revive reads the device. It restarts the device if that fails, or if the device has lost its key
+// or port. It also repairs the link, which may have been set down.
 func (d *Device) revive() (state, error) {
 	have, err := d.client.read()
 	if err == nil && have.key == d.key && (d.cfg.Port == 0 || have.port == d.cfg.Port) {
@@ -58,7 +60,7 @@ func (d *Device) revive() (state, error) {
 			return have, nil
 		}
 	}
-	d.cfg.Log.Warn("WireGuard device is not as it was left, restarting it", "device", d.cfg.Device, "err", err)
+	d.cfg.Log.Warn("WireGuard device does not answer or was changed, restarting it", "device", d.cfg.Device, "err", err)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	d.keepMTU()
@@ -68,7 +70,8 @@ func (d *Device) revive() (state, error) {
 	return d.client.read()
 }
 
-// put configures all peers at once, and one by one if that fails, to find out which is refused.
+// put configures all peers at once. If that fails, it configures them one by one to find out which
+// are refused.
 func (d *Device) put(puts []put) ([]problem.Problem, error) {
 	if len(puts) == 0 {
 		return nil, nil
@@ -95,7 +98,9 @@ func (d *Device) put(puts []put) ([]problem.Problem, error) {
 			d.set[p.Key] = p.Underlay
 		}
 	}
-	if len(problems) > 0 { // a device that answers has something against these peers; one that does not, against none
+	if len(problems) > 0 {
+		// If the device still answers, it did refuse these peers. Otherwise the device itself has
+		// failed.
 		if _, err := d.client.read(); err != nil {
 			return nil, fmt.Errorf("put %d peers: %w", len(puts), err)
 		}
@@ -103,8 +108,8 @@ func (d *Device) put(puts []put) ([]problem.Problem, error) {
 	return problems, nil
 }
 
-// putAlone configures one peer, and if that fails its parts one by one. The error is that of the peer as such; refused
-// allowed IPs alone are none.
+// putAlone configures one peer, and if that fails, its parts one by one. The error means that the
+// peer itself was refused or the device does not answer; refused allowed IPs are only Problems.
 func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 	if err = d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{p.config()}}); err == nil || silent(err) {
 		return nil, err
@@ -135,9 +140,9 @@ func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 	return problems, nil
 }
 
-// shed takes allowed IPs from their peers. The kernels before 6.16 can only replace all allowed IPs of a
-// peer, with a moment in which it has none and packets are lost. So the unwanted ones move to a
-// throw-away peer, in one step each, and go with it.
+// shed removes allowed IPs from their peers. Kernels before 6.16 can only replace all allowed IPs
+// of a peer: for a moment it has none, and packets are lost. So shed moves the unwanted ones to a
+// throw-away peer, in one step each, and removes that peer.
 func (d *Device) shed(prefixes []netip.Prefix) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -171,7 +176,7 @@ func (d *Device) remove(keys []key.Public) error {
 	return nil
 }
 
-// remember notes the underlays that the device already had as wanted, and forgets unwanted peers.
+// remember records the underlays that the device already had as wanted, and forgets unwanted peers.
 func (d *Device) remember(have []PeerStatus, want []datapath.Peer) {
 	held := make(map[key.Public]netip.AddrPort, len(have))
 	for _, h := range have {

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketDir is fixed in wireguard-go and wgctrl alike.
+// socketDir is fixed in both wireguard-go and wgctrl.
 const socketDir = "/var/run/wireguard"
 
 func socketPath(device string) string { return filepath.Join(socketDir, device+".sock") }
 
-// owner finds the process that serves the device's socket, as the kernel names it: a name or a pid file
-// may lie. The error is fs.ErrNotExist or ECONNREFUSED if nobody does. The pid is 0 if the process is in
-// a PID namespace that this one cannot see.
+// owner returns the pid of the process that serves the device's socket, as the kernel reports it: a
+// process name or a pid file can be wrong. The error satisfies errors.Is for fs.ErrNotExist or
+// ECONNREFUSED if there is no such process. The pid is 0 if the process is in a PID namespace that
+// is not visible from this one.
 func owner(device string) (int, error) {
 	conn, err := net.DialTimeout("unix", socketPath(device), callTimeout)
 	if err != nil {
@@ -44,16 +45,17 @@ func owner(device string) (int, error) {
 	return int(cred.Pid), nil
 }
 
-// nobody reports that a dial found no server.
+// nobody reports whether err says that no process serves the socket.
 func nobody(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }
 
-// errEnded says that a process ended while it was looked at.
-var errEnded = errors.New("it just ended")
+// errEnded means that a process exited while it was inspected.
+var errEnded = errors.New("it has just exited")
 
-// sameNetns reports whether the process is in the network namespace of the calling thread. Two nodes on
-// one machine that chose the same device name would otherwise configure each other's tunnel.
+// sameNetns reports whether the process is in the network namespace of the calling thread. Two
+// nodes on one machine that chose the same device name would otherwise configure each other's
+// tunnel.
 func sameNetns(pid int) (bool, error) {
 	mine, err := os.Stat("/proc/thread-self/ns/net")
 	if err != nil {
@@ -75,13 +77,13 @@ func checkNetns(device string, pid int) error {
 	}
 	same, err := sameNetns(pid)
 	if err == nil && !same {
-		err = fmt.Errorf("device %s: %s belongs to process %d in another network namespace: give each node on this machine its own device name",
+		err = fmt.Errorf("device %s: %s belongs to process %d in another network namespace; give each node on this machine its own device name",
 			device, socketPath(device), pid)
 	}
 	return err
 }
 
-// CleanUp ends the process of a userspace device and removes its socket. It is content where there is
+// CleanUp stops the process of a userspace device and removes its socket. It succeeds if there is
 // none. The key stays, and so does the link: route.CleanUp deletes it.
 func CleanUp(cfg Config) error {
 	if err := checkName(cfg.Device); err != nil {
@@ -108,8 +110,8 @@ func CleanUp(cfg Config) error {
 	return nil
 }
 
-// stop kills the process that serves the device. It has nothing to save, and would need a second to end by
-// itself.
+// stop kills the process that serves the device. The process has nothing to save, and a graceful
+// exit would take a second.
 func stop(device string, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -119,7 +121,7 @@ func stop(device string, pid int) error {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	// From here on fd cannot come to mean another process. Make sure that it means the right one.
+	// From here on fd cannot refer to another process. Make sure that it refers to the right one.
 	if now, err := owner(device); err != nil || now != pid {
 		if nobody(err) {
 			return nil
@@ -130,12 +132,12 @@ func stop(device string, pid int) error {
 		return fmt.Errorf("stop process %d of device %s: %w", pid, device, err)
 	}
 	if !ended(fd, 5*time.Second) {
-		return fmt.Errorf("stop process %d of device %s: it does not end", pid, device)
+		return fmt.Errorf("stop process %d of device %s: it does not exit", pid, device)
 	}
 	return nil
 }
 
-// ended waits for the process to end.
+// ended waits for the process to exit, and reports whether it did.
 func ended(pidfd int, timeout time.Duration) bool {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -150,7 +152,7 @@ func ended(pidfd int, timeout time.Duration) bool {
 	}
 }
 
-// adoptOrStart makes sure that a process serves the TUN, and that it is one.
+// adoptOrStart makes sure that exactly one process serves the TUN, and that it answers.
 func (d *Device) adoptOrStart(ctx context.Context) error {
 	for {
 		pid, err := d.adopt()
@@ -179,11 +181,12 @@ func (d *Device) adoptOrStart(ctx context.Context) error {
 	}
 }
 
-// foreignWait is how long a process that somebody else starts is waited for: as long as a supervisor takes that
-// starts it at once, and no longer, for a daemon that waits does nothing else.
+// foreignWait is how long to wait for a process that something else starts: long enough for a
+// supervisor that starts it at once, and no longer, because the daemon does nothing else while it
+// waits.
 const foreignWait = 2 * time.Second
 
-// await waits for the process that somebody else starts.
+// await waits for the process that something else starts.
 func (d *Device) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, foreignWait)
 	defer cancel()
@@ -192,13 +195,14 @@ func (d *Device) await(ctx context.Context) error {
 			return nil
 		}
 		if sleep(ctx, 20*time.Millisecond) != nil {
-			return fmt.Errorf("find the WireGuard process of device %s: nobody serves %s: is its pod (DaemonSet strait-tunnel) on this node, and /var/run/wireguard shared with it?",
+			return fmt.Errorf("find the WireGuard process of device %s: no process serves %s; check that its pod (DaemonSet strait-tunnel) is on this node and shares /var/run/wireguard",
 				d.cfg.Device, socketPath(d.cfg.Device))
 		}
 	}
 }
 
-// adopt checks the process that serves the device's socket, and that it answers.
+// adopt returns the pid of the process that serves the device's socket, and checks that it is in
+// this network namespace and answers.
 func (d *Device) adopt() (pid int, err error) {
 	pid, err = owner(d.cfg.Device)
 	if err != nil {
@@ -211,7 +215,8 @@ func (d *Device) adopt() (pid int, err error) {
 	return pid, err
 }
 
-// dying reports what a process looks like whose socket still was there a moment ago.
+// dying reports whether err is typical of a process that is exiting: its socket was still there a
+// moment ago.
 func dying(err error) bool {
 	return errors.Is(err, errEnded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, io.EOF)
 }

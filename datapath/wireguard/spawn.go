@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerOK is what a tunnel process writes on its ready descriptor when it serves.
+// answerOK is what a tunnel process writes to its ready descriptor once it serves its socket.
 const answerOK = "ok"
 
-// readyFD is the ready descriptor's number in the tunnel process: the first after stdio.
+// readyFD is the number of the ready descriptor in the tunnel process: the first after stdio.
 const readyFD = 3
 
-// start runs the tunnel command, and waits until it serves its socket or says why it cannot. The process
-// has a session of its own and none of our descriptors, so that it survives our death, even by SIGKILL.
+// start runs the tunnel command, and waits until the process serves its socket or reports why it
+// cannot. The process has its own session and shares only the ready pipe with us, so that it
+// survives our death, even by SIGKILL.
 func (d *Device) start(ctx context.Context) error {
 	ready, child, err := os.Pipe()
 	if err != nil {
@@ -36,7 +37,7 @@ func (d *Device) start(ctx context.Context) error {
 			f.Close()
 		}
 	}
-	child.Close() // so that the pipe ends when the process does
+	child.Close() // so that the pipe closes when the process exits
 	if err != nil {
 		return fmt.Errorf("start WireGuard process of device %s: %w", d.cfg.Device, err)
 	}
@@ -49,7 +50,7 @@ func (d *Device) start(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case answer == "":
-			err = errors.New("it ended without a word: is TunnelCommand right?")
+			err = errors.New("it exited without a message; check TunnelCommand")
 		default:
 			err = errors.New(answer)
 		}
@@ -70,11 +71,12 @@ func (d *Device) command(ready *os.File) (*exec.Cmd, error) {
 	}
 	args := TunnelArgs{Device: d.cfg.Device, MTU: d.cfg.MTU, ReadyFD: readyFD}.Flags()
 	cmd := exec.Command(name, append(d.cfg.TunnelCommand[1:len(d.cfg.TunnelCommand):len(d.cfg.TunnelCommand)], args...)...)
-	cmd.Dir = "/" // keep no mount busy
+	cmd.Dir = "/" // keeps no mount busy
 	cmd.ExtraFiles = []*os.File{ready}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if d.cfg.TunnelLog != "" {
-		// A file and not a pipe to us, which would kill the process with SIGPIPE once we are gone.
+		// This must be a file: a pipe to us would kill the process with SIGPIPE once we have
+		// exited.
 		f, err := os.OpenFile(d.cfg.TunnelLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, err
@@ -84,18 +86,19 @@ func (d *Device) command(ready *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// await reads the process's answer: until it closes the pipe, ends, or ctx is done.
+// await returns the process's message, which ends when the process closes the pipe or exits. It
+// gives up when ctx is done.
 func await(ctx context.Context, ready *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	text, err := io.ReadAll(io.LimitReader(ready, 4096))
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("it is not ready in time: %w", context.Cause(ctx))
+		return "", fmt.Errorf("it was not ready in time: %w", context.Cause(ctx))
 	}
 	return strings.TrimSpace(string(text)), err
 }
 
-// reap takes leave of our tunnel process if it ended, so that it does not stay a zombie.
+// reap reaps our tunnel process if it exited, so that it does not stay a zombie.
 func (d *Device) reap() {
 	if d.child == 0 {
 		return

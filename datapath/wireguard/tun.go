@@ -16,8 +16,8 @@ import (
 
 const tunPath = "/dev/net/tun"
 
-// attachTUN makes the TUN and has it persist, or attaches the one there is. A predecessor that is being
-// killed may hold it for a moment longer.
+// attachTUN creates the TUN and makes it persistent, or attaches the existing one. A predecessor
+// that is being killed may hold it for a moment longer.
 func attachTUN(ctx context.Context, name string, mtu int) (tun.Device, error) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
@@ -34,11 +34,12 @@ func attachTUN(ctx context.Context, name string, mtu int) (tun.Device, error) {
 	}
 }
 
-// openTUN does what tun.CreateTUN does, but closes the file on error, and sets the device persistent.
+// openTUN does what tun.CreateTUN does, but closes the file on error and makes the device
+// persistent.
 func openTUN(name string) (*os.File, error) {
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open %s: %w: load the kernel module (modprobe tun), or give the container the device", tunPath, err)
+		return nil, fmt.Errorf("open %s: %w; load the kernel module (modprobe tun), or give the container the device", tunPath, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", tunPath, err)
@@ -61,18 +62,18 @@ func setTUN(fd int, name string) error {
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("attach TUN %s: %w: another process serves it", name, err)
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("attach TUN %s: %w: a device of this name exists and is no TUN", name, err)
+		return fmt.Errorf("attach TUN %s: %w: a device of this name exists and is not a TUN", name, err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("attach TUN %s: %w: run as root or with CAP_NET_ADMIN", name, err)
+		return fmt.Errorf("attach TUN %s: %w; run as root or with CAP_NET_ADMIN", name, err)
 	case err != nil:
 		return fmt.Errorf("attach TUN %s: %w", name, err)
 	}
-	// Persistent: the death of the process delays packets, but takes neither address nor routes, so
-	// that a connect waits instead of failing with ENETUNREACH.
+	// Persistent: if the process dies, packets are delayed, but the address and the routes stay. So
+	// a connect waits instead of failing with ENETUNREACH.
 	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
 		return fmt.Errorf("make TUN %s persistent: %w", name, err)
 	}
-	// Before os.NewFile, so that the runtime polls it.
+	// This comes before os.NewFile, so that the runtime polls the file.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return fmt.Errorf("set TUN %s non-blocking: %w", name, err)
 	}
@@ -83,7 +84,7 @@ func wrapTUN(f *os.File, name string, mtu int) (tun.Device, error) {
 	if mtu == 0 {
 		mtu = device.DefaultMTU
 		if l, err := net.InterfaceByName(name); err == nil && l.MTU != 1500 {
-			mtu = l.MTU // of an existing one; 1500 is how the kernel makes them
+			mtu = l.MTU // of an existing TUN; the kernel creates them with 1500
 		}
 	}
 	t, err := tun.CreateTUNFromFile(f, mtu)

@@ -18,25 +18,26 @@ import (
 	"golang.zx2c4.com/wireguard/ipc"
 )
 
-// DefaultMemoryLimit bounds the tunnel process's Go heap in bytes, softly. Without one, an active device
-// grows to about 200 MB of packet buffers.
+// DefaultMemoryLimit is the soft memory limit of the tunnel process's Go runtime, in bytes. Without
+// it, an active device grows to about 200 MB of packet buffers.
 const DefaultMemoryLimit = 96 << 20
 
 // TunnelArgs are the arguments of a tunnel process.
 type TunnelArgs struct {
-	// Device is the TUN's name and that of the socket.
+	// Device is the name of the TUN and of its socket.
 	Device string
-	// MTU in bytes; 0 keeps that of an existing TUN, and is 1420 for a new one.
+	// MTU is in bytes; 0 keeps that of an existing TUN, unless it is the kernel's default of 1500,
+	// and is 1420 for a new one.
 	MTU int
-	// MemoryLimit in bytes, see DefaultMemoryLimit; 0 is the default, negative is none.
+	// MemoryLimit is in bytes; 0 means DefaultMemoryLimit, and a negative value sets none.
 	MemoryLimit int64
-	// ReadyFD is a descriptor to write "ok", or the error, to and close; 0 is none.
+	// ReadyFD is a descriptor to write "ok" or the error to, and then close; 0 means none.
 	ReadyFD int
-	// Log hears of errors, and at debug level what WireGuard does. Nil discards.
+	// Log receives errors, and at debug level what WireGuard does; nil discards them.
 	Log *slog.Logger
 }
 
-// Flags are the arguments as ParseTunnelArgs reads them, without Log.
+// Flags returns the arguments as ParseTunnelArgs reads them, without Log.
 func (a TunnelArgs) Flags() []string {
 	flags := []string{"--device=" + a.Device}
 	add := func(name string, v int64) {
@@ -57,7 +58,7 @@ func ParseTunnelArgs(args []string) (TunnelArgs, error) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&a.Device, "device", "", "name of the TUN device")
 	fs.IntVar(&a.MTU, "mtu", 0, "MTU in bytes")
-	fs.Int64Var(&a.MemoryLimit, "memory-limit", 0, "soft limit of the heap in bytes")
+	fs.Int64Var(&a.MemoryLimit, "memory-limit", 0, "soft memory limit in bytes")
 	fs.IntVar(&a.ReadyFD, "ready-fd", 0, "descriptor to report readiness on")
 	if err := fs.Parse(args); err != nil {
 		return a, err
@@ -68,10 +69,10 @@ func ParseTunnelArgs(args []string) (TunnelArgs, error) {
 	return a, checkName(a.Device)
 }
 
-// RunTunnel serves a userspace WireGuard device: a TUN in the network namespace of this process, and
-// wireguard-go behind it, configured by others through /var/run/wireguard/DEVICE.sock. It makes the TUN,
-// or attaches the one that a killed predecessor left. It blocks until ctx is done, which leaves the TUN
-// with its address and routes, or until the TUN is deleted.
+// RunTunnel serves a userspace WireGuard device: a TUN in the network namespace of this process,
+// with wireguard-go behind it. Other processes configure it through /var/run/wireguard/DEVICE.sock.
+// RunTunnel creates the TUN, or attaches the one that a killed predecessor left. It blocks until
+// ctx is done, which leaves the TUN with its address and routes, or until the TUN is deleted.
 func RunTunnel(ctx context.Context, args TunnelArgs) error {
 	if args.Log == nil {
 		args.Log = slog.New(slog.DiscardHandler)
@@ -84,7 +85,8 @@ func RunTunnel(ctx context.Context, args TunnelArgs) error {
 	return err
 }
 
-// announcer reports once on the descriptor and closes it.
+// announcer returns a function that writes to the descriptor and closes it. Only the first call has
+// an effect.
 func announcer(fd int) func(string) {
 	var once sync.Once
 	return func(text string) {
@@ -129,7 +131,7 @@ func runTunnel(ctx context.Context, args TunnelArgs, announce func(string)) erro
 	announce(answerOK)
 	select {
 	case <-ctx.Done():
-		args.Log.Info("stopping, the device stays", "device", args.Device)
+		args.Log.Info("stopping; the device stays", "device", args.Device)
 	case <-dev.Wait():
 		args.Log.Info("the device was deleted", "device", args.Device)
 	case err = <-served:
@@ -150,8 +152,8 @@ func listen(name string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers questions until ctx is done. If somebody deletes the socket it makes a new one: packets
-// keep flowing, and a daemon that could not find us would try in vain to attach our TUN.
+// serve answers requests until ctx is done. If the socket is deleted it opens a new one: packets
+// keep flowing, and a daemon that could not find this process would try in vain to attach its TUN.
 func serve(ctx context.Context, args TunnelArgs, l net.Listener, dev *device.Device) error {
 	for {
 		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -160,7 +162,7 @@ func serve(ctx context.Context, args TunnelArgs, l net.Listener, dev *device.Dev
 			return nil
 		}
 		_ = l.Close()
-		args.Log.Warn("the control socket was closed, opening it again", "device", args.Device, "err", err)
+		args.Log.Warn("the control socket was closed, reopening it", "device", args.Device, "err", err)
 		for {
 			if l, err = listen(args.Device); err == nil {
 				break

@@ -1,9 +1,10 @@
-// Package wireguard keeps the WireGuard device of one node: a kernel device where the kernel has
-// WireGuard, else wireguard-go on a TUN in a process of its own that outlives the daemon.
+// Package wireguard manages the WireGuard device of one node: a kernel device if the kernel has
+// WireGuard, otherwise wireguard-go on a TUN, in a process of its own that outlives the daemon.
 //
-// Inputs are datapath.Peer values and a key file; outputs are peers in the device and their status. It
-// must not know clusters, why a peer is wanted, or routes: links are made through the interface Links.
-// Sockets belong to the network namespace of the thread that calls Open.
+// Its inputs are datapath.Peer values and a key file. Its outputs are peers in the device and their
+// status. It must not know about clusters, why a peer is wanted, or routes: it creates links
+// through the interface Links. Sockets belong to the network namespace of the thread that calls
+// Open.
 package wireguard
 
 import (
@@ -22,69 +23,71 @@ import (
 // Kind says who implements a device.
 type Kind string
 
-// The kinds that Config may ask for. A Device is of kind Kernel or Userspace.
+// The kinds that Config can ask for. The kind of a Device is Kernel or Userspace.
 const (
-	// Auto takes a kernel device where the kernel has WireGuard, else a userspace one. A userspace
-	// device that exists stays one, even if the kernel has learned WireGuard since.
+	// Auto uses a kernel device if the kernel has WireGuard, otherwise a userspace one. An existing
+	// userspace device stays one, even if the kernel has got WireGuard since.
 	Auto Kind = "auto"
-	// Kernel takes a kernel device or none.
+	// Kernel uses a kernel device or none.
 	Kernel Kind = "kernel"
-	// Userspace takes wireguard-go in a process of its own.
+	// Userspace uses wireguard-go in a process of its own.
 	Userspace Kind = "userspace"
 )
 
 // UnmarshalText accepts the names of the kinds.
 func (k *Kind) UnmarshalText(b []byte) error { return enum.Decode(k, b, Auto, Kernel, Userspace) }
 
-// DefaultPort is the UDP port that WireGuard listens on by custom.
+// DefaultPort is the UDP port that WireGuard usually listens on.
 const DefaultPort = 51820
 
-// Overhead is what WireGuard adds to a packet, in bytes, over an IPv6 underlay: outer IPv6 (40) and UDP (8) headers,
-// and its own (32). Over IPv4 it is 20 less.
-// The device's MTU is that of the underlay minus this.
+// Overhead is what WireGuard adds to a packet over an IPv6 underlay, in bytes: the outer IPv6 (40)
+// and UDP (8) headers, and its own (32). Over IPv4 it is 20 less. The device's MTU is that of the
+// underlay minus Overhead.
 const Overhead = 80
 
-// Links makes and configures links; route.Router implements it.
+// Links creates and configures links; route.Router implements it.
 type Links interface {
-	// AddWireGuard makes a kernel device, or is content with one that exists. Its error satisfies
-	// errors.Is(err, errors.ErrUnsupported) where the kernel has no WireGuard.
+	// AddWireGuard adds a kernel device, and succeeds if it exists. Its error satisfies
+	// errors.Is(err, errors.ErrUnsupported) if the kernel has no WireGuard.
 	AddWireGuard(name string) error
-	// SetUp gives the link its MTU and address and sets it up.
+	// SetUp sets the link's MTU and address, and sets the link up.
 	SetUp(name string, mtu int, addr netip.Prefix) error
 }
 
 // Config says which device a node has.
 type Config struct {
-	// Device is the link's name, at most 15 characters. The socket of a userspace device has the same
-	// name and is shared by all network namespaces: on a machine with several nodes each needs its own.
+	// Device is the link's name, at most 15 characters. The socket of a userspace device has the
+	// same name and is shared by all network namespaces: if a machine has several nodes, each needs
+	// a name of its own.
 	Device string
 	// Port is the UDP port to listen on; 0 lets the device choose one.
 	Port uint16
-	// MTU of the device in bytes; 0 leaves what it has (1420 for a new one).
+	// MTU is the MTU of the device in bytes; 0 leaves it as it is (1420 for a new device).
 	MTU int
-	// Addr is the device's own address; may be invalid.
+	// Addr is the device's own address; can be invalid.
 	Addr netip.Prefix
-	// KeyFile holds the private key, see LoadKey.
+	// KeyFile is the file with the private key, see LoadKey.
 	KeyFile string
-	// Mode is Auto, Kernel or Userspace; empty is Auto.
+	// Mode is Auto, Kernel or Userspace; empty means Auto.
 	Mode Kind
-	// TunnelCommand starts the userspace process, such as {"/proc/self/exe", "tunnel"}. TunnelArgs.Flags
-	// are appended; the program gives them to ParseTunnelArgs and calls RunTunnel. Empty: somebody else starts
-	// it, such as a DaemonSet whose pods outlive the daemon's, and a device without one is waited for.
+	// TunnelCommand starts the userspace process, such as {"/proc/self/exe", "tunnel"}.
+	// TunnelArgs.Flags are appended; the program passes them to ParseTunnelArgs and calls
+	// RunTunnel. If TunnelCommand is empty, something else starts the process, such as a DaemonSet
+	// whose pods outlive those of the daemon; the Device then waits for it.
 	TunnelCommand []string
 	// TunnelLog is the file that the userspace process appends its output to; empty discards it.
 	TunnelLog string
-	// Log hears what is changed. Nil discards.
+	// Log receives the changes; nil discards them.
 	Log *slog.Logger
 }
 
-// PeerStatus is a peer as the device knows it.
+// PeerStatus is the state of a peer in the device.
 type PeerStatus struct {
 	Key key.Public
-	// Underlay is the outer address in use: where the peer's last authentic packet came from, or else
-	// what was set. The zero value if neither is known.
+	// Underlay is the outer address in use: where the peer's last authentic packet came from, or if
+	// there was none, what was set. It is the zero value if neither is known.
 	Underlay netip.AddrPort
-	// Handshake is the time of the last one; zero if there was none.
+	// Handshake is the time of the last handshake; zero if there was none.
 	Handshake time.Time
 	// Sent and Received count the bytes of encrypted traffic.
 	Sent, Received int64
@@ -111,7 +114,7 @@ func (c Config) check() error {
 	return checkName(c.Device)
 }
 
-// checkName keeps names out that are no link name or would leave the socket directory.
+// checkName refuses names that are not valid for a link or that would leave the socket directory.
 func checkName(device string) error {
 	if device == "" || len(device) >= unix.IFNAMSIZ || device == "." || device == ".." ||
 		strings.ContainsAny(device, "/: \t\n") {
