@@ -33,8 +33,8 @@ type Exemption struct {
 	device string
 	log    *slog.Logger
 
-	// mu is held from setting wanted until the table is written, so that Watch never reads the table in
-	// between.
+	// mu is held from setting wanted until the table is written, so that Watch never reads the
+	// table in between.
 	mu sync.Mutex
 	// wanted is what the last Reconcile with prefixes wanted. It is nil before that, and after a
 	// Reconcile that removed the table.

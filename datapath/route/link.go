@@ -103,7 +103,8 @@ func setAddress(l netlink.Link, want netip.Prefix) error {
 	if !found {
 		flags := unix.IFA_F_NOPREFIXROUTE
 		if want.Addr().Is6() {
-			flags |= unix.IFA_F_NODAD // a tunnel has no other hosts, and a tentative address cannot be a source
+			// A tunnel has no other hosts, and a tentative address cannot be a source.
+			flags |= unix.IFA_F_NODAD
 		}
 		if err := netlink.AddrReplace(l, &netlink.Addr{IPNet: toIPNet(want), Flags: flags}); err != nil {
 			return fmt.Errorf("add address %s to device %s: %w", want, name, err)

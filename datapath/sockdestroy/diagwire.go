@@ -78,7 +78,8 @@ func dialDiag() (*diagConn, error) {
 	return c, nil
 }
 
-func (c *diagConn) close() { _ = unix.Close(c.fd) } // every request was answered, so nothing is lost
+// close closes the socket. Its error does not matter, because there is nothing to flush.
+func (c *diagConn) close() { _ = unix.Close(c.fd) }
 
 // list calls each for every socket that matches the request.
 func (c *diagConn) list(req diagRequest, each func(diagSocket)) error {
