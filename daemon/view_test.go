@@ -60,8 +60,7 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
-// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a
-// machine answers.
+// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a machine answers.
 func TestClusterStates(t *testing.T) {
 	const silent, held, quiet, alive = clustermesh.Silent, clustermesh.Held, clustermesh.Quiet, clustermesh.Alive
 	for _, c := range []struct {
@@ -85,8 +84,7 @@ func TestClusterStates(t *testing.T) {
 	}
 }
 
-// TestMembers: each node counts once, and nodes that are called silent only if they are dead by
-// that.
+// TestMembers: each node counts once, and nodes that are called silent only if they are dead by that.
 func TestMembers(t *testing.T) {
 	v := twoClusters()
 	node := func(i int) clustermesh.Origin {

@@ -63,7 +63,7 @@ func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Prob
 		return []problem.Problem{{
 			Code:    problem.NotExempted,
 			Object:  "masquerade",
-			Message: "if the CNI masquerades pods' connections to other clusters they fail, because strait cannot exempt them: " + err.Error(),
+			Message: "if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them: " + err.Error(),
 			Try:     "load the kernel modules, or turn off masquerading in the CNI",
 			Warning: true,
 		}}, nil

@@ -52,8 +52,7 @@ func testKilledDaemon(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
-// TestWatchSeesKilledTunnel: the loss of the TUN's carrier tells the daemon at once, without a
-// resync.
+// TestWatchSeesKilledTunnel: the loss of the TUN's carrier tells the daemon at once, without a resync.
 func TestWatchSeesKilledTunnel(t *testing.T) {
 	a, _ := pair(t, wireguard.Userspace)
 	changed := make(chan struct{}, 1)
@@ -276,8 +275,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither
-// started nor ended with the device; when it is replaced, the connections through the tunnel go on.
+// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither started nor ended with
+// the device; when it is replaced, the connections through the tunnel go on.
 func TestExternalTunnel(t *testing.T) {
 	nodes := newNodes(t, 2, wireguard.Userspace)
 	a, b := nodes[0], nodes[1]
