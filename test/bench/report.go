@@ -34,19 +34,19 @@ var goals = []goal{
 	{"udp_hit_lookups_hot", nil, nil, "`sendto()` hook on a fresh socket: a hit in hash lookups, one frontend"},
 	{"nft_connect_ratio", nil, nil, "`connect()` through kube-proxy's rules ÷ direct without netfilter, p50"},
 	{"nft_rr_ratio", nil, nil, "1-byte request and answer through kube-proxy's rules ÷ direct, p50"},
-	{"nft_strait_connect_ratio", nil, nil, "strait's in the same rounds"},
-	{"nft_strait_rr_ratio", nil, nil, "strait's in the same rounds"},
-	{"nft_load_s", nil, nil, "kube-proxy's rules for as many services, `nft -f`, s"},
+	{"nft_strait_connect_ratio", nil, nil, "strait, in the same rounds"},
+	{"nft_strait_rr_ratio", nil, nil, "strait, in the same rounds"},
+	{"nft_load_s", nil, nil, "loading kube-proxy's rules for as many services with `nft -f`, s"},
 	{"load_100k_s", value(1), nil, "100,000 backends into empty maps, s"},
 	{"flip_one_ms", value(1), nil, "change one endpoint among 10,000 × 10, ms"},
 	{"flip_5000_ms", value(25), nil, "change one endpoint of a frontend of 5,000, ms"},
 	{"churn_failed_connects", value(0), nil, "connects that failed while their frontend flipped"},
-	{"churn_wrong_backend", value(0), nil, "answers of a backend that was in no set in force"},
-	{"churn_connects", nil, value(200_000), "how many connects that is of"},
-	{"churn_flips_per_s", nil, value(1000), "how often the four frontends flipped"},
+	{"churn_wrong_backend", value(0), nil, "answers from a backend that was in no current set"},
+	{"churn_connects", nil, value(200_000), "number of connects checked"},
+	{"churn_flips_per_s", nil, value(1000), "flips of the four frontends per second"},
 	{"torn_reads", value(0), nil, "choices of another frontend's backend, asserted in the kernel"},
-	{"torn_reads_checked", nil, nil, "how many connects that is of"},
-	{"torn_updates_per_s", nil, value(100_000), "how often sets changed meanwhile"},
+	{"torn_reads_checked", nil, nil, "number of connects checked"},
+	{"torn_updates_per_s", nil, value(100_000), "changes of sets per second meanwhile"},
 	{"restart_failed_connects", value(0), nil, "connects that failed or went wrong while the balancer was killed and restarted"},
 	{"restart_broken", value(0), nil, "long-lived connections that broke meanwhile"},
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
@@ -55,18 +55,18 @@ var goals = []goal{
 // kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10
 // endpoints each, all exported, with 1,000 nodes of another cluster as tunnel peers.
 var kubeGoals = []goal{
-	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with all of it, MB"},
-	{"turn_ms_one_change", value(10), nil, "one endpoint of another node changed: the turn that puts it into the map, p50, ms"},
+	{"kube_rss_mb", value(150), nil, "memory of straitd (RSS) with everything loaded, MB"},
+	{"turn_ms_one_change", value(10), nil, "one endpoint of another node changes: time until the map has it, p50, ms"},
 	{"turn_p99_ms_one_change", value(30), nil, "the same, p99"},
-	{"turn_syscalls_one_change", nil, nil, "netlink messages and bpf system calls of straitd for it, p50"},
-	{"readyz_us", value(200), nil, "`GET /readyz` on a connection that stands, p50, µs"},
-	{"readyz_bytes", value(4096), nil, "bytes that straitd allocates for it"},
-	{"kube_sync_s", nil, nil, "start of straitd on a clean node until the maps hold all, s"},
-	{"kube_first_sync_s", value(400), nil, "the same where its leader has yet to write all imports, s"},
-	{"kube_services_alone_s", nil, nil, "what the API server alone takes for as many plain Services, s"},
-	{"kube_watch_to_map_ms", nil, nil, "one endpoint changed: API server's answer to map, ms"},
-	{"kube_writes_per_change", value(2), nil, "what the leader writes for it: a slice of the import, and one of the derived Service"},
-	{"kube_writes_after_restart", value(0), nil, "what a new leader writes where nothing changed"},
+	{"turn_syscalls_one_change", nil, nil, "netlink messages and bpf system calls of straitd for that change, p50"},
+	{"readyz_us", value(200), nil, "`GET /readyz` on an open connection, p50, µs"},
+	{"readyz_bytes", value(4096), nil, "bytes that straitd allocates for that request"},
+	{"kube_sync_s", nil, nil, "start of straitd on a clean node until the maps hold everything, s"},
+	{"kube_first_sync_s", value(400), nil, "the same, if its leader must first write all imports, s"},
+	{"kube_services_alone_s", nil, nil, "time the API server alone needs for as many plain Services, s"},
+	{"kube_watch_to_map_ms", nil, nil, "one endpoint changes: from the API server's answer to the map, ms"},
+	{"kube_writes_per_change", value(2), nil, "writes of the leader for that change: a slice of the import, and one of the derived Service"},
+	{"kube_writes_after_restart", value(0), nil, "writes of a new leader if nothing changed"},
 }
 
 func (g goal) verdict(v float64) string {
@@ -111,7 +111,7 @@ func (r result) write(w io.Writer, goals []goal) error {
 	m := r.Machine
 	fmt.Fprintf(&b, "Linux %s, %d × %s, %s, %s. Load average %s before, %s after (the bench itself makes about 1). Took %.0f s.\n\n",
 		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter, r.Took.Seconds())
-	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (number) | to reach | what |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (count) | goal | meaning |\n|---|---|---|---|---|\n")
 	named := map[string]bool{}
 	for _, g := range goals {
 		named[g.metric] = true
@@ -121,7 +121,7 @@ func (r result) write(w io.Writer, goals []goal) error {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.metric, figure(s.Median), s.spread(), g.verdict(s.Median), g.what)
 	}
-	fmt.Fprintf(&b, "\nBesides:\n\n| metric | value | middle half of the rounds (number) |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "\nOther figures:\n\n| metric | value | middle half of the rounds (count) |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
 		if s := r.Metrics[name]; !named[name] {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, figure(s.Median), s.spread())
