@@ -23,7 +23,7 @@ import (
 const LeaseName = "strait-leader"
 
 // Timing of the Lease. A leader that dies is replaced after leaseDuration at most. A leader that
-// cannot renew gives up after renewDeadline, before another node may take over.
+// cannot renew gives up after renewDeadline, before another node can take over.
 const (
 	leaseDuration = 6 * time.Second
 	renewDeadline = 4 * time.Second
@@ -69,9 +69,9 @@ func NewLeader(cfg LeaderConfig) *Leader {
 }
 
 // Leader reports whether this node holds the Lease, and since when, in Unix milliseconds; since
-// grows with each term. It never blocks. Whether an unrenewed Lease is lost is decided by the
-// clock, not by client-go: that tries to release the Lease first, which takes as long again if the
-// API server is away.
+// grows with each term. It never blocks. The clock decides whether an unrenewed Lease is lost.
+// client-go reports the loss late: it first tries to release the Lease, which takes as long again
+// if the API server is away.
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,8 +164,9 @@ func (l *Leader) stop() {
 	l.changed.Poke()
 }
 
-// tried notes how a request for the Lease went. It ignores an unreachable API server, which the
-// Source reports.
+// tried notes how a request for the Lease went. Only Forbidden and NotFound count as refusals. Any
+// other error clears an earlier refusal, as success does: the Source reports an unreachable API
+// server.
 func (l *Leader) tried(verb string, err error) {
 	if !errors.IsForbidden(err) && !errors.IsNotFound(err) {
 		err = nil

@@ -17,8 +17,8 @@ import (
 // then.
 const away = 10 * time.Second
 
-// settled reports whether everything needed has been read: what is missing must not be taken for
-// empty.
+// settled reports whether everything needed has been read: a kind that has not been read must not
+// be taken for empty.
 func settled(states []state, now time.Time) bool {
 	for _, s := range states {
 		if !s.settled(now) {

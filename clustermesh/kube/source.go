@@ -34,8 +34,8 @@ const (
 // Config says which API server to read, and for which node.
 type Config struct {
 	Client Client
-	// Node is the name of this machine's Node object. Only its pods are kept, and of the endpoints
-	// only its own and those without a node.
+	// Node is the name of this machine's Node object. Of the pods, only this node's are kept; of
+	// the endpoints, only this node's and those without a node.
 	Node clustermesh.NodeName
 	// BarredPatterns match the namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string

@@ -111,7 +111,8 @@ func body(o mcs.Op) (*unstructured.Unstructured, error) {
 	default:
 		unstructured.RemoveNestedField(fields, "status")
 	}
-	if o.Import != nil && o.Verb == mcs.Apply && !o.Force { // a user's import: its ports and type stay
+	// A user's import keeps its ports and type.
+	if o.Import != nil && o.Verb == mcs.Apply && !o.Force {
 		unstructured.RemoveNestedField(fields, "spec", "ports")
 		unstructured.RemoveNestedField(fields, "spec", "type")
 	}
@@ -154,8 +155,10 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	return err
 }
 
-// judge finds out why a derived Service could not be created, and remembers that as Trouble. If the
-// existing Service is ours after all, made by an earlier leader, it is taken into the store.
+// judge finds out why a derived Service could not be created, and remembers that as Trouble. After
+// a success it clears the Trouble, except OwnNameTaken. An existing Service of that name is taken
+// into the store if it is strait's, such as one made by an earlier leader. judge returns err, or
+// the error of reading or decoding the existing Service.
 func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
 	s, _ := mcs.ServiceOf(o.Service)
 	was := t.store.have(s).Trouble

@@ -94,7 +94,8 @@ func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (ou
 func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
 	_, err := t.core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err) || nobodyReads(err): // or reported by an earlier leader
+	// Reported already, perhaps by an earlier leader, or the namespace is going away.
+	case apierrors.IsAlreadyExists(err) || nobodyReads(err):
 		return nil
 	// Refused, perhaps by an admission webhook.
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):

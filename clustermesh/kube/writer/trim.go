@@ -46,11 +46,12 @@ func byCreate(f metav1.ManagedFieldsEntry) bool {
 }
 
 // metadataOnly returns our own entries, reduced to the fields of the metadata and, if ips is true,
-// spec.ips. Entries that do not parse are kept unchanged.
+// spec.ips. Entries without any of these are dropped. An entry that does not parse keeps its
+// fields.
 func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
 		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil || byCreate(f) {
-			continue // not ours, or from a Create: fields not to be adopted are in each apply
+			continue // not ours, or from a Create whose fields are in every apply
 		}
 		var said struct {
 			Metadata json.RawMessage `json:"f:metadata,omitempty"`

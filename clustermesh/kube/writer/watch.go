@@ -118,7 +118,7 @@ func (w *watch) Replace(all []any, version string) error {
 // Resync implements cache.ReflectorStore.
 func (*watch) Resync() error { return nil }
 
-// listed stands for an object of a list that Transformer has put into the store already.
+// listed is the UID of an object in a list. Transformer has already put the object into the store.
 type listed types.UID
 
 // Transformer implements cache.TransformingStore. A list arrives object by object, and client-go
