@@ -156,7 +156,8 @@ func (a *app) changeOptOut(c *optOutChange) error {
 	apply, opposite := a.kernel.addOptOut, "remove"
 	switch {
 	case c.Action == "add":
-		// It is added even if listed: it can be listed for another reason, such as a pod's annotation.
+		// It is added even if listed: it can be listed for another reason, such as a pod's
+		// annotation.
 		c.Already = listed
 	case !listed:
 		return notOptedOut(c.Cgroup)
@@ -228,7 +229,8 @@ func cgroupError(cgroup string, err error) error {
 	return &exitError{exitProblem, f}
 }
 
-// undoOptOut returns the command line that reverts a change, with --pins unless they are the default.
+// undoOptOut returns the command line that reverts a change, with --pins unless they are the
+// default.
 func undoOptOut(action, cgroup, pins string) string {
 	words := []string{"strait", "opt-out", action, shellWord(cgroup)}
 	if pins != inspect.DefaultPins {

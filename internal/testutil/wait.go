@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// pollEvery is short enough not to slow a test down and long enough not to starve what it waits for.
+// pollEvery is short enough not to slow a test down and long enough not to starve what it waits
+// for.
 const pollEvery = 10 * time.Millisecond
 
-// Eventually calls check until it returns nil, and fails the test with its last error after timeout.
+// Eventually calls check until it returns nil, and fails the test with its last error after
+// timeout.
 func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)

@@ -14,8 +14,8 @@ import (
 var languages = []string{"sh", "console", "text", "yaml", "ini", "json", "promql", "go", "corefile"}
 
 // Check returns what is wrong with the pages: blocks without a language, commands that nothing
-// executes and that are not marked as an example, and links that lead nowhere. exists reports whether
-// the repository has a file or a folder.
+// executes and that are not marked as an example, and links that lead nowhere. exists reports
+// whether the repository has a file or a folder.
 func Check(pages []Page, exists func(string) bool) (out []string) {
 	anchors := map[string][]string{}
 	for _, p := range pages {

@@ -1,14 +1,14 @@
-// Package pages reads the Markdown pages of the repository, so that tests can execute the commands in
-// them and check what they link to.
+// Package pages reads the Markdown pages of the repository, so that tests can execute the commands
+// in them and check what they link to.
 //
 // A code block is fenced and says its language. A block of commands (sh, console) follows a comment
-// that says who executes it, or why nobody does:
+// that says which test executes it, or why none does:
 //
 //	<!-- run: kube -->
 //	<!-- example: needs a registry -->
 //
-// In sh each line is part of one shell script. In console, lines that begin with the prompt "# " are
-// commands, and the others are their output.
+// In sh each line is part of one shell script. In console, lines that begin with the prompt "# "
+// are commands, and the others are their output.
 package pages
 
 import (
