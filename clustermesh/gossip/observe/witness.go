@@ -10,10 +10,11 @@ import (
 // Witness holds the claims "gossip has lost this node and its machine does not answer" that go into
 // this node's record.
 //
-// One claim withdraws nothing: clustermesh.State.Dead needs more than half of the node's own
-// cluster to agree, or, in a cluster of two, the other node and a node of another cluster. Still, a
-// node that hears no other node makes no new claims, because it cannot tell the death of others
-// from being cut off itself. It keeps its earlier claims until there is a sign of life.
+// One claim withdraws nothing: clustermesh.State.Dead needs more than half of the other nodes of
+// the node's cluster to agree, or, in a cluster of two, the other node and a node of another
+// cluster. Still, a node that hears no other node makes no new claims, because it cannot tell the
+// death of others from being cut off itself. It keeps an earlier claim until there is a sign of
+// life, or the claimed node's record is dropped.
 //
 // The sign of life that lifts a claim comes from the daemon: it is heard in the life that was
 // claimed, or there is a record of a later life. If only the machine answers again, the claim is
