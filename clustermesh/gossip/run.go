@@ -26,7 +26,7 @@ const (
 
 // Run takes part in gossip until ctx ends; then it returns nil. It returns an error if it cannot
 // listen on its port. It does not announce that it leaves, because the node is not gone when its
-// daemon stops. It can be called once.
+// daemon stops. Call it only once.
 func (g *Gossip) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
