@@ -170,7 +170,7 @@ func sendSnapshots(out *Output, to Peer, entries []Entry) {
 	}
 }
 
-// digest returns a checksum of what is held of each cluster.
+// digest returns a checksum of the versions held, per cluster.
 func (r *Replica) digest() *Digest {
 	d := &Digest{}
 	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
