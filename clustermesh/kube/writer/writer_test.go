@@ -168,6 +168,17 @@ func (b *bench) calm(w *Writer) {
 	})
 }
 
+// written waits until the writer has counted its last write, which a reader of the API server can see before.
+func (b *bench) written(w *Writer) {
+	b.t.Helper()
+	testutil.Eventually(b.t, 5*time.Second, func() error {
+		if n := w.Unwritten(); n > 0 {
+			return fmt.Errorf("%d services are not written yet", n)
+		}
+		return nil
+	})
+}
+
 func total(w *Writer) (n uint64) {
 	for _, v := range w.Writes() {
 		n += v
@@ -275,6 +286,7 @@ func TestHintsForNodes(t *testing.T) {
 	}))
 	b.eventually("import", ready)
 	b.calm(w)
+	b.written(w)
 	list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=derived-serve"})
 	must(t, err)
 	var nodes []string
