@@ -6,8 +6,6 @@
  */
 #include "lib/select.h"
 
-#define IPPROTO_UDP 17
-
 /* Number of frontends; the first is 10.200.0.0. */
 volatile const __u32 frontends = 1;
 

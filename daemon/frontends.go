@@ -18,7 +18,9 @@ type frontends struct{ kernel *kernel }
 func (frontends) name() string         { return "socklb" }
 func (frontends) again() time.Duration { return 0 }
 
-func (frontends) same(a, b want) bool { return sameList(a.Frontends, b.Frontends) }
+func (frontends) same(a, b want) bool {
+	return sameList(a.Frontends, b.Frontends) && a.Own.Equal(b.Own)
+}
 
 // put also removes unwanted frontends once all have spoken. The load balancer itself adds before it
 // removes, and may need the room of old frontends for new ones. No other part depends on an
@@ -36,7 +38,12 @@ func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
 		}
 		fs = datapath.Grow(have, fs)
 	}
-	return lb.Reconcile(fs, j.caution == turn.Exact)
+	refused, err := lb.SetOwn(j.Own, j.caution == turn.Exact)
+	if err != nil {
+		return refused, err
+	}
+	problems, err := lb.Reconcile(fs, j.caution == turn.Exact)
+	return append(refused, problems...), err
 }
 
 // open returns the load balancer. If it is not open yet, open loads, attaches and tests it.
@@ -59,6 +66,7 @@ func (f frontends) open(ctx context.Context) (*socklb.LB, error) {
 	f.kernel.mu.Lock()
 	defer f.kernel.mu.Unlock()
 	f.kernel.lb = lb
+	f.kernel.balancing.Poke()
 	return lb, nil
 }
 

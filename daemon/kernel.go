@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +36,8 @@ type kernel struct {
 	foreign   foreign
 	mesh      *tunnels      // nil where the mesh is off
 	greetings notify.Signal // asks the greeter to greet
+	balancing notify.Signal // tells the sweeper that lb is open
+	swept     atomic.Uint64 // sockets whose records the sweeper freed
 
 	// mu guards the fields below against the API, which reads them. It is never held while lb or
 	// device is used.
@@ -45,7 +48,7 @@ type kernel struct {
 
 // newKernel reads or creates the WireGuard key. It opens nothing.
 func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
-	k := &kernel{config: c, log: log, greetings: notify.New()}
+	k := &kernel{config: c, log: log, greetings: notify.New(), balancing: notify.New()}
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),
 	})
@@ -68,13 +71,14 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter.
+// also runs the greeter and the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
 	g.Go(func() error { return k.exemption.Watch(ctx, changed) })
 	g.Go(func() error { return k.greeter(ctx) })
+	g.Go(func() error { return k.sweeper(ctx) })
 	g.Go(func() error {
 		for {
 			select {

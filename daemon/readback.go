@@ -52,6 +52,11 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		d.Frontends, d.Backends, err = r.Size()
 		return err
 	}))
+	tell(lb.Look(func(r *inspect.Reader) error {
+		t, err := r.Totals()
+		d.Sockets = api.Sockets{Lost: t.Lost, Bound: t.Bound, Swept: k.swept.Load()}
+		return err
+	}))
 	var err error
 	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]datapath.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
 	tell(err)
@@ -142,6 +147,6 @@ var probeDestroy = sync.OnceValue(sockdestroy.Probe)
 var mapSettings = map[string]string{
 	"services": "bpf.maxFrontends", "sets": "bpf.maxFrontends",
 	"backends": "bpf.maxBackends", inspect.BackendsRun: "bpf.maxBackends",
-	"sockets": "bpf.maxSockets", "sockets_more": "bpf.maxSockets",
+	"sockets": "bpf.maxSockets", "addresses": "bpf.maxFrontends",
 	"affinities": "bpf.maxAffinity", "optouts": "bpf.maxOptOuts",
 }

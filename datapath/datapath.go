@@ -92,10 +92,26 @@ type Sources struct {
 	OnDevice bool `json:"onDevice,omitempty"`
 }
 
+// Own are the addresses whose every port is strait's: a connection to one without a frontend is
+// refused. A frontend's address need not be among them; then only the frontend's port is strait's.
+type Own struct {
+	// Prefixes are at most one of each IP family, sorted.
+	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
+	// Addrs are sorted, without duplicates and outside the prefixes.
+	Addrs []netip.Addr `json:"addrs,omitempty"`
+}
+
+// Equal reports whether both have the same addresses. It is cheap for two that share their lists.
+func (o Own) Equal(p Own) bool {
+	shared := len(o.Addrs) == len(p.Addrs) && (len(o.Addrs) == 0 || &o.Addrs[0] == &p.Addrs[0])
+	return slices.Equal(o.Prefixes, p.Prefixes) && (shared || slices.Equal(o.Addrs, p.Addrs))
+}
+
 // Desired is everything that the kernel of one node should hold. It is a value: it never changes
 // once made.
 type Desired struct {
 	Frontends []Frontend `json:"frontends"`
+	Own       Own        `json:"own,omitzero"`
 	Peers     []Peer     `json:"peers"`
 	Routes    []Route    `json:"routes"`
 	Sources   Sources    `json:"sources"`

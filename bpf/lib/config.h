@@ -10,13 +10,6 @@
 /* Sizes in the object are placeholders; the loader sets the real ones (socklb.Config). */
 #define PLACEHOLDER_ENTRIES 1024
 
-/*
- * Maximum number of records that one socket has beside its home in `sockets`. Only a socket that
- * sends to several frontends without connect() needs more than one. Beyond the limit, datagrams are
- * still sent, to a backend chosen by hash; only their replies show the backend's address.
- */
-#define MAX_MORE 32
-
 /* Steps of the binary search over one set; limits a set to 2^24 - 1 backends. */
 #define SEARCH_STEPS 24
 
@@ -38,10 +31,22 @@ volatile const __u8 may_claim = 1;
 
 #define ECONNREFUSED 111
 
+/* The length of an Ethernet header. */
+#define ETHER_BYTES 14
+
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+
 /* Number of entries of `sockets` - 1; the number is a power of two. */
 volatile const __u32 sockets_mask = PLACEHOLDER_ENTRIES - 1;
 
 /* The kernel has bpf_set_retval for these hooks (6.1). Otherwise refuse by loopback port 0. */
 volatile const __u8 has_set_retval = 0;
+
+/* The kernel has bpf_skc_to_mptcp_sock (5.19) and knows its own types (BTF). */
+volatile const __u8 has_mptcp_sock = 0;
+
+/* The hash of struct address_sieve: the top bits of the sum of the address's halves × SIEVE_HASH. */
+#define SIEVE_HASH 0x9e3779b97f4a7c15ULL
 
 #endif

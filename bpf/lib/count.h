@@ -28,4 +28,22 @@ static __always_inline void count_refused(__u32 index)
 		f->refused++;
 }
 
+static __always_inline void count_lost(void)
+{
+	__u32 zero = 0;
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (t)
+		t->lost++;
+}
+
+static __always_inline void count_bound(void)
+{
+	__u32 zero = 0;
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (t)
+		t->bound++;
+}
+
 #endif

@@ -55,9 +55,28 @@ struct {
 } sockets SEC(".maps");
 
 /*
- * (Socket cookie, n) → flow that has no place in `sockets`: its home belongs to another live
- * socket, or the socket sends to several frontends. Written and read like `sockets`. When it is
- * full, traffic goes on and replies show the backend.
+ * Socket → the flow of its last connect(), if its home belongs to another live socket or if it has
+ * no sock_release. It is in the socket's own storage: the kernel charges it to the socket and frees
+ * it with the socket. Written and read like `sockets`. User space reads it with records.bpf.c.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} connected_flows SEC(".maps");
+
+/* Socket → its flows without connect(), beside the one at home. Otherwise like connected_flows. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flows);
+} unconnected_flows SEC(".maps");
+
+/*
+ * (Socket cookie, n) → flow that had no place in `sockets`, in layout 3 and older. The programs
+ * read, update and delete what an older program has left here, and add nothing.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -85,6 +104,38 @@ struct {
 	__type(key, __u32);
 	__type(value, struct backend_counter);
 } backend_counters SEC(".maps");
+
+/* [0]: counts of the node, per CPU. Programs add; user space reads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct totals);
+} totals SEC(".maps");
+
+/*
+ * [0]: which addresses can be strait's. User space writes through mmap; connect and sendmsg read it
+ * first, and most calls to other addresses read nothing else.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct address_sieve);
+} address_sieve SEC(".maps");
+
+/*
+ * Addresses outside the ranges of which every port is strait's: what has no frontend is refused.
+ * User space writes; connect and sendmsg read when an address passes the sieve but is no frontend.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PLACEHOLDER_ENTRIES);
+	__type(key, struct address);
+	__type(value, __u32);
+} addresses SEC(".maps");
 
 /*
  * (Frontend, client) → the backend that the client keeps. connect and sendmsg write and read; user

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Records of sockets: one at home (`sockets`), others in `sockets_more`, numbered from 0 without
- * gaps so that counting finds all of them. A home that another live socket owns is left alone.
+ * Records of sockets: one at home (`sockets`), all others in the storage of the socket itself, which
+ * the kernel frees with the socket. So no socket can take the place of another's record, whatever
+ * kind it is and however it ends. A home that another live socket owns is left alone.
  */
 #ifndef STRAIT_RECORDS_H
 #define STRAIT_RECORDS_H
 
 #include "addr.h"
+#include "count.h"
 #include "maps.h"
 
 enum side {
@@ -64,8 +66,52 @@ static __always_inline struct record *home_of(__u64 cookie)
 	return bpf_map_lookup_elem(&sockets, &i);
 }
 
-static __always_inline struct flow *find_more(const struct record *home, __u64 cookie,
-					      struct want w)
+/* Volatile: other CPUs can change it at any time, so clang must not cache it. */
+static __always_inline __u64 owner_of(const struct record *home)
+{
+	return *(const volatile __u64 *)&home->cookie;
+}
+
+static __always_inline _Bool owns(const struct record *home, __u64 cookie)
+{
+	return !((owner_of(home) ^ cookie) << CLAIM_BITS);
+}
+
+/*
+ * Returns flow n of at most MAX_MORE. After a loop the verifier knows n, and would check all that
+ * follows once for each of its values: adding a zero that it does not know makes them one case.
+ * Assembly keeps clang from moving the mask, by which the verifier knows the bounds.
+ */
+static __always_inline struct flow *flow_at(struct flows *all, __u32 n)
+{
+	__u64 i = n + *(const volatile __u32 *)&all->pad;
+
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MAX_MORE - 1));
+	return &all->flow[i];
+}
+
+/* Finds a flow in the socket's own storage. */
+static __always_inline struct flow *find_stored(struct bpf_sock *sk, struct want w)
+{
+	struct flows *all;
+
+	if (w.connected) {
+		struct flow *f = bpf_sk_storage_get(&connected_flows, sk, 0, 0);
+
+		return f && is_wanted(f, w) ? f : 0;
+	}
+	all = bpf_sk_storage_get(&unconnected_flows, sk, 0, 0);
+	if (!all)
+		return 0;
+	for (__u32 n = 0; n < MAX_MORE && n < all->count; n++)
+		if (is_wanted(&all->flow[n], w))
+			return flow_at(all, n);
+	return 0;
+}
+
+/* Finds a flow that a program of layout 3 or older wrote. New ones are written nowhere here. */
+static __always_inline struct flow *find_older(const struct record *home, __u64 cookie,
+					       struct want w)
 {
 	struct more_key key = {.cookie = cookie};
 
@@ -82,22 +128,21 @@ static __always_inline struct flow *find_more(const struct record *home, __u64 c
 	return 0;
 }
 
-/* Volatile: other CPUs can change it at any time, so clang must not cache it. */
-static __always_inline __u64 owner_of(const struct record *home)
-{
-	return *(const volatile __u64 *)&home->cookie;
-}
+/* A socket and where its records are. */
+struct owner {
+	struct bpf_sock *sk;
+	struct record *home;
+	__u64 cookie;
+};
 
-static __always_inline _Bool owns(const struct record *home, __u64 cookie)
+static __always_inline struct flow *find(const struct owner *o, struct want w)
 {
-	return !((owner_of(home) ^ cookie) << CLAIM_BITS);
-}
+	struct flow *f;
 
-static __always_inline struct flow *find(struct record *home, __u64 cookie, struct want w)
-{
-	if (owns(home, cookie) && is_wanted(&home->flow, w))
-		return &home->flow;
-	return find_more(home, cookie, w);
+	if (owns(o->home, o->cookie) && is_wanted(&o->home->flow, w))
+		return &o->home->flow;
+	f = find_stored(o->sk, w);
+	return f ? f : find_older(o->home, o->cookie, w);
 }
 
 /* Returns a number other than at the socket's last connect(). Lost additions do not matter. */
@@ -120,37 +165,73 @@ static __always_inline _Bool claim(struct record *home)
 	return 0;
 }
 
-static __always_inline void spill(struct record *home, __u64 cookie, struct choice c)
+/* Writes the choice into the storage of the socket, or nowhere if the kernel gives no room. */
+static __always_inline void store(struct bpf_sock *sk, struct choice c)
 {
-	struct more_key key = {.cookie = cookie};
-	struct flow f = {};
+	struct flows *all;
+	__u32 n;
 
-	write_flow(&f, c);
-	for (int n = 0; n < MAX_MORE; n++) {
-		key.n = n;
-		if (bpf_map_lookup_elem(&sockets_more, &key))
-			continue;
-		if (!bpf_map_update_elem(&sockets_more, &key, &f, BPF_NOEXIST))
-			__sync_fetch_and_add(&home->spilled, 1);
+	if (c.connected) {
+		struct flow *f = bpf_sk_storage_get(&connected_flows, sk, 0,
+						    BPF_SK_STORAGE_GET_F_CREATE);
+
+		if (f)
+			write_flow(f, c);
+		else
+			count_lost();
 		return;
 	}
+	all = bpf_sk_storage_get(&unconnected_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!all) {
+		count_lost();
+		return;
+	}
+	n = all->count;
+	if (n >= MAX_MORE) {
+		count_lost();
+		return;
+	}
+	write_flow(flow_at(all, n), c);
+	all->count = n + 1;
 }
 
-/* Writes the choice over `had` if there is one, otherwise where there is room, or not at all. */
-static __always_inline void remember(struct record *home, __u64 cookie, struct flow *had,
-				     struct choice c)
+/*
+ * A subflow of an MPTCP socket belongs to the kernel, which closes it without calling sock_release.
+ * The program asks for the peer of the socket above it, so the record is kept with that one. Returns
+ * whether the socket is such a subflow.
+ */
+static __always_inline _Bool store_above(struct bpf_sock *sk, struct choice c)
+{
+	struct mptcp_sock *above;
+	struct flow *f;
+
+	if (!has_mptcp_sock)
+		return 0;
+	above = bpf_skc_to_mptcp_sock(sk);
+	if (!above)
+		return 0;
+	f = bpf_sk_storage_get(&connected_flows, above, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (f)
+		write_flow(f, c);
+	else
+		count_lost();
+	return 1;
+}
+
+/* Writes the choice over `had` if there is one, otherwise where there is room. */
+static __always_inline void remember(const struct owner *o, struct flow *had, struct choice c)
 {
 	if (had) {
 		write_flow(had, c);
-	} else if (claim(home)) {
-		write_flow(&home->flow, c);
-		__sync_fetch_and_add(&home->cookie, cookie - CLAIM);
+	} else if (claim(o->home)) {
+		write_flow(&o->home->flow, c);
+		__sync_fetch_and_add(&o->home->cookie, o->cookie - CLAIM);
 	} else {
-		spill(home, cookie, c);
+		store(o->sk, c);
 	}
 }
 
-/* Removes the records of a socket that is gone. */
+/* Frees the home of a socket that is gone, and what an older layout wrote about it. */
 static __always_inline void forget(struct record *home, __u64 cookie)
 {
 	struct more_key key = {.cookie = cookie};

@@ -11,6 +11,17 @@
 #define ADDR_BYTES 16
 /* Number of bits in struct optout_sieve; a power of two. */
 #define OPTOUT_BITS 4096
+/* Number of bits in struct address_sieve: 16 KiB, so that it stays in a processor's cache. */
+#define ADDRESS_HASH_BITS 17
+#define ADDRESS_BITS (1 << ADDRESS_HASH_BITS)
+#define MAX_RANGES 2
+
+/*
+ * Maximum number of records that one unconnected socket has beside its home in `sockets`. Only a
+ * socket that sends to several frontends needs more than one. Beyond the limit, datagrams are still
+ * sent, to a backend chosen by hash; only their replies show the backend's address.
+ */
+#define MAX_MORE 32
 
 #define ALIGNED(n) __attribute__((aligned(n)))
 
@@ -41,8 +52,8 @@ struct set {
 
 /*
  * A slot: one backend of one set. The slots of a set are sorted by (addr, port).
- * Alias method: of the traffic that is drawn to a slot, it keeps threshold/2^32, and the rest goes
- * to the slot `alias` of the same set.
+ * Alias method: of the traffic that is drawn to a slot, it keeps (threshold+1)/2^32, and the rest
+ * goes to the slot `alias` of the same set.
  */
 struct backend {
 	__u8 addr[ADDR_BYTES] ALIGNED(8);
@@ -87,11 +98,24 @@ struct flow {
 struct record {
 	__u64 cookie;
 	__u32 pad;     /* a spin lock in layout 2, whose map is still in use: do not touch */
-	__u32 spilled; /* number of `sockets_more` entries whose cookies map here */
+	__u32 spilled; /* number of `sockets_more` entries whose cookies map here; see there */
 	struct flow flow;
 };
 
-/* The n-th record of a socket outside its home, from 0 without gaps. */
+/* The flows that an unconnected socket has beside the one at home, in its own storage. */
+struct flows {
+	__u32 count;
+	__u32 pad;
+	struct flow flow[MAX_MORE];
+};
+
+/* What is counted once per node, not per frontend. One CPU's part. */
+struct totals {
+	__u64 lost;  /* choices that were not remembered for want of room */
+	__u64 bound; /* TCP connections of sockets that are bound to a source port */
+};
+
+/* Up to layout 3: the n-th record of a socket outside its home, from 0 without gaps. */
 struct more_key {
 	__u64 cookie;
 	__u32 n;
@@ -135,6 +159,29 @@ struct affinity {
 struct optout_sieve {
 	__u64 levels;
 	__u64 bits[OPTOUT_BITS / 64];
+};
+
+/* A range of addresses: those that equal `net` where `mask` has ones. */
+struct range {
+	__u64 net[2];
+	__u64 mask[2];
+};
+
+/*
+ * Which addresses can be strait's. What is in a range is strait's, whatever its port. Otherwise, the
+ * address of each frontend, and each address in `addresses`, has the bit of its hash set; the
+ * reverse need not hold. So most other addresses cost a load.
+ */
+struct address_sieve {
+	__u32 ranges; /* how many of `range` are valid */
+	__u32 pad;
+	struct range range[MAX_RANGES];
+	__u64 bits[ADDRESS_BITS / 64];
+};
+
+/* The key of `addresses`. */
+struct address {
+	__u8 addr[ADDR_BYTES] ALIGNED(4);
 };
 
 /* Why a cgroup is not served. */

@@ -46,7 +46,12 @@ func TestBPFAgreesWithBpftool(t *testing.T) {
 		affinity[i].IdleSeconds, affinity[i].LeftSeconds = 0, 0 // the clock is no part of the map
 	}
 	same(t, "affinity", affinity, tool.affinity())
-	same(t, "sockets", listOf[bpfSocket](t, tool.pins, "sockets"), tool.sockets())
+	sockets := listOf[bpfSocket](t, tool.pins, "sockets")
+	stored := func(s bpfSocket) bool { return s.Overflow }
+	if !slices.ContainsFunc(sockets, stored) {
+		t.Error("no socket has a second record")
+	}
+	same(t, "sockets", slices.DeleteFunc(sockets, stored), tool.sockets())
 
 	// What was done is known besides: the lists must not agree on nothing.
 	var connects, refused uint64

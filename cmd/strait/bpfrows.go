@@ -136,7 +136,7 @@ type bpfSocket struct {
 	Backend netip.AddrPort `json:"backend"`
 	// Connected is true for connect(), false for sendto() and the like.
 	Connected bool `json:"connected"`
-	// Overflow is true if the record is in the map sockets_more.
+	// Overflow is true if the record is in the storage of the socket, not in the map sockets.
 	Overflow bool `json:"overflow"`
 }
 
@@ -152,7 +152,10 @@ func (s bpfSocket) TableRow(time.Time) []string {
 		by = "connect"
 	}
 	if s.Overflow {
-		in = "sockets_more"
+		in = "connected_flows"
+		if !s.Connected {
+			in = "unconnected_flows"
+		}
 	}
 	return append(append([]string{number(s.Cookie)}, s.cells()...), s.Backend.String(), by, in)
 }

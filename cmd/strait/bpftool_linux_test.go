@@ -180,18 +180,14 @@ func (b bpftool) affinity() (out []bpfAffinity) {
 	return out
 }
 
+// sockets lists the records at home. bpftool cannot read the storage of sockets.
 func (b bpftool) sockets() (out []bpfSocket) {
-	add := func(cookie uint64, flow fields, overflow bool) {
-		out = append(out, bpfSocket{cookie, named{Frontend: flow.addr("frontend", "frontend_port")},
-			flow.addrPort("backend", "backend_port"), flow.wide("connected") != 0, overflow})
-	}
 	for _, e := range b.dump("sockets") {
-		if cookie := e.Value.wide("cookie"); cookie != 0 {
-			add(cookie, e.Value.object("flow"), false)
+		flow, cookie := e.Value.object("flow"), e.Value.wide("cookie")
+		if cookie != 0 {
+			out = append(out, bpfSocket{cookie, named{Frontend: flow.addr("frontend", "frontend_port")},
+				flow.addrPort("backend", "backend_port"), flow.wide("connected") != 0, false})
 		}
-	}
-	for _, e := range b.dump("sockets_more") {
-		add(e.Key.wide("cookie"), e.Value, true)
 	}
 	return out
 }

@@ -105,12 +105,12 @@ func illView() *view {
 		datapath.Feature{Name: "socket iterator destroy", Since: "6.5", Without: "stale UDP sockets are closed by netlink"},
 		datapath.Feature{Name: "CO-RE", Since: "5.10"})
 	v.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 52429, Limit: 65536, Setting: "bpf.maxFrontends"},
-		{Map: "backends", Used: 262144, Limit: 262144, Setting: "bpf.maxBackends"}, {Map: "sockets_more", Used: 8, Limit: 8},
+		{Map: "backends", Used: 262144, Limit: 262144, Setting: "bpf.maxBackends"}, {Map: "optouts", Used: 8, Limit: 8},
 		{Map: "affinities", Used: 64, Limit: 64, Soft: true}}
 	v.Status.Datapath.Foreign = []datapath.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
 		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
 	v.Status.Problems = []problem.Problem{
-		{Code: problem.MapFull, Object: "map sockets_more", Message: "is full: replies of some sockets show the backend"},
+		{Code: problem.MapFull, Object: "map optouts", Message: "is full (8 of 8 entries): existing entries stay in force, new ones do not fit"},
 		{Code: problem.ExportConflict, Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
 			"export, from us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
 		{Code: problem.ExportImpossible, Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",

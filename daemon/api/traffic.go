@@ -42,11 +42,18 @@ var (
 	mapEntriesLimit  = desc("map_entries_limit", "Entries that a map of the kernel has room for.", "map")
 	socketsDestroyed = desc("sockets_destroyed_total",
 		"Sockets closed because their backend is gone, so that the client reconnects.", "proto")
+	recordsLost = desc("socket_records_lost_total",
+		"Choices of a backend that found no room to be remembered: the program sees the backend's address as its peer.")
+	recordsSwept = desc("socket_records_swept_total",
+		"Sockets that ended without a hook (the kernel's own), and whose records were freed afterwards.")
+	boundConnects = desc("bound_source_connects_total",
+		"TCP connections to a port of a service by sockets that are bound to a source port. Two of them to services "+
+			"that share a backend can collide (EADDRNOTAVAIL).")
 )
 
 // trafficDescs are the series that collectTraffic may send.
 var trafficDescs = []*prometheus.Desc{frontendConnects, frontendRefused, backendConnects, mapEntries, mapEntriesLimit,
-	socketsDestroyed}
+	socketsDestroyed, recordsLost, recordsSwept, boundConnects}
 
 // collectTraffic sends what the kernel counted.
 func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t *tally) {
@@ -67,4 +74,7 @@ func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t *tally) {
 	}
 	send(socketsDestroyed, prometheus.CounterValue, d.Destroyed.UDP, "UDP")
 	send(socketsDestroyed, prometheus.CounterValue, d.Destroyed.TCP, "TCP")
+	send(recordsLost, prometheus.CounterValue, d.Sockets.Lost)
+	send(recordsSwept, prometheus.CounterValue, d.Sockets.Swept)
+	send(boundConnects, prometheus.CounterValue, d.Sockets.Bound)
 }

@@ -110,8 +110,21 @@ type Datapath struct {
 	// Foreign are socket programs of other software on the same path. The list may be some seconds
 	// old.
 	Foreign []datapath.ForeignProgram `json:"foreign,omitempty"`
+	// Sockets counts what the programs noticed about sockets, and what was freed for them.
+	Sockets Sockets `json:"sockets,omitzero"`
 	// Destroyed counts the sockets to removed backends that this daemon closed since it started.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
+}
+
+// Sockets counts events of sockets, not of services.
+type Sockets struct {
+	// Lost are choices of a backend that could not be remembered: the program sees the backend's
+	// address as its peer.
+	Lost uint64 `json:"lost"`
+	// Bound are TCP connections to a frontend by sockets that are bound to a source port.
+	Bound uint64 `json:"bound"`
+	// Swept are sockets that ended without a hook, and whose records this daemon freed.
+	Swept uint64 `json:"swept"`
 }
 
 // Destroyed counts sockets by protocol.

@@ -95,6 +95,7 @@ type Planner struct {
 	imports   []*Import
 	globals   []*Global
 	frontends frontends
+	owned     owned
 }
 
 // stand is the node and its location. Services planned from the same location share a stand.
@@ -113,8 +114,8 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
 	touched := p.index.update(s, p.stand.self)
-	own := s.Records[clustermesh.Origin{Cluster: p.stand.self.Cluster}].Content
-	fresh = p.merged.update(s, own.Allocations, p.config) || fresh
+	mine := s.Records[clustermesh.Origin{Cluster: p.stand.self.Cluster}].Content
+	fresh = p.merged.update(s, mine.Allocations, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
 	for _, rec := range s.Records {
@@ -135,6 +136,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
+	r.Desired.Own = p.owned.update(p.config.CIDRs, mine.Allocations)
 	return r
 }
 

@@ -59,7 +59,9 @@ func ofProcesses(procfs string, add func(inode uint64, path string)) error {
 		total++
 		path := filepath.Join(procfs, e.Name(), "ns", "net")
 		name, err := os.Readlink(path)
-		if errors.Is(err, fs.ErrPermission) {
+		// Some machines hide their init process even from root. It is in the machine's first
+		// namespace, and so is the daemon.
+		if errors.Is(err, fs.ErrPermission) && e.Name() != "1" {
 			denied++
 		}
 		if inode, ok := inodeOf(name); err == nil && ok { // otherwise the process may have ended

@@ -23,7 +23,7 @@ func TestClaims(t *testing.T) {
 	const threads, times = 4, 40_000
 	limit := time.Duration(testutil.Rounds(10, 2)) * time.Second // for emulated machines
 	cfg := config(t)
-	cfg.MaxSockets = threads // so that all have room beside, should every home be lost
+	cfg.MaxSockets = threads
 	l := opened(t, cfg)
 	for i, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestClaims(t *testing.T) {
 					t.Errorf("%d of at most %d sockets do not see the frontend", lies, times)
 				}
 			}
-			if home, more, spilled := countRecords(t, l); home+more+spilled != 0 {
-				t.Errorf("no socket is left, and %d homes are taken, %d records beside (homes count %d)", home, more, spilled)
+			if home, stored, older := countRecords(t, l); home+stored+older != 0 {
+				t.Errorf("no socket is left, and %d homes are taken, %d records stored (%d in the old way)", home, stored, older)
 			}
 		})
 	}
@@ -74,14 +74,13 @@ func seesFrontend(t *testing.T, f family, vip netip.AddrPort) bool {
 	return true
 }
 
-// TestChoosesAnew: each connect() of a socket is a new choice, whether its record is at home, beside, or nowhere for
-// want of room.
+// TestChoosesAnew: each connect() of a socket is a new choice, whether its record is at home or in its own storage.
 func TestChoosesAnew(t *testing.T) {
 	if !inside(t) {
 		return
 	}
 	cfg := config(t)
-	cfg.MaxSockets = 1 // one at home, one beside
+	cfg.MaxSockets = 1
 	l := opened(t, cfg)
 	for i, f := range families {
 		t.Run(f.name, func(t *testing.T) { testChoosesAnew(t, l, f, uint16(80+i)) })
@@ -94,7 +93,7 @@ func testChoosesAnew(t *testing.T, l *LB, f family, at uint16) {
 		front.Backends = append(front.Backends, one(netip.AddrPortFrom(f.pod, 9000+port))...)
 	}
 	reconcile(t, l, front)
-	for _, where := range []string{"at home", "beside", "nowhere"} {
+	for _, where := range []string{"at home", "stored"} {
 		c := newClient(t, f, unix.SOCK_DGRAM)
 		defer c.close() // when all have had their turn: each is in the way of the next
 		before := countsOf(t, l, front.Addr)

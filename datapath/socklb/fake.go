@@ -1,7 +1,9 @@
 package socklb
 
 import (
+	"iter"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -26,6 +28,8 @@ type Fake struct {
 	sets     map[uint32]extent
 	affinity map[uint32]uint32
 	slots    map[uint32]layout.Backend
+	marked   map[netip.Addr]bool
+	own      datapath.Own
 	graces   int
 }
 
@@ -41,6 +45,27 @@ func (f *Fake) Reconcile(want []datapath.Frontend, prune bool) ([]problem.Proble
 	return f.table.reconcile(want, prune)
 }
 
+// SetOwn works like LB.SetOwn.
+func (f *Fake) SetOwn(want datapath.Own, prune bool) ([]problem.Problem, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.table == nil {
+		if err := f.init(); err != nil {
+			return nil, err
+		}
+	}
+	return f.table.setOwn(want, prune)
+}
+
+// Own returns the addresses of which every port is strait's.
+func (f *Fake) Own() datapath.Own {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := datapath.Own{Prefixes: f.own.Prefixes, Addrs: slices.Clone(f.own.Addrs)}
+	slices.SortFunc(own.Addrs, netip.Addr.Compare)
+	return own
+}
+
 // Frontends works like LB.Frontends.
 func (f *Fake) Frontends() ([]datapath.Frontend, error) {
 	f.mu.Lock()
@@ -54,6 +79,7 @@ func (f *Fake) init() (err error) {
 	f.sets = map[uint32]extent{}
 	f.affinity = map[uint32]uint32{}
 	f.slots = map[uint32]layout.Backend{}
+	f.marked = map[netip.Addr]bool{}
 	f.table, err = newTable(fakeKernel{f}, nil, c, true)
 	return err
 }
@@ -116,6 +142,30 @@ func (k fakeKernel) numberSlot(slot, number uint32) {
 // Fake has no counters, so there is nothing to zero.
 func (k fakeKernel) zeroFrontend(uint32) error { return nil }
 func (k fakeKernel) zeroBackend(uint32) error  { return nil }
+
+func (k fakeKernel) mark(a netip.Addr) { k.f.marked[a] = true }
+
+func (k fakeKernel) keepMarks(all iter.Seq[netip.Addr]) {
+	clear(k.f.marked)
+	for a := range all {
+		k.f.marked[a] = true
+	}
+}
+
+func (k fakeKernel) insertAddress(a netip.Addr) error {
+	k.f.own.Addrs = append(k.f.own.Addrs, a)
+	return nil
+}
+
+func (k fakeKernel) deleteAddress(a netip.Addr) error {
+	k.f.own.Addrs = slices.DeleteFunc(k.f.own.Addrs, func(b netip.Addr) bool { return a == b })
+	return nil
+}
+
+func (k fakeKernel) setPrefixes(ps []netip.Prefix) error {
+	k.f.own.Prefixes = ps
+	return nil
+}
 
 func (k fakeKernel) grace() error {
 	k.f.graces++

@@ -3,6 +3,8 @@ package socklb
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/cilium/ebpf"
@@ -19,6 +21,7 @@ type bpfKernel struct {
 	maps  *layout.Maps
 	sets  []layout.Set
 	slots []layout.Backend
+	sieve
 	gracePeriod
 	layout.Views
 }
@@ -32,6 +35,9 @@ func newBPFKernel(m *layout.Maps) (*bpfKernel, error) {
 	if k.sets, err = layout.View[layout.Set](&k.Views, m.Sets, unix.PROT_READ|unix.PROT_WRITE); err == nil {
 		k.slots, err = layout.View[layout.Backend](&k.Views, m.Backends, unix.PROT_READ|unix.PROT_WRITE)
 	}
+	if err == nil {
+		k.sieve, err = viewSieve(&k.Views, m.AddressSieve)
+	}
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -39,7 +45,7 @@ func newBPFKernel(m *layout.Maps) (*bpfKernel, error) {
 }
 
 func (k *bpfKernel) close() error {
-	k.sets, k.slots = nil, nil
+	k.sets, k.slots, k.sieve = nil, nil, sieve{}
 	k.gracePeriod.close()
 	return k.Views.Close()
 }
@@ -97,6 +103,38 @@ func zero[T any](m *ebpf.Map, i uint32) error {
 }
 
 func (k *bpfKernel) grace() error { return k.wait() }
+
+func (k *bpfKernel) keepMarks(all iter.Seq[netip.Addr]) { k.sieve.keep(all) }
+
+func (k *bpfKernel) setPrefixes(ps []netip.Prefix) error { return k.sieve.setPrefixes(ps, k.grace) }
+
+func (k *bpfKernel) insertAddress(a netip.Addr) error {
+	err := k.maps.Addresses.Put(layout.Address{Addr: a.As16()}, uint32(0))
+	if errors.Is(err, unix.E2BIG) {
+		return errFull
+	}
+	if err != nil {
+		return fmt.Errorf("insert into map addresses: %w", err)
+	}
+	return nil
+}
+
+func (k *bpfKernel) deleteAddress(a netip.Addr) error {
+	if err := k.maps.Addresses.Delete(layout.Address{Addr: a.As16()}); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("delete from map addresses: %w", err)
+	}
+	return nil
+}
+
+// own returns the addresses of which every port is strait's.
+func (k *bpfKernel) own() (own datapath.Own, err error) {
+	err = layout.Each(k.maps.Addresses, func(a layout.Address, _ uint32) error {
+		own.Addrs = append(own.Addrs, netip.AddrFrom16(a.Addr).Unmap())
+		return nil
+	})
+	own.Prefixes = k.prefixes()
+	return own, err
+}
 
 // read decodes the maps and returns the frontends that they hold.
 func (k *bpfKernel) read() ([]held, error) {

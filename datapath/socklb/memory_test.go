@@ -18,6 +18,7 @@ func (nowhere) insertService(l4.Addr, uint32) error { return nil }
 func (nowhere) storeSet(uint32, extent)             {}
 func (nowhere) storeAffinity(uint32, uint32)        {}
 func (nowhere) writeSlots(uint32, []layout.Backend) {}
+func (nowhere) mark(netip.Addr)                     {}
 
 // TestTableHeap bounds what a table keeps of 10,000 frontends with 10 backends each, besides what it was given last: less
 // than a second copy of that.

@@ -34,6 +34,9 @@ func probe() ([]datapath.Feature, error) {
 		{datapath.Feature{Name: featureSetRetval, Since: "6.1",
 			Without: "a frontend without backends refuses by redirecting to loopback port 0, and a datagram to it fails with EINVAL"},
 			haveHelper(asm.FnSetRetval, asm.Mov.Imm(asm.R1, -1))},
+		{datapath.Feature{Name: featureMPTCP, Since: "5.19",
+			Without: "getpeername() on an MPTCP socket shows the backend, and its record stays at home until the next sweep"},
+			haveHelper(asm.FnSkcToMptcpSock, asm.LoadMem(asm.R1, asm.R1, offsetSock, asm.DWord))},
 		{datapath.Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
 	}
@@ -49,8 +52,12 @@ func probe() ([]datapath.Feature, error) {
 	return out, nil
 }
 
+// offsetSock is the offset of sk in struct bpf_sock_addr.
+const offsetSock = 64
+
 const (
 	featureSetRetval  = "bpf_set_retval in socket hooks"
+	featureMPTCP      = "MPTCP sockets in socket hooks"
 	featureMembarrier = "global membarrier"
 )
 

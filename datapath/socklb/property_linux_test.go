@@ -260,11 +260,10 @@ func (m *lbMachine) usage(t *rapid.T, force map[l4.Addr]held) {
 		slots += uint64(e.count)
 	}
 	want := map[string]datapath.MapUsage{
-		layout.MapServices:    {Map: layout.MapServices, Used: uint64(len(force)), Limit: uint64(m.cfg.MaxFrontends)},
-		layout.MapSets:        {Map: layout.MapSets, Used: uint64(len(force) + len(m.table.indexes.limbo)), Limit: uint64(m.cfg.MaxFrontends)},
-		layout.MapBackends:    {Map: layout.MapBackends, Used: slots, Limit: uint64(m.cfg.MaxBackends)},
-		layout.MapSockets:     {Map: layout.MapSockets, Limit: uint64(m.cfg.MaxSockets), Soft: true},
-		layout.MapSocketsMore: {Map: layout.MapSocketsMore, Limit: uint64(m.cfg.MaxSockets)},
+		layout.MapServices: {Map: layout.MapServices, Used: uint64(len(force)), Limit: uint64(m.cfg.MaxFrontends)},
+		layout.MapSets:     {Map: layout.MapSets, Used: uint64(len(force) + len(m.table.indexes.limbo)), Limit: uint64(m.cfg.MaxFrontends)},
+		layout.MapBackends: {Map: layout.MapBackends, Used: slots, Limit: uint64(m.cfg.MaxBackends)},
+		layout.MapSockets:  {Map: layout.MapSockets, Limit: uint64(m.cfg.MaxSockets), Soft: true},
 	}
 	got := map[string]datapath.MapUsage{}
 	for _, u := range m.Usage() {

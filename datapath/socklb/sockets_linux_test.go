@@ -68,10 +68,15 @@ func newClient(t testing.TB, f family, kind int) *client {
 	return &client{t, f, fd}
 }
 
+// close closes the socket, unless it is closed already.
 func (c *client) close() {
+	if c.fd < 0 {
+		return
+	}
 	if err := unix.Close(c.fd); err != nil {
 		c.t.Error(err)
 	}
+	c.fd = -1
 }
 
 func (c *client) connect(to netip.AddrPort) error {

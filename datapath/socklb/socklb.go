@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type LB struct {
 	mu     sync.Mutex
 	pins   *pins
 	maps   *layout.Maps
+	forget *ebpf.Program
 	kernel *bpfKernel
 	table  *table
 
@@ -141,15 +143,19 @@ func (l *LB) create(cfg Config) error {
 		if err := showMaps(tmp, pinned(c.Maps)); err != nil {
 			return err
 		}
-		if err := attachAll(c.Programs, filepath.Join(tmp, layout.LinksDir), l.cgroup, cfg.step); err != nil {
+		if err := l.take(c); err != nil {
 			return err
 		}
-		return l.take(c)
+		links := filepath.Join(tmp, layout.LinksDir)
+		if err := l.list(links); err != nil {
+			return err
+		}
+		return attachAll(c.Programs, links, l.cgroup, cfg.step)
 	})
 }
 
 // reuse keeps using the pinned maps of this layout and puts this program's code on the hooks.
-// Without mayClaim the programs claim no homes, so new records of sockets go to sockets_more only.
+// Without mayClaim the programs claim no homes, so new records go into the sockets' own storage.
 func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
@@ -183,21 +189,39 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 		return loadError(err)
 	}
 	defer c.Close()
-	if err := attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), l.cgroup, cfg.step); err != nil {
+	if err := l.take(c); err != nil {
 		return err
 	}
-	if err := showMaps(cfg.Pins, old); err != nil {
+	links := filepath.Join(cfg.Pins, layout.LinksDir)
+	if err := l.list(links); err != nil {
 		return err
 	}
-	return l.take(c)
+	if err := attachAll(c.Programs, links, l.cgroup, cfg.step); err != nil {
+		return err
+	}
+	return showMaps(cfg.Pins, old)
 }
 
-// take takes over the maps of the collection; its programs live on in their links.
-func (l *LB) take(c *ebpf.Collection) error {
+// list pins the lists of records and notes whether the kernel can list them.
+func (l *LB) list(links string) error {
+	ok, err := pinLists(links, l.maps)
+	f := featureLists
+	f.OK = ok
+	l.features = append(slices.DeleteFunc(l.features, func(g datapath.Feature) bool { return g.Name == f.Name }), f)
+	return err
+}
+
+// take takes over the maps of the collection, and the program that forgets records. The programs on
+// the hooks live on in their links.
+func (l *LB) take(c *ebpf.Collection) (err error) {
 	if l.maps != nil {
 		l.maps.Close()
+		l.forget.Close()
 	}
 	l.maps = &layout.Maps{}
+	if l.forget, err = c.Programs[layout.ProgForget].Clone(); err != nil {
+		return err
+	}
 	return c.Assign(l.maps)
 }
 
@@ -214,7 +238,8 @@ func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
 		layout.MapBackends:         cfg.MaxBackends,
 		layout.MapBackendCounters:  cfg.MaxBackends + 1, // number 0 means not counted
 		layout.MapSockets:          cfg.MaxSockets,
-		layout.MapSocketsMore:      cfg.MaxSockets,
+		layout.MapSocketsMore:      1,
+		layout.MapAddresses:        cfg.MaxFrontends,
 		layout.MapAffinities:       cfg.MaxAffinity,
 		layout.MapOptOuts:          cfg.MaxOptOuts,
 	} {
@@ -228,7 +253,12 @@ func (l *LB) constants(spec *ebpf.CollectionSpec, sockets uint32) error {
 	if has(l.features, featureSetRetval) {
 		retval = 1
 	}
-	return errors.Join(spec.Variables[layout.VarSocketsMask].Set(sockets-1), spec.Variables[layout.VarHasSetRetval].Set(retval))
+	mptcp := uint8(0)
+	if has(l.features, featureMPTCP) {
+		mptcp = 1
+	}
+	return errors.Join(spec.Variables[layout.VarSocketsMask].Set(sockets-1), spec.Variables[layout.VarHasSetRetval].Set(retval),
+		spec.Variables[layout.VarHasMPTCPSock].Set(mptcp))
 }
 
 // pinned returns the maps that are pinned. It leaves out the maps of constants, which belong to one
@@ -263,11 +293,31 @@ func (l *LB) restore(clean bool) error {
 		sizes := Config{MaxFrontends: l.maps.Sets.MaxEntries(), MaxBackends: l.maps.Backends.MaxEntries()}
 		l.table, err = newTable(l.kernel, have, sizes, clean)
 	}
+	if err == nil {
+		err = l.restoreOwn()
+	}
 	if err != nil {
 		return fmt.Errorf("pins %s: %w; run `straitd cleanup`, then start again", l.pins.dir, err)
 	}
 	l.kernel.sweep(have)
 	l.publishUsage()
+	return nil
+}
+
+// restoreOwn takes over the own addresses, and the marks of all addresses in the maps.
+func (l *LB) restoreOwn() error {
+	own, err := l.kernel.own()
+	if err != nil {
+		return err
+	}
+	l.table.own.Prefixes = own.Prefixes
+	for _, a := range own.Addrs {
+		l.table.listed[a] = true
+	}
+	for a := range l.table.addresses() {
+		l.kernel.mark(a)
+	}
+	l.kernel.keepMarks(l.table.addresses())
 	return nil
 }
 
@@ -349,13 +399,13 @@ func (l *LB) Close() error {
 		errs = append(errs, l.kernel.close())
 	}
 	if l.maps != nil {
-		errs = append(errs, l.maps.Close())
+		errs = append(errs, l.maps.Close(), l.forget.Close())
 	}
 	if l.pins != nil {
 		errs = append(errs, l.pins.close())
 		l.pins.lock = nil
 	}
-	l.kernel, l.maps, l.table = nil, nil, nil
+	l.kernel, l.maps, l.forget, l.table = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -3,6 +3,8 @@ package socklb
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"net/netip"
 	"slices"
 
 	"strait.io/strait/datapath"
@@ -28,6 +30,15 @@ type kernel interface {
 	zeroBackend(number uint32) error
 	// grace returns once no program is running that could have read the maps before the call.
 	grace() error
+	// mark lets programs look for an address at all; keepMarks takes that from all other addresses.
+	mark(a netip.Addr)
+	keepMarks(all iter.Seq[netip.Addr])
+	// insertAddress makes programs refuse the ports of an address that have no frontend.
+	insertAddress(a netip.Addr) error
+	// deleteAddress succeeds if there is no such address.
+	deleteAddress(a netip.Addr) error
+	// setPrefixes does for prefixes what insertAddress and deleteAddress do for addresses.
+	setPrefixes(ps []netip.Prefix) error
 }
 
 // held is a frontend that is in the maps.
@@ -45,7 +56,7 @@ type held struct {
 // hold, so that the work in the kernel is proportional to the change. Its lists of backends belong
 // to the caller. A table is not safe for concurrent use.
 //
-//	new frontend:  slots → set → service
+//	new frontend:  slots → set → mark of the address → service
 //	other set:     slots → set (the flip) → old slots retired
 //	removal:       service deleted → index, slots and counters retired
 //
@@ -53,8 +64,13 @@ type held struct {
 // needs room. The same holds for a deleted service: the kernel can give its element to the next
 // insert while a program still reads it, so an insert after a delete waits for a grace period.
 type table struct {
-	kernel  kernel
-	held    map[l4.Addr]*held
+	kernel kernel
+	held   map[l4.Addr]*held
+	// listed are the addresses in the map addresses. own are the addresses that were set last; its
+	// prefixes are in force, and so is the rest if owned is set.
+	listed  map[netip.Addr]bool
+	own     datapath.Own
+	owned   bool
 	indexes *numbers
 	slots   *pool
 	// counters are the counters of backends; a frontend's counter has the frontend's index. There
@@ -73,7 +89,7 @@ type table struct {
 // newTable starts from what the maps hold; clean says that the maps are new. It is an error if two
 // frontends share slots or an index.
 func newTable(k kernel, have []held, sizes Config, clean bool) (*table, error) {
-	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
+	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), listed: map[netip.Addr]bool{}, maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
 	var indexes []uint32
 	var blocks []extent
 	for _, h := range have {
@@ -126,6 +142,9 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Probl
 	}
 	for _, f := range full {
 		problems = append(problems, t.noRoom(f))
+	}
+	if len(c.remove) > 0 {
+		t.kernel.keepMarks(t.addresses())
 	}
 	return problems, errors.Join(errs...)
 }
@@ -288,6 +307,7 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 	if err == nil {
 		t.kernel.storeAffinity(index, f.AffinitySeconds)
 		t.kernel.storeSet(index, block)
+		t.kernel.mark(f.Addr.IP)
 		err = t.insert(f.Addr, index)
 	}
 	if err != nil {

@@ -40,6 +40,11 @@ var convert = map[string]func(to, from *ebpf.Map) error{
 	layout.MapOptOutLevels: convertOptoutLevels,
 }
 
+// derive has the functions that fill a map which an older layout does not have from its other maps.
+var derive = map[string]func(to *ebpf.Map, old map[string]*ebpf.Map) error{
+	layout.MapAddressSieve: deriveSieve,
+}
+
 // goOn takes over the pins of the layouts that were found.
 func (l *LB) goOn(cfg Config, found []int) error {
 	newest := found[len(found)-1]
@@ -97,7 +102,7 @@ func (l *LB) fill(cfg Config, from int) error {
 	defer closeMaps(old)
 	sizeAs(specs, old)
 	for name, s := range specs {
-		if err := fillOne(filepath.Join(tmp, name), s, old[name], convert[name]); err != nil {
+		if err := fillOne(filepath.Join(tmp, name), s, old, name); err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
 		}
 		cfg.step("filled " + name)
@@ -138,9 +143,10 @@ func sizeAs(specs map[string]*ebpf.MapSpec, old map[string]*ebpf.Map) {
 
 // fillOne pins the old map once more if it has the new layout. Otherwise it pins a new map, filled
 // with what the old one holds.
-func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *ebpf.Map) error) error {
+func fillOne(pin string, spec *ebpf.MapSpec, all map[string]*ebpf.Map, name string) error {
 	var m *ebpf.Map
 	var err error
+	old := all[name]
 	if old != nil && spec.Compatible(old) == nil {
 		m, err = old.Clone() // Pin on old would move its pin
 	} else {
@@ -150,15 +156,31 @@ func fillOne(pin string, spec *ebpf.MapSpec, old *ebpf.Map, fill func(to, from *
 		return err
 	}
 	defer m.Close()
-	if old != nil && spec.Compatible(old) != nil {
-		if fill == nil {
-			return errors.New("its layout has changed and there is no way to convert it (please report this)")
-		}
-		if err := fill(m, old); err != nil {
-			return err
-		}
+	switch {
+	case old == nil && derive[name] != nil:
+		err = derive[name](m, all)
+	case old != nil && spec.Compatible(old) != nil && convert[name] != nil:
+		err = convert[name](m, old)
+	case old != nil && spec.Compatible(old) != nil:
+		err = errors.New("its layout has changed and there is no way to convert it (please report this)")
+	}
+	if err != nil {
+		return err
 	}
 	return m.Pin(pin)
+}
+
+// deriveSieve marks the addresses of all frontends. Layouts before 4 had no sieve of addresses.
+func deriveSieve(to *ebpf.Map, old map[string]*ebpf.Map) error {
+	var v layout.Views
+	s, err := viewSieve(&v, to)
+	if err == nil {
+		err = layout.Each(old[layout.MapServices], func(k layout.ServiceKey, _ layout.Service) error {
+			s.mark(k.L4().IP)
+			return nil
+		})
+	}
+	return errors.Join(err, v.Close())
 }
 
 // convertSets fills the sets. In layout 1 a set was only the word that says which slots it has.

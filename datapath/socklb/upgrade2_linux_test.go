@@ -15,23 +15,31 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// layout2 is the object of layout 2: it takes the homes of records under a spin lock, and has no sieve of opt-outs.
-const layout2 = "testdata/layout2.o"
-
-// openLayout2 makes pins as the daemon of layout 2 did, with the frontends in its maps.
+// openLayout2 makes pins as the daemon of layout 2 did, with the frontends in its maps. Layout 2 takes the homes of
+// records under a spin lock, and has no sieve of opt-outs.
 func openLayout2(t testing.TB, cfg Config, fronts []datapath.Frontend) {
+	openOlder(t, cfg, fronts, "layout2.o", "layout-2")
+}
+
+// openLayout3 is openLayout2 for layout 3. It keeps what finds no place at home in an overflow map, and has no sieve of
+// addresses.
+func openLayout3(t testing.TB, cfg Config, fronts []datapath.Frontend) {
+	openOlder(t, cfg, fronts, "layout3.o", "layout-3")
+}
+
+func openOlder(t testing.TB, cfg Config, fronts []datapath.Frontend, object, dir string) {
 	t.Helper()
 	if err := rlimit.RemoveMemlock(); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := ebpf.LoadCollectionSpec(layout2)
+	spec, err := ebpf.LoadCollectionSpec(filepath.Join("testdata", object))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, size := range map[string]uint32{
 		"services": cfg.MaxFrontends, "sets": cfg.MaxFrontends, "frontend_counters": cfg.MaxFrontends,
 		"backends": cfg.MaxBackends, "backend_counters": cfg.MaxBackends + 1,
-		"sockets": cfg.MaxSockets, "sockets_more": cfg.MaxSockets,
+		"sockets": cfg.MaxSockets, "sockets_more": max(64, cfg.MaxSockets),
 	} {
 		spec.Maps[name].MaxEntries = size
 	}
@@ -48,10 +56,10 @@ func openLayout2(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 		t.Fatal(err)
 	}
 	fillLayout2(t, c.Maps, fronts)
-	maps := filepath.Join(cfg.Pins, "layout-2")
+	maps := filepath.Join(cfg.Pins, dir)
 	err = errors.Join(os.MkdirAll(maps, 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700), pinMaps(maps, pinned(c.Maps)))
 	for name := range pinned(c.Maps) {
-		err = errors.Join(err, os.Symlink(filepath.Join("layout-2", name), filepath.Join(cfg.Pins, name)))
+		err = errors.Join(err, os.Symlink(filepath.Join(dir, name), filepath.Join(cfg.Pins, name)))
 	}
 	err = errors.Join(err, attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), cg, func(string) {}))
 	if err != nil {
@@ -126,7 +134,8 @@ func TestUpgradeLayout2(t *testing.T) {
 		t.Errorf("programs were attached %d times: they may claim no home while old ones run", locked)
 	}
 	for name, id := range mapIDs(t, cfg.Pins, layout.Dir(layout.Number)) {
-		if same := before[name] == id; same == (name == layout.MapOptOutLevels) {
+		old, had := before[name]
+		if same := old == id; had && same == (name == layout.MapOptOutLevels) {
 			t.Errorf("map %s is the old one: %v", name, same)
 		}
 	}
@@ -151,8 +160,43 @@ func TestUpgradeLayout2(t *testing.T) {
 		}
 	}
 	t.Logf("%d connects while the layout changed in %d steps", w.end(), steps)
-	if home, more, spilled := countRecords(t, l); home+more != len(w.talks) || spilled != more {
-		t.Errorf("%d homes are taken, %d records beside (homes count %d), by %d sockets", home, more, spilled, len(w.talks))
+	if home, stored, older := countRecords(t, l); home+stored+older != len(w.talks) {
+		t.Errorf("%d homes are taken, %d records stored (%d in the old way), by %d sockets", home, stored, older, len(w.talks))
+	}
+}
+
+// TestUpgradeLayout3: as TestUpgradeLayout, from layout 3. What its programs put into the overflow map serves its sockets
+// until they are closed, and nothing is added.
+func TestUpgradeLayout3(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	cfg := config(t)
+	cfg.MaxSockets = 2 // nearly all sockets overflow
+	w := newOldWorld(t, cfg, openLayout3)
+	w.talk(t, "before")
+	cfg.step = func(s string) { w.talk(t, s) }
+	l := opened(t, cfg)
+	w.talk(t, "after")
+	checkFronts(t, l, w.fronts)
+	if got := entries(t, cfg.Pins); !slices.Contains(got, layout.Dir(layout.Number)) || slices.Contains(got, "layout-3") {
+		t.Errorf("pins hold %v", got)
+	}
+	t.Logf("%d connects while the layout changed", w.end())
+	if home, stored, older := countRecords(t, l); home+stored+older != len(w.talks) || older == 0 {
+		t.Errorf("%d homes are taken, %d records stored, %d in the old way, by %d sockets", home, stored, older, len(w.talks))
+	}
+	for _, v := range converse(t, w.vips) {
+		v.goesOn(t, "a new socket")
+	}
+	if _, _, older := countRecords(t, l); older > len(w.talks) {
+		t.Errorf("new sockets have %d records in the old way", older-len(w.talks))
+	}
+	for i := range w.talks {
+		w.talks[i].c.close()
+	}
+	if _, _, older := countRecords(t, l); older != 0 {
+		t.Errorf("%d records of closed sockets are left of the old layout", older)
 	}
 }
 

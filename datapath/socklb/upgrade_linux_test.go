@@ -150,6 +150,7 @@ func (v conversation) goesOn(t testing.TB, when string) {
 // oldWorld is what was running when the upgrade comes: frontends, pods, load and conversations.
 type oldWorld struct {
 	fronts []datapath.Frontend
+	vips   map[l4.Proto]map[string]netip.AddrPort
 	storms []*churned
 	talks  []conversation
 	stop   atomic.Bool
@@ -161,8 +162,8 @@ func newLayout1World(t testing.TB, cfg Config) *oldWorld { return newOldWorld(t,
 
 // newOldWorld has its frontends in the maps of the layout that open makes.
 func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datapath.Frontend)) *oldWorld {
-	w := &oldWorld{}
 	vips := map[l4.Proto]map[string]netip.AddrPort{l4.TCP: {}, l4.UDP: {}}
+	w := &oldWorld{vips: vips}
 	for i, f := range families {
 		for proto, vip := range vips {
 			// Ports differ by family, since mapped sockets have the addresses of IPv4.

@@ -28,6 +28,7 @@ func (l *LB) Usage() (rows []datapath.MapUsage) {
 func (t *table) usage() []datapath.MapUsage {
 	return []datapath.MapUsage{
 		{Map: layout.MapServices, Used: uint64(len(t.held)), Limit: uint64(t.maxFrontends)},
+		{Map: layout.MapAddresses, Used: uint64(len(t.listed)), Limit: uint64(t.maxFrontends)},
 		{Map: layout.MapSets, Used: t.indexes.used(), Limit: uint64(t.maxFrontends)},
 		{Map: layout.MapBackends, Used: t.slots.used(), Limit: uint64(t.maxBackends)},
 		{Map: inspect.BackendsRun, Used: uint64(t.maxBackends - t.slots.largest()), Limit: uint64(t.maxBackends)},

@@ -23,6 +23,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 };
 
 /* bpf_map_update_elem flags */
@@ -41,6 +42,11 @@ enum {
 /* bpf_sock.state of a connected socket, TCP and UDP alike */
 enum {
 	BPF_TCP_ESTABLISHED = 1,
+};
+
+/* bpf_sk_storage_get flags */
+enum {
+	BPF_SK_STORAGE_GET_F_CREATE = 1U << 0,
 };
 
 struct bpf_spin_lock {

@@ -173,6 +173,9 @@ func (r *Reader) Sockets() ([]SocketRow, error) {
 		rows = append(rows, socketRow(v.Owner(), v.Flow, false))
 	})
 	if err == nil {
+		err = r.stored(func(v layout.Row) { rows = append(rows, socketRow(v.Cookie, layout.Flow(v.Flow), true)) })
+	}
+	if err == nil {
 		err = layout.Each(r.maps.SocketsMore, func(k layout.MoreKey, v layout.Flow) error {
 			rows = append(rows, socketRow(k.Cookie, v, true))
 			return nil
@@ -190,6 +193,18 @@ func socketRow(cookie uint64, f layout.Flow, overflow bool) SocketRow {
 		Cookie: cookie, Proto: l4.Proto(f.Proto), Connected: f.Connected != 0, Overflow: overflow,
 		Frontend: layout.AddrPort(f.Frontend, f.FrontendPort), Backend: layout.AddrPort(f.Backend, f.BackendPort),
 	}
+}
+
+// Totals returns what is counted once per node.
+func (r *Reader) Totals() (layout.Totals, error) {
+	all, err := counters(r.maps.Totals, 1, func(sum *layout.Totals, t layout.Totals) {
+		sum.Lost += t.Lost
+		sum.Bound += t.Bound
+	})
+	if err != nil {
+		return layout.Totals{}, fmt.Errorf("read totals: %w", err)
+	}
+	return all[0], nil
 }
 
 // counters reads the first n counters of a map and adds up the parts of all CPUs.

@@ -119,6 +119,7 @@ func (r *Reader) open() (err error) {
 		layout.MapServices:         &r.maps.Services,
 		layout.MapSockets:          &r.maps.Sockets,
 		layout.MapSocketsMore:      &r.maps.SocketsMore,
+		layout.MapTotals:           &r.maps.Totals,
 		layout.MapFrontendCounters: &r.maps.FrontendCounters,
 		layout.MapBackendCounters:  &r.maps.BackendCounters,
 		layout.MapAffinities:       &r.maps.Affinities,

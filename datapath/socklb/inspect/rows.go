@@ -62,7 +62,7 @@ type SocketRow struct {
 	// Connected is true if the translation was made by connect(), false if by sendto() and the
 	// like.
 	Connected bool `json:"connected"`
-	// Overflow is true if the record is in sockets_more, because its home was taken by another live
-	// socket or by another record of this socket.
+	// Overflow is true if the record is in the socket's own storage, because its home was taken by
+	// another live socket or by another record of this socket.
 	Overflow bool `json:"overflow"`
 }

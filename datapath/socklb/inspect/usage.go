@@ -15,8 +15,8 @@ import (
 // scattered.
 const BackendsRun = "backends_run"
 
-// soft has the maps that can be full without harm: affinities makes room by itself, and what finds
-// no room in sockets goes to sockets_more.
+// soft has the maps that can be full without harm: affinities makes room by itself, and a record
+// that finds no room in sockets goes into the storage of its socket.
 var soft = map[string]bool{layout.MapAffinities: true, layout.MapSockets: true}
 
 // Usage returns the usage of the maps that programs and other processes write. A map that cannot be
@@ -28,7 +28,6 @@ func (r *Reader) Usage(log *slog.Logger) (rows []datapath.MapUsage) {
 		count func(*ebpf.Map) (uint64, error)
 	}{
 		{layout.MapSockets, r.maps.Sockets, countHomes},
-		{layout.MapSocketsMore, r.maps.SocketsMore, countEntries[layout.MoreKey, layout.Flow]},
 		{layout.MapAffinities, r.maps.Affinities, countEntries[layout.AffinityKey, layout.Affinity]},
 		{layout.MapOptOuts, r.maps.Optouts, countEntries[uint64, layout.OptOut]},
 	} {

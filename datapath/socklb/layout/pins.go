@@ -16,15 +16,15 @@ import (
 
 // The directory of pins:
 //
-//	layout-3/<map>   maps; the number says which layout they have
-//	<map>            a symbolic link to layout-3/<map>, for people
+//	layout-4/<map>   maps; the number says which layout they have
+//	<map>            a symbolic link to layout-4/<map>, for people
 //	links/<hook>     links, which hold the programs
 //
 // The directory is made under another name and renamed into place, so it is either complete or
 // missing. In layout 1 the maps were in <map>, and layout-1/ was empty.
 const (
 	// Number is this program's layout; Oldest is the first one that it can upgrade from.
-	Number = 3
+	Number = 4
 	Oldest = 1
 	// LinksDir holds the links.
 	LinksDir = "links"

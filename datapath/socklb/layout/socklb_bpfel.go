@@ -13,6 +13,19 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type socklbAddress struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+}
+
+type socklbAddressSieve struct {
+	_      structs.HostLayout
+	Ranges uint32
+	Pad    uint32
+	Range  [2]socklbRange
+	Bits   [2048]uint64
+}
+
 type socklbAffinity struct {
 	_       structs.HostLayout
 	Backend [16]uint8
@@ -57,6 +70,13 @@ type socklbFlow struct {
 	Turn         uint32
 }
 
+type socklbFlows struct {
+	_     structs.HostLayout
+	Count uint32
+	Pad   uint32
+	Flow  [32]socklbFlow
+}
+
 type socklbFrontendCounter struct {
 	_        structs.HostLayout
 	Connects uint64
@@ -80,6 +100,12 @@ type socklbOptoutSieve struct {
 	_      structs.HostLayout
 	Levels uint64
 	Bits   [64]uint64
+}
+
+type socklbRange struct {
+	_    structs.HostLayout
+	Net  [2]uint64
+	Mask [2]uint64
 }
 
 type socklbRecord struct {
@@ -111,13 +137,22 @@ type socklbSet struct {
 	Pad      uint32
 }
 
+type socklbTotals struct {
+	_     structs.HostLayout
+	Lost  uint64
+	Bound uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	socklbMapAddressSieve     = "address_sieve"
+	socklbMapAddresses        = "addresses"
 	socklbMapAffinities       = "affinities"
 	socklbMapBackendCounters  = "backend_counters"
 	socklbMapBackends         = "backends"
+	socklbMapConnectedFlows   = "connected_flows"
 	socklbMapFrontendCounters = "frontend_counters"
 	socklbMapOptoutLevels     = "optout_levels"
 	socklbMapOptouts          = "optouts"
@@ -125,8 +160,11 @@ const (
 	socklbMapSets             = "sets"
 	socklbMapSockets          = "sockets"
 	socklbMapSocketsMore      = "sockets_more"
+	socklbMapTotals           = "totals"
+	socklbMapUnconnectedFlows = "unconnected_flows"
 	socklbProgConnect4        = "connect4"
 	socklbProgConnect6        = "connect6"
+	socklbProgForgetSocket    = "forget_socket"
 	socklbProgGetpeername4    = "getpeername4"
 	socklbProgGetpeername6    = "getpeername6"
 	socklbProgRecvmsg4        = "recvmsg4"
@@ -134,6 +172,7 @@ const (
 	socklbProgSendmsg4        = "sendmsg4"
 	socklbProgSendmsg6        = "sendmsg6"
 	socklbProgSockRelease     = "sock_release"
+	socklbVarHasMptcpSock     = "has_mptcp_sock"
 	socklbVarHasSetRetval     = "has_set_retval"
 	socklbVarMayClaim         = "may_claim"
 	socklbVarSocketsMask      = "sockets_mask"
@@ -183,6 +222,7 @@ type socklbSpecs struct {
 type socklbProgramSpecs struct {
 	Connect4     *ebpf.ProgramSpec `ebpf:"connect4"`
 	Connect6     *ebpf.ProgramSpec `ebpf:"connect6"`
+	ForgetSocket *ebpf.ProgramSpec `ebpf:"forget_socket"`
 	Getpeername4 *ebpf.ProgramSpec `ebpf:"getpeername4"`
 	Getpeername6 *ebpf.ProgramSpec `ebpf:"getpeername6"`
 	Recvmsg4     *ebpf.ProgramSpec `ebpf:"recvmsg4"`
@@ -196,9 +236,12 @@ type socklbProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socklbMapSpecs struct {
+	AddressSieve     *ebpf.MapSpec `ebpf:"address_sieve"`
+	Addresses        *ebpf.MapSpec `ebpf:"addresses"`
 	Affinities       *ebpf.MapSpec `ebpf:"affinities"`
 	BackendCounters  *ebpf.MapSpec `ebpf:"backend_counters"`
 	Backends         *ebpf.MapSpec `ebpf:"backends"`
+	ConnectedFlows   *ebpf.MapSpec `ebpf:"connected_flows"`
 	FrontendCounters *ebpf.MapSpec `ebpf:"frontend_counters"`
 	OptoutLevels     *ebpf.MapSpec `ebpf:"optout_levels"`
 	Optouts          *ebpf.MapSpec `ebpf:"optouts"`
@@ -206,12 +249,15 @@ type socklbMapSpecs struct {
 	Sets             *ebpf.MapSpec `ebpf:"sets"`
 	Sockets          *ebpf.MapSpec `ebpf:"sockets"`
 	SocketsMore      *ebpf.MapSpec `ebpf:"sockets_more"`
+	Totals           *ebpf.MapSpec `ebpf:"totals"`
+	UnconnectedFlows *ebpf.MapSpec `ebpf:"unconnected_flows"`
 }
 
 // socklbVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socklbVariableSpecs struct {
+	HasMptcpSock *ebpf.VariableSpec `ebpf:"has_mptcp_sock"`
 	HasSetRetval *ebpf.VariableSpec `ebpf:"has_set_retval"`
 	MayClaim     *ebpf.VariableSpec `ebpf:"may_claim"`
 	SocketsMask  *ebpf.VariableSpec `ebpf:"sockets_mask"`
@@ -237,9 +283,12 @@ func (o *socklbObjects) Close() error {
 //
 // It can be passed to loadSocklbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socklbMaps struct {
+	AddressSieve     *ebpf.Map `ebpf:"address_sieve"`
+	Addresses        *ebpf.Map `ebpf:"addresses"`
 	Affinities       *ebpf.Map `ebpf:"affinities"`
 	BackendCounters  *ebpf.Map `ebpf:"backend_counters"`
 	Backends         *ebpf.Map `ebpf:"backends"`
+	ConnectedFlows   *ebpf.Map `ebpf:"connected_flows"`
 	FrontendCounters *ebpf.Map `ebpf:"frontend_counters"`
 	OptoutLevels     *ebpf.Map `ebpf:"optout_levels"`
 	Optouts          *ebpf.Map `ebpf:"optouts"`
@@ -247,13 +296,18 @@ type socklbMaps struct {
 	Sets             *ebpf.Map `ebpf:"sets"`
 	Sockets          *ebpf.Map `ebpf:"sockets"`
 	SocketsMore      *ebpf.Map `ebpf:"sockets_more"`
+	Totals           *ebpf.Map `ebpf:"totals"`
+	UnconnectedFlows *ebpf.Map `ebpf:"unconnected_flows"`
 }
 
 func (m *socklbMaps) Close() error {
 	return _SocklbClose(
+		m.AddressSieve,
+		m.Addresses,
 		m.Affinities,
 		m.BackendCounters,
 		m.Backends,
+		m.ConnectedFlows,
 		m.FrontendCounters,
 		m.OptoutLevels,
 		m.Optouts,
@@ -261,6 +315,8 @@ func (m *socklbMaps) Close() error {
 		m.Sets,
 		m.Sockets,
 		m.SocketsMore,
+		m.Totals,
+		m.UnconnectedFlows,
 	)
 }
 
@@ -268,6 +324,7 @@ func (m *socklbMaps) Close() error {
 //
 // It can be passed to loadSocklbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socklbVariables struct {
+	HasMptcpSock *ebpf.Variable `ebpf:"has_mptcp_sock"`
 	HasSetRetval *ebpf.Variable `ebpf:"has_set_retval"`
 	MayClaim     *ebpf.Variable `ebpf:"may_claim"`
 	SocketsMask  *ebpf.Variable `ebpf:"sockets_mask"`
@@ -279,6 +336,7 @@ type socklbVariables struct {
 type socklbPrograms struct {
 	Connect4     *ebpf.Program `ebpf:"connect4"`
 	Connect6     *ebpf.Program `ebpf:"connect6"`
+	ForgetSocket *ebpf.Program `ebpf:"forget_socket"`
 	Getpeername4 *ebpf.Program `ebpf:"getpeername4"`
 	Getpeername6 *ebpf.Program `ebpf:"getpeername6"`
 	Recvmsg4     *ebpf.Program `ebpf:"recvmsg4"`
@@ -292,6 +350,7 @@ func (p *socklbPrograms) Close() error {
 	return _SocklbClose(
 		p.Connect4,
 		p.Connect6,
+		p.ForgetSocket,
 		p.Getpeername4,
 		p.Getpeername6,
 		p.Recvmsg4,

@@ -15,6 +15,12 @@ type (
 	Flow            = socklbFlow
 	Record          = socklbRecord
 	MoreKey         = socklbMoreKey
+	Flows           = socklbFlows
+	Totals          = socklbTotals
+	Address         = socklbAddress
+	Range           = socklbRange
+	AddressSieve    = socklbAddressSieve
+	Row             = recordsRow
 	OptOut          = socklbOptout
 	OptOutSieve     = socklbOptoutSieve
 )
@@ -32,6 +38,11 @@ const (
 	MapAffinities       = socklbMapAffinities
 	MapSockets          = socklbMapSockets
 	MapSocketsMore      = socklbMapSocketsMore
+	MapConnectedFlows   = socklbMapConnectedFlows
+	MapUnconnectedFlows = socklbMapUnconnectedFlows
+	MapTotals           = socklbMapTotals
+	MapAddressSieve     = socklbMapAddressSieve
+	MapAddresses        = socklbMapAddresses
 	MapOptOuts          = socklbMapOptouts
 	MapOptOutLevels     = socklbMapOptoutLevels
 )
@@ -48,10 +59,24 @@ const (
 	VarSocketsMask  = socklbVarSocketsMask
 	VarHasSetRetval = socklbVarHasSetRetval
 	VarMayClaim     = socklbVarMayClaim
+	VarHasMPTCPSock = socklbVarHasMptcpSock
 )
+
+// ProgForget is the program that forgets the records of one cookie; user space runs it.
+const ProgForget = socklbProgForgetSocket
 
 // Spec returns the compiled object: programs and maps, not loaded yet.
 func Spec() (*ebpf.CollectionSpec, error) { return loadSocklb() }
+
+// ListSpec returns the compiled object of the iterators, not loaded yet.
+func ListSpec() (*ebpf.CollectionSpec, error) { return loadRecords() }
+
+// Lists names the iterators over records in the storage of sockets, each with the map that it
+// lists. A list is pinned beside the hooks' links; who opens and reads it gets Rows.
+var Lists = map[string]string{
+	recordsProgListConnected:   MapConnectedFlows,
+	recordsProgListUnconnected: MapUnconnectedFlows,
+}
 
 // Hook is where a program is attached. Name is the name of the program and of its link's pin.
 type Hook struct {
