@@ -12,7 +12,6 @@
 #include "maps.h"
 
 enum side {
-	ANY,	  /* the socket's one connected flow, whatever its peer */
 	FRONTEND, /* the flow that dials `at` */
 	BACKEND,  /* the flow that gets its answers from `at` */
 };
@@ -30,9 +29,7 @@ static __always_inline _Bool is_wanted(const struct flow *f, struct want w)
 		return 0;
 	if (w.side == FRONTEND)
 		return same(f->frontend, f->frontend_port, w.at);
-	if (w.side == BACKEND)
-		return same(f->backend, f->backend_port, w.at);
-	return 1;
+	return same(f->backend, f->backend_port, w.at);
 }
 
 /* What to remember: the backend that a socket got for a frontend. */
@@ -216,6 +213,21 @@ static __always_inline _Bool store_above(struct bpf_sock *sk, struct choice c)
 	else
 		count_lost();
 	return 1;
+}
+
+/* Writes the choice of a connect() over that of the socket's last one, or where there is room. */
+static __always_inline void remember_connect(const struct owner *o, struct choice c)
+{
+	struct record *home = o->home;
+
+	if (owns(home, o->cookie) && home->flow.connected) {
+		write_flow(&home->flow, c);
+	} else if (claim(home)) {
+		write_flow(&home->flow, c);
+		__sync_fetch_and_add(&home->cookie, o->cookie - CLAIM);
+	} else {
+		store(o->sk, c);
+	}
 }
 
 /* Writes the choice over `had` if there is one, otherwise where there is room. */

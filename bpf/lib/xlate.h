@@ -110,7 +110,7 @@ static __always_inline enum verdict forward_connect(struct bpf_sock_addr *ctx,
 	if (!c.backend)
 		return refuse(dst);
 	if (dst->proto != IPPROTO_TCP || !store_above(o.sk, c))
-		remember(&o, find(&o, (struct want){.connected = 1, .side = ANY}), c);
+		remember_connect(&o, c);
 	if (dst->proto == IPPROTO_TCP && is_bound(ctx))
 		count_bound();
 	lead_to(dst, c.backend);

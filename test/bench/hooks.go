@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -77,13 +78,18 @@ func (h hook) once(to netip.AddrPort) error {
 	return errors.Join(h.run(fds[0], to), unix.Close(fds[0]))
 }
 
-// hookSides returns the sides: an empty program as the floor, a miss and a hit.
+// hookSides returns the sides: an empty program as the floor, one hash lookup as the unit, a miss and
+// a hit.
 func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	ours, err := onlyProgram(b.served, h.at)
 	if err != nil {
 		return nil, err
 	}
 	empty, err := onlyProgram(b.empty, h.at)
+	if err != nil {
+		return nil, err
+	}
+	lookup, err := onlyProgram(b.lookup, h.at)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +101,14 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	if err != nil {
 		return nil, err
 	}
+	unused, err := onlyProgram(b.lookup, ebpf.AttachCgroupInetSockRelease)
+	if err != nil {
+		return nil, err
+	}
 	elsewhere := func() netip.AddrPort { return p.fixed(w) }
 	return []hookSide{
 		{"empty", empty, nothing, b.empty, elsewhere},
+		{"lookup", lookup, unused, b.lookup, elsewhere},
 		{"miss", ours, release, b.served, elsewhere},
 		{"hit", ours, release, b.served, func() netip.AddrPort { return p.through(w) }},
 	}, nil
@@ -106,15 +117,16 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 // measureHooks measures what the programs cost, by the kernel's own measurement of their run time.
 func measureHooks(b *bench) error {
 	for _, e := range []struct {
-		name string
-		kind ebpf.ProgramType
-		at   ebpf.AttachType
+		name, cgroup string
+		kind         ebpf.ProgramType
+		at           ebpf.AttachType
 	}{
-		{"empty_connect", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect},
-		{"empty_send", ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Sendmsg},
-		{"empty_release", ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
+		{"empty_connect", b.empty, ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect},
+		{"empty_send", b.empty, ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Sendmsg},
+		{"empty_release", b.empty, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
+		{"lookup_release", b.lookup, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
 	} {
-		if err := b.emptyProgram(e.name, b.empty, e.kind, e.at); err != nil {
+		if err := b.emptyProgram(e.name, e.cgroup, e.kind, e.at); err != nil {
 			return err
 		}
 	}
@@ -171,6 +183,10 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 	if err != nil {
 		return err
 	}
+	detach, err := b.lookupProgram(h.at)
+	if err != nil {
+		return err
+	}
 	for _, p := range []pattern{hot, random} {
 		sides, err := b.hookSides(h, w, p)
 		if err != nil {
@@ -184,15 +200,18 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 			return err
 		}
 	}
-	return done()
+	return errors.Join(detach(), done())
 }
 
 func (b *bench) setHook(metric string, run, release map[string][]float64) error {
-	lookups, err := stats.Lookups(run["hit"], run["miss"], run["empty"])
-	if err != nil {
-		return err
+	var errs []error
+	for side, name := range map[string]string{"hit": metric, "miss": strings.Replace(metric, "hit_", "miss_", 1)} {
+		lookups, err := stats.Lookups(run[side], run["lookup"], run["empty"])
+		if err != nil {
+			return err
+		}
+		errs = append(errs, b.setRounds(name, lookups))
 	}
-	errs := []error{b.setRounds(metric, lookups)}
 	for side := range run {
 		errs = append(errs, b.setRounds(metric+"_"+side+"_ns", run[side]), b.setRounds(metric+"_release_"+side+"_ns", release[side]))
 	}

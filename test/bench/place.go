@@ -22,8 +22,8 @@ type place struct {
 	// dir is a scratch directory, pins a bpffs below it.
 	dir, pins string
 	// home is this process's cgroup, without programs. served has strait's programs, unserved none,
-	// and empty has programs that do nothing. optedOut has no processes and is as deep as served.
-	home, served, unserved, empty, optedOut string
+	// empty has programs that do nothing, and lookup one that looks up one key. optedOut has no processes and is as deep as served.
+	home, served, unserved, empty, lookup, optedOut string
 	// plain has no netfilter; proxied has kube-proxy's rules.
 	plain, proxied netns.NsHandle
 }
@@ -36,9 +36,9 @@ func newPlace() (*place, error) {
 	p := &place{
 		dir: os.Getenv(dirEnv), home: top,
 		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"), empty: filepath.Join(top, "empty"),
-		optedOut: filepath.Join(top, "opted-out"),
+		lookup: filepath.Join(top, "lookup"), optedOut: filepath.Join(top, "opted-out"),
 	}
-	for _, dir := range []string{p.served, p.unserved, p.empty, p.optedOut} {
+	for _, dir := range []string{p.served, p.unserved, p.empty, p.lookup, p.optedOut} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}

@@ -52,17 +52,17 @@ func Ratios(over, under []float64) []float64 {
 
 // ErrNoLookup reports that a lookup could not be distinguished from an empty program, so that
 // nothing can be expressed in lookups.
-var ErrNoLookup = errors.New("a miss costs no more than an empty program: the clock is too coarse or the machine too busy")
+var ErrNoLookup = errors.New("a lookup costs no more than an empty program: the clock is too coarse or the machine too busy")
 
 // Lookups expresses run times as numbers of hash lookups, round by round: the cost of a program
 // above an empty one, divided by the cost of one missing lookup above an empty one.
-func Lookups(run, miss, empty []float64) ([]float64, error) {
-	out := make([]float64, min(len(run), len(miss), len(empty)))
+func Lookups(run, lookup, empty []float64) ([]float64, error) {
+	out := make([]float64, min(len(run), len(lookup), len(empty)))
 	for i := range out {
-		unit := miss[i] - empty[i]
+		unit := lookup[i] - empty[i]
 		if unit <= 0 {
 			// One round can be disturbed. The medians can still be good.
-			unit = Median(miss) - Median(empty)
+			unit = Median(lookup) - Median(empty)
 		}
 		if unit <= 0 {
 			return nil, ErrNoLookup
