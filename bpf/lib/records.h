@@ -106,7 +106,10 @@ static __always_inline struct flow *find_stored(struct bpf_sock *sk, struct want
 	return 0;
 }
 
-/* Finds a flow that a program of layout 3 or older wrote. New ones are written nowhere here. */
+/*
+ * Finds a flow that a program of layout 3 or older wrote. Only replies need it: the next connect()
+ * or sendto() writes a new one.
+ */
 static __always_inline struct flow *find_older(const struct record *home, __u64 cookie,
 					       struct want w)
 {
@@ -134,12 +137,9 @@ struct owner {
 
 static __always_inline struct flow *find(const struct owner *o, struct want w)
 {
-	struct flow *f;
-
 	if (owns(o->home, o->cookie) && is_wanted(&o->home->flow, w))
 		return &o->home->flow;
-	f = find_stored(o->sk, w);
-	return f ? f : find_older(o->home, o->cookie, w);
+	return find_stored(o->sk, w);
 }
 
 /* Returns a number other than at the socket's last connect(). Lost additions do not matter. */

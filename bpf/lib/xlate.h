@@ -223,12 +223,15 @@ static __always_inline enum verdict reverse(struct bpf_sock_addr *ctx, struct se
 					    _Bool connected)
 {
 	struct owner o = {.sk = ctx->sk, .cookie = bpf_get_socket_cookie(ctx)};
+	struct want w = {.at = peer, .connected = connected, .side = BACKEND};
 	struct flow *f;
 
 	o.home = home_of(o.cookie);
 	if (!o.home || !o.sk)
 		return PASS;
-	f = find(&o, (struct want){.at = peer, .connected = connected, .side = BACKEND});
+	f = find(&o, w);
+	if (!f)
+		f = find_older(o.home, o.cookie, w);
 	if (!f)
 		return PASS;
 	addr_copy(peer->addr, f->frontend);
