@@ -46,8 +46,30 @@ func InsideNamed(name string, f func() error) error {
 	return Inside(ns, f)
 }
 
+// shareNetNSDir makes the directory of named namespaces a mount of its own that passes mounts on, as
+// `ip netns add` does. Otherwise the first `ip netns add` of anybody covers the namespaces that are
+// there, and they can neither be entered nor removed by name.
+func shareNetNSDir() error {
+	if err := os.MkdirAll(NetNSDir, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("", NetNSDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // it is no mount yet
+		if err = unix.Mount(NetNSDir, NetNSDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", NetNSDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a shared mount: %w", NetNSDir, err)
+	}
+	return nil
+}
+
 // AddNS creates a named network namespace with its loopback up.
 func AddNS(name string) error {
+	if err := shareNetNSDir(); err != nil {
+		return err
+	}
 	home, err := netns.Get()
 	if err != nil {
 		return fmt.Errorf("open own network namespace: %w", err)
