@@ -127,10 +127,14 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	if upgrade && !found {
 		return fmt.Errorf("context %s: strait is not installed; install it: strait install --context %s --cluster NAME", c.Context, c.Context)
 	}
+	was := before
 	if f.reset {
 		before = nil
 	}
 	values := chart.Merge(before, given)
+	if err := sameID(c.Context, was, values); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	if err := clusterID(ctx, c, values); err != nil {
 		return err
 	}
@@ -189,6 +193,17 @@ func clusterID(ctx context.Context, c *cluster.Cluster, values chart.Values) err
 		err = &exitError{exitUsage, fmt.Errorf("context %s: the cluster has no id in the clusterset; give it one with --cluster NAME: a DNS label that no other cluster has", c.Context)}
 	}
 	return err
+}
+
+// sameID returns an error if the values give another id to a cluster that is in the clusterset.
+// The other clusters would keep the old id as a cluster that they have lost.
+func sameID(context string, was, now chart.Values) error {
+	had, has := was["cluster"], now["cluster"]
+	if had == nil || had == "" || has == nil || has == had {
+		return nil
+	}
+	return fmt.Errorf("context %s: cluster: it is %v in the clusterset, and %v would be a second cluster to the others; "+
+		"leave --cluster %v, or give it a new id this way: strait uninstall --context %s, then install again", context, had, has, had, context)
 }
 
 // applyChart creates the Secret if there is none yet, applies the chart, and deletes what the chart

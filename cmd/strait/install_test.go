@@ -86,3 +86,25 @@ func TestClusterUsage(t *testing.T) {
 		}
 	}
 }
+
+// The id of a cluster stays: to others, another id would be another cluster.
+func TestSameID(t *testing.T) {
+	for _, tt := range []struct {
+		was, now chart.Values
+		refused  bool
+	}{
+		{nil, chart.Values{"cluster": "a"}, false},
+		{chart.Values{}, chart.Values{"cluster": "a"}, false},
+		{chart.Values{"cluster": "a"}, chart.Values{"cluster": "a"}, false},
+		{chart.Values{"cluster": "a"}, chart.Values{}, false},
+		{chart.Values{"cluster": "a"}, chart.Values{"cluster": "b"}, true},
+	} {
+		err := sameID("c1", tt.was, tt.now)
+		if refused := err != nil; refused != tt.refused {
+			t.Errorf("%v after %v: %v", tt.now, tt.was, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "--cluster a") || !strings.Contains(err.Error(), "strait uninstall --context c1")) {
+			t.Errorf("does not say what to do: %v", err)
+		}
+	}
+}

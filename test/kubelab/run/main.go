@@ -138,7 +138,11 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 			return fmt.Errorf("install strait in the clusters, which are up: %w", err)
 		}
 	}
+	path := filepath.Join(l.Dir, "bin")
+	if s.CLI != "" {
+		path += ":" + filepath.Dir(s.CLI)
+	}
 	fmt.Printf("%d clusters are up after %.1f s. To use them in this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
-		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), filepath.Join(l.Dir, "bin"))
+		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), path)
 	return nil
 }
