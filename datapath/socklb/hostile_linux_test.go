@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
@@ -156,28 +156,27 @@ func TestHostile(t *testing.T) {
 	h := &hostile{vip: vip}
 	kinds := map[string]func() error{"MPTCP": h.mptcp, "TCP": h.tcp, "fast open": h.fastOpen, "UDP": h.udp, "unconnected UDP": h.loose, "SMC": h.smc}
 	counts := map[string]*atomic.Int64{}
-	var g errgroup.Group
+	var g sync.WaitGroup
 	for name, open := range kinds {
 		n := &atomic.Int64{}
 		counts[name] = n
-		g.Go(func() error {
+		g.Go(func() {
 			for !h.stop.Load() {
-				if err := open(); err == unix.EPROTONOSUPPORT || err == unix.EAFNOSUPPORT || err == unix.ENOPROTOOPT {
-					return nil // the kernel has no such sockets
-				} else if err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+				switch err := open(); {
+				case errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.ENOPROTOOPT):
+					return // the kernel has no such sockets
+				case err != nil:
+					t.Errorf("%s: %v", name, err)
+					return
 				}
 				n.Add(1)
 			}
-			return nil
 		})
 	}
 	fmt.Println("begins")
 	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test closes it
 	h.stop.Store(true)
-	if err := g.Wait(); err != nil {
-		t.Error(err)
-	}
+	g.Wait()
 	var made []string
 	for name, n := range counts {
 		made = append(made, fmt.Sprint(n.Load(), " ", name))
