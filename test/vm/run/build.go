@@ -119,13 +119,15 @@ func pack(dir string, packages []string, o options) (*cargo, error) {
 			Name: name(p), Path: at + "/run.test", Dir: at, Args: args, Env: []string{objectsEnv + "=" + objectsDir},
 		})
 	}
-	objects, err := filepath.Glob("datapath/*/*_bpfel.o")
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objects {
-		if err := addFile(&a, o, objectsDir[1:]+"/"+filepath.Base(o)); err != nil {
+	for _, pattern := range []string{"datapath/*/*_bpfel.o", "datapath/*/*/*_bpfel.o"} {
+		objects, err := filepath.Glob(pattern)
+		if err != nil {
 			return nil, err
+		}
+		for _, o := range objects {
+			if err := addFile(&a, o, objectsDir[1:]+"/"+filepath.Base(o)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	text, err := j.Encode()

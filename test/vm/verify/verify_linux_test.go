@@ -36,13 +36,22 @@ func TestPrograms(t *testing.T) {
 // objects finds the compiled objects.
 func objects(t *testing.T) []string {
 	t.Helper()
-	dir := os.Getenv("STRAIT_VM_OBJECTS")
-	if dir == "" {
-		dir = "../../../datapath/*"
+	dirs := []string{"../../../datapath/*", "../../../datapath/*/*"}
+	if dir := os.Getenv("STRAIT_VM_OBJECTS"); dir != "" {
+		dirs = []string{dir}
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*_bpfel.o"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no eBPF object in %s: %v", dir, err)
+	var files []string
+	for _, dir := range dirs {
+		found, err := filepath.Glob(filepath.Join(dir, "*_bpfel.o"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	for _, must := range []string{"socklb_bpfel.o", "sockdestroy_bpfel.o"} {
+		if !slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == must }) {
+			t.Fatalf("no eBPF object %s in %v", must, dirs)
+		}
 	}
 	return files
 }
