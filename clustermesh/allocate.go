@@ -13,20 +13,26 @@ import (
 // maxProbes bounds the walk from a taken address to a free one.
 const maxProbes = 1024
 
-// Allocate gives each ClusterSetIP import an address from cidr. Imports must be sorted oldest
-// first, because they choose in that order. An import keeps the address that it already has in
-// have. Otherwise it gets the address to which the service's name hashes or, if that is taken, the
-// next free one. So clusters that see the same imports in the same order choose the same addresses
-// without talking.
+// Allocate gives each ClusterSetIP import an address from each range of its families; see eligible.
+// Imports must be sorted oldest first, because they choose in that order. An import keeps the
+// address that it already has in have. Otherwise it gets the address to which the service's name
+// hashes or, if that is taken, the next free one. So clusters that see the same imports in the same
+// order choose the same addresses without talking.
 //
 // Collisions are warnings. An import for which no address is free gets a Problem and no address.
-func Allocate(cidr netip.Prefix, have []Allocation, imports []Import) ([]Allocation, []Problem) {
+func Allocate(cidrs []netip.Prefix, have []Allocation, imports []Import) (out []Allocation, problems []Problem) {
+	want, problems := eligible(cidrs, have, imports)
+	for _, cidr := range cidrs {
+		a, p := allocate(cidr, have, imports, want[cidr])
+		out, problems = append(out, a...), append(problems, p...)
+	}
+	return out, problems
+}
+
+// allocate gives an address from cidr to each import that is in want.
+func allocate(cidr netip.Prefix, have []Allocation, imports []Import, want map[ServiceName]bool) ([]Allocation, []Problem) {
 	owner := map[netip.Addr]ServiceName{}
 	kept := map[ServiceName]netip.Addr{}
-	want := map[ServiceName]bool{}
-	for _, i := range imports {
-		want[i.Service] = i.Type == ClusterSetIP
-	}
 	for _, a := range have {
 		if _, taken := owner[a.IP]; !taken && want[a.Service] && cidr.Contains(a.IP) && !kept[a.Service].IsValid() {
 			owner[a.IP], kept[a.Service] = a.Service, a.IP

@@ -29,8 +29,8 @@ func TestAllocateProperties(t *testing.T) {
 		var have []clustermesh.Allocation
 		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
 			in := imports(rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,2}`), 0, 40, rapid.ID[string]).Draw(t, "names")...)
-			got, problems := clustermesh.Allocate(cidr, have, in)
-			if again, _ := clustermesh.Allocate(cidr, got, in); !slices.Equal(again, got) {
+			got, problems := clustermesh.Allocate([]netip.Prefix{cidr}, have, in)
+			if again, _ := clustermesh.Allocate([]netip.Prefix{cidr}, got, in); !slices.Equal(again, got) {
 				t.Fatalf("not idempotent: %v then %v", got, again)
 			}
 			checkAllocations(t, cidr, have, got, in, problems)
@@ -75,8 +75,8 @@ func TestAllocateSameEverywhere(t *testing.T) {
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("svc-%d", i))
 	}
-	one, problems := clustermesh.Allocate(cidr, nil, imports(names...))
-	two, _ := clustermesh.Allocate(cidr, nil, imports(names...))
+	one, problems := clustermesh.Allocate([]netip.Prefix{cidr}, nil, imports(names...))
+	two, _ := clustermesh.Allocate([]netip.Prefix{cidr}, nil, imports(names...))
 	if !slices.Equal(one, two) {
 		t.Error("two clusters with one view allocate differently")
 	}
@@ -89,7 +89,7 @@ func TestAllocateIPv6AndHeadless(t *testing.T) {
 	in := imports("a", "b")
 	in[1].Type = clustermesh.Headless
 	cidr := netip.MustParsePrefix("fd00:5354::/64")
-	got, problems := clustermesh.Allocate(cidr, nil, in)
+	got, problems := clustermesh.Allocate([]netip.Prefix{cidr}, nil, in)
 	if len(got) != 1 || !cidr.Contains(got[0].IP) || len(problems) != 0 {
 		t.Errorf("got %v, problems %v", got, problems)
 	}

@@ -191,6 +191,9 @@ type Export struct {
 	// others leave the cluster (KEP-1645).
 	Labels      map[string]string `cbor:"9,keyasint,omitempty" json:"labels,omitempty"`
 	Annotations map[string]string `cbor:"10,keyasint,omitempty" json:"annotations,omitempty"`
+	// FamiliesDeclared is true if the Service itself declares Families. Otherwise they are those of
+	// its endpoints, which can come and go, or the daemon is older than this field.
+	FamiliesDeclared bool `cbor:"11,keyasint,omitempty" json:"ipFamiliesDeclared,omitempty"`
 }
 
 // Family is the Kubernetes name of an IP family.

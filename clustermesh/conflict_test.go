@@ -117,6 +117,17 @@ func TestMergeFamilies(t *testing.T) {
 	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent, dual}); !slices.Equal(got.Families, dual.Families) {
 		t.Errorf("only the younger says families: %v, want its word", got.Families)
 	}
+	dual.FamiliesDeclared = true
+	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent, dual}); got.FamiliesDeclared {
+		t.Error("the younger's declaration counts, and what the oldest is, is unknown")
+	}
+	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent, dual}[1:]); !got.FamiliesDeclared {
+		t.Error("a declaration does not count")
+	}
+	silent.FamiliesDeclared = true
+	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent}); got.FamiliesDeclared {
+		t.Error("no families count as declared")
+	}
 }
 
 // Whatever the exports say: names, and pairs of protocol and number, are unique in the union; every port of the

@@ -19,11 +19,14 @@ type Import struct {
 	Created int64 `json:"created"`
 	// The fields below are the oldest export's; see Export. Families are from the oldest export
 	// that lists any.
-	InternalTrafficPolicy string            `json:"internalTrafficPolicy,omitempty"`
-	TrafficDistribution   string            `json:"trafficDistribution,omitempty"`
-	Families              []Family          `json:"ipFamilies,omitempty"`
-	Labels                map[string]string `json:"labels,omitempty"`
-	Annotations           map[string]string `json:"annotations,omitempty"`
+	InternalTrafficPolicy string   `json:"internalTrafficPolicy,omitempty"`
+	TrafficDistribution   string   `json:"trafficDistribution,omitempty"`
+	Families              []Family `json:"ipFamilies,omitempty"`
+	// FamiliesDeclared is true if the oldest export's Service declares Families. Only then do they
+	// decide which ClusterSetIPs the import has.
+	FamiliesDeclared bool              `json:"ipFamiliesDeclared,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	Annotations      map[string]string `json:"annotations,omitempty"`
 	// Conflicts are the properties in which the exports disagree.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 }
@@ -86,6 +89,7 @@ func Merge(exports []ClusterExport) (Import, []Problem) {
 		InternalTrafficPolicy: oldest.InternalTrafficPolicy,
 		TrafficDistribution:   oldest.TrafficDistribution,
 		Families:              mergeFamilies(exports),
+		FamiliesDeclared:      oldest.FamiliesDeclared && len(oldest.Families) > 0,
 		Labels:                oldest.Labels,
 		Annotations:           oldest.Annotations,
 	}

@@ -28,7 +28,7 @@ func reuse[T any](now, before []T, equal func(T, T) bool) []T {
 func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&
 		e.AffinitySeconds == o.AffinitySeconds && e.InternalTrafficPolicy == o.InternalTrafficPolicy && e.TrafficDistribution == o.TrafficDistribution &&
-		slices.Equal(e.Families, o.Families) && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations)
+		slices.Equal(e.Families, o.Families) && e.FamiliesDeclared == o.FamiliesDeclared && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations)
 }
 
 // Equal reports whether two global services are identical.

@@ -138,7 +138,8 @@ func TestExportProperties(t *testing.T) {
 		},
 			want: `"" "" [IPv6 IPv4] map[] map[]`},
 		{what: "families listed", edit: func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4", "IPv6", "x"} },
-			want: `"" "" [IPv6 IPv4] map[] map[]`},
+			want: `"" "" [IPv6 IPv4] map[] map[]`, problems: []string{
+				"warning: " + s + `spec.ipFamilies: "x" is not an IP family: not used; write IPv4 or IPv6`}},
 		{what: "policies", edit: func(s *corev1.Service) {
 			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = ptr(corev1.ServiceInternalTrafficPolicyLocal), ptr("PreferClose")
 		}, want: `"Local" "PreferClose" [IPv4] map[] map[]`},
@@ -176,6 +177,27 @@ func TestExportProperties(t *testing.T) {
 		g := got.Exports[0]
 		if s := fmt.Sprintf("%q %q %v %v %v", g.InternalTrafficPolicy, g.TrafficDistribution, g.Families, g.Labels, g.Annotations); s != c.want {
 			t.Errorf("%s: got %s, want %s", c.what, s, c.want)
+		}
+	}
+}
+
+// Families are declared by what the Service itself says, and not by its endpoints, which come and go.
+func TestFamiliesDeclared(t *testing.T) {
+	for what, c := range map[string]struct {
+		edit     func(*corev1.Service)
+		declared bool
+	}{
+		"listed":                 {func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{"IPv4"} }, true},
+		"those of its addresses": {func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.0.1" }, true},
+		"none listed":            {nil, false},
+		"none listed, headless":  {func(s *corev1.Service) { s.Spec.ClusterIP = "None" }, false},
+		"a misspelt one":         {func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{"ipv4"} }, false},
+	} {
+		for _, slices := range [][]*discoveryv1.EndpointSlice{nil, {endpointSlice(nil)}} {
+			got := typed{Services: []*corev1.Service{service(c.edit)}, Exports: []*serviceExport{export("default", "serve")}, EndpointSlices: slices}.local()
+			if e := got.Exports[0]; e.FamiliesDeclared != c.declared {
+				t.Errorf("%s, %d EndpointSlices: declared is %t, families %v", what, len(slices), e.FamiliesDeclared, e.Families)
+			}
 		}
 	}
 }

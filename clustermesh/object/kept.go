@@ -31,6 +31,7 @@ type Service struct {
 type traits struct {
 	kind                 corev1.ServiceType
 	families             families
+	unknownFamily        string // the first that the Service lists
 	affinity             corev1.ServiceAffinity
 	affinitySeconds      int32
 	policy, distribution string
@@ -54,7 +55,9 @@ func serviceFrom(in *corev1.Service) *Service {
 	t := traits{kind: spec.Type}
 	if s.derivedFor == "" {
 		for _, f := range spec.IPFamilies {
-			t.families.add(clustermesh.Family(f))
+			if !t.families.add(clustermesh.Family(f)) && t.unknownFamily == "" {
+				t.unknownFamily = string(f)
+			}
 		}
 		t.affinity, t.affinitySeconds = spec.SessionAffinity, corev1.DefaultClientIPServiceAffinitySeconds
 		if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
@@ -126,11 +129,16 @@ func (i *Import) insert(o *Objects) { o.ServiceImports = append(o.ServiceImports
 // families are IP families in order, followed by empty ones.
 type families [2]clustermesh.Family
 
-// add appends a family if it is IPv4 or IPv6, and not there yet.
-func (f *families) add(family clustermesh.Family) {
-	if i := slices.Index(f[:], ""); i >= 0 && !slices.Contains(f[:], family) && (family == clustermesh.IPv4 || family == clustermesh.IPv6) {
+// add appends a family, unless it is there already. It reports whether the family is IPv4 or IPv6;
+// no other is added.
+func (f *families) add(family clustermesh.Family) bool {
+	if family != clustermesh.IPv4 && family != clustermesh.IPv6 {
+		return false
+	}
+	if i := slices.Index(f[:], ""); i >= 0 && !slices.Contains(f[:], family) {
 		f[i] = family
 	}
+	return true
 }
 
 var familyLists = map[families][]clustermesh.Family{

@@ -70,7 +70,7 @@ func Local(objs Objects) clustermesh.Local {
 	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, &l.report)
 	for i := range out.Exports {
 		e := &out.Exports[i]
-		e.Families = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
+		e.Families, e.FamiliesDeclared = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
 	}
 	out.NodesKnown = objs.All[NodeResource]
 	if objs.All[NamespaceResource] {

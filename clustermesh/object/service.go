@@ -24,6 +24,7 @@ func readService(s *Service, o *objectReport) (clustermesh.Export, bool) {
 		InternalTrafficPolicy: readPolicy(s.traits.Value().policy, o),
 		TrafficDistribution:   readDistribution(s.traits.Value().distribution, o),
 	}
+	checkFamilies(s.traits.Value(), o)
 	if s.clusterIP == corev1.ClusterIPNone {
 		// Session affinity is for whatever balances connections, and nothing balances those of a
 		// headless Service.
@@ -64,10 +65,17 @@ func readDistribution(d string, o *objectReport) string {
 	}
 }
 
+// checkFamilies reports a family that is unknown.
+func checkFamilies(t traits, o *objectReport) {
+	if t.unknownFamily != "" {
+		o.warning(problem.ValueInvalid, "spec.ipFamilies", fmt.Sprintf("%q is not an IP family: not used", t.unknownFamily), "write IPv4 or IPv6")
+	}
+}
+
 // readFamilies returns a Service's IP families: those that it lists, otherwise those of its
 // addresses, otherwise those of its endpoints. An API server always lists them; a hand-written file
-// may not.
-func readFamilies(s *Service, endpoints []clustermesh.Endpoint) []clustermesh.Family {
+// may not. Declared is false if they are those of the endpoints.
+func readFamilies(s *Service, endpoints []clustermesh.Endpoint) (list []clustermesh.Family, declared bool) {
 	out := s.traits.Value().families
 	if out == (families{}) {
 		for _, text := range append([]string{s.clusterIP}, s.clusterIPs...) {
@@ -76,13 +84,13 @@ func readFamilies(s *Service, endpoints []clustermesh.Endpoint) []clustermesh.Fa
 			}
 		}
 	}
-	if out == (families{}) {
+	if declared = out != (families{}); !declared {
 		// The endpoints are sorted by address: IPv4 comes first.
 		for _, e := range endpoints {
 			out.add(clustermesh.FamilyOf(e.Addr))
 		}
 	}
-	return out.list()
+	return out.list(), declared
 }
 
 // maxAffinitySeconds is a day, Kubernetes' own limit.

@@ -41,7 +41,7 @@ func leaderRecord() clustermesh.Record {
 		Content: clustermesh.Content{
 			Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Created: 1, AffinitySeconds: 2,
 				Ports:                 []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80, AppProtocol: "http"}},
-				InternalTrafficPolicy: "Cluster", TrafficDistribution: "PreferSameZone", Families: []clustermesh.Family{clustermesh.IPv6, clustermesh.IPv4},
+				InternalTrafficPolicy: "Cluster", TrafficDistribution: "PreferSameZone", Families: []clustermesh.Family{clustermesh.IPv6, clustermesh.IPv4}, FamiliesDeclared: true,
 				Labels: map[string]string{"a/b": "c"}, Annotations: map[string]string{"note": "any text, ä"}}},
 			Allocations: []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.0.0.1")}},
 			Globals: []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}},

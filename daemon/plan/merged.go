@@ -79,15 +79,13 @@ func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterEx
 
 // allocate determines which addresses the leader should allocate.
 func (m *merged) allocate(imports []clustermesh.Import, cidrs []netip.Prefix) {
-	m.allocations = nil
 	if len(cidrs) == 0 {
 		m.allocations = m.given
+		return
 	}
-	for _, cidr := range cidrs {
-		a, problems := clustermesh.Allocate(cidr, m.given, imports)
-		m.allocations = append(m.allocations, a...)
-		m.problems = append(m.problems, problems...)
-	}
+	var problems []clustermesh.Problem
+	m.allocations, problems = clustermesh.Allocate(cidrs, m.given, imports)
+	m.problems = append(m.problems, problems...)
 }
 
 // ips returns the addresses that the leader has allocated. Until then an import has none, because

@@ -74,7 +74,7 @@ func drawContent(rt *rapid.T, o clustermesh.Origin, c byte) (out clustermesh.Con
 			Ports: []clustermesh.ServicePort{drawPort(rt)}, Created: int64(rapid.IntRange(0, 2).Draw(rt, "created")),
 			InternalTrafficPolicy: rapid.SampledFrom([]string{"Cluster", "Cluster", "Local"}).Draw(rt, "policy")}
 		if rapid.Bool().Draw(rt, "says its families") {
-			e.Families = []clustermesh.Family{clustermesh.IPv4}
+			e.Families, e.FamiliesDeclared = []clustermesh.Family{clustermesh.IPv4}, rapid.Bool().Draw(rt, "by itself")
 		}
 		if rapid.IntRange(0, 4).Draw(rt, "headless") == 0 {
 			e.Type = clustermesh.Headless

@@ -165,7 +165,7 @@ func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 		Object: d.object(), Field: "ips[" + f.Addr.IP.String() + "]",
 		Message: fmt.Sprintf("frontend %s is %s, but all %d endpoints are of the other family: connections are refused",
 			f.Addr, family, len(vs)),
-		Try:     fmt.Sprintf("give the pods an %s address, or remove that family from clustersetCIDRs or the Service", family),
+		Try:     fmt.Sprintf("give the pods an %s address, or list only the other family in spec.ipFamilies of the Service", family),
 		Warning: true,
 	}}
 }

@@ -46,6 +46,7 @@ const (
 	ImportBarred            Code = "STR2203"
 	FamilyWithoutEndpoints  Code = "STR2204"
 	ImportKept              Code = "STR2205"
+	FamilyWithoutRange      Code = "STR2206"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"
