@@ -60,6 +60,20 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
+// TestEndpointsByFamily: a pod of both families is two endpoints.
+func TestEndpointsByFamily(t *testing.T) {
+	v := twoClusters()
+	n1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
+	r := v.state.Records[n1]
+	six := r.Content.Endpoints[0]
+	six.Addr = netip.MustParseAddr("fd00:2::10")
+	r.Content.Endpoints = append(slices.Clip(r.Content.Endpoints), six)
+	v.state.Records[n1] = r
+	if got := v.clusters()[1]; got.Endpoints != 2 || got.EndpointsIPv6 != 1 || got.TableRow(time.Time{})[5] != "1 IPv4 · 1 IPv6" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a machine answers.
 func TestClusterStates(t *testing.T) {
 	const silent, held, quiet, alive = clustermesh.Silent, clustermesh.Held, clustermesh.Quiet, clustermesh.Alive

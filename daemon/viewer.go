@@ -56,6 +56,11 @@ func (v viewer) clusters() []api.Cluster {
 		c := at[o.Cluster]
 		c.Exports += len(r.Content.Exports)
 		c.Endpoints += len(r.Content.Endpoints)
+		for i := range r.Content.Endpoints {
+			if r.Content.Endpoints[i].Addr.Is6() {
+				c.EndpointsIPv6++
+			}
+		}
 		if o.Node == "" {
 			continue
 		}

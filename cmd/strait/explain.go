@@ -93,7 +93,7 @@ var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD
 // explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
 func explainRows(f api.Frontend) (rows [][]string) {
 	for _, t := range f.Tiers() {
-		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, len(t.Endpoints))
+		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, t.Total)
 		if tier == "" {
 			tier = api.None
 		}
@@ -103,6 +103,7 @@ func explainRows(f api.Frontend) (rows [][]string) {
 				pod = api.None
 			}
 			switch {
+			case !f.SameFamily(e): // nothing is wrong with it
 			case !e.Ready && e.Share > 0: // terminating, as the last resort
 				reason = api.Warn + " " + reason
 			case !e.Ready:

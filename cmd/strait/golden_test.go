@@ -14,6 +14,7 @@ func TestGolden(t *testing.T) {
 	well, _ := startServer(t, wellView())
 	ill, _ := startServer(t, illView())
 	meshless, _ := startServer(t, meshlessView())
+	dual, _ := startServer(t, dualView())
 	none := filepath.Join(t.TempDir(), "none.sock")
 	for _, c := range []struct {
 		name, socket string
@@ -25,6 +26,10 @@ func TestGolden(t *testing.T) {
 		{"status-json", ill, []string{"status", "-o", "json"}},
 		{"status-yaml", well, []string{"status", "-o", "yaml"}},
 		{"services", ill, []string{"services"}},
+		{"status-dual", dual, []string{"status"}},
+		{"services-dual", dual, []string{"services"}},
+		{"explain-dual", dual, []string{"explain", "default/both"}},
+		{"explain-half", dual, []string{"explain", "default/half"}},
 		{"backends", ill, []string{"backends"}},
 		{"backends-one", well, []string{"backends", "default/far"}},
 		{"backends-json", ill, []string{"backends", "shop/refused", "-o", "json"}},

@@ -14,6 +14,9 @@ import (
 const servicesLong = `List every service of the clusterset: its address, which clusters export it, how many endpoints are
 ready, and where new connections from this node go.
 
+READY counts each pod once. A Service with an IPv4 and an IPv6 address has a count for each, unless
+they are equal: a pod can answer only at the address of its own family.
+
 NEW CONNECTIONS GO TO names the tier (node, zone, region, cluster, clusterset) with its share, and
 the clusters. WHY names the nearer tiers that were passed over.`
 

@@ -144,3 +144,39 @@ func meshlessView() *view {
 	n.Prefixes = append(n.Prefixes, netip.MustParsePrefix("10.1.9.0/24"), netip.MustParsePrefix("fd00:1::/64"))
 	return v
 }
+
+// dualView has services of both IP families: default/both works at both addresses, default/half
+// lacks pods of one.
+func dualView() *view {
+	v := wellView()
+	v.Status.Clusters[0].EndpointsIPv6 = 2
+	four := api.Endpoint{Addr: addrPort("10.3.0.11:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "both-x", Tier: "clusterset"}
+	six := four
+	six.Addr = addrPort("[fd00:3::11]:8080")
+	at := func(vip string, used, other api.Endpoint) api.Frontend {
+		f := api.Frontend{Addr: frontend(vip), Tier: "clusterset", InKernel: true}
+		if used.Addr.IsValid() {
+			used.Ready, used.Weight, used.Share, used.Reason = true, 65536, 1, "nearest tier with a ready endpoint"
+			f.Endpoints = append(f.Endpoints, used)
+		} else {
+			f.Tier = ""
+		}
+		if other.Addr.IsValid() {
+			other.Reason = "is IPv4, the frontend is IPv6"
+			if f.Addr.IP.Is4() {
+				other.Reason = "is IPv6, the frontend is IPv4"
+			}
+			f.Endpoints = append(f.Endpoints, other)
+		}
+		return f
+	}
+	service := func(name, vip4, vip6 string, fs ...api.Frontend) api.Service {
+		return api.Service{Name: name, Type: "ClusterSetIP", Exporters: []string{"eu-central"}, Frontends: fs,
+			IPs: []netip.Addr{netip.MustParseAddr(vip4), netip.MustParseAddr(vip6)}}
+	}
+	v.Services = []api.Service{
+		service("default/both", "241.7.3.9", "fd00::9", at("241.7.3.9:80/TCP", four, six), at("[fd00::9]:80/TCP", six, four)),
+		service("default/half", "241.7.3.8", "fd00::8", at("241.7.3.8:80/TCP", four, api.Endpoint{}), at("[fd00::8]:80/TCP", api.Endpoint{}, four)),
+	}
+	return v
+}

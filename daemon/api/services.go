@@ -15,8 +15,10 @@ var tierOrder = []string{"node", "zone", "region", "cluster", "clusterset", "unr
 // Tier is the endpoints of one tier of a frontend.
 type Tier struct {
 	Name string
-	// Ready is how many of Endpoints are ready.
+	// Total is how many of Endpoints have the frontend's IP family; Ready is how many of these are
+	// ready.
 	Ready     int
+	Total     int
 	Share     float64
 	Endpoints []Endpoint
 }
@@ -30,6 +32,9 @@ func (f Frontend) Tiers() []Tier {
 		if t == nil {
 			t = &Tier{Name: e.Tier}
 			byName[e.Tier] = t
+		}
+		if f.SameFamily(e) {
+			t.Total++
 		}
 		if e.Ready {
 			t.Ready++
@@ -86,12 +91,17 @@ func (f Frontend) Why() string {
 	var passed []string
 	for _, t := range f.Tiers() {
 		switch {
+		case t.Total == 0:
+			continue
 		case t.Share > 0 && len(passed) > 0:
 			return strings.Join(passed, ", ")
 		case t.Share > 0:
 			return "nearest tier with endpoints"
 		}
 		passed = append(passed, t.passedOver())
+	}
+	if len(passed) == 0 && len(f.Endpoints) > 0 {
+		return "no " + f.family() + " endpoint anywhere: connections are refused"
 	}
 	if len(passed) == 0 {
 		return "no endpoint anywhere: connections are refused"
@@ -106,27 +116,7 @@ func (t Tier) passedOver() string {
 	if i := slices.IndexFunc(t.Endpoints, func(e Endpoint) bool { return e.Ready }); i >= 0 {
 		return name + ": " + t.Endpoints[i].Reason
 	}
-	return fmt.Sprintf("%s 0/%d ready", name, len(t.Endpoints))
-}
-
-// Ready counts the service's endpoints. A pod counts once, however many ports and IP families it
-// has.
-func (s Service) Ready() (ready, total int) {
-	type identity struct{ cluster, pod string }
-	seen := map[identity]bool{}
-	for _, f := range s.Frontends {
-		for _, e := range f.Endpoints {
-			id := identity{e.Cluster, cmp.Or(e.Pod, e.Addr.Addr().String())}
-			was, again := seen[id]
-			seen[id] = e.Ready && (was || !again)
-		}
-	}
-	for _, ok := range seen {
-		if ok {
-			ready++
-		}
-	}
-	return ready, len(seen)
+	return fmt.Sprintf("%s 0/%d ready", name, t.Total)
 }
 
 // TableHeader names the columns of a service.
@@ -136,13 +126,9 @@ func (Service) TableHeader() []string {
 
 // TableRow shows the service as a whole. Differences between ports are left to strait explain.
 func (s Service) TableRow(time.Time) []string {
-	count := None
-	if ready, total := s.Ready(); len(s.Frontends) > 0 {
-		count = fmt.Sprintf("%d/%d", ready, total)
-	}
 	to, why := s.destination()
 	return []string{s.Name, orNone(s.Type), join(s.IPs, " ", netip.Addr.String),
-		join(s.Exporters, " ", func(c string) string { return c }), count, to, why}
+		join(s.Exporters, " ", func(c string) string { return c }), s.ready(), to, why}
 }
 
 func (s Service) destination() (to, why string) {
@@ -152,10 +138,18 @@ func (s Service) destination() (to, why string) {
 		}
 		return Bad + " nowhere", "no frontend is programmed: see strait status"
 	}
-	to, why = s.Frontends[0].Destination(), s.Frontends[0].Why()
-	for _, f := range s.Frontends[1:] {
-		if f.Destination() != to || f.Why() != why {
-			return Warn + " differs by port", "strait explain " + s.Name
+	families := s.families()
+	for _, fs := range families {
+		for _, f := range fs {
+			if f.Destination() != fs[0].Destination() || f.Why() != fs[0].Why() {
+				return Warn + " differs by port", "strait explain " + s.Name
+			}
+		}
+	}
+	to, why = families[0][0].Destination(), families[0][0].Why()
+	for _, fs := range families[1:] {
+		if fs[0].Destination() != to || fs[0].Why() != why {
+			return Warn + " differs by family", "strait explain " + s.Name
 		}
 	}
 	return to, why

@@ -45,7 +45,15 @@ func (c Cluster) TableRow(now time.Time) []string {
 		dead = fmt.Sprintf("%s %d", Bad, c.Dead)
 	}
 	return []string{c.Name, state, fmt.Sprintf("%d/%d", c.Alive, c.Nodes), dead,
-		fmt.Sprint(c.Exports), fmt.Sprint(c.Endpoints), heard}
+		fmt.Sprint(c.Exports), c.endpoints(), heard}
+}
+
+// endpoints counts the endpoints, by family if there are both.
+func (c Cluster) endpoints() string {
+	if six := c.EndpointsIPv6; six > 0 && six < c.Endpoints {
+		return fmt.Sprintf("%d IPv4 · %d IPv6", c.Endpoints-six, six)
+	}
+	return fmt.Sprint(c.Endpoints)
 }
 
 // TableHeader names the columns of a backend.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"strait.io/strait/internal/l4"
 )
 
 func TestAge(t *testing.T) {
@@ -61,7 +63,10 @@ func TestServiceRowSaysWhereAndWhy(t *testing.T) {
 		return Endpoint{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Pod: fmt.Sprint(tier, cluster, ready, share), Tier: tier,
 			Cluster: cluster, Ready: ready, Share: share, Reason: "node is dead"}
 	}
-	one := func(ends ...Endpoint) []Frontend { return []Frontend{{InKernel: true, Endpoints: ends}} }
+	vip := l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP)
+	one := func(ends ...Endpoint) []Frontend {
+		return []Frontend{{Addr: vip, InKernel: true, Endpoints: ends}}
+	}
 	for _, c := range []struct {
 		name           string
 		service        Service
@@ -79,7 +84,7 @@ func TestServiceRowSaysWhereAndWhy(t *testing.T) {
 			"cluster 100 % (a)", "zone: node is dead"},
 		{"none ready", Service{Frontends: one(end("node", "a", false, 0))}, "0/1", "✗ nowhere", "node 0/1 ready: connections are refused"},
 		{"nobody", Service{Frontends: one()}, "0/0", "✗ nowhere", "no endpoint anywhere: connections are refused"},
-		{"kernel", Service{Frontends: []Frontend{{Endpoints: []Endpoint{end("node", "a", true, 1)}}}}, "1/1", "node 100 % (a)",
+		{"kernel", Service{Frontends: []Frontend{{Addr: vip, Endpoints: []Endpoint{end("node", "a", true, 1)}}}}, "1/1", "node 100 % (a)",
 			"✗ the kernel's map differs from the plan"},
 		{"ports differ", Service{Name: "x/y", Frontends: append(one(end("node", "a", true, 1)), one()...)}, "1/1",
 			"! differs by port", "strait explain x/y"},
@@ -98,13 +103,58 @@ func TestReadyCountsPodsOnce(t *testing.T) {
 		return Endpoint{Cluster: "a", Pod: pod, Addr: netip.MustParseAddrPort(addr), Ready: ready}
 	}
 	s := Service{Frontends: []Frontend{
-		{Endpoints: []Endpoint{end("10.0.0.1:80", "p", true), end("10.0.0.2:80", "q", true), end("10.0.0.3:80", "", true),
-			end("10.0.0.4:80", "r", false)}},
-		{Endpoints: []Endpoint{end("[fd00::1]:80", "p", true), end("[fd00::2]:80", "q", false), end("10.0.0.3:81", "", true),
-			end("[fd00::4]:80", "r", true)}},
+		{Addr: l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP), Endpoints: []Endpoint{end("10.0.0.1:80", "p", true),
+			end("10.0.0.2:80", "q", true), end("10.0.0.3:80", "", true), end("10.0.0.4:80", "r", false)}},
+		{Addr: l4.New(netip.MustParseAddr("241.0.0.1"), 81, l4.TCP), Endpoints: []Endpoint{end("10.0.0.1:81", "p", true),
+			end("10.0.0.2:81", "q", false), end("10.0.0.3:81", "", true), end("10.0.0.4:81", "r", true)}},
 	}}
-	if ready, total := s.Ready(); ready != 2 || total != 4 {
-		t.Errorf("%d/%d, want 2/4: q and r are each not ready on one port", ready, total)
+	if got := s.ready(); got != "2/4" {
+		t.Errorf("%s, want 2/4: q and r are each not ready on one port", got)
+	}
+}
+
+// An endpoint counts for the addresses of its own IP family, behind which alone it can be.
+func TestFamiliesOfAService(t *testing.T) {
+	four, six := netip.MustParseAddr("241.0.0.1"), netip.MustParseAddr("fd00:5354::1")
+	front := func(vip netip.Addr, ends ...Endpoint) Frontend {
+		return Frontend{Addr: l4.New(vip, 80, l4.TCP), InKernel: true, Endpoints: ends}
+	}
+	pod := func(name, addr string, ready bool) Endpoint {
+		e := Endpoint{Cluster: "a", Tier: "node", Pod: name, Addr: netip.MustParseAddrPort(addr), Ready: ready, Reason: "ready, in the nearest tier"}
+		if ready {
+			e.Share = 1
+		}
+		return e
+	}
+	barred := func(name, addr string) Endpoint {
+		return Endpoint{Cluster: "a", Tier: "node", Pod: name, Addr: netip.MustParseAddrPort(addr), Reason: "is of the other family"}
+	}
+	for _, c := range []struct {
+		name           string
+		frontends      []Frontend
+		ready, to, why string
+	}{
+		{"a pod of both families", []Frontend{
+			front(four, pod("p", "10.0.0.1:80", true), barred("p", "[fd00::1]:80")),
+			front(six, barred("p", "10.0.0.1:80"), pod("p", "[fd00::1]:80", true))}, "1/1", "node 100 % (a)", "nearest tier with endpoints"},
+		{"one address is enough", []Frontend{front(four, pod("", "10.0.0.1:80", true), barred("", "[fd00::1]:80"))}, "1/1",
+			"node 100 % (a)", "nearest tier with endpoints"},
+		{"an address behind which nothing can be", []Frontend{
+			front(four, pod("p", "10.0.0.1:80", true)), front(six, barred("p", "10.0.0.1:80"))}, "IPv4 1/1 · IPv6 0/0",
+			"! differs by family", "strait explain x/y"},
+		{"not ready by one family", []Frontend{
+			front(four, pod("p", "10.0.0.1:80", true), barred("p", "[fd00::1]:80")),
+			front(six, barred("p", "10.0.0.1:80"), pod("p", "[fd00::1]:80", false))}, "IPv4 1/1 · IPv6 0/1",
+			"! differs by family", "strait explain x/y"},
+		{"only the other family", []Frontend{front(six, barred("p", "10.0.0.1:80"))}, "0/0", "✗ nowhere",
+			"no IPv6 endpoint anywhere: connections are refused"},
+		{"not ready, beside the other family", []Frontend{front(four, pod("p", "10.0.0.1:80", false), barred("p", "[fd00::1]:80"))}, "0/1",
+			"✗ nowhere", "node 0/1 ready: connections are refused"},
+	} {
+		s := Service{Name: "x/y", Type: "ClusterSetIP", Frontends: c.frontends}
+		if got, want := s.TableRow(time.Time{})[4:], []string{c.ready, c.to, c.why}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
+		}
 	}
 }
 

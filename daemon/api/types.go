@@ -71,9 +71,11 @@ type Cluster struct {
 	Nodes int `json:"nodes"`
 	Alive int `json:"alive"`
 	Dead  int `json:"dead"`
-	// Exports counts exported services, Endpoints their endpoints.
-	Exports   int `json:"exports"`
-	Endpoints int `json:"endpoints"`
+	// Exports counts exported services, Endpoints their endpoints, of which EndpointsIPv6 have an
+	// IPv6 address. A pod of both families is two endpoints.
+	Exports       int `json:"exports"`
+	Endpoints     int `json:"endpoints"`
+	EndpointsIPv6 int `json:"endpointsIPv6,omitempty"`
 	// Heard is when gossip last heard a node of the cluster; zero if not since the daemon started.
 	Heard time.Time `json:"heard,omitzero"`
 }
