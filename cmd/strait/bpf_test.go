@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +23,15 @@ func TestWhichPins(t *testing.T) {
 	answers, _ := startServer(t, view)
 	none := filepath.Join(t.TempDir(), "none.sock")
 	pins := wellPins()
-	for _, dir := range []string{"/pins/daemon", "/pins/env", "/pins/flag"} {
+	here := t.TempDir()
+	t.Chdir(here)
+	if err := errors.Join(os.Mkdir("real", 0o700), os.Symlink("real", "link")); err != nil {
+		t.Fatal(err)
+	}
+	linked := wellView()
+	linked.Status.Datapath.Pins = filepath.Join(here, "link")
+	links, _ := startServer(t, linked)
+	for _, dir := range []string{"/pins/daemon", "/pins/env", "/pins/flag", filepath.Join(here, "real"), filepath.Join(here, "link")} {
 		pins[dir] = pins[inspect.DefaultPins]
 	}
 	for _, c := range []struct {
@@ -34,6 +44,10 @@ func TestWhichPins(t *testing.T) {
 		{"environment without a daemon", none, "/pins/env", "", "/pins/env", false},
 		{"flag", answers, "/pins/env", "/pins/flag", "/pins/flag", false},
 		{"flag that says what the daemon says", answers, "/pins/env", "/pins/daemon/", "/pins/daemon", true},
+		{"relative flag", links, "", "./link/", filepath.Join(here, "link"), true},
+		{"relative environment", links, "real/../link", "", filepath.Join(here, "link"), true},
+		{"flag that names the daemon's by another path", links, "", "real", filepath.Join(here, "real"), true},
+		{"relative flag that names others", answers, "", "real", filepath.Join(here, "real"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"bpf", "services", "-o", "json"}

@@ -208,7 +208,7 @@ func (a *app) checkOptOut(c optOutChange) error {
 
 // findCgroup returns the path under which a cgroup is listed.
 func findCgroup(list []string, cgroup string) (path string, found bool) {
-	i := slices.IndexFunc(list, func(path string) bool { return sameCgroup(path, cgroup) })
+	i := slices.IndexFunc(list, func(path string) bool { return sameDir(path, cgroup) })
 	if i < 0 {
 		return "", false
 	}
@@ -275,8 +275,8 @@ func (a *app) printOptOut(c optOutChange) {
 	}
 }
 
-// sameCgroup reports whether two paths, perhaps on different mounts of one tree, name one cgroup.
-func sameCgroup(a, b string) bool {
+// sameDir reports whether two paths name one directory, perhaps on different mounts of one tree.
+func sameDir(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
 	}

@@ -46,8 +46,8 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 	if err == nil && p.dir == "" {
 		p.dir = status.Datapath.Pins
 	}
-	p.dir = filepath.Clean(cmp.Or(p.dir, inspect.DefaultPins))
-	if err == nil && filepath.Clean(status.Datapath.Pins) != p.dir {
+	p.dir = absolute(cmp.Or(p.dir, inspect.DefaultPins))
+	if err == nil && !sameDir(status.Datapath.Pins, p.dir) {
 		err = fmt.Errorf(otherPins, a.socket, status.Datapath.Pins)
 	}
 	var list *api.ServiceList
@@ -64,6 +64,15 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 		}
 	}
 	return p
+}
+
+// absolute returns the full path of a directory, which is what answers show: the command that undoes
+// an opt-out must work in any directory. If the current directory is gone, the path stays as it is.
+func absolute(dir string) string {
+	if full, err := filepath.Abs(dir); err == nil {
+		return full
+	}
+	return filepath.Clean(dir)
 }
 
 // whyUnknown says in one line why there are no names; empty if there are.
