@@ -127,6 +127,7 @@ func (s store) local() clustermesh.Local {
 			objs.Insert(obj.Kept)
 		}
 	}
+	objs.Unread = s.unread()
 	local := object.Local(objs)
 	for _, p := range local.Problems {
 		if p.File == "" {

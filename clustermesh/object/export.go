@@ -93,8 +93,10 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	}
 	switch status.Reason {
 	case string(mcsv1beta1.ServiceExportReasonNoService):
-		o.warning(problem.ExportWithoutService, "", "there is no Service of this name: nothing is exported",
-			fmt.Sprintf("create Service %s, or delete the ServiceExport", w.service))
+		if l.report.missing("Service", w.service.Namespace, w.service.Name) {
+			o.warning(problem.ExportWithoutService, "", "there is no Service of this name: nothing is exported",
+				fmt.Sprintf("create Service %s, or delete the ServiceExport", w.service))
+		}
 		return clustermesh.Export{}, status
 	case string(mcsv1beta1.ServiceExportReasonInvalidServiceType):
 		l.report.on("Service", w.service.Namespace, w.service.Name).problem(problem.ExportImpossible, "spec.type", status.Message,

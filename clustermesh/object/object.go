@@ -30,7 +30,11 @@ type Objects struct {
 	Properties     []*Property
 	// All names the resources that are listed completely. There may be more objects of the others:
 	// without NamespaceResource, every namespace counts as existing.
-	All    map[string]bool
+	All map[string]bool
+	// Unread reports whether an object, named as in Problems, may exist although it is not here,
+	// because what holds it cannot be read. That is a Problem already. Nil means that there is no
+	// such object.
+	Unread func(name string) bool
 	Config Config
 }
 
@@ -97,6 +101,7 @@ type reader struct {
 // newReader sorts the Services. If several have the same name, the first counts.
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
+	l.report.unread = objs.Unread
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
 	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })
 	return l
@@ -131,7 +136,15 @@ func Name(kind, namespace, name string) string {
 }
 
 // report collects problems.
-type report struct{ problems []clustermesh.Problem }
+type report struct {
+	problems []clustermesh.Problem
+	unread   func(name string) bool // see Objects
+}
+
+// missing reports whether an object that is not here does not exist, which is worth a Problem.
+func (r *report) missing(kind, namespace, name string) bool {
+	return r.unread == nil || !r.unread(Name(kind, namespace, name))
+}
 
 // on returns a report for the problems of one object.
 func (r *report) on(kind, namespace, name string) *objectReport {

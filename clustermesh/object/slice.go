@@ -113,7 +113,7 @@ func (s slice) endpoint(i int, e sliceEndpoint, known map[clustermesh.NodeName]b
 	if len(e.addresses) == 0 {
 		s.problem(problem.ValueInvalid, at("endpoints[%d].addresses", i), "the endpoint has no address", "add one, or remove the endpoint")
 	}
-	if out.Node != "" && !known[out.Node] {
+	if out.Node != "" && !known[out.Node] && s.report.missing("Node", "", e.node) {
 		s.warning(problem.EndpointWithoutNode, at("endpoints[%d].nodeName", i), fmt.Sprintf("there is no Node %q: no node announces this endpoint", out.Node),
 			"correct the name, add the Node, or leave nodeName out")
 	}
