@@ -126,8 +126,13 @@ func nodePrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 	for i, text := range obj.podCIDRs {
 		add(at("spec.podCIDRs[%d]", i), text)
 	}
-	if len(obj.podCIDRs) == 0 && obj.podCIDR != "" {
+	switch {
+	case obj.podCIDR == "":
+	case len(obj.podCIDRs) == 0:
 		add("spec.podCIDR", obj.podCIDR)
+	case obj.podCIDR != obj.podCIDRs[0]:
+		o.warning(problem.ValueInvalid, "spec.podCIDR", fmt.Sprintf("%q is not spec.podCIDRs[0], %q: not used", obj.podCIDR, obj.podCIDRs[0]),
+			"write the same prefix in both fields, or remove spec.podCIDR")
 	}
 	return out
 }

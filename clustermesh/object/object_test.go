@@ -243,6 +243,7 @@ func TestNodes(t *testing.T) {
 		`Node n2: spec.podCIDRs[4]: 0.0.0.0/0 covers every address: not used; write the pods' prefix such as 10.1.2.0/24`,
 		"Node n2: status.addresses[4].address: 127.0.0.1 cannot be reached from other machines: not used; write an address such as 192.0.2.1",
 		`Node n2: status.addresses[6].address: "x" is not an IP address: not used; write an address such as 192.0.2.1`,
+		`warning: Node n2: spec.podCIDR: "10.9.9.0/24" is not spec.podCIDRs[0], "10.1.2.3/24": not used; write the same prefix in both fields, or remove spec.podCIDR`,
 		"warning: Node n3: status.addresses: no InternalIP or ExternalIP: this object gives other clusters no address of the node; add an address of type InternalIP",
 	}
 	i := slices.IndexFunc(got.Problems, func(p clustermesh.Problem) bool { return p.Object == "Node N 4" })
@@ -252,6 +253,28 @@ func TestNodes(t *testing.T) {
 		got.Problems = slices.Delete(got.Problems, i, i+1) // its text is Kubernetes' own
 	}
 	check(t, "nodes", got, lines...)
+}
+
+// An API server refuses a podCIDR that is not the first of podCIDRs. In a file it would be ignored in silence.
+func TestPodCIDRBesidePodCIDRs(t *testing.T) {
+	for _, c := range []struct {
+		one, used string
+		all       []string
+		problems  []string
+	}{
+		{"10.1.1.0/24", "10.1.1.0/24", nil, nil},
+		{"10.1.1.0/24", "10.1.1.0/24", []string{"10.1.1.0/24"}, nil},
+		{"", "10.1.1.0/24", []string{"10.1.1.0/24"}, nil},
+		{"10.2.1.0/24", "10.1.1.0/24", []string{"10.1.1.0/24"}, []string{
+			"warning: Node n1: spec.podCIDR: \"10.2.1.0/24\" is not spec.podCIDRs[0], \"10.1.1.0/24\": not used; write the same prefix in both fields, or remove spec.podCIDR"}},
+	} {
+		got := typed{Nodes: []*corev1.Node{{ObjectMeta: meta("", "n1"), Spec: corev1.NodeSpec{PodCIDR: c.one, PodCIDRs: c.all},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}}}.local()
+		if p := got.Nodes[0].Prefixes; len(p) != 1 || p[0].String() != c.used {
+			t.Errorf("%q beside %q: prefixes %v, want %s", c.one, c.all, p, c.used)
+		}
+		check(t, c.one, got, c.problems...)
+	}
 }
 
 // The annotation says what a node answers for, whatever its spec says; what is wrong with it is said, and the rest counts.
