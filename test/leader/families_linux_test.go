@@ -74,3 +74,34 @@ func TestDualStack(t *testing.T) {
 	}
 	w.becomes("c2", "serviceimport/both", "{.spec.ips[*]}", strings.Join(ips, " "))
 }
+
+// Of strait's own ranges, an import has an address of each family of the exported Service, and no other, in every cluster:
+// also where the API server has only one family. The one that stays is the same when a family comes or goes.
+func TestFamiliesOfOwnRanges(t *testing.T) {
+	w := newWorld(t, tree{"clusterSetIPs": "cidr", "importSlices": "none"},
+		func(config tree) { config["clustersetCIDRs"] = []string{"241.0.0.0/8", "fd00:5354::/64"} })
+	w.apply("c2", serve+"---"+both+"---"+six)
+	const what = readiness + " {.spec.ipFamilies} {.spec.ips}"
+	ips := func(name string) string {
+		return w.kubectl("c2", "-n", w.ns, "get", "serviceimport", name, "-o", "jsonpath={.spec.ips}")
+	}
+	families := map[string]string{"serve": `["IPv4"]`, "both": `["IPv6","IPv4"]`, "six": `["IPv6"]`}
+	for name, want := range families {
+		w.becomes("c2", "serviceimport/"+name, readiness+" {.spec.ipFamilies}", "True Ready "+want)
+		w.becomes("c1", "serviceimport/"+name, what, "True Ready "+want+" "+ips(name))
+	}
+	first := ips("six")
+	if !strings.HasPrefix(first, `["fd00:5354:`) {
+		t.Errorf("ips of six are %s", first)
+	}
+	w.kubectl("c2", "-n", w.ns, "patch", "service", "six", "-p", `{"spec": {"ipFamilyPolicy": "RequireDualStack"}}`)
+	w.becomes("c2", "serviceimport/six", readiness+" {.spec.ipFamilies}", `True Ready ["IPv6","IPv4"]`)
+	if got := ips("six"); !strings.HasPrefix(got, strings.TrimSuffix(first, "]")+`,"241.`) {
+		t.Errorf("ips of six are %s, and were %s", got, first)
+	}
+	w.becomes("c1", "serviceimport/six", what, `True Ready ["IPv6","IPv4"] `+ips("six"))
+	w.kubectl("c2", "-n", w.ns, "patch", "service", "six", "-p", `{"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv6"]}}`)
+	for _, c := range []string{"c1", "c2"} {
+		w.becomes(c, "serviceimport/six", what, `True Ready ["IPv6"] `+first)
+	}
+}
