@@ -36,6 +36,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
 	in.Synced, in.Missing = d.gossip.Synced()
+	in.Fresh = d.gossip.Fresh()
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	return in, slices.Concat(in.Local.Problems, problems, more)
@@ -52,8 +53,8 @@ type round struct {
 }
 
 // want returns what the kernel should hold.
-func (r *round) want() want {
-	w := want{Desired: r.in.Plan.Desired}
+func (r *round) want(s turn.Apply) want {
+	w := want{Desired: r.in.Plan.Desired, settled: s.Settled}
 	if r.kube != nil {
 		pods := r.kube.source.Pods()
 		w.optOut = optOutPods{pods.Known, pods.OptOut}
@@ -83,7 +84,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 		}
 		r.in.Told = true
 	case turn.Apply:
-		problems, again, err := r.kernel.stack.apply(ctx, r.want(), s.Caution, time.Now())
+		problems, again, err := r.kernel.stack.apply(ctx, r.want(s), s.Caution, time.Now())
 		if again > 0 {
 			r.againIn(again)
 		}

@@ -33,6 +33,7 @@ type replication interface {
 	State() clustermesh.State
 	Leader() bool
 	Synced() (ok bool, waiting string)
+	Fresh() bool
 	Changed() <-chan struct{}
 	Heard() map[clustermesh.Origin]time.Time
 	Problems() []clustermesh.Problem

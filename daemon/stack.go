@@ -17,6 +17,8 @@ type want struct {
 	datapath.Desired
 	// optOut are the pods whose connections are left alone.
 	optOut optOutPods
+	// settled: what is not wanted is gone; see turn.Apply.
+	settled bool
 }
 
 // job is one run of a part.

@@ -18,14 +18,21 @@ import (
 type stale struct {
 	destroyer *sockdestroy.Destroyer
 	udp, tcp  atomic.Uint64
+	now       func() time.Time
+	begun     time.Time           // when the first exact plan of this life was in force
+	passed    bool                // there was a pass in this life
 	last      []datapath.Frontend // what was in force after the last pass
 	gone      []netip.Addr
 	left      bool          // some sockets could not be closed yet
-	wait      time.Duration // delay before the next pass because of them; 0 if none is needed
+	wait      time.Duration // delay before the next run; 0 if none is needed
 }
 
+// trust is how long a life of the daemon waits to hear from others before it believes what an
+// earlier life saved: nobody else can say more.
+const trust = resync
+
 func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
-	return &stale{destroyer: sockdestroy.New(sockdestroy.Config{
+	return &stale{now: time.Now, destroyer: sockdestroy.New(sockdestroy.Config{
 		Records: k.records,
 		Policy:  sockdestroy.Policy{TCP: tcp},
 		Log:     k.log.With("part", "sockdestroy"),
@@ -36,15 +43,18 @@ func (s *stale) name() string         { return "sockdestroy" }
 func (s *stale) again() time.Duration { return s.wait }
 
 func (s *stale) same(a, b want) bool {
-	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone)
+	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone) && a.settled == b.settled
 }
 
 // prune closes stale sockets once what is wanted is in force. It looks for them only when there can
-// be some: when a frontend lost a backend, a machine died, or an earlier pass left some open.
+// be some: once in each life of the daemon, because backends may have left before; and then when a
+// frontend lost a backend, a machine died, or an earlier pass left some open.
 func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
-	s.wait = 0
+	if s.wait = s.early(j.settled); s.wait > 0 {
+		return nil, nil
+	}
 	died := slices.ContainsFunc(j.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
-	if !s.left && !died && !lost(s.last, j.Frontends) {
+	if s.passed && !s.left && !died && !lost(s.last, j.Frontends) {
 		s.last, s.gone = j.Frontends, j.Gone
 		return nil, nil
 	}
@@ -52,8 +62,20 @@ func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	s.wait = r.Again
 	s.udp.Add(uint64(r.UDP))
 	s.tcp.Add(uint64(r.TCP))
-	s.last, s.gone, s.left = j.Frontends, j.Gone, r.Left > 0 || err != nil
+	s.passed, s.last, s.gone, s.left = true, j.Frontends, j.Gone, r.Left > 0 || err != nil
 	return nil, err
+}
+
+// early returns how long to wait for a settled plan before the first pass. A backend that joined just
+// before a crash may be missing in what was saved, and its sockets are right.
+func (s *stale) early(settled bool) time.Duration {
+	if s.passed || settled {
+		return 0
+	}
+	if s.begun.IsZero() {
+		s.begun = s.now()
+	}
+	return max(0, trust-s.now().Sub(s.begun))
 }
 
 // lost reports whether a frontend that was in force is gone or has lost a backend. Both lists are

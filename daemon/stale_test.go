@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
@@ -34,4 +35,23 @@ func TestLost(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
+}
+
+// The first pass of a life waits for a settled plan, but not for ever; later ones do not wait.
+func TestEarly(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := &stale{now: func() time.Time { return now }}
+	step := func(after time.Duration, settled bool, want time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		if got := s.early(settled); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	step(0, false, trust)
+	step(trust/3, false, trust-trust/3)
+	step(0, true, 0)
+	step(trust, false, 0)
+	s.passed = true
+	step(-trust, false, 0)
 }

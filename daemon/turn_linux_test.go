@@ -278,6 +278,7 @@ func (w *busy) Publish(c clustermesh.Content) bool      { return len(w.Replica.P
 func (w *busy) PublishCluster(clustermesh.Content) bool { return false }
 func (w *busy) Leader() bool                            { return false }
 func (w *busy) Synced() (bool, string)                  { return true, "" }
+func (w *busy) Fresh() bool                             { return true }
 func (w *busy) Changed() <-chan struct{}                { return nil }
 func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
 func (w *busy) Problems() []clustermesh.Problem         { return nil }

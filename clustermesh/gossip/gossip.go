@@ -260,6 +260,23 @@ func (g *Gossip) Synced() (ok bool, waiting string) {
 	return waiting == "", waiting
 }
 
+// Fresh reports whether the records held are those of this life, not only what was saved in an
+// earlier one: an exchange with a peer has completed, or no other daemon is known. What was saved
+// can lack the changes before a crash.
+func (g *Gossip) Fresh() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.replica.Synced() {
+		return true
+	}
+	for o := range g.replica.Records() {
+		if o.Node != "" && o != g.cfg.Self {
+			return false
+		}
+	}
+	return g.seeds.Waiting() == ""
+}
+
 // Heard returns when each other node was last heard in this life of the daemon.
 func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 	g.mu.Lock()

@@ -229,7 +229,15 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 	}
 	eventually(t, "n2 leads", d2.Leader)
 
+	loaded, err := New(c1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, _ := loaded.Synced(); !ok || loaded.Fresh() {
+		t.Errorf("what was loaded is synced: %v, want true; fresh: %v, want false", ok, loaded.Fresh())
+	}
 	again := start(t, c1)
+	eventually(t, "the others have told the new life", again.Fresh)
 	if ok, waiting := again.Synced(); !ok {
 		t.Errorf("state was loaded, but the daemon waits for %s", waiting)
 	}
@@ -341,7 +349,7 @@ func TestSeedThatIsSelf(t *testing.T) {
 	c := config(node("a", "n1"))
 	c.Seeds = []string{c.Bind.String()}
 	d := start(t, c)
-	eventually(t, "there is nobody to wait for", func() bool { ok, _ := d.Synced(); return ok })
+	eventually(t, "there is nobody to wait for", func() bool { ok, _ := d.Synced(); return ok && d.Fresh() })
 }
 
 func TestConfigErrors(t *testing.T) {

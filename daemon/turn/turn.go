@@ -47,6 +47,9 @@ type Inputs struct {
 	// Synced is false until gossip holds the whole clusterset; Missing then says what it waits for.
 	Synced  bool
 	Missing string
+	// Fresh is true once others have told this life of the daemon what they hold. Before, gossip
+	// may hold only what an earlier life saved, which lacks what happened just before a crash.
+	Fresh bool
 
 	// State is what gossip holds, and Plan what follows from it. A turn begins without them; Look
 	// fetches them.
@@ -67,7 +70,12 @@ type (
 	// Look reads the state, plans from it, and decides again. It is always the last step of a list.
 	Look struct{}
 	// Apply makes the kernel hold the plan.
-	Apply struct{ Caution Caution }
+	Apply struct {
+		Caution Caution
+		// Settled says that what the plan lacks is gone. Otherwise, an earlier life of the daemon
+		// may have known it, and crashed before it saved it.
+		Settled bool
+	}
 	// Greet starts handshakes with peers that are new, and if Wait, waits for them for a bounded
 	// time.
 	Greet struct{ Wait bool }
@@ -111,7 +119,8 @@ func Decide(in Inputs) []Step {
 		return []Step{Tell{in.Local.ClusterContent(in.allocations())}, Look{}}
 	}
 	waiting := in.waiting()
-	steps := []Step{Apply{in.caution(waiting)}, Greet{Wait: in.First}}
+	// The first plan has the node's own record as the last life saved it.
+	steps := []Step{Apply{in.caution(waiting), in.Fresh && !in.First}, Greet{Wait: in.First}}
 	if in.First && in.Record != nil {
 		steps = append(steps, Publish{*in.Record})
 	}

@@ -120,6 +120,21 @@ func TestCaution(t *testing.T) {
 	}
 }
 
+// What a plan lacks is gone only once others have told this life of the daemon, and the plan has
+// what the node itself published in it.
+func TestSettled(t *testing.T) {
+	for _, c := range []struct{ first, fresh, want bool }{
+		{false, true, true}, {true, true, false}, {false, false, false}, {true, false, false},
+	} {
+		in := spoken()
+		in.First, in.Fresh, in.Plan, in.Told = c.first, c.fresh, &plan.Result{Allocations: given}, true
+		apply, is := turn.Decide(in)[0].(turn.Apply)
+		if !is || apply.Settled != c.want {
+			t.Errorf("first %v, fresh %v: %+v, want settled %v", c.first, c.fresh, turn.Decide(in)[0], c.want)
+		}
+	}
+}
+
 // What is told is what the source says, with the addresses of whoever gives them out.
 func TestTellsAllocations(t *testing.T) {
 	other := []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("10.96.0.9")}}

@@ -190,6 +190,13 @@ var build = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if backends := os.Getenv(podEnv); backends != "" {
+		if err := runPod(backends); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if file, err := build(); err == nil {
 		os.RemoveAll(filepath.Dir(file))
@@ -244,6 +251,17 @@ func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.cmd.Process.Kill() // an error means that it is dead already
 	<-p.done
+}
+
+// stop ends the process as systemd does; it saves what it knows.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		t.Fatal("still runs")
+	}
 }
 
 // says waits for one line of the log, or of the status, that holds all the words.
