@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -96,6 +97,9 @@ type BPFConfig struct {
 	// DestroyTCP says which TCP connections to backends that are gone are closed. Connected UDP
 	// sockets to such backends are always closed.
 	DestroyTCP sockdestroy.TCPPolicy `json:"destroyTCP,omitempty"`
+	// UnreadyGrace is how long connected UDP sockets stay with a pod that is not ready. Nil means
+	// sockdestroy.DefaultGrace; with 0 they are closed at once.
+	UnreadyGrace *Duration `json:"unreadyGrace,omitempty"`
 }
 
 // socklb converts b for package socklb, where a size of zero means its default.
@@ -105,6 +109,13 @@ func (b BPFConfig) socklb() socklb.Config {
 		MaxFrontends: b.MaxFrontends, MaxBackends: b.MaxBackends, MaxSockets: b.MaxSockets,
 		MaxAffinity: b.MaxAffinity, MaxOptOuts: b.MaxOptOuts,
 	}
+}
+
+func (b BPFConfig) unreadyGrace() time.Duration {
+	if b.UnreadyGrace == nil {
+		return sockdestroy.DefaultGrace
+	}
+	return b.UnreadyGrace.Duration
 }
 
 // GossipConfig configures membership and the exchange of records.

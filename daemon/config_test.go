@@ -78,6 +78,9 @@ gossip: {keyFile: k}
 `, []string{"source: has both", "source.kubernetes.namespace:", "source.kubernetes.clusterSetIPs:", `source.kubernetes.derivedPrefix: "1-" cannot begin`, "source.kubernetes.importSlices:",
 			"source.kubernetes.barredNamespaces[0]:", "source.kubernetes.barredNamespaces[1]:",
 			`source.kubernetes.barredNamespaces[2]: namespace pattern "[c-a]": the range c-a is empty: write a-c`}},
+		{"a time without a unit", minimal + "bpf: {unreadyGrace: 10}\n", []string{`bpf.unreadyGrace: "10" is not a time with a unit, as in 10s`}},
+		{"a negative time", minimal + "bpf: {unreadyGrace: -1s}\n", []string{"bpf.unreadyGrace: -1s is negative"}},
+		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},
 		{"null is none", "cluster: c\nnode: n1\nsource: {kubernetes: }\ngossip: {keyFile: k}\n", []string{"source: is required"}},
@@ -150,7 +153,7 @@ mesh: {mode: off, implementation: kernel, tunnel: external, port: 5, table: 6}
 dns: {listen: ["169.254.20.11:53"], upstreams: ["10.0.0.1:53"]}
 metrics: {listen: off}
 log: {level: debug, format: json}
-bpf: {destroyTCP: gone}
+bpf: {destroyTCP: gone, unreadyGrace: 1m30s}
 `} {
 		before, err := daemon.ParseConfig([]byte(text), noFlags)
 		if err != nil {

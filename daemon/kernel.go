@@ -53,7 +53,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),
 	})
 	k.exemption = masquerade.New(masquerade.Config{Device: c.Mesh.Device, Log: log.With("part", "masquerade")})
-	k.stale = newStale(k, c.BPF.DestroyTCP)
+	k.stale = newStale(k, c.BPF)
 	parts := []part{exempted{k.exemption}, routes{k.router}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
 	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(k.keyFile())

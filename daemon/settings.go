@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"strait.io/strait/internal/enum"
 )
@@ -64,6 +65,20 @@ func (a MetricsAddr) MarshalText() ([]byte, error) {
 	}
 	return a.Addr.MarshalText()
 }
+
+// Duration is a time.Duration whose errors give an example.
+type Duration struct{ time.Duration }
+
+// UnmarshalText accepts what time.ParseDuration does.
+func (d *Duration) UnmarshalText(b []byte) (err error) {
+	if d.Duration, err = time.ParseDuration(string(b)); err != nil {
+		return fmt.Errorf("%q is not a time with a unit, as in 10s or 500ms", b)
+	}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // LogLevel is a slog.Level whose errors list the levels. The zero value is info.
 type LogLevel struct{ slog.Level }

@@ -14,14 +14,16 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// stale closes sockets to backends that their frontends have lost, so that clients reconnect.
+// stale closes sockets to backends that their frontends have lost, so that clients reconnect. A
+// backend that is still there, but not ready, keeps its sockets for a grace period.
 type stale struct {
 	destroyer *sockdestroy.Destroyer
+	grace     *sockdestroy.Grace
 	udp, tcp  atomic.Uint64
 	now       func() time.Time
 	begun     time.Time           // when the first exact plan of this life was in force
 	passed    bool                // there was a pass in this life
-	last      []datapath.Frontend // what was in force after the last pass
+	last      []datapath.Frontend // what sockets could stay with after the last pass
 	gone      []netip.Addr
 	left      bool          // some sockets could not be closed yet
 	wait      time.Duration // delay before the next run; 0 if none is needed
@@ -31,10 +33,10 @@ type stale struct {
 // earlier life saved: nobody else can say more.
 const trust = resync
 
-func newStale(k *kernel, tcp sockdestroy.TCPPolicy) *stale {
-	return &stale{now: time.Now, destroyer: sockdestroy.New(sockdestroy.Config{
+func newStale(k *kernel, c BPFConfig) *stale {
+	return &stale{now: time.Now, grace: sockdestroy.NewGrace(c.unreadyGrace()), destroyer: sockdestroy.New(sockdestroy.Config{
 		Records: k.records,
-		Policy:  sockdestroy.Policy{TCP: tcp},
+		Policy:  sockdestroy.Policy{TCP: c.DestroyTCP},
 		Log:     k.log.With("part", "sockdestroy"),
 	})}
 }
@@ -47,22 +49,26 @@ func (s *stale) same(a, b want) bool {
 }
 
 // prune closes stale sockets once what is wanted is in force. It looks for them only when there can
-// be some: once in each life of the daemon, because backends may have left before; and then when a
-// frontend lost a backend, a machine died, or an earlier pass left some open.
+// be some: once in each life of the daemon, because backends may have left before; and then when
+// sockets may no longer stay with a backend, a machine died, or an earlier pass left some open.
 func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	if s.wait = s.early(j.settled); s.wait > 0 {
 		return nil, nil
 	}
 	died := slices.ContainsFunc(j.Gone, func(a netip.Addr) bool { return !slices.Contains(s.gone, a) })
-	if s.passed && !s.left && !died && !lost(s.last, j.Frontends) {
-		s.last, s.gone = j.Frontends, j.Gone
+	keep, next := s.grace.Keep(j.Frontends, s.now())
+	look := !s.passed || s.left || died || lost(s.last, keep)
+	s.passed, s.last, s.gone, s.wait = true, keep, j.Gone, next
+	if !look {
 		return nil, nil
 	}
-	r, err := s.destroyer.Destroy(ctx, j.Frontends, j.Gone)
-	s.wait = r.Again
+	r, err := s.destroyer.Destroy(ctx, keep, j.Gone)
+	if r.Again > 0 && (next == 0 || r.Again < next) {
+		s.wait = r.Again
+	}
 	s.udp.Add(uint64(r.UDP))
 	s.tcp.Add(uint64(r.TCP))
-	s.passed, s.last, s.gone, s.left = true, j.Frontends, j.Gone, r.Left > 0 || err != nil
+	s.left = r.Left > 0 || err != nil
 	return nil, err
 }
 
@@ -78,8 +84,8 @@ func (s *stale) early(settled bool) time.Duration {
 	return max(0, trust-s.now().Sub(s.begun))
 }
 
-// lost reports whether a frontend that was in force is gone or has lost a backend. Both lists are
-// sorted, because plans are, and they usually share their lists of backends.
+// lost reports whether a frontend that was in force is gone or has lost a backend. Both lists and
+// their backends are sorted, because plans are, and they usually share their lists of backends.
 func lost(was, is []datapath.Frontend) bool {
 	for _, f := range was {
 		for len(is) > 0 && is[0].Addr.Compare(f.Addr) < 0 {
@@ -89,7 +95,8 @@ func lost(was, is []datapath.Frontend) bool {
 			return true
 		}
 		if now := is[0].Backends; !sameList(f.Backends, now) && slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool {
-			return !slices.ContainsFunc(now, func(c datapath.Backend) bool { return c.AddrPort() == b.AddrPort() })
+			_, has := slices.BinarySearchFunc(now, b, datapath.Backend.Compare)
+			return !has
 		}) {
 			return true
 		}

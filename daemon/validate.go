@@ -31,6 +31,9 @@ func (c Config) validate(m *mistakes) {
 	c.validateCIDRs(m)
 	c.validateAddresses(m)
 	c.validateMesh(m)
+	if g := c.BPF.unreadyGrace(); g < 0 {
+		m.add("bpf.unreadyGrace", "%s is negative: want 0s, which closes sockets at once, or a time such as 10s", g)
+	}
 	if err := c.BPF.socklb().Validate(); err != nil {
 		for _, e := range flatten(err) { // each begins with its field
 			m.errs = append(m.errs, fmt.Errorf("bpf.%w", e))

@@ -45,6 +45,16 @@ type Frontend struct {
 	// AffinitySeconds is how long a client keeps its backend after its last connection; 0 means no
 	// affinity.
 	AffinitySeconds uint32 `json:"affinitySeconds,omitempty"`
+	// Idle are endpoints of a UDP frontend that get no new connections, and whose pods are still
+	// there. The kernel does not hold them. An endpoint that is neither here nor a backend has left.
+	Idle []Idle `json:"idle,omitempty"`
+}
+
+// Idle is an endpoint with which connected sockets may stay, at least for a while.
+type Idle struct {
+	Addr netip.AddrPort `json:"addr"`
+	// Unready says that the pod is not ready. Otherwise it is, and others are preferred.
+	Unready bool `json:"unready,omitempty"`
 }
 
 // Equal reports whether the kernel would hold the same for both frontends.

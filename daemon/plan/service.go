@@ -9,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
 
@@ -69,8 +70,23 @@ func (d *demand) plan() {
 			}
 		}
 		out.Backends = datapath.SortBackends(out.Backends)
+		out.Idle = idle(f)
 		d.desired = append(d.desired, out)
 	}
+}
+
+// idle returns the endpoints whose sockets may stay although they get no new ones. Only connected
+// UDP sockets are closed because of readiness or distance, so other frontends have none.
+func idle(f Frontend) (out []datapath.Idle) {
+	if f.Addr.Proto != l4.UDP {
+		return nil
+	}
+	for _, v := range f.Choice.Verdicts {
+		if v.Idle() {
+			out = append(out, datapath.Idle{Addr: v.Addr, Unready: !v.Ready})
+		}
+	}
+	return out
 }
 
 // frontends makes a frontend of each address with each port.

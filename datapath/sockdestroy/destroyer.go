@@ -81,24 +81,24 @@ func (d *Destroyer) Close() error {
 var pauses = []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond}
 
 // Destroy destroys the sockets that are stale now: call it after each change that removes a
-// backend. want must be what the maps hold, not what they should hold: a frontend that is missing
-// in want counts as removed. Destroy waits for an RCU grace period (asleep for some 10 ms) even if
+// backend from keep, which is what Grace.Keep makes of the frontends that the maps hold. A frontend
+// that is missing in keep counts as removed. Destroy waits for an RCU grace period (asleep for some 10 ms) even if
 // nothing is stale.
 //
 // The error says what could not be searched or destroyed; everything else was.
-func (d *Destroyer) Destroy(ctx context.Context, want []datapath.Frontend, gone []netip.Addr) (Result, error) {
+func (d *Destroyer) Destroy(ctx context.Context, keep []datapath.Frontend, gone []netip.Addr) (Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, err := d.destroy(ctx, want, gone)
+	r, err := d.destroy(ctx, keep, gone)
 	if err != nil {
 		return r, fmt.Errorf("destroy stale sockets: %w", err)
 	}
 	return r, nil
 }
 
-func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone []netip.Addr) (r Result, err error) {
+func (d *Destroyer) destroy(ctx context.Context, keep []datapath.Frontend, gone []netip.Addr) (r Result, err error) {
 	d.grace()
-	stale, err := d.stale(want, gone)
+	stale, err := d.stale(keep, gone)
 	if err != nil {
 		return r, err
 	}
@@ -111,7 +111,7 @@ func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone 
 			if err = sleep(ctx, pause); err != nil {
 				break
 			}
-			if stale, err = d.stale(want, gone); err != nil {
+			if stale, err = d.stale(keep, gone); err != nil {
 				break
 			}
 			// A socket that was closed or has connected elsewhere has no record, or another one.
@@ -129,12 +129,12 @@ func (d *Destroyer) destroy(ctx context.Context, want []datapath.Frontend, gone 
 	return r, err
 }
 
-func (d *Destroyer) stale(want []datapath.Frontend, gone []netip.Addr) ([]Target, error) {
+func (d *Destroyer) stale(keep []datapath.Frontend, gone []netip.Addr) ([]Target, error) {
 	records, err := d.cfg.Records()
 	if err != nil {
 		return nil, fmt.Errorf("read socket records: %w", err)
 	}
-	return Stale(records, want, gone, d.cfg.Policy), nil
+	return Stale(records, keep, gone, d.cfg.Policy), nil
 }
 
 // search goes through the namespaces once and returns the targets without a final verdict.

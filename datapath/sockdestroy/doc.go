@@ -4,8 +4,8 @@
 //
 // Its input is the records of load-balanced sockets and the frontends in force. Its output is
 // sockets without a peer: their client is woken and receives ECONNABORTED, or EDESTADDRREQ if it
-// sends on UDP first, and can connect() the same socket again. Stale decides which sockets to
-// destroy. Destroyer destroys them, in every network namespace of the machine, by a BPF socket
+// sends on UDP first, and can connect() the same socket again. Grace decides how long sockets stay
+// with a pod that is not ready, and Stale which sockets to destroy. Destroyer destroys them, in every network namespace of the machine, by a BPF socket
 // iterator or, if the kernel has none, by sock_diag.
 //
 // A socket that was not load-balanced is never touched: the kernel must find the cookie and the

@@ -52,14 +52,14 @@ func (p *TCPPolicy) UnmarshalText(b []byte) error {
 	return enum.Decode(p, b, TCPNever, TCPGone)
 }
 
-// Stale returns the sockets to destroy, without duplicates, ordered by cookie. want are the
-// frontends in force, and gone are the addresses of backends on dead machines.
+// Stale returns the sockets to destroy, without duplicates, ordered by cookie. keep are the
+// frontends in force, with the backends that sockets may stay with (Grace.Keep), and gone are the
+// addresses of backends on dead machines.
 //
-// A connected UDP socket is stale if its frontend no longer has its backend, or no longer exists:
+// A connected UDP socket is stale if its frontend does not keep its backend, or no longer exists:
 // it has no way to notice. A TCP socket is stale only if in addition the machine is dead and the
-// policy is TCPGone. A socket of a backend that the frontend still has is never stale: the client
-// would only be sent there again.
-func Stale(records []Record, want []datapath.Frontend, gone []netip.Addr, policy Policy) []Target {
+// policy is TCPGone. A socket of a backend that the frontend keeps is never stale.
+func Stale(records []Record, keep []datapath.Frontend, gone []netip.Addr, policy Policy) []Target {
 	dead := make(map[netip.Addr]bool, len(gone))
 	for _, a := range gone {
 		dead[a.Unmap()] = true
@@ -79,7 +79,7 @@ func Stale(records []Record, want []datapath.Frontend, gone []netip.Addr, policy
 			sets[r.frontend()] = nil
 		}
 	}
-	fill(sets, want)
+	fill(sets, keep)
 	var stale []Target
 	for _, r := range records {
 		if suspect(r) && !sets[r.frontend()][unmap(r.Backend)] {

@@ -1,0 +1,16 @@
+package locality
+
+import "strait.io/strait/clustermesh"
+
+// Idle reports whether an endpoint that gets no new connections is still where its service expects
+// it, so that the connections that it has may stay:
+//
+//   - one that is ready, while a nearer tier carries the traffic: it answers, and to move a client
+//     is not worth an error. It moves when it connects again;
+//   - one that is merely not ready, and may be ready again soon.
+//
+// An endpoint is not idle if it is terminating, barred, on a dead machine, or on a machine that does
+// not answer this node: it has left, or nothing that is sent there arrives.
+func (v *Verdict) Idle() bool {
+	return v.Weight == 0 && v.allowed() && !v.Terminating && v.Contact != clustermesh.Silent
+}
