@@ -72,8 +72,8 @@ func (s *stale) prune(ctx context.Context, j job) ([]problem.Problem, error) {
 	return nil, err
 }
 
-// early returns how long to wait for a settled plan before the first pass. A backend that joined just
-// before a crash may be missing in what was saved, and its sockets are right.
+// early returns how long to wait for a settled plan before the first pass. A backend that joined
+// just before a crash may be missing in what was saved, and its sockets are right.
 func (s *stale) early(settled bool) time.Duration {
 	if s.passed || settled {
 		return 0

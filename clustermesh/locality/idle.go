@@ -9,8 +9,8 @@ import "strait.io/strait/clustermesh"
 //     is not worth an error. It moves when it connects again;
 //   - one that is merely not ready, and may be ready again soon.
 //
-// An endpoint is not idle if it is terminating, barred, on a dead machine, or on a machine that does
-// not answer this node: it has left, or nothing that is sent there arrives.
+// An endpoint is not idle if it is terminating, barred, on a dead machine, or on a machine that
+// does not answer this node: it has left, or nothing that is sent there arrives.
 func (v *Verdict) Idle() bool {
 	return v.Weight == 0 && v.allowed() && !v.Terminating && v.Contact != clustermesh.Silent
 }
