@@ -88,14 +88,17 @@ func BenchmarkReconcile(b *testing.B) {
 	start := time.Now()
 	reconcile(b, l, want...)
 	load := time.Since(start)
-	n := 0
+	var flips []time.Duration
 	for b.Loop() {
-		n++
 		bs := slices.Clone(want[77].Backends)
-		bs[9].Port = uint16(100 + n%1000)
+		bs[9].Port = uint16(100 + len(flips)%1000)
+		want = slices.Clone(want) // the balancer keeps the last one
 		want[77].Backends = bs
+		start := time.Now()
 		reconcile(b, l, want...)
+		flips = append(flips, time.Since(start))
 	}
+	b.ReportMetric(float64(median(flips)), "flip-ns")
 	b.ReportMetric(load.Seconds(), "load-100k-s")
 }
 

@@ -68,9 +68,11 @@ type table struct {
 	held   map[l4.Addr]*held
 	// listed are the addresses in the map addresses. own are the addresses that were set last; its
 	// prefixes are in force, and so is the rest if owned is set.
-	listed  map[netip.Addr]bool
-	own     datapath.Own
-	owned   bool
+	listed map[netip.Addr]bool
+	own    datapath.Own
+	owned  bool
+	// applied is the last want, if it is sorted and the maps hold it and nothing else.
+	applied []datapath.Frontend
 	indexes *numbers
 	slots   *pool
 	// counters are the counters of backends; a frontend's counter has the frontend's index. There
@@ -115,7 +117,7 @@ var errFull = errors.New("no room")
 // more room. A frontend that is refused, or that finds no room, stays as it was and is reported as
 // a Problem; the others are still applied.
 func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Problem, error) {
-	c := t.diff(want, prune)
+	c, sorted := t.changes(want, prune)
 	problems := c.problems
 	tried := t.settled
 	full, refused, errs := t.putAll(c.put)
@@ -145,6 +147,9 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Probl
 	}
 	if len(c.remove) > 0 {
 		t.kernel.keepMarks(t.addresses())
+	}
+	if len(problems) == 0 && len(errs) == 0 {
+		t.remember(want, sorted)
 	}
 	return problems, errors.Join(errs...)
 }
@@ -205,8 +210,8 @@ type change struct {
 }
 
 // diff compares want with what is held. If two wanted frontends have the same address, the last one
-// counts. An invalid frontend is reported as a Problem, and is neither changed nor removed. Most
-// frontends are unchanged: for these, diff does a lookup and a comparison and allocates nothing.
+// counts. An invalid frontend is reported as a Problem, and is neither changed nor removed. For an
+// unchanged frontend, diff does a lookup and a comparison and allocates nothing.
 func (t *table) diff(want []datapath.Frontend, prune bool) change {
 	var c change
 	t.round++

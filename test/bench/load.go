@@ -49,7 +49,8 @@ func (b *bench) load(w *world) (time.Duration, error) {
 }
 
 // flip changes one backend of a frontend repeatedly and measures each change. The balancer gets the
-// whole desired state each time, as from the daemon.
+// whole desired state each time, as from the daemon: sorted, and unchanged frontends keep their
+// lists of backends.
 func (b *bench) flip(w *world, at, flips int, metric string) error {
 	lb, done, err := b.balancer("strait", b.served, b.size.maps)
 	if err != nil {
