@@ -9,9 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h. On more than one CPU it waits
-// for an RCU grace period, that is, until every BPF program that is running now has ended.
-const membarrierGlobal = 1
+// The commands of linux/membarrier.h. MEMBARRIER_CMD_QUERY returns the commands that the kernel has.
+// On more than one CPU, MEMBARRIER_CMD_GLOBAL waits for an RCU grace period, that is, until every
+// BPF program that is running now has ended.
+const (
+	membarrierQuery  = 0
+	membarrierGlobal = 1
+)
 
 func membarrier() error {
 	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {

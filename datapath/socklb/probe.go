@@ -113,8 +113,10 @@ func loads(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instructi
 	return p.Close()
 }
 
+// haveMembarrier asks for the list of commands. Calling the command would wait for a grace period.
 func haveMembarrier() error {
-	if membarrier() != nil {
+	commands, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierQuery, 0, 0)
+	if errno != 0 || commands&membarrierGlobal == 0 {
 		return ebpf.ErrNotSupported
 	}
 	return nil
