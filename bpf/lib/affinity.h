@@ -33,6 +33,26 @@ static __always_inline struct backend *adhere(struct affinity *a, struct snapsho
 }
 
 /*
+ * Returns the backend that a connection of the same moment chose, if it is still where that one
+ * found it; otherwise b. A search would only help if the set flips at that moment too.
+ */
+static __always_inline struct backend *follow_first(const struct affinity *a, struct snapshot s,
+						    struct backend *b, __u32 *slot)
+{
+	struct member m = {.port = a->port, .slot = a->slot};
+	struct backend *first;
+
+	addr_copy(m.addr, a->backend);
+	if (m.slot - s.base >= s.count)
+		return b;
+	first = slot_at(m.slot);
+	if (!first || order(first, &m))
+		return b;
+	*slot = m.slot;
+	return first;
+}
+
+/*
  * Like choose(), but a client that chose before gets the same backend again. If two connections are
  * the first at the same time, the one that fails to insert its entry follows the other. Connections
  * that find the same outdated entry agree without seeing each other: its last use is their seed.
@@ -62,14 +82,7 @@ static __always_inline struct backend *choose_affine(struct bpf_sock_addr *ctx,
 	if (!bpf_map_update_elem(&affinities, &key, &fresh, a ? BPF_ANY : BPF_NOEXIST) || a)
 		return b;
 	a = bpf_map_lookup_elem(&affinities, &key);
-	if (a) {
-		struct backend *first = adhere(a, s, now, slot);
-
-		if (first)
-			return first;
-		*slot = fresh.slot;
-	}
-	return b;
+	return a ? follow_first(a, s, b, slot) : b;
 }
 
 #endif
