@@ -124,12 +124,14 @@ var Table = []Package{
 
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/ciliumshape", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
 		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
 	}, Tests: []string{"test/kubelab/apiserver"}},
+	// A look-alike to compare with. It shares no code with the balancer.
+	{Path: "test/bench/ciliumshape", Imports: []string{"datapath"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
 	// The commands of the pages, for the tests that execute them.
@@ -183,12 +185,12 @@ var Dependencies = []Dependency{
 		Path: "github.com/cilium/ebpf",
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
-			"datapath/sockdestroy", "test/bench", "test/bench/scale",
+			"datapath/sockdestroy", "test/bench", "test/bench/ciliumshape", "test/bench/scale",
 		},
 		Tests: []string{"test/vm/verify", "test/kube"},
 		Why: "socklb loads programs; packages below it open its maps without a loader, and cgroup asks the kernel for this process's cgroups; " +
 			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
-			"bench reads what programs and maps cost, and attaches programs to compare with; scale counts straitd's requests to the kernel",
+			"bench reads what programs and maps cost, and attaches programs to compare with, of which ciliumshape is one; scale counts straitd's requests to the kernel",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},

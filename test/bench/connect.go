@@ -116,6 +116,10 @@ func measureConnect(b *bench) error {
 	if err != nil {
 		return err
 	}
+	unshape, err := b.shape(w)
+	if err != nil {
+		return err
+	}
 	listener, err := listenTCP(podPort)
 	if err != nil {
 		return err
@@ -125,6 +129,7 @@ func measureConnect(b *bench) error {
 			b.bareSide("direct", listener, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("missed", listener, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("through", listener, func() netip.AddrPort { return p.through(w) }),
+			{"shape", b.madeIn(b.shaped), func() netip.AddrPort { return p.through(w) }, listener},
 		}, timeConnect)
 		if err != nil {
 			return err
@@ -132,8 +137,9 @@ func measureConnect(b *bench) error {
 		suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
 		err = errors.Join(
 			b.setRatios(medians, "direct", map[string]string{
-				"tcp_connect_ratio" + suffix:      "through",
-				"tcp_connect_miss_ratio" + suffix: "missed",
+				"tcp_connect_ratio" + suffix:           "through",
+				"tcp_connect_miss_ratio" + suffix:      "missed",
+				shapePrefix + "connect_ratio" + suffix: "shape",
 			}),
 			b.setRounds("tcp_connect_direct_ns"+suffix, medians["direct"]),
 		)
@@ -141,5 +147,5 @@ func measureConnect(b *bench) error {
 			return err
 		}
 	}
-	return errors.Join(unix.Close(listener), done())
+	return errors.Join(unix.Close(listener), unshape(), done())
 }

@@ -26,6 +26,8 @@ type hookSide struct {
 type hook struct {
 	kind int
 	at   ebpf.AttachType
+	// shaped says that the look-alike has this hook too.
+	shaped bool
 	// run makes the program run once for a fresh socket, and cleans up at the other end.
 	run func(fd int, to netip.AddrPort) error
 }
@@ -78,8 +80,8 @@ func (h hook) once(to netip.AddrPort) error {
 	return errors.Join(h.run(fds[0], to), unix.Close(fds[0]))
 }
 
-// hookSides returns the sides: an empty program as the floor, one hash lookup as the unit, a miss and
-// a hit.
+// hookSides returns the sides: an empty program as the floor, one hash lookup as the unit, a miss, a
+// hit, and a hit of the look-alike if it has the hook.
 func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	ours, err := onlyProgram(b.served, h.at)
 	if err != nil {
@@ -106,12 +108,19 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 		return nil, err
 	}
 	elsewhere := func() netip.AddrPort { return p.fixed(w) }
-	return []hookSide{
+	frontend := func() netip.AddrPort { return p.through(w) }
+	sides := []hookSide{
 		{"empty", empty, nothing, b.empty, elsewhere},
 		{"lookup", lookup, unused, b.lookup, elsewhere},
 		{"miss", ours, release, b.served, elsewhere},
-		{"hit", ours, release, b.served, func() netip.AddrPort { return p.through(w) }},
-	}, nil
+		{"hit", ours, release, b.served, frontend},
+	}
+	if !h.shaped {
+		return sides, nil
+	}
+	theirs, err1 := onlyProgram(b.shaped, h.at)
+	forget, err2 := onlyProgram(b.shaped, ebpf.AttachCgroupInetSockRelease)
+	return append(sides, hookSide{"shape", theirs, forget, b.shaped, frontend}), errors.Join(err1, err2)
 }
 
 // measureHooks measures what the programs cost, by the kernel's own measurement of their run time.
@@ -145,7 +154,7 @@ func measureConnectHook(b *bench) error {
 	if err != nil {
 		return err
 	}
-	tcp := hook{unix.SOCK_STREAM, ebpf.AttachCGroupInet4Connect, func(fd int, to netip.AddrPort) error {
+	tcp := hook{unix.SOCK_STREAM, ebpf.AttachCGroupInet4Connect, true, func(fd int, to netip.AddrPort) error {
 		if err := connect(fd, raw(to)); err != nil {
 			return err
 		}
@@ -157,7 +166,7 @@ func measureConnectHook(b *bench) error {
 	}
 	// The same program with less kernel code between its runs, so that its own code stays in the
 	// caches.
-	warm := hook{unix.SOCK_DGRAM, tcp.at, func(fd int, to netip.AddrPort) error { return connect(fd, raw(to)) }}
+	warm := hook{unix.SOCK_DGRAM, tcp.at, true, func(fd int, to netip.AddrPort) error { return connect(fd, raw(to)) }}
 	err = measureHook(b, warm, l4.UDP, "udp_connect_hit_lookups_")
 	return errors.Join(err, unix.Close(listener))
 }
@@ -167,7 +176,7 @@ func measureSendHook(b *bench) error {
 	if err != nil {
 		return err
 	}
-	udp := hook{unix.SOCK_DGRAM, ebpf.AttachCGroupUDP4Sendmsg, func(fd int, to netip.AddrPort) error {
+	udp := hook{unix.SOCK_DGRAM, ebpf.AttachCGroupUDP4Sendmsg, false, func(fd int, to netip.AddrPort) error {
 		err := send(fd, []byte("?"), raw(to))
 		server.drain()
 		return err
@@ -187,6 +196,10 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 	if err != nil {
 		return err
 	}
+	unshape, err := b.shape(w)
+	if err != nil {
+		return err
+	}
 	for _, p := range []pattern{hot, random} {
 		sides, err := b.hookSides(h, w, p)
 		if err != nil {
@@ -200,7 +213,7 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 			return err
 		}
 	}
-	return errors.Join(detach(), done())
+	return errors.Join(unshape(), detach(), done())
 }
 
 func (b *bench) setHook(metric string, run, release map[string][]float64) error {
@@ -211,6 +224,13 @@ func (b *bench) setHook(metric string, run, release map[string][]float64) error 
 			return err
 		}
 		errs = append(errs, b.setRounds(name, lookups))
+	}
+	if theirs, ok := run["shape"]; ok {
+		lookups, err := stats.Lookups(theirs, run["lookup"], run["empty"])
+		errs = append(errs, err)
+		if err == nil {
+			errs = append(errs, b.setRounds(shapePrefix+metric, lookups))
+		}
 	}
 	for side := range run {
 		errs = append(errs, b.setRounds(metric+"_"+side+"_ns", run[side]), b.setRounds(metric+"_release_"+side+"_ns", release[side]))

@@ -22,8 +22,9 @@ type place struct {
 	// dir is a scratch directory, pins a bpffs below it.
 	dir, pins string
 	// home is this process's cgroup, without programs. served has strait's programs, unserved none,
-	// empty has programs that do nothing, and lookup one that looks up one key. optedOut has no processes and is as deep as served.
-	home, served, unserved, empty, lookup, optedOut string
+	// shaped the look-alike of Cilium's, empty has programs that do nothing, and lookup one that looks
+	// up one key. optedOut has no processes and is as deep as served.
+	home, served, unserved, shaped, empty, lookup, optedOut string
 	// plain has no netfilter; proxied has kube-proxy's rules.
 	plain, proxied netns.NsHandle
 }
@@ -35,10 +36,10 @@ func newPlace() (*place, error) {
 	top := os.Getenv(cgroupEnv)
 	p := &place{
 		dir: os.Getenv(dirEnv), home: top,
-		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"), empty: filepath.Join(top, "empty"),
-		lookup: filepath.Join(top, "lookup"), optedOut: filepath.Join(top, "opted-out"),
+		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"), shaped: filepath.Join(top, "shaped"),
+		empty: filepath.Join(top, "empty"), lookup: filepath.Join(top, "lookup"), optedOut: filepath.Join(top, "opted-out"),
 	}
-	for _, dir := range []string{p.served, p.unserved, p.empty, p.lookup, p.optedOut} {
+	for _, dir := range []string{p.served, p.unserved, p.shaped, p.empty, p.lookup, p.optedOut} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}

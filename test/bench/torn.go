@@ -15,10 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
-	"strait.io/strait/internal/problem"
-	"strait.io/strait/test/bench/stats"
 )
 
 // The assertion relies on these addresses: frontend n is 10.96.0.n, all of its backends are
@@ -36,6 +33,7 @@ const (
 	// counters and cost more than a flip.
 	tornVariants = 32
 	tornMoves    = 16
+	tornServices = 96
 	tornNet      = 200
 )
 
@@ -50,6 +48,8 @@ const (
 const (
 	tornChecked = iota
 	tornWrong
+	// tornKept are connects that still had the frontend's address.
+	tornKept
 	// tornLast is the address of the last wrong choice, in memory order, to be printed.
 	tornLast
 	tornCounters
@@ -83,6 +83,10 @@ func assertion(counters *ebpf.Map) *ebpf.ProgramSpec {
 	in = append(in, at(tornChecked, "checked")...)
 	in = append(in, one...)
 	in = append(in, asm.JEq.Reg(asm.R6, asm.R7, "out"))
+	in = append(in, asm.And.Imm(asm.R6, 0xffff), asm.JNE.Imm(asm.R6, 10|tornServices<<8, "wrong"))
+	in = append(in, at(tornKept, "kept")...)
+	in = append(in, one...)
+	in = append(in, asm.Ja.Label("out"))
 	in = append(in, at(tornWrong, "wrong")...)
 	in = append(in, one...)
 	in = append(in, at(tornLast, "last")...)
@@ -94,57 +98,67 @@ func assertion(counters *ebpf.Map) *ebpf.ProgramSpec {
 	}
 }
 
+// torn is the storm over one balancer.
 type torn struct {
-	below    string
+	tornSide
 	counters *ebpf.Map
+	below    string
 	fds      []int
 	variants [tornVariants][]datapath.Frontend
 	updates  int64
 	took     time.Duration
-	checked  uint64
-	wrong    uint64
+	// checked, wrong and kept are what the assertion counted. refused is the number of connects
+	// that failed because the balancer refused them.
+	checked, wrong, kept uint64
+	refused              atomic.Uint64
 }
 
 // measureTorn connects UDP sockets without pause, each to its own frontend, while all sets change:
-// first in large maps with one dialer, as fast as possible, then in maps so small that a block of
-// slots is reused as soon as that is allowed.
-func measureTorn(b *bench) (err error) {
+// first with one dialer, as fast as possible, then with more than there are processors.
+func measureTorn(b *bench) error {
 	above := filepath.Join(b.home, "asserted")
-	t := &torn{below: filepath.Join(above, "served"), variants: tornWorld()}
-	if err := errors.Join(os.Mkdir(above, 0o755), os.Mkdir(t.below, 0o755)); err != nil {
+	if err := os.Mkdir(above, 0o755); err != nil {
 		return err
 	}
-	t.counters, err = ebpf.NewMap(&ebpf.MapSpec{Name: "bench_torn", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: tornCounters})
+	counters, err := ebpf.NewMap(&ebpf.MapSpec{Name: "bench_torn", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: tornCounters})
 	if err != nil {
 		return err
 	}
-	if err := b.attach(above, assertion(t.counters)); err != nil {
+	if err := b.attach(above, assertion(counters)); err != nil {
 		return err
 	}
-	if err := b.in(t.below, t.open); err != nil {
+	variants := tornWorld()
+	for _, s := range tornSides {
+		t := &torn{tornSide: s, below: filepath.Join(above, s.name), counters: counters, variants: variants}
+		if err := t.run(b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// run storms over the balancer twice, and records the results.
+func (t *torn) run(b *bench) error {
+	if err := os.Mkdir(t.below, 0o755); err != nil {
 		return err
 	}
-	if err := t.measure(b, socklb.DefaultMaxBackends, 1); err != nil {
+	if err := b.in(t.below, t.openSockets); err != nil {
+		return err
+	}
+	if err := t.measure(b, false, 1); err != nil {
 		return err
 	}
 	fast := float64(t.updates) / t.took.Seconds()
-	const used = tornFrontends * tornBackends
-	if err := t.measure(b, used+used/4, tornDialers); err != nil {
+	if err := t.measure(b, true, tornDialers); err != nil {
 		return err
 	}
-	return errors.Join(
-		closeAll(t.fds),
-		b.set("torn_reads", stats.Exactly(float64(t.wrong))),
-		b.set("torn_reads_checked", stats.Exactly(float64(t.checked))),
-		b.set("torn_updates_per_s", stats.Exactly(fast)),
-		b.set("torn_updates_per_s_tight", stats.Exactly(float64(t.updates)/t.took.Seconds())),
-	)
+	return errors.Join(closeAll(t.fds), t.report(b, t, fast))
 }
 
 func tornWorld() (out [tornVariants][]datapath.Frontend) {
 	for v := range out {
 		for n := range tornFrontends {
-			f := datapath.Frontend{Addr: l4.New(netip.AddrFrom4([4]byte{10, 96, 0, byte(n)}), servicePort, l4.UDP)}
+			f := datapath.Frontend{Addr: l4.New(netip.AddrFrom4([4]byte{10, tornServices, 0, byte(n)}), servicePort, l4.UDP)}
 			for i := range tornBackends {
 				ip := netip.AddrFrom4([4]byte{10, tornNet, byte(n), byte(v/tornMoves*tornBackends + i)})
 				f.Backends = append(f.Backends, datapath.Backend{IP: ip, Port: podPort, Weight: uint32(1 + (i+v)%tornBackends)})
@@ -155,8 +169,8 @@ func tornWorld() (out [tornVariants][]datapath.Frontend) {
 	return out
 }
 
-// open opens a socket for each dialer and frontend.
-func (t *torn) open() (err error) {
+// openSockets opens a socket for each dialer and frontend.
+func (t *torn) openSockets() (err error) {
 	if t.fds, err = sockets(tornDialers*tornFrontends, unix.SOCK_DGRAM); err != nil {
 		return err
 	}
@@ -170,7 +184,12 @@ func (t *torn) open() (err error) {
 
 func (t *torn) dial(socket, frontend int) error {
 	a := t.variants[0][frontend].Addr
-	return connect(t.fds[socket], raw(netip.AddrPortFrom(a.IP, a.Port)))
+	err := connect(t.fds[socket], raw(netip.AddrPortFrom(a.IP, a.Port)))
+	if t.refuses && errors.Is(err, unix.EPERM) {
+		t.refused.Add(1)
+		return nil
+	}
+	return err
 }
 
 func (t *torn) count(n uint32) (value uint64, err error) {
@@ -195,39 +214,49 @@ func (t *torn) control() error {
 }
 
 func (t *torn) zero() error {
-	return errors.Join(t.counters.Put(uint32(tornChecked), uint64(0)), t.counters.Put(uint32(tornWrong), uint64(0)))
+	var errs []error
+	for n := range uint32(tornCounters) {
+		errs = append(errs, t.counters.Put(n, uint64(0)))
+	}
+	return errors.Join(errs...)
 }
 
-// measure opens a balancer with the given number of slots, runs the dialers, and adds to the
-// counts.
-func (t *torn) measure(b *bench, slots uint32, dialers int) error {
-	lb, done, err := b.balancer("torn", t.below, socklb.Config{MaxFrontends: 256, MaxBackends: slots, MaxSockets: 1024})
+// measure opens a balancer, runs the dialers, and adds to the counts.
+func (t *torn) measure(b *bench, tight bool, dialers int) error {
+	update, done, err := t.open(b, t.below, tight)
 	if err != nil {
 		return err
 	}
-	if err := problem.Strict(lb.Reconcile(t.variants[0], true)); err != nil {
+	if err := update(t.variants[0]); err != nil {
 		return err
 	}
 	if err := t.control(); err != nil {
 		return err
 	}
-	if err := t.storm(lb, dialers, b.size.torn/2); err != nil {
+	if err := t.storm(update, dialers, b.size.torn/2); err != nil {
 		return err
 	}
+	return errors.Join(t.add(), t.zero(), done())
+}
+
+// add adds the assertion's counts to the results.
+func (t *torn) add() error {
 	checked, err1 := t.count(tornChecked)
 	wrong, err2 := t.count(tornWrong)
-	last, err3 := t.count(tornLast)
+	kept, err3 := t.count(tornKept)
+	last, err4 := t.count(tornLast)
 	if wrong > 0 {
-		fmt.Fprintf(os.Stderr, "bench: torn reads: %d of %d; the last one chose %v\n", wrong, checked,
+		fmt.Fprintf(os.Stderr, "bench: %s: torn reads: %d of %d; the last one chose %v\n", t.name, wrong, checked,
 			netip.AddrFrom4([4]byte{byte(last), byte(last >> 8), byte(last >> 16), byte(last >> 24)}))
 	}
 	t.checked += checked
 	t.wrong += wrong
-	return errors.Join(err1, err2, err3, t.zero(), done())
+	t.kept += kept
+	return errors.Join(err1, err2, err3, err4)
 }
 
 // storm dials and updates at the same time, for the given length.
-func (t *torn) storm(lb *socklb.LB, dialers int, length time.Duration) error {
+func (t *torn) storm(update func([]datapath.Frontend) error, dialers int, length time.Duration) error {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	errs := make([]error, dialers+1)
@@ -235,7 +264,7 @@ func (t *torn) storm(lb *socklb.LB, dialers int, length time.Duration) error {
 	start := time.Now()
 	wg.Go(func() {
 		for n := 1; !stop.Load() && errs[dialers] == nil; n++ {
-			errs[dialers] = problem.Strict(lb.Reconcile(t.variants[n%tornVariants], true))
+			errs[dialers] = update(t.variants[n%tornVariants])
 			t.updates += tornFrontends
 		}
 	})

@@ -14,7 +14,7 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 
-c=$(find bpf -name include -prune -o \( -name '*.c' -o -name '*.h' \) -print)
+c=$(find bpf test \( -name include -o -name testdata \) -prune -o \( -name '*.c' -o -name '*.h' \) -print)
 if [ -z "$c" ]; then
   :
 elif ! command -v clang-format-19 >/dev/null; then
