@@ -124,7 +124,7 @@ var Table = []Package{
 
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/ciliumshape", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "test/bench/ciliumshape", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
@@ -132,6 +132,7 @@ var Table = []Package{
 	}, Tests: []string{"test/kubelab/apiserver"}},
 	// A look-alike to compare with. It shares no code with the balancer.
 	{Path: "test/bench/ciliumshape", Imports: []string{"datapath"}},
+	{Path: "test/bench/ipvs", Imports: []string{"datapath"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
 	// The commands of the pages, for the tests that execute them.
@@ -246,9 +247,9 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "github.com/vishvananda/netlink",
-		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/kubelab"},
+		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/kubelab"},
 		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/faults", "test/kube"},
-		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it",
+		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it; ipvs speaks to IPVS with it",
 	},
 	{
 		Path:   "github.com/vishvananda/netns",
@@ -260,7 +261,7 @@ var Dependencies = []Dependency{
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
 			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
-			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
+			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube"},
 		Why:   "system calls that package syscall lacks; practically part of the standard library",

@@ -23,7 +23,9 @@ const resultFile = "result.json"
 type result struct {
 	Machine machine            `json:"machine"`
 	Metrics map[string]summary `json:"metrics"`
-	Took    time.Duration      `json:"took"`
+	// Skipped holds why metrics with a prefix were not measured.
+	Skipped map[string]string `json:"skipped,omitempty"`
+	Took    time.Duration     `json:"took"`
 }
 
 // summary is a stats.Summary that can be encoded as JSON.
@@ -45,8 +47,8 @@ type phase struct {
 	run  func(*bench) error
 }
 
-// phases run in this order. kube-proxy's rules come last, because once they are loaded in any
-// namespace, every packet on the machine passes through netfilter.
+// phases run in this order. kube-proxy's rules and IPVS come last, because once either is loaded in
+// any namespace, every packet on the machine passes through netfilter.
 var phases = []phase{
 	{"memory", measureMemory},
 	{"load", measureLoad},
@@ -57,7 +59,8 @@ var phases = []phase{
 	{"torn", measureTorn},
 	{"churn", measureChurn},
 	{"restart", measureRestart},
-	{"kube-proxy", measureProxy},
+	{phaseProxy, measureProxy},
+	{"ipvs", measureIPVS},
 }
 
 func phaseNames() string {
@@ -110,6 +113,14 @@ func (b *bench) set(name string, s stats.Summary) error {
 	}
 	b.result.Metrics[name] = summary(s)
 	return nil
+}
+
+// skip records that this machine cannot measure the metrics that begin with a prefix.
+func (b *bench) skip(prefix string, why error) {
+	if b.result.Skipped == nil {
+		b.result.Skipped = map[string]string{}
+	}
+	b.result.Skipped[prefix+"_"] = why.Error()
 }
 
 // setRounds records the summary of rounds as a metric.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/bench/ipvs"
 )
 
 // TestMain lets the test binary be every process of a bench.
@@ -32,13 +33,66 @@ func TestQuick(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		testutil.Missing(t, "needs nft, to load kube-proxy's rules: apt-get install nftables")
 	}
+	metrics, out := quick(t)
+	without := ""
+	if ipvs.Available() != nil {
+		without = ipvsMetric + "_"
+	}
+	for _, g := range goals {
+		v, ok := metrics[g.metric]
+		if without != "" && strings.HasPrefix(g.metric, without) {
+			if ok {
+				t.Errorf("metric %s is %v, but the kernel has no IPVS", g.metric, v)
+			}
+		} else if !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			t.Errorf("metric %s: %v, there: %v", g.metric, v, ok)
+		}
+	}
+	for _, metric := range []string{
+		"churn_failed_connects", "churn_wrong_backend", "torn_reads", "restart_failed_connects", "restart_broken",
+	} {
+		if v := metrics[metric]; v != 0 {
+			t.Errorf("%s is %v\n%s", metric, v, out)
+		}
+	}
+	for _, metric := range []string{
+		"churn_connects", "torn_reads_checked", "cilium_shape_torn_reads_checked", "restart_connects", "restart_long_lived",
+	} {
+		if metrics[metric] < 10 {
+			t.Errorf("%s is %v: too few to tell", metric, metrics[metric])
+		}
+	}
+}
+
+// TestIPVS: kube-proxy's IPVS services are measured where the kernel has IPVS. Elsewhere the report
+// says why they are not. It needs no tools, so it also runs in a VM.
+func TestIPVS(t *testing.T) {
+	testutil.NeedRoot(t)
+	metrics, out := quick(t, "BENCH_PHASES=ipvs")
+	if why := ipvs.Available(); why != nil {
+		if len(metrics) > 0 || !strings.Contains(string(out), why.Error()) {
+			t.Errorf("metrics %v, and the report does not say %q:\n%s", metrics, why, out)
+		}
+		return
+	}
+	t.Logf("%s", out)
+	for _, metric := range []string{"ipvs_connect_ratio", "ipvs_rr_ratio", "ipvs_strait_connect_ratio", "ipvs_load_s"} {
+		if metrics[metric] <= 0 {
+			t.Errorf("%s is %v", metric, metrics[metric])
+		}
+	}
+}
+
+// quick runs a bench with few samples, and checks that it leaves nothing behind.
+func quick(t *testing.T, env ...string) (metrics map[string]float64, out []byte) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics.json")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it removes what it made
 	cmd.WaitDelay = 20 * time.Second
-	cmd.Env = append(os.Environ(), roleEnv+"=outer", "BENCH_QUICK=1", "BENCH_DOC=", "BENCH_JSON="+file)
+	cmd.Env = append(append(os.Environ(), roleEnv+"=outer", "BENCH_QUICK=1", "BENCH_DOC=", "BENCH_JSON="+file), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -53,24 +107,8 @@ func TestQuick(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range goals {
-		if v, ok := got.Metrics[g.metric]; !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			t.Errorf("metric %s: %v, there: %v", g.metric, v, ok)
-		}
-	}
-	for _, metric := range []string{
-		"churn_failed_connects", "churn_wrong_backend", "torn_reads", "restart_failed_connects", "restart_broken",
-	} {
-		if v := got.Metrics[metric]; v != 0 {
-			t.Errorf("%s is %v\n%s", metric, v, out)
-		}
-	}
-	for _, metric := range []string{"churn_connects", "torn_reads_checked", "restart_connects", "restart_long_lived"} {
-		if got.Metrics[metric] < 10 {
-			t.Errorf("%s is %v: too few to tell", metric, got.Metrics[metric])
-		}
-	}
 	wantNoTraces(t, cmd.Process.Pid)
+	return got.Metrics, out
 }
 
 // wantNoTraces looks for what the bench of a process makes outside of its own namespaces.

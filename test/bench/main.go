@@ -1,6 +1,6 @@
-// Command bench measures the socket load balancer against a direct connection and against
-// kube-proxy's nftables rules, and the daemon in a large Kubernetes cluster, in one run: `make
-// bench`.
+// Command bench measures the socket load balancer against a direct connection, against kube-proxy's
+// rules and against a look-alike of Cilium's, and the daemon in a large Kubernetes cluster, in one
+// run: `make bench`.
 //
 // Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC, BENCH_KUBE,
 // BENCH_PHASES). Output is a table, a JSON file of metrics and the table in docs/benchmarks.md,

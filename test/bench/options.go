@@ -42,8 +42,11 @@ func (o options) check() error {
 	return nil
 }
 
-// phaseKube is the phase that the outer process runs itself.
-const phaseKube = "kube"
+// phaseKube is the phase that the outer process runs itself. phaseProxy is the one that needs nft.
+const (
+	phaseKube  = "kube"
+	phaseProxy = "kube-proxy"
+)
 
 func (o options) kubeAlone() bool { return len(o.Phases) == 1 && o.Phases[0] == phaseKube }
 

@@ -38,7 +38,7 @@ func outer(ctx context.Context, o options) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath("nft"); err != nil {
+	if _, err := exec.LookPath("nft"); err != nil && o.wants(phaseProxy) {
 		return errors.New("loading kube-proxy's rules needs nft: run `apt-get install nftables`")
 	}
 	mount, err := cgroupMount()

@@ -65,10 +65,17 @@ func (p *place) namespaces() (err error) {
 	if err := addresses(); err != nil {
 		return err
 	}
-	if p.proxied, err = netns.New(); err != nil {
-		return fmt.Errorf("make network namespace: %w", err)
+	p.proxied, err = p.namespace()
+	return err
+}
+
+// namespace makes another namespace with the same addresses.
+func (p *place) namespace() (netns.NsHandle, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return ns, fmt.Errorf("make network namespace: %w", err)
 	}
-	return errors.Join(addresses(), netns.Set(p.plain))
+	return ns, errors.Join(addresses(), netns.Set(p.plain))
 }
 
 // addresses makes every pod's address local and adds a route for the frontends: without one a
@@ -121,9 +128,9 @@ func (p *place) in(cgroup string, f func() error) error {
 	return errors.Join(f(), enter(p.home))
 }
 
-// behindProxy calls f in the namespace with kube-proxy's rules.
-func (p *place) behindProxy(f func() error) error {
-	if err := netns.Set(p.proxied); err != nil {
+// inside calls f in a namespace.
+func (p *place) inside(ns netns.NsHandle, f func() error) error {
+	if err := netns.Set(ns); err != nil {
 		return err
 	}
 	return errors.Join(f(), netns.Set(p.plain))

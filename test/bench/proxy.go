@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/internal/l4"
@@ -50,30 +51,35 @@ func (b *bench) measureRules(r ruleSet, w *world) error {
 	if err := b.set(r.metric+"_load_s", stats.Exactly(took.Seconds())); err != nil {
 		return err
 	}
+	err = b.againstNamespace(r.metric, w, proxied, b.proxied, b.madeIn(b.unserved))
+	return errors.Join(err, b.inside(b.proxied, func() error { return nft("delete", "table", "ip", "kube-proxy") }))
+}
+
+// againstNamespace compares a direct connection and strait, which has w, with what balances the
+// frontends of proxied in a namespace. open opens the sockets there.
+func (b *bench) againstNamespace(metric string, w, proxied *world, in netns.NsHandle, open func(n, kind int) ([]int, error)) error {
 	plain, err := listenTCP(podPort)
 	if err != nil {
 		return err
 	}
 	var behind int
-	if err := b.behindProxy(func() error { behind, err = listenTCP(podPort); return err }); err != nil {
+	if err := b.inside(in, func() error { behind, err = listenTCP(podPort); return err }); err != nil {
 		return err
 	}
 	for _, p := range []pattern{hot, random} {
 		sides := []side{
 			b.bareSide("direct", plain, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("strait", plain, func() netip.AddrPort { return p.through(w) }),
-			{"nft", func(n, kind int) (fds []int, err error) {
-				err = b.behindProxy(func() error { fds, err = b.madeIn(b.unserved)(n, kind); return err })
+			{"proxy", func(n, kind int) (fds []int, err error) {
+				err = b.inside(in, func() error { fds, err = open(n, kind); return err })
 				return fds, err
 			}, func() netip.AddrPort { return p.through(proxied) }, behind},
 		}
-		if err := b.againstProxy(r.metric, p, sides); err != nil {
+		if err := b.againstProxy(metric, p, sides); err != nil {
 			return err
 		}
 	}
-	return errors.Join(unix.Close(plain), unix.Close(behind), b.behindProxy(func() error {
-		return nft("delete", "table", "ip", "kube-proxy")
-	}))
+	return errors.Join(unix.Close(plain), unix.Close(behind))
 }
 
 // againstProxy compares connects, and requests with answers on existing connections.
@@ -89,10 +95,10 @@ func (b *bench) againstProxy(metric string, p pattern, sides []side) error {
 	}
 	return errors.Join(
 		b.setRatios(connects, "direct", map[string]string{
-			metric + "_connect_ratio" + suffix: "nft", metric + "_strait_connect_ratio" + suffix: "strait",
+			metric + "_connect_ratio" + suffix: "proxy", metric + "_strait_connect_ratio" + suffix: "strait",
 		}),
 		b.setRatios(exchanges, "direct", map[string]string{
-			metric + "_rr_ratio" + suffix: "nft", metric + "_strait_rr_ratio" + suffix: "strait",
+			metric + "_rr_ratio" + suffix: "proxy", metric + "_strait_rr_ratio" + suffix: "strait",
 		}),
 	)
 }
@@ -130,7 +136,7 @@ func (b *bench) loadRules(shape kubeproxy.Shape, w *world) (time.Duration, error
 		return 0, fmt.Errorf("write %s: %w", path, err)
 	}
 	var took time.Duration
-	err = b.behindProxy(func() error {
+	err = b.inside(b.proxied, func() error {
 		start := time.Now()
 		err := nft("-f", path)
 		took = time.Since(start)

@@ -40,6 +40,9 @@ var goals = []goal{
 	{"nft_strait_connect_ratio", nil, nil, "strait, in the same rounds"},
 	{"nft_strait_rr_ratio", nil, nil, "strait, in the same rounds"},
 	{"nft_load_s", nil, nil, "loading kube-proxy's rules for as many services with `nft -f`, s"},
+	{"ipvs_connect_ratio", nil, nil, "`connect()` through kube-proxy's IPVS services ÷ direct, p50"},
+	{"ipvs_rr_ratio", nil, nil, "1-byte request and answer through IPVS ÷ direct, p50"},
+	{"ipvs_strait_connect_ratio", nil, nil, "strait, in the same rounds"},
 	{"load_100k_s", value(1), nil, "100,000 backends into empty maps, s"},
 	{"flip_one_ms", value(0.1), nil, "change one endpoint among 10,000 × 10, ms"},
 	{"flip_5000_ms", value(25), nil, "change one endpoint of a frontend of 5,000, ms"},
@@ -126,6 +129,9 @@ func (r result) write(w io.Writer, goals []goal) error {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.metric, figure(s.Median), s.spread(), g.verdict(s.Median), g.what)
 	}
+	for _, prefix := range slices.Sorted(maps.Keys(r.Skipped)) {
+		fmt.Fprintf(&b, "\nNot measured: `%s…`, because %s.\n", prefix, r.Skipped[prefix])
+	}
 	fmt.Fprintf(&b, "\nOther figures:\n\n| metric | value | middle half of the rounds (count) |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
 		if s := r.Metrics[name]; !named[name] {
@@ -136,14 +142,24 @@ func (r result) write(w io.Writer, goals []goal) error {
 	return err
 }
 
-// missing returns the goals' metrics that this result lacks.
+// missing returns the goals' metrics that this result lacks without a reason.
 func (r result) missing(goals []goal) (out []string) {
 	for _, g := range goals {
-		if _, ok := r.Metrics[g.metric]; !ok {
+		if _, ok := r.Metrics[g.metric]; !ok && !r.skips(g.metric) {
 			out = append(out, g.metric)
 		}
 	}
 	return out
+}
+
+// skips reports whether the result says why it lacks a metric.
+func (r result) skips(metric string) bool {
+	for prefix := range r.Skipped {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // marks enclose the part of the page that the bench writes.
@@ -185,7 +201,7 @@ func publish(o options, datapath, kube result) error {
 		marks marks
 		whole bool
 	}{{datapath, goals, docMarks, len(o.Phases) == 0}, {kube, kubeGoals, kubeMarks, true}} {
-		if len(part.Metrics) == 0 {
+		if len(part.Metrics) == 0 && len(part.Skipped) == 0 {
 			continue
 		}
 		var table strings.Builder

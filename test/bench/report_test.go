@@ -43,6 +43,11 @@ func TestMissing(t *testing.T) {
 	if lack := r.missing(goals); len(lack) > 0 {
 		t.Errorf("missing %v of a whole run", lack)
 	}
+	delete(r.Metrics, "ipvs_rr_ratio")
+	r.Skipped = map[string]string{"ipvs_": "the kernel has no IPVS"}
+	if lack := r.missing(goals); len(lack) > 0 {
+		t.Errorf("missing %v, which the result gives a reason for", lack)
+	}
 	delete(r.Metrics, "torn_reads")
 	if lack := r.missing(goals); len(lack) != 1 || lack[0] != "torn_reads" {
 		t.Errorf("missing %v, want torn_reads", lack)
@@ -53,11 +58,12 @@ func TestTable(t *testing.T) {
 	r := result{Metrics: map[string]summary{
 		"tcp_connect_ratio": {Median: 1.01, Q1: 1.005, Q3: 1.02, N: 40}, "extra_ns": {Median: 5, Q1: 5, Q3: 5, N: 1},
 	}}
+	r.Skipped = map[string]string{"ipvs_": "the kernel has no IPVS"}
 	var b strings.Builder
 	if err := r.write(&b, goals); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| `tcp_connect_ratio` | 1.010 | 1.005 … 1.020 (40) | ≤ 1.05 |", "| `extra_ns` | 5 | – |"} {
+	for _, want := range []string{"| `tcp_connect_ratio` | 1.010 | 1.005 … 1.020 (40) | ≤ 1.05 |", "| `extra_ns` | 5 | – |", "Not measured: `ipvs_…`, because the kernel has no IPVS."} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &b)
 		}

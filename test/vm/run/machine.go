@@ -27,6 +27,7 @@ var modules = []string{
 	"wireguard", "veth", "bridge", "tun", "dummy", // links
 	"tcp_diag", "udp_diag", // destroy sockets by netlink
 	"sch_ingress", "cls_bpf", "sch_netem", // traffic control
+	"ip_vs", "ip_vs_rr", // kube-proxy's IPVS mode, in the benchmark
 	"nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_ct", // masquerade
 }
 
