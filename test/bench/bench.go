@@ -58,6 +58,7 @@ var phases = []phase{
 	{"hooks", measureHooks},
 	{"torn", measureTorn},
 	{"churn", measureChurn},
+	{"open", measureOpen},
 	{"restart", measureRestart},
 	{phaseProxy, measureProxy},
 	{"ipvs", measureIPVS},
