@@ -169,8 +169,8 @@ static __always_inline void store(struct bpf_sock *sk, struct choice c)
 	__u32 n;
 
 	if (c.connected) {
-		struct flow *f = bpf_sk_storage_get(&connected_flows, sk, 0,
-						    BPF_SK_STORAGE_GET_F_CREATE);
+		struct flow *f =
+			bpf_sk_storage_get(&connected_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 		if (f)
 			write_flow(f, c);
