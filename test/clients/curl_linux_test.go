@@ -34,7 +34,9 @@ func (w *world) serveHTTP(at netip.AddrPort) {
 			}
 		}
 	})
-	s := &http.Server{Handler: mux}
+	s := &http.Server{Handler: mux, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -1,5 +1,6 @@
-// Package clients runs real, unmodified programs through frontends: curl, dig, a musl resolver, iperf3, and
-// one that sends and receives many datagrams in one call. Each test asserts what the program printed.
+// Package clients runs real, unmodified programs through frontends: curl, dig, a musl resolver, iperf3, the table
+// in programs_linux_test.go, and small ones that use sockets in unusual ways (tricks_linux_test.go). Each test
+// asserts what the program printed.
 //
 // The clients live in a network namespace and a cgroup whose sockets the balancer serves; the servers live in
 // another namespace, at the far end of a veth, and outside of the cgroup. No daemon is needed. It must not know
@@ -60,6 +61,8 @@ type world struct {
 	lb      *socklb.LB
 	servers *testutil.Namespace
 	clients *testutil.Namespace
+	dir     string   // a row's folder
+	env     []string // what a row's scripts know
 }
 
 // newWorld makes them.
@@ -79,9 +82,11 @@ func newWorld(t *testing.T) *world {
 	w.lb, err = socklb.Open(cfg)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := errors.Join(w.lb.Close(), socklb.CleanUp(cfg)); err != nil {
+		if err := w.lb.Close(); err != nil {
 			t.Error(err)
 		}
+		// A process that another test starts at this moment has the lock of the pins too, until its exec().
+		testutil.Eventually(t, 5*time.Second, func() error { return socklb.CleanUp(cfg) })
 	})
 	w.servers = testutil.NetNS(t)
 	w.clients = testutil.NetNS(t)
@@ -140,6 +145,7 @@ func (w *world) client(name string, args ...string) (printed string, status int)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + w.t.TempDir()}
+	c.Env = append(c.Env, w.env...)
 	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(w.cgroup.Fd())}
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
