@@ -159,7 +159,7 @@ var programs = []program{
 		serve: `cd $DIR; mkdir files; seq 200000 >files/numbers
 			openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=web -keyout key -out cert 2>/dev/null
 			exec gtlsserver -q -d $DIR/files $POD $PORT key cert`,
-		route: true,
+		route: true, // the client asks the kernel which way the frontend is
 		client: `mkdir $DIR/got; gtlsclient -q --exit-on-all-streams-close --download=$DIR/got $VIP $PORT https://$VIP:$PORT/numbers
 			cmp $DIR/files/numbers $DIR/got/numbers && echo same`,
 		want: []string{"same"},
@@ -181,6 +181,7 @@ var programs = []program{
 		name: "FTP", needs: []string{"curl curl", ftpPackage}, protos: tcp, port: 2121,
 		serve: `mkdir $DIR/files; echo from the server >$DIR/files/text
 			exec /usr/bin/python3 -m pyftpdlib -i $POD -p $PORT -d $DIR/files`,
+		route: true, // as in a pod, where a port that no frontend has does not fail at once
 		client: `curl -qsS --ftp-port - ftp://$VIP:$PORT/text
 			curl -qsS --disable-epsv --no-ftp-skip-pasv-ip ftp://$VIP:$PORT/text
 			curl -qsS --connect-timeout 3 --ftp-skip-pasv-ip ftp://$VIP:$PORT/text || echo passive with the address of the control connection: $?`,
