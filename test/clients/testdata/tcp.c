@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(trick, "original")) {
 		original();
 	} else if (!strcmp(trick, "mptcp")) {
-		// Not named: MPTCP connects a socket of its own, so what getpeername shows is the kernel's.
+		// Not named: before Linux 5.19, getpeername() shows the backend.
 		fd = sock(IPPROTO_MPTCP);
 		dial(fd);
 		talk(fd);
