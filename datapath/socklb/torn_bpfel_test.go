@@ -13,6 +13,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type tornAddress struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+}
+
+type tornAddressSieve struct {
+	_      structs.HostLayout
+	Ranges uint32
+	Pad    uint32
+	Range  [2]struct {
+		_    structs.HostLayout
+		Net  [2]uint64
+		Mask [2]uint64
+	}
+	Bits [2048]uint64
+}
+
 type tornAffinity struct {
 	_       structs.HostLayout
 	Backend [16]uint8
@@ -55,6 +72,13 @@ type tornFlow struct {
 	Pad          [2]uint8
 	Slot         uint32
 	Turn         uint32
+}
+
+type tornFlows struct {
+	_     structs.HostLayout
+	Count uint32
+	Pad   uint32
+	Flow  [32]tornFlow
 }
 
 type tornFrontendCounter struct {
@@ -118,13 +142,22 @@ type tornTally struct {
 	Torn uint64
 }
 
+type tornTotals struct {
+	_     structs.HostLayout
+	Lost  uint64
+	Bound uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	tornMapAddressSieve     = "address_sieve"
+	tornMapAddresses        = "addresses"
 	tornMapAffinities       = "affinities"
 	tornMapBackendCounters  = "backend_counters"
 	tornMapBackends         = "backends"
+	tornMapConnectedFlows   = "connected_flows"
 	tornMapFrontendCounters = "frontend_counters"
 	tornMapOptoutLevels     = "optout_levels"
 	tornMapOptouts          = "optouts"
@@ -133,8 +166,11 @@ const (
 	tornMapSockets          = "sockets"
 	tornMapSocketsMore      = "sockets_more"
 	tornMapTallies          = "tallies"
+	tornMapTotals           = "totals"
+	tornMapUnconnectedFlows = "unconnected_flows"
 	tornProgTorn            = "torn"
 	tornVarFrontends        = "frontends"
+	tornVarHasMptcpSock     = "has_mptcp_sock"
 	tornVarHasSetRetval     = "has_set_retval"
 	tornVarMayClaim         = "may_claim"
 	tornVarSocketsMask      = "sockets_mask"
@@ -189,9 +225,12 @@ type tornProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tornMapSpecs struct {
+	AddressSieve     *ebpf.MapSpec `ebpf:"address_sieve"`
+	Addresses        *ebpf.MapSpec `ebpf:"addresses"`
 	Affinities       *ebpf.MapSpec `ebpf:"affinities"`
 	BackendCounters  *ebpf.MapSpec `ebpf:"backend_counters"`
 	Backends         *ebpf.MapSpec `ebpf:"backends"`
+	ConnectedFlows   *ebpf.MapSpec `ebpf:"connected_flows"`
 	FrontendCounters *ebpf.MapSpec `ebpf:"frontend_counters"`
 	OptoutLevels     *ebpf.MapSpec `ebpf:"optout_levels"`
 	Optouts          *ebpf.MapSpec `ebpf:"optouts"`
@@ -200,6 +239,8 @@ type tornMapSpecs struct {
 	Sockets          *ebpf.MapSpec `ebpf:"sockets"`
 	SocketsMore      *ebpf.MapSpec `ebpf:"sockets_more"`
 	Tallies          *ebpf.MapSpec `ebpf:"tallies"`
+	Totals           *ebpf.MapSpec `ebpf:"totals"`
+	UnconnectedFlows *ebpf.MapSpec `ebpf:"unconnected_flows"`
 }
 
 // tornVariableSpecs contains global variables before they are loaded into the kernel.
@@ -207,6 +248,7 @@ type tornMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tornVariableSpecs struct {
 	Frontends    *ebpf.VariableSpec `ebpf:"frontends"`
+	HasMptcpSock *ebpf.VariableSpec `ebpf:"has_mptcp_sock"`
 	HasSetRetval *ebpf.VariableSpec `ebpf:"has_set_retval"`
 	MayClaim     *ebpf.VariableSpec `ebpf:"may_claim"`
 	SocketsMask  *ebpf.VariableSpec `ebpf:"sockets_mask"`
@@ -232,9 +274,12 @@ func (o *tornObjects) Close() error {
 //
 // It can be passed to loadTornObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tornMaps struct {
+	AddressSieve     *ebpf.Map `ebpf:"address_sieve"`
+	Addresses        *ebpf.Map `ebpf:"addresses"`
 	Affinities       *ebpf.Map `ebpf:"affinities"`
 	BackendCounters  *ebpf.Map `ebpf:"backend_counters"`
 	Backends         *ebpf.Map `ebpf:"backends"`
+	ConnectedFlows   *ebpf.Map `ebpf:"connected_flows"`
 	FrontendCounters *ebpf.Map `ebpf:"frontend_counters"`
 	OptoutLevels     *ebpf.Map `ebpf:"optout_levels"`
 	Optouts          *ebpf.Map `ebpf:"optouts"`
@@ -243,13 +288,18 @@ type tornMaps struct {
 	Sockets          *ebpf.Map `ebpf:"sockets"`
 	SocketsMore      *ebpf.Map `ebpf:"sockets_more"`
 	Tallies          *ebpf.Map `ebpf:"tallies"`
+	Totals           *ebpf.Map `ebpf:"totals"`
+	UnconnectedFlows *ebpf.Map `ebpf:"unconnected_flows"`
 }
 
 func (m *tornMaps) Close() error {
 	return _TornClose(
+		m.AddressSieve,
+		m.Addresses,
 		m.Affinities,
 		m.BackendCounters,
 		m.Backends,
+		m.ConnectedFlows,
 		m.FrontendCounters,
 		m.OptoutLevels,
 		m.Optouts,
@@ -258,6 +308,8 @@ func (m *tornMaps) Close() error {
 		m.Sockets,
 		m.SocketsMore,
 		m.Tallies,
+		m.Totals,
+		m.UnconnectedFlows,
 	)
 }
 
@@ -266,6 +318,7 @@ func (m *tornMaps) Close() error {
 // It can be passed to loadTornObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tornVariables struct {
 	Frontends    *ebpf.Variable `ebpf:"frontends"`
+	HasMptcpSock *ebpf.Variable `ebpf:"has_mptcp_sock"`
 	HasSetRetval *ebpf.Variable `ebpf:"has_set_retval"`
 	MayClaim     *ebpf.Variable `ebpf:"may_claim"`
 	SocketsMask  *ebpf.Variable `ebpf:"sockets_mask"`
