@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/datapath/masquerade"
+	"strait.io/strait/datapath/netfilter"
 	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/wireguard"
@@ -31,7 +31,7 @@ type kernel struct {
 	log       *slog.Logger
 	publicKey key.Public
 	router    *route.Router
-	exemption *masquerade.Exemption
+	table     *netfilter.Table
 	stale     *stale
 	foreign   foreign
 	mesh      *tunnels      // nil where the mesh is off
@@ -52,9 +52,9 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),
 	})
-	k.exemption = masquerade.New(masquerade.Config{Device: c.Mesh.Device, Log: log.With("part", "masquerade")})
+	k.table = netfilter.New(netfilter.Config{Device: c.Mesh.Device, Log: log.With("part", "netfilter")})
 	k.stale = newStale(k, c.BPF)
-	parts := []part{exempted{k.exemption}, routes{k.router}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
+	parts := []part{netfilterTable{k.table}, routes{k.router}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
 	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(k.keyFile())
 		if err != nil {
@@ -76,7 +76,7 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
-	g.Go(func() error { return k.exemption.Watch(ctx, changed) })
+	g.Go(func() error { return k.table.Watch(ctx, changed) })
 	g.Go(func() error { return k.greeter(ctx) })
 	g.Go(func() error { return k.sweeper(ctx) })
 	g.Go(func() error {
@@ -87,7 +87,7 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 			case <-lost: // a route, the device, or an address
 				k.stack.mark(disturb, "wireguard", "route")
 			case <-changed:
-				k.stack.mark(disturb, "masquerade")
+				k.stack.mark(disturb, "netfilter")
 			case <-k.router.Underlay():
 				k.stack.mark(suspect, "wireguard")
 			}
@@ -117,7 +117,7 @@ func CleanUp(c Config) error {
 		socklb.CleanUp(c.BPF.socklb()),
 		wireguard.CleanUp(wireguard.Config{Device: c.Mesh.Device}),
 		route.CleanUp(route.Config{Device: c.Mesh.Device, Table: c.Mesh.Table}),
-		masquerade.CleanUp(),
+		netfilter.CleanUp(),
 	)
 }
 

@@ -19,7 +19,7 @@ clang-format-19 clang-format-19                     make lint checks bpf/
 bpftool         bpftool                             tests read pinned maps as a person would
 qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
 xz-utils        xz                                  make test-vm unpacks their modules
-nftables        nft                                 test/bench compares with kube-proxy's rules
+nftables        nft                                 test/bench compares with kube-proxy's rules; tests list strait's, and drop ICMP
 iptables        iptables                            tests check that pods' addresses are not masqueraded by its rules
 curl            curl                                test/clients: the most widely used TCP client, not written in Go
 bind9-dnsutils  dig                                 test/clients: a DNS client over UDP and TCP

@@ -79,7 +79,7 @@ var Table = []Package{
 	// Its tests use the real route.Router as its Links.
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
-	{Path: "datapath/masquerade", Imports: []string{"datapath"}},
+	{Path: "datapath/netfilter", Imports: []string{"datapath"}},
 
 	// The bridge between the two halves, and the packages that run it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
@@ -90,7 +90,7 @@ var Table = []Package{
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
 
@@ -196,13 +196,13 @@ var Dependencies = []Dependency{
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
-	{Path: "github.com/google/nftables", Owners: []string{"datapath/masquerade"}},
+	{Path: "github.com/google/nftables", Owners: []string{"datapath/netfilter"}},
 	{Path: "github.com/google/uuid", Owners: []string{"clustermesh/kube/writer"}},
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
-	{Path: "go4.org/netipx", Owners: []string{"datapath/masquerade"}},
+	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
 
 	{
@@ -248,7 +248,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/kubelab"},
-		Tests:  []string{"datapath/wireguard", "datapath/masquerade", "test/clients", "test/faults", "test/kube"},
+		Tests:  []string{"datapath/wireguard", "datapath/netfilter", "test/clients", "test/faults", "test/kube"},
 		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it; ipvs speaks to IPVS with it",
 	},
 	{
@@ -260,7 +260,7 @@ var Dependencies = []Dependency{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
-			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/masquerade", "clustermesh/gossip/stream",
+			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube"},

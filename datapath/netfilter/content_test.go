@@ -1,4 +1,4 @@
-package masquerade
+package netfilter
 
 import (
 	"errors"

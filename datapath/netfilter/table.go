@@ -1,4 +1,4 @@
-package masquerade
+package netfilter
 
 import (
 	"fmt"
@@ -12,14 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	tableName = "strait"
-	chainName = "postrouting"
-	// priority is before srcnat (100), where CNIs, kube-proxy and iptables masquerade: a connection
-	// keeps the first NAT that is applied to it. An accept verdict would not do, because it ends
-	// only this chain.
-	priority = 90
-)
+const tableName = "strait"
 
 // maxElements is how many elements are put into one message: an attribute is limited to 64 KiB, and
 // an IPv6 element takes up to 36 bytes.
@@ -44,13 +37,39 @@ var families = []family{
 	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8},
 }
 
+// chain is a base chain: its rules see each packet that passes the hook.
+type chain struct {
+	name     string
+	kind     nftables.ChainType
+	hook     nftables.ChainHook
+	priority nftables.ChainPriority
+	rules    []rule
+}
+
+// in reports whether the kernel's chain is on the right hook with the right priority.
+func (c chain) in(have *nftables.Chain) bool {
+	return have.Type == c.kind && have.Hooknum != nil && *have.Hooknum == c.hook &&
+		have.Priority != nil && *have.Priority == c.priority
+}
+
 // rule is an nft rule. Its comment says what the rule does, for people who list the table.
 type rule struct {
 	comment string
 	exprs   []expr.Any
 }
 
-// ruleset returns the rules, in order. In nft's syntax:
+// chains returns the table's chains, with their rules.
+func (c content) chains() []chain {
+	return []chain{
+		// Before srcnat (100), where CNIs, kube-proxy and iptables masquerade: a connection keeps
+		// the first NAT that is applied to it. An accept verdict would not do, because it ends only
+		// this chain.
+		{"postrouting", nftables.ChainTypeNAT, *nftables.ChainHookPostrouting, 90, c.addresses()},
+		{"forward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityMangle, c.segments()},
+	}
+}
+
+// addresses returns the rules about source addresses, in order. In nft's syntax:
 //
 //	oifname != "strait0" return
 //	ip saddr @pods4 snat ip to ip saddr
@@ -60,7 +79,7 @@ type rule struct {
 // The last is for packets whose source is neither a pod nor the source address of strait's routes,
 // such as a connection that kube-proxy redirected to another cluster after its source address had
 // been chosen. A peer would drop them.
-func (c content) ruleset() []rule {
+func (c content) addresses() []rule {
 	out := []rule{{"only what enters " + c.want.device, []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(c.want.device)},
@@ -120,15 +139,14 @@ func put(c content, replace bool) error {
 			}
 		}
 	}
-	chain := conn.AddChain(&nftables.Chain{
-		Name: chainName, Table: table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(priority),
-	})
-	for _, r := range c.ruleset() {
-		conn.AddRule(&nftables.Rule{
-			Table: table, Chain: chain, Exprs: r.exprs,
-			UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
-		})
+	for _, ch := range c.chains() {
+		added := conn.AddChain(&nftables.Chain{Name: ch.name, Table: table, Type: ch.kind, Hooknum: &ch.hook, Priority: &ch.priority})
+		for _, r := range ch.rules {
+			conn.AddRule(&nftables.Rule{
+				Table: table, Chain: added, Exprs: r.exprs,
+				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
+			})
+		}
 	}
 	return conn.Flush()
 }

@@ -1,4 +1,4 @@
-package masquerade_test
+package netfilter_test
 
 import (
 	"io"
@@ -27,7 +27,7 @@ const (
 )
 
 // path is pod – node – far, each a namespace. The test's thread is in node. A veth stands for the tunnel.
-type path struct{ pod, node *testutil.Namespace }
+type path struct{ pod, node, far *testutil.Namespace }
 
 func newPath(t *testing.T) *path {
 	t.Helper()
@@ -51,7 +51,7 @@ func newPath(t *testing.T) *path {
 		routesVia(t, "eth0", nodeOuter4, nodeOuter6)
 		return serve(t)
 	}))
-	return &path{pod: pod, node: node}
+	return &path{pod: pod, node: node, far: far}
 }
 
 // namespace without the second's wait for a link's IPv6 address to be proved unique.

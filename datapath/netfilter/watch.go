@@ -1,4 +1,4 @@
-package masquerade
+package netfilter
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // program flushed all rules, or changed those of strait. It also signals once when it starts to
 // listen, so that no earlier change is missed. It blocks until ctx is done, and then returns nil.
 // On a kernel without nf_tables it never signals.
-func (e *Exemption) Watch(ctx context.Context, changed notify.Signal) error {
+func (t *Table) Watch(ctx context.Context, changed notify.Signal) error {
 	for ctx.Err() == nil {
-		err := e.listen(ctx, changed)
+		err := t.listen(ctx, changed)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			<-ctx.Done()
@@ -31,7 +31,7 @@ func (e *Exemption) Watch(ctx context.Context, changed notify.Signal) error {
 
 // listen checks the table after every nf_tables transaction of any program. That is cheaper than
 // decoding what changed, which with kube-proxy's rules is thousands of messages.
-func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
+func (t *Table) listen(ctx context.Context, changed notify.Signal) error {
 	var conn nftables.Conn
 	// Decode only changes of tables; the end of a transaction is reported in any case.
 	monitor := nftables.NewMonitor(nftables.WithMonitorObject(nftables.MonitorObjectTables))
@@ -50,8 +50,8 @@ func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
 		if err := ev.GeneratedBy.Error; err != nil {
 			return err
 		}
-		if !e.whole() {
-			e.log.Debug("another program changed the nft table", "table", tableName)
+		if !t.whole() {
+			t.log.Debug("another program changed the nft table", "table", tableName)
 			changed.Poke()
 		}
 	}
@@ -59,12 +59,12 @@ func (e *Exemption) listen(ctx context.Context, changed notify.Signal) error {
 }
 
 // whole reports whether the table is as wanted.
-func (e *Exemption) whole() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.wanted == nil {
+func (t *Table) whole() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wanted == nil {
 		return true
 	}
 	have, err := held()
-	return err == nil && have != nil && have.equal(*e.wanted)
+	return err == nil && have != nil && have.equal(*t.wanted)
 }

@@ -1,11 +1,14 @@
-// Package masquerade exempts traffic into the tunnel from the CNI's masquerading. Pods keep their
-// addresses there, because a peer accepts no other source address from this node. The package acts
-// in the network namespace of the calling thread and is the only one that speaks nf_tables.
+// Package netfilter has a table of strait's own in nf_tables, which does two things to pods' packets
+// that pass the tunnel. They are exempt from the CNI's masquerading, because a peer accepts only
+// pods' own addresses from this node. And TCP agrees on segments that fit into the tunnel, so that a
+// connection does not depend on ICMP. The package acts in the network namespace of the calling
+// thread and is the only one that speaks nf_tables.
 //
-// Its input is datapath.Sources. Its outputs are a table of strait's own, and a signal when another
-// program changed that table. It must not know about peers, clusters or which program masquerades.
-// It does not read or change the tables of other programs.
-package masquerade
+// Its input is datapath.Sources. Its outputs are the table, and a signal when another program
+// changed it. It must not know about peers, clusters or which program masquerades, and it gets the
+// sizes of packets from the kernel's routes. It does not read or change the tables of other
+// programs.
+package netfilter
 
 import (
 	"errors"
@@ -20,7 +23,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Config says which traffic is exempt.
+// Config says which traffic the table is for.
 type Config struct {
 	// Device is the tunnel device, such as "strait0". It need not exist.
 	Device string
@@ -28,8 +31,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Exemption manages strait's table. Its methods can be called from several goroutines.
-type Exemption struct {
+// Table manages strait's table. Its methods can be called from several goroutines.
+type Table struct {
 	device string
 	log    *slog.Logger
 
@@ -41,12 +44,12 @@ type Exemption struct {
 	wanted *content
 }
 
-// New returns an Exemption. It does not touch the kernel.
-func New(cfg Config) *Exemption {
+// New returns a Table. It does not touch the kernel.
+func New(cfg Config) *Table {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exemption{device: cfg.Device, log: cfg.Log}
+	return &Table{device: cfg.Device, log: cfg.Log}
 }
 
 // Reconcile makes the table match want, in one transaction; it writes nothing if the table already
@@ -55,32 +58,32 @@ func New(cfg Config) *Exemption {
 // An error means that the table cannot be read or written. A kernel without the necessary nf_tables
 // support is a Problem instead: a retry would not help, and if no CNI masquerades, nothing is
 // missing.
-func (e *Exemption) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	err := e.reconcile(want, prune)
+func (t *Table) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.reconcile(want, prune)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return []problem.Problem{{
 			Code:    problem.NotExempted,
-			Object:  "masquerade",
-			Message: "if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them: " + err.Error(),
-			Try:     "load the kernel modules, or turn off masquerading in the CNI",
+			Object:  "netfilter",
+			Message: "if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them, and connections need ICMP to learn the tunnel's MTU: " + err.Error(),
+			Try:     "load the kernel modules; or turn off masquerading in the CNI, and let no firewall drop ICMP",
 			Warning: true,
 		}}, nil
 	}
 	return nil, err
 }
 
-func (e *Exemption) reconcile(want datapath.Sources, prune bool) error {
+func (t *Table) reconcile(want datapath.Sources, prune bool) error {
 	if len(want.Prefixes) == 0 {
 		if !prune {
 			return nil
 		}
-		e.wanted = nil
-		return remove(e.log)
+		t.wanted = nil
+		return remove(t.log)
 	}
-	c := contentOf(e.device, want)
-	e.wanted = &c
+	c := contentOf(t.device, want)
+	t.wanted = &c
 	have, err := held()
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (e *Exemption) reconcile(want datapath.Sources, prune bool) error {
 	if err := put(c, have != nil); err != nil {
 		return fmt.Errorf("put nft table %s: %w", tableName, unsupported(err, unix.ENOENT))
 	}
-	e.log.Debug("put nft table", "table", tableName, "device", e.device, "prefixes", len(want.Prefixes), "node", want.Node)
+	t.log.Debug("put nft table", "table", tableName, "device", t.device, "prefixes", len(want.Prefixes), "node", want.Node)
 	return nil
 }
 

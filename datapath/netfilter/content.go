@@ -1,4 +1,4 @@
-package masquerade
+package netfilter
 
 import (
 	"net/netip"
@@ -11,17 +11,17 @@ import (
 
 // content is what Reconcile and Watch compare to tell whether the table is as wanted.
 type content struct {
-	// based is true if the chain is on the right hook with the right priority.
+	// based is true if all chains are on the right hooks with the right priorities.
 	based bool
-	// rules are the comments of the rules, in order. A comment names everything that its rule
-	// depends on, except the sets.
+	// rules are the comments of all chains' rules, in order. A comment names everything that its
+	// rule depends on, except the sets.
 	rules []string
 	// pods are the elements of the sets, sorted.
 	pods []netipx.IPRange
 	want wanted
 }
 
-// wanted is the input of ruleset. It is zero in a content that was read from the kernel.
+// wanted is the input of the rules. It is zero in a content that was read from the kernel.
 type wanted struct {
 	device string
 	node   netip.Addr
@@ -33,8 +33,10 @@ func (c content) equal(d content) bool {
 
 func contentOf(device string, want datapath.Sources) content {
 	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node}}
-	for _, r := range c.ruleset() {
-		c.rules = append(c.rules, r.comment)
+	for _, ch := range c.chains() {
+		for _, r := range ch.rules {
+			c.rules = append(c.rules, r.comment)
+		}
 	}
 	return c
 }

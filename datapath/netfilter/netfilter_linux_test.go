@@ -1,4 +1,4 @@
-package masquerade_test
+package netfilter_test
 
 import (
 	"net/netip"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/nftables/expr"
 
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/masquerade"
+	"strait.io/strait/datapath/netfilter"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -24,9 +24,9 @@ func sources() datapath.Sources {
 	}
 }
 
-func exemption(t *testing.T) *masquerade.Exemption {
+func newTable(t *testing.T) *netfilter.Table {
 	t.Helper()
-	return masquerade.New(masquerade.Config{Device: device, Log: testutil.Logger(t)})
+	return netfilter.New(netfilter.Config{Device: device, Log: testutil.Logger(t)})
 }
 
 // iptables runs a command for IPv4 and IPv6, as CNIs do.
@@ -57,7 +57,7 @@ func nft(t *testing.T) {
 	must(t, c.Flush())
 }
 
-// TestPodKeepsItsAddress is what the package is for, against each way in which CNIs masquerade.
+// TestPodKeepsItsAddress is what the package is for, against each way in which CNIs netfilter.
 func TestPodKeepsItsAddress(t *testing.T) {
 	for name, masquerades := range map[string]func(*testing.T){
 		"nftables":        nft,
@@ -72,14 +72,14 @@ func TestPodKeepsItsAddress(t *testing.T) {
 			p.sees(t, far4, nodeOuter4)
 			p.sees(t, far6, nodeOuter6)
 
-			e := exemption(t)
-			must(t, problem.Strict(e.Reconcile(sources(), false)))
+			table := newTable(t)
+			must(t, problem.Strict(table.Reconcile(sources(), false)))
 			p.sees(t, far4, pod4)
 			p.sees(t, far6, pod6)
 
-			must(t, problem.Strict(e.Reconcile(datapath.Sources{}, false))) // unknown is not empty
+			must(t, problem.Strict(table.Reconcile(datapath.Sources{}, false))) // unknown is not empty
 			p.sees(t, far4, pod4)
-			must(t, problem.Strict(e.Reconcile(datapath.Sources{}, true)))
+			must(t, problem.Strict(table.Reconcile(datapath.Sources{}, true)))
 			p.sees(t, far4, nodeOuter4)
 			p.sees(t, far6, nodeOuter6)
 		})
@@ -90,15 +90,15 @@ func TestPodKeepsItsAddress(t *testing.T) {
 func TestOthersGetTheNodesAddress(t *testing.T) {
 	p := newPath(t)
 	nft(t)
-	e := exemption(t)
+	table := newTable(t)
 	only := sources()
 	only.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.1.1.128/25"), netip.MustParsePrefix("fd00:1::8000/113")}
-	must(t, problem.Strict(e.Reconcile(only, true)))
+	must(t, problem.Strict(table.Reconcile(only, true)))
 	p.sees(t, far4, nodeInside)
 	p.sees(t, far6, nodeOuter6) // the node has no address of this family inside: the masquerade goes on
 
 	only.Node = netip.Addr{}
-	must(t, problem.Strict(e.Reconcile(only, true)))
+	must(t, problem.Strict(table.Reconcile(only, true)))
 	p.sees(t, far4, nodeOuter4)
 }
 
@@ -106,10 +106,10 @@ func TestOthersGetTheNodesAddress(t *testing.T) {
 func TestOtherDevicesAreLeftAlone(t *testing.T) {
 	p := newPath(t)
 	nft(t)
-	e := masquerade.New(masquerade.Config{Device: "strait-other"})
-	must(t, problem.Strict(e.Reconcile(sources(), true)))
+	table := netfilter.New(netfilter.Config{Device: "strait-other"})
+	must(t, problem.Strict(table.Reconcile(sources(), true)))
 	p.sees(t, far4, nodeOuter4)
-	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
+	must(t, problem.Strict(newTable(t).Reconcile(sources(), true)))
 	p.sees(t, far4, pod4)
 }
 
@@ -134,12 +134,12 @@ func TestReconcileWritesOnlyDifferences(t *testing.T) {
 		if ps == nil {
 			want.Prefixes = many
 		}
-		must(t, problem.Strict(exemption(t).Reconcile(want, true)))
+		must(t, problem.Strict(newTable(t).Reconcile(want, true)))
 		if marked(t) {
 			t.Errorf("%s: nothing was written", name)
 		}
 		mark(t)
-		must(t, problem.Strict(exemption(t).Reconcile(want, false))) // as a daemon that restarted
+		must(t, problem.Strict(newTable(t).Reconcile(want, false))) // as a daemon that restarted
 		if !marked(t) {
 			t.Errorf("%s: the same was written again", name)
 		}
@@ -149,9 +149,9 @@ func TestReconcileWritesOnlyDifferences(t *testing.T) {
 func TestWatchAndRestore(t *testing.T) {
 	p := newPath(t)
 	nft(t)
-	e := exemption(t)
-	must(t, problem.Strict(e.Reconcile(sources(), true)))
-	changed := p.node.Watch(t, e.Watch)
+	table := newTable(t)
+	must(t, problem.Strict(table.Reconcile(sources(), true)))
+	changed := p.node.Watch(t, table.Watch)
 
 	// Other people's tables and our own writes are no news.
 	var c nftables.Conn
@@ -159,8 +159,8 @@ func TestWatchAndRestore(t *testing.T) {
 	must(t, c.Flush())
 	less := sources()
 	less.Prefixes = less.Prefixes[:1]
-	must(t, problem.Strict(e.Reconcile(less, true)))
-	must(t, problem.Strict(e.Reconcile(sources(), true)))
+	must(t, problem.Strict(table.Reconcile(less, true)))
+	must(t, problem.Strict(table.Reconcile(sources(), true)))
 	if testutil.Signalled(changed, 300*time.Millisecond) {
 		t.Error("a signal although nothing was lost")
 	}
@@ -174,6 +174,11 @@ func TestWatchAndRestore(t *testing.T) {
 			rules, err := c.GetRules(strait, &nftables.Chain{Name: "postrouting", Table: strait})
 			must(t, err)
 			must(t, c.DelRule(rules[1]))
+		},
+		"one rule about segments": func() {
+			rules, err := c.GetRules(strait, &nftables.Chain{Name: "forward", Table: strait})
+			must(t, err)
+			must(t, c.DelRule(rules[0]))
 		},
 		"an element": func() {
 			must(t, c.SetDeleteElements(&nftables.Set{Table: strait, Name: "pods4"}, []nftables.SetElement{
@@ -190,7 +195,7 @@ func TestWatchAndRestore(t *testing.T) {
 		if !testutil.Signalled(changed, 5*time.Second) {
 			t.Errorf("%s: no signal", name)
 		}
-		must(t, problem.Strict(e.Reconcile(sources(), true)))
+		must(t, problem.Strict(table.Reconcile(sources(), true)))
 		if name == "everything" {
 			nft(t)
 		}
@@ -202,11 +207,11 @@ func TestWatchAndRestore(t *testing.T) {
 
 func TestCleanUp(t *testing.T) {
 	testutil.NetNS(t)
-	must(t, masquerade.CleanUp()) // nothing there
+	must(t, netfilter.CleanUp()) // nothing there
 	nft(t)
-	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
+	must(t, problem.Strict(newTable(t).Reconcile(sources(), true)))
 	for range 2 {
-		must(t, masquerade.CleanUp())
+		must(t, netfilter.CleanUp())
 		var c nftables.Conn
 		tables, err := c.ListTables()
 		must(t, err)
@@ -223,12 +228,14 @@ func TestPeopleCanReadIt(t *testing.T) {
 		testutil.Missing(t, "needs nft: install the package nftables")
 	}
 	testutil.NetNS(t)
-	must(t, problem.Strict(exemption(t).Reconcile(sources(), true)))
+	must(t, problem.Strict(newTable(t).Reconcile(sources(), true)))
 	out, err := exec.Command(tool, "list", "table", "inet", "strait").CombinedOutput()
 	must(t, err)
 	for _, want := range []string{
 		"elements = { 10.1.1.0/24 }", "elements = { fd00:1::/64 }", "type nat hook postrouting priority srcnat - 10;",
 		`oifname != "strait0" return comment "only what enters strait0"`, "snat ip to ip saddr", "snat ip6 to ip6 saddr", "snat ip to 10.1.1.1",
+		"type filter hook forward priority mangle;", `oifname "strait0" tcp flags syn tcp option maxseg size set rt mtu comment "TCP segments fit into strait0"`,
+		`iifname "strait0" tcp flags syn tcp option maxseg size set rt mtu`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("nft does not show %s in\n%s", want, out)

@@ -1,4 +1,4 @@
-package masquerade
+package netfilter
 
 import (
 	"bytes"
@@ -24,19 +24,21 @@ func held() (*content, error) {
 	c := &content{}
 	// A part that cannot be read counts as missing, because the remedy is the same: replace the
 	// table.
-	chain, err := conn.ListChain(table, chainName)
-	if err != nil {
-		return c, nil
-	}
-	c.based = chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
-		chain.Priority != nil && *chain.Priority == priority
-	rules, err := conn.GetRules(table, chain)
-	if err != nil {
-		return c, nil
-	}
-	for _, r := range rules {
-		comment, _ := userdata.GetString(r.UserData, userdata.TypeComment)
-		c.rules = append(c.rules, comment)
+	c.based = true
+	for _, ch := range (content{}).chains() {
+		have, err := conn.ListChain(table, ch.name)
+		if err != nil {
+			return &content{}, nil
+		}
+		c.based = c.based && ch.in(have)
+		rules, err := conn.GetRules(table, have)
+		if err != nil {
+			return &content{}, nil
+		}
+		for _, r := range rules {
+			comment, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+			c.rules = append(c.rules, comment)
+		}
 	}
 	for _, f := range families {
 		es, err := conn.GetSetElements(&nftables.Set{Table: table, Name: f.set, KeyType: f.key})

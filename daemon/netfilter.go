@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"strait.io/strait/datapath/netfilter"
+	"strait.io/strait/internal/problem"
+)
+
+// netfilterTable is the part that keeps pods' addresses, and fits TCP's segments, on the way through the
+// tunnel.
+type netfilterTable struct{ *netfilter.Table }
+
+func (netfilterTable) name() string         { return "netfilter" }
+func (netfilterTable) again() time.Duration { return 0 }
+
+func (netfilterTable) same(a, b want) bool {
+	return a.Sources.Node == b.Sources.Node && slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes)
+}
+
+func (t netfilterTable) put(_ context.Context, j job) ([]problem.Problem, error) {
+	return t.Reconcile(j.Sources, false)
+}
+
+func (t netfilterTable) prune(_ context.Context, j job) ([]problem.Problem, error) {
+	return t.Reconcile(j.Sources, true)
+}
