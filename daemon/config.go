@@ -135,7 +135,7 @@ type MeshConfig struct {
 	Mode   MeshMode `json:"mode,omitempty"`
 	Device string   `json:"device,omitempty"`
 	Port   uint16   `json:"port,omitempty"`
-	// MTU is the tunnel's MTU; 0 derives it from the underlay.
+	// MTU is the tunnel's MTU, whatever the underlays have; 0 derives it from them, for each peer.
 	MTU int `json:"mtu,omitempty"`
 	// Implementation is the kind of WireGuard device to use.
 	Implementation wireguard.Kind `json:"implementation,omitempty"`

@@ -54,7 +54,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	})
 	k.table = netfilter.New(netfilter.Config{Device: c.Mesh.Device, Log: log.With("part", "netfilter")})
 	k.stale = newStale(k, c.BPF)
-	parts := []part{netfilterTable{k.table}, routes{k.router}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
+	parts := []part{netfilterTable{k.table}, routes{k}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
 	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(k.keyFile())
 		if err != nil {

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"strait.io/strait/datapath/route"
 	"strait.io/strait/internal/problem"
 )
 
 // routes is the part that maintains strait's routing table and the rules that lead to it.
-type routes struct{ *route.Router }
+type routes struct{ *kernel }
 
 func (routes) name() string         { return "route" }
 func (routes) again() time.Duration { return 0 }
@@ -20,9 +19,17 @@ func (routes) same(a, b want) bool {
 }
 
 func (r routes) put(_ context.Context, j job) ([]problem.Problem, error) {
-	return r.Reconcile(j.Routes, false)
+	return r.reconcile(j, false)
 }
 
 func (r routes) prune(_ context.Context, j job) ([]problem.Problem, error) {
-	return r.Reconcile(j.Routes, true)
+	return r.reconcile(j, true)
+}
+
+func (r routes) reconcile(j job, prune bool) ([]problem.Problem, error) {
+	sizes, err := r.sizes(j.Peers)
+	if err != nil {
+		return nil, err
+	}
+	return r.router.Reconcile(sizes.routes(j.Routes), prune)
 }

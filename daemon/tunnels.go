@@ -20,6 +20,8 @@ type tunnels struct {
 	kernel *kernel
 	// strangers: some peers of the last put are new since the last greeting. Owned by the loop.
 	strangers bool
+	// sizes are those of the last put. Owned by the loop.
+	sizes sizes
 	// met has the peers of the last put, with their addresses inside the tunnel. Guarded by
 	// kernel.mu.
 	met map[key.Public]netip.AddrPort
@@ -37,16 +39,20 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	if j.fresh {
 		t.kernel.router.Forget()
 	}
-	mtu, err := t.mtu(j.Peers)
+	sizes, err := t.kernel.sizes(j.Peers)
 	if err != nil {
 		return nil, err
 	}
-	device, err := t.open(ctx, mtu)
+	if !sizes.equal(t.sizes) {
+		t.kernel.stack.mark(suspect, "route") // its routes have the sizes for single peers
+	}
+	t.sizes = sizes
+	device, err := t.open(ctx, sizes.device)
 	if err != nil {
 		return nil, err
 	}
 	// Checked in each put: another program may have removed the address or set the device down.
-	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, mtu, deviceAddr(j.Sources)); err != nil {
+	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, sizes.device, deviceAddr(j.Sources)); err != nil {
 		return nil, err
 	}
 	problems, err := device.Reconcile(j.Peers, false)
@@ -99,25 +105,6 @@ func deviceAddr(s datapath.Sources) netip.Prefix {
 		return netip.Prefix{}
 	}
 	return netip.PrefixFrom(s.Node, s.Node.BitLen())
-}
-
-// mtu returns the configured MTU, or what the narrowest underlay to a peer leaves.
-func (t *tunnels) mtu(peers []datapath.Peer) (int, error) {
-	if t.kernel.config.Mesh.MTU != 0 {
-		return t.kernel.config.Mesh.MTU, nil
-	}
-	underlays := make([]netip.Addr, 0, len(peers))
-	for _, p := range peers {
-		underlays = append(underlays, p.Underlay.Addr())
-	}
-	narrowest, err := t.kernel.router.UnderlayMTU(underlays)
-	if err != nil {
-		return 0, err
-	}
-	if narrowest == 0 || narrowest > 1500 {
-		narrowest = 1500
-	}
-	return max(narrowest-wireguard.Overhead, 1280), nil
 }
 
 // explain names the setting to change if the kernel does not support what it asks for.

@@ -86,6 +86,9 @@ type Route struct {
 	// Src is the source address for the node's own packets, one that the peer accepts; can be
 	// invalid.
 	Src netip.Addr `json:"src"`
+	// MTU is the size in bytes of the largest packet to Dst, if that is less than the tunnel's MTU;
+	// 0 otherwise.
+	MTU int `json:"mtu,omitempty"`
 	// Unreachable makes a connection to Dst fail at once instead of leaving the node.
 	Unreachable bool `json:"unreachable,omitempty"`
 }

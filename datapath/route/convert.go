@@ -37,13 +37,13 @@ func toPrefix(n *net.IPNet, family int) netip.Prefix {
 
 func toEntry(r netlink.Route, family int) entry {
 	e := entry{
-		Route:  datapath.Route{Dst: toPrefix(r.Dst, family), Src: toAddr(r.Src)},
+		Route:  datapath.Route{Dst: toPrefix(r.Dst, family), Src: toAddr(r.Src), MTU: r.MTU},
 		link:   r.LinkIndex,
 		metric: r.Priority,
 	}
 	if r.Type == unix.RTN_UNREACHABLE {
 		// IPv6 reports the loopback device here, which has no meaning.
-		e.Unreachable, e.link, e.Src = true, 0, netip.Addr{}
+		e.Unreachable, e.link, e.Src, e.MTU = true, 0, netip.Addr{}, 0
 	}
 	return e
 }
@@ -62,6 +62,10 @@ func (c Config) toNetlink(e entry) *netlink.Route {
 		r.Type = unix.RTN_UNICAST
 		r.LinkIndex = e.link
 		r.Scope = netlink.SCOPE_LINK
+		r.MTU = e.MTU
+		// When the kernel forwards IPv6, it heeds the MTU of a route only if it is locked. An IPv4
+		// route must not be locked, because then packets may be fragmented inside the tunnel.
+		r.MTULock = e.MTU > 0 && e.Dst.Addr().Is6()
 	}
 	if e.Src.IsValid() {
 		r.Src = e.Src.AsSlice()

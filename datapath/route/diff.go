@@ -33,6 +33,9 @@ func (e entry) String() string {
 	if e.Src.IsValid() {
 		s += " src " + e.Src.String()
 	}
+	if e.MTU > 0 {
+		s += fmt.Sprintf(" mtu %d", e.MTU)
+	}
 	return s
 }
 

@@ -114,7 +114,7 @@ func concernsUnderlay(underlays []underlay, typ uint16, data []byte, own uint32)
 // Forget drops everything that is cached, so that the next question goes to the kernel.
 func (r *Router) Forget() { r.known.forget() }
 
-// Underlay returns a channel that receives after the result of UnderlayMTU may have changed, while
+// Underlay returns a channel that receives after the result of UnderlayMTUs may have changed, while
 // Watch runs.
 func (r *Router) Underlay() <-chan struct{} { return r.underlay }
 
@@ -139,16 +139,16 @@ func (r *Router) Addresses() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// UnderlayMTU returns the size in bytes of the largest packet that can leave for all of the
-// destinations. For each destination that is the MTU of its link, or that of its route if the route
-// has a smaller one. Destinations without a route do not count; the result is 0 if none has one.
-// While Watch runs, only new destinations are looked up.
-func (r *Router) UnderlayMTU(dsts []netip.Addr) (int, error) {
+// UnderlayMTUs returns, for each destination, the size in bytes of the largest packet that can leave
+// for it. That is the MTU of its link, or that of its route if the route has a smaller one, for
+// example because the kernel has learnt that the path is narrower. It is 0 for a destination without
+// a route. While Watch runs, only new destinations are looked up.
+func (r *Router) UnderlayMTUs(dsts []netip.Addr) ([]int, error) {
 	_, old, version := r.known.have()
 	var h *netlink.Handle
 	links := map[int]int{}
 	now := make([]underlay, 0, len(dsts))
-	narrowest := 0
+	mtus := make([]int, 0, len(dsts))
 	for _, dst := range dsts {
 		i, found := slices.BinarySearchFunc(old, dst, func(u underlay, a netip.Addr) int { return u.dst.Compare(a) })
 		if found {
@@ -157,19 +157,17 @@ func (r *Router) UnderlayMTU(dsts []netip.Addr) (int, error) {
 			if h == nil {
 				var err error
 				if h, err = open(); err != nil {
-					return 0, err
+					return nil, err
 				}
 				defer h.Close()
 			}
 			now = append(now, lookUp(h, dst, links))
 		}
-		if mtu := now[len(now)-1].mtu; mtu > 0 && (narrowest == 0 || mtu < narrowest) {
-			narrowest = mtu
-		}
+		mtus = append(mtus, now[len(now)-1].mtu)
 	}
 	slices.SortFunc(now, func(a, b underlay) int { return a.dst.Compare(b.dst) })
 	r.known.keep(version, func() { r.known.underlays = now })
-	return narrowest, nil
+	return mtus, nil
 }
 
 // lookUp asks the kernel for the route to a destination. links caches the MTUs of links, by index.

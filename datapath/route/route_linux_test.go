@@ -88,6 +88,13 @@ func TestReconcile(t *testing.T) {
 	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4, v6}, false)))
 	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
 
+	narrow4, narrow6 := v4, v6
+	narrow4.MTU, narrow6.MTU = 1312, 1296
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{narrow4, narrow6}, false)))
+	holds(t, r, narrow4, noSrc, changed[1], narrow6, changed[3])
+	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4, v6}, false)))
+	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
+
 	must(t, problem.Strict(r.Reconcile(nil, false)))
 	holds(t, r, v4, noSrc, changed[1], v6, changed[3])
 	must(t, problem.Strict(r.Reconcile([]datapath.Route{v4}, true)))
@@ -281,7 +288,7 @@ func TestAddWireGuard(t *testing.T) {
 	}
 }
 
-func TestAddressesAndUnderlayMTU(t *testing.T) {
+func TestAddressesAndUnderlayMTUs(t *testing.T) {
 	testutil.NetNS(t)
 	r := router(t)
 	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "cni0", MTU: 1450}}))
@@ -298,31 +305,26 @@ func TestAddressesAndUnderlayMTU(t *testing.T) {
 		}
 	}
 
-	mtu := func(dsts ...string) int {
+	mtus := func(dsts ...string) []int {
 		t.Helper()
 		var as []netip.Addr
 		for _, d := range dsts {
 			as = append(as, netip.MustParseAddr(d))
 		}
-		got, err := r.UnderlayMTU(as)
+		got, err := r.UnderlayMTUs(as)
 		must(t, err)
 		return got
 	}
 	for _, dst := range []string{"10.8.3.9", "fd00:8::9"} {
-		if got := mtu(dst); got != 1450 {
+		if got := mtus(dst); got[0] != 1450 {
 			t.Errorf("MTU towards %s: %d", dst, got)
 		}
 	}
 	_, lower, _ := net.ParseCIDR("10.8.3.9/32")
 	must(t, netlink.RouteAdd(&netlink.Route{Dst: lower, LinkIndex: cni.Attrs().Index, MTU: 1300, Scope: netlink.SCOPE_LINK}))
-	if got := mtu("10.8.3.9"); got != 1300 {
-		t.Errorf("MTU of the route: %d", got)
-	}
-	if got := mtu("203.0.113.1"); got != 0 {
-		t.Errorf("MTU where no route leads: %d", got)
-	}
-	if got := mtu("10.8.3.7", "203.0.113.1", "10.8.3.9", "fd00:8::9"); got != 1300 {
-		t.Errorf("MTU of the narrowest: %d", got)
+	all := mtus("10.8.3.7", "203.0.113.1", "10.8.3.9", "fd00:8::9")
+	if want := []int{1450, 0, 1300, 1450}; !slices.Equal(all, want) {
+		t.Errorf("MTUs of a link, without a route, of a narrow route, of IPv6: %v, want %v", all, want)
 	}
 }
 
@@ -342,11 +344,11 @@ func TestAsksOnce(t *testing.T) {
 	first, second := netip.MustParseAddr("10.8.3.9"), netip.MustParseAddr("10.8.3.10")
 	ask := func(dsts ...netip.Addr) (mtu, addrs int) {
 		t.Helper()
-		mtu, err := r.UnderlayMTU(dsts)
+		mtus, err := r.UnderlayMTUs(dsts)
 		must(t, err)
 		own, err := r.Addresses()
 		must(t, err)
-		return mtu, len(own)
+		return slices.Max(mtus), len(own)
 	}
 	mtu, known := ask(first)
 	if mtu != 1450 || known == 0 {

@@ -27,7 +27,7 @@ var watchGroups = []uint{
 // or the rule was removed or replaced, the device went down, lost its carrier (a userspace tunnel
 // whose process died) or was deleted, or an address of the node was added or removed. It also
 // signals once when it starts to listen, so that no earlier change is missed. It blocks until ctx
-// is done, and then returns nil. While it runs, Addresses and UnderlayMTU cache their answers.
+// is done, and then returns nil. While it runs, Addresses and UnderlayMTUs cache their answers.
 func (r *Router) Watch(ctx context.Context, changed notify.Signal) error {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watchGroups...)
 	if err != nil {

@@ -45,6 +45,10 @@ const DefaultPort = 51820
 // underlay minus Overhead.
 const Overhead = 80
 
+// Padding is the number of bytes that WireGuard fills packets up to a multiple of. It does not fill
+// them beyond the device's MTU.
+const Padding = 16
+
 // Links creates and configures links; route.Router implements it.
 type Links interface {
 	// AddWireGuard adds a kernel device, and succeeds if it exists. Its error satisfies

@@ -52,14 +52,21 @@ func bridged(t *testing.T, n int) (out []*machine) {
 
 func (m *machine) addr() string { return fmt.Sprintf("172.31.9.%d", m.number) }
 
-// plugged makes a namespace that is on the bridge, and does not stay in it.
-func plugged(t *testing.T, number, bridge int) *testutil.Namespace {
+// aside makes a namespace and does not stay in it.
+func aside(t *testing.T) *testutil.Namespace {
 	t.Helper()
 	home, err := os.Open("/proc/thread-self/ns/net")
 	must(t, err)
 	defer home.Close()
 	ns := testutil.NetNS(t)
 	must(t, unix.Setns(int(home.Fd()), unix.CLONE_NEWNET))
+	return ns
+}
+
+// plugged makes a namespace that is on the bridge, and does not stay in it.
+func plugged(t *testing.T, number, bridge int) *testutil.Namespace {
+	t.Helper()
+	ns := aside(t)
 	name := fmt.Sprintf("port%d", number)
 	must(t, netlink.LinkAdd(&netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{Name: name, MasterIndex: bridge}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.FD()),
