@@ -12,8 +12,11 @@ static __always_inline _Bool may_hold(const struct optout_sieve *s, __u64 cgroup
 	return *(const volatile __u64 *)&s->bits[bit / 64] >> (bit % 64) & 1;
 }
 
-/* One load while no cgroup opts out; otherwise a helper call and a load for each depth in use. */
-static __always_inline _Bool opted_out(void)
+/*
+ * One load while no cgroup opts out; otherwise a helper call and a load for each depth in use. A
+ * function of its own, so that the verifier checks the loop once, and not for each state of a caller.
+ */
+__noinline int opted_out(void)
 {
 	__u32 zero = 0;
 	struct optout_sieve *s = bpf_map_lookup_elem(&optout_levels, &zero);

@@ -6,6 +6,8 @@
 #include "addr.h"
 #include "maps.h"
 
+#define NO_SLOT 0xffffffffU
+
 /* A set as it was at one moment. */
 struct snapshot {
 	__u32 base;
@@ -77,12 +79,44 @@ static __always_inline int order(const struct backend *b, const struct member *m
 }
 
 /*
+ * Searches the slots of a set, which are sorted, for a backend with the address (lo, hi) and port.
+ * A function of its own, with numbers only, so that the verifier checks it once for each program.
+ * It narrows the search by halves of a power of two: a range between two variables would have the
+ * verifier follow all of its sizes.
+ */
+__noinline __u32 search(__u32 base, __u32 count, __u64 lo, __u64 hi, __u32 port)
+{
+	struct member m = {.port = port};
+	__u32 before = 0; /* slots that are known to come before the member's */
+
+	((__u64 *)m.addr)[0] = lo;
+	((__u64 *)m.addr)[1] = hi;
+	for (int bit = SEARCH_STEPS - 1; bit >= 0; bit--) {
+		__u32 next = before + (1U << bit);
+		struct backend *b;
+		int o;
+
+		if (next > count)
+			continue;
+		b = slot_at(base + next - 1);
+		if (!b)
+			return NO_SLOT;
+		o = order(b, &m);
+		if (!o)
+			return base + next - 1;
+		if (o < 0)
+			before = next;
+	}
+	return NO_SLOT;
+}
+
+/*
  * Returns the member if it is still in the set, otherwise 0. Usually it is where it was. After a
- * flip the slots of the new set are searched once; they are sorted, so it is cheap. Sets m->slot.
+ * flip the new set is searched once. Sets m->slot.
  */
 static __always_inline struct backend *keep(struct snapshot s, struct member *m)
 {
-	__u32 lo = 0, hi = s.count;
+	const __u64 *addr = (const __u64 *)m->addr;
 	struct backend *b;
 
 	if (m->slot - s.base < s.count) {
@@ -90,23 +124,8 @@ static __always_inline struct backend *keep(struct snapshot s, struct member *m)
 		if (b && !order(b, m))
 			return b;
 	}
-	for (int i = 0; i < SEARCH_STEPS && lo < hi; i++) {
-		__u32 mid = lo + (hi - lo) / 2;
-		int o;
-
-		m->slot = s.base + mid;
-		b = slot_at(m->slot);
-		if (!b)
-			return 0;
-		o = order(b, m);
-		if (!o)
-			return b;
-		if (o < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return 0;
+	m->slot = search(s.base, s.count, addr[0], addr[1], m->port);
+	return m->slot == NO_SLOT ? 0 : slot_at(m->slot);
 }
 
 #endif
