@@ -131,7 +131,7 @@ func (l *LB) create(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	c, err := ebpf.NewCollection(spec)
+	c, err := loadCollection(spec, nil)
 	if err != nil {
 		return loadError(err)
 	}
@@ -184,7 +184,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	if err := l.constants(spec, old[layout.MapSockets].MaxEntries()); err != nil {
 		return err
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: old})
+	c, err := loadCollection(spec, old)
 	if err != nil {
 		return loadError(err)
 	}

@@ -268,7 +268,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "demo", "demo/traffic", "test/bench/scale", "test/kubelab", "test/vm/run"},
+		Owners: []string{"daemon", "datapath/socklb", "demo", "demo/traffic", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{
