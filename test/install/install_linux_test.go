@@ -242,7 +242,14 @@ func TestConnectRefuses(t *testing.T) {
 	}
 	before := secrets()
 	u.fails(connect, "same", "c1", "c2")
-	u.does([]string{"upgrade", "--context", "c2", "--cluster", "other"})
+	if now := secrets(); now != before {
+		t.Error("a refused connect wrote a Secret")
+	}
+	rename := []string{"--context", "c2", "--cluster", "other"}
+	u.fails(append([]string{"upgrade"}, rename...), "a second cluster to the others", "strait uninstall --context c2")
+	u.does([]string{"uninstall", "--context", "c2"})
+	u.does(append([]string{"install"}, rename...))
+	before = secrets()
 	for c, cidr := range map[string]string{"c1": "10.99.0.0/16", "c2": "10.98.0.0/15"} {
 		node := fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: twin}\nspec: {podCIDR: %[1]s, podCIDRs: [%[1]s]}\n", cidr)
 		if err := apiserver.Lab(t, 2).Apply(t.Context(), c, node); err != nil {
