@@ -210,7 +210,8 @@ func serverBlock(t *testing.T) string {
 	return ""
 }
 
-// restartUnnoticed: who asks CoreDNS for a name that was asked before is answered while all daemons of c1 are replaced.
+// restartUnnoticed: who asks CoreDNS for a name that was asked before is answered while all daemons of c1 are replaced. It
+// asks twice, as a pod's resolver does: on a busy machine a datagram can get lost.
 func (o *ops) restartUnnoticed(t *testing.T, name string) {
 	t.Helper()
 	want := o.vip(t, "c1", "ops-c2")
@@ -220,7 +221,7 @@ func (o *ops) restartUnnoticed(t *testing.T, name string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		out, failed = inPod(t.Context(), o.Lab, "c1", "dns-c1n1", "sh", "-c",
-			"until [ -e "+stop+" ]; do dig +short +time=2 +tries=1 "+name+" | grep . || echo none; sleep 0.1; done")
+			"until [ -e "+stop+" ]; do dig +short +time=2 +tries=2 "+name+" | grep . || echo none; sleep 0.1; done")
 	})
 	start := time.Now()
 	kubectl(t, "c1", "-n", "strait-system", "rollout", "restart", "daemonset/strait")
