@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/internal/l4"
@@ -120,6 +121,10 @@ func measureConnect(b *bench) error {
 	if err != nil {
 		return err
 	}
+	unfloor, err := b.floorProgram(ebpf.AttachCGroupInet4Connect)
+	if err != nil {
+		return err
+	}
 	listener, err := listenTCP(podPort)
 	if err != nil {
 		return err
@@ -130,6 +135,7 @@ func measureConnect(b *bench) error {
 			b.servedSide("missed", listener, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("through", listener, func() netip.AddrPort { return p.through(w) }),
 			{"shape", b.madeIn(b.shaped), func() netip.AddrPort { return p.through(w) }, listener},
+			{"floor", b.madeIn(b.floor), func() netip.AddrPort { return p.through(w) }, listener},
 		}, timeConnect)
 		if err != nil {
 			return err
@@ -140,6 +146,7 @@ func measureConnect(b *bench) error {
 				"tcp_connect_ratio" + suffix:           "through",
 				"tcp_connect_miss_ratio" + suffix:      "missed",
 				shapePrefix + "connect_ratio" + suffix: "shape",
+				floorPrefix + "connect_ratio" + suffix: "floor",
 			}),
 			b.setRounds("tcp_connect_direct_ns"+suffix, medians["direct"]),
 		)
@@ -147,5 +154,5 @@ func measureConnect(b *bench) error {
 			return err
 		}
 	}
-	return errors.Join(unix.Close(listener), unshape(), done())
+	return errors.Join(unix.Close(listener), unfloor(), unshape(), done())
 }

@@ -80,8 +80,8 @@ func (h hook) once(to netip.AddrPort) error {
 	return errors.Join(h.run(fds[0], to), unix.Close(fds[0]))
 }
 
-// hookSides returns the sides: an empty program as the floor, one hash lookup as the unit, a miss, a
-// hit, and a hit of the look-alike if it has the hook.
+// hookSides returns the sides: an empty program as zero, one hash lookup as the unit, a miss, a hit,
+// a hit of the smallest program, and one of the look-alike if it has the hook.
 func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	ours, err := onlyProgram(b.served, h.at)
 	if err != nil {
@@ -92,6 +92,10 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 		return nil, err
 	}
 	lookup, err := onlyProgram(b.lookup, h.at)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := onlyProgram(b.floor, h.at)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +111,10 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	if err != nil {
 		return nil, err
 	}
+	forgets, err := onlyProgram(b.floor, ebpf.AttachCgroupInetSockRelease)
+	if err != nil {
+		return nil, err
+	}
 	elsewhere := func() netip.AddrPort { return p.fixed(w) }
 	frontend := func() netip.AddrPort { return p.through(w) }
 	sides := []hookSide{
@@ -114,6 +122,7 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 		{"lookup", lookup, unused, b.lookup, elsewhere},
 		{"miss", ours, release, b.served, elsewhere},
 		{"hit", ours, release, b.served, frontend},
+		{"floor", floor, forgets, b.floor, frontend},
 	}
 	if !h.shaped {
 		return sides, nil
@@ -133,6 +142,7 @@ func measureHooks(b *bench) error {
 		{"empty_connect", b.empty, ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect},
 		{"empty_send", b.empty, ebpf.CGroupSockAddr, ebpf.AttachCGroupUDP4Sendmsg},
 		{"empty_release", b.empty, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
+		{"floor_release", b.floor, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
 		{"lookup_release", b.lookup, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
 	} {
 		if err := b.emptyProgram(e.name, e.cgroup, e.kind, e.at); err != nil {
@@ -192,7 +202,7 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 	if err != nil {
 		return err
 	}
-	detach, err := b.lookupProgram(h.at)
+	detach, err := b.alongside(h.at)
 	if err != nil {
 		return err
 	}
@@ -218,7 +228,7 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 
 func (b *bench) setHook(metric string, run, release map[string][]float64) error {
 	var errs []error
-	for side, name := range map[string]string{"hit": metric, "miss": strings.Replace(metric, "hit_", "miss_", 1)} {
+	for side, name := range map[string]string{"hit": metric, "floor": floorPrefix + metric, "miss": strings.Replace(metric, "hit_", "miss_", 1)} {
 		lookups, err := stats.Lookups(run[side], run["lookup"], run["empty"])
 		if err != nil {
 			return err
