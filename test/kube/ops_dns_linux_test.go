@@ -221,7 +221,7 @@ func (o *ops) restartUnnoticed(t *testing.T, name string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		out, failed = inPod(t.Context(), o.Lab, "c1", "dns-c1n1", "sh", "-c",
-			"until [ -e "+stop+" ]; do dig +short +time=2 +tries=2 "+name+" | grep . || echo none; sleep 0.1; done")
+			"until [ -e "+stop+" ]; do dig +short +time=2 +tries=2 "+name+" | grep '^[^;]' || echo none; sleep 0.1; done")
 	})
 	start := time.Now()
 	kubectl(t, "c1", "-n", "strait-system", "rollout", "restart", "daemonset/strait")
