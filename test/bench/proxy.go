@@ -70,10 +70,10 @@ func (b *bench) againstNamespace(metric string, w, proxied *world, in netns.NsHa
 		sides := []side{
 			b.bareSide("direct", plain, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("strait", plain, func() netip.AddrPort { return p.through(w) }),
-			{"proxy", func(n, kind int) (fds []int, err error) {
+			{name: "proxy", open: func(n, kind int) (fds []int, err error) {
 				err = b.inside(in, func() error { fds, err = open(n, kind); return err })
 				return fds, err
-			}, func() netip.AddrPort { return p.through(proxied) }, behind},
+			}, dial: func() netip.AddrPort { return p.through(proxied) }, listener: behind},
 		}
 		if err := b.againstProxy(metric, p, sides); err != nil {
 			return err

@@ -28,6 +28,8 @@ var goals = []goal{
 	{"udp_connected_ratio", value(1.02), nil, "round trip on a connected socket ÷ direct, p50"},
 	{"udp_unconnected_ratio", value(1.15), nil, "first round trip of a fresh unconnected socket ÷ direct, p50"},
 	{"udp_unconnected_ratio_random", value(1.08), nil, "the same, any of 10,000 frontends"},
+	{"floor_udp_unconnected_ratio", nil, nil, "the smallest program that balances, in the same rounds"},
+	{"floor_udp_unconnected_ratio_random", nil, nil, "the same, any of 10,000 frontends"},
 	{"udp_unconnected_used_ratio", value(1.15), nil, "second round trip of a socket, to the hot frontend ÷ direct, p50"},
 	{"stream_ratio", nil, value(0.99), "bulk TCP throughput ÷ direct"},
 	{"floor_connect_ratio", nil, nil, "the smallest program that balances, in the rounds of `tcp_connect_ratio`"},

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/internal/l4"
@@ -61,7 +62,7 @@ func (e *echo) drain() {
 	}
 }
 
-// trip measures one round trip of a datagram, and checks that peer answers.
+// trip measures one round trip of a datagram, and checks that peer answers, if it is valid.
 func (e *echo) trip(fd int, to *unix.RawSockaddrInet4, peer netip.AddrPort) (time.Duration, error) {
 	var from unix.RawSockaddrInet4
 	var text [8]byte
@@ -74,7 +75,7 @@ func (e *echo) trip(fd int, to *unix.RawSockaddrInet4, peer netip.AddrPort) (tim
 		_, err = receive(fd, text[:], &from)
 	}
 	took := time.Since(start)
-	if err == nil && fromRaw(&from) != peer {
+	if err == nil && peer.IsValid() && fromRaw(&from) != peer {
 		err = fmt.Errorf("sent to %v, but %v answered", peer, fromRaw(&from))
 	}
 	return took, err
@@ -93,6 +94,9 @@ func (e *echo) connected(s *side, fd int) (time.Duration, error) {
 // query.
 func (e *echo) fresh(s *side, fd int) (time.Duration, error) {
 	to := s.dial()
+	if s.forgets {
+		return e.trip(fd, raw(to), netip.AddrPort{})
+	}
 	return e.trip(fd, raw(to), to)
 }
 
@@ -114,20 +118,30 @@ func measureUDP(b *bench) error {
 	if err != nil {
 		return err
 	}
+	unfloor, err := b.floorProgram(ebpf.AttachCGroupUDP4Sendmsg)
+	if err != nil {
+		return err
+	}
 	for _, p := range []pattern{hot, random} {
 		suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
 		for metric, sample := range map[string]func(*side, int) (time.Duration, error){
 			"udp_connected": server.connected, "udp_unconnected": server.fresh, "udp_unconnected_used": server.used,
 		} {
-			medians, err := turns(b.size.rounds, b.size.samples, unix.SOCK_DGRAM, []side{
+			sides := []side{
 				b.bareSide("direct", 0, func() netip.AddrPort { return p.direct(w) }),
 				b.servedSide("through", 0, func() netip.AddrPort { return p.through(w) }),
-			}, sample)
+			}
+			ratios := map[string]string{metric + "_ratio" + suffix: "through"}
+			if metric == "udp_unconnected" { // its program is on the hook of sendto() alone
+				sides = append(sides, b.floorSide(0, func() netip.AddrPort { return p.through(w) }))
+				ratios[floorPrefix+metric+"_ratio"+suffix] = "floor"
+			}
+			medians, err := turns(b.size.rounds, b.size.samples, unix.SOCK_DGRAM, sides, sample)
 			if err != nil {
 				return fmt.Errorf("%s: %w", metric, err)
 			}
 			err = errors.Join(
-				b.setRatios(medians, "direct", map[string]string{metric + "_ratio" + suffix: "through"}),
+				b.setRatios(medians, "direct", ratios),
 				b.setRounds(metric+"_direct_ns"+suffix, medians["direct"]),
 			)
 			if err != nil {
@@ -135,5 +149,5 @@ func measureUDP(b *bench) error {
 			}
 		}
 	}
-	return errors.Join(unix.Close(server.fd), done())
+	return errors.Join(unix.Close(server.fd), unfloor(), done())
 }
