@@ -63,6 +63,30 @@ func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 	return l.Pin(pin)
 }
 
+// Detached returns the names of the hooks where this balancer's program is not attached any more,
+// because something removed its link or its pin.
+func (l *LB) Detached() (names []string, err error) {
+	for _, h := range layout.Hooks {
+		pinned, err := link.LoadPinnedLink(filepath.Join(l.pins.dir, layout.LinksDir, h.Name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			names = append(names, h.Name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the link of %s: %w", h.Name, err)
+		}
+		on, err := linkCgroup(pinned)
+		pinned.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read the link of %s: %w", h.Name, err)
+		}
+		if on != l.cgroup.ID {
+			names = append(names, h.Name)
+		}
+	}
+	return names, nil
+}
+
 // linkCgroup returns the id of the cgroup that a link is attached to; 0 if that cgroup is gone.
 func linkCgroup(l link.Link) (uint64, error) {
 	info, err := l.Info()
