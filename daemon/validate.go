@@ -123,6 +123,9 @@ func (c Config) validateAddresses(m *mistakes) {
 		if p, is := within(clouds, a); is {
 			m.add(field, "%s is in %s, which cloud providers use for their machines: choose another, such as 169.254.20.11:53", a, p)
 		}
+		if a.IsUnspecified() && len(c.DNS.Upstreams) > 0 {
+			m.add(field, "%s is every address of this machine, so with dns.upstreams it would answer anyone's questions about any name: list the addresses that the node's own clients use, or remove dns.upstreams", listen)
+		}
 	}
 	for i, a := range c.DNS.Upstreams {
 		m.present(fmt.Sprintf("dns.upstreams[%d]", i), a)
