@@ -115,7 +115,7 @@ func New(cfg Config) (*Gossip, error) {
 	// be the same member.
 	boot := uint64(time.Now().UnixNano())
 	for _, e := range held {
-		if e.Record.Origin == cfg.Self {
+		if e.Record.Origin == cfg.Self && ahead(cfg.Self, e.Record.Stamp.Epoch, time.Now()) == 0 {
 			boot = max(boot, e.Record.Stamp.Epoch+1)
 			g.witness.Restore(e.Record.Content.Silent)
 		}
@@ -131,6 +131,7 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	g.replica = replica.New(replica.Config{
 		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Topology: cfg.topology,
+		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.contacts.Restore(g.witness.Silences())
 	g.streams, err = stream.New(g.self, cfg.Key, host{g}, g.log)

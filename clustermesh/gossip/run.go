@@ -90,6 +90,7 @@ func (g *Gossip) tick(rng *rand.Rand) {
 		}
 	}
 	g.apply(out)
+	g.checkClock(time.Now())
 	g.contacts.Forget(g.replica.Records())
 	g.testify()
 	if g.publishCluster() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/problem"
@@ -15,6 +16,11 @@ const chunkBytes = 1 << 20
 
 // maxRejected bounds how many rejected versions are remembered.
 const maxRejected = 1024
+
+// rejectedTicks is after how many ticks a rejected version may be asked for again: the reason can be
+// gone, for example because a clock was corrected. Until then the Problem stays: see problemLife in
+// package gossip.
+const rejectedTicks = 20
 
 // maxProblems bounds the Problems of one message.
 const maxProblems = 8
@@ -49,6 +55,10 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		delete(r.asked, o)
 		delete(r.missing, o)
 		if !r.newer(e) || r.left(o) {
+			continue
+		}
+		if by := r.ahead(o, e.version.Epoch); by > 0 {
+			r.refuse(&out, Rejected{Origin: o, Version: e.version}, aheadProblem(from, o, by))
 			continue
 		}
 		if p, ok := r.admit(from, e.Record); !ok {
@@ -99,6 +109,15 @@ func (r *Replica) reject(from Peer, rejected []Rejected) Output {
 	return out
 }
 
+func aheadProblem(from Peer, o clustermesh.Origin, by time.Duration) clustermesh.Problem {
+	return clustermesh.Problem{
+		Code:    problem.RecordAhead,
+		Object:  "record " + o.String(),
+		Message: fmt.Sprintf("it was written %s in the future: ignored, its last valid version stays in force (received from %s)", by.Round(time.Minute), from),
+		Try:     fmt.Sprintf("correct the clock of the machine that writes for %s and restart straitd there; or correct this machine's clock, if it is the one that is wrong", o),
+	}
+}
+
 // refuse remembers a rejected version, so that it is not asked for again, and reports why.
 func (r *Replica) refuse(out *Output, x Rejected, why clustermesh.Problem) {
 	if _, known := r.rejected[x.Origin]; known || len(r.rejected) < maxRejected {
@@ -125,19 +144,21 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 	return out
 }
 
-// lacks reports whether an offered record should be asked for. A newer version of our own record is
+// lacks reports whether an offered record should be asked for. Only the version that was rejected is
+// left alone: a lower one that is valid is still news. A newer version of our own record is
 // not asked for once we have published: we write above it instead.
 func (r *Replica) lacks(offer Offer, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
 	if ok && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
-		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) {
+		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) ||
+		r.ahead(offer.Origin, offer.Version.Epoch) > 0 {
 		return false
 	}
 	if offer.Origin == r.self && r.writer.content != nil {
 		out.add(r.usurped(offer.Version))
 		return false
 	}
-	return offer.Version.Compare(r.rejected[offer.Origin]) > 0
+	return offer.Version != r.rejected[offer.Origin]
 }
 
 func (r *Replica) receiveWant(from Peer, w *Want) Output {

@@ -17,6 +17,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 )
@@ -36,6 +37,9 @@ type Config struct {
 	// Admit reports whether a record received from a peer is from the cluster that owns its name;
 	// if not, it returns the Problem. Nil admits all.
 	Admit func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
+	// it. A record that is ahead is refused: its owner could not write above it. Nil finds none.
+	Ahead func(o clustermesh.Origin, epoch uint64) time.Duration
 	// Topology chooses the neighbours among the live members. Nil is FullMesh.
 	Topology Topology
 }
@@ -68,6 +72,7 @@ type Replica struct {
 	self     clustermesh.Origin
 	uid      string
 	admit    func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	ahead    func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer   writer
 	entries  map[clustermesh.Origin]Entry
 	view     view
@@ -80,7 +85,7 @@ type Replica struct {
 	peers []Peer
 	// asked are the versions asked for since the last tick, so that each is asked for once.
 	asked map[clustermesh.Origin]Version
-	// rejected are the versions that were not accepted. They are not asked for again.
+	// rejected are the versions that were not accepted. For a while they are not asked for again.
 	rejected map[clustermesh.Origin]Version
 	// missing are the origins whose records the first exchange still lacks.
 	missing    map[clustermesh.Origin]bool
@@ -97,6 +102,7 @@ func New(cfg Config, held []Entry) *Replica {
 		self:     cfg.Self,
 		uid:      cfg.UID,
 		admit:    cfg.Admit,
+		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
@@ -112,8 +118,11 @@ func New(cfg Config, held []Entry) *Replica {
 	if r.admit == nil {
 		r.admit = func(Peer, clustermesh.Record) (clustermesh.Problem, bool) { return clustermesh.Problem{}, true }
 	}
+	if r.ahead == nil {
+		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
+	}
 	for _, e := range held {
-		if r.newer(e) {
+		if r.newer(e) && r.ahead(e.Record.Origin, e.version.Epoch) == 0 {
 			r.put(e)
 		}
 	}
@@ -180,6 +189,9 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	return out
 }
 
+// Epoch returns the epoch of what this replica writes about its own node.
+func (r *Replica) Epoch() uint64 { return r.writer.epoch }
+
 // Neighbours returns the daemons to keep a stream to.
 func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 
@@ -187,7 +199,9 @@ func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 // what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	clear(r.asked)
-	r.ticks++
+	if r.ticks++; r.ticks%rejectedTicks == 0 {
+		clear(r.rejected)
+	}
 	rng.Shuffle(len(r.peers), func(i, j int) { r.peers[i], r.peers[j] = r.peers[j], r.peers[i] })
 	out := r.tickRival()
 	out.add(r.dropLeft())

@@ -83,6 +83,8 @@ const (
 	StateFile          Code = "STR5105"
 	RecordRejected     Code = "STR5201"
 	RecordNotPublished Code = "STR5202"
+	RecordAhead        Code = "STR5203"
+	ClockSetBack       Code = "STR5204"
 )
 
 // The cluster's API server.
