@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
 )
 
 // known caches answers of the kernel until Watch receives a message that invalidates them. While no
@@ -170,13 +172,13 @@ func (r *Router) UnderlayMTUs(dsts []netip.Addr) ([]int, error) {
 	return mtus, nil
 }
 
-// lookUp asks the kernel for the route to a destination. links caches the MTUs of links, by index.
+// lookUp asks the kernel for the route of the tunnel's packets to a destination. links caches the MTUs of links, by index.
 func lookUp(h *netlink.Handle, dst netip.Addr, links map[int]int) underlay {
 	u := underlay{dst: dst}
 	if !dst.IsValid() {
 		return u
 	}
-	routes, err := h.RouteGet(dst.AsSlice())
+	routes, err := h.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{Mark: datapath.TunnelMark})
 	if err != nil || len(routes) == 0 {
 		return u
 	}

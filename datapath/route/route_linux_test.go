@@ -146,44 +146,6 @@ func dial(addr string, timeout time.Duration) error {
 	return err
 }
 
-func rules(t *testing.T, family int) (ours []netlink.Rule) {
-	t.Helper()
-	all, err := netlink.RuleList(family)
-	must(t, err)
-	for _, r := range all {
-		if r.Table == route.DefaultTable {
-			ours = append(ours, r)
-		}
-	}
-	return ours
-}
-
-func TestRule(t *testing.T) {
-	testutil.NetNS(t)
-	r := router(t)
-	foreign := netlink.NewRule()
-	foreign.Table, foreign.Priority, foreign.Family = route.DefaultTable, 700, netlink.FAMILY_V4
-	must(t, netlink.RuleAdd(foreign))
-	for range 3 {
-		must(t, problem.Strict(r.Reconcile(nil, true)))
-	}
-	if v4, v6 := rules(t, netlink.FAMILY_V4), rules(t, netlink.FAMILY_V6); len(v4) != 2 || len(v6) != 1 {
-		t.Errorf("rules after three times: %v and %v, want ours once each, and the foreign one", v4, v6)
-	}
-
-	// Another priority: the new rule comes, the old one goes only with prune.
-	moved := route.New(route.Config{Device: device, Priority: 600})
-	must(t, problem.Strict(moved.Reconcile(nil, false)))
-	if v4 := rules(t, netlink.FAMILY_V4); len(v4) != 3 {
-		t.Errorf("rules without prune: %v", v4)
-	}
-	must(t, problem.Strict(moved.Reconcile(nil, true)))
-	v4 := rules(t, netlink.FAMILY_V4)
-	if len(v4) != 2 || v4[0].Priority != 600 || v4[1].Priority != 700 {
-		t.Errorf("rules with prune: %v", v4)
-	}
-}
-
 func TestForeignRouteIsUntouched(t *testing.T) {
 	testutil.NetNS(t)
 	r := router(t)

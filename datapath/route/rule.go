@@ -6,11 +6,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
 )
 
 // reconcileRule makes sure that exactly one of strait's rules leads to the table. It adds the right
-// rule before it removes wrong ones (with another priority, from an earlier configuration). If
-// prune is false, wrong ones stay.
+// rule before it removes wrong ones (with another priority, from an earlier configuration; or from
+// a version that did not mark the tunnel's packets). If prune is false, wrong ones stay.
 func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error {
 	rules, err := r.cfg.rules(h, family)
 	if err != nil {
@@ -19,7 +21,7 @@ func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error 
 	found := false
 	var wrong []netlink.Rule
 	for _, rule := range rules {
-		if !found && rule.Priority == r.cfg.Priority {
+		if !found && rule.Priority == r.cfg.Priority && leavesOutMarked(rule) {
 			found = true
 			continue
 		}
@@ -60,13 +62,21 @@ func (c Config) rules(h *netlink.Handle, family int) ([]netlink.Rule, error) {
 	return ours, nil
 }
 
+// rule returns the rule that leads packets to strait's table, except those of the tunnel itself. In
+// the syntax of ip: not fwmark 0x1000/0x1000 lookup 5354 pref 500.
 func (c Config) rule(family int) *netlink.Rule {
+	mask := uint32(datapath.TunnelMarkMask)
 	rule := netlink.NewRule()
 	rule.Family = family
 	rule.Table = c.Table
 	rule.Priority = c.Priority
 	rule.Protocol = Protocol
+	rule.Invert, rule.Mark, rule.Mask = true, datapath.TunnelMark, &mask
 	return rule
+}
+
+func leavesOutMarked(r netlink.Rule) bool {
+	return r.Invert && r.Mark == datapath.TunnelMark && r.Mask != nil && *r.Mask == datapath.TunnelMarkMask
 }
 
 func deleteRules(h *netlink.Handle, rules []netlink.Rule) error {

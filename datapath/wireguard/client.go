@@ -40,6 +40,7 @@ type state struct {
 	kind   Kind
 	key    key.Private
 	port   uint16
+	mark   int
 	peers  []PeerStatus
 	public key.Public
 }
@@ -97,7 +98,7 @@ func (c *client) call(f func() error) error {
 }
 
 func toState(d *wgtypes.Device) state {
-	s := state{kind: Userspace, key: key.Private(d.PrivateKey), port: uint16(d.ListenPort), public: key.Public(d.PublicKey)}
+	s := state{kind: Userspace, key: key.Private(d.PrivateKey), port: uint16(d.ListenPort), mark: d.FirewallMark, public: key.Public(d.PublicKey)}
 	if d.Type == wgtypes.LinuxKernel {
 		s.kind = Kernel
 	}

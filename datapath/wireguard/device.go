@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
 )
 
@@ -38,7 +39,7 @@ type Device struct {
 	child int
 }
 
-// Open makes sure that the device exists, has the node's key and port, and is up. A running device
+// Open makes sure that the device exists, has the node's key, port and mark, and is up. A running device
 // is not disturbed: its sessions, and the connections through it, stay. For a userspace device,
 // Open adopts the process that serves it, or starts one if there is none. A TUN that a killed
 // process left is attached again, with its address and routes.
@@ -129,8 +130,8 @@ func (d *Device) create(ctx context.Context) error {
 	return d.adoptOrStart(ctx)
 }
 
-// identify sets the key and the port if they differ. It does not set the same key again, because
-// that ends all sessions.
+// identify sets the key, the port and the mark if they differ. It does not set the same key again,
+// because that ends all sessions.
 func (d *Device) identify(ctx context.Context) error {
 	have, err := d.client.read()
 	if err != nil {
@@ -148,11 +149,15 @@ func (d *Device) identify(ctx context.Context) error {
 		port := int(d.cfg.Port)
 		cfg.ListenPort = &port
 	}
-	if cfg.PrivateKey == nil && cfg.ListenPort == nil {
+	if have.mark != datapath.TunnelMark {
+		mark := datapath.TunnelMark
+		cfg.FirewallMark = &mark
+	}
+	if cfg.PrivateKey == nil && cfg.ListenPort == nil && cfg.FirewallMark == nil {
 		return nil
 	}
 	if err := d.client.configure(cfg); err != nil {
-		return fmt.Errorf("set key and port of WireGuard device %s: %w", d.cfg.Device, err)
+		return fmt.Errorf("set key, port and mark of WireGuard device %s: %w", d.cfg.Device, err)
 	}
 	return nil
 }

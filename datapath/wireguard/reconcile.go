@@ -22,7 +22,7 @@ import (
 // old or the new peer at every moment. If prune is false nothing is removed. Unwanted peers are
 // removed last.
 //
-// If the device does not answer, has lost its key or port, or its link was set down or lost its
+// If the device does not answer, has lost its key, port or mark, or its link was set down or lost its
 // address, that is repaired first.
 //
 // A peer or an allowed IP that the device refuses is left out and is a Problem; the next Reconcile
@@ -50,11 +50,11 @@ func (d *Device) Peers() ([]PeerStatus, error) {
 	return have.peers, err
 }
 
-// revive reads the device. It restarts the device if that fails, or if the device has lost its key
-// or port. It also repairs the link, which may have been set down.
+// revive reads the device. It restarts the device if that fails, or if the device has lost its key,
+// port or mark. It also repairs the link, which may have been set down.
 func (d *Device) revive() (state, error) {
 	have, err := d.client.read()
-	if err == nil && have.key == d.key && (d.cfg.Port == 0 || have.port == d.cfg.Port) {
+	if err == nil && d.identified(have) {
 		// The MTU is not repaired: the daemon may have changed it since Open.
 		if err := d.links.SetUp(d.cfg.Device, 0, d.cfg.Addr); err == nil {
 			return have, nil
@@ -68,6 +68,11 @@ func (d *Device) revive() (state, error) {
 		return state{}, fmt.Errorf("restart WireGuard device %s: %w", d.cfg.Device, err)
 	}
 	return d.client.read()
+}
+
+// identified reports whether the device has its key, port and mark.
+func (d *Device) identified(have state) bool {
+	return have.key == d.key && (d.cfg.Port == 0 || have.port == d.cfg.Port) && have.mark == datapath.TunnelMark
 }
 
 // put configures all peers at once. If that fails, it configures them one by one to find out which
