@@ -18,6 +18,16 @@ func TunnelAddr(o Origin, is6 bool) netip.Addr {
 	return hashAddr(tunnelRanges[0], o.String())
 }
 
+// TunnelRange returns the range of TunnelAddr that overlaps a prefix.
+func TunnelRange(p netip.Prefix) (netip.Prefix, bool) {
+	for _, r := range tunnelRanges {
+		if r.Overlaps(p) {
+			return r, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
 // IsTunnelAddr reports whether an address is in the ranges that TunnelAddr uses.
 func IsTunnelAddr(a netip.Addr) bool {
 	return tunnelRanges[0].Contains(a) || tunnelRanges[1].Contains(a)

@@ -104,7 +104,7 @@ func TestUsableOfNodes(t *testing.T) {
 		"0.0.0.0/0": "0.0.0.0/0 covers every address", "::/0": "::/0 covers every address",
 		"127.0.0.0/8": "127.0.0.0/8 overlaps 127.0.0.0/8 (loopback)", "126.0.0.0/7": "126.0.0.0/7 overlaps 127.0.0.0/8 (loopback)",
 		"127.0.0.1/32": "127.0.0.1/32 overlaps", "169.254.7.0/24": "169.254.7.0/24 overlaps 169.254.0.0/16 (link-local)",
-		"224.0.0.0/4": "224.0.0.0/4 overlaps 224.0.0.0/4 (multicast)", "0.0.0.0/8": "0.0.0.0/8 overlaps 0.0.0.0/32 (the unspecified address)",
+		"224.0.0.0/4": "224.0.0.0/4 overlaps 224.0.0.0/4 (multicast)", "0.0.0.0/8": "0.0.0.0/8 overlaps 0.0.0.0/8 (this network)",
 		"::1/128": "::1/128 overlaps ::1/128 (loopback)", "fe80::/64": "fe80::/64 overlaps fe80::/10 (link-local)",
 		"ff02::/16": "ff02::/16 overlaps ff00::/8 (multicast)", "::/128": "::/128 overlaps ::/128 (the unspecified address)",
 		"::ffff:10.0.0.0/104": "::ffff:10.0.0.0/104 is not an IPv4 or IPv6 prefix",

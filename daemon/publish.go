@@ -18,7 +18,7 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 	}
 	m, err := d.machine()
 	if err != nil {
-		return nil, []clustermesh.Problem{{Code: problem.OwnAddressesUnknown, Object: "node " + d.config.Node, Message: "read own addresses: " + err.Error()}}
+		return nil, []clustermesh.Problem{addressesUnknown(d.config.Node, err)}
 	}
 	c, found := turn.NodeContent(m, local)
 	if found {
@@ -30,6 +30,10 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 		Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
 		Try:     "add the object, or set node in the config to the name of the object that is this machine",
 	}}
+}
+
+func addressesUnknown(node string, err error) clustermesh.Problem {
+	return clustermesh.Problem{Code: problem.OwnAddressesUnknown, Object: "node " + node, Message: "read own addresses: " + err.Error()}
 }
 
 // machine returns what this node knows about itself besides its objects.

@@ -37,6 +37,12 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	}
 	in.Synced, in.Missing = d.gossip.Synced()
 	in.Fresh = d.gossip.Fresh()
+	host, err := d.kernel.host()
+	if err != nil {
+		problems = append(problems, addressesUnknown(d.config.Node, err))
+		in.Synced, in.Missing = false, "this machine's addresses cannot be read"
+	}
+	d.planner.On(host)
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	return in, slices.Concat(in.Local.Problems, problems, more)

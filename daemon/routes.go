@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"strait.io/strait/daemon/plan"
 	"strait.io/strait/internal/problem"
 )
 
@@ -32,4 +33,21 @@ func (r routes) reconcile(j job, prune bool) ([]problem.Problem, error) {
 		return nil, err
 	}
 	return r.router.Reconcile(sizes.routes(j.Routes), prune)
+}
+
+// host returns what a plan must know about this machine, so that no route into the tunnel covers it.
+// Where the mesh is off there are no such routes.
+func (k *kernel) host() (h plan.Host, err error) {
+	if k.mesh == nil {
+		return h, nil
+	}
+	addrs, err := k.router.Addresses()
+	if err == nil {
+		h.Connected, err = k.router.Connected()
+	}
+	if err != nil {
+		return plan.Host{Unknown: true}, err
+	}
+	h.Addrs = slices.Concat(addrs, k.config.DNS.givenAddrs())
+	return h, nil
 }

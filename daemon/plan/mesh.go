@@ -18,6 +18,10 @@ type mesh struct {
 	self   Self
 	config Config
 	dead   func(clustermesh.Origin) bool
+	host   Host
+	own    datapath.Own // strait's own addresses in this cluster
+	// forbidden is made from the above.
+	forbidden *forbidden
 }
 
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster,
@@ -56,8 +60,11 @@ func (m mesh) sources() datapath.Sources {
 		return datapath.Sources{}
 	}
 	s := datapath.Sources{Node: n.Inside, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
+	self := node{origin: m.self.Origin(), Node: n}
 	for _, pre := range n.Prefixes {
-		s.Prefixes = append(s.Prefixes, pre.Masked())
+		if r := m.forbidden.check(self, pre.Masked()); r == nil || r.contested {
+			s.Prefixes = append(s.Prefixes, pre.Masked())
+		}
 	}
 	slices.SortFunc(s.Prefixes, comparePrefix)
 	return s
@@ -89,6 +96,9 @@ type claim struct {
 	node    clustermesh.Origin
 	foreign int // 1 if the node is in another cluster
 	dead    int // 1 if the node is dead
+	// contested: it takes part, so that no other claim gets the addresses, but does not get them
+	// itself.
+	contested bool
 }
 
 // before orders claims by who wins. This node's own cluster comes first, because the node must keep
@@ -123,7 +133,9 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 			i := slices.IndexFunc(won, func(w claim) bool { return w.excludes(c) })
 			if i < 0 {
 				won = append(won, c)
-				owned[c.node] = append(owned[c.node], c.prefix)
+				if !c.contested {
+					owned[c.node] = append(owned[c.node], c.prefix)
+				}
 				continue
 			}
 			problems = append(problems, overlap(c, won[i]))
@@ -136,10 +148,11 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 	return owned, problems
 }
 
-// claims returns the claims of all nodes. A prefix that overlaps the ClusterSetIPs is a Problem
-// instead.
+// claims returns the claims of all nodes. A prefix that overlaps the ClusterSetIPs, or that no node
+// can have, is a Problem instead.
 func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem) {
 	for _, n := range nodes {
+		var refusals []refusal
 		c := claim{node: n.origin}
 		if n.origin.Cluster != m.self.Cluster {
 			c.foreign = 1
@@ -159,7 +172,16 @@ func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 				})
 				continue
 			}
-			out = append(out, c)
+			r := m.forbidden.check(n, c.prefix)
+			if r != nil {
+				refusals = append(refusals, *r)
+			}
+			if c.contested = r != nil && r.contested; r == nil || r.contested {
+				out = append(out, c)
+			}
+		}
+		if len(refusals) > 0 {
+			problems = append(problems, refused(n.origin, refusals))
 		}
 	}
 	return out, problems

@@ -1,7 +1,7 @@
 // Package plan is the bridge between the clusterset and the kernel: from the state of the
 // clusterset it computes what one node's kernel should hold, and why.
 //
-// Input is State, Self and Config; output is a Result. Pure: the same input always gives the same
+// Input is State, Self, Host and Config; output is a Result. Pure: the same input always gives the same
 // output. A Planner remembers its last plan only to be faster. The package imports both clustermesh
 // and datapath and must not know any shell.
 package plan
@@ -85,6 +85,7 @@ func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(s
 // something has changed; the result is the same as that of Plan. It is not safe for concurrent use.
 type Planner struct {
 	config  Config
+	host    Host
 	stand   *stand
 	serial  uint64 // number of the plan
 	index   index
@@ -109,6 +110,9 @@ func NewPlanner(self Self, c Config) *Planner {
 	return &Planner{config: c, stand: &stand{self: self}}
 }
 
+// On says what the next plans must know about the machine.
+func (p *Planner) On(h Host) { p.host = h }
+
 // Plan computes the plan for a state, which must not change afterwards.
 func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
@@ -132,11 +136,11 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	for _, g := range r.Globals {
 		r.Problems = append(r.Problems, g.problems...)
 	}
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead})
+	r.Desired.Own = p.owned.update(p.config.CIDRs, mine.Allocations)
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
-	r.Desired.Own = p.owned.update(p.config.CIDRs, mine.Allocations)
 	return r
 }
 

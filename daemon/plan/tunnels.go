@@ -11,6 +11,8 @@ import (
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
 	nodes    map[clustermesh.Origin]plannedNode
+	host     Host
+	own      datapath.Own
 	peers    []datapath.Peer
 	sources  datapath.Sources
 	routes   []datapath.Route
@@ -24,21 +26,26 @@ type plannedNode struct {
 }
 
 // update plans them again if a node came, went, died, came back or publishes something else about
-// itself.
+// itself, or if other addresses are the host's or strait's own.
 func (t *tunnels) update(m mesh) {
-	if t.upToDate(m) {
+	if m.host.Unknown || t.upToDate(m) {
 		return
 	}
+	t.host, t.own = m.host, m.own
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
 	}
+	m.forbidden = newForbidden(m)
 	t.peers, t.problems = m.peers()
 	t.sources = m.sources()
 	t.routes = m.routes(t.peers, t.sources.Node)
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
+	if !t.host.equal(m.host) || !t.own.Equal(m.own) {
+		return false
+	}
 	nodes := 0
 	for o, r := range m.state.Records {
 		now := r.Content.Node

@@ -20,6 +20,8 @@ type known struct {
 	watching bool
 	version  uint64       // grows whenever something is forgotten
 	addrs    []netip.Addr // nil: unknown
+	// connected is nil while unknown.
+	connected []netip.Prefix
 	// underlays are sorted by destination.
 	underlays []underlay
 }
@@ -45,7 +47,7 @@ func (k *known) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.version++
-	k.addrs, k.underlays = nil, nil
+	k.addrs, k.connected, k.underlays = nil, nil, nil
 }
 
 // have returns what is cached, and a version to pass to keep.
@@ -53,6 +55,13 @@ func (k *known) have() (addrs []netip.Addr, underlays []underlay, version uint64
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.addrs, k.underlays, k.version
+}
+
+// haveConnected returns what is cached, and a version to pass to keep.
+func (k *known) haveConnected() (connected []netip.Prefix, version uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.connected, k.version
 }
 
 // keep calls set, unless something was forgotten since version: then the answer can be out of date.
@@ -72,9 +81,14 @@ func (k *known) heard(typ uint16, data []byte, own uint32) bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.version++
-		k.addrs = nil
+		k.addrs, k.connected = nil, nil
 		return false
-	case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		if attrs, ok := attributes(data, unix.SizeofRtMsg); ok && connects(data, attrs) {
+			k.disconnect()
+		}
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK: // the kernel drops a link's IPv4 routes without a message
+		k.disconnect()
 	default:
 		return false
 	}
@@ -87,6 +101,13 @@ func (k *known) heard(typ uint16, data []byte, own uint32) bool {
 	k.version++
 	k.underlays = nil
 	return true
+}
+
+func (k *known) disconnect() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version++
+	k.connected = nil
 }
 
 // concernsUnderlay reports whether the message can change an underlay: a link has another MTU or is

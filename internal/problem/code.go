@@ -40,6 +40,7 @@ const (
 	PrefixOverlap        Code = "STR2102"
 	NoTunnel             Code = "STR2103"
 	AddressTaken         Code = "STR2104"
+	PrefixForbidden      Code = "STR2105"
 
 	ExportConflict          Code = "STR2201"
 	GlobalPortMissing       Code = "STR2202"
