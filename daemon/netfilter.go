@@ -9,15 +9,15 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// netfilterTable is the part that keeps pods' addresses, and fits TCP's segments, on the way through the
-// tunnel.
+// netfilterTable is the part that keeps pods' addresses, fits TCP's segments, and drops what no peer
+// should send, on the way through the tunnel.
 type netfilterTable struct{ *netfilter.Table }
 
 func (netfilterTable) name() string         { return "netfilter" }
 func (netfilterTable) again() time.Duration { return 0 }
 
 func (netfilterTable) same(a, b want) bool {
-	return a.Sources.Node == b.Sources.Node && slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes)
+	return a.Sources.Node == b.Sources.Node && a.Sources.Port == b.Sources.Port && slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes)
 }
 
 func (t netfilterTable) put(_ context.Context, j job) ([]problem.Problem, error) {

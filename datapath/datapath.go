@@ -101,6 +101,8 @@ type Sources struct {
 	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
 	// Node is the node's own address, for packets that are not a pod's; can be invalid.
 	Node netip.Addr `json:"node"`
+	// Port is the node's TCP port that peers may connect to inside the tunnel; 0 if there is none.
+	Port uint16 `json:"port,omitempty"`
 	// OnDevice says that the tunnel's device has the address Node, because no other device has it.
 	OnDevice bool `json:"onDevice,omitempty"`
 }

@@ -59,7 +59,7 @@ func (m mesh) sources() datapath.Sources {
 	if n == nil || !m.config.Mesh {
 		return datapath.Sources{}
 	}
-	s := datapath.Sources{Node: n.Inside, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
+	s := datapath.Sources{Node: n.Inside, Port: n.GossipPort, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
 	self := node{origin: m.self.Origin(), Node: n}
 	for _, pre := range n.Prefixes {
 		if r := m.forbidden.check(self, pre.Masked()); r == nil || r.contested {

@@ -25,6 +25,7 @@ type content struct {
 type wanted struct {
 	device string
 	node   netip.Addr
+	port   uint16
 }
 
 func (c content) equal(d content) bool {
@@ -32,7 +33,7 @@ func (c content) equal(d content) bool {
 }
 
 func contentOf(device string, want datapath.Sources) content {
-	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node}}
+	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port}}
 	for _, ch := range c.chains() {
 		for _, r := range ch.rules {
 			c.rules = append(c.rules, r.comment)

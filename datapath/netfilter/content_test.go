@@ -90,6 +90,7 @@ func TestContentDiffers(t *testing.T) {
 		"device":    contentOf("strait1", base),
 		"node":      contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes, Node: netip.MustParseAddr("10.1.1.2")}),
 		"no node":   contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes}),
+		"port":      contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes, Node: base.Node, Port: 7946}),
 		"prefix":    contentOf("strait0", datapath.Sources{Prefixes: prefixes("10.1.1.0/25"), Node: base.Node}),
 		"not based": {rules: c.rules, pods: c.pods},
 		"a rule":    {based: true, rules: c.rules[1:], pods: c.pods},

@@ -1,7 +1,8 @@
-// Package netfilter has a table of strait's own in nf_tables, which does two things to pods' packets
-// that pass the tunnel. They are exempt from the CNI's masquerading, because a peer accepts only
+// Package netfilter has a table of strait's own in nf_tables, which does three things to packets that
+// pass the tunnel. Pods' packets are exempt from the CNI's masquerading, because a peer accepts only
 // pods' own addresses from this node. And TCP agrees on segments that fit into the tunnel, so that a
-// connection does not depend on ICMP. The package acts in the network namespace of the calling
+// connection does not depend on ICMP. And what comes out of the tunnel reaches this node's pods, but
+// not the node's own listeners or what is behind the node. The package acts in the network namespace of the calling
 // thread and is the only one that speaks nf_tables.
 //
 // Its input is datapath.Sources. Its outputs are the table, and a signal when another program
@@ -66,8 +67,8 @@ func (t *Table) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem,
 		return []problem.Problem{{
 			Code:    problem.NotExempted,
 			Object:  "netfilter",
-			Message: "if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them, and connections need ICMP to learn the tunnel's MTU: " + err.Error(),
-			Try:     "load the kernel modules; or turn off masquerading in the CNI, and let no firewall drop ICMP",
+			Message: "other clusters can send packets to this node's listeners and through it; if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them, and connections need ICMP to learn the tunnel's MTU: " + err.Error(),
+			Try:     "load the kernel modules; or turn off masquerading in the CNI, let no firewall drop ICMP, and let one drop what comes in by the tunnel's device and is not for pods",
 			Warning: true,
 		}}, nil
 	}
@@ -125,7 +126,7 @@ func remove(log *slog.Logger) error {
 func unsupported(err error, further ...unix.Errno) error {
 	for _, n := range append(further, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP) {
 		if errors.Is(err, n) {
-			return fmt.Errorf("%w (%w: needs nf_tables with NAT, CONFIG_NF_TABLES_INET and CONFIG_NFT_NAT; try modprobe nft_nat nft_chain_nat)", err, errors.ErrUnsupported)
+			return fmt.Errorf("%w (%w: needs nf_tables with NAT, CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT and CONFIG_NFT_CT; try modprobe -a nft_nat nft_chain_nat nft_ct nft_counter)", err, errors.ErrUnsupported)
 		}
 	}
 	return err

@@ -180,6 +180,11 @@ func TestWatchAndRestore(t *testing.T) {
 			must(t, err)
 			must(t, c.DelRule(rules[0]))
 		},
+		"the guard": func() {
+			rules, err := c.GetRules(strait, &nftables.Chain{Name: "guardinput", Table: strait})
+			must(t, err)
+			must(t, c.DelRule(rules[len(rules)-1]))
+		},
 		"an element": func() {
 			must(t, c.SetDeleteElements(&nftables.Set{Table: strait, Name: "pods4"}, []nftables.SetElement{
 				{Key: []byte{10, 1, 1, 0}}, {Key: []byte{10, 1, 2, 0}, IntervalEnd: true},
@@ -228,7 +233,9 @@ func TestPeopleCanReadIt(t *testing.T) {
 		testutil.Missing(t, "needs nft: install the package nftables")
 	}
 	testutil.NetNS(t)
-	must(t, problem.Strict(newTable(t).Reconcile(sources(), true)))
+	want := sources()
+	want.Port = 7946
+	must(t, problem.Strict(newTable(t).Reconcile(want, true)))
 	out, err := exec.Command(tool, "list", "table", "inet", "strait").CombinedOutput()
 	must(t, err)
 	for _, want := range []string{
@@ -236,6 +243,9 @@ func TestPeopleCanReadIt(t *testing.T) {
 		`oifname != "strait0" return comment "only what enters strait0"`, "snat ip to ip saddr", "snat ip6 to ip6 saddr", "snat ip to 10.1.1.1",
 		"type filter hook forward priority mangle;", `oifname "strait0" tcp flags syn tcp option maxseg size set rt mtu comment "TCP segments fit into strait0"`,
 		`iifname "strait0" tcp flags syn tcp option maxseg size set rt mtu`,
+		`ct state established,related return comment "answers pass"`, `ip daddr != @pods4 counter packets 0 bytes 0 drop`,
+		`ip6 daddr != @pods6 counter packets 0 bytes 0 drop`, `ip daddr 10.1.1.1 tcp dport 7946 return`,
+		`ip daddr 10.1.1.1 icmp type echo-request return`, `counter packets 0 bytes 0 drop comment "all else does not reach the node"`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("nft does not show %s in\n%s", want, out)

@@ -1,6 +1,7 @@
 package netfilter_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -37,6 +38,7 @@ func newPath(t *testing.T) *path {
 	}
 	cable(t, "cni0", pod)
 	cable(t, device, far)
+	noNeighbours(t, device, far)
 	addresses(t, "cni0", nodeInside+"/24", "fd00:1::1/64")
 	addresses(t, device, nodeOuter4+"/32", nodeOuter6+"/128")
 	routes(t, device, "10.2.1.0/24", "fd00:2::/64")
@@ -68,6 +70,21 @@ func cable(t *testing.T, name string, to *testutil.Namespace) {
 	must(t, netlink.LinkAdd(&netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "eth0", PeerNamespace: netlink.NsFd(to.FD()),
 	}))
+}
+
+// noNeighbours makes a cable like a tunnel in which nobody asks for neighbours: its ends have one
+// hardware address.
+func noNeighbours(t *testing.T, name string, to *testutil.Namespace) {
+	t.Helper()
+	quiet := func(name string) error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.LinkSetHardwareAddr(l, net.HardwareAddr{2, 0, 0, 0, 0, 1}), netlink.LinkSetARPOff(l))
+	}
+	must(t, quiet(name))
+	must(t, to.Do(func() error { return quiet("eth0") }))
 }
 
 func addresses(t *testing.T, link string, addrs ...string) {

@@ -30,11 +30,15 @@ type family struct {
 	bits   int
 	// offset is where the source address is in the IP header, in bytes.
 	offset uint32
+	// icmp is the number of ICMP, icmpTypes those of its messages that a node answers or needs: echo,
+	// and errors about packets.
+	icmp      byte
+	icmpTypes []byte
 }
 
 var families = []family{
-	{"IPv4", unix.NFPROTO_IPV4, "pods4", nftables.TypeIPAddr, 32, 12},
-	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8},
+	{"IPv4", unix.NFPROTO_IPV4, "pods4", nftables.TypeIPAddr, 32, 12, unix.IPPROTO_ICMP, []byte{0, 3, 8, 11, 12}},
+	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8, unix.IPPROTO_ICMPV6, []byte{1, 2, 3, 4, 128, 129}},
 }
 
 // chain is a base chain: its rules see each packet that passes the hook.
@@ -66,6 +70,9 @@ func (c content) chains() []chain {
 		// this chain.
 		{"postrouting", nftables.ChainTypeNAT, *nftables.ChainHookPostrouting, 90, c.addresses()},
 		{"forward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityMangle, c.segments()},
+		// Chains of their own: a return ends only the chain that has it.
+		{"guardforward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityFilter - 1, c.guardForward()},
+		{"guardinput", nftables.ChainTypeFilter, *nftables.ChainHookInput, *nftables.ChainPriorityFilter - 1, c.guardInput()},
 	}
 }
 

@@ -1,0 +1,113 @@
+package netfilter
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// What comes out of the tunnel was sent by another cluster. The rules in guardInput and guardForward
+// let it reach this node's pods, and answers to what the node itself asked. Without them, another
+// cluster could reach every listener of the node, and through the node, which forwards, everything
+// that the node can reach.
+
+// guardForward returns the rules for packets that the node passes on. In nft's syntax:
+//
+//	iifname != "strait0" return
+//	ct state established,related return
+//	meta nfproto ipv4 ip daddr != @pods4 counter drop
+//	meta nfproto ipv6 ip6 daddr != @pods6 counter drop
+//
+// The second is also for answers to a client of a NodePort: its connection left with the node's
+// address, and the answer goes on to the client.
+func (c content) guardForward() []rule {
+	device := c.want.device
+	out := answers(device)
+	for _, f := range families {
+		out = append(out, rule{fmt.Sprintf("all else goes to this node's pods, %s", f.name), slices.Concat(
+			f.only(), f.destination(),
+			[]expr.Any{&expr.Lookup{SourceRegister: 1, SetName: f.set, Invert: true}, &expr.Counter{}},
+			verdict(expr.VerdictDrop),
+		)})
+	}
+	return out
+}
+
+// guardInput returns the rules for packets to the node itself. In nft's syntax:
+//
+//	iifname != "strait0" return
+//	ct state established,related return
+//	meta nfproto ipv4 ip daddr 10.1.1.1 tcp dport 7946 return
+//	meta nfproto ipv4 ip daddr 10.1.1.1 icmp type echo-request return
+//	… and ICMP's errors
+//	counter drop
+func (c content) guardInput() []rule {
+	w := c.want
+	out := answers(w.device)
+	for _, f := range families {
+		if w.node.BitLen() != f.bits {
+			continue
+		}
+		toNode := slices.Concat(f.only(), f.destination(), []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: w.node.AsSlice()}})
+		if w.port != 0 {
+			out = append(out, rule{fmt.Sprintf("peers' daemons reach TCP port %d of %s", w.port, w.node),
+				slices.Concat(toNode, protocol(unix.IPPROTO_TCP), transport(destinationPort, binary.BigEndian.AppendUint16(nil, w.port)),
+					verdict(expr.VerdictReturn))})
+		}
+		for _, typ := range f.icmpTypes {
+			out = append(out, rule{fmt.Sprintf("ICMP type %d reaches %s", typ, w.node),
+				slices.Concat(toNode, protocol(f.icmp), transport(icmpType, []byte{typ}), verdict(expr.VerdictReturn))})
+		}
+	}
+	return append(out, rule{"all else does not reach the node", slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))})
+}
+
+// Where the destination port and ICMP's type are in the transport header, in bytes.
+const (
+	destinationPort = 2
+	icmpType        = 0
+)
+
+// answers returns the rules that let everything pass that did not come by the device, and of that,
+// packets of connections that were let through before, and errors about them.
+func answers(device string) []rule {
+	return []rule{
+		{"only what comes by " + device, slices.Concat([]expr.Any{
+			&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(device)},
+		}, verdict(expr.VerdictReturn))},
+		{"answers pass", slices.Concat([]expr.Any{
+			&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4,
+				Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), Xor: make([]byte, 4)},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+		}, verdict(expr.VerdictReturn))},
+	}
+}
+
+// destination loads the destination address into register 1.
+func (f family) destination() []expr.Any {
+	size := uint32(f.bits / 8)
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.offset + size, Len: size}}
+}
+
+func protocol(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}},
+	}
+}
+
+// transport matches bytes of the transport header.
+func transport(offset uint32, want []byte) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: uint32(len(want))},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: want},
+	}
+}
+
+func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
