@@ -193,7 +193,8 @@ func (r *Router) UnderlayMTUs(dsts []netip.Addr) ([]int, error) {
 	return mtus, nil
 }
 
-// lookUp asks the kernel for the route of the tunnel's packets to a destination. links caches the MTUs of links, by index.
+// lookUp asks the kernel for the route of the tunnel's packets to a destination. links caches the
+// MTUs of links, by index.
 func lookUp(h *netlink.Handle, dst netip.Addr, links map[int]int) underlay {
 	u := underlay{dst: dst}
 	if !dst.IsValid() {

@@ -39,10 +39,10 @@ type Device struct {
 	child int
 }
 
-// Open makes sure that the device exists, has the node's key, port and mark, and is up. A running device
-// is not disturbed: its sessions, and the connections through it, stay. For a userspace device,
-// Open adopts the process that serves it, or starts one if there is none. A TUN that a killed
-// process left is attached again, with its address and routes.
+// Open makes sure that the device exists, has the node's key, port and mark, and is up. A running
+// device is not disturbed: its sessions, and the connections through it, stay. For a userspace
+// device, Open adopts the process that serves it, or starts one if there is none. A TUN that a
+// killed process left is attached again, with its address and routes.
 func Open(ctx context.Context, cfg Config, links Links) (*Device, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
