@@ -98,22 +98,9 @@ func (p *port) sort() {
 
 // sortOne hands out a stream according to its first byte.
 func (p *port) sortOne(conn net.Conn) {
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-p.done:
-			_ = conn.SetReadDeadline(time.Now())
-		case <-stop:
-		}
-	}()
-	first := make([]byte, 1)
-	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), read(conn, first)); err != nil {
+	first, err := p.peek(conn)
+	if err != nil {
 		conn.Close() // a probe of the machine ends here: it connects and sends nothing
-		return
-	}
-	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		conn.Close()
 		return
 	}
 	conn = &peeked{Conn: conn, first: first}
@@ -126,6 +113,24 @@ func (p *port) sortOne(conn net.Conn) {
 	case <-p.done:
 		conn.Close()
 	}
+}
+
+// peek reads the first byte of a stream. It ends early when the port is shut down.
+func (p *port) peek(conn net.Conn) ([]byte, error) {
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-p.done:
+			_ = conn.SetReadDeadline(time.Now())
+		case <-ended:
+		}
+	})
+	first := make([]byte, 1)
+	err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), read(conn, first))
+	close(ended)
+	watch.Wait() // or it could set the deadline of a stream that was handed out
+	return first, errors.Join(err, conn.SetReadDeadline(time.Time{}))
 }
 
 // peeked is a stream whose first byte was read already.
