@@ -7,9 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
+	"strings"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/internal/problem"
@@ -41,6 +44,7 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	if _, err := loadGossipKey(c); err != nil {
 		local.Problems = append(local.Problems, clustermesh.Problem{Code: problem.GossipKeyUnreadable, Message: err.Error()})
 	}
+	local.Problems = append(local.Problems, checkAuthority(c, cluster)...)
 	failed := 0
 	for _, p := range clustermesh.SortProblems(local.Problems) {
 		word := "warning"
@@ -56,6 +60,31 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	fmt.Fprintf(w, "%s is valid: cluster %s, node %s; %d nodes, %d exports, %d endpoints in %s\n", file,
 		cluster, c.Node, len(local.Nodes), len(local.Exports), len(local.Endpoints), c.Source.where())
 	return nil
+}
+
+// checkAuthority checks the files that say whom the daemon believes.
+func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Problem) {
+	root, err := loadRoot(c.Authority.RootFile)
+	if err != nil {
+		out = append(out, clustermesh.Problem{Code: problem.PinsFile, Message: err.Error()})
+	}
+	if c.Authority.PinsFile == "" {
+		return out
+	}
+	text, err := os.ReadFile(c.Authority.PinsFile)
+	if err == nil {
+		var pins authority.Pins
+		if pins, err = parsePins(string(text), own, root); err == nil {
+			err = pins.Overlap()
+		}
+	}
+	if err != nil {
+		out = append(out, clustermesh.Problem{
+			Code: problem.PinsFile, Field: "authority.pinsFile", File: c.Authority.PinsFile, Message: strings.ReplaceAll(err.Error(), "\n", ", "),
+			Try: "correct the file, or write it again with strait clusterset accept",
+		})
+	}
+	return out
 }
 
 // checkSource reads the cluster's objects and its name once.

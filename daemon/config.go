@@ -39,13 +39,14 @@ type Config struct {
 	NodePrefixes []netip.Prefix `json:"nodePrefixes,omitempty"`
 	// ClusterSetCIDRs are the ranges of ClusterSetIPs, at most one of each IP family, and the same
 	// in every cluster.
-	ClusterSetCIDRs []netip.Prefix `json:"clustersetCIDRs,omitempty"`
-	BPF             BPFConfig      `json:"bpf,omitempty"`
-	Gossip          GossipConfig   `json:"gossip"`
-	Mesh            MeshConfig     `json:"mesh,omitempty"`
-	DNS             DNSConfig      `json:"dns,omitempty"`
-	Metrics         MetricsConfig  `json:"metrics,omitempty"`
-	Log             LogConfig      `json:"log,omitempty"`
+	ClusterSetCIDRs []netip.Prefix  `json:"clustersetCIDRs,omitempty"`
+	BPF             BPFConfig       `json:"bpf,omitempty"`
+	Gossip          GossipConfig    `json:"gossip"`
+	Authority       AuthorityConfig `json:"authority,omitzero"`
+	Mesh            MeshConfig      `json:"mesh,omitempty"`
+	DNS             DNSConfig       `json:"dns,omitempty"`
+	Metrics         MetricsConfig   `json:"metrics,omitempty"`
+	Log             LogConfig       `json:"log,omitempty"`
 }
 
 // SourceConfig says where the cluster's objects come from. Exactly one field must be set.
@@ -129,6 +130,17 @@ type GossipConfig struct {
 	SeedsFile string `json:"seedsFile,omitempty"`
 	KeyFile   string `json:"keyFile"`
 }
+
+// AuthorityConfig says with which key this cluster signs, and which clusters it believes. Without it,
+// nothing is signed, and everybody who has the gossip key is believed.
+type AuthorityConfig struct {
+	// RootFile holds the private key of this cluster's root.
+	RootFile string `json:"rootFile,omitempty"`
+	// PinsFile lists the clusters that are believed. It is read again when it changes.
+	PinsFile string `json:"pinsFile,omitempty"`
+}
+
+func (a AuthorityConfig) on() bool { return a != AuthorityConfig{} }
 
 // MeshConfig configures WireGuard.
 type MeshConfig struct {

@@ -31,10 +31,16 @@ type Daemon struct {
 	version string
 	log     *slog.Logger
 	key     []byte // gossip key
+	keys    keys   // of this cluster and this node
 
 	source source
 	kube   *kubernetes // nil where the source is no API server
-	seeds  *seedsFile
+	seeds  *watched
+	pins   *watched
+	// pinned is the text of the pins in force, and overlap what is wrong between them; owned by the
+	// loop.
+	pinned  string
+	overlap error
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.
 	who     who
@@ -80,7 +86,12 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
 	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, wake: notify.New()}
-	d.seeds = newSeedsFile(c.Gossip.SeedsFile, d.wake)
+	d.seeds = watchFile(c.Gossip.SeedsFile, d.wake)
+	if d.pins = watchFile(c.Authority.PinsFile, d.wake); c.Authority.on() {
+		if d.keys, err = loadKeys(c); err != nil {
+			return nil, err
+		}
+	}
 	if d.source, d.kube, err = openSource(c, log); err != nil {
 		return nil, err
 	}
@@ -105,6 +116,10 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 // join creates the gossip once this node's identity is known. It starts nothing.
 func (d *Daemon) join(w who) error {
 	d.who = w
+	authority, err := d.authority(w.Cluster)
+	if err != nil {
+		return err
+	}
 	c := gossip.Config{
 		Self:      d.self().Origin(),
 		UID:       w.UID,
@@ -113,6 +128,7 @@ func (d *Daemon) join(w who) error {
 		Seeds:     d.config.Gossip.Seeds,
 		Key:       d.key,
 		StateDir:  d.config.StateDir,
+		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
 	}
 	if d.kube != nil {
@@ -135,6 +151,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.source.Run(ctx) })
 	g.Go(func() error { return d.seeds.run(ctx) })
+	g.Go(func() error { return d.pins.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })

@@ -84,8 +84,8 @@ func TestIdentityProblems(t *testing.T) {
 
 func TestSeedsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seeds")
-	s := newSeedsFile(path, notify.New())
-	if got, problems := s.seeds(); len(got)+len(problems) > 0 {
+	s := watchFile(path, notify.New())
+	if got, problems := listedSeeds(s); len(got)+len(problems) > 0 {
 		t.Errorf("a file that is not there: %v %v", got, problems)
 	}
 	write := func(text string) {
@@ -98,7 +98,7 @@ func TestSeedsFile(t *testing.T) {
 	if !s.look() || s.look() {
 		t.Error("a change is seen once")
 	}
-	if got, _ := s.seeds(); !reflect.DeepEqual(got, []string{"192.0.2.1:7946", "[fd00::1]:7946"}) {
+	if got, _ := listedSeeds(s); !reflect.DeepEqual(got, []string{"192.0.2.1:7946", "[fd00::1]:7946"}) {
 		t.Errorf("seeds %q", got)
 	}
 	if err := os.Remove(path); err != nil {
@@ -110,7 +110,7 @@ func TestSeedsFile(t *testing.T) {
 	if !s.look() {
 		t.Error("that it cannot be read is no news")
 	}
-	if got, problems := s.seeds(); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
+	if got, problems := listedSeeds(s); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
 		t.Errorf("seeds %q, problems %v", got, problems)
 	}
 }

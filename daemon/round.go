@@ -31,7 +31,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Local, in.Sourced = d.source.Local()
-	problems = d.seed(in.Local)
+	problems = slices.Concat(d.seed(in.Local), d.repin())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}

@@ -1,87 +1,27 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
 
-// seedsPoll is how often the file is read. It is polled because a mounted Secret changes by
-// swapping symlinks, at any depth.
-const seedsPoll = 2 * time.Second
-
-// seedsFile is the seeds file, as last read.
-type seedsFile struct {
-	path    string
-	changed notify.Signal
-
-	mu    sync.Mutex
-	text  string
-	read  bool
-	cause error // why it cannot be read now
-}
-
-func newSeedsFile(path string, changed notify.Signal) *seedsFile {
-	s := &seedsFile{path: path, changed: changed}
-	s.look()
-	return s
-}
-
-// run polls the file until ctx is done. While it cannot be read, the last seeds stay in force.
-func (s *seedsFile) run(ctx context.Context) error {
-	if s.path == "" {
-		return nil
+// listedSeeds returns the seeds in the seeds file, and what is wrong with it. A missing file is not a
+// Problem: a cluster that is not connected to others has none.
+func listedSeeds(file *watched) (out []string, problems []clustermesh.Problem) {
+	text, err := file.text()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: file.path, Warning: true,
+			Message: fmt.Sprintf("cannot be read, its last seeds stay in force: %v", err), Try: "make it readable for straitd"})
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(seedsPoll):
-		}
-		if s.look() {
-			s.changed.Poke()
-		}
-	}
-}
-
-// look reads the file and reports whether anything changed.
-func (s *seedsFile) look() bool {
-	if s.path == "" {
-		return false
-	}
-	b, err := os.ReadFile(s.path)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	news := fmt.Sprint(err) != fmt.Sprint(s.cause) || err == nil && (!s.read || string(b) != s.text)
-	s.cause = err
-	if err == nil {
-		s.text, s.read = string(b), true
-	}
-	return news
-}
-
-// seeds returns the seeds in the file, and what is wrong with it. A missing file is not a Problem:
-// a cluster that is not connected to others has none.
-func (s *seedsFile) seeds() (out []string, problems []clustermesh.Problem) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause != nil && !errors.Is(s.cause, fs.ErrNotExist) {
-		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: s.path, Warning: true,
-			Message: fmt.Sprintf("cannot be read, its last seeds stay in force: %v", s.cause), Try: "make it readable for straitd"})
-	}
-	return parseSeeds(s.text), problems
+	return parseSeeds(text), problems
 }
 
 // parseSeeds reads one seed per line. A # begins a comment.
@@ -97,7 +37,7 @@ func parseSeeds(text string) (out []string) {
 
 // seed tells gossip where to find other nodes: the seeds, and the nodes of its own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
-	fromFile, problems := d.seeds.seeds()
+	fromFile, problems := listedSeeds(d.seeds)
 	all := gossip.Seeds{Listed: slices.Concat(d.config.Gossip.Seeds, fromFile)}
 	if d.kube != nil {
 		all.Hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/kube/writer"
@@ -37,6 +38,8 @@ type replication interface {
 	Changed() <-chan struct{}
 	Heard() map[clustermesh.Origin]time.Time
 	Problems() []clustermesh.Problem
+	Repin(authority.Pins)
+	Refused() map[string]uint64
 }
 
 // openSource creates the source that the config names. It starts nothing. If the source is an API

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
@@ -155,7 +156,7 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = &Daemon{config: c, log: log, wake: notify.New(), metrics: api.NewMetrics(), seeds: newSeedsFile("", nil), gossip: w,
+	w.d = &Daemon{config: c, log: log, wake: notify.New(), metrics: api.NewMetrics(), seeds: watchFile("", nil), pins: watchFile("", nil), gossip: w,
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.planner = plan.NewPlanner(w.d.self(), w.d.planConfig())
 	if w.d.kernel, err = newKernel(c, log, w.d.metrics); err != nil {
@@ -282,6 +283,8 @@ func (w *busy) Fresh() bool                             { return true }
 func (w *busy) Changed() <-chan struct{}                { return nil }
 func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
 func (w *busy) Problems() []clustermesh.Problem         { return nil }
+func (w *busy) Repin(authority.Pins)                    {}
+func (w *busy) Refused() map[string]uint64              { return nil }
 
 func (w *busy) State() clustermesh.State {
 	s := clustermesh.State{Records: w.Records(), Contacts: make(map[clustermesh.Origin]clustermesh.Contact, len(w.states))}

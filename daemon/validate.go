@@ -111,6 +111,13 @@ func (c Config) validateAddresses(m *mistakes) {
 	if f := c.Gossip.SeedsFile; f != "" && !filepath.IsAbs(f) {
 		m.add("gossip.seedsFile", "%q is not an absolute path", f)
 	}
+	for _, x := range []struct{ field, path string }{
+		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
+	} {
+		if x.path != "" && !filepath.IsAbs(x.path) {
+			m.add(x.field, "%q is not an absolute path", x.path)
+		}
+	}
 	for i, p := range c.NodePrefixes {
 		if !p.IsValid() || p != p.Masked() || p.Bits() == 0 {
 			m.add(fmt.Sprintf("nodePrefixes[%d]", i), "%s is not a prefix of this node's pods, as in 10.1.2.0/24", p)

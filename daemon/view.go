@@ -93,6 +93,14 @@ func (d *Daemon) Writes() (out []api.Written) {
 	return out
 }
 
+// Refused counts the records that were not believed, for a scrape.
+func (d *Daemon) Refused() map[string]uint64 {
+	if d.now() == nil {
+		return nil
+	}
+	return d.gossip.Refused()
+}
+
 // Traffic calls each with what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {
 	m := d.now()

@@ -14,11 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/observe"
 	"strait.io/strait/clustermesh/gossip/stream"
@@ -48,6 +50,9 @@ type Config struct {
 	Lead func() (is bool, since uint64)
 	// StateDir holds the state between lives of the daemon; if empty, nothing is stored.
 	StateDir string
+	// Authority signs what this node says, and decides what is believed of others. Nil signs nothing
+	// and believes everybody who has the key.
+	Authority *Authority
 	// Log may be nil.
 	Log *slog.Logger
 
@@ -70,6 +75,7 @@ type Gossip struct {
 
 	mu        sync.Mutex
 	replica   *replica.Replica
+	guard     *guard
 	contacts  *observe.Contacts
 	witness   observe.Witness
 	seeds     *member.Seeds
@@ -104,13 +110,13 @@ func New(cfg Config) (*Gossip, error) {
 		contacts: observe.NewContacts(cfg.Self),
 		seeds:    member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
 		problems: problemBook{},
+		guard:    newGuard(cfg.Authority, cfg.Self, cfg.Log),
 		stale:    true,
 	}
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
 		g.problem("state", stateProblem(err), 0)
 	}
-	g.loaded = len(held) > 0
 	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
 	// be the same member.
 	boot := uint64(time.Now().UnixNano())
@@ -130,9 +136,11 @@ func New(cfg Config) (*Gossip, error) {
 		g.clusters.unsave()
 	}
 	g.replica = replica.New(replica.Config{
-		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Topology: cfg.topology,
+		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Topology: cfg.topology,
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
+	// What is not believed any more is unknown, not absent: others may have it with proof.
+	g.loaded = len(held) > 0 && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
 	g.streams, err = stream.New(g.self, cfg.Key, host{g}, g.log)
 	return g, err
@@ -289,7 +297,7 @@ func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 func (g *Gossip) Problems() []clustermesh.Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.problems.list(time.Now())
+	return clustermesh.SortProblems(append(g.problems.list(time.Now()), g.guard.own...))
 }
 
 // apply carries out what the replica decided, and pokes Changed if State changed. The lock is held.
@@ -316,7 +324,7 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		g.streams.Send(e.To, frame)
 	}
 	for _, p := range out.Problems {
-		g.problem("replica "+p.Object, p, problemLife)
+		g.problem("replica "+string(p.Code)+" "+p.Object, p, problemLife)
 	}
 	if len(out.Changed) == 0 {
 		return false
@@ -345,6 +353,29 @@ func (g *Gossip) solved(key string) {
 	if g.problems.clear(key) {
 		g.changed.Poke()
 	}
+}
+
+// Repin replaces the pins, and judges all records again.
+func (g *Gossip) Repin(pins authority.Pins) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.guard.repin(pins)
+	g.readmit()
+}
+
+// readmit judges all records again. The lock is held.
+func (g *Gossip) readmit() {
+	g.guard.news = false
+	g.replica.Readmit()
+	g.touch()
+	g.dirty.Poke()
+}
+
+// Refused returns how many records were refused in this life of the daemon, by reason.
+func (g *Gossip) Refused() map[string]uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.guard.counts)
 }
 
 // sleep waits for d. It returns false, at once, if ctx ends first.

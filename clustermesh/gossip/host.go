@@ -125,13 +125,13 @@ func (h host) noUDP(peer string) {
 }
 
 // admitRecord is replica.Config.Admit: it refuses a record of a cluster whose name belongs to
-// another cluster. The lock is held, or nothing runs yet.
-func (g *Gossip) admitRecord(by replica.Peer, r clustermesh.Record) (clustermesh.Problem, bool) {
-	owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID)
-	if ok {
-		return clustermesh.Problem{}, true
+// another cluster, and what its origin may not say. The lock is held, or nothing runs yet.
+func (g *Gossip) admitRecord(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+	r := e.Record
+	if owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID); !ok {
+		return clustermesh.Record{}, passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
 	}
-	return passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
+	return g.guard.judge(by, e, time.Now())
 }
 
 // refuse reports two clusters with the same name. The lock is held.

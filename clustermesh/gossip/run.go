@@ -91,10 +91,22 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	}
 	g.apply(out)
 	g.checkClock(time.Now())
+	g.checkStatements(time.Now())
 	g.contacts.Forget(g.replica.Records())
 	g.testify()
 	if g.publishCluster() {
 		g.changed.Poke()
+	}
+}
+
+// checkStatements renews the statement about this node when that is due, and reports those of others
+// that are late. The lock is held.
+func (g *Gossip) checkStatements(now time.Time) {
+	if g.guard.due(now) {
+		g.apply(g.replica.Renew())
+	}
+	for _, p := range g.guard.late(g.contacts.Alive(), now) {
+		g.problem("late "+p.Object, p, problemLife)
 	}
 }
 
@@ -135,9 +147,8 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 // for hints, duplicates and Problems. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
 	g.elect(started, now)
-	if g.clusters.look(g.contacts.Alive(), now) && g.replica.Purge() {
-		g.touch()
-		g.dirty.Poke()
+	if g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
+		g.readmit()
 	}
 	if now.Sub(started) > hintGrace && g.seeds.Late() {
 		g.changed.Poke()

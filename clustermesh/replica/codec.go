@@ -23,6 +23,8 @@ type envelope[B any] struct {
 // records' bytes.
 type snapshotBody[R any] struct {
 	Records []R `cbor:"1,keyasint"`
+	// Seals are those of Records, in the same order. There are none if no record has one.
+	Seals [][]byte `cbor:"2,keyasint,omitempty"`
 }
 
 var encMode = must(cbor.CoreDetEncOptions().UserBufferEncMode())
@@ -63,12 +65,16 @@ func Append(b []byte, m Message) ([]byte, error) {
 	var body any = m
 	size := 128
 	if s, ok := m.(*Snapshot); ok {
-		records := make([]any, len(s.Entries))
+		records, seals, sealed := make([]any, len(s.Entries)), make([][]byte, len(s.Entries)), false
 		for i, e := range s.Entries {
-			records[i] = e.wire()
-			size += e.size + 8
+			records[i], seals[i] = e.wire(), e.seal
+			sealed = sealed || len(e.seal) > 0
+			size += e.Size() + 12
 		}
-		body = snapshotBody[any]{records}
+		if !sealed {
+			seals = nil
+		}
+		body = snapshotBody[any]{records, seals}
 	}
 	out, err := encode(b, envelope[any]{Version: wireVersion, Kind: m.Kind(), Body: body}, size)
 	if err != nil {
@@ -115,9 +121,18 @@ func decodeSnapshot(body []byte) (*Snapshot, error) {
 	if err := decMode.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
+	if n := len(raw.Seals); n > 0 && n != len(raw.Records) {
+		return nil, fmt.Errorf("decode snapshot: %d records and %d seals", len(raw.Records), n)
+	}
 	s := &Snapshot{}
-	for _, b := range raw.Records {
+	for i, b := range raw.Records {
 		e, err := decodeEntry(b)
+		if len(raw.Seals) > 0 {
+			e.seal = raw.Seals[i]
+		}
+		if err == nil && len(e.seal) > maxSeal {
+			err = fmt.Errorf("record of %s: its seal has %d bytes, more than the limit of %d", e.Record.Origin, len(e.seal), maxSeal)
+		}
 		if err != nil {
 			s.Rejected = append(s.Rejected, Rejected{Origin: e.Record.Origin, Version: e.version, Err: err})
 			continue

@@ -157,7 +157,7 @@ func TestUnusableObjectsAreLeftOut(t *testing.T) {
 	good := rec.Content.Node.Prefixes
 	rec.Content.Node.Prefixes = append(slices.Clone(good), netip.MustParsePrefix("0.0.0.0/0"))
 	raw := mustMarshal(t, rec)
-	m, err := Decode(mustMarshal(t, envelope[any]{Version: 1, Kind: KindSnapshot, Body: snapshotBody[any]{[]any{cbor.RawMessage(raw)}}}))
+	m, err := Decode(mustMarshal(t, envelope[any]{Version: 1, Kind: KindSnapshot, Body: snapshotBody[any]{Records: []any{cbor.RawMessage(raw)}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

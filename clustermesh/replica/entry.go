@@ -41,6 +41,29 @@ type Entry struct {
 	whole   bool   // encoding Record makes exactly raw
 	size    int    // of the bytes
 	version Version
+	// seal proves who wrote the bytes; empty if the writer does not sign. It is no part of the
+	// version, and replicas do not compare it.
+	seal []byte
+}
+
+// maxSeal bounds the seal of one record on the wire, in bytes.
+const maxSeal = 128 << 10
+
+// Bytes returns the bytes that the writer sent.
+func (e Entry) Bytes() ([]byte, error) {
+	if e.raw != nil {
+		return e.raw, nil
+	}
+	return encode(nil, e.Record, e.size)
+}
+
+// Seal returns what proves who wrote the bytes; empty if there is no proof.
+func (e Entry) Seal() []byte { return e.seal }
+
+// Sealed returns the entry with a seal.
+func (e Entry) Sealed(seal []byte) Entry {
+	e.seal = seal
+	return e
 }
 
 // NewEntry encodes a record that this node writes, and leaves out what no node could use. The
@@ -126,5 +149,5 @@ func (s *sum) toggle(e Entry) {
 	}
 }
 
-// Size returns the size of the record on the wire, in bytes.
-func (e Entry) Size() int { return e.size }
+// Size returns the size of the record and its seal on the wire, in bytes.
+func (e Entry) Size() int { return e.size + len(e.seal) }

@@ -172,7 +172,8 @@ func TestLeftReturns(t *testing.T) {
 				s.settle(1)
 			} else {
 				// One holds it after all: it was away, or heard it for a moment.
-				s.nodes[1].put(s.nodes[3].entries[s.peers[3]])
+				e := s.nodes[3].entries[s.peers[3]]
+				s.nodes[1].put(e, e.Record)
 				s.settle(6)
 			}
 			s.held(0, 1, 2, 3, 4)

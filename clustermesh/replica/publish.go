@@ -58,6 +58,14 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 	return r.write()
 }
 
+// Renew writes this node's own record again, so that it has a new seal.
+func (r *Replica) Renew() Output {
+	if r.writer.content == nil {
+		return Output{}
+	}
+	return r.write()
+}
+
 // write makes the next version of our own record from what was last published, and spreads it.
 func (r *Replica) write() Output {
 	next := clustermesh.Stamp{Epoch: r.writer.epoch, Version: r.writer.count + 1}
@@ -66,7 +74,8 @@ func (r *Replica) write() Output {
 		return unpublishable(r.self, err)
 	}
 	r.writer.count++
-	r.put(e)
+	e = e.Sealed(r.seal(e))
+	r.put(e, e.Record)
 	return r.spread(e)
 }
 
@@ -91,7 +100,8 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 		return unpublishable(o, err)
 	}
 	r.writer.cluster, r.writer.said, r.writer.saidIn = next, content, e.version
-	r.put(e)
+	e = e.Sealed(r.seal(e))
+	r.put(e, e.Record)
 	return r.spread(e)
 }
 

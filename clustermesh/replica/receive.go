@@ -61,7 +61,8 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			r.refuse(&out, Rejected{Origin: o, Version: e.version}, aheadProblem(from, o, by))
 			continue
 		}
-		if p, ok := r.admit(from, e.Record); !ok {
+		admitted, p, ok := r.admit(from, e)
+		if !ok {
 			r.refuse(&out, Rejected{Origin: o, Version: e.version}, p)
 			continue
 		}
@@ -74,7 +75,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			// until we publish.
 			r.writer.above(e.version.Epoch)
 		}
-		r.put(e)
+		r.put(e, admitted)
 		out.Changed = append(out.Changed, o)
 		if wanted {
 			repaired = append(repaired, e)

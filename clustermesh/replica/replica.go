@@ -34,9 +34,12 @@ type Config struct {
 	Epoch uint64
 	// UID is the UID of Self's cluster. It is part of the records that this replica writes.
 	UID string
-	// Admit reports whether a record received from a peer is from the cluster that owns its name;
-	// if not, it returns the Problem. Nil admits all.
-	Admit func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	// Admit returns the part of a record that its origin may say. If the whole record is refused, it
+	// returns false, and the Problem. By is the peer that sent it, or the record's origin if it was
+	// held already. Nil admits all.
+	Admit func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
+	// Seal returns the proof that this node wrote an entry. Nil writes records without proof.
+	Seal func(e Entry) []byte
 	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
 	// it. A record that is ahead is refused: its owner could not write above it. Nil finds none.
 	Ahead func(o clustermesh.Origin, epoch uint64) time.Duration
@@ -71,7 +74,8 @@ func (o *Output) send(to Peer, m Message) { o.Send = append(o.Send, Envelope{to,
 type Replica struct {
 	self     clustermesh.Origin
 	uid      string
-	admit    func(by Peer, r clustermesh.Record) (clustermesh.Problem, bool)
+	admit    func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
+	seal     func(e Entry) []byte
 	ahead    func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer   writer
 	entries  map[clustermesh.Origin]Entry
@@ -102,6 +106,7 @@ func New(cfg Config, held []Entry) *Replica {
 		self:     cfg.Self,
 		uid:      cfg.UID,
 		admit:    cfg.Admit,
+		seal:     cfg.Seal,
 		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
@@ -116,14 +121,21 @@ func New(cfg Config, held []Entry) *Replica {
 		r.topology = FullMesh
 	}
 	if r.admit == nil {
-		r.admit = func(Peer, clustermesh.Record) (clustermesh.Problem, bool) { return clustermesh.Problem{}, true }
+		r.admit = func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+			return e.Record, clustermesh.Problem{}, true
+		}
+	}
+	if r.seal == nil {
+		r.seal = func(Entry) []byte { return nil }
 	}
 	if r.ahead == nil {
 		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
 	}
 	for _, e := range held {
 		if r.newer(e) && r.ahead(e.Record.Origin, e.version.Epoch) == 0 {
-			r.put(e)
+			if rec, ok := r.readmit(e); ok {
+				r.put(e, rec)
+			}
 		}
 	}
 	if own, ok := r.entries[r.self]; ok {
@@ -132,13 +144,13 @@ func New(cfg Config, held []Entry) *Replica {
 	return r
 }
 
-// Records returns each origin's latest record. The map is never changed afterwards.
+// Records returns what is admitted of each origin's latest record. The map is never changed afterwards.
 func (r *Replica) Records() map[clustermesh.Origin]clustermesh.Record { return r.view.share() }
 
-// Record returns the latest record of one origin.
+// Record returns what is admitted of one origin's latest record.
 func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
-	e, ok := r.entries[o]
-	return e.Record, ok
+	rec, ok := r.view.records[o]
+	return rec, ok
 }
 
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
@@ -217,8 +229,9 @@ func (r *Replica) newer(e Entry) bool {
 	return !ok || e.version.Compare(have.version) > 0
 }
 
-// put stores an entry, in place of an older one if there is one.
-func (r *Replica) put(e Entry) {
+// put stores an entry, in place of an older one if there is one. Admitted is the part of its record
+// that is in force.
+func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	e = e.Held()
 	o := e.Record.Origin
 	d := r.digests[o.Cluster]
@@ -228,23 +241,31 @@ func (r *Replica) put(e Entry) {
 	d.toggle(e)
 	r.digests[o.Cluster] = d
 	r.entries[o] = e
-	r.view.set(e.Record)
+	r.view.set(admitted)
 	delete(r.rejected, o)
 }
 
-// Purge drops the records that are no longer admitted, and forgets which versions were rejected, so
-// that they are asked for again. Call it after a cluster's name got another owner. It reports
-// whether any record was dropped.
-func (r *Replica) Purge() (changed bool) {
-	for o, e := range r.entries {
-		if _, ok := r.admit(o, e.Record); ok {
-			continue
+// readmit judges an entry that is held. Nobody else can have written our own.
+func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
+	if e.Record.Origin == r.self {
+		return e.Record, true
+	}
+	rec, _, ok := r.admit(e.Record.Origin, e)
+	return rec, ok
+}
+
+// Readmit judges the records held again: it drops those that are no longer admitted, and puts in
+// force what is admitted of the others now. It forgets which versions were rejected, so that they
+// are asked for again. Call it after a change of what Admit returns.
+func (r *Replica) Readmit() {
+	for _, e := range r.entries {
+		if rec, ok := r.readmit(e); ok {
+			r.view.set(rec)
+		} else {
+			r.drop(e)
 		}
-		r.drop(e)
-		changed = true
 	}
 	clear(r.rejected)
-	return changed
 }
 
 // drop removes an entry.

@@ -69,6 +69,8 @@ func (s *source) Writes() []Written {
 	return []Written{{"apply", "ServiceImport", false, 3}, {"create", "Service", true, 1}}
 }
 
+func (s *source) Refused() map[string]uint64 { return map[string]uint64{"forged": 2} }
+
 func (s *source) Members() map[string]int {
 	count := map[string]int{}
 	for _, n := range s.view.Load().Nodes {

@@ -35,6 +35,8 @@ var (
 	written = desc("api_writes_total",
 		"Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.",
 		"verb", "kind", "result")
+	refused = desc("records_refused_total",
+		"Records that this node did not believe: not_pinned, unsigned, other_root, forged, early or unreadable.", "reason")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
@@ -45,12 +47,12 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
-		lastHeard, remoteState, unwritten, written, problems, attached}) {
+		lastHeard, remoteState, unwritten, written, refused, problems, attached}) {
 		ch <- d
 	}
 }
 
-// Collect sends what the sources report. Before the first plan it sends only build_info and
+// Collect sends what the sources report. Before the first plan it sends only build_info, records_refused_total and
 // api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
@@ -60,6 +62,9 @@ func (c gauges) Collect(ch chan<- prometheus.Metric) {
 			result = "failed"
 		}
 		ch <- prometheus.MustNewConstMetric(written, prometheus.CounterValue, float64(w.Count), label(w.Verb), label(w.Kind), result)
+	}
+	for reason, n := range c.m.refused() {
+		ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), reason)
 	}
 }
 

@@ -42,6 +42,7 @@ var Table = []Package{
 	// Packages that know Kubernetes and gossip. They never know the kernel.
 	{Path: "clustermesh", Pure: true},
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
@@ -52,7 +53,7 @@ var Table = []Package{
 	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
 	{Path: "clustermesh/gossip", Imports: []string{
-		"clustermesh", "clustermesh/replica", "clustermesh/gossip/member", "clustermesh/gossip/observe",
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/gossip/member", "clustermesh/gossip/observe",
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
 	}},
 	{
@@ -89,7 +90,7 @@ var Table = []Package{
 	{Path: "daemon/api", Imports: []string{"datapath"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
-		"clustermesh", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
+		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
@@ -194,7 +195,8 @@ var Dependencies = []Dependency{
 			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
 			"bench reads what programs and maps cost, and attaches programs to compare with, of which ciliumshape is one; scale counts straitd's requests to the kernel",
 	},
-	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/replica"}},
+	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica"},
+		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own"},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/netfilter"}},
@@ -279,7 +281,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
 		Tests:  []string{"clustermesh/kube"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},

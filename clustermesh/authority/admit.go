@@ -1,0 +1,220 @@
+package authority
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
+)
+
+// Admit returns the part of a record that its origin may say, and a Problem for each reason why
+// something is left out. Verify must have succeeded for the record. The record's own Problems, which
+// say what could not be used, stay. Admit never changes its arguments.
+//
+// What a node says of its place (addresses, prefixes, locality, WireGuard key) must be in its
+// statement, and the statement inside the pin. An endpoint has an address of its origin: one of the
+// node's prefixes, or the node's own; an endpoint that names no node has one in the pin. No other
+// cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted.
+// The receiver's own cluster is judged by the statements alone.
+func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
+	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.withDefaults()}
+	c := &r.Content
+	if c.Node != nil {
+		c.Node = a.node(*c.Node)
+	}
+	c.Endpoints = a.located(kept(c.Endpoints, a.endpoint))
+	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
+	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
+	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
+	c.Exports = atMost(a, "exports", a.quota.Exports, c.Exports)
+	c.Globals = atMost(a, "globals", a.quota.Exports, c.Globals)
+	c.Nodes = atMost(a, "nodes", a.quota.Nodes, c.Nodes)
+	r.Problems = slices.Concat(r.Problems, a.found())
+	return r
+}
+
+// admission is one call of Admit.
+type admission struct {
+	self      Self
+	pin       Pin
+	statement Statement
+	origin    clustermesh.Origin
+	foreign   bool
+	quota     Quota
+	reasons   []reason
+}
+
+// reason collects what is left out for one reason. People see the first, and how many more there are.
+type reason struct {
+	key     string
+	problem clustermesh.Problem
+	more    int
+}
+
+// refuse records that something is left out, and returns false.
+func (a *admission) refuse(key, object, field, message, try string) bool {
+	i := slices.IndexFunc(a.reasons, func(r reason) bool { return r.key == key })
+	if i >= 0 {
+		a.reasons[i].more++
+		return false
+	}
+	a.reasons = append(a.reasons, reason{key: key, problem: clustermesh.Problem{
+		Code: problem.OutsideAuthority, Object: object, Field: field, Message: message, Try: try,
+	}})
+	return false
+}
+
+func (a *admission) found() (out []clustermesh.Problem) {
+	for _, r := range a.reasons {
+		p := r.problem
+		p.Message += ": left out"
+		if r.more > 0 {
+			p.Message += fmt.Sprintf(", and so are %d more of %s for this reason", r.more, a.origin)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
+	object := "node " + a.origin.String()
+	given := "have its cluster state it anew: a restart of its daemon does"
+	n.Locality = a.statement.Locality
+	if n.PublicKey != a.statement.WireGuard {
+		a.refuse("key", object, "publicKey", "its cluster stated another WireGuard key", given)
+		n.PublicKey = a.statement.WireGuard
+	}
+	n.Addresses = kept(n.Addresses, func(addr netip.Addr) bool {
+		switch {
+		case !slices.Contains(a.statement.Addresses, addr):
+			return a.refuse("address", object, "addresses", fmt.Sprintf("its cluster did not state that it has %s", addr), given)
+		case a.foreign && !contains(a.pin.Nodes, addr):
+			return a.refuse("address range", object, "addresses", fmt.Sprintf("%s is not in the pinned node ranges of cluster %s %v", addr, a.origin.Cluster, a.pin.Nodes), a.repin())
+		}
+		return a.isNotOurs(object, "addresses", addr)
+	})
+	n.Prefixes = kept(n.Prefixes, func(p netip.Prefix) bool { return a.prefix(object, given, p) })
+	if n.Inside.IsValid() && !contains(n.Prefixes, n.Inside) {
+		a.refuse("inside", object, "inside", fmt.Sprintf("%s is in none of its prefixes", n.Inside), given)
+		n.Inside = netip.Addr{}
+	}
+	return &n
+}
+
+func (a *admission) prefix(object, given string, p netip.Prefix) bool {
+	if p.IsSingleIP() && p.Addr() == clustermesh.TunnelAddr(a.origin, p.Addr().Is6()) {
+		return true
+	}
+	within := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+	if !slices.ContainsFunc(a.statement.Prefixes, within) {
+		return a.refuse("prefix", object, "prefixes", fmt.Sprintf("its cluster did not state that it has %s", p), given)
+	}
+	if !a.foreign {
+		return true
+	}
+	if !slices.ContainsFunc(a.pin.Pods, within) {
+		return a.refuse("prefix range", object, "prefixes", fmt.Sprintf("%s is not in the pinned pod ranges of cluster %s %v", p, a.origin.Cluster, a.pin.Pods), a.repin())
+	}
+	if i := slices.IndexFunc(a.self.Own, p.Overlaps); i >= 0 {
+		return a.refuse("ours", object, "prefixes", fmt.Sprintf("%s overlaps %s, which belongs to cluster %s", p, a.self.Own[i], a.self.Cluster), overlapTry)
+	}
+	return true
+}
+
+const overlapTry = "give every cluster ranges of its own"
+
+func (a *admission) repin() string {
+	return fmt.Sprintf("if this is right, pin cluster %s again with its new ranges (strait clusterset connect)", a.origin.Cluster)
+}
+
+func (a *admission) isNotOurs(object, field string, addr netip.Addr) bool {
+	if !a.foreign {
+		return true
+	}
+	if i := slices.IndexFunc(a.self.Own, func(p netip.Prefix) bool { return p.Contains(addr) }); i >= 0 {
+		return a.refuse("ours "+field, object, field, fmt.Sprintf("%s is in %s, which belongs to cluster %s", addr, a.self.Own[i], a.self.Cluster), overlapTry)
+	}
+	return true
+}
+
+func (a *admission) endpoint(e clustermesh.Endpoint) bool {
+	object := fmt.Sprintf("endpoint %s of Service %s of cluster %s", e.Addr, e.Service, a.origin.Cluster)
+	if !a.accepts("endpoint of Service", e.Service) {
+		return false
+	}
+	if err := clustermesh.CheckHost(e.Addr); err != nil {
+		return a.refuse("host", object, "addr", err.Error(), "correct the EndpointSlice")
+	}
+	try := "correct the EndpointSlice: an endpoint has an address of the node that it names"
+	switch {
+	case e.Node != a.origin.Node:
+		return a.refuse("node", object, "node", fmt.Sprintf("it is on node %q, and %s may not speak for that", e.Node, a.origin), try)
+	case e.Node == "":
+		if a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Nodes, e.Addr) {
+			return a.refuse("range", object, "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
+		}
+	case !contains(a.statement.Prefixes, e.Addr) && !slices.Contains(a.statement.Addresses, e.Addr):
+		return a.refuse("elsewhere", object, "addr", fmt.Sprintf("it is not in the prefixes of node %s %v", a.origin, a.statement.Prefixes), try)
+	case a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Nodes, e.Addr):
+		return a.refuse("range", object, "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
+	}
+	return a.isNotOurs(object, "addr", e.Addr)
+}
+
+// accepts reports whether this cluster accepts a Service of the origin's cluster.
+func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
+	matches := func(pattern string) bool { ok, _ := path.Match(pattern, s.Namespace); return ok }
+	if !a.foreign || slices.ContainsFunc(a.pin.Namespaces, matches) {
+		return true
+	}
+	return a.refuse("namespace "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",
+		fmt.Sprintf("cluster %s accepts namespaces %v of it", a.self.Cluster, a.pin.Namespaces), "to accept it, pin the cluster again with this namespace")
+}
+
+// located returns the endpoints with the zone of their node: a cluster cannot claim to be near.
+func (a *admission) located(es []clustermesh.Endpoint) []clustermesh.Endpoint {
+	zone := a.statement.Locality.Zone
+	elsewhere := func(e clustermesh.Endpoint) bool { return e.Zone != zone }
+	if !a.foreign || !slices.ContainsFunc(es, elsewhere) {
+		return es
+	}
+	es = slices.Clone(es)
+	for i := range es {
+		es[i].Zone = zone
+	}
+	return es
+}
+
+func contains(ps []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// kept returns the elements for which ok is true: the list itself if it is true for all.
+func kept[T any](list []T, ok func(T) bool) []T {
+	for i, v := range list {
+		if ok(v) {
+			continue
+		}
+		out := slices.Clone(list[:i])
+		for _, w := range list[i+1:] {
+			if ok(w) {
+				out = append(out, w)
+			}
+		}
+		return out
+	}
+	return list
+}
+
+// atMost returns the first elements of a list that is too long.
+func atMost[T any](a *admission, field string, limit int, list []T) []T {
+	if len(list) <= limit {
+		return list
+	}
+	a.refuse("quota "+field, "record "+a.origin.String(), field,
+		fmt.Sprintf("it has %d %s, and the quota is %d: the last %d", len(list), field, limit, len(list)-limit), a.repin())
+	return list[:limit:limit]
+}

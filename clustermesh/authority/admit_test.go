@@ -1,0 +1,197 @@
+package authority
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/key"
+)
+
+func endpoint(service, addr string) clustermesh.Endpoint {
+	namespace, name, _ := strings.Cut(service, "/")
+	return clustermesh.Endpoint{Service: clustermesh.ServiceName{Namespace: namespace, Name: name}, Addr: netip.MustParseAddr(addr), Node: "n1", Zone: "eu-1", Ready: true}
+}
+
+func record(c clustermesh.Content) clustermesh.Record {
+	return clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east", Node: "n1"}, Content: c}
+}
+
+// honest is what node n1 may say.
+func honest() clustermesh.Record {
+	return record(clustermesh.Content{
+		Node: &clustermesh.Node{
+			Name: "n1", Locality: statement().Locality, PublicKey: key.Public{7}, Addresses: addrs("192.0.2.1"),
+			Prefixes: prefixes("10.1.1.0/24", "fd00:1:0:1::/64", clustermesh.TunnelAddr(clustermesh.Origin{Cluster: "east", Node: "n1"}, false).String()+"/32"), Inside: netip.MustParseAddr("10.1.1.1"),
+		},
+		Endpoints: []clustermesh.Endpoint{endpoint("shop/cart", "10.1.1.7"), endpoint("web-1/site", "fd00:1:0:1::7"), endpoint("shop/host", "192.0.2.1")},
+	})
+}
+
+func TestHonestRecordsPassUnchanged(t *testing.T) {
+	r := Admit(self, pins()["east"], statement(), honest())
+	if len(r.Problems) > 0 {
+		t.Errorf("problems %v", r.Problems)
+	}
+	if want := honest().Content; !slices.EqualFunc(r.Content.Endpoints, want.Endpoints, clustermesh.Endpoint.Equal) ||
+		!slices.Equal(r.Content.Node.Prefixes, want.Node.Prefixes) || r.Content.Node.Inside != want.Node.Inside {
+		t.Errorf("got %+v", r.Content)
+	}
+}
+
+// TestAdmit changes one thing in an honest record. Only that is left out, and one Problem says why.
+func TestAdmit(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*clustermesh.Record, *Statement, *Pin)
+		says   string
+	}{
+		"an endpoint of the receiver": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Endpoints[0] = endpoint("shop/cart", "10.2.1.7")
+		}, "it is not in the prefixes of node east/n1"},
+		"an endpoint of another node": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Endpoints[0] = endpoint("shop/cart", "10.1.2.7")
+		}, "it is not in the prefixes of node east/n1"},
+		"an endpoint that is loopback": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Endpoints[0] = endpoint("shop/cart", "127.0.0.1")
+		}, "cannot be reached"},
+		"an endpoint that is metadata": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Endpoints[0] = endpoint("shop/cart", "169.254.169.254")
+		}, "cannot be reached"},
+		"an endpoint on another node": {func(r *clustermesh.Record, _ *Statement, _ *Pin) { r.Content.Endpoints[0].Node = "n2" }, `may not speak for that`},
+		"a namespace that is closed": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Endpoints[0].Service.Namespace = "kube-system"
+		}, "accepts namespaces [shop web-*]"},
+		"an address not stated": {func(r *clustermesh.Record, _ *Statement, _ *Pin) { r.Content.Node.Addresses = addrs("192.0.2.2") }, "did not state that it has 192.0.2.2"},
+		"an address outside the pin": {func(r *clustermesh.Record, s *Statement, _ *Pin) {
+			r.Content.Node.Addresses, s.Addresses = addrs("198.51.100.1"), append(addrs("198.51.100.1"), s.Addresses...)
+		}, "198.51.100.1 is not in the pinned node ranges"},
+		"a prefix not stated": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
+			r.Content.Node.Prefixes[1] = netip.MustParsePrefix("10.1.0.0/16")
+		}, "did not state that it has 10.1.0.0/16"},
+		"a prefix outside the pin": {func(r *clustermesh.Record, s *Statement, _ *Pin) {
+			r.Content.Node.Prefixes[1] = netip.MustParsePrefix("8.8.8.0/24")
+			s.Prefixes = append(prefixes("8.8.8.0/24"), s.Prefixes...)
+		}, "8.8.8.0/24 is not in the pinned pod ranges"},
+		"a prefix of the receiver": {func(r *clustermesh.Record, s *Statement, p *Pin) {
+			r.Content.Node.Prefixes[1], p.Pods = netip.MustParsePrefix("10.2.3.0/24"), append(p.Pods, prefixes("10.2.0.0/16")...)
+			s.Prefixes = append(prefixes("10.2.3.0/24"), s.Prefixes...)
+		}, "10.2.3.0/24 overlaps 10.2.0.0/16, which belongs to cluster west"},
+		"another WireGuard key": {func(r *clustermesh.Record, _ *Statement, _ *Pin) { r.Content.Node.PublicKey = key.Public{8} }, "another WireGuard key"},
+		"too many endpoints":    {func(_ *clustermesh.Record, _ *Statement, p *Pin) { p.Quota.Endpoints = 2 }, "it has 3 endpoints, and the quota is 2: the last 1"},
+	} {
+		r, s, p := honest(), statement(), pins()["east"]
+		c.change(&r, &s, &p)
+		got := Admit(self, p, s, r)
+		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, c.says) {
+			t.Errorf("%s: problems %v, want one with %q", name, got.Problems, c.says)
+		}
+		left := len(got.Content.Endpoints) + len(got.Content.Node.Addresses) + len(got.Content.Node.Prefixes)
+		if want := 6; left != want && got.Content.Node.PublicKey == r.Content.Node.PublicKey {
+			t.Errorf("%s: %d things are left, want %d: %+v", name, left, want, got.Content)
+		}
+		if again := Admit(self, p, s, got); len(again.Problems) != 1 {
+			t.Errorf("%s: what was admitted is not admitted: %v", name, again.Problems)
+		}
+	}
+}
+
+func TestLocalityIsStated(t *testing.T) {
+	r := honest()
+	r.Content.Node.Locality, r.Content.Endpoints[1].Zone = clustermesh.Locality{Region: "us", Zone: "us-1"}, "us-1"
+	got := Admit(self, pins()["east"], statement(), r)
+	if got.Content.Node.Locality != statement().Locality || got.Content.Endpoints[1].Zone != "eu-1" || r.Content.Endpoints[1].Zone != "us-1" {
+		t.Errorf("got %+v, given %+v", got.Content, r.Content)
+	}
+}
+
+func TestOneProblemForOneReason(t *testing.T) {
+	r := honest()
+	for range 999 {
+		r.Content.Endpoints = append(r.Content.Endpoints, endpoint("shop/cart", "10.2.1.7"))
+	}
+	got := Admit(self, pins()["east"], statement(), r)
+	if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, "so are 998 more of east/n1") || len(got.Content.Endpoints) != 3 {
+		t.Errorf("%d endpoints, problems %v", len(got.Content.Endpoints), got.Problems)
+	}
+}
+
+// TestNothingOutsideIsAdmitted draws records, statements and pins. Whatever is admitted is in the
+// statement and in the pin, and never the receiver's.
+func TestNothingOutsideIsAdmitted(t *testing.T) {
+	addr := rapid.Custom(func(t *rapid.T) netip.Addr {
+		return netip.AddrFrom4([4]byte{rapid.SampledFrom([]byte{10, 127, 169, 192, 224}).Draw(t, "a"), rapid.ByteRange(0, 3).Draw(t, "b"), rapid.ByteRange(0, 3).Draw(t, "c"), rapid.Byte().Draw(t, "d")})
+	})
+	prefix := rapid.Custom(func(t *rapid.T) netip.Prefix {
+		return netip.PrefixFrom(addr.Draw(t, "addr"), rapid.IntRange(1, 32).Draw(t, "bits")).Masked()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		s, p := statement(), pins()["east"]
+		s.Prefixes = rapid.SliceOfN(prefix, 0, 3).Draw(t, "stated")
+		s.Addresses = rapid.SliceOfN(addr, 0, 3).Draw(t, "addresses")
+		p.Pods, p.Nodes = rapid.SliceOfN(prefix, 0, 3).Draw(t, "pods"), rapid.SliceOfN(prefix, 0, 2).Draw(t, "nodes")
+		r := honest()
+		r.Content.Node.Prefixes = rapid.SliceOfN(prefix, 0, 4).Draw(t, "prefixes")
+		r.Content.Node.Addresses = rapid.SliceOfN(addr, 0, 4).Draw(t, "said")
+		for _, a := range rapid.SliceOfN(addr, 0, 5).Draw(t, "endpoints") {
+			r.Content.Endpoints = append(r.Content.Endpoints, endpoint("shop/cart", a.String()))
+		}
+		got := Admit(self, p, s, r).Content
+		for _, q := range got.Node.Prefixes {
+			if !covered(q, s.Prefixes) || !covered(q, p.Pods) || slices.ContainsFunc(self.Own, q.Overlaps) {
+				t.Fatalf("prefix %s, stated %v, pinned %v", q, s.Prefixes, p.Pods)
+			}
+		}
+		for _, a := range got.Node.Addresses {
+			if !slices.Contains(s.Addresses, a) || !contains(p.Nodes, a) || contains(self.Own, a) {
+				t.Fatalf("address %s, stated %v, pinned %v", a, s.Addresses, p.Nodes)
+			}
+		}
+		for _, e := range got.Endpoints {
+			if !contains(s.Prefixes, e.Addr) && !slices.Contains(s.Addresses, e.Addr) || !contains(p.Pods, e.Addr) && !contains(p.Nodes, e.Addr) || contains(self.Own, e.Addr) || e.Addr.IsLoopback() {
+				t.Fatalf("endpoint %s, stated %v %v, pinned %v %v", e.Addr, s.Prefixes, s.Addresses, p.Pods, p.Nodes)
+			}
+		}
+	})
+}
+
+// covered reports whether every address of q is in one of ps, address by address at its ends.
+func covered(q netip.Prefix, ps []netip.Prefix) bool {
+	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Bits() <= q.Bits() && p.Contains(q.Addr()) })
+}
+
+func BenchmarkVerify(b *testing.B) {
+	bytes := make([]byte, 1324) // a record of ten endpoints
+	s := statement()
+	proof := Seal(node, bytes, must(s.Sign(east)))
+	o, all := clustermesh.Origin{Cluster: "east", Node: "n1"}, pins()
+	known := func([]byte) (Statement, error) { return s, nil }
+	for b.Loop() {
+		if _, err := Verify(all, o, bytes, proof, known); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	bytes := make([]byte, 1324)
+	stated := must(statement().Sign(east))
+	for b.Loop() {
+		Seal(node, bytes, stated)
+	}
+}
+
+func BenchmarkAdmit(b *testing.B) {
+	r, p, s := honest(), pins()["east"], statement()
+	for len(r.Content.Endpoints) < 10 {
+		r.Content.Endpoints = append(r.Content.Endpoints, endpoint("shop/cart", "10.1.1.8"))
+	}
+	for b.Loop() {
+		if got := Admit(self, p, s, r); len(got.Problems) > 0 {
+			b.Fatal(got.Problems)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Package authority decides what an origin may say. A cluster has a root key. The root signs a
+// statement about each of its nodes, and each node signs its own record. A cluster pins the roots of
+// the others, and what it accepts from each.
+//
+// Inputs are pins, signed statements, signed records and the time, all as arguments. Outputs are the
+// part of a record that its origin may say, and Problems about the rest. Pure: it reads no files and
+// no clock, and it must not know how records travel (packages replica and gossip) or what the plan
+// makes of them.
+package authority
+
+import (
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Pin is what this cluster accepts from another cluster. An operator confirms it when the clusters
+// are connected.
+type Pin struct {
+	Cluster clustermesh.ClusterName `json:"cluster"`
+	// UID is the UID of the cluster's API server; empty if it has none.
+	UID string `json:"uid,omitempty"`
+	// Roots are the public keys that may sign for the cluster: one, or two while it is rotated.
+	Roots []PublicKey `json:"roots"`
+	// Pods contain the addresses of the cluster's pods, and Nodes those of its machines.
+	Pods  []netip.Prefix `json:"pods"`
+	Nodes []netip.Prefix `json:"nodes"`
+	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
+	// none.
+	Namespaces []string `json:"namespaces"`
+	Quota      Quota    `json:"quota,omitzero"`
+}
+
+// Quota bounds what one cluster can make others hold. A zero field has its default.
+type Quota struct {
+	// Nodes is the number of nodes.
+	Nodes int `json:"nodes,omitempty"`
+	// Endpoints and Exports are per record.
+	Endpoints int `json:"endpoints,omitempty"`
+	Exports   int `json:"exports,omitempty"`
+}
+
+// DefaultQuota is far above what one cluster of 1,000 nodes needs.
+var DefaultQuota = Quota{Nodes: 5_000, Endpoints: 20_000, Exports: 20_000}
+
+func (q Quota) withDefaults() Quota {
+	for _, f := range []struct {
+		set *int
+		to  int
+	}{{&q.Nodes, DefaultQuota.Nodes}, {&q.Endpoints, DefaultQuota.Endpoints}, {&q.Exports, DefaultQuota.Exports}} {
+		if *f.set == 0 {
+			*f.set = f.to
+		}
+	}
+	return q
+}
+
+// Self is the receiver: its own cluster, and the addresses that no other cluster can have.
+type Self struct {
+	Cluster clustermesh.ClusterName
+	// Own are the ranges of this cluster's pods, nodes and Services, and of ClusterSetIPs.
+	Own []netip.Prefix
+}
+
+// MaxAhead is how far ahead of the receiver's clock a stamp or a statement may be.
+const MaxAhead = 10 * time.Minute

@@ -1,0 +1,321 @@
+package gossip
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/problem"
+)
+
+// Authority says with which keys this node signs, and whom it believes.
+type Authority struct {
+	// Root is the key of this node's cluster; nil on a machine that does not have it. Node is the
+	// machine's own key.
+	Root *authority.PrivateKey
+	Node authority.PrivateKey
+	// Pins are the clusters that are believed. Nil believes everybody who has the gossip key.
+	Pins authority.Pins
+	// Ranges are what no other cluster can have, besides the pinned ranges of this cluster: those of
+	// its Services and ClusterSetIPs.
+	Ranges []netip.Prefix
+}
+
+// guard signs what this node writes, and judges what others wrote. Gossip's lock is held for all of
+// its methods.
+type guard struct {
+	Authority
+	self clustermesh.Origin
+	log  *slog.Logger
+	// stated is the statement about this node, and own what other clusters leave out of its record.
+	stated statement
+	own    []clustermesh.Problem
+	// proven is what was verified last of each origin, so that nothing is verified twice. It has at
+	// most maxProven elements.
+	proven map[clustermesh.Origin]proof
+	// machines are the addresses of this cluster's nodes, by their statements. They are no other
+	// cluster's, so what was admitted must be judged again when one is added: then news is true.
+	machines map[netip.Addr]bool
+	news     bool
+	refused  map[refusal]example
+	// counts are the records refused, by reason.
+	counts map[string]uint64
+}
+
+// statement is a signed statement with what it says.
+type statement struct {
+	authority.Statement
+	signed []byte
+}
+
+// proof is a record that was verified: the checksum of its bytes and its seal. It has no statement if
+// it is a cluster's.
+type proof struct {
+	statement
+	sum [sha256.Size]byte
+}
+
+// maxProven bounds what is remembered as verified.
+const maxProven = 1 << 16
+
+// refusal is a reason to refuse records of a cluster.
+type refusal struct {
+	cluster clustermesh.ClusterName
+	reason  error
+}
+
+// example is one record that was refused. People see one for each refusal, and the same one for a
+// while.
+type example struct {
+	record, by clustermesh.Origin
+	since      time.Time
+}
+
+func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
+	g := &guard{
+		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
+		refused: map[refusal]example{}, counts: map[string]uint64{},
+	}
+	if a != nil {
+		g.Authority = *a
+	}
+	return g
+}
+
+// repin replaces the pins. What was verified with the former ones is forgotten.
+func (g *guard) repin(pins authority.Pins) {
+	g.Pins = pins
+	clear(g.proven)
+	clear(g.refused)
+	clear(g.machines)
+}
+
+// seal is replica.Config.Seal.
+func (g *guard) seal(e replica.Entry) []byte {
+	raw, err := e.Bytes()
+	if err != nil {
+		g.log.Error("cannot encode a record to sign it", "record", e.Record.Origin, "error", err)
+		return nil
+	}
+	if e.Record.Origin.Node == "" {
+		if g.Root == nil {
+			return nil
+		}
+		return authority.Seal(*g.Root, raw, nil)
+	}
+	if !g.state(e.Record.Content.Node, time.Now()) {
+		return nil
+	}
+	g.own = g.left(e.Record)
+	return authority.Seal(g.Node, raw, g.stated.signed)
+}
+
+// left returns what other clusters leave out of this node's record, if they pinned the ranges that
+// this cluster says it has.
+func (g *guard) left(r clustermesh.Record) []clustermesh.Problem {
+	pin, pinned := g.Pins[g.self.Cluster]
+	if !pinned || len(pin.Pods) == 0 {
+		return nil
+	}
+	pin.Namespaces = []string{"*"}
+	r.Problems = nil
+	out := authority.Admit(authority.Self{}, pin, g.stated.Statement, r).Problems
+	for i := range out {
+		out[i].Message += " by other clusters"
+	}
+	return out
+}
+
+// state makes sure that there is a statement about this node that says what n says, and that is not
+// due to be renewed. It reports whether there is any.
+func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
+	if g.Root == nil {
+		return g.stated.signed != nil
+	}
+	want := authority.Statement{
+		Cluster: g.self.Cluster, Node: g.self.Node, Key: g.Node.Public(),
+		Serial: uint64(now.UnixNano()), NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix(),
+	}
+	if n != nil {
+		want.WireGuard, want.Locality = n.PublicKey, n.Locality
+		want.Addresses = slices.DeleteFunc(slices.Clone(n.Addresses), func(a netip.Addr) bool { return clustermesh.CheckHost(a) != nil })
+		want.Addresses = want.Addresses[:min(len(want.Addresses), authority.MaxAddresses)]
+		want.Prefixes = slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return clustermesh.IsTunnelAddr(p.Addr()) })
+	}
+	if g.stated.signed != nil && g.stated.SaysAs(want) && !g.due(now) {
+		return true
+	}
+	signed, err := want.Sign(*g.Root)
+	if err != nil {
+		g.log.Error("cannot sign the statement about this node", "error", err)
+		return g.stated.signed != nil
+	}
+	g.stated = statement{want, signed}
+	return true
+}
+
+// due reports whether the statement about this node should be renewed.
+func (g *guard) due(now time.Time) bool {
+	age := now.Sub(time.Unix(g.stated.NotBefore, 0))
+	return g.Root != nil && g.stated.signed != nil && (age > authority.Renewal || age < -time.Minute)
+}
+
+// judge returns the part of a record that its origin may say, see replica.Config.Admit.
+func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clustermesh.Record, clustermesh.Problem, bool) {
+	if g.Pins == nil {
+		return e.Record, clustermesh.Problem{}, true
+	}
+	o := e.Record.Origin
+	s, err := g.verify(e, now)
+	if err != nil {
+		return clustermesh.Record{}, g.refuse(o, by, err, now), false
+	}
+	self := authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges)}
+	for a := range g.machines {
+		self.Own = append(self.Own, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return authority.Admit(self, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
+}
+
+// errEarly means that a statement begins in the future.
+var errEarly = errors.New("its statement is from the future")
+
+func (g *guard) verify(e replica.Entry, now time.Time) (authority.Statement, error) {
+	o := e.Record.Origin
+	raw, err := e.Bytes()
+	if err != nil {
+		return authority.Statement{}, err
+	}
+	sum := sha256.Sum256(slices.Concat(e.Seal(), raw))
+	known, any := g.proven[o]
+	if any && known.sum == sum {
+		return known.Statement, nil
+	}
+	signed := known.signed
+	s, err := authority.Verify(g.Pins, o, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
+		if known.signed != nil && bytes.Equal(known.signed, b) {
+			return known.Statement, nil
+		}
+		signed = b
+		return authority.OpenStatement(b, g.Pins)
+	})
+	switch {
+	case err != nil:
+		return s, err
+	case o.Node != "" && s.Age(now) == authority.Early:
+		return s, errEarly
+	}
+	if len(g.proven) >= maxProven {
+		clear(g.proven)
+	}
+	g.proven[o] = proof{statement{s, signed}, sum}
+	g.claim(s)
+	return s, nil
+}
+
+// claim notes which addresses the nodes of this cluster have.
+func (g *guard) claim(s authority.Statement) {
+	if s.Cluster != g.self.Cluster {
+		return
+	}
+	for _, a := range s.Addresses {
+		if !g.machines[a] {
+			g.machines[a], g.news = true, true
+		}
+	}
+}
+
+// refuse counts a refused record, and returns the Problem, which is the same for all records of a
+// cluster that are refused for one reason.
+func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now time.Time) clustermesh.Problem {
+	for _, known := range refusals {
+		if !errors.Is(cause, known.reason) {
+			continue
+		}
+		g.counts[known.name]++
+		p := known.problem
+		key := refusal{o.Cluster, known.reason}
+		x, shown := g.refused[key]
+		if !shown || now.Sub(x.since) > 10*problemLife {
+			x = example{o, by, now}
+			g.refused[key] = x
+		}
+		p.Object = "cluster " + string(o.Cluster)
+		p.Message = fmt.Sprintf("%s: %v, so it is ignored (for example the record of %s, received from %s)", p.Message, known.reason, x.record, x.by)
+		return p
+	}
+	g.counts["unreadable"]++
+	return clustermesh.Problem{
+		Code: problem.RecordRejected, Object: "record " + o.String(),
+		Message: fmt.Sprintf("ignored, what it said before stays in force: %v (received from %s)", cause, by),
+		Try:     "upgrade the older daemon if the versions differ; otherwise somebody who has the gossip key forges records",
+	}
+}
+
+// refusals are the reasons to refuse a whole record, each with the name that it is counted by.
+var refusals = []struct {
+	reason  error
+	name    string
+	problem clustermesh.Problem
+}{
+	{authority.ErrNotPinned, "not_pinned", clustermesh.Problem{
+		Code: problem.ClusterNotPinned, Message: "it says something here",
+		Try: "if it should be a member, pin it (strait clusterset accept); otherwise find out who gave it the gossip key",
+	}},
+	{authority.ErrUnsealed, "unsigned", clustermesh.Problem{
+		Code: problem.RecordUnsigned, Message: "a record came without a signature",
+		Try: "upgrade its daemons and set authority.rootFile there; if that is done, somebody who has the gossip key forges records",
+	}},
+	{authority.ErrNotSigned, "other_root", clustermesh.Problem{
+		Code: problem.RootDiffers, Message: "a record came with the signature of another root than is pinned",
+		Try: "if the cluster got a new root, pin that (strait clusterset accept); otherwise somebody who has the gossip key forges records",
+	}},
+	{authority.ErrForged, "forged", clustermesh.Problem{
+		Code: problem.RecordForged, Message: "a record came with a signature of somebody else",
+		Try: "somebody who has the gossip key, or a node that was taken over, forges records: find the sender",
+	}},
+	{errEarly, "early", clustermesh.Problem{
+		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",
+		Try: "correct the clock that is wrong: that of the machine that is named, or this one's",
+	}},
+}
+
+// late returns a Problem for each cluster with nodes that are heard and whose statements should have
+// been renewed.
+func (g *guard) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
+	first, more := map[clustermesh.ClusterName]statement{}, map[clustermesh.ClusterName]int{}
+	for _, o := range alive {
+		if p, known := g.proven[o]; known && p.Age(now) >= authority.Late {
+			if _, any := first[o.Cluster]; any {
+				more[o.Cluster]++
+			} else {
+				first[o.Cluster] = p.statement
+			}
+		}
+	}
+	for c, s := range first {
+		left := time.Unix(s.NotAfter, 0).Sub(now).Round(time.Minute)
+		said := fmt.Sprintf("ends in %s", left)
+		if left <= 0 {
+			said = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
+		}
+		p := clustermesh.Problem{
+			Code: problem.StatementLate, Object: "cluster " + string(c), Warning: true,
+			Message: fmt.Sprintf("the statement about its node %s was not renewed, and %s", s.Node, said),
+			Try:     "look at strait status on that node; and compare the clocks of both machines",
+		}
+		if n := more[c]; n > 0 {
+			p.Message += fmt.Sprintf("; %d more of its nodes are late too", n)
+		}
+		out = append(out, p)
+	}
+	return out
+}

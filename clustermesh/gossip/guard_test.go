@@ -1,0 +1,264 @@
+package gossip
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// root returns the root of a cluster, the same in each call.
+func root(cluster string) *authority.PrivateKey { return seeded("root of " + cluster) }
+
+func seeded(text string) *authority.PrivateKey {
+	var k authority.PrivateKey
+	copy(k[:], text)
+	return &k
+}
+
+// pinned are pins of clusters. All have the same pods: what tells them apart here is who signs.
+func pinned(clusters ...string) authority.Pins {
+	ps := authority.Pins{}
+	for i, c := range clusters {
+		name := clustermesh.ClusterName(c)
+		ps[name] = authority.Pin{
+			Cluster: name, Roots: []authority.PublicKey{root(c).Public()}, Namespaces: []string{"*"},
+			Pods:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)},
+			Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		}
+	}
+	return ps
+}
+
+// signing returns the configuration of a daemon that signs, and believes the pinned clusters.
+func signing(c Config, pins authority.Pins) Config {
+	c.Authority = &Authority{Root: root(string(c.Self.Cluster)), Node: *seeded("key of " + c.Self.String()), Pins: pins}
+	return c
+}
+
+// placed is what a node with pods in 10.n.0.0/16 says: one endpoint that tells a number.
+func placed(o clustermesh.Origin, n byte, number string) clustermesh.Content {
+	return clustermesh.Content{
+		Node: &clustermesh.Node{
+			Name: o.Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n + 1})},
+			Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, n, 1, 0}), 24)},
+		},
+		Endpoints: []clustermesh.Endpoint{{
+			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
+			Addr:    netip.AddrFrom4([4]byte{10, n, 1, 7}), Pod: number, Node: o.Node, Ready: true,
+		}},
+	}
+}
+
+// inject makes a daemon that has the gossip key spread a record as if it had received it.
+func (d *daemon) inject(e replica.Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.apply(d.replica.Receive(node("nobody", "n1"), &replica.Snapshot{Entries: []replica.Entry{e}}))
+}
+
+// forged is a record of an origin that is newer than what the origin wrote, and than what was forged
+// before.
+func forged(t *testing.T, o clustermesh.Origin, c clustermesh.Content) replica.Entry {
+	t.Helper()
+	epoch := uint64(time.Now().Add(time.Minute).UnixNano())
+	if o.Node == "" {
+		epoch = uint64(time.Now().Add(time.Minute).UnixMilli())
+	}
+	e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: epoch, Version: 1}, Content: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestForgedRecords: somebody who has the gossip key, and a root and a node of its own, says something
+// in the name of others. Nobody believes it, and everybody is told.
+func TestForgedRecords(t *testing.T) {
+	pins := pinned("west", "east")
+	west := signing(config(node("west", "n1")), pins)
+	east := signing(config(node("east", "n1"), west.Bind), pins)
+	dw, de := start(t, west), start(t, east)
+	dw.Publish(placed(west.Self, 0, "1"))
+	de.Publish(placed(east.Self, 1, "2"))
+	honest := func() bool { return dw.said(east.Self) == 2 && de.said(west.Self) == 1 }
+	eventually(t, "they believe each other", honest)
+	if ps := append(dw.Problems(), de.Problems()...); len(ps) > 0 {
+		t.Errorf("among honest daemons: %v", ps)
+	}
+
+	mallory := start(t, signing(config(node("mallory", "n1"), west.Bind), nil))
+	mallory.say(3)
+	eventually(t, "west refuses a cluster that is not pinned", func() bool { return dw.hasProblem("cluster mallory", "not pinned") })
+
+	raw := func(e replica.Entry) []byte {
+		b, err := e.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	own := mallory.guard.stated.signed
+	de.mu.Lock()
+	eastern := de.guard.stated.signed
+	de.mu.Unlock()
+	key, badRoot := *seeded("key of mallory/n1"), *root("mallory")
+	lie := func() replica.Entry { return forged(t, east.Self, placed(east.Self, 1, "666")) }
+	invented := func() replica.Entry {
+		return forged(t, node("east", "n666"), placed(node("east", "n666"), 1, "666"))
+	}
+	clusterLie := func() replica.Entry {
+		return forged(t, node("east", ""), clustermesh.Content{Nodes: []clustermesh.NodeName{"n1", "n666"}})
+	}
+	with := func(e replica.Entry, by authority.PrivateKey, statement []byte) replica.Entry {
+		return e.Sealed(authority.Seal(by, raw(e), statement))
+	}
+	for _, c := range []struct {
+		name, counted string
+		e             replica.Entry
+	}{
+		{"not signed", "unsigned", lie()},
+		{"an invented node", "unsigned", invented()},
+		{"the sender's key and statement", "not_pinned", with(lie(), key, own)},
+		{"the sender's key and the victim's statement", "forged", with(lie(), key, eastern)},
+		{"the seal of another record", "forged", invented().Sealed(with(lie(), key, eastern).Seal())},
+		{"the cluster's record, not signed", "unsigned", clusterLie()},
+		{"the cluster's record, by another root", "forged", with(clusterLie(), badRoot, nil)},
+		{"the cluster's record, by one of its nodes", "forged", with(clusterLie(), *seeded("key of east/n1"), eastern)},
+		{"garbage", "unreadable", lie().Sealed([]byte{0xff, 1, 2})},
+	} {
+		before := dw.Refused()[c.counted]
+		mallory.inject(c.e)
+		eventually(t, c.name+" is refused", func() bool { return dw.Refused()[c.counted] > before })
+		if !honest() || dw.said(node("east", "n666")) >= 0 || len(dw.State().Records[node("east", "")].Content.Nodes) > 0 {
+			t.Errorf("%s: west believes it: %+v", c.name, dw.State().Records)
+		}
+	}
+	de.Publish(placed(east.Self, 1, "5"))
+	eventually(t, "the victim is still believed", func() bool { return dw.said(east.Self) == 5 })
+	if !dw.hasProblem("cluster east", "nobody signed it") || !dw.hasProblem("cluster east", "did not sign it") {
+		t.Errorf("nobody is told: %v", dw.Problems())
+	}
+}
+
+// TestRelaysNeedNoTrust: a daemon between two others passes records on with their seals.
+func TestRelaysNeedNoTrust(t *testing.T) {
+	pins := pinned("west", "east")
+	west := signing(config(node("west", "n1")), pins)
+	west.StateDir = t.TempDir()
+	east := signing(config(node("east", "n1"), west.Bind), pins)
+	dw, de := start(t, west), start(t, east)
+	de.Publish(placed(east.Self, 1, "2"))
+	eventually(t, "west knows east", func() bool { return dw.said(east.Self) == 2 })
+	de.stop()
+	late := start(t, signing(config(node("west", "n2"), west.Bind), pins))
+	eventually(t, "a newcomer believes what west passes on", func() bool { return late.said(east.Self) == 2 })
+	dw.stop()
+	dw = start(t, west)
+	if dw.said(east.Self) != 2 {
+		t.Error("after a restart, west does not believe what it saved")
+	}
+	if ok, waiting := dw.Synced(); !ok {
+		t.Errorf("what was saved is not complete: waiting for %s", waiting)
+	}
+}
+
+// TestRepin: a cluster that is not pinned any more says nothing, and is heard again when it is pinned
+// again. What a daemon saved before it had pins is unknown, not believed.
+func TestRepin(t *testing.T) {
+	both, alone := pinned("west", "east"), pinned("west")
+	west := config(node("west", "n1"))
+	west.StateDir = t.TempDir()
+	east := signing(config(node("east", "n1"), west.Bind), both)
+	dw, de := start(t, west), start(t, east)
+	de.Publish(placed(east.Self, 1, "2"))
+	eventually(t, "who has no pins believes everybody", func() bool { return dw.said(east.Self) == 2 })
+	dw.stop()
+
+	de.stop()
+	unsigned := config(node("east", "n1"), west.Bind)
+	unsigned.Bind = east.Bind
+	de = start(t, unsigned)
+	de.Publish(placed(east.Self, 1, "3"))
+	dw = start(t, west)
+	eventually(t, "it believes what is not signed", func() bool { return dw.said(east.Self) == 3 })
+	dw.stop()
+	dw = start(t, signing(west, both))
+	if dw.said(east.Self) >= 0 {
+		t.Error("it believes what it saved without proof")
+	}
+	if dw.loaded {
+		t.Error("what was refused is taken for absent")
+	}
+	de.stop()
+	de = start(t, east)
+	de.Publish(placed(east.Self, 1, "4"))
+	eventually(t, "with proof it is believed", func() bool { return dw.said(east.Self) == 4 })
+
+	dw.Repin(alone)
+	if dw.said(east.Self) >= 0 {
+		t.Error("a cluster that is not pinned any more is believed")
+	}
+	eventually(t, "and it says so", func() bool { return dw.hasProblem("cluster east", "not pinned") })
+	dw.Repin(both)
+	eventually(t, "pinned again, it is believed", func() bool { return dw.said(east.Self) == 4 })
+}
+
+// TestStatementsAreRenewed drives the clock.
+func TestStatementsAreRenewed(t *testing.T) {
+	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
+	g := newGuard(signing(config(self), pinned("west")).Authority, self, slog.New(slog.DiscardHandler))
+	n := placed(self, 0, "1").Node
+	if g.due(now) || !g.state(n, now) || g.due(now) {
+		t.Fatal("a statement is not signed at first, or is due at once")
+	}
+	first := g.stated
+	if g.state(n, now.Add(authority.Renewal)); !slices.Equal(g.stated.signed, first.signed) || g.due(now.Add(authority.Renewal)) {
+		t.Error("it is signed again although nothing changed")
+	}
+	later := now.Add(authority.Renewal + time.Minute)
+	if !g.due(later) {
+		t.Error("it is not due after its renewal time")
+	}
+	if g.state(n, later); g.stated.Serial <= first.Serial || g.stated.NotAfter <= first.NotAfter {
+		t.Errorf("renewed: %+v, first %+v", g.stated.Statement, first.Statement)
+	}
+	moved := *n
+	moved.Addresses = []netip.Addr{netip.MustParseAddr("192.0.2.77")}
+	if g.state(&moved, later); g.stated.Addresses[0] != moved.Addresses[0] {
+		t.Errorf("the node has another address, and the statement says %v", g.stated.Addresses)
+	}
+	back := now.Add(-time.Hour)
+	if !g.due(back) {
+		t.Error("the clock was set back, and the statement stays one from the future")
+	}
+}
+
+// TestLateStatements: who is heard, but not renewed, is named once for its cluster.
+func TestLateStatements(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	g := newGuard(nil, self, slog.New(slog.DiscardHandler))
+	var alive []clustermesh.Origin
+	for _, name := range []string{"n1", "n2", "n3"} {
+		o := node("east", name)
+		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix()}
+		g.proven[o], alive = proof{statement: statement{Statement: s}}, append(alive, o)
+	}
+	if ps := g.late(alive, now.Add(time.Hour)); len(ps) > 0 {
+		t.Errorf("fresh statements: %v", ps)
+	}
+	for after, says := range map[time.Duration]string{13 * time.Hour: "node n1 was not renewed, and ends in 11h0m0s; 2 more", 26 * time.Hour: "ended 2h0m0s ago, and what the node said stays in force"} {
+		if ps := g.late(alive, now.Add(after)); len(ps) != 1 || !strings.Contains(ps[0].Message, says) {
+			t.Errorf("after %s: %v, want one with %q", after, ps, says)
+		}
+	}
+	if ps := g.late(nil, now.Add(26*time.Hour)); len(ps) > 0 {
+		t.Errorf("nodes that are down: %v", ps)
+	}
+}

@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/internal/keyfile"
+	"strait.io/strait/internal/problem"
+)
+
+// keys are what this machine signs with.
+type keys struct {
+	root *authority.PrivateKey // nil if this machine does not have it
+	node authority.PrivateKey
+}
+
+// loadKeys reads the key of this cluster's root, and the machine's own, which it makes if there is
+// none.
+func loadKeys(c Config) (k keys, err error) {
+	text, err := keyfile.LoadOrMake(filepath.Join(c.StateDir, "node.key"), func() (string, error) {
+		made, err := authority.Generate(rand.Reader)
+		return made.Base64(), err
+	})
+	if err != nil {
+		return k, fmt.Errorf("node key: %w", err)
+	}
+	if k.node, err = authority.ParsePrivate(text); err != nil {
+		return k, fmt.Errorf("node key %s: %w; restore it, or delete it for a new key", filepath.Join(c.StateDir, "node.key"), err)
+	}
+	k.root, err = loadRoot(c.Authority.RootFile)
+	return k, err
+}
+
+// loadRoot reads the key of a cluster's root; nil if no file is configured.
+func loadRoot(path string) (*authority.PrivateKey, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := keyfile.Read(path, keyfile.AllUsers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("authority.rootFile: %w; strait clusterset init makes it", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authority.rootFile: %w", err)
+	}
+	root, err := authority.ParsePrivate(text)
+	if err != nil {
+		return nil, fmt.Errorf("authority.rootFile: %s: %w", path, err)
+	}
+	return &root, nil
+}
+
+// parsePins reads the pins of a cluster. They must contain its own.
+func parsePins(text string, own clustermesh.ClusterName, root *authority.PrivateKey) (authority.Pins, error) {
+	pins, err := authority.ParsePins([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	pin, found := pins[own]
+	switch {
+	case !found:
+		return nil, fmt.Errorf("it does not list this cluster, %s: its own nodes would not be believed", own)
+	case root != nil && !slices.Contains(pin.Roots, root.Public()):
+		return nil, fmt.Errorf("it lists the root %s for this cluster, not %s, which is that of authority.rootFile: its own nodes would not be believed", pin.Roots[0].Fingerprint(), root.Public().Fingerprint())
+	}
+	return pins, nil
+}
+
+// authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
+// configured.
+func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
+	if !d.config.Authority.on() {
+		return nil, nil
+	}
+	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs}
+	if d.config.Authority.PinsFile == "" {
+		return a, nil
+	}
+	// Whoever asks for pins must not run without them, so there is no way to go on.
+	text, err := d.pins.text()
+	if err == nil {
+		a.Pins, err = parsePins(text, own, d.keys.root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
+	}
+	d.pinned, d.overlap = text, a.Pins.Overlap()
+	return a, nil
+}
+
+// repin tells gossip about pins that changed, and reports what is wrong with them. The last pins that
+// were right stay in force.
+func (d *Daemon) repin() []clustermesh.Problem {
+	text, err := d.pins.text()
+	if err == nil && text != d.pinned {
+		var pins authority.Pins
+		if pins, err = parsePins(text, d.who.Cluster, d.keys.root); err == nil {
+			d.gossip.Repin(pins)
+			d.pinned, d.overlap = text, pins.Overlap()
+			d.log.Info("the pins changed", "clusters", len(pins))
+		}
+	}
+	switch {
+	case err == nil && d.overlap == nil:
+		return nil
+	case err == nil:
+		return []clustermesh.Problem{{
+			Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: d.config.Authority.PinsFile,
+			Message: d.overlap.Error(), Try: "correct the ranges in the pins of every cluster",
+		}}
+	}
+	return []clustermesh.Problem{{
+		Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: d.config.Authority.PinsFile,
+		Message: "cannot be used, so the last pins stay in force: " + strings.ReplaceAll(err.Error(), "\n", ", "),
+		Try:     "correct the file, or write it again with strait clusterset accept",
+	}}
+}
