@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"os"
@@ -85,16 +83,9 @@ func socketFile(l *lab.Lab, node string) string {
 	return filepath.Join(l.NodeDir(node), "run", "strait.sock")
 }
 
-// writeInput writes everything that the daemons read to the lab's directory: YAML per cluster, a
-// config per node, and the gossip key.
+// writeInput writes everything that the daemons read to the lab's directory: YAML, keys and pins per
+// cluster, a config per node, and the gossip key.
 func writeInput(l *lab.Lab) error {
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return fmt.Errorf("make gossip key: %w", err)
-	}
-	if err := writeFile(filepath.Join(l.Dir, "gossip.key"), base64.StdEncoding.EncodeToString(key)+"\n", 0o600); err != nil {
-		return err
-	}
 	for _, c := range l.Clusters {
 		dir := manifestDir(l, c.Name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -105,6 +96,11 @@ func writeInput(l *lab.Lab) error {
 				return err
 			}
 		}
+	}
+	if err := writeKeys(l); err != nil {
+		return err
+	}
+	for _, c := range l.Clusters {
 		for _, n := range c.Nodes {
 			text, err := yaml.Marshal(nodeConfig(l, n))
 			if err != nil {
@@ -143,11 +139,12 @@ func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
 		"gossip": map[string]any{
 			"bind":    at(n.Underlay.Addr(), gossipPort),
 			"seeds":   seeds,
-			"keyFile": filepath.Join(l.Dir, "gossip.key"),
+			"keyFile": gossipKeyFile(l),
 		},
-		"mesh":    map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort},
-		"dns":     map[string]any{"listen": []string{at(n.Gateway, dnsPort)}},
-		"metrics": map[string]any{"listen": at(n.Underlay.Addr(), metricsPort)},
-		"log":     map[string]any{"level": "info", "format": "text"},
+		"authority": map[string]any{"rootFile": rootFile(l, n.Cluster), "pinsFile": pinsFile(l, n.Cluster)},
+		"mesh":      map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort},
+		"dns":       map[string]any{"listen": []string{at(n.Gateway, dnsPort)}},
+		"metrics":   map[string]any{"listen": at(n.Underlay.Addr(), metricsPort)},
+		"log":       map[string]any{"level": "info", "format": "text"},
 	}
 }

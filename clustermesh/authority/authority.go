@@ -24,11 +24,11 @@ type Pin struct {
 	// Roots are the public keys that may sign for the cluster: one, or two while it is rotated.
 	Roots []PublicKey `json:"roots"`
 	// Pods contain the addresses of the cluster's pods, and Nodes those of its machines.
-	Pods  []netip.Prefix `json:"pods"`
-	Nodes []netip.Prefix `json:"nodes"`
+	Pods  []netip.Prefix `json:"pods,omitempty"`
+	Nodes []netip.Prefix `json:"nodes,omitempty"`
 	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
 	// none.
-	Namespaces []string `json:"namespaces"`
+	Namespaces []string `json:"namespaces,omitempty"`
 	Quota      Quota    `json:"quota,omitzero"`
 }
 

@@ -18,6 +18,7 @@ const answerTimeout = 5 * time.Second
 // env is what the commands see of the outside world. Tests replace it to run commands in process.
 type env struct {
 	args       []string // without the program's name
+	stdin      io.Reader
 	stdout     io.Writer
 	stderr     io.Writer
 	getenv     func(string) string

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ type result struct {
 
 // world is an env for tests: no environment, no terminal, a clock that stands still, pins that are a fake's.
 func world(args ...string) env {
-	return env{args: args, stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
+	return env{args: args, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
 		now: func() time.Time { return now }, kernel: wellPins().kernel()}
 }
 

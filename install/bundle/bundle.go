@@ -30,7 +30,7 @@ const keySize = 32
 // maxSize bounds a document: a Secret holds 1 MiB.
 const maxSize = 1 << 20
 
-// Key is the gossip key in base64. It prints as an ellipsis.
+// Key is a key of 32 bytes in base64, such as the gossip key. It prints as an ellipsis.
 type Key string
 
 // String hides the key.
@@ -60,7 +60,8 @@ type Cluster struct {
 // NewKey makes a key of 32 random bytes.
 func NewKey(random [keySize]byte) Key { return Key(base64.StdEncoding.EncodeToString(random[:])) }
 
-func (k Key) check() error {
+// Check returns an error unless the key is 32 bytes in base64.
+func (k Key) Check() error {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(k)))
 	if err != nil || len(raw) != keySize {
 		return fmt.Errorf("gossipKey: want %d bytes in base64", keySize)
@@ -106,7 +107,7 @@ func Parse(data []byte) (Bundle, error) {
 }
 
 func (b Bundle) check() error {
-	if err := b.GossipKey.check(); err != nil {
+	if err := b.GossipKey.Check(); err != nil {
 		return err
 	}
 	seen := map[string]bool{}

@@ -103,12 +103,14 @@ var Table = []Package{
 	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile", "docs",
+		"clustermesh", "clustermesh/authority",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "docs",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
 	{Path: "demo", Imports: []string{
 		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb/inspect",
+		"clustermesh", "clustermesh/authority", "install/bundle", "install/standalone",
 	}},
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
@@ -119,6 +121,7 @@ var Table = []Package{
 	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
 	{Path: "install/bundle", Pure: true},
+	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/corefile", Pure: true},
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKeys makes a clusterset of three clusters by files alone.
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	ok := func(args ...string) string {
+		t.Helper()
+		r := world(append([]string{"clusterset"}, args...)...).run(t)
+		if r.code != 0 {
+			t.Fatalf("strait clusterset %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+		}
+		return r.stdout
+	}
+	said := func(out string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%q is not in\n%s", w, out)
+			}
+		}
+	}
+	said(ok("init", "--dir", at("a"), "--id", "rack1", "--pods", "10.1.0.0/16", "--nodes", "192.0.2.0/25"),
+		"rack1", "SHA256:", "10.1.0.0/16", "rootFile: "+at("a/root.key"), "pinsFile: "+at("a/pins.yaml"))
+	said(ok("invite", "--dir", at("a"), "--id", "rack2", "--pods", "10.2.0.0/16", "--nodes", "192.0.2.128/25", "--accept", "shop,team-*",
+		"--seed", "192.0.2.1:7946", "--out", at("rack2.invitation"), "--yes"), "rack2", "shop team-*", "strait clusterset accept")
+	said(ok("accept", "--dir", at("b"), at("rack2.invitation"), "--yes"), "rack1", "rack2", "seedsFile: "+at("b/seeds"))
+	ok("invite", "--dir", at("a"), "--id", "rack3", "--nodes", "198.51.100.0/24", "--out", at("rack3.invitation"), "--yes")
+	ok("accept", "--dir", at("c"), at("rack3.invitation"), "--yes", "--accept", "none")
+	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack3")
+	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "nothing to do")
+
+	for _, file := range []string{"a/root.key", "b/root.key", "a/gossip.key", "b/gossip.key", "b/pins.yaml", "rack2.invitation"} {
+		if st, err := os.Stat(at(file)); err != nil || st.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", file, st, err)
+		}
+	}
+	read := func(file string) string {
+		text, err := os.ReadFile(at(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if read("a/gossip.key") != read("b/gossip.key") || read("a/gossip.key") != read("c/gossip.key") {
+		t.Error("the clusters have different gossip keys")
+	}
+	if read("a/root.key") == read("b/root.key") {
+		t.Error("two clusters have one root")
+	}
+	all := map[string]string{}
+	for _, c := range []string{"a", "b", "c"} {
+		all[c] = ok("pins", "--dir", at(c))
+		said(all[c], "rack1", "rack2", "rack3")
+		for _, secret := range []string{"a", "b", "c"} {
+			if key := strings.TrimSpace(read(secret + "/root.key")); strings.Contains(all[c]+read(c+"/pins.yaml"), key) {
+				t.Errorf("the pins of %s show the root key of %s", c, secret)
+			}
+		}
+	}
+	if strings.Contains(all["c"], "*") {
+		t.Errorf("c accepts something:\n%s", all["c"])
+	}
+	said(all["a"], "shop team-*")
+}
+
+func TestKeysRefuse(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	first := []string{"init", "--dir", at("a"), "--id", "rack1", "--pods", "10.1.0.0/16", "--nodes", "192.0.2.0/24"}
+	invite := func(id, pods string, more ...string) []string {
+		return append([]string{"invite", "--dir", at("a"), "--id", id, "--pods", pods, "--nodes", "192.0.2.0/24", "--out", at(id)}, more...)
+	}
+	if err := os.WriteFile(at("garbage"), []byte("{garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		args []string
+		in   string
+		code int
+		says string
+	}{
+		{"before there are keys", invite("rack2", "10.2.0.0/16"), "", exitProblem, "strait clusterset init"},
+		{"a range that is none", []string{"init", "--id", "rack1", "--nodes", "here"}, "", exitUsage, "--nodes"},
+		{"no id", []string{"init", "--nodes", "192.0.2.0/24"}, "", exitUsage, "id"},
+		{"every address", []string{"init", "--dir", at("b"), "--id", "rack1", "--nodes", "0.0.0.0/0"}, "", exitProblem, "covers every address"},
+		{"the first time", first, "", exitOK, ""},
+		{"twice", first, "", exitProblem, "has the keys of a cluster already"},
+		{"overlap", invite("rack2", "10.0.0.0/8", "--yes"), "", exitProblem, "the pods of cluster rack1 have 10.1.0.0/16"},
+		{"the same id", invite("rack1", "10.2.0.0/16", "--yes"), "", exitProblem, "pinned already"},
+		{"nobody answers", invite("rack2", "10.2.0.0/16"), "", exitUsage, "say --yes"},
+		{"the answer is no", invite("rack2", "10.2.0.0/16"), "n\n", exitProblem, "nothing was written"},
+		{"the answer is yes", invite("rack2", "10.2.0.0/16"), "y\n", exitOK, ""},
+		{"no file", []string{"accept", at("nothing")}, "", exitProblem, "no such file"},
+		{"garbage", []string{"accept", at("garbage"), "--yes"}, "", exitProblem, "read invitation"},
+		{"a member", []string{"accept", "--dir", at("a"), at("rack2"), "--yes"}, "", exitProblem, "has the keys of a cluster already"},
+	} {
+		e := world(append([]string{"clusterset"}, c.args...)...)
+		e.stdin = strings.NewReader(c.in)
+		if r := e.run(t); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.says) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.what, r.code, c.code, c.says, r.stdout, r.stderr)
+		}
+	}
+	if _, err := os.Stat(at("b/root.key")); err == nil {
+		t.Error("a cluster that was refused has a key")
+	}
+}
