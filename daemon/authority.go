@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/keyfile"
 	"strait.io/strait/internal/problem"
 )
@@ -84,16 +86,37 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
-	// Whoever asks for pins must not run without them, so there is no way to go on.
 	text, err := d.pins.text()
 	if err == nil {
 		a.Pins, err = parsePins(text, own, d.keys.root)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
+		// Whoever asks for pins must not run without them. Those of the last life stay in force, and
+		// repin says what is wrong.
+		saved, _ := os.ReadFile(d.savedPins()) // none is as good as one that cannot be read
+		text = string(saved)
+		var failed error
+		if a.Pins, failed = parsePins(text, own, d.keys.root); failed != nil {
+			return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
+		}
 	}
-	d.pinned, d.overlap = text, a.Pins.Overlap()
+	d.keepPins(text, a.Pins)
 	return a, nil
+}
+
+// savedPins is the file with the pins that were in force last.
+func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "pins.yaml") }
+
+// keepPins notes which pins are in force, for this life of the daemon and the next.
+func (d *Daemon) keepPins(text string, pins authority.Pins) {
+	d.pinned, d.overlap = text, pins.Overlap()
+	err := durable.Replace(d.savedPins(), func(f *os.File) error {
+		_, err := f.WriteString(text)
+		return err
+	})
+	if err != nil {
+		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "error", err)
+	}
 }
 
 // repin tells gossip about pins that changed, and reports what is wrong with them. The last pins that
@@ -104,7 +127,7 @@ func (d *Daemon) repin() []clustermesh.Problem {
 		var pins authority.Pins
 		if pins, err = parsePins(text, d.who.Cluster, d.keys.root); err == nil {
 			d.gossip.Repin(pins)
-			d.pinned, d.overlap = text, pins.Overlap()
+			d.keepPins(text, pins)
 			d.log.Info("the pins changed", "clusters", len(pins))
 		}
 	}
