@@ -72,7 +72,7 @@ func (a *admission) found() (out []clustermesh.Problem) {
 		p := r.problem
 		p.Message += ": left out"
 		if r.more > 0 {
-			p.Message += fmt.Sprintf(", and so are %d more of %s for this reason", r.more, a.origin)
+			p.Message += fmt.Sprintf(", with %d more of %s for the same reason", r.more, a.origin)
 		}
 		out = append(out, p)
 	}
@@ -127,7 +127,7 @@ func (a *admission) prefix(object, given string, p netip.Prefix) bool {
 const overlapTry = "give every cluster ranges of its own"
 
 func (a *admission) repin() string {
-	return fmt.Sprintf("if this is right, pin cluster %s again with its new ranges (strait clusterset connect)", a.origin.Cluster)
+	return fmt.Sprintf("if this is right, change the pin of cluster %s (authority.pinsFile)", a.origin.Cluster)
 }
 
 func (a *admission) isNotOurs(object, field string, addr netip.Addr) bool {
@@ -171,7 +171,7 @@ func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 		return true
 	}
 	return a.refuse("namespace "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",
-		fmt.Sprintf("cluster %s accepts namespaces %v of it", a.self.Cluster, a.pin.Namespaces), "to accept it, pin the cluster again with this namespace")
+		fmt.Sprintf("cluster %s accepts namespaces %v of it", a.self.Cluster, a.pin.Namespaces), "to accept it, add the namespace to the cluster's pin (authority.pinsFile)")
 }
 
 // located returns the endpoints with the zone of their node: a cluster cannot claim to be near.

@@ -114,7 +114,7 @@ func TestOneProblemForOneReason(t *testing.T) {
 		r.Content.Endpoints = append(r.Content.Endpoints, endpoint("shop/cart", "10.2.1.7"))
 	}
 	got := Admit(self, pins()["east"], statement(), r)
-	if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, "so are 998 more of east/n1") || len(got.Content.Endpoints) != 3 {
+	if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, "with 998 more of east/n1") || len(got.Content.Endpoints) != 3 {
 		t.Errorf("%d endpoints, problems %v", len(got.Content.Endpoints), got.Problems)
 	}
 }

@@ -145,6 +145,11 @@ var Table = []Package{
 	{Path: "test/report"},
 	{Path: "test/e2e", Tests: []string{"test/pages"}},
 	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect"}},
+	// It attacks with the packages that daemons speak gossip with.
+	{Path: "test/redteam", Tests: []string{
+		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
+		"daemon/api", "datapath/socklb/inspect",
+	}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.

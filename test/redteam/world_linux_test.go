@@ -1,0 +1,428 @@
+// Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: somebody
+// with the gossip key alone, a node that was taken over, a cluster that was taken over, and accidents.
+//
+// Inputs are straitd, built from the source, and attackers in the test's own process, which speak
+// gossip with whatever keys their row gives them. What is looked at is what people would: the
+// kernel's maps, what the daemons say, and how they fare.
+package redteam
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/internal/testutil"
+)
+
+// patience is how long a busy machine may take to say or do something.
+const patience = 20 * time.Second
+
+// port is that of everybody's gossip; each has a loopback address of its own.
+const port = 7946
+
+// world is a clusterset of west and east, each with the node n1. East shares the Service default/serve.
+// West has no pods of it, so its node balances over all that it believes.
+type world struct {
+	*testing.T
+	straitd    string
+	key        []byte
+	roots      map[string]authority.PrivateKey
+	pins       authority.Pins
+	west, east *member
+}
+
+// member is a real daemon.
+type member struct {
+	w       *world
+	cluster string
+	number  byte
+	dir     string
+	bpf     string
+	cgroup  string
+	log     *lines
+	stop    func()
+}
+
+var straitd = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "strait-t-redteam-")
+	if err != nil {
+		return "", err
+	}
+	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(dir, "straitd"), err
+})
+
+// straitdEnv names the daemon's program to the inner process of a test.
+const straitdEnv = "STRAIT_REDTEAM_STRAITD"
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv(straitdEnv) == "" {
+		if file, err := straitd(); err == nil {
+			os.RemoveAll(filepath.Dir(file))
+		}
+	}
+	os.Exit(code)
+}
+
+// inside runs a test in namespaces of its own; see testutil.Inside.
+func inside(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(straitdEnv) == "" {
+		testutil.NeedRoot(t)
+		file, err := straitd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(straitdEnv, file)
+	}
+	return testutil.Inside(t, 0)
+}
+
+// pods and nodes are the ranges of the cluster with a number.
+func pods(number byte) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, number, 0, 0}), 16)
+}
+func machine(number byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, number}) }
+func pod(number byte) netip.Addr     { return netip.AddrFrom4([4]byte{10, number, 1, 7}) }
+func gossipOf(number byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, number}), port)
+}
+
+// The numbers of the clusters.
+const (
+	westNumber, eastNumber = 1, 2
+	mallory                = 66 // the attacker's own cluster
+)
+
+// newWorld starts both daemons and waits until both balance over east's pod. Clusters are pinned
+// besides west and east.
+func newWorld(t *testing.T, more map[string]byte) *world {
+	t.Helper()
+	w := &world{T: t, straitd: os.Getenv(straitdEnv), key: bytes.Repeat([]byte{7}, 32), roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
+	clusters := map[string]byte{"west": westNumber, "east": eastNumber}
+	for c, n := range more {
+		clusters[c] = n
+	}
+	for c, n := range clusters {
+		w.roots[c] = authority.PrivateKey(sha256.Sum256([]byte("root of " + c)))
+		w.pins[clustermesh.ClusterName(c)] = authority.Pin{
+			Cluster: clustermesh.ClusterName(c), Roots: []authority.PublicKey{w.roots[c].Public()}, Namespaces: []string{"default"},
+			Pods: []netip.Prefix{pods(n)}, Nodes: []netip.Prefix{netip.PrefixFrom(machine(n), 32)},
+		}
+	}
+	w.west, w.east = w.member("west", westNumber), w.member("east", eastNumber)
+	w.west.start()
+	w.east.start()
+	w.west.balances(pod(eastNumber))
+	w.east.balances(pod(eastNumber))
+	return w
+}
+
+func (w *world) must(errs ...error) {
+	w.Helper()
+	if err := errors.Join(errs...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) member(cluster string, number byte) *member {
+	w.Helper()
+	m := &member{w: w, cluster: cluster, number: number, dir: w.TempDir(), bpf: testutil.BPFFS(w), cgroup: testutil.Cgroup(w), log: &lines{}}
+	root := w.roots[cluster]
+	m.write("root.key", root.Base64())
+	m.write("gossip.key", "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=")
+	m.write("pins.yaml", string(w.pins.Encode()))
+	m.write("manifests/node.yaml", manifestNode(number, ""))
+	if number == eastNumber {
+		m.write("manifests/serve.yaml", manifestServe(pod(number)))
+	}
+	return m
+}
+
+func manifestNode(number byte, prefixes string) string {
+	annotation := ""
+	if prefixes != "" {
+		annotation = ", annotations: {strait.io/prefixes: \"" + prefixes + "\"}"
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: n1%s}\nspec: {podCIDRs: [10.%d.1.0/24]}\nstatus: {addresses: [{type: InternalIP, address: %s}]}\n",
+		annotation, number, machine(number))
+}
+
+func manifestServe(pod netip.Addr) string {
+	return `apiVersion: v1
+kind: Service
+metadata: {name: serve}
+spec: {ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: serve-1, labels: {kubernetes.io/service-name: serve}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [` + pod.String() + `], nodeName: n1}]
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceExport
+metadata: {name: serve}
+`
+}
+
+func (m *member) path(name string) string { return filepath.Join(m.dir, name) }
+func (m *member) pinned() string          { return filepath.Join(m.bpf, "strait") }
+
+// write replaces a file as a careful operator does.
+func (m *member) write(name, text string) {
+	m.w.Helper()
+	tmp := m.path(name) + ".new"
+	m.w.must(os.MkdirAll(filepath.Dir(tmp), 0o755), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, m.path(name)))
+}
+
+// start starts straitd. It ends with the test, or by stop.
+func (m *member) start() {
+	m.w.Helper()
+	config, err := json.Marshal(map[string]any{ // which is YAML too
+		"cluster": m.cluster, "node": "n1", "source": map[string]any{"manifest": m.path("manifests")},
+		"stateDir": m.path("state"), "runDir": m.path("run"),
+		"bpf": map[string]any{"pins": m.pinned(), "cgroup": m.cgroup, "allowVirtualRoot": true,
+			"maxFrontends": 64, "maxBackends": 4096, "maxSockets": 256},
+		"gossip":    map[string]any{"bind": gossipOf(m.number), "keyFile": m.path("gossip.key"), "seeds": []string{gossipOf(westNumber).String()}},
+		"authority": map[string]any{"rootFile": m.path("root.key"), "pinsFile": m.path("pins.yaml")},
+		"mesh":      map[string]any{"mode": "off"},
+		"metrics":   map[string]any{"listen": "off"},
+	})
+	m.w.must(err)
+	m.write("strait.yaml", string(config))
+	cmd := exec.Command(m.w.straitd, "--config", m.path("strait.yaml"))
+	cmd.Stdout, cmd.Stderr = m.log, m.log
+	m.w.must(cmd.Start())
+	m.stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it is dead already
+		_ = cmd.Wait()
+	})
+	m.w.Cleanup(func() {
+		m.stop()
+		if m.w.Failed() {
+			m.w.Logf("log of %s:\n%s", m.cluster, m.log)
+		}
+	})
+}
+
+// backends are the addresses that the kernel balances over, of all frontends, without the self-test's.
+func (m *member) backends() (out []netip.Addr, err error) {
+	frontends, err := inspect.Read(m.pinned())
+	for _, f := range frontends {
+		for _, b := range f.Backends {
+			if !b.IP.IsLoopback() && !slices.Contains(out, b.IP) {
+				out = append(out, b.IP)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out, err
+}
+
+// balances waits until the kernel balances over these addresses and no other.
+func (m *member) balances(want ...netip.Addr) {
+	m.w.Helper()
+	testutil.Eventually(m.w, patience, func() error {
+		got, err := m.backends()
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%s balances over %v, want %v", m.cluster, got, want)
+		}
+		return err
+	})
+}
+
+// frontends are the addresses that the kernel answers at.
+func (m *member) frontends() string {
+	m.w.Helper()
+	all, err := inspect.Read(m.pinned())
+	m.w.must(err)
+	var out []string
+	for _, f := range all {
+		out = append(out, f.Addr.String())
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func (m *member) status() (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(m.w.Context(), 2*time.Second)
+	defer cancel()
+	return api.NewClient(m.path("run/strait.sock")).Status(ctx)
+}
+
+// says waits until one problem in the status has all the words.
+func (m *member) says(words ...string) {
+	m.w.Helper()
+	testutil.Eventually(m.w, patience, func() error {
+		s, err := m.status()
+		if err != nil {
+			return err
+		}
+		var all []string
+		for _, p := range s.Problems {
+			line := strings.Join([]string{string(p.Code), p.File, p.Object, p.Field, p.Message, p.Try}, ": ")
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+				return nil
+			}
+			all = append(all, line)
+		}
+		return fmt.Errorf("%s: no problem has all of %q:\n%s", m.cluster, words, strings.Join(all, "\n"))
+	})
+}
+
+// attacker is somebody who speaks gossip.
+type attacker struct {
+	*gossip.Gossip
+	w *world
+}
+
+// attack starts an attacker who has the gossip key, and the keys of sign if that is not nil. It holds
+// the forged entries as if it had received them, so it offers them to everybody.
+func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged ...replica.Entry) *attacker {
+	w.Helper()
+	dir := w.TempDir()
+	w.must(hold(filepath.Join(dir, "replica.cbor"), forged))
+	g, err := gossip.New(gossip.Config{
+		Self: self, Bind: gossipOf(mallory), Key: w.key, Seeds: []string{gossipOf(westNumber).String(), gossipOf(eastNumber).String()},
+		StateDir: dir, Authority: sign, Lead: func() (bool, uint64) { return true, uint64(time.Now().UnixMilli()) },
+	})
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("the attacker: %v", err)
+		}
+	})
+	return &attacker{g, w}
+}
+
+// lead publishes the record of the attacker's cluster.
+func (a *attacker) lead(c clustermesh.Content) {
+	a.w.Helper()
+	testutil.Eventually(a.w, patience, func() error {
+		if !a.PublishCluster(c) {
+			return errors.New("the attacker does not lead its cluster yet")
+		}
+		return nil
+	})
+}
+
+// hold writes entries as an earlier life of a daemon would have left them.
+func hold(path string, entries []replica.Entry) error {
+	var rest bytes.Buffer
+	b := bufio.NewWriter(&rest)
+	frame, err := replica.Encode(&replica.Snapshot{Entries: entries})
+	if err := errors.Join(err, stream.WriteFrame(b, frame), b.Flush()); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(rest.Bytes())
+	return os.WriteFile(path, append([]byte("strait replica 1 "+hex.EncodeToString(sum[:])+"\n"), rest.Bytes()...), 0o600)
+}
+
+// origin names a node, or a cluster.
+func origin(cluster, node string) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
+}
+
+// forge makes a record that is newer than what its origin wrote, by so much.
+func (w *world) forge(o clustermesh.Origin, newer time.Duration, c clustermesh.Content) replica.Entry {
+	w.Helper()
+	at := uint64(time.Now().Add(newer).UnixNano())
+	if o.Node == "" {
+		at = uint64(time.Now().Add(newer).UnixMilli())
+	}
+	e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: at, Version: 1}, Content: c})
+	w.must(err)
+	return e
+}
+
+// sealed signs an entry with a key and a signed statement.
+func (w *world) sealed(e replica.Entry, by authority.PrivateKey, statement []byte) replica.Entry {
+	w.Helper()
+	raw, err := e.Bytes()
+	w.must(err)
+	return e.Sealed(authority.Seal(by, raw, statement))
+}
+
+// content returns what a node says of itself, with endpoints of default/serve at addresses.
+func content(name string, number byte, addrs ...netip.Addr) clustermesh.Content {
+	c := clustermesh.Content{Node: &clustermesh.Node{
+		Name: clustermesh.NodeName(name), Addresses: []netip.Addr{machine(number)},
+		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, number, 1, 0}), 24)},
+	}}
+	for _, a := range addrs {
+		c.Endpoints = append(c.Endpoints, endpoint("default", name, a))
+	}
+	return c
+}
+
+func endpoint(namespace, node string, a netip.Addr) clustermesh.Endpoint {
+	return clustermesh.Endpoint{
+		Service: clustermesh.ServiceName{Namespace: namespace, Name: "serve"}, Addr: a, Node: clustermesh.NodeName(node),
+		Ports: []clustermesh.EndpointPort{{Name: "http", Proto: 6, Port: 8080}}, Ready: true, Serving: true,
+	}
+}
+
+// lines is a log that others write while it is read.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// saysNothing waits until there is no problem.
+func (m *member) saysNothing() {
+	m.w.Helper()
+	testutil.Eventually(m.w, 2*patience, func() error {
+		s, err := m.status()
+		if err == nil && len(s.Problems) > 0 {
+			err = fmt.Errorf("%s: %v", m.cluster, s.Problems)
+		}
+		return err
+	})
+}
