@@ -60,6 +60,7 @@ var phases = []phase{
 	{"churn", measureChurn},
 	{"open", measureOpen},
 	{"restart", measureRestart},
+	{"authority", measureAuthority},
 	{phaseProxy, measureProxy},
 	{"ipvs", measureIPVS},
 }

@@ -69,6 +69,14 @@ var goals = []goal{
 	{"restart_broken", value(0), nil, "long-lived connections that broke meanwhile"},
 	{"restart_in_force_ms", value(150), nil, "start of the balancer's process until the first desired state is in force, ms"},
 	{"map_bytes_per_backend", nil, nil, "kernel memory of one more backend, bytes"},
+	{"sign_us", nil, nil, "sign a node's record of ten endpoints, µs"},
+	{"verify_us", nil, nil, "verify its signature, µs"},
+	{"admit_us_per_record", nil, nil, "decide what of it its node may say, µs"},
+	{"newcomer_1000_nodes_verify_ms", nil, nil, "all of it for the records and statements of 1,000 nodes, ms"},
+	{"record_bytes", nil, nil, "bytes of the record"},
+	{"seal_bytes", nil, nil, "bytes more that its signature and statement take"},
+	{"forged_accepted", value(0), nil, "forged, foreign, replayed and out-of-authority records that put anything in force"},
+	{"forged_checked", nil, nil, "number of records tried"},
 }
 
 // kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10
