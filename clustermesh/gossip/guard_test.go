@@ -262,3 +262,46 @@ func TestLateStatements(t *testing.T) {
 		t.Errorf("nodes that are down: %v", ps)
 	}
 }
+
+// TestLeaderSignsAgain: a leader that has a root signs the cluster's record even if it says what an
+// unsigned one says already, or one that the former root signed.
+func TestLeaderSignsAgain(t *testing.T) {
+	serve := clustermesh.Content{Nodes: []clustermesh.NodeName{"n1"}, Exports: []clustermesh.Export{{
+		Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"}, Type: clustermesh.Headless, Created: 1,
+	}}}
+	leader := config(node("east", "n1"))
+	leader.StateDir = t.TempDir()
+	lead := func(c Config) *daemon {
+		d := start(t, c)
+		eventually(t, "it leads", func() bool { return d.Leader() })
+		d.PublishCluster(serve)
+		return d
+	}
+	d := lead(leader)
+	if n := len(d.State().Records[node("east", "")].Content.Exports); n != 1 {
+		t.Fatalf("%d exports", n)
+	}
+	d.stop()
+	signed := signing(leader, pinned("west", "east"))
+	d = lead(signed)
+	west := start(t, signing(config(node("west", "n1"), leader.Bind), pinned("west", "east")))
+	believed := func() bool { return len(west.State().Records[node("east", "")].Content.Exports) == 1 }
+	eventually(t, "what was unsigned is signed", believed)
+	d.stop()
+
+	both, after := pinned("west", "east"), pinned("west", "east")
+	pin := both["east"]
+	pin.Roots = append(pin.Roots, root("east again").Public())
+	both["east"] = pin
+	pin.Roots = pin.Roots[1:]
+	after["east"] = pin
+	west.Repin(both)
+	rotated := signing(leader, both)
+	rotated.Authority.Root = root("east again")
+	d = lead(rotated)
+	eventually(t, "the new root signs", func() bool {
+		west.Repin(after)
+		defer west.Repin(both)
+		return believed()
+	})
+}

@@ -80,7 +80,8 @@ func (r *Replica) write() Output {
 }
 
 // PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical
-// to the record in force makes no new version, even if another leader wrote that record.
+// to the record in force makes no new version, even if another leader wrote that record; unless its
+// seal is missing, or another root's.
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
@@ -105,14 +106,17 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 	return r.spread(e)
 }
 
-// says reports whether the cluster's record has this content. A leader calls it in each turn,
-// mostly with the same content as before.
+// says reports whether the cluster's record has this content, and the seal that this node would give
+// it. A leader calls it in each turn, mostly with the same content as before.
 func (r *Replica) says(held Entry, content clustermesh.Content) bool {
 	if held.version == r.writer.saidIn && reflect.DeepEqual(content, r.writer.said) {
 		return true
 	}
 	usable, _ := clustermesh.Usable(held.Record.Origin, content)
 	if !sameContent(held.Record.Content, usable) {
+		return false
+	}
+	if seal := r.seal(held); len(seal) > 0 && !bytes.Equal(held.seal, seal) {
 		return false
 	}
 	r.writer.said, r.writer.saidIn = content, held.version

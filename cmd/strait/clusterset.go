@@ -18,13 +18,15 @@ func (a *app) clustersetCommand() *cobra.Command {
 		Use:   "clusterset",
 		Short: "Join clusters into a clusterset, and show whether they hear each other",
 		Long: `Join Kubernetes clusters into a clusterset, by their contexts: connect, disconnect and status. For
-machines outside Kubernetes, by the files in a directory: init, invite, accept and pins.`,
+machines outside Kubernetes, by the files in a directory: init, invite, accept, pins, evict and
+rotate.`,
 		Example: "  strait clusterset connect --context c1 --context c2\n  strait clusterset status --context c1 --context c2",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.connectCommand(), a.disconnectCommand(), a.clustersetStatusCommand(),
-		a.keysInitCommand(), a.keysInviteCommand(), a.keysAcceptCommand(), a.keysPinsCommand())
+		a.keysInitCommand(), a.keysInviteCommand(), a.keysAcceptCommand(), a.keysPinsCommand(),
+		a.keysEvictCommand(), a.keysRotateCommand())
 	return c
 }
 

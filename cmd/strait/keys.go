@@ -82,8 +82,8 @@ Copy the directory to all machines of the cluster, and name the files in straitd
 Then invite other clusters.`,
 		Example: "  strait clusterset init --id rack1 --pods 10.1.0.0/16 --nodes 192.0.2.0/24\n" +
 			"  strait clusterset init --id rack1 --nodes 192.0.2.0/24 --dir /root/keys    # no pods",
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return a.keysInit(d, p) },
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.keysInit(d, p) },
 	}
 	d.flag(c)
 	p.flags(c, "this cluster's")
@@ -185,7 +185,7 @@ too: strait clusterset accept pins.yaml. With --accept, this cluster takes only 
 these namespaces from the new one.`,
 		Example: "  strait clusterset invite --id rack2 --pods 10.2.0.0/16 --nodes 198.51.100.0/24 --out rack2\n" +
 			"  strait clusterset invite --id rack3 --nodes 203.0.113.0/24 --accept shop --out rack3",
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.keysInvite(d, p, namespaces, seeds, out, yes)
 		},

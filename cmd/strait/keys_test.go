@@ -69,6 +69,27 @@ func TestKeys(t *testing.T) {
 		t.Errorf("c accepts something:\n%s", all["c"])
 	}
 	said(all["a"], "shop team-*")
+
+	old := read("a/root.key")
+	said(ok("rotate", "--dir", at("a")), "rack1", "strait clusterset rotate --finish")
+	ok("rotate", "--dir", at("a")) // again does no harm
+	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack1")
+	both := ok("pins", "--dir", at("b"))
+	if read("a/root.key") != old {
+		t.Error("the first step changed the root key")
+	}
+	said(ok("rotate", "--dir", at("a"), "--finish"), "restart straitd")
+	if read("a/root.key") == old {
+		t.Error("the root key is still the old one")
+	}
+	ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes")
+	if one := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(one, "SHA256:") != 3 {
+		t.Errorf("pins of b between the steps:\n%s\nand after them:\n%s", both, one)
+	}
+	said(ok("evict", "--dir", at("b"), "rack3", "--yes"), "evicted")
+	if left := ok("pins", "--dir", at("b")); strings.Contains(left, "rack3") {
+		t.Errorf("an evicted cluster is pinned:\n%s", left)
+	}
 }
 
 func TestKeysRefuse(t *testing.T) {
@@ -101,6 +122,9 @@ func TestKeysRefuse(t *testing.T) {
 		{"the answer is yes", invite("rack2", "10.2.0.0/16"), "y\n", exitOK, ""},
 		{"no file", []string{"accept", at("nothing")}, "", exitProblem, "no such file"},
 		{"garbage", []string{"accept", at("garbage"), "--yes"}, "", exitProblem, "read invitation"},
+		{"evict itself", []string{"evict", "--dir", at("a"), "rack1", "--yes"}, "", exitUsage, "is this cluster"},
+		{"evict nobody", []string{"evict", "--dir", at("a"), "rack7", "--yes"}, "", exitUsage, "no cluster rack7 is pinned"},
+		{"finish what was not begun", []string{"rotate", "--dir", at("a"), "--finish"}, "", exitProblem, "begin with strait clusterset rotate"},
 		{"a member", []string{"accept", "--dir", at("a"), at("rack2"), "--yes"}, "", exitProblem, "has the keys of a cluster already"},
 	} {
 		e := world(append([]string{"clusterset"}, c.args...)...)

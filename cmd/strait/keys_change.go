@@ -1,0 +1,163 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/durable"
+	"strait.io/strait/internal/keyfile"
+)
+
+func (a *app) keysEvictCommand() *cobra.Command {
+	var d keyDir
+	var yes bool
+	c := &cobra.Command{
+		Use:   "evict CLUSTER",
+		Short: "Stop believing a cluster, outside Kubernetes",
+		Long: `Remove a cluster from the pins of this one, whether it is hostile, down, or gone for good. Daemons
+that read the changed pins drop what it said and its tunnels, within seconds and without a restart.
+Copy the pins to all machines of this cluster, and do the same in every other cluster. The evicted
+cluster still has the gossip key, with which it sees who is a member.`,
+		Example: "  strait clusterset evict rack2\n  strait clusterset evict rack2 --yes --dir /root/keys",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.keysEvict(d, clustermesh.ClusterName(args[0]), yes)
+		},
+	}
+	d.flag(c)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+func (a *app) keysEvict(d keyDir, id clustermesh.ClusterName, yes bool) error {
+	pins, _, own, err := d.read()
+	if err != nil {
+		return err
+	}
+	pin, pinned := pins[id]
+	switch {
+	case id == own:
+		return usageError("%s is this cluster; evict it in the others", id)
+	case !pinned:
+		return usageError("no cluster %s is pinned in %s", id, d.pins())
+	}
+	a.showPins(authority.Pins{id: pin})
+	if err := a.confirm("Evict this cluster?", yes); err != nil {
+		return err
+	}
+	delete(pins, id)
+	if err := d.writePins(pins); err != nil {
+		return err
+	}
+	a.printer().line("evicted from %s; daemons that read it follow within seconds", d.pins())
+	return nil
+}
+
+func (d keyDir) nextRoot() string { return d.root() + ".next" }
+
+func (a *app) keysRotateCommand() *cobra.Command {
+	var d keyDir
+	var finish bool
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the root key of this cluster, outside Kubernetes, without a gap",
+		Long: `Replace this cluster's root key in two steps, between which both the old and the new one count:
+
+1. strait clusterset rotate makes the new key, and pins it beside the old one. Copy the pins to all
+   machines of this cluster, and accept them in every other cluster.
+2. strait clusterset rotate --finish puts the new key in place of the old one, which is not pinned
+   any more. Copy both files to all machines of this cluster and restart their daemons. Then accept
+   the pins in every other cluster.`,
+		Example: "  strait clusterset rotate\n  strait clusterset rotate --finish",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if finish {
+				return a.keysFinish(d)
+			}
+			return a.keysRotate(d)
+		},
+	}
+	d.flag(c)
+	c.Flags().BoolVar(&finish, "finish", false, "the second step: every cluster has accepted the new key")
+	return c
+}
+
+func (a *app) keysRotate(d keyDir) error {
+	pins, root, own, err := d.read()
+	if err != nil {
+		return err
+	}
+	text, err := keyfile.LoadOrMake(d.nextRoot(), func() (string, error) {
+		k, err := authority.Generate(rand.Reader)
+		return k.Base64(), err
+	})
+	if err != nil {
+		return fmt.Errorf("the new root key: %w", err)
+	}
+	next, err := authority.ParsePrivate(text)
+	if err != nil {
+		return fmt.Errorf("the new root key %s: %w", d.nextRoot(), err)
+	}
+	pin := pins[own]
+	pin.Roots = []authority.PublicKey{root.Public(), next.Public()}
+	pins[own] = pin
+	if err := d.writePins(pins); err != nil {
+		return err
+	}
+	a.showPins(authority.Pins{own: pin})
+	p := a.printer()
+	p.line("next: copy %s to all machines of this cluster; accept it in the others: strait clusterset accept", d.pins())
+	p.line("then: strait clusterset rotate --finish")
+	return nil
+}
+
+func (a *app) keysFinish(d keyDir) error {
+	pins, _, own, err := d.read()
+	if err != nil {
+		return err
+	}
+	text, err := keyfile.Read(d.nextRoot(), keyfile.AnyOther)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: begin with strait clusterset rotate", err)
+	}
+	if err != nil {
+		return fmt.Errorf("the new root key: %w", err)
+	}
+	next, err := authority.ParsePrivate(text)
+	if err != nil {
+		return fmt.Errorf("the new root key %s: %w", d.nextRoot(), err)
+	}
+	pin := pins[own]
+	if !slices.Contains(pin.Roots, next.Public()) {
+		return fmt.Errorf("%s does not list the key in %s: begin again with strait clusterset rotate", d.pins(), d.nextRoot())
+	}
+	pin.Roots = []authority.PublicKey{next.Public()}
+	pins[own] = pin
+	// The key first: if this ends in between, the pins list both, and it can be done again.
+	err = durable.Replace(d.root(), func(f *os.File) error {
+		_, err := f.WriteString(next.Base64() + "\n")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.writePins(pins); err != nil {
+		return err
+	}
+	if err := os.Remove(d.nextRoot()); err != nil {
+		return err
+	}
+	a.showPins(authority.Pins{own: pin})
+	p := a.printer()
+	p.line("next: copy %s and %s to all machines of this cluster, and restart straitd there", d.root(), d.pins())
+	p.line("then: accept the pins in the other clusters: strait clusterset accept")
+	return nil
+}
