@@ -1,7 +1,7 @@
 // Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: somebody
 // with the gossip key alone, a node that was taken over, a cluster that was taken over, and accidents.
 //
-// Inputs are straitd, built from the source, and attackers in the test's own process, which speak
+// Runbooks for what to do afterwards are tested too. Inputs are strait and straitd, built from the source, and attackers in the test's own process, which speak
 // gossip with whatever keys their row gives them. What is looked at is what people would: the
 // kernel's maps, what the daemons say, and how they fare.
 package redteam
@@ -46,7 +46,7 @@ const port = 7946
 // West has no pods of it, so its node balances over all that it believes.
 type world struct {
 	*testing.T
-	straitd    string
+	programs   string // the directory of strait and straitd
 	key        []byte
 	roots      map[string]authority.PrivateKey
 	pins       authority.Pins
@@ -65,29 +65,30 @@ type member struct {
 	stop    func()
 }
 
-var straitd = sync.OnceValues(func() (string, error) {
+// programs builds strait and straitd, and returns their directory.
+var programs = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "strait-t-redteam-")
 	if err != nil {
 		return "", err
 	}
 	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd", "strait.io/strait/cmd/strait")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
-	return filepath.Join(dir, "straitd"), err
+	return dir, err
 })
 
-// straitdEnv names the daemon's program to the inner process of a test.
-const straitdEnv = "STRAIT_REDTEAM_STRAITD"
+// programsEnv names the directory of the programs to the inner process of a test.
+const programsEnv = "STRAIT_REDTEAM_PROGRAMS"
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if os.Getenv(straitdEnv) == "" {
-		if file, err := straitd(); err == nil {
-			os.RemoveAll(filepath.Dir(file))
+	if os.Getenv(programsEnv) == "" {
+		if dir, err := programs(); err == nil {
+			os.RemoveAll(dir)
 		}
 	}
 	os.Exit(code)
@@ -96,13 +97,13 @@ func TestMain(m *testing.M) {
 // inside runs a test in namespaces of its own; see testutil.Inside.
 func inside(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(straitdEnv) == "" {
+	if os.Getenv(programsEnv) == "" {
 		testutil.NeedRoot(t)
-		file, err := straitd()
+		dir, err := programs()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv(straitdEnv, file)
+		t.Setenv(programsEnv, dir)
 	}
 	return testutil.Inside(t, 0)
 }
@@ -127,7 +128,7 @@ const (
 // besides west and east.
 func newWorld(t *testing.T, more map[string]byte) *world {
 	t.Helper()
-	w := &world{T: t, straitd: os.Getenv(straitdEnv), key: bytes.Repeat([]byte{7}, 32), roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
+	w := &world{T: t, programs: os.Getenv(programsEnv), key: bytes.Repeat([]byte{7}, 32), roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
 	clusters := map[string]byte{"west": westNumber, "east": eastNumber}
 	for c, n := range more {
 		clusters[c] = n
@@ -221,7 +222,7 @@ func (m *member) start() {
 	})
 	m.w.must(err)
 	m.write("strait.yaml", string(config))
-	cmd := exec.Command(m.w.straitd, "--config", m.path("strait.yaml"))
+	cmd := exec.Command(filepath.Join(m.w.programs, "straitd"), "--config", m.path("strait.yaml"))
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	m.w.must(cmd.Start())
 	m.stop = sync.OnceFunc(func() {

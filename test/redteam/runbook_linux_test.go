@@ -1,0 +1,113 @@
+package redteam
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh/authority"
+)
+
+// clusterset runs strait clusterset with the keys of a cluster, as its operator does.
+func (m *member) clusterset(args ...string) {
+	m.w.Helper()
+	cmd := exec.Command(filepath.Join(m.w.programs, "strait"), append([]string{"clusterset"}, append(args, "--dir", m.dir)...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		m.w.Fatalf("strait clusterset %v: %v\n%s", args, err, out)
+	}
+}
+
+// always watches the kernel of a daemon until the returned function is called, which fails the test if
+// the kernel lacked one of the addresses at any time.
+func (m *member) always(want ...netip.Addr) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		for looks := 0; ; looks++ {
+			got, err := m.backends()
+			has := slices.ContainsFunc(want, func(a netip.Addr) bool { return slices.Contains(got, a) })
+			switch {
+			case err != nil:
+				done <- err
+				return
+			case !has:
+				done <- fmt.Errorf("%s balances over %v, without any of %v", m.cluster, got, want)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				if looks < 10 {
+					err = fmt.Errorf("only %d looks", looks)
+				}
+				done <- err
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		m.w.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			m.w.Error(err)
+		}
+	}
+}
+
+// TestRotateRoot: a cluster whose root was stolen gets a new one. No Service is lost for a moment, and
+// then the old root is nobody's.
+func TestRotateRoot(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w := newWorld(t, nil)
+	moved := netip.MustParseAddr("10.2.1.8")
+	end := w.west.always(pod(eastNumber), moved)
+	w.east.clusterset("rotate")
+	w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	w.east.clusterset("rotate", "--finish")
+	w.east.stop()
+	w.east.start()
+	// What east says with its new root is believed before west forgets the old one.
+	w.east.write("manifests/serve.yaml", manifestServe(moved))
+	w.west.balances(moved)
+	w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	w.east.write("manifests/serve.yaml", manifestServe(pod(eastNumber)))
+	w.west.balances(pod(eastNumber))
+	end()
+
+	key, now := authority.PrivateKey{9}, time.Now()
+	statement, err := authority.Statement{
+		Cluster: "east", Node: "n9", Key: key.Public(), Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.9.0/24")},
+		NotBefore: now.Unix(), NotAfter: now.Add(time.Hour).Unix(),
+	}.Sign(w.roots["east"])
+	w.must(err)
+	w.attack(origin("mallory", "n0"), nil,
+		w.sealed(w.forge(origin("east", "n9"), 0, content("n9", eastNumber, netip.MustParseAddr("10.2.9.7"))), key, statement))
+	w.west.says("STR2307", "cluster east", "another root")
+	w.west.balances(pod(eastNumber))
+}
+
+// TestEvict: a cluster that is alive, and may be hostile, is evicted. The others go on.
+func TestEvict(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w := newWorld(t, nil)
+	w.west.clusterset("evict", "east", "--yes")
+	w.west.balances()
+	w.west.says("STR2305", "cluster east", "not pinned")
+	// Its daemon stops, and starts again: it stays out.
+	w.west.stop()
+	w.west.start()
+	w.west.says("STR2305", "cluster east")
+	w.west.balances()
+	w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	w.west.balances(pod(eastNumber))
+	w.west.saysNothing()
+}
