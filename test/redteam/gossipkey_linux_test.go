@@ -81,6 +81,7 @@ func TestNodeAlone(t *testing.T) {
 	w.attack(origin("mallory", "n0"), nil,
 		w.sealed(w.forge(origin("east", "n9"), 0, lie), key, statement),
 		w.sealed(w.forge(origin("east", "n1"), time.Minute, content("n1", eastNumber, stolen)), key, statement),
+		w.sealed(w.forge(origin("east", "n10"), 0, content("n10", eastNumber, netip.MustParseAddr("10.2.9.8"))), key, statement),
 		w.sealed(w.forge(origin("east", ""), time.Minute, clustermesh.Content{Nodes: []clustermesh.NodeName{"n9"}}), key, statement),
 		w.sealed(w.forge(origin("west", "n1"), time.Minute, content("n1", westNumber, stolen)), key, statement),
 	)
