@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/daemon/plan"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/keyfile"
 	"strait.io/strait/internal/problem"
@@ -110,6 +112,10 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 // keepPins notes which pins are in force, for this life of the daemon and the next.
 func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	d.pinned, d.overlap = text, pins.Overlap()
+	d.remotes = nil
+	if d.config.Mesh.strict() {
+		d.remotes = remotes(pins, d.who.Cluster)
+	}
 	err := durable.Replace(d.savedPins(), func(f *os.File) error {
 		_, err := f.WriteString(text)
 		return err
@@ -117,6 +123,21 @@ func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	if err != nil {
 		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "error", err)
 	}
+}
+
+// remotes returns the pod ranges of all clusters but own, sorted.
+func remotes(pins authority.Pins, own clustermesh.ClusterName) (out []plan.Remote) {
+	for _, p := range pins {
+		for _, r := range p.Pods {
+			if p.Cluster != own {
+				out = append(out, plan.Remote{Cluster: p.Cluster, Range: r})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Remote) int {
+		return cmp.Or(strings.Compare(string(a.Cluster), string(b.Cluster)), a.Range.Addr().Compare(b.Range.Addr()), cmp.Compare(a.Range.Bits(), b.Range.Bits()))
+	})
+	return out
 }
 
 // repin tells gossip about pins that changed, and reports what is wrong with them. The last pins that

@@ -152,11 +152,16 @@ type MeshConfig struct {
 	// Implementation is the kind of WireGuard device to use.
 	Implementation wireguard.Kind `json:"implementation,omitempty"`
 	Tunnel         TunnelOwner    `json:"tunnel,omitempty"`
+	// Strict keeps packets to the pinned pod ranges of other clusters inside the tunnels. Nil means
+	// true.
+	Strict *bool `json:"strict,omitempty"`
 	// Table is the number of strait's own routing table; 0 is route.DefaultTable.
 	Table int `json:"table,omitempty"`
 }
 
 func (m MeshConfig) on() bool { return m.Mode != MeshOff }
+
+func (m MeshConfig) strict() bool { return m.Strict == nil || *m.Strict }
 
 // DNSConfig configures strait's own DNS server for clusterset.local. Without Listen there is none.
 type DNSConfig struct {

@@ -43,6 +43,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		in.Synced, in.Missing = false, "this machine's addresses cannot be read"
 	}
 	d.planner.On(host)
+	d.planner.KeepInside(d.remotes)
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	return in, slices.Concat(in.Local.Problems, problems, more)

@@ -20,6 +20,8 @@ type mesh struct {
 	dead   func(clustermesh.Origin) bool
 	host   Host
 	own    datapath.Own // strait's own addresses in this cluster
+	// remotes are kept inside the tunnels.
+	remotes []Remote
 	// forbidden is made from the above.
 	forbidden *forbidden
 }

@@ -93,6 +93,7 @@ type Planner struct {
 	shares  shares
 	tunnels tunnels
 
+	remotes   []Remote
 	imports   []*Import
 	globals   []*Global
 	frontends frontends
@@ -137,7 +138,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 		r.Problems = append(r.Problems, g.problems...)
 	}
 	r.Desired.Own = p.owned.update(p.config.CIDRs, mine.Allocations)
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own})
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()

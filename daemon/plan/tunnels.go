@@ -2,6 +2,7 @@ package plan
 
 import (
 	"reflect"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
@@ -13,6 +14,7 @@ type tunnels struct {
 	nodes    map[clustermesh.Origin]plannedNode
 	host     Host
 	own      datapath.Own
+	remotes  []Remote
 	peers    []datapath.Peer
 	sources  datapath.Sources
 	routes   []datapath.Route
@@ -26,12 +28,12 @@ type plannedNode struct {
 }
 
 // update plans them again if a node came, went, died, came back or publishes something else about
-// itself, or if other addresses are the host's or strait's own.
+// itself, or if other addresses are the host's, strait's own, or kept inside.
 func (t *tunnels) update(m mesh) {
 	if m.host.Unknown || t.upToDate(m) {
 		return
 	}
-	t.host, t.own = m.host, m.own
+	t.host, t.own, t.remotes = m.host, m.own, m.remotes
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
@@ -40,10 +42,13 @@ func (t *tunnels) update(m mesh) {
 	t.peers, t.problems = m.peers()
 	t.sources = m.sources()
 	t.routes = m.routes(t.peers, t.sources.Node)
+	closed, problems := m.closed(t.routes)
+	t.routes, t.problems = append(t.routes, closed...), append(t.problems, problems...)
+	slices.SortFunc(t.routes, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
-	if !t.host.equal(m.host) || !t.own.Equal(m.own) {
+	if !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) {
 		return false
 	}
 	nodes := 0

@@ -145,7 +145,7 @@ var Table = []Package{
 	{Path: "test/pages", Pure: true},
 	{Path: "test/report"},
 	{Path: "test/e2e", Tests: []string{"test/pages"}},
-	{Path: "test/faults", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect"}},
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
