@@ -40,6 +40,7 @@ type replication interface {
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
 	Refused() map[string]uint64
+	Trust() gossip.Trust
 }
 
 // openSource creates the source that the config names. It starts nothing. If the source is an API

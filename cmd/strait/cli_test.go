@@ -261,6 +261,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		"services":              *ill.services(),
 		"backends":              backends,
 		"nodes":                 *ill.nodes(),
+		"members":               *api.NewMemberList(ill.Status.Viewpoint(), ill.Members),
 		"explain default/serve": explanation,
 	} {
 		for _, format := range []string{"json", "yaml"} {

@@ -34,6 +34,8 @@ func TestGolden(t *testing.T) {
 		{"backends-one", well, []string{"backends", "default/far"}},
 		{"backends-json", ill, []string{"backends", "shop/refused", "-o", "json"}},
 		{"nodes", ill, []string{"nodes"}},
+		{"members", well, []string{"members"}},
+		{"members-unpinned", ill, []string{"members", "--ascii"}},
 		{"nodes-meshless", meshless, []string{"nodes"}},
 		{"explain", well, []string{"explain", "default/serve"}},
 		{"explain-port", well, []string{"explain", "default/serve:80"}},

@@ -21,6 +21,7 @@ type view struct {
 	Status   api.Status
 	Services []api.Service
 	Nodes    []api.Node
+	Members  []api.Member
 }
 
 func (v *view) services() *api.ServiceList {
@@ -51,6 +52,13 @@ func (s *source) Status() *api.Status {
 func (s *source) Services() *api.ServiceList {
 	if v := s.view.Load(); v != nil {
 		return v.services()
+	}
+	return nil
+}
+
+func (s *source) MemberList() *api.MemberList {
+	if v := s.view.Load(); v != nil {
+		return api.NewMemberList(v.Status.Viewpoint(), v.Members)
 	}
 	return nil
 }

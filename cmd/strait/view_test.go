@@ -42,6 +42,15 @@ func wellView() *view {
 		},
 		Services: []api.Service{serve(), far(), headless()},
 		Nodes:    nodes(),
+		Members: []api.Member{
+			{Cluster: "eu-central", State: "joined", Heard: ago(300 * time.Millisecond), Pinned: true, Accepts: []string{"shop", "team-*"}, Keys: []string{"SHA256:6NmTNvmzTk8ZJj0vHBH4HmGqI8nQEZtQbM2XKzqXk3A"}},
+			{Cluster: "eu-central", Node: "eu-central-n1", State: "alive", Heard: ago(300 * time.Millisecond), Keys: []string{"SHA256:vPpxLl1RTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7dE"}, Ends: now.Add(23*time.Hour + 20*time.Minute)},
+			{Cluster: "eu-central", Node: "eu-central-n2", State: "held", Keys: []string{"SHA256:k3A6NmTNvmzTk8ZJj0vHBH4HmGqI8nQEZtQbM2XKzqX"}, Ends: ago(90 * time.Minute)},
+			{Cluster: "us-east", State: "here", Heard: now, Pinned: true, Keys: []string{"SHA256:Y1m0Z5u6c7dEvPpxLl1RTyoUb9fHkNYnK1bI2X9i4w8"}},
+			{Cluster: "us-east", Node: "us-east-n1", State: "self", Heard: now, Keys: []string{"SHA256:n1n1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7dEv"}, Ends: now.Add(24 * time.Hour)},
+			{Cluster: "later", State: api.Unheard, Pinned: true, Accepts: []string{"*"}, Keys: []string{"SHA256:later1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7d"}},
+			{Cluster: "mallory", State: api.NotPinned},
+		},
 	}
 }
 
@@ -96,6 +105,7 @@ func nodes() []api.Node {
 // illView has one of everything that can be wrong, and a name that tries to drive the terminal.
 func illView() *view {
 	v := wellView()
+	v.Members = []api.Member{{Cluster: "eu-central", State: "joined", Heard: ago(time.Second)}, {Cluster: "eu-central", Node: "x\x1b", State: "alive"}}
 	v.Status.Clusters = append(v.Status.Clusters,
 		api.Cluster{Name: "us-west", State: api.Held, Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)},
 		api.Cluster{Name: "ap-south", State: api.Quiet, Nodes: 2, Exports: 1, Endpoints: 2})

@@ -12,6 +12,7 @@ const (
 	KindServices    = "ServiceList"
 	KindBackends    = "BackendList"
 	KindNodes       = "NodeList"
+	KindMembers     = "MemberList"
 	KindExplanation = "Explanation"
 	KindError       = "Error"
 )

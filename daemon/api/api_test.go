@@ -65,6 +65,14 @@ func (s *source) Nodes() *NodeList {
 	return NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
 }
 
+func (s *source) MemberList() *MemberList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return NewMemberList(v.Status.Viewpoint(), []Member{{Cluster: "a", State: "here", Pinned: true, Keys: []string{"SHA256:a"}}})
+}
+
 func (s *source) Writes() []Written {
 	return []Written{{"apply", "ServiceImport", false, 3}, {"create", "Service", true, 1}}
 }

@@ -63,6 +63,15 @@ func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
 	return &a, nil
 }
 
+// Members asks for all clusters and nodes, with what they are believed for.
+func (c *Client) Members(ctx context.Context) (*MemberList, error) {
+	var a MemberList
+	if err := c.get(ctx, "members", "", KindMembers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 // Explain asks why each endpoint of one service ("namespace/name") is in use or not.
 func (c *Client) Explain(ctx context.Context, service string) (*Explanation, error) {
 	var a Explanation

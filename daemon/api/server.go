@@ -30,6 +30,7 @@ type Source interface {
 	Status() *Status
 	Services() *ServiceList
 	Nodes() *NodeList
+	MemberList() *MemberList
 }
 
 // Counts are what a scrape needs besides the status.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -102,7 +103,11 @@ func TestEvict(t *testing.T) {
 	w.west.clusterset("evict", "east", "--yes")
 	w.west.balances()
 	w.west.says("STR2305", "cluster east", "not pinned")
-	// Its daemon stops, and starts again: it stays out.
+	out, err := exec.Command(filepath.Join(w.programs, "strait"), "members", "--ascii", "--socket", w.west.path("run/strait.sock")).CombinedOutput()
+	if err != nil || !regexp.MustCompile(`(?m)^east +FAIL refused`).Match(out) || !regexp.MustCompile(`(?m)^west +ok here .* yes +SHA256:`).Match(out) {
+		t.Errorf("strait members: %v\n%s", err, out)
+	}
+	// The daemon stops, and starts again: it stays out.
 	w.west.stop()
 	w.west.start()
 	w.west.says("STR2305", "cluster east")

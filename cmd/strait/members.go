@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+const membersLong = `List the clusters and nodes of the clusterset with what this node believes them for: which clusters
+are pinned, by which roots, and with which key each node signs.
+
+STATE is as in strait status and strait nodes. Besides:
+  unheard  the cluster is pinned, and nothing was ever heard of it
+  refused  the cluster says something here, and is not pinned
+
+KEY is the fingerprint of a cluster's root, or of the key with which a node signs. A statement of
+its cluster's root says that the key is the node's; it is renewed each hour.`
+
+func (a *app) membersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "members",
+		Short:             "List the clusters and nodes that this node believes, and by which key",
+		Long:              membersLong,
+		Example:           "  strait members\n  strait members -o json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := ask(cmd.Context(), a, (*api.Client).Members)
+			if err != nil {
+				return err
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, list.SeenFrom, "")
+			if !list.Pinned() {
+				p.line("%s nothing is pinned: everybody who has the gossip key is believed", api.Warn)
+			}
+			p.table(withoutEmpty(api.Table(list.Items, a.now())))
+			return nil
+		},
+	}
+}

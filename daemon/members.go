@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/daemon/api"
+)
+
+// MemberList lists clusters and nodes with what they are believed for; nil before the first moment.
+func (d *Daemon) MemberList() *api.MemberList {
+	m := d.now()
+	if m == nil {
+		return nil
+	}
+	v := d.viewer(m)
+	v.heard = d.gossip.Heard()
+	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust()))
+}
+
+// memberList returns each cluster before its nodes, and clusters that are not believed last.
+func (v viewer) memberList(t gossip.Trust) (out []api.Member) {
+	nodes := map[string][]api.Member{}
+	for _, n := range v.nodes() {
+		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard}
+		if s, known := t.Statements[clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}]; known {
+			m.Keys, m.Ends = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0)
+		}
+		nodes[n.Cluster] = append(nodes[n.Cluster], m)
+	}
+	shown := map[clustermesh.ClusterName]bool{}
+	for _, c := range v.clusters() {
+		name := clustermesh.ClusterName(c.Name)
+		shown[name] = true
+		m := clusterMember(t.Pins, name, string(c.State))
+		m.Heard = c.Heard
+		out = append(append(out, m), nodes[c.Name]...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Pins)) {
+		if !shown[name] {
+			out = append(out, clusterMember(t.Pins, name, api.Unheard))
+		}
+	}
+	for _, name := range t.Strangers {
+		out = append(out, api.Member{Cluster: string(name), State: api.NotPinned})
+	}
+	return out
+}
+
+// clusterMember returns a cluster with what is pinned of it.
+func clusterMember(pins authority.Pins, name clustermesh.ClusterName, state string) api.Member {
+	m := api.Member{Cluster: string(name), State: state}
+	p, pinned := pins[name]
+	if m.Pinned = pinned; pinned {
+		m.Accepts = p.Namespaces
+	}
+	for _, r := range p.Roots {
+		m.Keys = append(m.Keys, r.Fingerprint())
+	}
+	return m
+}
