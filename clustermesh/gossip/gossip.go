@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -360,6 +361,8 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.guard.repin(pins)
+	// What was refused may be believed now; otherwise it is reported again.
+	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
 	g.readmit()
 }
 

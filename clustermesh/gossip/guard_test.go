@@ -298,7 +298,7 @@ func TestLeaderSignsAgain(t *testing.T) {
 	west.Repin(both)
 	rotated := signing(leader, both)
 	rotated.Authority.Root = root("east again")
-	d = lead(rotated)
+	lead(rotated)
 	eventually(t, "the new root signs", func() bool {
 		west.Repin(after)
 		defer west.Repin(both)
