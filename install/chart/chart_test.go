@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,13 +87,7 @@ func dig(o any, path ...string) any {
 }
 
 func TestValues(t *testing.T) {
-	config := func(objects map[string]map[string]any) (c map[string]any) {
-		text, _ := dig(objects["ConfigMap/strait"], "data", "strait.yaml").(string)
-		if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
-		return c
-	}
+	config := func(all map[string]map[string]any) map[string]any { return configOf(t, all) }
 	plain := render(t, "{}")
 	for _, absent := range []string{"Namespace/strait-system", "DaemonSet/strait-tunnel", "ValidatingAdmissionPolicy/strait-managed-objects"} {
 		if plain[absent] != nil {
@@ -192,5 +187,51 @@ func TestVersion(t *testing.T) {
 		if !strings.Contains(all, "app.kubernetes.io/version: \""+want+"\"") || !strings.Contains(all, "strait:"+want) {
 			t.Errorf("%s: not the version %s in\n%s", version, want, all)
 		}
+	}
+}
+
+// configOf is the daemon's configuration in a rendered chart.
+func configOf(t *testing.T, all map[string]map[string]any) (c map[string]any) {
+	t.Helper()
+	text, _ := dig(all["ConfigMap/strait"], "data", "strait.yaml").(string)
+	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return c
+}
+
+// TestAuthority: what is mounted is what the configuration names, and pins need a root.
+func TestAuthority(t *testing.T) {
+	sources := func(all map[string]map[string]any) string {
+		text, err := yaml.Marshal(dig(all["DaemonSet/strait"], "spec", "template", "spec", "volumes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for values, c := range map[string]struct {
+		root, pins any
+		mounted    []string
+	}{
+		"{}":                      {nil, nil, nil},
+		"authority: {sign: true}": {"/etc/strait/authority/root.key", nil, []string{"root.key"}},
+		"authority: {sign: true, pin: true, secret: mine}": {"/etc/strait/authority/root.key", "/etc/strait/authority/pins.yaml", []string{"root.key", "pins.yaml", "name: mine"}},
+	} {
+		all := render(t, values)
+		if root, pins := dig(configOf(t, all), "authority", "rootFile"), dig(configOf(t, all), "authority", "pinsFile"); root != c.root || pins != c.pins {
+			t.Errorf("%s: rootFile %v, pinsFile %v", values, root, pins)
+		}
+		for _, want := range []string{"root.key", "pins.yaml", "name: mine"} {
+			if is := strings.Contains(sources(all), want); is != slices.Contains(c.mounted, want) {
+				t.Errorf("%s: %s is mounted: %v\n%s", values, want, is, sources(all))
+			}
+		}
+	}
+	v, err := chart.Read([][]byte{[]byte("authority: {pin: true}")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chart.Render(chart.Options{Namespace: "strait-system", Version: "1", Values: v}); err == nil || !strings.Contains(err.Error(), "needs authority.sign") {
+		t.Errorf("pins without a root: %v", err)
 	}
 }

@@ -36,6 +36,7 @@ func TestOps(t *testing.T) {
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},
+		{"Authority", testAuthority},
 		{"InstallTwice", testInstallTwice},
 		{"RollingUpdate", testRollingUpdate},
 		{"TunnelPod", testTunnelPod},

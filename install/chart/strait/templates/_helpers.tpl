@@ -41,6 +41,12 @@ app.kubernetes.io/part-of: strait
   "mesh" $mesh
   "metrics" (dict "listen" "127.0.0.1:9964")
   "log" $v.log -}}
+{{- if and $v.authority.pin (not $v.authority.sign) }}{{ fail "authority.pin: needs authority.sign: a cluster that believes only what is signed must sign, too" }}{{ end -}}
+{{- if $v.authority.sign -}}
+{{- $authority := dict "rootFile" "/etc/strait/authority/root.key" -}}
+{{- if $v.authority.pin }}{{ $_ := set $authority "pinsFile" "/etc/strait/authority/pins.yaml" }}{{ end -}}
+{{- $_ := set $c "authority" $authority -}}
+{{- end -}}
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
 {{- with $v.clusterSetCIDRs }}{{ $_ := set $c "clustersetCIDRs" . }}{{ end -}}
 {{- with $v.dns.listen }}{{ $_ := set $c "dns" $v.dns }}{{ end -}}
