@@ -235,3 +235,15 @@ func TestAuthority(t *testing.T) {
 		t.Errorf("pins without a root: %v", err)
 	}
 }
+
+// TestNullsAreKept: settings that are read together each take a value away, in one table or at the top.
+func TestNullsAreKept(t *testing.T) {
+	given, err := chart.Read(nil, []string{"authority.sign=null", "authority.pin=null,cluster=null", "mesh=null"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := chart.Values{"cluster": "c1", "authority": map[string]any{"sign": true, "pin": true, "secret": "s"}, "mesh": map[string]any{"mode": "off"}}
+	if got := fmt.Sprint(map[string]any(chart.Merge(before, given))); got != "map[authority:map[secret:s]]" {
+		t.Errorf("what is left: %s", got)
+	}
+}

@@ -114,11 +114,16 @@ func empty(v any) bool {
 }
 
 // merge combines two trees into a new one, in which over wins. A null in over removes a value.
-func merge(under, over map[string]any) map[string]any {
+func merge(under, over map[string]any) map[string]any { return combine(under, over, under != nil) }
+
+// gather combines two trees like merge, but keeps the nulls of both, for a later merge.
+func gather(under, over map[string]any) map[string]any { return combine(under, over, false) }
+
+func combine(under, over map[string]any, drop bool) map[string]any {
 	out := make(map[string]any, len(under)+len(over))
 	for k, v := range under {
 		if m, ok := v.(map[string]any); ok {
-			v = merge(nil, m)
+			v = combine(nil, m, false)
 		}
 		out[k] = v
 	}
@@ -126,12 +131,12 @@ func merge(under, over map[string]any) map[string]any {
 		m, isTable := v.(map[string]any)
 		have, wasTable := out[k].(map[string]any)
 		switch {
-		case v == nil && under != nil:
+		case v == nil && drop:
 			delete(out, k)
 		case isTable && wasTable:
-			out[k] = merge(have, m)
+			out[k] = combine(have, m, drop)
 		case isTable:
-			out[k] = merge(nil, m)
+			out[k] = combine(nil, m, false)
 		default:
 			out[k] = v
 		}

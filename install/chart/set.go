@@ -9,8 +9,9 @@ import (
 )
 
 // Read merges values: documents first, each over the one before, then settings as in `helm --set`:
-// a.b=c,d={e,f}. As in Helm, commas and dots in a name or value are written \, and \. (escaped).
-// Unlike in Helm, a value that is text in the chart stays text: cluster=1 names a cluster.
+// a.b=c,d={e,f}. Nulls stay, and remove a value when the result is merged over others. As in Helm,
+// commas and dots in a name or value are written \, and \. (escaped). Unlike in Helm, a value that is
+// text in the chart stays text: cluster=1 names a cluster.
 func Read(documents [][]byte, settings []string) (Values, error) {
 	merged := Values{}
 	for _, d := range documents {
@@ -18,7 +19,7 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 		if err := yaml.UnmarshalStrict(d, &v); err != nil {
 			return nil, fmt.Errorf("read values: %w", err)
 		}
-		merged = Merge(merged, v)
+		merged = gather(merged, v)
 	}
 	c, err := load()
 	if err != nil {
@@ -30,7 +31,7 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 			if err != nil {
 				return nil, fmt.Errorf("--set %s: %w", s, err)
 			}
-			merged = Merge(merged, v)
+			merged = gather(merged, v)
 		}
 	}
 	return merged, nil

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -34,11 +33,7 @@ func testAuthority(t *testing.T, o *ops) {
 	for _, c := range []string{"c1", "c2"} {
 		kubectl(t, c, "-n", "strait-system", "create", "secret", "generic", "strait-authority",
 			"--from-file="+filepath.Join(dir(c), "root.key"), "--from-file="+filepath.Join(dir(c), "pins.yaml"))
-		t.Cleanup(func() {
-			if _, err := o.Kubectl(context.Background(), c, nil, "-n", "strait-system", "delete", "secret", "strait-authority"); err != nil {
-				t.Error(err)
-			}
-		})
+		defer kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
 	}
 	set := func(values ...string) {
 		t.Helper()
@@ -52,7 +47,7 @@ func testAuthority(t *testing.T, o *ops) {
 			}
 		}
 	}
-	t.Cleanup(func() { set("authority.sign=null", "authority.pin=null") })
+	defer set("authority.sign=null", "authority.pin=null")
 	load := o.startLoad(t, "authority")
 	since := time.Now()
 	set("authority.sign=true")
