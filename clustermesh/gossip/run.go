@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	p, err := pool.Open(pool.Config{
 		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Key: g.cfg.Key, Timeout: stream.DialTimeout,
 		Log: g.log, Admit: g.clusters.admit, WrongKey: host{g}.WrongKey, NoUDP: host{g}.noUDP,
+		Refused: func(pool.Refusal, netip.Addr) {}, TLS: secure{g.streams},
 	})
 	if err != nil {
 		return err

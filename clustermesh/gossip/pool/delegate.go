@@ -30,14 +30,14 @@ func event(n *memberlist.Node) (Event, error) {
 func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if e, err := event(n); err == nil {
 		e.Alive = true
-		d.inbox.put(e)
+		d.inbox.moved(e, +1)
 	}
 }
 
 // NotifyLeave implements memberlist.EventDelegate.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	if e, err := event(n); err == nil {
-		d.inbox.put(e)
+		d.inbox.moved(e, -1)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -42,6 +41,10 @@ type Config struct {
 	// member that answers over TCP only.
 	WrongKey func(host string)
 	NoUDP    func(peer string)
+	// Refused is called for whatever is refused. Strangers decide how often, so it must be cheap.
+	Refused func(why Refusal, from netip.Addr)
+	// TLS makes the connections secure.
+	TLS TLS
 }
 
 // Pool is this daemon's memberlist.
@@ -54,11 +57,12 @@ type Pool struct {
 // Open opens the sockets and starts memberlist. The error says what to do about a port in use.
 func Open(cfg Config) (*Pool, error) {
 	logs := &memberLog{log: cfg.Log, wrongKey: cfg.WrongKey, noUDP: cfg.NoUDP}
-	port, err := listen(cfg.Bind, logs.logger())
+	inbox := &inbox{ready: notify.New(), addrs: map[netip.Addr]int{}}
+	port, err := listen(cfg, inbox.knows, logs.logger())
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{inbox: &inbox{ready: notify.New()}, port: port}
+	p := &Pool{inbox: inbox, port: port}
 	p.list, err = memberlist.Create(p.config(cfg, logs))
 	if err != nil {
 		_ = port.Shutdown()
@@ -76,7 +80,8 @@ func (p *Pool) Join(addr netip.AddrPort) error {
 	return err
 }
 
-// Streams receives the streams that peers opened and that are not memberlist's.
+// Streams receives the streams that peers opened and that are not memberlist's. Their peers have
+// proven that they have the gossip key.
 func (p *Pool) Streams() <-chan net.Conn { return p.port.streams }
 
 // config sets up memberlist for a LAN of up to a few hundred nodes. It declares a member dead
@@ -115,31 +120,4 @@ type Event struct {
 	// Owner is the UID of the cluster that owns the name of a refused member's cluster; empty if
 	// the member was not refused.
 	Owner string
-}
-
-// inbox collects memberlist's events. memberlist delivers them with its lock held, so taking them
-// must not block.
-type inbox struct {
-	mu     sync.Mutex
-	events []Event
-	ready  notify.Signal
-}
-
-// Ready receives a value after new events.
-func (i *inbox) Ready() <-chan struct{} { return i.ready }
-
-// Events returns the events since the last call.
-func (i *inbox) Events() []Event {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	events := i.events
-	i.events = nil
-	return events
-}
-
-func (i *inbox) put(e Event) {
-	i.mu.Lock()
-	i.events = append(i.events, e)
-	i.mu.Unlock()
-	i.ready.Poke()
 }

@@ -1,12 +1,14 @@
 package pool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -18,24 +20,54 @@ const (
 	// tlsHandshake is the first byte of a TLS stream. No memberlist stream begins with it: message
 	// types are below 16, and a label is 244.
 	tlsHandshake = 0x16
-	// peekTimeout is how long a stream has to send its first byte.
-	peekTimeout = 5 * time.Second
-	// maxWaiting bounds the streams that have not sent anything yet.
-	maxWaiting = 512
+	// proofTimeout is how long a peer has to prove that it has the gossip key, and handshakeBytes
+	// how much it may send until then: a handshake takes less than 2 KiB.
+	proofTimeout   = 5 * time.Second
+	handshakeBytes = 32 << 10
 )
 
-// port is memberlist's transport. It keeps from memberlist the TCP streams that are not its own, so
-// that both kinds of streams can share one port.
+// Secured is a TLS connection whose peer has proven that it has the gossip key.
+type Secured struct {
+	net.Conn
+	// Members is set if the connection is memberlist's, and not a record stream.
+	Members bool
+	// Old is set if the peer's daemon does not use TLS for memberlist.
+	Old bool
+}
+
+// TLS makes and accepts TLS connections between daemons that have the gossip key.
+type TLS interface {
+	// Accept returns once the peer has proven that it has the key. On an error it closes nothing.
+	Accept(ctx context.Context, raw net.Conn) (Secured, error)
+	// Dial opens a connection for memberlist. It is not encrypted if the daemon there has proven
+	// that it has the key, and does not use TLS for memberlist; then plain is set.
+	Dial(ctx context.Context, addr string) (conn net.Conn, plain bool, err error)
+}
+
+// port is memberlist's transport. All TCP connections are TLS, and nothing that a peer sent is kept
+// before the peer has proven that it has the gossip key: memberlist itself buffers megabytes before
+// it decrypts. Only daemons of the version before are excepted (see plain). memberlist's connections
+// and record streams share one port.
 type port struct {
 	*memberlist.NetTransport
+	tls     TLS
+	refused func(Refusal, netip.Addr)
+	known   func(netip.Addr) bool // whether an address is a member's
+	plain   *plain
+	// Members keep room of their own, whatever strangers do.
+	strangers, acquainted *door
+
 	members chan net.Conn // memberlist's own streams
 	streams chan net.Conn // the others
-	done    chan struct{}
+	ctx     context.Context
+	stop    context.CancelFunc // nothing more is handed out
+	closed  chan struct{}      // the sockets are closed
 	wg      sync.WaitGroup
 }
 
 // listen opens the sockets. The error says what to do about a port in use.
-func listen(bind netip.AddrPort, logger *log.Logger) (*port, error) {
+func listen(cfg Config, known func(netip.Addr) bool, logger *log.Logger) (*port, error) {
+	bind := cfg.Bind
 	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 		BindAddrs: []string{bind.Addr().String()},
 		BindPort:  int(bind.Port()),
@@ -51,105 +83,131 @@ func listen(bind netip.AddrPort, logger *log.Logger) (*port, error) {
 		return nil, fmt.Errorf("gossip: listen on %s: %w", bind, err)
 	}
 	p := &port{
-		NetTransport: inner,
-		members:      make(chan net.Conn),
-		streams:      make(chan net.Conn),
-		done:         make(chan struct{}),
+		NetTransport: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
+		plain: newPlain(), strangers: newDoor(), acquainted: newDoor(),
+		members: make(chan net.Conn), streams: make(chan net.Conn), closed: make(chan struct{}),
 	}
-	p.wg.Go(p.sort)
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.wg.Go(p.accept)
 	return p, nil
 }
 
 // StreamCh implements memberlist.Transport. It receives memberlist's own streams.
 func (p *port) StreamCh() <-chan net.Conn { return p.members }
 
+// DialTimeout implements memberlist.Transport.
+func (p *port) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+	defer cancel()
+	conn, isPlain, err := p.tls.Dial(ctx, addr)
+	if isPlain && err == nil {
+		return &bounded{Conn: conn, left: plainBytes}, nil
+	}
+	return conn, err
+}
+
+// DialAddressTimeout implements memberlist.NodeAwareTransport.
+func (p *port) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	return p.DialTimeout(a.Addr, timeout)
+}
+
 // Shutdown closes the sockets and waits until nothing uses them. Streams that were handed out stay
 // open.
 func (p *port) Shutdown() error {
-	err := p.NetTransport.Shutdown()
+	p.stop()
+	err := p.NetTransport.Shutdown() // it waits until somebody took what had come
 	select {
-	case <-p.done:
+	case <-p.closed:
 	default:
-		close(p.done)
+		close(p.closed)
 	}
 	p.wg.Wait()
 	return err
 }
 
-func (p *port) sort() {
-	waiting := make(chan struct{}, maxWaiting)
+// accept lets connections wait at a door until their peers have proven that they have the key.
+func (p *port) accept() {
 	for {
 		select {
-		case conn := <-p.NetTransport.StreamCh():
-			select {
-			case waiting <- struct{}{}:
-				p.wg.Go(func() {
-					p.sortOne(conn)
-					<-waiting
-				})
-			default:
-				conn.Close()
-			}
-		case <-p.done:
+		case <-p.closed:
 			return
+		case conn := <-p.NetTransport.StreamCh():
+			addr := hostOf(conn.RemoteAddr())
+			door := p.strangers
+			if p.known(addr) {
+				door = p.acquainted
+			}
+			in, out := door.enter(conn, addr)
+			if out != nil {
+				out.conn.Close()
+			}
+			p.wg.Go(func() { p.acceptOne(conn, addr, door, in) })
 		}
 	}
 }
 
-// sortOne hands out a stream according to its first byte.
-func (p *port) sortOne(conn net.Conn) {
-	first, err := p.peek(conn)
-	if err != nil {
-		conn.Close() // a probe of the machine ends here: it connects and sends nothing
-		return
-	}
-	conn = &peeked{Conn: conn, first: first}
-	to := p.members
-	if first[0] == tlsHandshake {
-		to = p.streams
-	}
-	select {
-	case to <- conn:
-	case <-p.done:
-		conn.Close()
-	}
-}
-
-// peek reads the first byte of a stream. It ends early when the port is shut down.
-func (p *port) peek(conn net.Conn) ([]byte, error) {
-	ended := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
+// acceptOne hands out a connection whose peer has proven that it has the key, and closes others.
+func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor) {
+	stop := context.AfterFunc(p.ctx, func() { raw.Close() })
+	conn := &bounded{Conn: raw, left: handshakeBytes}
+	to, secured, why := p.judge(conn, addr)
+	crowded := door.leave(in)
+	if to != nil && stop() && !crowded {
 		select {
-		case <-p.done:
-			_ = conn.SetReadDeadline(time.Now())
-		case <-ended:
+		case to <- secured:
+			return
+		case <-p.ctx.Done():
 		}
-	})
-	first := make([]byte, 1)
-	err := errors.Join(conn.SetReadDeadline(time.Now().Add(peekTimeout)), read(conn, first))
-	close(ended)
-	watch.Wait() // or it could set the deadline of a stream that was handed out
-	return first, errors.Join(err, conn.SetReadDeadline(time.Time{}))
-}
-
-// peeked is a stream whose first byte was read already.
-type peeked struct {
-	net.Conn
-	first []byte
-}
-
-// Read returns the first byte, then the rest.
-func (p *peeked) Read(b []byte) (int, error) {
-	if len(p.first) > 0 && len(b) > 0 {
-		n := copy(b, p.first)
-		p.first = p.first[n:]
-		return n, nil
 	}
-	return p.Conn.Read(b)
+	conn.Close()
+	switch {
+	case p.ctx.Err() != nil:
+	case crowded:
+		p.refused(Crowded, addr)
+	case why != "":
+		p.refused(why, addr)
+	}
 }
 
-func read(r io.Reader, b []byte) error {
-	_, err := io.ReadFull(r, b)
-	return err
+// judge decides what becomes of a connection: to whom to hand it, or why it is refused. A peer that
+// sends nothing at all and leaves is a probe of this machine, which is not refused.
+func (p *port) judge(conn *bounded, addr netip.Addr) (to chan net.Conn, secured net.Conn, why Refusal) {
+	ctx, cancel := context.WithTimeout(p.ctx, proofTimeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	if conn.SetDeadline(deadline) != nil {
+		return nil, nil, ""
+	}
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(conn, first); errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, nil, Unproven
+	} else if err != nil {
+		return nil, nil, ""
+	}
+	rest := &peeked{Conn: conn, first: first}
+	if first[0] != tlsHandshake {
+		if !p.plain.enter(addr) {
+			return nil, nil, NotTLS
+		}
+		conn.left, conn.closed = plainBytes, p.plain.leave
+		return p.members, unhurried(rest), ""
+	}
+	s, err := p.tls.Accept(ctx, rest)
+	if err != nil {
+		return nil, nil, Unproven
+	}
+	conn.left = -1
+	if s.Members {
+		return p.members, unhurried(s.Conn), ""
+	}
+	if s.Old {
+		conn.closed = p.plain.old(addr)
+	}
+	return p.streams, unhurried(s.Conn), ""
+}
+
+// unhurried lifts the deadline of the handshake.
+func unhurried(conn net.Conn) net.Conn {
+	_ = conn.SetDeadline(time.Time{})
+	return conn
 }

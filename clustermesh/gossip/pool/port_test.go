@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -9,12 +10,20 @@ import (
 	"testing"
 )
 
+// trusting takes a connection for a record stream, and reads nothing.
+type trusting struct{ TLS }
+
+func (trusting) Accept(_ context.Context, raw net.Conn) (Secured, error) {
+	return Secured{Conn: raw}, nil
+}
+
 // TestStreamsAtShutdown: streams that were handed out stay open and usable when the port is shut
 // down at the same moment. The race detector watches.
 func TestStreamsAtShutdown(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	for range 100 {
-		p, err := listen(a, log.New(io.Discard, "", 0))
+		p, err := listen(Config{Bind: a, TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
+			func(netip.Addr) bool { return false }, log.New(io.Discard, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}

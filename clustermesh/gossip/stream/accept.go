@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -13,23 +12,12 @@ import (
 )
 
 // accept serves a stream that a peer opened, until it breaks or ctx ends.
-func (s *Streams) accept(ctx context.Context, raw net.Conn) {
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
+func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	defer raw.Close()
-	conn := tls.Server(raw, s.identity.config())
-	shakeCtx, cancel := context.WithTimeout(ctx, DialTimeout)
-	err := conn.HandshakeContext(shakeCtx)
-	cancel()
-	if err = handshakeError(err); err != nil {
-		s.log.Debug("record stream refused", "from", raw.RemoteAddr(), "error", err)
-		if errors.Is(err, ErrWrongKey) && ctx.Err() == nil {
-			s.host.WrongKey(hostOf(raw))
-		}
-		return
-	}
+	defer conn.Close()
 	peer, err := s.identity.peer(conn.ConnectionState())
-	if err != nil || s.host.Accept(peer, hostOf(raw)) != nil {
+	if err != nil || s.host.Accept(peer, hostOf(conn)) != nil {
 		return
 	}
 	if err := s.read(conn, peer.Origin); err != nil && ctx.Err() == nil {

@@ -22,8 +22,14 @@ func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, er
 	return p, err
 }
 
-// dial opens a stream and returns which daemon answers.
+// dial opens a record stream and returns which daemon answers. It also names memberlist's protocol,
+// which tells the other side that this daemon uses TLS for that.
 func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, member.Peer, error) {
+	return s.dialFor(ctx, addr, streamProtocol, membersProtocol)
+}
+
+// dialFor opens a connection for the first of the protocols that the daemon there speaks.
+func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string) (net.Conn, member.Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
@@ -39,7 +45,7 @@ func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, member.Peer,
 	if err != nil {
 		return nil, member.Peer{}, err
 	}
-	conn := tls.Client(raw, s.identity.config())
+	conn := tls.Client(raw, s.identity.config(protocols...))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, member.Peer{}, handshakeError(err)

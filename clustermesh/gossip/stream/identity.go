@@ -63,12 +63,12 @@ func newIdentity(key []byte, self member.Peer) (identity, error) {
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
 // config returns the TLS configuration for both sides: each sends its certificate and checks the
-// other's.
-func (i identity) config() *tls.Config {
+// other's. Of the protocols that both sides name, the server takes the first.
+func (i identity) config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{i.leaf},
-		NextProtos:             []string{streamProtocol},
+		NextProtos:             protocols,
 		ClientAuth:             tls.RequireAnyClientCert,
 		SessionTicketsDisabled: true,
 		// VerifyConnection replaces the usual check (host name, expiry, public roots).

@@ -9,6 +9,7 @@ package stream
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -114,7 +115,8 @@ func (s *Streams) Send(to clustermesh.Origin, message []byte) {
 	}
 }
 
-// Run maintains the streams to neighbours, and serves those that peers open, until ctx ends.
+// Run maintains the streams to neighbours, and serves those that peers open, until ctx ends. opened
+// receives what Handshake returned.
 func (s *Streams) Run(ctx context.Context, opened <-chan net.Conn) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -127,7 +129,11 @@ func (s *Streams) Run(ctx context.Context, opened <-chan net.Conn) {
 			return
 		case <-s.news:
 		case conn := <-opened:
-			wg.Go(func() { s.accept(ctx, conn) })
+			if accepted, ok := conn.(*tls.Conn); ok {
+				wg.Go(func() { s.accept(ctx, accepted) })
+			} else {
+				conn.Close() // nothing is known of the peer
+			}
 		}
 	}
 }

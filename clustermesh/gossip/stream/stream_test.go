@@ -110,11 +110,22 @@ func ends(t *testing.T, names ...string) map[string]*end {
 				if err != nil {
 					return
 				}
-				select {
-				case opened <- conn:
-				case <-ctx.Done():
+				if ctx.Err() != nil {
 					conn.Close()
+					continue
 				}
+				wg.Go(func() {
+					accepted, _, _, err := e.Handshake(ctx, conn)
+					if err != nil {
+						conn.Close()
+						return
+					}
+					select {
+					case opened <- accepted:
+					case <-ctx.Done():
+						conn.Close()
+					}
+				})
 			}
 		})
 		t.Cleanup(func() {

@@ -1,0 +1,100 @@
+package pool
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// Bounds on connections whose peers have not proven yet that they have the gossip key. A door holds
+// at most maxWaiting of them, and maxPerSource of one source. Each can make us hold handshakeBytes
+// twice, as received and as decoded, so that a door takes 16 MiB at most.
+const (
+	maxWaiting   = 256
+	maxPerSource = 32
+)
+
+// door decides which connections may wait for their proof. When there is no room, the oldest
+// connection of the source that has most of them must go, and the new one may wait. A real daemon
+// needs a few milliseconds, so it is through long before it is the oldest; a stranger that stays
+// silent only takes room from itself. It decides, and closes nothing.
+type door struct {
+	mu      sync.Mutex
+	waiting map[netip.Prefix][]*visitor // by source, the oldest first
+	n       int
+}
+
+// visitor is a connection that waits at a door.
+type visitor struct {
+	conn    net.Conn
+	source  netip.Prefix
+	crowded bool // it had to go
+}
+
+func newDoor() *door { return &door{waiting: map[netip.Prefix][]*visitor{}} }
+
+// enter lets a connection wait. It returns the one that must go for it, if there is no room.
+func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	in = &visitor{conn: conn, source: source(addr)}
+	switch {
+	case len(d.waiting[in.source]) >= maxPerSource:
+		out = d.oldest(in.source)
+	case d.n >= maxWaiting:
+		out = d.oldest(d.largest())
+	}
+	d.waiting[in.source] = append(d.waiting[in.source], in)
+	d.n++
+	return in, out
+}
+
+// leave frees a connection's room, and reports whether it had to go before.
+func (d *door) leave(v *visitor) (crowded bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.remove(v)
+	return v.crowded
+}
+
+func (d *door) oldest(source netip.Prefix) *visitor {
+	v := d.waiting[source][0]
+	v.crowded = true
+	d.remove(v)
+	return v
+}
+
+func (d *door) remove(v *visitor) {
+	all := d.waiting[v.source]
+	i := slices.Index(all, v)
+	if i < 0 {
+		return
+	}
+	d.n--
+	if all = slices.Delete(all, i, i+1); len(all) == 0 {
+		delete(d.waiting, v.source)
+	} else {
+		d.waiting[v.source] = all
+	}
+}
+
+// largest returns the source with the most connections.
+func (d *door) largest() (most netip.Prefix) {
+	for s, all := range d.waiting {
+		if len(all) > len(d.waiting[most]) {
+			most = s
+		}
+	}
+	return most
+}
+
+// source returns whom an address counts for: an IPv6 network of 64 bits has one owner.
+func source(a netip.Addr) netip.Prefix {
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}

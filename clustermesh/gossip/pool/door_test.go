@@ -1,0 +1,83 @@
+package pool
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func addrOf(a, b int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(a), byte(b)}) }
+
+// TestDoor: a source that uses its share up loses its own oldest connection, and when all is full the
+// source with the most loses one.
+func TestDoor(t *testing.T) {
+	d := newDoor()
+	enter := func(a netip.Addr) (in, out *visitor) { return d.enter((*net.TCPConn)(nil), a) }
+	var greedy []*visitor
+	for range maxPerSource {
+		in, out := enter(addrOf(0, 1))
+		if out != nil {
+			t.Fatal("one had to go though there is room")
+		}
+		greedy = append(greedy, in)
+	}
+	in, out := enter(addrOf(0, 1))
+	if out != greedy[0] || !out.crowded || in.crowded {
+		t.Fatal("beyond its share, a source does not lose its oldest")
+	}
+	for i := 0; d.n < maxWaiting; i++ {
+		if _, out := enter(addrOf(1, i)); out != nil {
+			t.Fatal("one had to go though there is room")
+		}
+	}
+	if _, out := enter(addrOf(2, 1)); out != greedy[1] || d.n != maxWaiting {
+		t.Fatalf("a full door holds %d, and lets %v go", d.n, out)
+	}
+	if !d.leave(greedy[1]) || d.leave(greedy[2]) || d.leave(in) || d.n != maxWaiting-2 || len(d.waiting[source(addrOf(0, 1))]) != maxPerSource-3 {
+		t.Fatalf("%d wait, and %d of the greedy source", d.n, len(d.waiting[source(addrOf(0, 1))]))
+	}
+}
+
+// TestSource: a network of 64 bits is one source, and so is an IPv4 address.
+func TestSource(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"2001:db8::1", "2001:db8::ffff:1", true}, {"2001:db8::1", "2001:db8:0:1::1", false},
+		{"192.0.2.1", "192.0.2.1", true}, {"192.0.2.1", "192.0.2.2", false},
+	} {
+		if same := source(netip.MustParseAddr(c.a)) == source(netip.MustParseAddr(c.b)); same != c.same {
+			t.Errorf("%s and %s: one source is %v", c.a, c.b, same)
+		}
+	}
+}
+
+// TestPlain: only an address with an old daemon's stream may use connections without TLS, and only a few.
+func TestPlain(t *testing.T) {
+	p := newPlain()
+	old, other := addrOf(0, 1), addrOf(0, 2)
+	if p.enter(old) {
+		t.Error("an address of which nothing is known may enter")
+	}
+	first, second := p.old(old), p.old(old)
+	first()
+	for range maxPlain {
+		if !p.enter(old) {
+			t.Fatal("an old daemon may not enter")
+		}
+	}
+	if p.enter(old) || p.enter(other) {
+		t.Error("too many may enter, or a stranger")
+	}
+	p.leave()
+	second()
+	if !p.enter(old) {
+		t.Error("an old daemon whose stream has just ended may not enter")
+	}
+	p.leave()
+	p.until[old] = p.until[old].Add(-2 * plainGrace)
+	if p.enter(old) || p.enter(other) {
+		t.Error("an old daemon that is long gone may enter, or a stranger")
+	}
+}

@@ -1,0 +1,14 @@
+package pool
+
+// Refusal is why something that came to the port was refused. The texts are those of a metric's
+// label.
+type Refusal string
+
+const (
+	// NotTLS: a TCP connection that is not TLS, from an address whose daemon must use it.
+	NotTLS Refusal = "not_tls"
+	// Unproven: a TCP connection whose peer did not prove in time that it has the gossip key.
+	Unproven Refusal = "unproven"
+	// Crowded: a TCP connection that had to go before its peer proved anything, for want of room.
+	Crowded Refusal = "crowded"
+)
