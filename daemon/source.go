@@ -37,9 +37,9 @@ type replication interface {
 	Fresh() bool
 	Changed() <-chan struct{}
 	Heard() map[clustermesh.Origin]time.Time
+	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
-	Refused() map[string]uint64
 	Trust() gossip.Trust
 }
 

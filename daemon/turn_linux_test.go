@@ -282,9 +282,9 @@ func (w *busy) Synced() (bool, string)                  { return true, "" }
 func (w *busy) Fresh() bool                             { return true }
 func (w *busy) Changed() <-chan struct{}                { return nil }
 func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
+func (w *busy) Refused() map[string]uint64              { return nil }
 func (w *busy) Problems() []clustermesh.Problem         { return nil }
 func (w *busy) Repin(authority.Pins)                    {}
-func (w *busy) Refused() map[string]uint64              { return nil }
 func (w *busy) Trust() gossip.Trust                     { return gossip.Trust{} }
 
 func (w *busy) State() clustermesh.State {

@@ -34,7 +34,7 @@ func (d *Daemon) Status() *api.Status {
 		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.version,
 		Time: time.Now(), Applied: m.applied, Ready: m.ready() && datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
-		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath,
+		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath, Refused: d.gossip.Refused(),
 	}
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
 	if d.kube != nil {
@@ -91,14 +91,6 @@ func (d *Daemon) Writes() (out []api.Written) {
 		out = append(out, api.Written{Verb: string(w.Verb), Kind: w.Kind, Failed: w.Failed, Count: n})
 	}
 	return out
-}
-
-// Refused counts the records that were not believed, for a scrape.
-func (d *Daemon) Refused() map[string]uint64 {
-	if d.now() == nil {
-		return nil
-	}
-	return d.gossip.Refused()
 }
 
 // Traffic calls each with what the kernel counted, for a scrape.

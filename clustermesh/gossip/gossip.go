@@ -63,16 +63,17 @@ type Config struct {
 
 // Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
 type Gossip struct {
-	cfg      Config
-	self     member.Peer // this life of the daemon
-	loaded   bool        // records were read from disk
-	log      *slog.Logger
-	streams  *stream.Streams
-	clusters *clusters
-	changed  notify.Signal
-	dirty    notify.Signal
-	events   notify.Signal // wakes the loop
-	decoding sync.Mutex    // held while a large message is decoded
+	cfg       Config
+	self      member.Peer // this life of the daemon
+	loaded    bool        // records were read from disk
+	log       *slog.Logger
+	streams   *stream.Streams
+	clusters  *clusters
+	strangers *strangers
+	changed   notify.Signal
+	dirty     notify.Signal
+	events    notify.Signal // wakes the loop
+	decoding  sync.Mutex    // held while a large message is decoded
 
 	mu        sync.Mutex
 	replica   *replica.Replica
@@ -85,6 +86,7 @@ type Gossip struct {
 	clusterAt time.Time            // earliest time of the next write of the cluster's record
 	leader    leader
 	problems  problemBook
+	logged    allowance // for lines about Problems
 	running   bool
 	view      clustermesh.State
 	stale     bool // view is out of date
@@ -103,16 +105,17 @@ func New(cfg Config) (*Gossip, error) {
 		cfg.Advertise = cfg.Bind
 	}
 	g := &Gossip{
-		cfg:      cfg,
-		log:      cfg.Log,
-		changed:  notify.New(),
-		dirty:    notify.New(),
-		events:   notify.New(),
-		contacts: observe.NewContacts(cfg.Self),
-		seeds:    member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
-		problems: problemBook{},
-		guard:    newGuard(cfg.Authority, cfg.Self, cfg.Log),
-		stale:    true,
+		cfg:       cfg,
+		log:       cfg.Log,
+		changed:   notify.New(),
+		dirty:     notify.New(),
+		events:    notify.New(),
+		contacts:  observe.NewContacts(cfg.Self),
+		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
+		problems:  problemBook{},
+		strangers: newStrangers(),
+		guard:     newGuard(cfg.Authority, cfg.Self, cfg.Log),
+		stale:     true,
 	}
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
@@ -344,10 +347,17 @@ func (g *Gossip) touch() {
 // problem records a Problem for the time life, or until it is solved if life is 0. The lock is
 // held, or nothing runs yet.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
-	if g.problems.set(key, p, life, time.Now()) {
-		g.log.Warn("problem", "code", p.Code, "what", p.String())
-		g.changed.Poke()
+	now := time.Now()
+	if !g.problems.set(key, p, life, now) {
+		return
 	}
+	if left, ok := g.logged.take(now); ok {
+		g.log.Warn("problem", "code", p.Code, "what", p.String())
+		if left == 0 {
+			g.log.Warn("more problems are not logged for up to a minute; see them with: strait status")
+		}
+	}
+	g.changed.Poke()
 }
 
 func (g *Gossip) solved(key string) {
@@ -372,13 +382,6 @@ func (g *Gossip) readmit() {
 	g.replica.Readmit()
 	g.touch()
 	g.dirty.Poke()
-}
-
-// Refused returns how many records were refused in this life of the daemon, by reason.
-func (g *Gossip) Refused() map[string]uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return maps.Clone(g.guard.counts)
 }
 
 // sleep waits for d. It returns false, at once, if ctx ends first.

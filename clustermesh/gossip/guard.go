@@ -236,7 +236,7 @@ func (g *guard) claim(s authority.Statement) {
 // refuse counts a refused record, and returns the Problem, which is the same for all records of a
 // cluster that are refused for one reason.
 func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now time.Time) clustermesh.Problem {
-	for _, known := range refusals {
+	for _, known := range reasons {
 		if !errors.Is(cause, known.reason) {
 			continue
 		}
@@ -260,8 +260,8 @@ func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 	}
 }
 
-// refusals are the reasons to refuse a whole record, each with the name that it is counted by.
-var refusals = []struct {
+// reasons are those to refuse a whole record, each with the name that it is counted by.
+var reasons = []struct {
 	reason  error
 	name    string
 	problem clustermesh.Problem

@@ -133,9 +133,9 @@ func TestForgedRecords(t *testing.T) {
 		{"the cluster's record, by one of its nodes", "forged", with(clusterLie(), *seeded("key of east/n1"), eastern)},
 		{"garbage", "unreadable", lie().Sealed([]byte{0xff, 1, 2})},
 	} {
-		before := dw.Refused()[c.counted]
+		before := dw.Refused()["record_"+c.counted]
 		mallory.inject(c.e)
-		eventually(t, c.name+" is refused", func() bool { return dw.Refused()[c.counted] > before })
+		eventually(t, c.name+" is refused", func() bool { return dw.Refused()["record_"+c.counted] > before })
 		if !honest() || dw.said(node("east", "n666")) >= 0 || len(dw.State().Records[node("east", "")].Content.Nodes) > 0 {
 			t.Errorf("%s: west believes it: %+v", c.name, dw.State().Records)
 		}

@@ -111,11 +111,14 @@ func (h host) Renewed(to clustermesh.Origin) {
 	h.apply(h.replica.Exchange(to))
 }
 
-// WrongKey implements stream.Host. It is also called for memberlist's packets.
+// WrongKey implements stream.Host. Of all hosts that opened a connection with a wrong key, a few are
+// named: strangers can have many addresses.
 func (h host) WrongKey(addr string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.problem("key "+addr, wrongKeyProblem(addr), problemLife)
+	if key := "key " + addr; h.problems.has(key) || h.problems.count("key ") < maxWrongKeys {
+		h.problem(key, wrongKeyProblem(addr), problemLife)
+	}
 }
 
 func (h host) noUDP(peer string) {

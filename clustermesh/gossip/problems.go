@@ -14,6 +14,14 @@ import (
 // between two attempts that can run into it.
 const problemLife = 30 * time.Second
 
+const (
+	// maxNoted bounds the Problems that are held, and maxWrongKeys those of hosts with another key.
+	maxNoted     = 256
+	maxWrongKeys = 8
+	// maxLogged is how many Problems are logged in a minute.
+	maxLogged = 40
+)
+
 // problemBook holds Problems, by key, until they are solved or expire.
 type problemBook map[string]noted
 
@@ -22,20 +30,35 @@ type noted struct {
 	until   time.Time // when it expires; zero: kept until solved
 }
 
-// set notes a Problem, and reports whether it is new or has changed.
+// set notes a Problem, and reports whether it is new or has changed. If there are too many, one
+// Problem stands for all that are not noted.
 func (b problemBook) set(key string, p clustermesh.Problem, life time.Duration, now time.Time) bool {
 	n := noted{problem: p}
 	if life > 0 {
 		n.until = now.Add(life)
 	}
+	if !b.has(key) && len(b) >= maxNoted {
+		key, n.problem = "more", moreProblem()
+		n.until = now.Add(problemLife)
+	}
 	old, known := b[key]
 	b[key] = n
-	return !known || old.problem != p
+	return !known || old.problem != n.problem
 }
 
 func (b problemBook) has(key string) bool {
 	_, known := b[key]
 	return known
+}
+
+// count returns how many keys have a prefix.
+func (b problemBook) count(prefix string) (n int) {
+	for key := range b {
+		if strings.HasPrefix(key, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 func (b problemBook) clear(key string) bool {
@@ -62,6 +85,30 @@ func (b problemBook) list(now time.Time) []clustermesh.Problem {
 		out = append(out, n.problem)
 	}
 	return clustermesh.SortProblems(out)
+}
+
+// allowance is how many lines may be logged until a minute is over.
+type allowance struct {
+	began time.Time
+	used  int
+}
+
+// take reports whether one more may be logged now, and how many may follow.
+func (a *allowance) take(now time.Time) (left int, ok bool) {
+	if now.Sub(a.began) >= time.Minute {
+		*a = allowance{began: now}
+	}
+	a.used++
+	return maxLogged - a.used, a.used <= maxLogged
+}
+
+func moreProblem() clustermesh.Problem {
+	return clustermesh.Problem{
+		Code:    problem.GossipProblems,
+		Object:  "gossip",
+		Message: fmt.Sprintf("there are more than %d problems; others are not shown", maxNoted),
+		Try:     "solve those that are shown; if they are all of one cluster, disconnect it",
+	}
 }
 
 func wrongKeyProblem(addr string) clustermesh.Problem {

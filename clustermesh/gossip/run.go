@@ -3,7 +3,6 @@ package gossip
 import (
 	"context"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -36,8 +35,8 @@ func (g *Gossip) Run(ctx context.Context) error {
 	defer cancel()
 	p, err := pool.Open(pool.Config{
 		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Key: g.cfg.Key, Timeout: stream.DialTimeout,
-		Log: g.log, Admit: g.clusters.admit, WrongKey: host{g}.WrongKey, NoUDP: host{g}.noUDP,
-		Refused: func(pool.Refusal, netip.Addr) {}, TLS: secure{g.streams},
+		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP,
+		Refused: g.strangers.refused, TLS: secure{g.streams},
 	})
 	if err != nil {
 		return err
@@ -163,6 +162,7 @@ func (g *Gossip) look(started, now time.Time) {
 		slices.Sort(texts)
 		g.problem("duplicate "+o.String(), duplicateProblem(o, texts...), problemLife)
 	}
+	g.reportStrangers(now)
 	if g.problems.expire(now) {
 		g.changed.Poke()
 	}

@@ -77,8 +77,6 @@ func (s *source) Writes() []Written {
 	return []Written{{"apply", "ServiceImport", false, 3}, {"create", "Service", true, 1}}
 }
 
-func (s *source) Refused() map[string]uint64 { return map[string]uint64{"forged": 2} }
-
 func (s *source) Members() map[string]int {
 	count := map[string]int{}
 	for _, n := range s.view.Load().Nodes {
@@ -113,7 +111,7 @@ func sample() *View {
 	at := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	addr := l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP)
 	return &View{
-		Status: Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5,
+		Status: Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5, Refused: map[string]uint64{"datagram": 7},
 			Clusters: []Cluster{{Name: "a", State: "here", Nodes: 1, Alive: 1},
 				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Heard: at}, {Name: "c", State: "held", Nodes: 1}},
 			Datapath: Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel",

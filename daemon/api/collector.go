@@ -20,6 +20,7 @@ var (
 		"version", "revision", "mesh_mode")
 	members = desc("gossip_members", "Nodes of the clusterset by what gossip knows about them: alive (this node "+
 		"included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).", "state")
+	refused   = desc("gossip_refused_total", "What came to the gossip port and was refused, by kind.", "why")
 	origins   = desc("origins", "Writers whose records this node holds.")
 	frontends = desc("frontends", "Frontends in the kernel's map.")
 	backends  = desc("backends", "Backends in the kernel's map.")
@@ -35,8 +36,6 @@ var (
 	written = desc("api_writes_total",
 		"Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.",
 		"verb", "kind", "result")
-	refused = desc("records_refused_total",
-		"Records that this node did not believe: not_pinned, unsigned, other_root, forged, early or unreadable.", "reason")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
@@ -46,13 +45,13 @@ type gauges struct{ m *Metrics }
 
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, origins, frontends, backends,
-		lastHeard, remoteState, unwritten, written, refused, problems, attached}) {
+	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
+		lastHeard, remoteState, unwritten, written, problems, attached}) {
 		ch <- d
 	}
 }
 
-// Collect sends what the sources report. Before the first plan it sends only build_info, records_refused_total and
+// Collect sends what the sources report. Before the first plan it sends only build_info and
 // api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
@@ -62,9 +61,6 @@ func (c gauges) Collect(ch chan<- prometheus.Metric) {
 			result = "failed"
 		}
 		ch <- prometheus.MustNewConstMetric(written, prometheus.CounterValue, float64(w.Count), label(w.Verb), label(w.Kind), result)
-	}
-	for reason, n := range c.m.refused() {
-		ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), reason)
 	}
 }
 
@@ -99,6 +95,9 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	// Always send every state, so that sums and alerts never miss one.
 	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {
 		gauge(members, float64(nodes[state]), state)
+	}
+	for why, n := range s.Refused {
+		ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), why)
 	}
 	gauge(unwritten, float64(s.Unwritten))
 	for severity, n := range severities(s.withDatapath().Problems) {

@@ -85,15 +85,6 @@ func (m *Metrics) writes() []Written {
 	return nil
 }
 
-// refused returns how many records the sources did not believe, by reason; none before there are
-// sources.
-func (m *Metrics) refused() map[string]uint64 {
-	if src := m.sources.Load(); src != nil {
-		return src.counts.Refused()
-	}
-	return nil
-}
-
 // look calls each with what the sources say now and with the totals, or with nil before the first
 // plan. Scrapes take turns: counts that arrived out of order would look like counters that
 // restarted.

@@ -40,8 +40,6 @@ type Counts interface {
 	Members() map[string]int
 	// Writes counts the writes to the API server that were tried since the daemon started.
 	Writes() []Written
-	// Refused counts the records that were not believed since the daemon started, by reason.
-	Refused() map[string]uint64
 	// Traffic calls each for every frontend of every service. The slice of backends is valid only
 	// until each returns.
 	Traffic(each func(Traffic))

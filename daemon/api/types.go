@@ -41,8 +41,10 @@ type Status struct {
 	Writing *Writing `json:"writing,omitempty"`
 	// Unwritten counts the services with objects that the leader has yet to write to its API
 	// server, or could not write.
-	Unwritten int               `json:"unwritten,omitempty"`
-	Problems  []problem.Problem `json:"problems"`
+	Unwritten int `json:"unwritten,omitempty"`
+	// Refused counts what came to the gossip port and was refused since the daemon started, by kind.
+	Refused  map[string]uint64 `json:"refused,omitempty"`
+	Problems []problem.Problem `json:"problems"`
 }
 
 // Writing is a leader's progress in writing to its API server.

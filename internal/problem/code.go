@@ -89,6 +89,8 @@ const (
 	UDPBlocked         Code = "STR5103"
 	SeedsFile          Code = "STR5104"
 	StateFile          Code = "STR5105"
+	StrangersRefused   Code = "STR5106"
+	GossipProblems     Code = "STR5107"
 	RecordRejected     Code = "STR5201"
 	RecordNotPublished Code = "STR5202"
 	RecordAhead        Code = "STR5203"

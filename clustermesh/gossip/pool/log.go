@@ -4,24 +4,18 @@ import (
 	"context"
 	"log"
 	"log/slog"
-	"net/netip"
 	"regexp"
 	"strings"
 )
 
-// memberLog writes memberlist's log lines to our log, at debug level. Two things that matter to
-// people are reported by memberlist only there: packets that it cannot decrypt, and peers that UDP
-// does not reach.
+// memberLog writes memberlist's log lines to our log, at debug level. That UDP does not reach a peer
+// is reported by memberlist only there, and matters to people.
 type memberLog struct {
-	log      *slog.Logger
-	wrongKey func(addr string)
-	noUDP    func(peer string)
+	log   *slog.Logger
+	noUDP func(peer string)
 }
 
-var (
-	fromAddr = regexp.MustCompile(`from=(\S+)`)
-	tcpOnly  = regexp.MustCompile(`Was able to connect to (\S+) over TCP but UDP probes failed`)
-)
+var tcpOnly = regexp.MustCompile(`Was able to connect to (\S+) over TCP but UDP probes failed`)
 
 func (m *memberLog) logger() *log.Logger { return log.New(m, "", 0) }
 
@@ -29,13 +23,6 @@ func (m *memberLog) logger() *log.Logger { return log.New(m, "", 0) }
 func (m *memberLog) Write(b []byte) (int, error) {
 	line := strings.TrimSpace(string(b))
 	m.log.Log(context.Background(), slog.LevelDebug, line)
-	if strings.Contains(line, "No installed keys could decrypt") || strings.Contains(line, "Decrypt packet failed") {
-		if from := fromAddr.FindStringSubmatch(line); from != nil {
-			if ap, err := netip.ParseAddrPort(from[1]); err == nil {
-				m.wrongKey(ap.Addr().Unmap().String())
-			}
-		}
-	}
 	if peer := tcpOnly.FindStringSubmatch(line); peer != nil {
 		m.noUDP(peer[1])
 	}

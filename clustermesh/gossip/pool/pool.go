@@ -37,10 +37,8 @@ type Config struct {
 	// returns the owner's UID. It is called with memberlist's lock held, so it must not wait for
 	// anything that waits for the Pool.
 	Admit func(member.Peer) (owner string, ok bool)
-	// WrongKey is called with a host whose packets cannot be decrypted, NoUDP with the name of a
-	// member that answers over TCP only.
-	WrongKey func(host string)
-	NoUDP    func(peer string)
+	// NoUDP is called with the name of a member that answers over TCP only.
+	NoUDP func(peer string)
 	// Refused is called for whatever is refused. Strangers decide how often, so it must be cheap.
 	Refused func(why Refusal, from netip.Addr)
 	// TLS makes the connections secure.
@@ -56,7 +54,7 @@ type Pool struct {
 
 // Open opens the sockets and starts memberlist. The error says what to do about a port in use.
 func Open(cfg Config) (*Pool, error) {
-	logs := &memberLog{log: cfg.Log, wrongKey: cfg.WrongKey, noUDP: cfg.NoUDP}
+	logs := &memberLog{log: cfg.Log, noUDP: cfg.NoUDP}
 	inbox := &inbox{ready: notify.New(), addrs: map[netip.Addr]int{}}
 	port, err := listen(cfg, inbox.knows, logs.logger())
 	if err != nil {
@@ -92,7 +90,7 @@ func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c.Transport = p.port
 	c.BindAddr, c.BindPort = cfg.Bind.Addr().String(), int(cfg.Bind.Port())
 	c.AdvertiseAddr, c.AdvertisePort = cfg.Advertise.Addr().String(), int(cfg.Advertise.Port())
-	c.Label = "strait"
+	c.Label = label
 	c.SecretKey = cfg.Key
 	c.EnableCompression = false
 	c.Logger, c.LogOutput = logs.logger(), nil

@@ -54,6 +54,7 @@ type port struct {
 	refused func(Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
 	plain   *plain
+	packets packets
 	// Members keep room of their own, whatever strangers do.
 	strangers, acquainted *door
 
@@ -68,6 +69,10 @@ type port struct {
 // listen opens the sockets. The error says what to do about a port in use.
 func listen(cfg Config, known func(netip.Addr) bool, logger *log.Logger) (*port, error) {
 	bind := cfg.Bind
+	packets, err := newPackets(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
 	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 		BindAddrs: []string{bind.Addr().String()},
 		BindPort:  int(bind.Port()),
@@ -84,11 +89,12 @@ func listen(cfg Config, known func(netip.Addr) bool, logger *log.Logger) (*port,
 	}
 	p := &port{
 		NetTransport: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
-		plain: newPlain(), strangers: newDoor(), acquainted: newDoor(),
+		plain: newPlain(), packets: packets, strangers: newDoor(), acquainted: newDoor(),
 		members: make(chan net.Conn), streams: make(chan net.Conn), closed: make(chan struct{}),
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	p.wg.Go(p.accept)
+	p.wg.Go(p.sift)
 	return p, nil
 }
 

@@ -22,7 +22,7 @@ func (trusting) Accept(_ context.Context, raw net.Conn) (Secured, error) {
 func TestStreamsAtShutdown(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	for range 100 {
-		p, err := listen(Config{Bind: a, TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
+		p, err := listen(Config{Bind: a, Key: make([]byte, 32), TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
 			func(netip.Addr) bool { return false }, log.New(io.Discard, "", 0))
 		if err != nil {
 			t.Fatal(err)

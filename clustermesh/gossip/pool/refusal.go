@@ -11,4 +11,10 @@ const (
 	Unproven Refusal = "unproven"
 	// Crowded: a TCP connection that had to go before its peer proved anything, for want of room.
 	Crowded Refusal = "crowded"
+	// NotOurs: a datagram without strait's label. OtherKey: one that the gossip key cannot decrypt.
+	NotOurs  Refusal = "datagram"
+	OtherKey Refusal = "datagram_key"
 )
+
+// Refusals are all there are.
+var Refusals = []Refusal{NotTLS, Unproven, Crowded, NotOurs, OtherKey}

@@ -1,0 +1,68 @@
+package pool
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"fmt"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// label is at the start of all that memberlist sends and receives.
+const label = "strait"
+
+// labelHeader is how memberlist writes the label.
+var labelHeader = append([]byte{244, byte(len(label))}, label...)
+
+// packets passes on datagrams that were encrypted with the gossip key, and drops others. memberlist
+// would drop them too, but writes a line of its log for each, and says only there which it was.
+type packets struct {
+	aead cipher.AEAD
+	out  chan *memberlist.Packet
+}
+
+func newPackets(key []byte) (packets, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return packets{}, fmt.Errorf("gossip: use the key: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	return packets{aead, make(chan *memberlist.Packet)}, err
+}
+
+// why returns why a datagram is refused; empty if it is not. After the label come a version, which
+// only says how the text was padded, and what AES-GCM wrote, which also covers the label.
+func (p packets) why(b []byte) Refusal {
+	rest, ours := bytes.CutPrefix(b, labelHeader)
+	nonce := p.aead.NonceSize()
+	if !ours || len(rest) < 1+nonce+p.aead.Overhead() {
+		return NotOurs
+	}
+	if _, err := p.aead.Open(nil, rest[1:1+nonce], rest[1+nonce:], []byte(label)); err != nil {
+		return OtherKey
+	}
+	return ""
+}
+
+// sift passes on what the socket received, until the port is closed.
+func (p *port) sift() {
+	for {
+		select {
+		case <-p.closed:
+			return
+		case packet := <-p.NetTransport.PacketCh():
+			if why := p.packets.why(packet.Buf); why != "" {
+				p.refused(why, hostOf(packet.From))
+				continue
+			}
+			select {
+			case p.packets.out <- packet:
+			case <-p.ctx.Done():
+			}
+		}
+	}
+}
+
+// PacketCh implements memberlist.Transport.
+func (p *port) PacketCh() <-chan *memberlist.Packet { return p.packets.out }

@@ -1,0 +1,59 @@
+package pool
+
+import (
+	"bytes"
+	"crypto/rand"
+	"testing"
+)
+
+// sealed is a datagram as memberlist makes it.
+func sealed(t testing.TB, key, text []byte) []byte {
+	t.Helper()
+	p, err := newPackets(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := make([]byte, p.aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	out := append(bytes.Clone(labelHeader), 1)
+	return p.aead.Seal(append(out, nonce...), nonce, text, []byte(label))
+}
+
+func TestPackets(t *testing.T) {
+	key, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	p, err := newPackets(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := sealed(t, key, []byte("ping"))
+	broken := bytes.Clone(good)
+	broken[len(broken)-1] ^= 1
+	for _, c := range []struct {
+		what   string
+		packet []byte
+		why    Refusal
+	}{
+		{"ours", good, ""}, {"empty", nil, NotOurs}, {"a label alone", labelHeader, NotOurs}, {"without a label", good[8:], NotOurs},
+		{"changed", broken, OtherKey}, {"of another key", sealed(t, other, []byte("ping")), OtherKey}, {"cut off", good[:len(good)-1], OtherKey},
+	} {
+		if why := p.why(c.packet); why != c.why {
+			t.Errorf("a datagram that is %s: refused for %q, want %q", c.what, why, c.why)
+		}
+	}
+}
+
+func FuzzPackets(f *testing.F) {
+	key := bytes.Repeat([]byte{1}, 32)
+	good := sealed(f, key, []byte("ping"))
+	f.Add(good)
+	f.Add([]byte{244, 6})
+	p, err := newPackets(key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p.why(b) == "" && !bytes.Equal(b[9:], good[9:]) {
+			t.Errorf("%x was not encrypted with the key", b)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package gossip
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/pool"
+	"strait.io/strait/internal/problem"
+)
+
+// abuse is how many of what strangers send must be refused before it is a Problem: a port scan and a
+// daemon with the wrong key send a few.
+const abuse = 20
+
+// strangers counts what was refused of what came to the port, by kind. Strangers decide how often
+// that is, and can choose the source of a datagram. So there is one count, with one example, for all
+// sources.
+type strangers struct {
+	mu    sync.Mutex
+	kinds map[pool.Refusal]*refusals
+}
+
+type refusals struct {
+	total uint64 // in this life of the daemon
+	// bout is how many there were since the last pause of problemLife, last when the last one came,
+	// and example the source of the first.
+	bout    uint64
+	last    time.Time
+	example netip.Addr
+}
+
+func newStrangers() *strangers {
+	s := &strangers{kinds: map[pool.Refusal]*refusals{}}
+	for _, why := range pool.Refusals {
+		s.kinds[why] = &refusals{} // so that a rate sees the first
+	}
+	return s
+}
+
+// refused notes that something was refused.
+func (s *strangers) refused(why pool.Refusal, from netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, now := s.kinds[why], time.Now()
+	if now.Sub(k.last) > problemLife {
+		k.bout, k.example = 0, from
+	}
+	k.total, k.bout, k.last = k.total+1, k.bout+1, now
+}
+
+// counts returns how often something was refused in this life of the daemon, by kind.
+func (s *strangers) counts() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]uint64{}
+	for why, k := range s.kinds {
+		out[string(why)] = k.total
+	}
+	return out
+}
+
+// problems returns a Problem for each kind that is seen often now. It changes when the count has ten
+// times the size, and not with each one more: each change is a line of the log.
+func (s *strangers) problems(now time.Time) map[pool.Refusal]clustermesh.Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[pool.Refusal]clustermesh.Problem{}
+	for why, k := range s.kinds {
+		if k.bout < abuse || now.Sub(k.last) > problemLife {
+			continue
+		}
+		size := uint64(10)
+		for size*10 < k.bout {
+			size *= 10
+		}
+		out[why] = strangerProblem(why, size, k.example)
+	}
+	return out
+}
+
+func strangerProblem(why pool.Refusal, size uint64, example netip.Addr) clustermesh.Problem {
+	what := map[pool.Refusal]string{
+		pool.NotTLS:   "TCP connections without TLS",
+		pool.Unproven: "TCP connections whose peers did not prove that they have the gossip key",
+		pool.Crowded:  "TCP connections that waited with too many others for proof of the gossip key",
+		pool.NotOurs:  "datagrams that are not strait's",
+		pool.OtherKey: "datagrams that the gossip key cannot decrypt",
+	}[why]
+	return clustermesh.Problem{
+		Code:    problem.StrangersRefused,
+		Object:  "gossip port",
+		Message: fmt.Sprintf("more than %d %s were refused, the first from %s", size, what, example),
+		Try:     "let only nodes of the clusterset reach the port, and find out who else sends to it; if the source is such a node, compare its gossip key",
+		Warning: true,
+	}
+}
+
+// Refused returns how often something that came to the port, or a record, was refused in this life of
+// the daemon, by kind.
+func (g *Gossip) Refused() map[string]uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := g.strangers.counts()
+	for why, n := range g.guard.counts {
+		out["record_"+why] = n
+	}
+	return out
+}
+
+// reportStrangers shows what is refused often. The lock is held.
+func (g *Gossip) reportStrangers(now time.Time) {
+	for why, p := range g.strangers.problems(now) {
+		g.problem("strangers "+string(why), p, problemLife)
+	}
+}
