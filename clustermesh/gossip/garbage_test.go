@@ -53,7 +53,9 @@ func TestGarbage(t *testing.T) {
 	}
 	heap := func() uint64 {
 		var m runtime.MemStats
-		runtime.GC()
+		for range 3 { // sockets are freed after the first
+			runtime.GC()
+		}
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
@@ -62,12 +64,17 @@ func TestGarbage(t *testing.T) {
 	eventually(t, "the garbage is reported", func() bool {
 		return d.hasProblem("datagrams", "more than 1000", "127.100.")
 	})
-	problems, grown := d.Problems(), int(heap()-before)>>10
+	grown := 0
+	eventually(t, "the memory is given back", func() bool {
+		grown = (int(heap()) - int(before)) >> 10
+		return grown <= 4<<10
+	})
+	problems := d.Problems()
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	t.Logf("%d Problems, %d lines of log, %d KiB: %v", len(problems), log.n, grown, problems)
-	if len(problems) > 3 || log.n > 50 || grown > 4<<10 {
-		t.Errorf("%d Problems, %d lines of log, %d KiB more", len(problems), log.n, grown)
+	if len(problems) > 3 || log.n > 50 {
+		t.Errorf("%d Problems, %d lines of log", len(problems), log.n)
 	}
 	for _, p := range problems {
 		if strings.Contains(p.String(), "gossip key differs") {
