@@ -32,13 +32,16 @@ func (h host) Addr(o clustermesh.Origin) netip.AddrPort {
 // Admit implements stream.Host. It refuses a peer whose cluster's name belongs to another cluster.
 func (h host) Admit(p member.Peer, addr string) error {
 	owner, ok := h.clusters.admit(p)
-	if ok {
-		return nil
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refuse(p, owner, addr)
-	return member.ErrOtherCluster
+	if !ok {
+		h.refuse(p, owner, addr)
+		return member.ErrOtherCluster
+	}
+	if p.Origin != h.cfg.Self {
+		h.sign(p.Origin, func(now time.Time) { h.contacts.Met(p.Origin, now) })
+	}
+	return nil
 }
 
 // Accept implements stream.Host. It refuses what Admit refuses, and a daemon with this node's name.
@@ -67,7 +70,7 @@ func (h host) Closed(from clustermesh.Origin) { h.streamed(from, -1) }
 func (g *Gossip) streamed(from clustermesh.Origin, delta int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.contacts.Stream(from, delta, time.Now())
+	g.sign(from, func(now time.Time) { g.contacts.Stream(from, delta, now) })
 	g.events.Poke() // a broken stream can make a probe due
 }
 
@@ -82,7 +85,7 @@ func (h host) Receive(from clustermesh.Origin, frame []byte) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.contacts.Frame(from, time.Now())
+	h.sign(from, func(now time.Time) { h.contacts.Frame(from, now) })
 	if message == nil {
 		return nil
 	}

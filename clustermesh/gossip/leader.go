@@ -30,9 +30,15 @@ func (g *Gossip) elect(started, now time.Time) {
 		g.follow()
 		return
 	}
+	// A leader gives way to a node that is alive. Until it is the leader, a node also waits for those
+	// that have just become members and have proven nothing yet: usually they do so at once.
 	alive := g.contacts.Alive()
+	before := alive
+	if !g.leader.is {
+		before = g.contacts.Expected()
+	}
 	lowest := g.running
-	for _, o := range alive {
+	for _, o := range before {
 		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node {
 			lowest = false
 		}

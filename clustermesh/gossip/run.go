@@ -76,6 +76,7 @@ func (g *Gossip) loop(ctx context.Context, wg *sync.WaitGroup, p *pool.Pool) {
 			g.tick(rng)
 		}
 		g.mu.Unlock()
+		g.askUnmet(ctx, wg.Go)
 		if now.Sub(started) > startGrace {
 			g.probeDue(ctx, wg.Go)
 		}
@@ -137,7 +138,7 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 		}
 		g.log.Debug("member changed", "name", e.Member, "address", e.Addr, "alive", e.Alive)
 	}
-	out := g.replica.SetMembers(g.contacts.Alive())
+	out := g.replica.SetMembers(g.contacts.Members())
 	g.streams.Follow(g.replica.Neighbours()) // before apply, whose messages wait for new streams
 	g.apply(out)
 	g.touch()
@@ -194,6 +195,33 @@ func (g *Gossip) probed(o clustermesh.Origin, v observe.Verdict, began time.Time
 		// Not after every probe, because testify looks at all nodes. The tick calls it too, for
 		// what changes by time alone.
 		g.testify()
+	}
+}
+
+// askUnmet asks the members that have not proven yet that they are there, and does not wait for
+// them. If one answers, host.Admit notes it.
+func (g *Gossip) askUnmet(ctx context.Context, start func(func())) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, o := range g.contacts.Unmet(time.Now()) {
+		addr := g.contacts.Addr(o)
+		start(func() {
+			_, err := g.streams.Ask(ctx, addr)
+			g.log.Debug("member asked", "node", o, "address", addr, "error", err)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.contacts.Asked(o, time.Now(), rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+		})
+	}
+}
+
+// sign notes a sign of life of a node. The lock is held.
+func (g *Gossip) sign(o clustermesh.Origin, note func(now time.Time)) {
+	before := g.contacts.Contact(o)
+	note(time.Now())
+	if g.contacts.Contact(o) != before {
+		g.touch()
+		g.events.Poke() // the leader may have to give way
 	}
 }
 

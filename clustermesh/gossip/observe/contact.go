@@ -26,8 +26,16 @@ const (
 	// duplicateAge is how long two lives of one node can overlap without being reported: after a
 	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
-	// maxProbing bounds how many machines are probed at once.
+	// goneRounds is how many silent probes in a row outweigh memberlist, which decides sooner unless
+	// it is told that the node lives: what others say of it can be replayed.
+	goneRounds = 6
+	// metGrace is how long a member has to open a stream before it is asked who it is, and metAge how
+	// long before it became a member its daemon can have proven that it is there.
+	metGrace = 300 * time.Millisecond
+	metAge   = 5 * time.Second
+	// maxProbing bounds how many machines are probed at once, and maxAsking how many members are asked.
 	maxProbing = 64
+	maxAsking  = 32
 )
 
 // Verdict is the result of probing a machine.
@@ -44,15 +52,19 @@ const (
 
 // contact is what is observed of one node.
 type contact struct {
-	lives    map[uint64]life // live members, by boot
-	addr     netip.AddrPort  // where the node was last a member
-	streams  int             // open streams from it
-	streamed bool            // it had a stream since it last joined
-	framed   time.Time       // last frame on a stream
-	heard    time.Time       // last sign of life of its daemon
-	answered bool            // the last probe was answered
-	since    time.Time       // first answer after an unanswered probe; zero once silent
-	rounds   int             // silent probes in a row
+	lives    map[uint64]life // members that memberlist calls alive, by boot
+	met      bool            // since then, the daemon has proven that it is there; see Contacts.Met
+	metAt    time.Time       // when it last did
+	asking   bool
+	ask      time.Time      // earliest time to ask it for that proof
+	addr     netip.AddrPort // where the node was last a member
+	streams  int            // open streams from it
+	streamed bool           // it had a stream since it last joined
+	framed   time.Time      // last frame on a stream
+	heard    time.Time      // last sign of life of its daemon
+	answered bool           // the last probe was answered
+	since    time.Time      // first answer after an unanswered probe; zero once silent
+	rounds   int            // silent probes in a row
 	probing  bool
 	due      time.Time // earliest time of the next probe
 }
@@ -69,7 +81,7 @@ func (n *contact) state() clustermesh.Contact {
 		limit = quietRounds
 	}
 	switch {
-	case len(n.lives) > 0:
+	case len(n.lives) > 0 && n.met:
 		return clustermesh.Alive
 	case n.rounds >= limit:
 		return clustermesh.Silent
@@ -97,6 +109,50 @@ func (n *contact) of(epoch uint64) clustermesh.Contact {
 // back reports whether a machine that was silent has answered for long enough.
 func (n *contact) back(now time.Time) bool {
 	return n.answered && now.Sub(n.since) >= holdDown
+}
+
+// join notes a member at an address. It is no sign of life by itself.
+func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
+	if len(n.lives) == 0 {
+		n.met = n.streams > 0 && now.Sub(n.framed) <= stalled || !n.metAt.IsZero() && now.Sub(n.metAt) < metAge
+		n.ask = now.Add(metGrace)
+		if n.due.Before(n.ask) {
+			n.due = n.ask
+		}
+	}
+	n.lives[boot] = life{addr, now}
+	n.addr = addr
+	if n.met {
+		n.heard = now
+		n.revive(now)
+		n.streamed = n.streams > 0
+	}
+}
+
+// leave notes that a member is gone.
+func (n *contact) leave(boot uint64, now time.Time) {
+	delete(n.lives, boot)
+	if len(n.lives) > 0 {
+		return
+	}
+	n.met, n.metAt = false, time.Time{}
+	if n.rounds == 0 && !n.answered {
+		n.due = now
+	}
+}
+
+// meet notes that the daemon has proven that it is there.
+func (n *contact) meet(now time.Time) {
+	if !n.met {
+		n.streamed = n.streams > 0
+	}
+	n.met, n.metAt, n.heard = true, now, now
+	n.revive(now)
+}
+
+// unmet reports whether to ask a member for a proof that it is there.
+func (n *contact) unmet(now time.Time) bool {
+	return len(n.lives) > 0 && !n.met && !n.asking && !now.Before(n.ask)
 }
 
 // suspect reports whether a live member's stream is gone or has fallen silent.
@@ -129,6 +185,9 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	case v == Silent:
 		n.answered = false
 		n.rounds++
+		if n.rounds >= goneRounds {
+			n.met, n.metAt = false, time.Time{}
+		}
 		if n.state() != clustermesh.Silent {
 			n.due = now
 		} else {

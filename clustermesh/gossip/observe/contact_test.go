@@ -23,9 +23,11 @@ func TestState(t *testing.T) {
 		want  clustermesh.Contact
 	}{
 		{"known from disk", contact{}, 5, clustermesh.Held},
-		{"a member", contact{lives: live}, 5, clustermesh.Alive},
-		{"a member, whatever probes say", contact{lives: live, rounds: 9}, 5, clustermesh.Alive},
-		{"a member whose earlier life wrote the record", contact{lives: live}, 4, clustermesh.Quiet},
+		{"a member that was met", contact{lives: live, met: true}, 5, clustermesh.Alive},
+		{"a member that was met, and is suspect", contact{lives: live, met: true, rounds: silentRounds}, 5, clustermesh.Alive},
+		{"a member of which nothing is known", contact{lives: live}, 5, clustermesh.Held},
+		{"a member that a replay made one", contact{lives: live, rounds: silentRounds}, 5, clustermesh.Silent},
+		{"a member that was met, and whose earlier life wrote the record", contact{lives: live, met: true}, 4, clustermesh.Quiet},
 		{"gone, and its machine answers", contact{answered: true, since: ago}, 5, clustermesh.Quiet},
 		{"one silent probe", contact{rounds: silentRounds - 1}, 5, clustermesh.Held},
 		{"enough silent probes", contact{rounds: silentRounds}, 5, clustermesh.Silent},
@@ -35,6 +37,52 @@ func TestState(t *testing.T) {
 		if got := tc.seen.of(tc.epoch); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
+	}
+}
+
+// TestMet: a member is alive from the proof that its daemon is there, until memberlist or silence ends it.
+func TestMet(t *testing.T) {
+	now := time.Unix(1000, 0)
+	rng := rand.New(rand.NewPCG(1, 1))
+	n := &contact{lives: map[uint64]life{}}
+	is := func(what string, want clustermesh.Contact) {
+		t.Helper()
+		if got := n.state(); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	n.join(5, where, now)
+	is("a member that has proven nothing", clustermesh.Held)
+	if n.unmet(now) || !n.unmet(now.Add(metGrace)) {
+		t.Error("it is asked at once, or never")
+	}
+	n.meet(now)
+	is("a member that has", clustermesh.Alive)
+	if n.unmet(now.Add(metGrace)) {
+		t.Error("it is asked again")
+	}
+	n.leave(5, now)
+	n.join(5, where, now)
+	is("a member that was gone", clustermesh.Held)
+	for n.probed(Silent, now, now, rng); n.rounds < silentRounds; n.probed(Silent, now, now, rng) {
+	}
+	n.join(6, where, now)
+	is("another life of a silent node", clustermesh.Silent)
+	now = now.Add(time.Second)
+	n.meet(now)
+	is("its daemon answers", clustermesh.Alive)
+	for range goneRounds - 1 {
+		n.probed(Silent, now.Add(1), now.Add(1), rng)
+	}
+	is("memberlist may be about to see it", clustermesh.Alive)
+	n.probed(Silent, now.Add(1), now.Add(1), rng)
+	is("memberlist does not see it, whatever it is told", clustermesh.Silent)
+
+	early := &contact{lives: map[uint64]life{}}
+	early.meet(now)
+	early.join(5, where, now.Add(metAge/2))
+	if early.state() != clustermesh.Alive {
+		t.Error("a daemon that answered just before it became a member is not alive")
 	}
 }
 
@@ -51,10 +99,10 @@ func TestWanted(t *testing.T) {
 		{"being probed", contact{probing: true}, false},
 		{"probed a moment ago", contact{due: now.Add(time.Millisecond)}, false},
 		{"its turn has come", contact{due: now}, true},
-		{"a member without a stream, as one that is no neighbour", contact{lives: live}, false},
-		{"a member that speaks", contact{lives: live, streams: 1, streamed: true, framed: now.Add(-stalled)}, false},
-		{"a member whose stream stalls", contact{lives: live, streams: 1, streamed: true, framed: now.Add(-stalled - 1)}, true},
-		{"a member whose stream broke", contact{lives: live, streamed: true, framed: now}, true},
+		{"a member without a stream, as one that is no neighbour", contact{lives: live, met: true}, false},
+		{"a member that speaks", contact{lives: live, met: true, streams: 1, streamed: true, framed: now.Add(-stalled)}, false},
+		{"a member whose stream stalls", contact{lives: live, met: true, streams: 1, streamed: true, framed: now.Add(-stalled - 1)}, true},
+		{"a member whose stream broke", contact{lives: live, met: true, streamed: true, framed: now}, true},
 	} {
 		if got := tc.seen.wanted(now); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)

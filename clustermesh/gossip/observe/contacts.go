@@ -24,8 +24,10 @@ type records = map[clustermesh.Origin]clustermesh.Record
 
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
-// Only memberlist says which nodes are alive. For a node that is not alive, what matters is whether
-// its machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
+// A node is alive if memberlist says so and its daemon has proven, on a TLS connection, that it is
+// there (Met). Neither is enough: memberlist's datagrams can be captured and replayed later, when the
+// node is gone, and memberlist watches a node all the time. For a node that is not alive, what
+// matters is whether its machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
 // node's stream falls silent, so that both verdicts arrive at about the same time. A node that is
 // not a neighbour has no stream, and is probed once memberlist has lost it.
 type Contacts struct {
@@ -55,30 +57,20 @@ func (c *Contacts) node(o clustermesh.Origin) *contact {
 	return n
 }
 
-// Join notes a live member.
+// Join notes that memberlist calls a member alive.
 func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
-	n := c.node(m.Origin)
-	n.lives[m.Boot] = life{addr, now}
-	n.addr, n.heard = addr, now
-	n.revive(now)
-	n.streamed = n.streams > 0
+	c.node(m.Origin).join(m.Boot, addr, now)
 }
 
 // Leave notes that a member is gone. The node is gone when its last life is gone.
-func (c *Contacts) Leave(m member.ID, now time.Time) {
-	n := c.node(m.Origin)
-	delete(n.lives, m.Boot)
-	if len(n.lives) == 0 && n.rounds == 0 && !n.answered {
-		n.due = now
-	}
-}
+func (c *Contacts) Leave(m member.ID, now time.Time) { c.node(m.Origin).leave(m.Boot, now) }
+
+// Met notes that the node's daemon has just proven that it is there: it completed a TLS handshake,
+// or sent a frame on a stream. A recording of either proves nothing to another connection.
+func (c *Contacts) Met(o clustermesh.Origin, now time.Time) { c.node(o).meet(now) }
 
 // Frame notes a frame on a stream from the node.
-func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) {
-	n := c.node(o)
-	n.heard = now
-	n.revive(now)
-}
+func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) { c.Met(o, now) }
 
 // Stream notes that a stream from the node opened (+1) or closed (-1).
 func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
@@ -91,6 +83,34 @@ func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
 		n.due = now
 	}
 }
+
+// Unmet returns the members to ask now who they are, and marks them as being asked, until Asked is
+// called for each. Most members prove that they are there by a stream before it comes to that.
+func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
+	asking := 0
+	for _, n := range c.nodes {
+		if n.asking {
+			asking++
+		}
+	}
+	for o, n := range c.nodes {
+		if o != c.self && n.unmet(now) && asking < maxAsking {
+			asking++
+			n.asking = true
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Asked notes that a member was asked who it is. If it answered, Met was called.
+func (c *Contacts) Asked(o clustermesh.Origin, now time.Time, rng *rand.Rand) {
+	n := c.node(o)
+	n.asking, n.ask = false, now.Add(jitter(reprobe, rng))
+}
+
+// Contact returns the contact with a node in any of its lives.
+func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.node(o).state() }
 
 // Due returns which of the known nodes to probe now, and marks them as being probed, until Probed
 // is called for each. Nodes of our own cluster come first, because our cluster decides whether they
@@ -139,15 +159,33 @@ func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
 func (c *Contacts) Forget(known records) {
 	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
 		_, held := known[o]
-		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing
+		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing && !n.asking
 	})
 }
 
-// Alive returns the other nodes that are live members, sorted.
+// Alive returns the other nodes that are alive, sorted.
 func (c *Contacts) Alive() []clustermesh.Origin {
+	return c.those(func(n *contact) bool { return n.state() == clustermesh.Alive })
+}
+
+// Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to.
+func (c *Contacts) Members() []clustermesh.Origin {
+	return c.those(func(n *contact) bool { return len(n.lives) > 0 })
+}
+
+// Expected returns the other nodes that are alive or may be: members of which nothing else is known
+// yet. They are sorted.
+func (c *Contacts) Expected() []clustermesh.Origin {
+	return c.those(func(n *contact) bool {
+		s := n.state()
+		return s == clustermesh.Alive || len(n.lives) > 0 && s == clustermesh.Held
+	})
+}
+
+func (c *Contacts) those(are func(*contact) bool) []clustermesh.Origin {
 	out := make([]clustermesh.Origin, 0, len(c.nodes))
 	for o, n := range c.nodes {
-		if o != c.self && len(n.lives) > 0 {
+		if o != c.self && are(n) {
 			out = append(out, o)
 		}
 	}
@@ -155,10 +193,10 @@ func (c *Contacts) Alive() []clustermesh.Origin {
 	return out
 }
 
-// hears reports whether any other node is a live member.
+// hears reports whether any other node is alive.
 func (c *Contacts) hears() bool {
 	for o, n := range c.nodes {
-		if o != c.self && len(n.lives) > 0 {
+		if o != c.self && n.state() == clustermesh.Alive {
 			return true
 		}
 	}

@@ -62,6 +62,12 @@ func (w *watch) probe(o clustermesh.Origin, v Verdict) {
 	w.t.Fatalf("%s is never probed", o)
 }
 
+// hear is a member whose daemon has proven that it is there.
+func (w *watch) hear(m member.ID) {
+	w.Join(m, where, w.now)
+	w.Met(m.Origin, w.now)
+}
+
 func (w *watch) want(o clustermesh.Origin, want clustermesh.Contact, claimed bool) {
 	w.t.Helper()
 	w.witness.Update(w.Contacts, w.records, w.now)
@@ -74,8 +80,8 @@ func (w *watch) want(o clustermesh.Origin, want clustermesh.Contact, claimed boo
 func TestThreeDeaths(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 5})
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.want(n2, clustermesh.Alive, false)
 
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
@@ -96,7 +102,7 @@ func TestThreeDeaths(t *testing.T) {
 	w.now = w.now.Add(holdDown)
 	w.probe(n2, Answered)
 	w.want(n2, clustermesh.Quiet, false)
-	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.Leave(member.ID{Origin: n2, Boot: 4}, w.now) // late news of an earlier life
 	w.want(n2, clustermesh.Alive, false)
 }
@@ -106,11 +112,11 @@ func TestThreeDeaths(t *testing.T) {
 func TestReturn(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.probe(n2, Silent)
 	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
-	w.Join(member.ID{Origin: n2, Boot: 6}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 6})
 	w.want(n2, clustermesh.Alive, true)
 	if got := w.All(w.records)[n2]; got != clustermesh.Quiet {
 		t.Errorf("contact with the life that wrote the record is %s", got)
@@ -126,7 +132,7 @@ func TestReturn(t *testing.T) {
 func TestAloneMakesNoClaims(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.probe(n2, Silent)
 	w.probe(n2, Silent)
 	w.want(n2, clustermesh.Silent, true)
@@ -135,7 +141,7 @@ func TestAloneMakesNoClaims(t *testing.T) {
 	w.probe(n3, Silent)
 	w.want(n3, clustermesh.Silent, false) // alone now: no new claim
 	w.want(n2, clustermesh.Silent, true)  // the earlier one stays
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.want(n2, clustermesh.Silent, true)
 	w.want(n3, clustermesh.Alive, false)
 }
@@ -144,7 +150,7 @@ func TestAloneMakesNoClaims(t *testing.T) {
 func TestClaimIsOfOneLife(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.witness.Restore([]clustermesh.Silence{{Origin: n2, Epoch: 5}})
 	w.Restore(w.witness.Silences())
 	w.want(n2, clustermesh.Silent, true) // from disk: the restart of a witness lifts no claim
@@ -162,8 +168,8 @@ func TestClaimIsOfOneLife(t *testing.T) {
 func TestStalledStreamIsProbedEarly(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
-	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 5})
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.Stream(n2, +1, w.now)
 	if due := w.Due(w.records, w.now.Add(stalled/2)); len(due) != 0 {
 		t.Fatalf("probes %v though all is well", due)
@@ -175,7 +181,7 @@ func TestStalledStreamIsProbedEarly(t *testing.T) {
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.want(n2, clustermesh.Silent, true)
 
-	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.want(n2, clustermesh.Alive, false)
 	w.Stream(n2, -1, w.now) // a daemon that stops closes its stream
 	w.probe(n2, Answered)
@@ -200,8 +206,8 @@ func TestProbeThatWasOvertaken(t *testing.T) {
 func TestForget(t *testing.T) {
 	n2, n3, n4 := node("a", "n2"), node("a", "n3"), node("a", "n4")
 	w := newWatch(t, n2)
-	w.Join(member.ID{Origin: n2, Boot: 5}, where, w.now)
-	w.Join(member.ID{Origin: n3, Boot: 5}, where, w.now)
+	w.hear(member.ID{Origin: n2, Boot: 5})
+	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.Stream(n4, +1, w.now)
 	w.Forget(w.records)
 	if len(w.nodes) != 3 {
