@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -118,22 +119,23 @@ func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Ta
 		g.changed.Poke()
 	}
 	alive := map[clustermesh.Origin]bool{g.cfg.Self: true}
-	var live, lost []netip.AddrPort
+	var live []netip.AddrPort
 	for _, o := range g.contacts.Alive() {
 		alive[o] = true
 		live = append(live, g.contacts.Addr(o))
 	}
+	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
 	for o, rec := range g.replica.Records() {
 		if alive[o] || rec.Content.Node == nil {
 			continue
 		}
 		for _, a := range observe.ProbeAddrs(rec, g.contacts.Addr(o)) {
 			if a.Addr() != rec.Content.Node.Inside {
-				lost = append(lost, a)
+				lost[o.Cluster] = append(lost[o.Cluster], a)
 			}
 		}
 	}
-	return g.seeds.Targets(seeds, lost, live, rng)
+	return g.seeds.Targets(seeds, slices.Collect(maps.Values(lost)), live, rng)
 }
 
 // join asks a target who it is, and then has memberlist join it. It asks over our own stream,

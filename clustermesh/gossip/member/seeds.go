@@ -96,37 +96,68 @@ func (s *Seeds) Resolved(targets []Target) (changed bool) {
 	return changed
 }
 
-// Targets chooses at random a few addresses of seeds and of known nodes, leaving out this daemon
-// and live members. reached are the seeds that need no attempt.
+// Targets chooses at random a few addresses of seeds, hints and lost nodes, leaving out this daemon
+// and live members. Hints are the targets in found that have no seed; lost has a list of addresses
+// for each cluster. reached are the seeds that need no attempt.
 //
-// If there are too many addresses, up to half of those chosen are of seeds. Otherwise, after a
-// partition, one seed among hundreds of lost nodes could wait minutes for its turn.
-func (s *Seeds) Targets(seeds []Target, known, live []netip.AddrPort, rng *rand.Rand) (out []Target, reached map[string]bool) {
-	skip := maps.Clone(s.self)
+// If there are too many addresses, half of those chosen are of seeds, and a quarter are hints.
+// Otherwise one seed among hundreds of lost nodes could wait minutes for its turn after a partition,
+// or forever, if a record lists thousands of addresses. Clusters take turns for the same reason.
+func (s *Seeds) Targets(found []Target, lost [][]netip.AddrPort, live []netip.AddrPort, rng *rand.Rand) (out []Target, reached map[string]bool) {
+	taken := maps.Clone(s.self)
 	for _, a := range live {
-		skip[a] = true
+		taken[a] = true
 	}
 	reached = map[string]bool{}
 	tried := map[netip.AddrPort]bool{}
-	var lost []Target
-	add := func(to *[]Target, t Target) {
-		if skip[t.Addr] {
+	var seeds, hints []Target
+	for _, t := range found {
+		switch {
+		case taken[t.Addr]:
 			reached[t.Seed] = true
-		} else if !tried[t.Addr] {
+		case tried[t.Addr]:
+		case t.Seed == "":
 			tried[t.Addr] = true
-			*to = append(*to, t)
+			hints = append(hints, t)
+		default:
+			tried[t.Addr] = true
+			seeds = append(seeds, t)
 		}
 	}
-	for _, t := range seeds {
-		add(&out, t)
+	shuffle(seeds, rng)
+	shuffle(hints, rng)
+	maps.Copy(taken, tried)
+	others := inTurn(lost, taken, maxTargets, rng)
+	few := hints[:min(len(hints), max(maxTargets/4, maxTargets/2-len(others)))]
+	seeds = seeds[:min(len(seeds), max(maxTargets/2, maxTargets-len(few)-len(others)))]
+	few = hints[:min(len(hints), max(len(few), maxTargets-len(seeds)-len(others)))]
+	return slices.Concat(seeds, few, others[:min(len(others), maxTargets-len(seeds)-len(few))]), reached
+}
+
+// inTurn draws up to n distinct addresses at random, from one list after the other.
+func inTurn(lists [][]netip.AddrPort, taken map[netip.AddrPort]bool, n int, rng *rand.Rand) (out []Target) {
+	drawn := maps.Clone(taken)
+	var left [][]netip.AddrPort
+	for _, i := range rng.Perm(len(lists)) {
+		left = append(left, slices.Clone(lists[i]))
 	}
-	for _, a := range known {
-		add(&lost, Target{Addr: a})
+	for len(out) < n && len(left) > 0 {
+		for i := 0; i < len(left) && len(out) < n; i++ {
+			for list := left[i]; len(list) > 0; list = left[i] {
+				last := len(list) - 1
+				j := rng.IntN(len(list))
+				a := list[j]
+				list[j], left[i] = list[last], list[:last]
+				if !drawn[a] {
+					drawn[a] = true
+					out = append(out, Target{Addr: a})
+					break
+				}
+			}
+		}
+		left = slices.DeleteFunc(left, func(list []netip.AddrPort) bool { return len(list) == 0 })
 	}
-	shuffle(out, rng)
-	shuffle(lost, rng)
-	out = out[:min(len(out), max(maxTargets/2, maxTargets-len(lost)))]
-	return append(out, lost[:min(len(lost), maxTargets-len(out))]...), reached
+	return out
 }
 
 func shuffle(ts []Target, rng *rand.Rand) {

@@ -84,7 +84,7 @@ func TestTargets(t *testing.T) {
 		{"too many", nil, addrs(many...), nil, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out, reached := NewSeeds(nil, addr(1)).Targets(tc.seeds, tc.known, tc.live, rand.New(rand.NewPCG(1, 1)))
+			out, reached := NewSeeds(nil, addr(1)).Targets(tc.seeds, [][]netip.AddrPort{tc.known}, tc.live, rand.New(rand.NewPCG(1, 1)))
 			got := []int{}
 			for _, o := range out {
 				got = append(got, int(o.Addr.Addr().As4()[3]))
@@ -114,7 +114,7 @@ func TestSeedsAmongMany(t *testing.T) {
 	s, rng := NewSeeds(nil), rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{1, 3, 100} {
 		for range 20 {
-			out, _ := s.Targets(seeds[:n], lost, nil, rng)
+			out, _ := s.Targets(seeds[:n], [][]netip.AddrPort{lost}, nil, rng)
 			of := 0
 			for _, o := range out {
 				if o.Seed != "" {
@@ -126,8 +126,39 @@ func TestSeedsAmongMany(t *testing.T) {
 			}
 		}
 	}
-	if out, _ := s.Targets(seeds, lost[:1], nil, rng); len(out) != maxTargets || out[maxTargets-1].Seed != "" {
+	if out, _ := s.Targets(seeds, [][]netip.AddrPort{lost[:1]}, nil, rng); len(out) != maxTargets || out[maxTargets-1].Seed != "" {
 		t.Errorf("of 100 seeds and one lost node it tries %v", out)
+	}
+}
+
+// TestSeedsAmongHints: hints take no turn from the seeds.
+func TestSeedsAmongHints(t *testing.T) {
+	var lost []netip.AddrPort
+	for n := range 100 {
+		lost = append(lost, addr(100+n))
+	}
+	seeds := []Target{{addr(1), "one"}, {addr(2), "two"}, {Addr: addr(3)}, {Addr: addr(4)}, {Addr: addr(5)}, {Addr: addr(6)}}
+	s, rng := NewSeeds(nil), rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		out, _ := s.Targets(seeds, [][]netip.AddrPort{lost}, nil, rng)
+		if !slices.Contains(out, seeds[0]) || !slices.Contains(out, seeds[1]) || len(out) != maxTargets {
+			t.Fatalf("of two seeds, four hints and 100 lost nodes it tries %v", out)
+		}
+	}
+}
+
+// TestClustersTakeTurns: a cluster with thousands of addresses leaves room for one with few.
+func TestClustersTakeTurns(t *testing.T) {
+	var many []netip.AddrPort
+	for n := range 5000 {
+		many = append(many, netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(n >> 8), byte(n)}), 7946))
+	}
+	s, rng := NewSeeds(nil), rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		out, _ := s.Targets(nil, [][]netip.AddrPort{many, addrs(1, 2)}, nil, rng)
+		if len(out) != maxTargets || !slices.Contains(out, Target{Addr: addr(1)}) || !slices.Contains(out, Target{Addr: addr(2)}) {
+			t.Fatalf("beside 5000 addresses of another cluster, 2 have no turn in %v", out)
+		}
 	}
 }
 

@@ -36,6 +36,11 @@ const (
 	// maxProbing bounds how many machines are probed at once, and maxAsking how many members are asked.
 	maxProbing = 64
 	maxAsking  = 32
+	// maxAddrs is how many of the underlay addresses that a node lists are used. probeBudget is how
+	// many addresses are probed in a second: others choose what their records list, and must not
+	// choose how much this node sends to whom.
+	maxAddrs    = 4
+	probeBudget = 300
 )
 
 // Verdict is the result of probing a machine.

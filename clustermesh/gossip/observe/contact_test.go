@@ -138,6 +138,35 @@ func TestDueIsBounded(t *testing.T) {
 	}
 }
 
+// TestProbeBudget: however many addresses the lost nodes have, only so many are probed in a second. Those
+// of the own cluster come first.
+func TestProbeBudget(t *testing.T) {
+	c := NewContacts(node("a", "n0"))
+	known := map[clustermesh.Origin]clustermesh.Record{}
+	for i := range 2000 {
+		n := &clustermesh.Node{GossipPort: 7946}
+		for j := range 10 {
+			n.Addresses = append(n.Addresses, netip.AddrFrom4([4]byte{198, byte(j), byte(i >> 8), byte(i)}))
+		}
+		known[node("b", fmt.Sprint("n", i))] = clustermesh.Record{Content: clustermesh.Content{Node: n}}
+	}
+	near := node("a", "n1")
+	known[near] = clustermesh.Record{}
+	rng, began := rand.New(rand.NewPCG(1, 1)), time.Unix(1000, 0)
+	probes, nearly := 0, 0
+	for now := began; now.Before(began.Add(10 * time.Second)); now = now.Add(100 * time.Millisecond) {
+		for _, o := range c.Due(known, now) {
+			if probes += len(ProbeAddrs(known[o], netip.AddrPort{})); o == near {
+				nearly++
+			}
+			c.Probed(o, Answered, now, now, rng) // a target that refuses at once
+		}
+	}
+	if probes > 11*probeBudget || probes < 9*probeBudget || nearly < 6 {
+		t.Errorf("%d addresses were probed in 10 s, and the node of the own cluster %d times", probes, nearly)
+	}
+}
+
 // TestDuplicates: two lives at one address are a restart, and two at two addresses are one until memberlist had time to
 // notice it.
 func TestDuplicates(t *testing.T) {

@@ -33,6 +33,8 @@ type records = map[clustermesh.Origin]clustermesh.Record
 type Contacts struct {
 	self  clustermesh.Origin
 	nodes map[clustermesh.Origin]*contact
+	spent int       // addresses probed since began, at most probeBudget
+	began time.Time // of the current second
 }
 
 // NewContacts returns Contacts without any other node.
@@ -114,7 +116,7 @@ func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.
 
 // Due returns which of the known nodes to probe now, and marks them as being probed, until Probed
 // is called for each. Nodes of our own cluster come first, because our cluster decides whether they
-// are dead.
+// are dead. How many addresses that are in a second is bounded.
 func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	room := maxProbing
 	for _, n := range c.nodes {
@@ -134,10 +136,25 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	}
 	due := append(near, far...)
 	due = due[:max(0, min(len(due), room))] // the others stay due
-	for _, o := range due {
+	for i, o := range due {
+		if !c.spend(len(ProbeAddrs(known[o], c.Addr(o))), now) {
+			return due[:i]
+		}
 		c.node(o).probing = true
 	}
 	return due
+}
+
+// spend takes n addresses from the budget of the current second, if they are left.
+func (c *Contacts) spend(n int, now time.Time) bool {
+	if now.Sub(c.began) >= time.Second {
+		c.began, c.spent = now, 0
+	}
+	if c.spent+n > probeBudget {
+		return false
+	}
+	c.spent += n
+	return true
 }
 
 // Probed notes the verdict of a probe and when it began. It returns the contact before and after.
@@ -250,7 +267,7 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 	return out
 }
 
-// ProbeAddrs returns the addresses where a machine can answer: those on the underlay, the one
+// ProbeAddrs returns the addresses where a machine can answer: the first few on the underlay, the one
 // inside the tunnel, and the one where it was last a member.
 func ProbeAddrs(rec clustermesh.Record, last netip.AddrPort) []netip.AddrPort {
 	var out []netip.AddrPort
@@ -260,7 +277,7 @@ func ProbeAddrs(rec clustermesh.Record, last netip.AddrPort) []netip.AddrPort {
 		}
 	}
 	if n := rec.Content.Node; n != nil {
-		for _, a := range n.Addresses {
+		for _, a := range n.Addresses[:min(len(n.Addresses), maxAddrs)] {
 			add(netip.AddrPortFrom(a, n.GossipPort))
 		}
 		add(netip.AddrPortFrom(n.Inside, n.GossipPort))

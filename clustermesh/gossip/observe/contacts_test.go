@@ -232,6 +232,12 @@ func TestProbeAddrs(t *testing.T) {
 	if want := "[192.0.2.1:7946 [2001:db8::1]:7946 10.1.0.1:7946]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	for n := range 5000 {
+		rec.Content.Node.Addresses = append(rec.Content.Node.Addresses, netip.AddrFrom4([4]byte{198, 51, byte(n >> 8), byte(n)}))
+	}
+	if got := ProbeAddrs(rec, netip.MustParseAddrPort("192.0.2.1:7946")); len(got) > maxAddrs+2 || got[0] != where {
+		t.Errorf("of 5002 addresses: %d, first %s", len(got), got[0])
+	}
 	if got := ProbeAddrs(clustermesh.Record{}, netip.AddrPort{}); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
