@@ -1,5 +1,5 @@
 // Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: somebody
-// with the gossip key alone, a node that was taken over, a cluster that was taken over, and accidents.
+// without any key, or with the gossip key alone, a node that was taken over, a cluster that was taken over, and accidents.
 //
 // Runbooks for what to do afterwards are tested too. Inputs are strait and straitd, built from the source, and attackers in the test's own process, which speak
 // gossip with whatever keys their row gives them. What is looked at is what people would: the
@@ -62,6 +62,7 @@ type member struct {
 	bpf     string
 	cgroup  string
 	log     *lines
+	pid     int
 	stop    func()
 }
 
@@ -85,6 +86,9 @@ var programs = sync.OnceValues(func() (string, error) {
 const programsEnv = "STRAIT_REDTEAM_PROGRAMS"
 
 func TestMain(m *testing.M) {
+	if beOutsider() {
+		return
+	}
 	code := m.Run()
 	if os.Getenv(programsEnv) == "" {
 		if dir, err := programs(); err == nil {
@@ -214,7 +218,7 @@ func (m *member) start() {
 		"cluster": m.cluster, "node": "n1", "source": map[string]any{"manifest": m.path("manifests")},
 		"stateDir": m.path("state"), "runDir": m.path("run"),
 		"bpf": map[string]any{"pins": m.pinned(), "cgroup": m.cgroup, "allowVirtualRoot": true,
-			"maxFrontends": 64, "maxBackends": 4096, "maxSockets": 256},
+			"maxFrontends": 1024, "maxBackends": 4096, "maxSockets": 256},
 		"gossip":    map[string]any{"bind": gossipOf(m.number), "keyFile": m.path("gossip.key"), "seeds": []string{gossipOf(westNumber).String()}},
 		"authority": map[string]any{"rootFile": m.path("root.key"), "pinsFile": m.path("pins.yaml")},
 		"mesh":      map[string]any{"mode": "off"},
@@ -225,6 +229,7 @@ func (m *member) start() {
 	cmd := exec.Command(filepath.Join(m.w.programs, "straitd"), "--config", m.path("strait.yaml"))
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	m.w.must(cmd.Start())
+	m.pid = cmd.Process.Pid
 	m.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it is dead already
 		_ = cmd.Wait()
@@ -415,6 +420,8 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+func (l *lines) count() int { return strings.Count(l.String(), "\n") }
 
 // saysNothing waits until there is no problem.
 func (m *member) saysNothing() {
