@@ -53,9 +53,7 @@ func TestGarbage(t *testing.T) {
 	}
 	heap := func() uint64 {
 		var m runtime.MemStats
-		for range 3 { // sockets are freed after the first
-			runtime.GC()
-		}
+		runtime.GC()
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
@@ -65,9 +63,9 @@ func TestGarbage(t *testing.T) {
 		return d.hasProblem("datagrams", "more than 1000", "127.100.")
 	})
 	grown := 0
-	eventually(t, "the memory is given back", func() bool {
+	eventually(t, "what was sent is not kept", func() bool {
 		grown = (int(heap()) - int(before)) >> 10
-		return grown <= 4<<10
+		return grown < 4<<10
 	})
 	problems := d.Problems()
 	log.mu.Lock()

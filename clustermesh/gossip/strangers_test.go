@@ -117,24 +117,32 @@ func newAsker(t *testing.T, o clustermesh.Origin) *stream.Streams {
 }
 
 // TestSilentConnections: a stranger that keeps 600 connections open and says nothing keeps no daemon
-// out, not even one with the stranger's own address.
+// out, not even one with the stranger's own address; nor do strangers with 600 addresses.
 func TestSilentConnections(t *testing.T) {
+	one := testAddr().Addr()
+	t.Run("one address", func(t *testing.T) { keepOut(t, func(int) netip.Addr { return one }) })
+	t.Run("many addresses", func(t *testing.T) {
+		keepOut(t, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 252, byte(i >> 8), byte(i)}) })
+	})
+}
+
+// keepOut opens 600 connections from some addresses again and again, and asks the daemon meanwhile.
+func keepOut(t *testing.T, src func(i int) netip.Addr) {
 	c := config(node("a", "n1"))
 	start(t, c)
 	listening(t, c.Bind)
-	src := testAddr().Addr()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	var mu sync.Mutex
 	open := 0
-	for range 600 {
+	for i := range 600 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				conn, err := from(src, c.Bind)
+				conn, err := from(src(i), c.Bind)
 				if err != nil {
-					time.Sleep(time.Millisecond)
+					sleep(ctx, time.Millisecond)
 					continue
 				}
 				mu.Lock()

@@ -16,20 +16,23 @@ const (
 )
 
 // door decides which connections may wait for their proof. When there is no room, the oldest
-// connection of the source that has most of them must go, and the new one may wait. A real daemon
-// needs a few milliseconds, so it is through long before it is the oldest; a stranger that stays
-// silent only takes room from itself. It decides, and closes nothing.
+// connection of the source that has most of them must go, and the new one may wait; if several sources
+// have as many, the oldest of theirs. A real daemon needs a few milliseconds, so it is through long
+// before it is the oldest; a stranger that stays silent only takes room from itself. A door decides,
+// and closes nothing.
 type door struct {
 	mu      sync.Mutex
 	waiting map[netip.Prefix][]*visitor // by source, the oldest first
 	n       int
+	entered uint64
 }
 
 // visitor is a connection that waits at a door.
 type visitor struct {
 	conn    net.Conn
 	source  netip.Prefix
-	crowded bool // it had to go
+	number  uint64 // in the order in which they came
+	crowded bool   // it had to go
 }
 
 func newDoor() *door { return &door{waiting: map[netip.Prefix][]*visitor{}} }
@@ -38,7 +41,8 @@ func newDoor() *door { return &door{waiting: map[netip.Prefix][]*visitor{}} }
 func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	in = &visitor{conn: conn, source: source(addr)}
+	d.entered++
+	in = &visitor{conn: conn, source: source(addr), number: d.entered}
 	switch {
 	case len(d.waiting[in.source]) >= maxPerSource:
 		out = d.oldest(in.source)
@@ -79,10 +83,11 @@ func (d *door) remove(v *visitor) {
 	}
 }
 
-// largest returns the source with the most connections.
+// largest returns the source with the most connections; of several, the one that came first.
 func (d *door) largest() (most netip.Prefix) {
 	for s, all := range d.waiting {
-		if len(all) > len(d.waiting[most]) {
+		now := d.waiting[most]
+		if len(all) > len(now) || len(all) == len(now) && all[0].number < now[0].number {
 			most = s
 		}
 	}

@@ -38,6 +38,19 @@ func TestDoor(t *testing.T) {
 	}
 }
 
+// TestDoorOfMany: of many sources with one connection each, the oldest has to go.
+func TestDoorOfMany(t *testing.T) {
+	d := newDoor()
+	var all []*visitor
+	for i := range 3 * maxWaiting {
+		in, out := d.enter(nil, addrOf(i>>8, i))
+		all = append(all, in)
+		if i >= maxWaiting && out != all[i-maxWaiting] {
+			t.Fatalf("for number %d, %v had to go", i, out)
+		}
+	}
+}
+
 // TestSource: a network of 64 bits is one source, and so is an IPv4 address.
 func TestSource(t *testing.T) {
 	for _, c := range []struct {
