@@ -85,6 +85,28 @@ func lockOwn(dir string) (*pins, error) {
 	return &pins{dir, f}, nil
 }
 
+// tighten takes from everyone but root what an earlier version, or a person, allowed on pins: who can
+// open a map can redirect connections. Symbolic links have no mode.
+func tighten(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type() == fs.ModeSymlink {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o600)
+		if d.IsDir() {
+			mode = 0o700
+		}
+		if info.Mode().Perm() == mode {
+			return nil
+		}
+		return os.Chmod(path, mode)
+	})
+}
+
 // create makes the whole directory with fill, under another name beside it, and renames it into
 // place.
 func create(dir string, fill func(tmp string) error) error {

@@ -107,6 +107,9 @@ func (l *LB) load(cfg Config) error {
 			l.pins, err = lockOwn(cfg.Pins)
 		}
 	} else if l.pins, err = lockOwn(cfg.Pins); err == nil {
+		if err = tighten(cfg.Pins); err != nil {
+			return fmt.Errorf("close pins to others than root: %w", err)
+		}
 		err = l.goOn(cfg, found)
 	}
 	if err != nil {
