@@ -38,7 +38,6 @@ image: check-go ## build bin/strait-image-ARCH.tar, a container image, without D
 	  mkdir -p bin/image/$$arch; \
 	  GOARCH=$$arch $(GOBUILD) -o bin/image/$$arch/ ./cmd/straitd ./cmd/strait; \
 	  go run -buildvcs=false ./install/image -arch $$arch -name '$(IMAGE_NAME)' -root bin/image/$$arch -entrypoint /straitd -o bin/strait-image-$$arch.tar; \
-	  echo "bin/strait-image-$$arch.tar holds $(IMAGE_NAME)"; \
 	done
 
 .PHONY: demo

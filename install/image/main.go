@@ -33,8 +33,10 @@ func main() {
 	flag.BoolVar(&image.Gzip, "gzip", true, "compress")
 	out := flag.String("o", "image.tar", "file to write")
 	flag.Parse()
-	if err := oci.Write(*out, image); err != nil {
+	digest, err := oci.Write(*out, image)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "image: %v\n", err)
 		os.Exit(1)
 	}
+	fmt.Printf("%s holds %s, digest %s\n", *out, strings.Join(image.Names, ", "), digest)
 }

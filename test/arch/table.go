@@ -144,6 +144,8 @@ var Table = []Package{
 	// The commands of the pages, for the tests that execute them.
 	{Path: "test/pages", Pure: true},
 	{Path: "test/report"},
+	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
+	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages"}},
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect"}},
 	// It attacks with the packages that daemons speak gossip with.

@@ -187,7 +187,8 @@ func extraImage(t *testing.T) string {
 	t.Helper()
 	root, file := t.TempDir(), filepath.Join(t.TempDir(), "extra.tar")
 	must(t, os.WriteFile(filepath.Join(root, "hello"), []byte("hello"), 0o644))
-	must(t, oci.Write(file, oci.Image{Names: []string{"localhost/extra:1"}, Root: root, Arch: runtime.GOARCH}))
+	_, err := oci.Write(file, oci.Image{Names: []string{"localhost/extra:1"}, Root: root, Arch: runtime.GOARCH})
+	must(t, err)
 	return file
 }
 

@@ -36,7 +36,8 @@ func serveImage(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build serve: %v\n%s", err, out)
 	}
-	must(t, oci.Write(file, oci.Image{Names: []string{"docker.io/jeremyot/serve:0a40de8"}, Root: root, Entrypoint: []string{"/serve"}, Arch: runtime.GOARCH}))
+	_, err := oci.Write(file, oci.Image{Names: []string{"docker.io/jeremyot/serve:0a40de8"}, Root: root, Entrypoint: []string{"/serve"}, Arch: runtime.GOARCH})
+	must(t, err)
 	return file
 }
 

@@ -101,7 +101,8 @@ func (l *Lab) buildImage(file string, image oci.Image, files map[string]string, 
 		}
 	}
 	image.Root, image.Arch = root, runtime.GOARCH
-	return oci.Write(file, image)
+	_, err = oci.Write(file, image)
+	return err
 }
 
 // Import loads an image file on every node, and on nodes that start later.

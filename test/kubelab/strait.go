@@ -38,7 +38,8 @@ func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
 		}
 	}
 	image := oci.Image{Names: []string{s.Image}, Root: root, Arch: runtime.GOARCH, Entrypoint: []string{"/straitd"}}
-	return s, oci.Write(s.ImageFile, image)
+	_, err := oci.Write(s.ImageFile, image)
+	return s, err
 }
 
 // InstallStrait does what a user does: it loads the image on all nodes, installs strait in each

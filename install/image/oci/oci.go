@@ -26,7 +26,8 @@ import (
 type Image struct {
 	// Names are full references: "localhost/pause:1".
 	Names []string
-	// Root is the folder that becomes the only layer, as root's files, dated 1970.
+	// Root is the folder that becomes the only layer: root's files, dated 1970, which everyone may
+	// read, and execute if their owner may.
 	Root string
 	// Arch is the GOARCH of the programs in Root.
 	Arch            string
@@ -62,20 +63,21 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Write writes the image to a file, whole or not at all.
-func Write(file string, image Image) error {
+// Write writes the image to a file, whole or not at all. It returns the digest of the image's
+// manifest, by which a registry that holds the image serves it.
+func Write(file string, image Image) (string, error) {
 	if len(image.Names) == 0 || image.Root == "" || image.Arch == "" {
-		return errors.New("write image: it needs a name, a root folder and an architecture")
+		return "", errors.New("write image: it needs a name, a root folder and an architecture")
 	}
 	var plain bytes.Buffer
 	if err := pack(&plain, image.Root); err != nil {
-		return fmt.Errorf("pack %s: %w", image.Root, err)
+		return "", fmt.Errorf("pack %s: %w", image.Root, err)
 	}
 	layer, kind := plain.Bytes(), layerType
 	if image.Gzip {
 		packed, err := compress(layer)
 		if err != nil {
-			return fmt.Errorf("compress layer: %w", err)
+			return "", fmt.Errorf("compress layer: %w", err)
 		}
 		layer, kind = packed, layerType+"+gzip"
 	}
@@ -88,16 +90,16 @@ func Write(file string, image Image) error {
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(plain.Bytes())}},
 	})
 	if err != nil {
-		return fmt.Errorf("encode configuration: %w", err)
+		return "", fmt.Errorf("encode configuration: %w", err)
 	}
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": describe(configType, config), "layers": []descriptor{describe(kind, layer)},
 	})
 	if err != nil {
-		return fmt.Errorf("encode manifest: %w", err)
+		return "", fmt.Errorf("encode manifest: %w", err)
 	}
-	return writeLayout(file, image, manifest, config, layer)
+	return describe(manifestType, manifest).Digest, writeLayout(file, image, manifest, config, layer)
 }
 
 // writeLayout writes the tar of a layout. Its index lists the one manifest under each of the names.
@@ -147,7 +149,8 @@ func compress(b []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pack writes a folder as a tar that does not depend on the files' owners or times.
+// pack writes a folder as a tar that does not depend on the files' owners or times, nor on the umask
+// under which they were made.
 func pack(to io.Writer, root string) error {
 	w := tar.NewWriter(to)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -179,6 +182,10 @@ func add(w *tar.Writer, root, path string, d fs.DirEntry) error {
 	}
 	if info.IsDir() {
 		h.Name += "/"
+	}
+	h.Mode = 0o644
+	if info.IsDir() || info.Mode()&0o100 != 0 {
+		h.Mode = 0o755
 	}
 	h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", ""
 	h.ModTime, h.AccessTime, h.ChangeTime = time.Unix(0, 0), time.Time{}, time.Time{}

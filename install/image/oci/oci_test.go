@@ -57,7 +57,8 @@ func TestWrite(t *testing.T) {
 			Names: []string{"localhost/a:1", "localhost/b:1"}, Root: root(t, time.Now()), Arch: "arm64",
 			Entrypoint: []string{"/strait"}, Gzip: packed,
 		}
-		if err := Write(file, image); err != nil {
+		written, err := Write(file, image)
+		if err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(file)
@@ -74,6 +75,9 @@ func TestWrite(t *testing.T) {
 		}
 		var index struct{ Manifests []descriptor }
 		decode(t, files["index.json"], &index)
+		if index.Manifests[0].Digest != written {
+			t.Errorf("digest %s, want %s", written, index.Manifests[0].Digest)
+		}
 		if len(index.Manifests) != 2 || index.Manifests[1].Annotations["io.containerd.image.name"] != "localhost/b:1" {
 			t.Fatalf("index %+v", index)
 		}
@@ -113,11 +117,18 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestSameBytes: the image does not depend on when its files were made, or on the umask then.
 func TestSameBytes(t *testing.T) {
 	var made [][]byte
-	for _, when := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
-		file := filepath.Join(t.TempDir(), "image.tar")
-		if err := Write(file, Image{Names: []string{"localhost/a:1"}, Root: root(t, when), Arch: "amd64"}); err != nil {
+	for _, c := range []struct {
+		when time.Time
+		mode os.FileMode
+	}{{time.Now(), 0o755}, {time.Now().Add(-time.Hour), 0o700}} {
+		file, dir := filepath.Join(t.TempDir(), "image.tar"), root(t, c.when)
+		if err := os.Chmod(filepath.Join(dir, "strait"), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Write(file, Image{Names: []string{"localhost/a:1"}, Root: dir, Arch: "amd64"}); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(file)
@@ -127,13 +138,13 @@ func TestSameBytes(t *testing.T) {
 		made = append(made, b)
 	}
 	if !bytes.Equal(made[0], made[1]) {
-		t.Error("the same files of another hour make another image")
+		t.Error("the same files of another hour and umask make another image")
 	}
 }
 
 func TestWriteRefuses(t *testing.T) {
 	for _, image := range []Image{{}, {Names: []string{"a"}, Arch: "amd64"}, {Names: []string{"a"}, Root: "/nowhere", Arch: "amd64"}} {
-		if err := Write(filepath.Join(t.TempDir(), "image.tar"), image); err == nil {
+		if _, err := Write(filepath.Join(t.TempDir(), "image.tar"), image); err == nil {
 			t.Errorf("%+v makes an image", image)
 		}
 	}
