@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"strait.io/strait/install/chart"
 )
 
@@ -27,4 +29,26 @@ func imagePin(before, given chart.Values) string {
 	tag, _ := image["tag"].(string)
 	digest, _ := image["digest"].(string)
 	return cmp.Or(digest, tag)
+}
+
+// daemonImage returns the image of the daemon in the rendered chart.
+func daemonImage(docs [][]byte) string {
+	for _, d := range docs {
+		var o struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     struct {
+				Template struct {
+					Spec struct{ Containers []struct{ Image string } }
+				}
+			}
+		}
+		if err := yaml.Unmarshal(d, &o); err != nil || o.Kind != "DaemonSet" || o.Metadata.Name != "strait" {
+			continue
+		}
+		for _, c := range o.Spec.Template.Spec.Containers {
+			return c.Image
+		}
+	}
+	return ""
 }

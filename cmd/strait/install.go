@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -234,6 +235,7 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
+	a.printer().line("%s: image %s", c.Context, daemonImage(docs))
 	docs = append(docs, c.ValuesObject(stored))
 	// The namespace first, then what the pods wait for.
 	changes, err := c.Apply(ctx, docs[:1], dryRun)
@@ -279,7 +281,17 @@ func (a *app) waitDaemons(ctx context.Context, c *cluster.Cluster, t target, val
 		}
 		p.line("%s: %s runs on %d nodes", c.Context, name, pods)
 	}
+	a.printDigests(ctx, c)
 	return a.oldTunnels(ctx, c, names[0])
+}
+
+// printDigests prints which image the nodes run, if a registry knows it by a digest.
+func (a *app) printDigests(ctx context.Context, c *cluster.Cluster) {
+	found, err := c.Digests(ctx)
+	if err != nil || len(found) == 0 {
+		return // this is only for information
+	}
+	a.printer().line("%s: %s runs the image %s", c.Context, cluster.Daemon, strings.Join(found, " and "))
 }
 
 // oldTunnels prints how many tunnel pods the upgrade did not replace, and how to replace them.

@@ -24,6 +24,25 @@ func TestSplitImage(t *testing.T) {
 	}
 }
 
+// TestDaemonImage: install prints the image that the chart asks for: by its digest if one is given.
+func TestDaemonImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for ref, want := range map[string]string{
+		"reg.example:5000/strait":              "reg.example:5000/strait:v9",
+		"reg.example:5000/strait:v1":           "reg.example:5000/strait:v1",
+		"reg.example:5000/strait@" + digest:    "reg.example:5000/strait@" + digest,
+		"reg.example:5000/strait:v1@" + digest: "reg.example:5000/strait@" + digest,
+	} {
+		docs, err := chart.Render(chart.Options{Version: "v9", Values: chart.Values{"image": splitImage(ref)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := daemonImage(docs); got != want {
+			t.Errorf("%s: %q, want %q", ref, got, want)
+		}
+	}
+}
+
 func TestImagePin(t *testing.T) {
 	image := func(kv ...string) chart.Values {
 		m := map[string]any{}

@@ -133,6 +133,8 @@ func TestValues(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for values, says := range map[string]string{
+		`image: {digest: "sha256:12"}`: "image.digest",
+		"image: {digest: latest}":      "image.digest",
 		"mehs: {}":                     "value mehs",
 		"mesh: {prot: 1}":              "value mesh.prot",
 		"mesh: 7":                      "value mesh: want a table",

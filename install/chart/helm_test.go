@@ -70,7 +70,7 @@ func TestHelm(t *testing.T) {
 		"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
 		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: ['team-[a-c]']}}}",
 		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: []}}}",
-		"image: {repository: reg:5000/strait, digest: 'sha256:00'}\nimagePullSecrets: [{name: pull}]",
+		"image: {repository: reg:5000/strait, digest: 'sha256:0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a'}\nimagePullSecrets: [{name: pull}]",
 		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
 		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
 		"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",
