@@ -40,6 +40,10 @@ image: check-go ## build bin/strait-image-ARCH.tar, a container image, without D
 	  go run -buildvcs=false ./install/image -arch $$arch -name '$(IMAGE_NAME)' -root bin/image/$$arch -entrypoint /straitd -o bin/strait-image-$$arch.tar; \
 	done
 
+.PHONY: sbom
+sbom: image ## write bin/*.cdx.json: what straitd, strait and the image consist of (CycloneDX)
+	@test/setup/sbom.sh '$(VERSION)' $(GOARCHES)
+
 .PHONY: demo
 demo: build ## run the demo: three clusters on this machine, as root; ARGS="--keep" leaves them up
 	bin/strait demo $(ARGS)
@@ -65,6 +69,10 @@ vet: check-go ## run go vet
 .PHONY: lint
 lint: vet ## run go vet, staticcheck, gofmt, clang-format
 	@test/setup/lint.sh
+
+.PHONY: vulncheck
+vulncheck: check-go ## look for known vulnerabilities in what the programs call; GOVULNDB=URL names a mirror of the database
+	@test/setup/vulncheck.sh
 
 .PHONY: arch
 arch: check-go ## check who may import whom, package comments, file length

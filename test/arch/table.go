@@ -126,6 +126,7 @@ var Table = []Package{
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},
+	{Path: "install/image/sbom", Imports: []string{"install/image/oci"}},
 
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{

@@ -3,7 +3,6 @@ package supply
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -90,7 +89,7 @@ func try(t *testing.T, dir, command string, env ...string) (string, error) {
 	c.Dir = dir
 	c.Env = append(os.Environ(), env...)
 	out, err := c.CombinedOutput()
-	return fmt.Sprintf("%s", out), err
+	return string(out), err
 }
 
 func read(t *testing.T, file string) []byte {

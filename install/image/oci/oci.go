@@ -46,6 +46,9 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
+// nameAnnotation is the annotation from which containerd takes an image's name.
+const nameAnnotation = "io.containerd.image.name"
+
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -107,7 +110,7 @@ func writeLayout(file string, image Image, manifest []byte, blobs ...[]byte) err
 	var manifests []descriptor
 	for _, name := range image.Names {
 		d := describe(manifestType, manifest)
-		d.Annotations = map[string]string{"io.containerd.image.name": name}
+		d.Annotations = map[string]string{nameAnnotation: name}
 		d.Platform = map[string]string{"architecture": image.Arch, "os": "linux"}
 		manifests = append(manifests, d)
 	}

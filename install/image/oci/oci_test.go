@@ -78,6 +78,9 @@ func TestWrite(t *testing.T) {
 		if index.Manifests[0].Digest != written {
 			t.Errorf("digest %s, want %s", written, index.Manifests[0].Digest)
 		}
+		if name, digest, err := Identify(file); err != nil || name != "localhost/a:1" || digest != written {
+			t.Errorf("identified as %s, %s: %v", name, digest, err)
+		}
 		if len(index.Manifests) != 2 || index.Manifests[1].Annotations["io.containerd.image.name"] != "localhost/b:1" {
 			t.Fatalf("index %+v", index)
 		}
