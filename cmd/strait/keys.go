@@ -46,7 +46,7 @@ type place struct {
 }
 
 func (p *place) flags(c *cobra.Command, whose string) {
-	c.Flags().StringVar(&p.id, "id", "", "`id` of "+whose+" cluster: a DNS label")
+	c.Flags().StringVar(&p.id, "id", "", "`id` of the cluster: a DNS label")
 	c.Flags().StringSliceVar(&p.pods, "pods", nil, "`ranges` of "+whose+" pods, as in 10.1.0.0/16")
 	c.Flags().StringSliceVar(&p.nodes, "nodes", nil, "`ranges` of "+whose+" machines, as in 192.0.2.0/24")
 	_ = c.MarkFlagRequired("id")
