@@ -95,6 +95,9 @@ type BPFConfig struct {
 	MaxSockets       uint32 `json:"maxSockets,omitempty"`
 	MaxAffinity      uint32 `json:"maxAffinity,omitempty"`
 	MaxOptOuts       uint32 `json:"maxOptOuts,omitempty"`
+	// DestroySockets is whether sockets to backends that are gone are closed, for which the daemon
+	// enters the network namespaces of pods. Nil means true.
+	DestroySockets *bool `json:"destroySockets,omitempty"`
 	// DestroyTCP says which TCP connections to backends that are gone are closed. Connected UDP
 	// sockets to such backends are always closed.
 	DestroyTCP sockdestroy.TCPPolicy `json:"destroyTCP,omitempty"`
@@ -111,6 +114,8 @@ func (b BPFConfig) socklb() socklb.Config {
 		MaxAffinity: b.MaxAffinity, MaxOptOuts: b.MaxOptOuts,
 	}
 }
+
+func (b BPFConfig) destroySockets() bool { return b.DestroySockets == nil || *b.DestroySockets }
 
 func (b BPFConfig) unreadyGrace() time.Duration {
 	if b.UnreadyGrace == nil {

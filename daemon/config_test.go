@@ -83,6 +83,7 @@ gossip: {keyFile: k}
 			`source.kubernetes.barredNamespaces[2]: namespace pattern "[c-a]": the range c-a is empty: write a-c`}},
 		{"a time without a unit", minimal + "bpf: {unreadyGrace: 10}\n", []string{`bpf.unreadyGrace: "10" is not a time with a unit, as in 10s`}},
 		{"a negative time", minimal + "bpf: {unreadyGrace: -1s}\n", []string{"bpf.unreadyGrace: -1s is negative"}},
+		{"no sockets are closed, but TCP", minimal + "bpf: {destroySockets: false, destroyTCP: gone}\n", []string{"bpf.destroyTCP: gone needs bpf.destroySockets"}},
 		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},
@@ -157,6 +158,11 @@ dns: {listen: ["169.254.20.11:53"], upstreams: ["10.0.0.1:53"]}
 metrics: {listen: off}
 log: {level: debug, format: json}
 bpf: {destroyTCP: gone, unreadyGrace: 1m30s}
+`, `
+cluster: c1
+node: n1
+source: {manifest: /m}
+bpf: {destroySockets: false}
 `} {
 		before, err := daemon.ParseConfig([]byte(text), noFlags)
 		if err != nil {

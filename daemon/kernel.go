@@ -54,7 +54,10 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	})
 	k.table = netfilter.New(netfilter.Config{Device: c.Mesh.Device, Log: log.With("part", "netfilter")})
 	k.stale = newStale(k, c.BPF)
-	parts := []part{netfilterTable{k.table}, routes{k}, frontends{k}, &optOuts{kernel: k}, k.stale} // bottom up
+	parts := []part{netfilterTable{k.table}, routes{k}, frontends{k}, &optOuts{kernel: k}} // bottom up
+	if c.BPF.destroySockets() {
+		parts = append(parts, k.stale)
+	}
 	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(k.keyFile())
 		if err != nil {
@@ -71,14 +74,16 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter and the sweeper.
+// also runs the greeter and, where it may look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
 	g.Go(func() error { return k.table.Watch(ctx, changed) })
 	g.Go(func() error { return k.greeter(ctx) })
-	g.Go(func() error { return k.sweeper(ctx) })
+	if k.config.BPF.destroySockets() {
+		g.Go(func() error { return k.sweeper(ctx) })
+	}
 	g.Go(func() error {
 		for {
 			select {

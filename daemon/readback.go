@@ -64,7 +64,10 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		u.Setting = mapSettings[u.Map]
 		d.Maps = append(d.Maps, u)
 	}
-	d.Features = slices.Concat(lb.Features(), probeDestroy())
+	d.Features = lb.Features()
+	if k.config.BPF.destroySockets() {
+		d.Features = slices.Concat(d.Features, probeDestroy())
+	}
 	return d, unreadable
 }
 

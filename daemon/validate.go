@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/datapath/sockdestroy"
 )
 
 // Validate returns all mistakes at once, each with the path of its field.
@@ -33,6 +34,9 @@ func (c Config) validate(m *mistakes) {
 	c.validateMesh(m)
 	if g := c.BPF.unreadyGrace(); g < 0 {
 		m.add("bpf.unreadyGrace", "%s is negative: want 0s, which closes sockets at once, or a time such as 10s", g)
+	}
+	if !c.BPF.destroySockets() && c.BPF.DestroyTCP == sockdestroy.TCPGone {
+		m.add("bpf.destroyTCP", "%s needs bpf.destroySockets: with false, no sockets are closed; remove one of the two", c.BPF.DestroyTCP)
 	}
 	if err := c.BPF.socklb().Validate(); err != nil {
 		for _, e := range flatten(err) { // each begins with its field

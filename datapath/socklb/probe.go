@@ -131,7 +131,7 @@ func permitted() error {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
 	has := func(c int) bool { return data[c/32].Effective&(1<<(c%32)) != 0 }
-	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_NET_ADMIN) {
+	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_NET_ADMIN) && has(unix.CAP_PERFMON) {
 		return nil
 	}
 	return layout.Explain(unix.EPERM)

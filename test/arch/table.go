@@ -148,7 +148,8 @@ var Table = []Package{
 	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
 	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages"}},
-	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect"}},
+	// Its tests run the daemon with the rights that the chart gives it.
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
@@ -223,10 +224,10 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube"},
+		Tests:  []string{"clustermesh/kube", "install/chart", "test/faults", "test/kube"},
 		Why: "object lists the kinds that are read and says what they mean, mcs decides which objects should exist, " +
 			"writer writes them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
-			"the chart's tests read what the chart renders",
+			"the chart's tests, and those of faults, read what the chart renders",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
@@ -294,7 +295,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
-		Tests:  []string{"clustermesh/kube"},
+		Tests:  []string{"clustermesh/kube", "test/faults"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 

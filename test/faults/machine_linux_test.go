@@ -38,6 +38,8 @@ type machine struct {
 	cgroup string
 	config tree
 	number int
+	// wrap is the command that runs straitd, as a container's runtime does; usually none.
+	wrap []string
 }
 
 func service(name string) string {
@@ -228,7 +230,8 @@ func (m *machine) start(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	defer cgroup.Close()
-	p := &process{m: m, cmd: exec.Command(file, "--config", m.path("strait.yaml")), log: &logBuffer{}, done: make(chan struct{})}
+	args := append(slices.Clone(m.wrap), file, "--config", m.path("strait.yaml"))
+	p := &process{m: m, cmd: exec.Command(args[0], args[1:]...), log: &logBuffer{}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
 	if err := m.ns.Do(p.cmd.Start); err != nil {

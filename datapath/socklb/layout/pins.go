@@ -104,7 +104,7 @@ func Open(pins, name string, o *ebpf.LoadPinOptions) (*ebpf.Map, error) {
 // Explain adds what to do to an EPERM or EACCES of the bpf system call.
 func Explain(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%w; run as root, or with the capabilities BPF, NET_ADMIN and (before Linux 5.11) SYS_RESOURCE", err)
+		return fmt.Errorf("%w; run as root, or with the capabilities BPF, NET_ADMIN, PERFMON and (before Linux 5.11) SYS_RESOURCE", err)
 	}
 	return err
 }
