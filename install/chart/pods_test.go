@@ -68,3 +68,20 @@ func TestUnconfined(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryLimit: by default, the kernel ends a daemon that takes ever more memory, before it takes
+// the node's. The limit leaves room for twice what a daemon takes at rest with 10,000 Services, and
+// for the maps of a machine with 128 processors (docs/benchmarks.md, docs/configuration.md).
+func TestMemoryLimit(t *testing.T) {
+	const mib = 1 << 20
+	all, _ := containers(t, "{}")
+	limits := all["strait/straitd"].Resources.Limits
+	limit := limits.Memory().Value()
+	if least := int64(2*151+312) * mib; limit < least || limit > 2*least {
+		t.Errorf("the limit is %d MiB, want %d MiB or a little more", limit/mib, least/mib)
+	}
+	none, _ := containers(t, "resources: {limits: null}")
+	if limits := none["strait/straitd"].Resources.Limits; len(limits) > 0 {
+		t.Errorf("without limits: %v", limits)
+	}
+}
