@@ -45,6 +45,8 @@ type guard struct {
 	// cluster's, so what was admitted must be judged again when one is added: then news is true.
 	machines map[netip.Addr]bool
 	news     bool
+	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines.
+	receiver authority.Self
 	refused  map[refusal]example
 	// counts are the records refused, by reason.
 	counts map[string]uint64
@@ -87,7 +89,16 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	if a != nil {
 		g.Authority = *a
 	}
+	g.receive()
 	return g
+}
+
+// receive brings receiver up to date.
+func (g *guard) receive() {
+	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges)}
+	for a := range g.machines {
+		g.receiver.Own = append(g.receiver.Own, netip.PrefixFrom(a, a.BitLen()))
+	}
 }
 
 // repin replaces the pins. What was verified with the former ones is forgotten.
@@ -96,6 +107,7 @@ func (g *guard) repin(pins authority.Pins) {
 	clear(g.proven)
 	clear(g.refused)
 	clear(g.machines)
+	g.receive()
 }
 
 // seal is replica.Config.Seal.
@@ -178,11 +190,7 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 	if err != nil {
 		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
-	self := authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges)}
-	for a := range g.machines {
-		self.Own = append(self.Own, netip.PrefixFrom(a, a.BitLen()))
-	}
-	return authority.Admit(self, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
+	return authority.Admit(g.receiver, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
 }
 
 // errEarly means that a statement begins in the future.
@@ -229,6 +237,7 @@ func (g *guard) claim(s authority.Statement) {
 	for _, a := range s.Addresses {
 		if !g.machines[a] {
 			g.machines[a], g.news = true, true
+			g.receiver.Own = append(g.receiver.Own, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
 }
