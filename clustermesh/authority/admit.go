@@ -20,7 +20,7 @@ import (
 // cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted.
 // The receiver's own cluster is judged by the statements alone.
 func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
-	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.withDefaults()}
+	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.WithDefaults()}
 	c := &r.Content
 	if c.Node != nil {
 		c.Node = a.node(*c.Node)
@@ -82,7 +82,7 @@ func (a *admission) found() (out []clustermesh.Problem) {
 func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 	object := "node " + a.origin.String()
 	given := "have its cluster state it anew: a restart of its daemon does"
-	n.Locality = a.statement.Locality
+	n.Locality = a.locality(object)
 	if n.PublicKey != a.statement.WireGuard {
 		a.refuse("key", object, "publicKey", "its cluster stated another WireGuard key", given)
 		n.PublicKey = a.statement.WireGuard
@@ -102,6 +102,16 @@ func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 		n.Inside = netip.Addr{}
 	}
 	return &n
+}
+
+// locality returns where a node is: as its cluster stated, if that is where the pin allows.
+func (a *admission) locality(object string) clustermesh.Locality {
+	l := a.statement.Locality
+	if !a.foreign || len(a.pin.Regions) == 0 || slices.Contains(a.pin.Regions, l.Region) {
+		return l
+	}
+	a.refuse("region", object, "region", fmt.Sprintf("%q is none of the pinned regions of cluster %s %q", l.Region, a.origin.Cluster, a.pin.Regions), a.repin())
+	return clustermesh.Locality{}
 }
 
 func (a *admission) prefix(object, given string, p netip.Prefix) bool {
@@ -177,6 +187,9 @@ func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 // located returns the endpoints with the zone of their node: a cluster cannot claim to be near.
 func (a *admission) located(es []clustermesh.Endpoint) []clustermesh.Endpoint {
 	zone := a.statement.Locality.Zone
+	if len(a.pin.Regions) > 0 && !slices.Contains(a.pin.Regions, a.statement.Locality.Region) {
+		zone = ""
+	}
 	elsewhere := func(e clustermesh.Endpoint) bool { return e.Zone != zone }
 	if !a.foreign || !slices.ContainsFunc(es, elsewhere) {
 		return es

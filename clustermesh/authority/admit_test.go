@@ -108,6 +108,19 @@ func TestLocalityIsStated(t *testing.T) {
 	}
 }
 
+// TestRegions: with regions in the pin, a cluster can be in these only, in the eyes of its importer.
+func TestRegions(t *testing.T) {
+	p := pins()["east"]
+	p.Regions = []string{"asia"}
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != (clustermesh.Locality{}) || got.Content.Endpoints[0].Zone != "" {
+		t.Errorf("outside the pin: %+v, zone %q", got.Content.Node.Locality, got.Content.Endpoints[0].Zone)
+	}
+	p.Regions = []string{"asia", "eu"}
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != statement().Locality || got.Content.Endpoints[0].Zone != "eu-1" || len(got.Problems) > 0 {
+		t.Errorf("inside the pin: %+v, zone %q, %v", got.Content.Node.Locality, got.Content.Endpoints[0].Zone, got.Problems)
+	}
+}
+
 func TestOneProblemForOneReason(t *testing.T) {
 	r := honest()
 	for range 999 {

@@ -26,6 +26,9 @@ type Pin struct {
 	// Pods contain the addresses of the cluster's pods, and Nodes those of its machines.
 	Pods  []netip.Prefix `json:"pods,omitempty"`
 	Nodes []netip.Prefix `json:"nodes,omitempty"`
+	// Regions are those that the cluster's nodes can be in. Whoever claims to be near draws traffic.
+	// Empty allows all.
+	Regions []string `json:"regions,omitempty"`
 	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
 	// none.
 	Namespaces []string `json:"namespaces,omitempty"`
@@ -44,7 +47,8 @@ type Quota struct {
 // DefaultQuota is far above what one cluster of 1,000 nodes needs.
 var DefaultQuota = Quota{Nodes: 5_000, Endpoints: 20_000, Exports: 20_000}
 
-func (q Quota) withDefaults() Quota {
+// WithDefaults returns the quota with the defaults for the fields that are zero.
+func (q Quota) WithDefaults() Quota {
 	for _, f := range []struct {
 		set *int
 		to  int

@@ -48,6 +48,8 @@ type guard struct {
 	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines.
 	receiver authority.Self
 	refused  map[refusal]example
+	// held reports whether a record of a node is held, and of how many of its cluster.
+	held func(clustermesh.Origin) (bool, int)
 	// counts are the records refused, by reason.
 	counts map[string]uint64
 }
@@ -85,6 +87,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	g := &guard{
 		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
 		refused: map[refusal]example{}, counts: map[string]uint64{},
+		held: func(clustermesh.Origin) (bool, int) { return false, 0 },
 	}
 	if a != nil {
 		g.Authority = *a
@@ -190,8 +193,14 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 	if err != nil {
 		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
+	if known, n := g.held(o); !known && o.Node != "" && n >= g.Pins[o.Cluster].Quota.WithDefaults().Nodes {
+		return clustermesh.Record{}, g.refuse(o, by, errCrowd, now), false
+	}
 	return authority.Admit(g.receiver, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
 }
+
+// errCrowd means that a cluster has more nodes than its pin allows.
+var errCrowd = errors.New("it has as many nodes already as the quota in its pin")
 
 // errEarly means that a statement begins in the future.
 var errEarly = errors.New("its statement is from the future")
@@ -290,6 +299,10 @@ var reasons = []struct {
 	{authority.ErrForged, "forged", clustermesh.Problem{
 		Code: problem.RecordForged, Message: "a record came with a signature of somebody else",
 		Try: "somebody who has the gossip key, or a node that was taken over, forges records: find the sender",
+	}},
+	{errCrowd, "crowd", clustermesh.Problem{
+		Code: problem.OutsideAuthority, Message: "another node says something",
+		Try: "if it has so many nodes, raise quota.nodes in its pin (authority.pinsFile)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",

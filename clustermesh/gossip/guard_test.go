@@ -305,3 +305,53 @@ func TestLeaderSignsAgain(t *testing.T) {
 		return believed()
 	})
 }
+
+// TestNodesAreBounded: a cluster cannot make others hold more nodes than its pin allows. Those that are
+// known go on.
+func TestNodesAreBounded(t *testing.T) {
+	pins := pinned("west", "east")
+	pin := pins["east"]
+	pin.Quota.Nodes = 2
+	pins["east"] = pin
+	west := signing(config(node("west", "n1")), pins)
+	dw := start(t, west)
+	east := signing(config(node("east", "n1"), west.Bind), nil)
+	de := start(t, east)
+	de.Publish(placed(east.Self, 1, "1"))
+	key, now := *seeded("another key"), time.Now()
+	for _, name := range []string{"n2", "n3", "n4"} {
+		o := node("east", name)
+		s, err := authority.Statement{
+			Cluster: o.Cluster, Node: o.Node, Key: key.Public(), NotBefore: now.Unix(), NotAfter: now.Add(time.Hour).Unix(),
+		}.Sign(*root("east"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := forged(t, o, clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}})
+		raw, err := e.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		de.inject(e.Sealed(authority.Seal(key, raw, s)))
+	}
+	eventually(t, "west refuses what is too much", func() bool {
+		return dw.Refused()["record_crowd"] > 0 && dw.hasProblem("cluster east", "quota", "raise quota.nodes")
+	})
+	count := func() (n int) {
+		for o := range dw.State().Records {
+			if o.Cluster == "east" && o.Node != "" {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "west holds two", func() bool { return count() == 2 })
+	_, first := dw.State().Records[east.Self]
+	de.Publish(placed(east.Self, 1, "7"))
+	if first {
+		eventually(t, "a known node goes on", func() bool { return dw.said(east.Self) == 7 })
+	}
+	if count() != 2 {
+		t.Errorf("west holds %d nodes of east", count())
+	}
+}

@@ -79,6 +79,7 @@ type Replica struct {
 	ahead    func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer   writer
 	entries  map[clustermesh.Origin]Entry
+	nodes    map[clustermesh.ClusterName]int // how many of the entries are nodes', by cluster
 	view     view
 	digests  map[clustermesh.ClusterName]sum
 	topology Topology
@@ -110,6 +111,7 @@ func New(cfg Config, held []Entry) *Replica {
 		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
+		nodes:    map[clustermesh.ClusterName]int{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]Version{},
@@ -155,6 +157,9 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
+
+// Nodes returns of how many nodes of a cluster a record is held.
+func (r *Replica) Nodes(c clustermesh.ClusterName) int { return r.nodes[c] }
 
 // Entries returns everything held, sorted by origin. It is what to store, and to pass to New.
 func (r *Replica) Entries() []Entry {
@@ -237,6 +242,8 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	d := r.digests[o.Cluster]
 	if old, ok := r.entries[o]; ok {
 		d.toggle(old)
+	} else if o.Node != "" {
+		r.nodes[o.Cluster]++
 	}
 	d.toggle(e)
 	r.digests[o.Cluster] = d
@@ -275,6 +282,9 @@ func (r *Replica) drop(e Entry) {
 	d.toggle(e)
 	r.digests[o.Cluster] = d
 	delete(r.entries, o)
+	if o.Node != "" {
+		r.nodes[o.Cluster]--
+	}
 	r.view.remove(o)
 }
 
