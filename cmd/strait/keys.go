@@ -41,20 +41,21 @@ func (d *keyDir) flag(c *cobra.Command) {
 
 // place is what an operator says of a cluster.
 type place struct {
-	id          string
-	pods, nodes []string
+	id                   string
+	pods, nodes, regions []string
 }
 
 func (p *place) flags(c *cobra.Command, whose string) {
 	c.Flags().StringVar(&p.id, "id", "", "`id` of the cluster: a DNS label")
 	c.Flags().StringSliceVar(&p.pods, "pods", nil, "`ranges` of "+whose+" pods, as in 10.1.0.0/16")
 	c.Flags().StringSliceVar(&p.nodes, "nodes", nil, "`ranges` of "+whose+" machines, as in 192.0.2.0/24")
+	c.Flags().StringSliceVar(&p.regions, "regions", nil, "`regions` where its nodes can be; without it, anywhere")
 	_ = c.MarkFlagRequired("id")
 	_ = c.MarkFlagRequired("nodes")
 }
 
 func (p place) pin() (authority.Pin, error) {
-	pin := authority.Pin{Cluster: clustermesh.ClusterName(p.id)}
+	pin := authority.Pin{Cluster: clustermesh.ClusterName(p.id), Regions: p.regions}
 	for _, f := range []struct {
 		name  string
 		texts []string
@@ -419,10 +420,10 @@ func (a *app) showPins(pins authority.Pins) {
 		for i, r := range p.Roots {
 			roots[i] = r.Fingerprint()
 		}
-		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), cell(strings.Join(p.Namespaces, " "))})
+		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), cell(strings.Join(p.Regions, " ")), cell(strings.Join(p.Namespaces, " "))})
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
-	a.printer().table([]string{"CLUSTER", "ROOT", "PODS", "NODES", "ACCEPTED NAMESPACES"}, rows)
+	a.printer().table(withoutEmpty([]string{"CLUSTER", "ROOT", "PODS", "NODES", "REGIONS", "ACCEPTED NAMESPACES"}, rows))
 }
 
 func listed(ranges []netip.Prefix) string {

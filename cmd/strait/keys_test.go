@@ -29,8 +29,8 @@ func TestKeys(t *testing.T) {
 	}
 	said(ok("init", "--dir", at("a"), "--id", "rack1", "--pods", "10.1.0.0/16", "--nodes", "192.0.2.0/25"),
 		"rack1", "SHA256:", "10.1.0.0/16", "rootFile: "+at("a/root.key"), "pinsFile: "+at("a/pins.yaml"))
-	said(ok("invite", "--dir", at("a"), "--id", "rack2", "--pods", "10.2.0.0/16", "--nodes", "192.0.2.128/25", "--accept", "shop,team-*",
-		"--seed", "192.0.2.1:7946", "--out", at("rack2.invitation"), "--yes"), "rack2", "shop team-*", "strait clusterset accept")
+	said(ok("invite", "--dir", at("a"), "--id", "rack2", "--pods", "10.2.0.0/16", "--nodes", "192.0.2.128/25", "--regions", "eu,eu-2", "--accept", "shop,team-*",
+		"--seed", "192.0.2.1:7946", "--out", at("rack2.invitation"), "--yes"), "rack2", "eu eu-2", "shop team-*", "strait clusterset accept")
 	said(ok("accept", "--dir", at("b"), at("rack2.invitation"), "--yes"), "rack1", "rack2", "seedsFile: "+at("b/seeds"))
 	ok("invite", "--dir", at("a"), "--id", "rack3", "--nodes", "198.51.100.0/24", "--out", at("rack3.invitation"), "--yes")
 	ok("accept", "--dir", at("c"), at("rack3.invitation"), "--yes", "--accept", "none")
