@@ -25,8 +25,8 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 
 // Dead decides whether a machine is dead, from the claims in nodes' records, which all nodes
 // receive alike, and from what this node's own gossip hears. If one node hears the daemon and
-// another does not, they decide differently until their gossip agrees. Claims are not signed: each
-// is trusted as much as the record that holds it.
+// another does not, they decide differently until their gossip agrees. A claim is trusted as much as
+// the record that holds it.
 //
 // A machine is dead when its own cluster says so:
 //

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -9,6 +11,10 @@ import (
 
 // Witness holds the claims "gossip has lost this node and its machine does not answer" that go into
 // this node's record.
+//
+// Only those whose claims count make them: the nodes of the silent node's own cluster and, if that has
+// just two nodes, remoteWitnesses of the nodes of other clusters. Otherwise one death would change the
+// record of every node of the clusterset.
 //
 // One claim withdraws nothing: clustermesh.State.Dead needs more than half of the other nodes of
 // the node's cluster to agree, or, in a cluster of two, the other node and a node of another
@@ -38,8 +44,9 @@ func (w *Witness) Restore(claims []clustermesh.Silence) {
 // Update makes and lifts claims; it reports whether any changed.
 func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed bool) {
 	hears := c.hears()
+	counts := counting(c.self, c.Alive(), known)
 	for o := range w.claims {
-		if _, held := known[o]; !held {
+		if _, held := known[o]; !held || !counts(o) {
 			delete(w.claims, o)
 			changed = true
 		}
@@ -58,7 +65,7 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 			delete(w.claims, o)
 			c.renew(o, now)
 			changed = true
-		case !isClaimed && state == clustermesh.Silent && hears:
+		case !isClaimed && state == clustermesh.Silent && hears && counts(o):
 			if w.claims == nil {
 				w.claims = map[clustermesh.Origin]uint64{}
 			}
@@ -67,6 +74,42 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 		}
 	}
 	return changed
+}
+
+// remoteWitnesses is how many nodes of other clusters claim a node of a cluster of two. One of them
+// must agree with the other node of the cluster.
+const remoteWitnesses = 3
+
+// counting returns a function that reports whether a claim of self about a node counts. All nodes that
+// hear the same others choose the same witnesses: those whose hash with the node's name is lowest.
+func counting(self clustermesh.Origin, alive []clustermesh.Origin, known records) func(clustermesh.Origin) bool {
+	nodes := map[clustermesh.ClusterName]int{}
+	for o := range known {
+		if o.Node != "" {
+			nodes[o.Cluster]++
+		}
+	}
+	return func(silent clustermesh.Origin) bool {
+		switch {
+		case silent.Cluster == self.Cluster:
+			return true
+		case nodes[silent.Cluster] != 2:
+			return false
+		}
+		own, lower := rank(silent, self), 0
+		for _, o := range alive {
+			if o != self && o.Cluster != silent.Cluster && rank(silent, o) < own {
+				lower++
+			}
+		}
+		return lower < remoteWitnesses
+	}
+}
+
+func rank(silent, witness clustermesh.Origin) uint64 {
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%s\x00%s", silent, witness)
+	return hash.Sum64()
 }
 
 // Silences returns the claims, sorted by origin.
