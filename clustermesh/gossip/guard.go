@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -67,6 +68,8 @@ type proof struct {
 	sum [sha256.Size]byte
 }
 
+const exampleLife = 10 * problemLife
+
 // maxProven bounds what is remembered as verified.
 const maxProven = 1 << 16
 
@@ -76,8 +79,8 @@ type refusal struct {
 	reason  error
 }
 
-// example is one record that was refused. People see one for each refusal, and the same one for a
-// while.
+// example is one record that was refused. People see one for each refusal, and the same one for
+// exampleLife.
 type example struct {
 	record, by clustermesh.Origin
 	since      time.Time
@@ -262,9 +265,12 @@ func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 		p := known.problem
 		key := refusal{o.Cluster, known.reason}
 		x, shown := g.refused[key]
-		if !shown || now.Sub(x.since) > 10*problemLife {
+		if !shown || now.Sub(x.since) > exampleLife {
 			x = example{o, by, now}
-			g.refused[key] = x
+			g.forget(now)
+			if len(g.refused) < maxRefused {
+				g.refused[key] = x
+			}
 		}
 		p.Object = "cluster " + string(o.Cluster)
 		p.Message = fmt.Sprintf("%s: %v, so it is ignored (for example the record of %s, received from %s)", p.Message, known.reason, x.record, x.by)
@@ -276,6 +282,14 @@ func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 		Message: fmt.Sprintf("ignored, what it said before stays in force: %v (received from %s)", cause, by),
 		Try:     "upgrade the older daemon if the versions differ; otherwise somebody who has the gossip key forges records",
 	}
+}
+
+// maxRefused bounds the examples: whoever has the gossip key can invent clusters.
+const maxRefused = 256
+
+// forget drops examples that nobody sees any more.
+func (g *guard) forget(now time.Time) {
+	maps.DeleteFunc(g.refused, func(_ refusal, x example) bool { return now.Sub(x.since) > exampleLife })
 }
 
 // reasons are those to refuse a whole record, each with the name that it is counted by.

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/problem"
 )
 
 // root returns the root of a cluster, the same in each call.
@@ -353,5 +355,31 @@ func TestNodesAreBounded(t *testing.T) {
 	}
 	if count() != 2 {
 		t.Errorf("west holds %d nodes of east", count())
+	}
+}
+
+// TestInventedClustersAreBounded: whoever invents clusters fills neither memory nor the list of members.
+func TestInventedClustersAreBounded(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	g := newGuard(&Authority{Pins: pinned("west")}, self, slog.New(slog.DiscardHandler))
+	invent := func(n int) {
+		e, err := replica.NewEntry(clustermesh.Record{Origin: node(fmt.Sprint("c", n), "n1"), Stamp: clustermesh.Stamp{Epoch: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, p, ok := g.judge(self, e, now); ok || p.Code != problem.ClusterNotPinned {
+			t.Fatalf("admitted: %v, %v", ok, p)
+		}
+	}
+	for n := range 10 * maxRefused {
+		invent(n)
+	}
+	if len(g.refused) != maxRefused || g.counts["not_pinned"] != 10*maxRefused {
+		t.Errorf("%d examples, %v", len(g.refused), g.counts)
+	}
+	now = now.Add(exampleLife + time.Second)
+	invent(0)
+	if len(g.refused) != 1 {
+		t.Errorf("%d examples after a while", len(g.refused))
 	}
 }
