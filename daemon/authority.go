@@ -26,6 +26,19 @@ type keys struct {
 	node authority.PrivateKey
 }
 
+// privateDir makes a directory for keys, or takes one that is there away from others: the kubelet makes
+// it with mode 0755.
+func privateDir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	st, err := os.Stat(path)
+	if err == nil && st.Mode().Perm()&0o077 != 0 {
+		err = os.Chmod(path, 0o700)
+	}
+	return err
+}
+
 // loadKeys reads the key of this cluster's root, and the machine's own, which it makes if there is
 // none.
 func loadKeys(c Config) (k keys, err error) {

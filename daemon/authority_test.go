@@ -107,3 +107,18 @@ func TestPins(t *testing.T) {
 		t.Errorf("a root key that all can read: %v", err)
 	}
 }
+
+func TestPrivateDir(t *testing.T) {
+	fresh, open := filepath.Join(t.TempDir(), "a/b"), filepath.Join(t.TempDir(), "c")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{fresh, open, open} {
+		if err := privateDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, st.Mode(), err)
+		}
+	}
+}

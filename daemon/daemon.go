@@ -83,7 +83,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+	if err := privateDir(c.StateDir); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
 	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, wake: notify.New()}
