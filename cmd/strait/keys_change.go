@@ -20,8 +20,9 @@ func (a *app) keysEvictCommand() *cobra.Command {
 	var d keyDir
 	var yes bool
 	c := &cobra.Command{
-		Use:   "evict CLUSTER",
-		Short: "Stop believing a cluster, outside Kubernetes",
+		Use:     "evict CLUSTER",
+		Aliases: []string{"forget"},
+		Short:   "Stop believing a cluster, outside Kubernetes",
 		Long: `Remove a cluster from the pins of this one, whether it is hostile, down, or gone for good. Daemons
 that read the changed pins drop what it said and its tunnels, within seconds and without a restart.
 Copy the pins to all machines of this cluster, and do the same in every other cluster. The evicted

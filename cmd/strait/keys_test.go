@@ -86,7 +86,7 @@ func TestKeys(t *testing.T) {
 	if one := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(one, "SHA256:") != 3 {
 		t.Errorf("pins of b between the steps:\n%s\nand after them:\n%s", both, one)
 	}
-	said(ok("evict", "--dir", at("b"), "rack3", "--yes"), "evicted")
+	said(ok("forget", "--dir", at("b"), "rack3", "--yes"), "evicted")
 	if left := ok("pins", "--dir", at("b")); strings.Contains(left, "rack3") {
 		t.Errorf("an evicted cluster is pinned:\n%s", left)
 	}
