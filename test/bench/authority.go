@@ -102,7 +102,7 @@ func measureAuthority(b *bench) error {
 	}
 	var sign, verify, admit, newcomer []float64
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) / nodes }
-	for range 20 {
+	for range b.size.rounds {
 		var failed error
 		start := time.Now()
 		for _, n := range h.nodes {
