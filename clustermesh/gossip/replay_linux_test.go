@@ -72,6 +72,7 @@ func TestReplay(t *testing.T) {
 	d1.stop()
 	d2.stop()
 	d1 = start(t, c1) // it has forgotten whose life it was that ended
+	d1.say(1)
 	listening(t, c1.Bind)
 	old := taken()
 	var ghost time.Time // when memberlist fell for it
