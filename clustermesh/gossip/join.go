@@ -110,8 +110,9 @@ func (g *Gossip) resolveSeeds(ctx context.Context, rng *rand.Rand) []member.Targ
 	return out
 }
 
-// targets returns which addresses of seeds and known nodes to try now; reached are the seeds that
-// need no attempt.
+// targets returns which addresses of seeds and known nodes to try now: those of nodes that are not
+// alive, and of neighbours that may not have heard of this node. reached are the seeds that need no
+// attempt.
 func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Target, reached map[string]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +121,15 @@ func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Ta
 	}
 	alive := map[clustermesh.Origin]bool{g.cfg.Self: true}
 	var live []netip.AddrPort
+	neighbours := map[clustermesh.Origin]bool{}
+	for _, o := range g.replica.Neighbours() {
+		neighbours[o] = true
+	}
+	now := time.Now()
 	for _, o := range g.contacts.Alive() {
+		if neighbours[o] && g.contacts.OneSided(o, now) {
+			continue
+		}
 		alive[o] = true
 		live = append(live, g.contacts.Addr(o))
 	}

@@ -33,6 +33,9 @@ const (
 	// long before it became a member its daemon can have proven that it is there.
 	metGrace = 300 * time.Millisecond
 	metAge   = 5 * time.Second
+	// oneSidedAfter is how long a member can take to open a stream before it counts as one that has
+	// not heard of this node.
+	oneSidedAfter = time.Second
 	// maxProbing bounds how many machines are probed at once, and maxAsking how many members are asked.
 	maxProbing = 64
 	maxAsking  = 32
@@ -158,6 +161,19 @@ func (n *contact) meet(now time.Time) {
 // unmet reports whether to ask a member for a proof that it is there.
 func (n *contact) unmet(now time.Time) bool {
 	return len(n.lives) > 0 && !n.met && !n.asking && !now.Before(n.ask)
+}
+
+// oneSided reports whether the node is a member here, and opens no stream to this node.
+func (n *contact) oneSided(now time.Time) bool {
+	if len(n.lives) == 0 || n.streams > 0 {
+		return false
+	}
+	for _, l := range n.lives {
+		if now.Sub(l.since) <= oneSidedAfter {
+			return false
+		}
+	}
+	return true
 }
 
 // suspect reports whether a live member's stream is gone or has fallen silent.

@@ -111,6 +111,13 @@ func (c *Contacts) Asked(o clustermesh.Origin, now time.Time, rng *rand.Rand) {
 	n.asking, n.ask = false, now.Add(jitter(reprobe, rng))
 }
 
+// OneSided reports whether a neighbour is a member here but may not have heard of this node: it opens
+// no stream. A daemon that was restarted is heard by what it answers, before it knows who asks.
+func (c *Contacts) OneSided(o clustermesh.Origin, now time.Time) bool {
+	n := c.nodes[o]
+	return n != nil && n.oneSided(now)
+}
+
 // Contact returns the contact with a node in any of its lives.
 func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.node(o).state() }
 

@@ -242,3 +242,30 @@ func TestProbeAddrs(t *testing.T) {
 		t.Errorf("of nothing: %v", got)
 	}
 }
+
+// TestOneSided: a member that opens no stream may not have heard of this node.
+func TestOneSided(t *testing.T) {
+	w := newWatch(t)
+	o := node("b", "n1")
+	want := func(when string, want bool) {
+		t.Helper()
+		if got := w.OneSided(o, w.now); got != want {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+	want("unknown", false)
+	w.Join(member.ID{Origin: o, Boot: 5}, where, w.now)
+	want("a new member", false)
+	w.now = w.now.Add(2 * oneSidedAfter)
+	want("later, without a stream", true)
+	w.Stream(o, +1, w.now)
+	want("with a stream", false)
+	w.Stream(o, -1, w.now)
+	w.Join(member.ID{Origin: o, Boot: 6}, where, w.now)
+	want("restarted", false)
+	w.now = w.now.Add(2 * oneSidedAfter)
+	want("restarted a while ago", true)
+	w.Leave(member.ID{Origin: o, Boot: 5}, w.now)
+	w.Leave(member.ID{Origin: o, Boot: 6}, w.now)
+	want("gone", false)
+}
