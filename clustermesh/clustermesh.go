@@ -268,7 +268,7 @@ type Silence struct {
 }
 
 // Content is everything that one origin says. Node, Endpoints and Silent come from nodes; Exports,
-// Globals, Allocations, Nodes and the Endpoints that name no node come from the cluster's leader.
+// the other fields, and the Endpoints that name no node, come from the cluster's leader.
 type Content struct {
 	Node        *Node        `cbor:"1,keyasint,omitempty" json:"node,omitempty"`
 	Endpoints   []Endpoint   `cbor:"2,keyasint,omitempty" json:"endpoints,omitempty"`
@@ -279,6 +279,11 @@ type Content struct {
 	// Nodes are the names of the cluster's Node objects, sorted; see Left. It is empty if they are
 	// unknown: the source is not an API server, or the leader runs a build that does not list them.
 	Nodes []NodeName `cbor:"7,keyasint,omitempty" json:"nodes,omitempty"`
+	// AsOf is when a leader wrote this last, at intervals of AsOfPeriod, in Unix seconds: the
+	// cluster had these exports then, and no others. It is 0 in records of older builds.
+	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`
+	// Late are the exports of all clusters that are younger than they claim; see State.Late.
+	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
 }
 
 // Record is an origin's whole snapshot. What is absent from it is gone. Immutable once published.
@@ -292,6 +297,9 @@ type Record struct {
 	// Problems describe what was left out of Content because it cannot be used. Every node finds
 	// them by itself, so they are not on the wire.
 	Problems []Problem `cbor:"-" json:"-"`
+	// Late are those of the cluster's exports that are younger than they claim, as this node has
+	// seen. They are not on the wire.
+	Late []Late `cbor:"-" json:"-"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).

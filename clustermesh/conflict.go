@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"strait.io/strait/internal/problem"
 )
@@ -57,6 +58,27 @@ func (c *conflicts) add(reason, field string, winner, loser ClusterName) {
 		x.Losers = append(x.Losers, loser)
 	}
 }
+
+// falselyOldest reports the exports that claim to be older than the oldest, which is the first.
+func falselyOldest(exports []ClusterExport) (out []Problem) {
+	for _, e := range exports[1:] {
+		if e.Created >= exports[0].Created {
+			continue
+		}
+		out = append(out, Problem{
+			Code:   problem.ExportLate,
+			Object: fmt.Sprintf("ServiceExport %s of cluster %s", e.Service, e.Cluster),
+			Field:  "metadata.creationTimestamp",
+			Message: fmt.Sprintf("it claims to be from %s, but the clusterset has had no such export of this type before about %s: in conflicts it counts from then on, so the export of %s is the oldest",
+				utc(e.Created), utc(e.since()), exports[0].Cluster),
+			Try:     fmt.Sprintf("nothing, if cluster %s joined then, or if its Service came back or got another type; otherwise find out who changed the date", e.Cluster),
+			Warning: true,
+		})
+	}
+	return out
+}
+
+func utc(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.DateTime) }
 
 // problem tells people which clusters disagree, and what is in force.
 func (c Conflict) problem(s ServiceName) Problem {

@@ -30,11 +30,11 @@ func TestLeft(t *testing.T) {
 // Only a source that has every Node of the cluster says which there are.
 func TestClusterContentNodes(t *testing.T) {
 	l := clustermesh.Local{Nodes: []clustermesh.Node{{Name: "n2"}, {Name: "n1"}}}
-	if got := l.ClusterContent(nil).Nodes; got != nil {
+	if got := l.ClusterContent(nil, nil).Nodes; got != nil {
 		t.Errorf("of a source that may have some only: %q", got)
 	}
 	l.NodesKnown = true
-	if got := l.ClusterContent(nil).Nodes; !slices.Equal(got, []clustermesh.NodeName{"n1", "n2"}) {
+	if got := l.ClusterContent(nil, nil).Nodes; !slices.Equal(got, []clustermesh.NodeName{"n1", "n2"}) {
 		t.Errorf("of one that has all: %q", got)
 	}
 }

@@ -15,7 +15,8 @@ type Import struct {
 	AffinitySeconds uint32 `json:"affinitySeconds,omitempty"`
 	// Exporters are the exporting clusters, the oldest export first.
 	Exporters []ClusterName `json:"exporters"`
-	// Created is the oldest export's creation time in Unix seconds.
+	// Created is from when the oldest export counts, in Unix seconds: its creation time, unless the
+	// clusterset has not had it for so long.
 	Created int64 `json:"created"`
 	// The fields below are the oldest export's; see Export. Families are from the oldest export
 	// that lists any.
@@ -35,20 +36,29 @@ type Import struct {
 type ClusterExport struct {
 	Cluster ClusterName
 	Export
+	// Since is from when an export counts that the clusterset has not had since it was created.
+	Since int64
 }
+
+// since returns from when an export counts.
+func (e ClusterExport) since() int64 { return max(e.Created, e.Since) }
 
 // older orders exports by who wins conflicts: the oldest (KEP-1645), and of equally old ones the
-// cluster with the lower name (strait).
+// cluster with the lower name (strait). An export that the clusterset has not had for so long is
+// only as old as that.
 func older(a, b ClusterExport) int {
-	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Cluster, b.Cluster))
+	return cmp.Or(cmp.Compare(a.since(), b.since()), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// Exports gathers the exports of all clusters by service.
-func (s State) Exports() map[ServiceName][]ClusterExport {
+// Exports gathers the exports of all clusters by service, as cluster own sees them. Those that are
+// younger than they claim (Late) count from when they came, and those that are older than the
+// membership of their cluster from when it joined: what comes later takes nothing over.
+func (s State) Exports(own ClusterName) map[ServiceName][]ClusterExport {
 	out := map[ServiceName][]ClusterExport{}
+	late := s.late(own)
 	for _, c := range s.Clusters() {
 		for _, e := range s.Records[Origin{Cluster: c}].Content.Exports {
-			out[e.Service] = append(out[e.Service], ClusterExport{c, e})
+			out[e.Service] = append(out[e.Service], ClusterExport{c, e, max(late[lateKey{c, e.Service, e.Created}], s.Joined[c])})
 		}
 	}
 	return out
@@ -75,7 +85,7 @@ func (i Import) Compare(j Import) int {
 }
 
 // Merge merges the exports of one service, at least one, into an import (KEP-1645 "conflict
-// resolution"). Ports are the union, and families are from the oldest export that lists any. Every
+// resolution"). The oldest is the one that counts from the earliest time. Ports are the union, and families are from the oldest export that lists any. Every
 // other field is the oldest export's. The import always has a family.
 func Merge(exports []ClusterExport) (Import, []Problem) {
 	exports = slices.Clone(exports)
@@ -85,7 +95,7 @@ func Merge(exports []ClusterExport) (Import, []Problem) {
 		Service:               oldest.Service,
 		Type:                  oldest.Type,
 		AffinitySeconds:       oldest.AffinitySeconds,
-		Created:               oldest.Created,
+		Created:               oldest.since(),
 		InternalTrafficPolicy: oldest.InternalTrafficPolicy,
 		TrafficDistribution:   oldest.TrafficDistribution,
 		Families:              mergeFamilies(exports),
@@ -106,7 +116,7 @@ func Merge(exports []ClusterExport) (Import, []Problem) {
 		}
 	}
 	out.Ports, out.Conflicts = ports.ports, found.list
-	var problems []Problem
+	problems := falselyOldest(exports)
 	for _, c := range out.Conflicts {
 		problems = append(problems, c.problem(out.Service))
 	}

@@ -49,6 +49,9 @@ type State struct {
 	Records map[Origin]Record
 	// Contacts holds what gossip observes of each node; a missing node is Held.
 	Contacts map[Origin]Contact
+	// Joined says when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
+	// for which nobody noted it are missing.
+	Joined map[ClusterName]int64
 }
 
 // Origins returns the origins of all records, sorted.

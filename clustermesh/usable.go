@@ -39,6 +39,11 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		err := u.silence(c.Silent[i])
 		return err == nil || u.checked("record "+o.String(), at("silent", i), err)
 	})
+	c.Late = keep(c.Late[:min(len(c.Late), maxLate)], func(i int) bool {
+		l := c.Late[i]
+		err := errors.Join(CheckName(string(l.Cluster)), l.Service.Check())
+		return err == nil || u.checked("record "+o.String(), at("late", i), err)
+	})
 	if !u.names(c.Nodes) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
@@ -110,6 +115,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("nodes", len(c.Nodes) > 0) {
 		c.Nodes = nil
+	}
+	if foreign("late", len(c.Late) > 0) {
+		c.Late = nil
 	}
 }
 

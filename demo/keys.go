@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -29,7 +30,7 @@ func writeKeys(l *lab.Lab) error {
 	if err := writeFile(gossipKeyFile(l), string(gossip)+"\n", 0o600); err != nil {
 		return err
 	}
-	pins := authority.Pins{}
+	pins, founded := authority.Pins{}, time.Now()
 	for i, c := range l.Clusters {
 		root, err := authority.Generate(rand.Reader)
 		if err != nil {
@@ -39,7 +40,7 @@ func writeKeys(l *lab.Lab) error {
 		p.Namespaces = []string{"*"}
 		if p.Roots = []authority.PublicKey{root.Public()}; i == 0 {
 			pins[p.Cluster] = p
-		} else if pins, _, err = standalone.Invite(pins, p, root, gossip, nil); err != nil {
+		} else if pins, _, err = standalone.Invite(pins, p, root, gossip, nil, founded); err != nil {
 			return fmt.Errorf("invite cluster %s: %w", c.Name, err)
 		}
 		if err := writeFile(rootFile(l, c.Name), root.Base64()+"\n", 0o600); err != nil {

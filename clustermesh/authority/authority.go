@@ -32,7 +32,10 @@ type Pin struct {
 	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
 	// none.
 	Namespaces []string `json:"namespaces,omitempty"`
-	Quota      Quota    `json:"quota,omitzero"`
+	// Joined is when the cluster became a member; zero if that was not noted. Its older exports count
+	// from then on, so a newcomer takes nothing over.
+	Joined time.Time `json:"joined,omitzero"`
+	Quota  Quota     `json:"quota,omitzero"`
 }
 
 // Quota bounds what one cluster can make others hold. A zero field has its default.

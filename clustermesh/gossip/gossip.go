@@ -231,7 +231,9 @@ func (g *Gossip) publishCluster() (changed bool) {
 	if !g.leader.is || g.cluster == nil || start.Before(g.clusterAt) {
 		return false
 	}
-	out := g.replica.PublishCluster(*g.cluster, g.leader.since)
+	content := *g.cluster
+	content.AsOf = g.asOf(start)
+	out := g.replica.PublishCluster(content, g.leader.since)
 	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})
 	if changed && size > clusterSmall {
@@ -240,13 +242,23 @@ func (g *Gossip) publishCluster() (changed bool) {
 	return changed
 }
 
+// asOf returns the AsOf of what the leader writes: that of the record in force, until it is an
+// AsOfPeriod old. The lock is held.
+func (g *Gossip) asOf(now time.Time) int64 {
+	held, _ := g.replica.Record(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})
+	if age := now.Sub(time.Unix(held.Content.AsOf, 0)); age >= 0 && age < clustermesh.AsOfPeriod {
+		return held.Content.AsOf
+	}
+	return now.Unix()
+}
+
 // State returns the records held and the contact with each node. The result is never changed
 // afterwards.
 func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stale {
-		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records())}
+		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()), Joined: g.guard.joined}
 		g.stale = false
 	}
 	return g.view

@@ -48,7 +48,9 @@ type guard struct {
 	news     bool
 	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines.
 	receiver authority.Self
-	refused  map[refusal]example
+	// joined says when the pinned clusters joined; it is never changed.
+	joined  map[clustermesh.ClusterName]int64
+	refused map[refusal]example
 	// held reports whether a record of a node is held, and of how many of its cluster.
 	held func(clustermesh.Origin) (bool, int)
 	// counts are the records refused, by reason.
@@ -102,6 +104,12 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 // receive brings receiver up to date.
 func (g *guard) receive() {
 	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges)}
+	g.joined = map[clustermesh.ClusterName]int64{}
+	for c, p := range g.Pins {
+		if !p.Joined.IsZero() {
+			g.joined[c] = p.Joined.Unix()
+		}
+	}
 	for a := range g.machines {
 		g.receiver.Own = append(g.receiver.Own, netip.PrefixFrom(a, a.BitLen()))
 	}

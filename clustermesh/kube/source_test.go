@@ -99,7 +99,7 @@ func TestSourceNamesTheNodes(t *testing.T) {
 	s := b.start()
 	named := func() bool {
 		local, ok := s.Local()
-		return ok && slices.Contains(local.ClusterContent(nil).Nodes, b.node)
+		return ok && slices.Contains(local.ClusterContent(nil, nil).Nodes, b.node)
 	}
 	b.eventually("synced", patient, func() bool { _, ok := s.Local(); return ok })
 	if named() {

@@ -57,7 +57,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		if !r.newer(e) || r.left(o) {
 			continue
 		}
-		if by := r.ahead(o, e.version.Epoch); by > 0 {
+		if by := r.early(e); by > 0 {
 			r.refuse(&out, Rejected{Origin: o, Version: e.version}, aheadProblem(from, o, by))
 			continue
 		}

@@ -72,15 +72,17 @@ func (o *Output) send(to Peer, m Message) { o.Send = append(o.Send, Envelope{to,
 
 // Replica holds the latest record of every origin heard of. Not safe for concurrent use.
 type Replica struct {
-	self     clustermesh.Origin
-	uid      string
-	admit    func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
-	seal     func(e Entry) []byte
-	ahead    func(o clustermesh.Origin, epoch uint64) time.Duration
-	writer   writer
-	entries  map[clustermesh.Origin]Entry
-	nodes    map[clustermesh.ClusterName]int // how many of the entries are nodes', by cluster
-	view     view
+	self    clustermesh.Origin
+	uid     string
+	admit   func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
+	seal    func(e Entry) []byte
+	ahead   func(o clustermesh.Origin, epoch uint64) time.Duration
+	writer  writer
+	entries map[clustermesh.Origin]Entry
+	nodes   map[clustermesh.ClusterName]int // how many of the entries are nodes', by cluster
+	view    view
+	// history is what is left of the earlier records of each cluster.
+	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
 	topology Topology
 	// members are the other daemons that are live.
@@ -113,6 +115,7 @@ func New(cfg Config, held []Entry) *Replica {
 		entries:  map[clustermesh.Origin]Entry{},
 		nodes:    map[clustermesh.ClusterName]int{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
+		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]Version{},
 		rejected: map[clustermesh.Origin]Version{},
@@ -134,7 +137,7 @@ func New(cfg Config, held []Entry) *Replica {
 		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
 	}
 	for _, e := range held {
-		if r.newer(e) && r.ahead(e.Record.Origin, e.version.Epoch) == 0 {
+		if r.newer(e) && r.early(e) == 0 {
 			if rec, ok := r.readmit(e); ok {
 				r.put(e, rec)
 			}
@@ -247,9 +250,30 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	}
 	d.toggle(e)
 	r.digests[o.Cluster] = d
+	if o.Node == "" {
+		r.history[o.Cluster] = r.history[o.Cluster].Next(o.Cluster, r.entries[o].Record.Content, e.Record.Content)
+	}
 	r.entries[o] = e
-	r.view.set(admitted)
+	r.show(admitted)
 	delete(r.rejected, o)
+}
+
+// show puts in force what is admitted of a record.
+func (r *Replica) show(admitted clustermesh.Record) {
+	if o := admitted.Origin; o.Node == "" {
+		admitted.Late = r.history[o.Cluster].Late
+	}
+	r.view.set(admitted)
+}
+
+// early returns how far in the future a record was written, and 0 if that is not too far.
+func (r *Replica) early(e Entry) time.Duration {
+	o := e.Record.Origin
+	by := r.ahead(o, e.version.Epoch)
+	if at := e.Record.Content.AsOf; o.Node == "" && at > 0 {
+		by = max(by, r.ahead(o, min(uint64(at), maxStamp/1000)*1000)) // a cluster's epoch is in milliseconds
+	}
+	return by
 }
 
 // readmit judges an entry that is held. Nobody else can have written our own.
@@ -267,7 +291,7 @@ func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 func (r *Replica) Readmit() {
 	for _, e := range r.entries {
 		if rec, ok := r.readmit(e); ok {
-			r.view.set(rec)
+			r.show(rec)
 		} else {
 			r.drop(e)
 		}
@@ -284,6 +308,8 @@ func (r *Replica) drop(e Entry) {
 	delete(r.entries, o)
 	if o.Node != "" {
 		r.nodes[o.Cluster]--
+	} else {
+		delete(r.history, o.Cluster)
 	}
 	r.view.remove(o)
 }

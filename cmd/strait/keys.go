@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -236,7 +237,7 @@ func (a *app) keysInvite(d keyDir, p place, namespaces, seeds []string, out stri
 		return err
 	}
 	pin.Namespaces = accepted(namespaces)
-	pins, invitation, err := standalone.Invite(pins, pin, root, bundle.Key(gossip), seeds)
+	pins, invitation, err := standalone.Invite(pins, pin, root, bundle.Key(gossip), seeds, time.Now())
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,19 @@ type offer struct {
 // merged is the merge of all clusters' exports, and the addresses allocated to it.
 type merged struct {
 	// What it was made from.
-	exports map[clustermesh.ClusterName][]clustermesh.Export
-	given   []clustermesh.Allocation
+	said  map[clustermesh.ClusterName]said
+	given []clustermesh.Allocation
 
 	imports     []exported // sorted by service
 	allocations []clustermesh.Allocation
 	problems    []clustermesh.Problem
+}
+
+// said is what a cluster's record says of exports.
+type said struct {
+	exports    []clustermesh.Export
+	late, seen []clustermesh.Late // as its leader says, and as this node has seen of its exports
+	joined     int64
 }
 
 // exported is an import with its addresses and the clusters behind it.
@@ -36,21 +43,23 @@ type exported struct {
 	silent bool
 }
 
-// update merges again if any cluster's exports, or this cluster's allocations, have changed. It
-// reports whether it did.
-func (m *merged) update(s clustermesh.State, given []clustermesh.Allocation, c Config) bool {
-	exports := map[clustermesh.ClusterName][]clustermesh.Export{}
-	same := m.exports != nil && sameList(given, m.given)
+// update merges again if any cluster's exports, or what is said of them, or this cluster's
+// allocations have changed. It reports whether it did.
+func (m *merged) update(s clustermesh.State, own clustermesh.ClusterName, c Config) bool {
+	given := s.Records[clustermesh.Origin{Cluster: own}].Content.Allocations
+	now := map[clustermesh.ClusterName]said{}
+	same := m.said != nil && sameList(given, m.given)
 	for _, cluster := range s.Clusters() {
-		list := s.Records[clustermesh.Origin{Cluster: cluster}].Content.Exports
-		exports[cluster] = list
-		same = same && sameList(list, m.exports[cluster])
+		r := s.Records[clustermesh.Origin{Cluster: cluster}]
+		x, before := said{r.Content.Exports, r.Content.Late, r.Late, s.Joined[cluster]}, m.said[cluster]
+		now[cluster] = x
+		same = same && x.joined == before.joined && sameList(x.exports, before.exports) && sameList(x.late, before.late) && sameList(x.seen, before.seen)
 	}
-	if same && len(exports) == len(m.exports) {
+	if same && len(now) == len(m.said) {
 		return false
 	}
-	m.exports, m.given, m.problems = exports, given, nil
-	all := s.Exports()
+	m.said, m.given, m.problems = now, given, nil
+	all := s.Exports(own)
 	m.bar(all, c.Barred)
 	imports, problems := clustermesh.Imports(all)
 	m.problems = append(m.problems, problems...)

@@ -119,8 +119,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
 	touched := p.index.update(s, p.stand.self)
-	mine := s.Records[clustermesh.Origin{Cluster: p.stand.self.Cluster}].Content
-	fresh = p.merged.update(s, mine.Allocations, p.config) || fresh
+	fresh = p.merged.update(s, p.stand.self.Cluster, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
 	for _, rec := range s.Records {
@@ -137,7 +136,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	for _, g := range r.Globals {
 		r.Problems = append(r.Problems, g.problems...)
 	}
-	r.Desired.Own = p.owned.update(p.config.CIDRs, mine.Allocations)
+	r.Desired.Own = p.owned.update(p.config.CIDRs, p.merged.given)
 	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes

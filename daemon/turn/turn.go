@@ -116,7 +116,7 @@ func Decide(in Inputs) []Step {
 	}
 	leads := in.Leads && in.Sourced && in.Synced
 	if leads && !in.First && !in.Told {
-		return []Step{Tell{in.Local.ClusterContent(in.allocations())}, Look{}}
+		return []Step{Tell{in.Local.ClusterContent(in.allocations(), in.State.Late(in.Self.Cluster))}, Look{}}
 	}
 	waiting := in.waiting()
 	// The first plan has the node's own record as the last life saved it.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -87,13 +88,19 @@ func (i Invitation) PinsOf() (authority.Pins, error) {
 	return authority.ParsePins(pins.Encode()) // which checks every field
 }
 
-// Invite adds a cluster to the pins, and returns the invitation that makes it a member.
-func Invite(pins authority.Pins, newcomer authority.Pin, root authority.PrivateKey, gossip bundle.Key, seeds []string) (authority.Pins, Invitation, error) {
+// Invite adds a cluster to the pins, and returns the invitation that makes it a member from now on.
+func Invite(pins authority.Pins, newcomer authority.Pin, root authority.PrivateKey, gossip bundle.Key, seeds []string, now time.Time) (authority.Pins, Invitation, error) {
 	if have, known := pins[newcomer.Cluster]; known {
 		return nil, Invitation{}, fmt.Errorf("cluster %s is pinned already, with root %s: give the new one another id", have.Cluster, have.Roots[0].Fingerprint())
 	}
-	newcomer.Roots = []authority.PublicKey{root.Public()}
+	newcomer.Roots, newcomer.Joined = []authority.PublicKey{root.Public()}, now.UTC().Truncate(time.Second)
 	after := with(pins, newcomer)
+	if len(pins) == 1 { // nobody has had any export before, so the first two clusters are equals
+		for _, first := range pins {
+			first.Joined = newcomer.Joined
+			after[first.Cluster] = first
+		}
+	}
 	checked, err := authority.ParsePins(after.Encode())
 	if err == nil {
 		err = after.Overlap()

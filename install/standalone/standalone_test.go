@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -25,6 +26,8 @@ func pin(cluster string, n byte) authority.Pin {
 	}
 }
 
+var now = time.Unix(1_800_000_000, 9)
+
 var gossipKey = bundle.NewKey([32]byte{9})
 
 // TestThreeClusters goes the whole way: a invites b and c, and b is told of c.
@@ -32,7 +35,7 @@ func TestThreeClusters(t *testing.T) {
 	a := authority.Pins{"a": pin("a", 1)}
 	b := pin("b", 2)
 	b.Namespaces = []string{"shop"}
-	a, forB, err := Invite(a, b, root(2), gossipKey, []string{"192.0.2.1:7946"})
+	a, forB, err := Invite(a, b, root(2), gossipKey, []string{"192.0.2.1:7946"}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +56,17 @@ func TestThreeClusters(t *testing.T) {
 		t.Fatalf("b has %v, changed %v, %v", ofB, changed, err)
 	}
 
-	a, _, err = Invite(a, pin("c", 3), root(3), gossipKey, nil)
+	a, _, err = Invite(a, pin("c", 3), root(3), gossipKey, nil, now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ofB, changed, err = Merge(ofB, "b", a, []string{"team-*"})
 	if err != nil || len(changed) != 2 || ofB["c"].Roots[0] != root(3).Public() || !slices.Equal(ofB["c"].Namespaces, []string{"team-*"}) {
 		t.Fatalf("b has %v, changed %v, %v", ofB, changed, err)
+	}
+	founded := now.UTC().Truncate(time.Second)
+	if !a["a"].Joined.Equal(founded) || !a["b"].Joined.Equal(founded) || !a["c"].Joined.Equal(founded.Add(time.Hour)) || !ofB["c"].Joined.Equal(a["c"].Joined) {
+		t.Errorf("joined: %v, %v, %v; b says %v of c", a["a"].Joined, a["b"].Joined, a["c"].Joined, ofB["c"].Joined)
 	}
 	if !slices.Equal(a["b"].Namespaces, []string{"shop"}) {
 		t.Errorf("a accepts %v of b", a["b"].Namespaces)
@@ -83,7 +90,7 @@ func TestRefused(t *testing.T) {
 		"an overlap": {overlap, "the pods of cluster a have 10.1.0.0/16, and cluster b has 10.0.0.0/8"},
 		"everything": {wide, "clusters[1].pods[0]"},
 	} {
-		if _, _, err := Invite(a, c.newcomer, root(2), gossipKey, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, _, err := Invite(a, c.newcomer, root(2), gossipKey, nil, now); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", name, err, c.says)
 		}
 	}
@@ -96,7 +103,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	_, i, err := Invite(authority.Pins{"a": pin("a", 1)}, pin("b", 2), root(2), gossipKey, nil)
+	_, i, err := Invite(authority.Pins{"a": pin("a", 1)}, pin("b", 2), root(2), gossipKey, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +139,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	_, i, err := Invite(authority.Pins{"a": pin("a", 1)}, pin("b", 2), root(2), gossipKey, nil)
+	_, i, err := Invite(authority.Pins{"a": pin("a", 1)}, pin("b", 2), root(2), gossipKey, nil, now)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -48,6 +48,7 @@ const (
 	FamilyWithoutEndpoints  Code = "STR2204"
 	ImportKept              Code = "STR2205"
 	FamilyWithoutRange      Code = "STR2206"
+	ExportLate              Code = "STR2207"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"

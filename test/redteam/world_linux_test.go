@@ -33,6 +33,7 @@ import (
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -304,6 +305,18 @@ func (m *member) says(words ...string) {
 			all = append(all, line)
 		}
 		return fmt.Errorf("%s: no problem has all of %q:\n%s", m.cluster, words, strings.Join(all, "\n"))
+	})
+}
+
+// saysNot waits until no problem in the status has the word.
+func (m *member) saysNot(word string) {
+	m.w.Helper()
+	testutil.Eventually(m.w, patience, func() error {
+		s, err := m.status()
+		if err == nil && slices.ContainsFunc(s.Problems, func(p problem.Problem) bool { return strings.Contains(string(p.Code)+p.Message, word) }) {
+			err = fmt.Errorf("%s still says %s", m.cluster, word)
+		}
+		return err
 	})
 }
 
