@@ -116,12 +116,16 @@ type Endpoint struct {
 	Ready       bool   `cbor:"8,keyasint,omitempty" json:"ready"`
 	Serving     bool   `cbor:"9,keyasint,omitempty" json:"serving"`
 	Terminating bool   `cbor:"10,keyasint,omitempty" json:"terminating"`
+	// OnHost says that the pod uses the network of its node, and that the node lets other clusters
+	// reach its ports at Node.Inside.
+	OnHost bool `cbor:"11,keyasint,omitempty" json:"onHost,omitempty"`
 }
 
 // Equal reports whether two endpoints are identical.
 func (e Endpoint) Equal(o Endpoint) bool {
 	return e.Service == o.Service && e.Addr == o.Addr && e.Node == o.Node && e.Zone == o.Zone && e.Hostname == o.Hostname && e.Pod == o.Pod &&
-		e.Ready == o.Ready && e.Serving == o.Serving && e.Terminating == o.Terminating && slices.Equal(e.Ports, o.Ports)
+		e.Ready == o.Ready && e.Serving == o.Serving && e.Terminating == o.Terminating && e.OnHost == o.OnHost &&
+		slices.Equal(e.Ports, o.Ports)
 }
 
 // ClusterEndpoint is an endpoint with its cluster, and whether its node is dead.

@@ -17,7 +17,8 @@ func (netfilterTable) name() string         { return "netfilter" }
 func (netfilterTable) again() time.Duration { return 0 }
 
 func (netfilterTable) same(a, b want) bool {
-	return a.Sources.Node == b.Sources.Node && a.Sources.Port == b.Sources.Port && slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes)
+	return a.Sources.Node == b.Sources.Node && a.Sources.Port == b.Sources.Port && slices.Equal(a.Sources.Listeners, b.Sources.Listeners) &&
+		slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes)
 }
 
 func (t netfilterTable) put(_ context.Context, j job) ([]problem.Problem, error) {

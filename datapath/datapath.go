@@ -105,6 +105,21 @@ type Sources struct {
 	Port uint16 `json:"port,omitempty"`
 	// OnDevice says that the tunnel's device has the address Node, because no other device has it.
 	OnDevice bool `json:"onDevice,omitempty"`
+	// Listeners are ports of Node that lead on to an address of the node outside the tunnel, because
+	// a pod that uses the node's network listens there. They are sorted, and no port is there twice.
+	Listeners []Listener `json:"listeners,omitempty"`
+}
+
+// Listener is a port on an address of the node itself.
+type Listener struct {
+	Addr  netip.Addr `json:"addr"`
+	Port  uint16     `json:"port"`
+	Proto l4.Proto   `json:"proto"`
+}
+
+// Compare orders by protocol and port.
+func (l Listener) Compare(m Listener) int {
+	return cmp.Or(cmp.Compare(l.Proto, m.Proto), cmp.Compare(l.Port, m.Port))
 }
 
 // Own are the addresses whose every port is strait's: a connection to one without a frontend is

@@ -46,6 +46,15 @@ func (d *demand) admit() (out []member, doubles bool) {
 	return out, doubles
 }
 
+// addr is where this node reaches the endpoint. A pod on the network of another cluster's node is
+// reached inside the tunnel to that node.
+func (m member) addr() netip.Addr {
+	if at := m.from.of(m.Node).inside; m.OnHost && at.IsValid() && clustermesh.FamilyOf(at) == clustermesh.FamilyOf(m.Addr) {
+		return at
+	}
+	return m.Addr
+}
+
 // good reports whether the endpoint takes connections, as far as records say.
 func (m member) good() bool { return m.Ready && !m.Terminating && !m.from.dead }
 

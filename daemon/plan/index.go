@@ -23,6 +23,9 @@ type source struct {
 type facts struct {
 	contact  clustermesh.Contact
 	locality clustermesh.Locality
+	// inside is where pods that use the node's network are reached through the tunnel; invalid if this
+	// node has no tunnel to it.
+	inside netip.Addr
 }
 
 // row is a run of endpoints in a record that belong to one service.
@@ -33,8 +36,10 @@ type row struct {
 
 func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.first:r.last] }
 
-// index finds the endpoints of a service.
+// index finds the endpoints of a service, for one node.
 type index struct {
+	self    Self
+	mesh    bool
 	sources map[clustermesh.Origin]*source
 	rows    map[clustermesh.ServiceName][]row // sorted by origin; each list is immutable
 }
@@ -51,7 +56,7 @@ const (
 
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
 // it touched.
-func (x *index) update(s clustermesh.State, self Self) map[clustermesh.ServiceName]touch {
+func (x *index) update(s clustermesh.State) map[clustermesh.ServiceName]touch {
 	next := make(map[clustermesh.Origin]*source, len(s.Records))
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
@@ -72,7 +77,7 @@ func (x *index) update(s clustermesh.State, self Self) map[clustermesh.ServiceNa
 	claimed := claimed(s)
 	for _, o := range s.Origins() {
 		old := x.sources[o]
-		next[o] = sourceOf(s, self, o, claimed[o] && s.Dead(o), old)
+		next[o] = x.sourceOf(s, o, claimed[o] && s.Dead(o), old)
 		if next[o] != old {
 			replace(old, next[o])
 		}
@@ -118,8 +123,8 @@ func (x *index) dead(o clustermesh.Origin) bool {
 func (x *index) gone() (out []netip.Addr) {
 	for _, src := range x.sources {
 		if src.dead {
-			for _, e := range src.endpoints {
-				out = append(out, e.Addr)
+			for i := range src.endpoints {
+				out = append(out, member{&src.endpoints[i], src}.addr())
 			}
 		}
 	}
@@ -129,11 +134,11 @@ func (x *index) gone() (out []netip.Addr) {
 
 // sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
 // are immutable, so a list of endpoints at the same address in memory is the same list.
-func sourceOf(s clustermesh.State, self Self, o clustermesh.Origin, dead bool, old *source) *source {
-	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: dead, facts: factsOf(s, self, o)}
+func (x *index) sourceOf(s clustermesh.State, o clustermesh.Origin, dead bool, old *source) *source {
+	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: dead, facts: x.factsOf(s, o)}
 	same := old != nil && sameList(old.endpoints, src.endpoints)
 	if !same || old.others != nil {
-		src.others = src.strangers(s, self)
+		src.others = x.strangers(s, src)
 	}
 	if same && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
 		return old
@@ -152,19 +157,22 @@ func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
 	return out
 }
 
-func factsOf(s clustermesh.State, self Self, o clustermesh.Origin) facts {
+func (x *index) factsOf(s clustermesh.State, o clustermesh.Origin) facts {
 	f := facts{contact: s.Contacts[o]}
-	if o == self.Origin() || o.Node == "" {
+	if o == x.self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}
 	if n := s.Records[o].Content.Node; n != nil {
 		f.locality = n.Locality
+		if x.mesh && o.Cluster != x.self.Cluster {
+			f.inside = n.Inside
+		}
 	}
 	return f
 }
 
 // strangers returns the facts of nodes other than the record's own.
-func (src *source) strangers(s clustermesh.State, self Self) (out map[clustermesh.NodeName]facts) {
+func (x *index) strangers(s clustermesh.State, src *source) (out map[clustermesh.NodeName]facts) {
 	for i := range src.endpoints {
 		node := src.endpoints[i].Node
 		if _, known := out[node]; known || node == src.origin.Node {
@@ -173,7 +181,7 @@ func (src *source) strangers(s clustermesh.State, self Self) (out map[clustermes
 		if out == nil {
 			out = map[clustermesh.NodeName]facts{}
 		}
-		out[node] = factsOf(s, self, clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
+		out[node] = x.factsOf(s, clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
 
@@ -69,7 +70,26 @@ func (m mesh) sources() datapath.Sources {
 		}
 	}
 	slices.SortFunc(s.Prefixes, comparePrefix)
+	s.Listeners = m.listeners()
 	return s
+}
+
+// listeners returns the ports of this node's own endpoints that use its network, sorted. If several
+// addresses have a port, it leads to the lowest.
+func (m mesh) listeners() (out []datapath.Listener) {
+	own := m.state.Records[m.self.Origin()].Content.Endpoints
+	for i := range own {
+		if !own[i].OnHost {
+			continue
+		}
+		for _, p := range own[i].Ports {
+			if p.Port != 0 && (p.Proto == l4.TCP || p.Proto == l4.UDP) {
+				out = append(out, datapath.Listener{Addr: own[i].Addr, Port: p.Port, Proto: p.Proto})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b datapath.Listener) int { return cmp.Or(a.Compare(b), a.Addr.Compare(b.Addr)) })
+	return slices.CompactFunc(out, func(a, b datapath.Listener) bool { return a.Compare(b) == 0 })
 }
 
 // routes sends each peer's prefixes into the tunnel, and makes the rest of the ClusterSetIP ranges

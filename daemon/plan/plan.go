@@ -108,7 +108,7 @@ type stand struct {
 
 // NewPlanner makes a Planner that has planned nothing yet.
 func NewPlanner(self Self, c Config) *Planner {
-	return &Planner{config: c, stand: &stand{self: self}}
+	return &Planner{config: c, stand: &stand{self: self}, index: index{self: self, mesh: c.Mesh}}
 }
 
 // On says what the next plans must know about the machine.
@@ -118,7 +118,7 @@ func (p *Planner) On(h Host) { p.host = h }
 func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
-	touched := p.index.update(s, p.stand.self)
+	touched := p.index.update(s)
 	fresh = p.merged.update(s, p.stand.self.Cluster, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}

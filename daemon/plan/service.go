@@ -159,7 +159,7 @@ func (d *demand) candidates(members []member, doubles bool, port clustermesh.Ser
 func (m member) candidate(port uint16) locality.Candidate {
 	about := m.from.of(m.Node)
 	c := locality.Candidate{
-		Addr: netip.AddrPortFrom(m.Addr, port), Cluster: m.from.origin.Cluster, Node: m.Node, Pod: m.Pod,
+		Addr: netip.AddrPortFrom(m.addr(), port), Cluster: m.from.origin.Cluster, Node: m.Node, Pod: m.Pod,
 		Ready: m.Ready, Serving: m.Serving, Terminating: m.Terminating,
 		Dead: m.from.dead, Contact: about.contact, Locality: about.locality,
 	}

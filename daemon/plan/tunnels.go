@@ -11,14 +11,15 @@ import (
 // tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
-	nodes    map[clustermesh.Origin]plannedNode
-	host     Host
-	own      datapath.Own
-	remotes  []Remote
-	peers    []datapath.Peer
-	sources  datapath.Sources
-	routes   []datapath.Route
-	problems []clustermesh.Problem
+	nodes     map[clustermesh.Origin]plannedNode
+	listeners []datapath.Listener
+	host      Host
+	own       datapath.Own
+	remotes   []Remote
+	peers     []datapath.Peer
+	sources   datapath.Sources
+	routes    []datapath.Route
+	problems  []clustermesh.Problem
 }
 
 // plannedNode is what a node said, and whether it was dead.
@@ -33,6 +34,7 @@ func (t *tunnels) update(m mesh) {
 	if m.host.Unknown || t.upToDate(m) {
 		return
 	}
+	t.listeners = m.listeners()
 	t.host, t.own, t.remotes = m.host, m.own, m.remotes
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
@@ -48,7 +50,7 @@ func (t *tunnels) update(m mesh) {
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
-	if !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) {
+	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) {
 		return false
 	}
 	nodes := 0

@@ -48,8 +48,25 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	if m.Mesh {
 		n.PublicKey, n.WireGuardPort = m.Key, m.Port
 		giveInside(n, firstInside(m.Addresses, n.Prefixes), m.Origin)
+		c.Endpoints = onHost(c.Endpoints, *n)
 	}
 	return c, found
+}
+
+// onHost marks the endpoints that have an address of the node itself, if it is of the family of
+// Inside. The list stays as it is.
+func onHost(es []clustermesh.Endpoint, n clustermesh.Node) []clustermesh.Endpoint {
+	cloned := false
+	for i, e := range es {
+		if !slices.Contains(n.Addresses, e.Addr) || clustermesh.FamilyOf(e.Addr) != clustermesh.FamilyOf(n.Inside) {
+			continue
+		}
+		if !cloned {
+			es, cloned = slices.Clone(es), true
+		}
+		es[i].OnHost = true
+	}
+	return es
 }
 
 // nodePrefixes returns the prefixes that a node answers for: those written down; or else those of

@@ -144,3 +144,33 @@ func TestGiveInside(t *testing.T) {
 		}
 	}
 }
+
+// Pods on the node's own addresses are marked, if the tunnel can carry their family. What the source
+// gave is not written to.
+func TestOnHost(t *testing.T) {
+	local := clustermesh.Local{
+		Nodes: []clustermesh.Node{{Name: "n1", Addresses: addrs("192.0.2.1", "2001:db8::1"), Prefixes: prefixes("10.1.1.0/24")}},
+		Endpoints: []clustermesh.Endpoint{
+			{Addr: netip.MustParseAddr("10.1.1.10"), Node: "n1"}, {Addr: netip.MustParseAddr("192.0.2.1"), Node: "n1"},
+			{Addr: netip.MustParseAddr("2001:db8::1"), Node: "n1"},
+		},
+	}
+	m := Machine{Origin: clustermesh.Origin{Cluster: "a", Node: "n1"}, Mesh: true, Addresses: addrs("10.1.1.1")}
+	marked := func() (out []bool) {
+		c, _ := NodeContent(m, local)
+		for _, e := range c.Endpoints {
+			out = append(out, e.OnHost)
+		}
+		return out
+	}
+	if got := marked(); !slices.Equal(got, []bool{false, true, false}) {
+		t.Errorf("marked %v", got)
+	}
+	if local.Endpoints[1].OnHost {
+		t.Error("the source's list was written to")
+	}
+	m.Mesh = false
+	if got := marked(); slices.Contains(got, true) {
+		t.Errorf("without tunnels: %v", got)
+	}
+}

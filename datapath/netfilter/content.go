@@ -26,6 +26,8 @@ type wanted struct {
 	device string
 	node   netip.Addr
 	port   uint16
+	// listeners are ports of node that lead on to another address of the node.
+	listeners []datapath.Listener
 }
 
 func (c content) equal(d content) bool {
@@ -33,7 +35,7 @@ func (c content) equal(d content) bool {
 }
 
 func contentOf(device string, want datapath.Sources) content {
-	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port}}
+	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners}}
 	for _, ch := range c.chains() {
 		for _, r := range ch.rules {
 			c.rules = append(c.rules, r.comment)

@@ -3,11 +3,14 @@ package netfilter
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath"
 )
 
 // What comes out of the tunnel was sent by another cluster. The rules in guardInput and guardForward
@@ -44,7 +47,10 @@ func (c content) guardForward() []rule {
 //	meta nfproto ipv4 ip daddr 10.1.1.1 tcp dport 7946 return
 //	meta nfproto ipv4 ip daddr 10.1.1.1 icmp type echo-request return
 //	… and ICMP's errors
+//	meta nfproto ipv4 ip daddr 192.168.7.1 tcp dport 9100 return
 //	counter drop
+//
+// The last but one is for pods that use the node's network.
 func (c content) guardInput() []rule {
 	w := c.want
 	out := answers(w.device)
@@ -52,7 +58,7 @@ func (c content) guardInput() []rule {
 		if w.node.BitLen() != f.bits {
 			continue
 		}
-		toNode := slices.Concat(f.only(), f.destination(), []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: w.node.AsSlice()}})
+		toNode := to(w.node)
 		if w.port != 0 {
 			out = append(out, rule{fmt.Sprintf("peers' daemons reach TCP port %d of %s", w.port, w.node),
 				slices.Concat(toNode, protocol(unix.IPPROTO_TCP), transport(destinationPort, binary.BigEndian.AppendUint16(nil, w.port)),
@@ -62,6 +68,10 @@ func (c content) guardInput() []rule {
 			out = append(out, rule{fmt.Sprintf("ICMP type %d reaches %s", typ, w.node),
 				slices.Concat(toNode, protocol(f.icmp), transport(icmpType, []byte{typ}), verdict(expr.VerdictReturn))})
 		}
+	}
+	for _, l := range w.listeners {
+		out = append(out, rule{fmt.Sprintf("the pod at %s %s port %d is reached", l.Addr, l.Proto, l.Port),
+			slices.Concat(to(l.Addr), port(l), verdict(expr.VerdictReturn))})
 	}
 	return append(out, rule{"all else does not reach the node", slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))})
 }
@@ -76,10 +86,7 @@ const (
 // packets of connections that were let through before, and errors about them.
 func answers(device string) []rule {
 	return []rule{
-		{"only what comes by " + device, slices.Concat([]expr.Any{
-			&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(device)},
-		}, verdict(expr.VerdictReturn))},
+		onlyFrom(device),
 		{"answers pass", slices.Concat([]expr.Any{
 			&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
 			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4,
@@ -87,6 +94,25 @@ func answers(device string) []rule {
 			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 		}, verdict(expr.VerdictReturn))},
 	}
+}
+
+// onlyFrom returns a rule that lets everything pass that did not come by the device.
+func onlyFrom(device string) rule {
+	return rule{"only what comes by " + device, slices.Concat([]expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(device)},
+	}, verdict(expr.VerdictReturn))}
+}
+
+// to matches a destination address.
+func to(a netip.Addr) []expr.Any {
+	f := familyOf(a)
+	return slices.Concat(f.only(), f.destination(), []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: a.AsSlice()}})
+}
+
+// port matches the protocol and destination port of a listener.
+func port(l datapath.Listener) []expr.Any {
+	return slices.Concat(protocol(byte(l.Proto)), transport(destinationPort, binary.BigEndian.AppendUint16(nil, l.Port)))
 }
 
 // destination loads the destination address into register 1.

@@ -1,9 +1,10 @@
-// Package netfilter has a table of strait's own in nf_tables, which does three things to packets that
+// Package netfilter has a table of strait's own in nf_tables, which does four things to packets that
 // pass the tunnel. Pods' packets are exempt from the CNI's masquerading, because a peer accepts only
 // pods' own addresses from this node. And TCP agrees on segments that fit into the tunnel, so that a
 // connection does not depend on ICMP. And what comes out of the tunnel reaches this node's pods, but
-// not the node's own listeners or what is behind the node. The package acts in the network namespace of the calling
-// thread and is the only one that speaks nf_tables.
+// not the node's own listeners or what is behind the node. And pods that use the node's network are
+// reached at the node's address inside the tunnel. The package acts in the network namespace of the
+// calling thread and is the only one that speaks nf_tables.
 //
 // Its input is datapath.Sources. Its outputs are the table, and a signal when another program
 // changed it. It must not know about peers, clusters or which program masquerades, and it gets the

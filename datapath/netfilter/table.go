@@ -41,6 +41,13 @@ var families = []family{
 	{"IPv6", unix.NFPROTO_IPV6, "pods6", nftables.TypeIP6Addr, 128, 8, unix.IPPROTO_ICMPV6, []byte{1, 2, 3, 4, 128, 129}},
 }
 
+func familyOf(a netip.Addr) family {
+	if a.Is6() {
+		return families[1]
+	}
+	return families[0]
+}
+
 // chain is a base chain: its rules see each packet that passes the hook.
 type chain struct {
 	name     string
@@ -69,6 +76,8 @@ func (c content) chains() []chain {
 		// the first NAT that is applied to it. An accept verdict would not do, because it ends only
 		// this chain.
 		{"postrouting", nftables.ChainTypeNAT, *nftables.ChainHookPostrouting, 90, c.addresses()},
+		// Before dstnat (-100), where kube-proxy could send a NodePort elsewhere.
+		{"prerouting", nftables.ChainTypeNAT, *nftables.ChainHookPrerouting, *nftables.ChainPriorityNATDest - 10, c.listeners()},
 		{"forward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityMangle, c.segments()},
 		// Chains of their own: a return ends only the chain that has it.
 		{"guardforward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityFilter - 1, c.guardForward()},
@@ -118,6 +127,25 @@ func (f family) only() []expr.Any {
 // snat translates the source address to the one in register 1.
 func (f family) snat() expr.Any {
 	return &expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.number), RegAddrMin: 1}
+}
+
+// listeners returns the rules that lead ports of the node's address inside the tunnel on to pods that
+// use the node's network. In nft's syntax:
+//
+//	iifname != "strait0" return
+//	ip daddr 10.1.1.1 tcp dport 9100 dnat ip to 192.168.7.1
+func (c content) listeners() []rule {
+	out := []rule{onlyFrom(c.want.device)}
+	for _, l := range c.want.listeners {
+		out = append(out, rule{
+			fmt.Sprintf("%s port %d of %s is at %s", l.Proto, l.Port, c.want.node, l.Addr),
+			slices.Concat(to(c.want.node), port(l), []expr.Any{
+				&expr.Immediate{Register: 1, Data: l.Addr.AsSlice()},
+				&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(familyOf(l.Addr).number), RegAddrMin: 1},
+			}),
+		})
+	}
+	return out
 }
 
 // deviceName returns the name in the form that the kernel compares: padded with zero bytes.
