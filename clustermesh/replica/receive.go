@@ -75,6 +75,12 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			// until we publish.
 			r.writer.above(e.version.Epoch)
 		}
+		if r.pace.full(o) {
+			kept := e.Held()
+			r.pace.hold(o, waiting{from, e.version, &kept})
+			continue
+		}
+		r.pace.taken[o]++
 		r.put(e, admitted)
 		out.Changed = append(out.Changed, o)
 		if wanted {
@@ -134,7 +140,14 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 	var out Output
 	var want []clustermesh.Origin
 	for _, offer := range offers {
-		if r.lacks(offer, &out) && r.asked[offer.Origin].Compare(offer.Version) < 0 {
+		if !r.lacks(offer, &out) {
+			continue
+		}
+		if r.pace.full(offer.Origin) {
+			r.pace.hold(offer.Origin, waiting{from: from, version: offer.Version})
+			continue
+		}
+		if r.asked[offer.Origin].Compare(offer.Version) < 0 {
 			r.asked[offer.Origin] = offer.Version
 			want = append(want, offer.Origin)
 		}

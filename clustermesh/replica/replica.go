@@ -94,6 +94,7 @@ type Replica struct {
 	asked map[clustermesh.Origin]Version
 	// rejected are the versions that were not accepted. For a while they are not asked for again.
 	rejected map[clustermesh.Origin]Version
+	pace     pace
 	// missing are the origins whose records the first exchange still lacks.
 	missing    map[clustermesh.Origin]bool
 	exchanging bool
@@ -119,6 +120,7 @@ func New(cfg Config, held []Entry) *Replica {
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]Version{},
 		rejected: map[clustermesh.Origin]Version{},
+		pace:     newPace(),
 		missing:  map[clustermesh.Origin]bool{},
 		topology: cfg.Topology,
 	}
@@ -224,6 +226,7 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	}
 	rng.Shuffle(len(r.peers), func(i, j int) { r.peers[i], r.peers[j] = r.peers[j], r.peers[i] })
 	out := r.tickRival()
+	out.add(r.tickPace())
 	out.add(r.dropLeft())
 	if len(r.peers) > 0 {
 		out.send(r.peers[rng.IntN(len(r.peers))], r.digest())
