@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
 )
 
 func FuzzReadFrame(f *testing.F) {
@@ -47,7 +51,7 @@ func TestFrameLimits(t *testing.T) {
 
 // TestQueueIsBounded: a peer that takes nothing costs a bounded amount, and dropping is told.
 func TestQueueIsBounded(t *testing.T) {
-	s := newSender(clustermesh.Origin{Cluster: "a", Node: "n2"})
+	s := newSender(clustermesh.Origin{Cluster: "a", Node: "n2"}, new(atomic.Int64))
 	taken := 0
 	for range maxQueued + 10 {
 		if s.offer([]byte("x")) {
@@ -63,5 +67,41 @@ func TestQueueIsBounded(t *testing.T) {
 	s.take()
 	if s.offer(make([]byte, maxQueuedBytes+1)) {
 		t.Error("too many bytes were queued")
+	}
+}
+
+// TestQueuesInAll: peers that take nothing cost a bounded amount together, and do not take the room of
+// one that does.
+func TestQueuesInAll(t *testing.T) {
+	s, err := New(member.Peer{}, make([]byte, 32), nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := func(i int) clustermesh.Origin {
+		return clustermesh.Origin{Cluster: "a", Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
+	}
+	neighbours := []clustermesh.Origin{origin(0)}
+	for i := 1; i <= 10; i++ {
+		neighbours = append(neighbours, origin(i))
+	}
+	s.Follow(neighbours)
+	s.Send(origin(0), []byte("small"))
+	message := make([]byte, 8<<20) // one array, which the queues share
+	for n := range 10 * 10 {
+		s.Send(origin(1+n%10), message)
+		if got := s.total.Load(); got > maxQueuedInAll {
+			t.Fatalf("%d bytes wait after %d messages", got, n)
+		}
+	}
+	small := s.senders[origin(0)]
+	if got := small.take(); len(got) != 1 {
+		t.Errorf("%d messages wait for the peer that takes them, want 1", len(got))
+	}
+	before := s.total.Load()
+	if small.written(); s.total.Load() != before-int64(len("small")) {
+		t.Errorf("what was written still counts: %d of %d bytes", s.total.Load(), before)
+	}
+	if s.Follow(nil); s.total.Load() != 0 {
+		t.Errorf("%d bytes wait for nobody", s.total.Load())
 	}
 }

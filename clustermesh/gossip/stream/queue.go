@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/notify"
@@ -11,6 +12,8 @@ import (
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 64 << 20
+	// maxQueuedInAll bounds what waits for all neighbours together, in bytes.
+	maxQueuedInAll = 256 << 20
 )
 
 // sender is the stream to one neighbour. Its queue is bounded: a message that finds it full is
@@ -20,34 +23,72 @@ type sender struct {
 	ctx    context.Context // ends when the stream is no longer wanted
 	cancel context.CancelFunc
 	ready  notify.Signal
+	// total counts the bytes that wait, and are written now, for all neighbours.
+	total *atomic.Int64
 
-	mu    sync.Mutex
-	queue [][]byte
-	bytes int
+	mu     sync.Mutex
+	queue  [][]byte
+	bytes  int // in queue
+	taken  int // being written
+	closed bool
 }
 
-func newSender(to clustermesh.Origin) *sender {
+func newSender(to clustermesh.Origin, total *atomic.Int64) *sender {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New()}
+	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New(), total: total}
+}
+
+// close ends the stream, and drops what waits for it.
+func (s *sender) close() {
+	s.cancel()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.drop()
 }
 
 // offer queues a message, and reports whether there was room. It never blocks.
 func (s *sender) offer(message []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) >= maxQueued || s.bytes+len(message) > maxQueuedBytes {
+	if s.closed || len(s.queue) >= maxQueued || s.bytes+len(message) > maxQueuedBytes {
 		return false
 	}
 	s.queue = append(s.queue, message)
 	s.bytes += len(message)
+	s.total.Add(int64(len(message)))
 	s.ready.Poke()
 	return true
 }
 
+// take returns what waits, to be written. The caller says by written when that is over.
 func (s *sender) take() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	messages := s.queue
+	s.taken += s.bytes
 	s.queue, s.bytes = nil, 0
 	return messages
+}
+
+// written says that what was taken is in memory no more.
+func (s *sender) written() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total.Add(-int64(s.taken))
+	s.taken = 0
+}
+
+// drop empties the queue.
+func (s *sender) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total.Add(-int64(s.bytes))
+	s.queue, s.bytes = nil, 0
+}
+
+func (s *sender) waits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
 }

@@ -66,6 +66,7 @@ func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
 func writeAll(ctx context.Context, conn net.Conn, s *sender) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	defer s.written()
 	w := bufio.NewWriterSize(conn, 32<<10)
 	for {
 		var messages [][]byte
@@ -88,5 +89,6 @@ func writeAll(ctx context.Context, conn net.Conn, s *sender) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+		s.written()
 	}
 }

@@ -8,12 +8,16 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -70,6 +74,7 @@ type Streams struct {
 	mu      sync.Mutex
 	senders map[clustermesh.Origin]*sender
 	waiting []*sender // not started yet
+	total   atomic.Int64
 }
 
 // New makes the certificate that says who this daemon is. It starts nothing.
@@ -90,14 +95,14 @@ func (s *Streams) Follow(neighbours []clustermesh.Origin) {
 	for _, o := range neighbours {
 		wanted[o] = true
 		if s.senders[o] == nil {
-			sender := newSender(o)
+			sender := newSender(o, &s.total)
 			s.senders[o] = sender
 			s.waiting = append(s.waiting, sender)
 		}
 	}
 	for o, sender := range s.senders {
 		if !wanted[o] {
-			sender.cancel()
+			sender.close()
 			delete(s.senders, o)
 		}
 	}
@@ -105,13 +110,17 @@ func (s *Streams) Follow(neighbours []clustermesh.Origin) {
 }
 
 // Send queues a message for a neighbour. It never blocks. A message is dropped if the queue is full
-// or there is no stream; the digest exchange repairs that.
+// or there is no stream; and if too much waits in all, so is the longest queue. The digest exchange
+// repairs that.
 func (s *Streams) Send(to clustermesh.Origin, message []byte) {
 	s.mu.Lock()
-	sender := s.senders[to]
-	s.mu.Unlock()
-	if sender != nil {
-		sender.offer(message)
+	defer s.mu.Unlock()
+	if sender := s.senders[to]; sender == nil || !sender.offer(message) {
+		return
+	}
+	if s.total.Load() > maxQueuedInAll {
+		longest := slices.MaxFunc(slices.Collect(maps.Values(s.senders)), func(a, b *sender) int { return cmp.Compare(a.waits(), b.waits()) })
+		longest.drop()
 	}
 }
 
