@@ -23,6 +23,11 @@ const (
 	holdDown = 20 * time.Second
 	// reprobe is the pause between probes of a lost node, before jitter.
 	reprobe = time.Second
+	// lostRounds is how many probes in a row must be silent before a machine counts as lost for long:
+	// about three minutes. From then on, the pause is lostReprobe. Its daemon is heard at once when it
+	// is back, so that only a machine without a daemon is noticed later.
+	lostRounds  = 120
+	lostReprobe = 15 * time.Second
 	// duplicateAge is how long two lives of one node can overlap without being reported: after a
 	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
@@ -194,7 +199,7 @@ func (n *contact) revive(now time.Time) {
 // probed notes the verdict of a probe that began at began.
 func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	n.probing = false
-	n.due = began.Add(jitter(reprobe, rng))
+	n.due = began.Add(jitter(n.pause(), rng))
 	switch {
 	case n.heard.After(began):
 		// The daemon was heard meanwhile, so the verdict is out of date.
@@ -215,6 +220,14 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 			n.since = time.Time{}
 		}
 	}
+}
+
+// pause is how long to wait before the next probe.
+func (n *contact) pause() time.Duration {
+	if n.rounds >= lostRounds {
+		return lostReprobe
+	}
+	return reprobe
 }
 
 // youngest returns the address of the life that started last among the live ones, or where the node

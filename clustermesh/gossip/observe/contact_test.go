@@ -167,6 +167,33 @@ func TestProbeBudget(t *testing.T) {
 	}
 }
 
+// TestLostIsProbedSeldom: a machine that has been silent for minutes is probed seldom, and each second
+// again once it answers.
+func TestLostIsProbedSeldom(t *testing.T) {
+	c, o := NewContacts(node("a", "n0")), node("b", "n1")
+	known := map[clustermesh.Origin]clustermesh.Record{o: {}}
+	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1000, 0)
+	probes := func(of Verdict, during time.Duration) (n int) {
+		for end := now.Add(during); now.Before(end); now = now.Add(100 * time.Millisecond) {
+			for range c.Due(known, now) {
+				n++
+				c.Probed(o, of, now, now, rng)
+			}
+		}
+		return n
+	}
+	if n := probes(Silent, time.Minute); n < 40 {
+		t.Errorf("%d probes in the first minute", n)
+	}
+	probes(Silent, 5*time.Minute)
+	if n := probes(Silent, 10*time.Minute); n < 20 || n > 60 {
+		t.Errorf("%d probes in ten minutes of a machine that is lost for long, want about 40", n)
+	}
+	if n := probes(Answered, 2*time.Minute); n < 60 {
+		t.Errorf("%d probes in two minutes of a machine that answers again", n)
+	}
+}
+
 // TestDuplicates: two lives at one address are a restart, and two at two addresses are one until memberlist had time to
 // notice it.
 func TestDuplicates(t *testing.T) {
