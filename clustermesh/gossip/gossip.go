@@ -143,10 +143,7 @@ func New(cfg Config) (*Gossip, error) {
 		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Topology: cfg.topology,
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
-	g.guard.held = func(o clustermesh.Origin) (bool, int) {
-		_, known := g.replica.Record(o)
-		return known, g.replica.Nodes(o.Cluster)
-	}
+	g.guard.held = g.replica
 	// What is not believed any more is unknown, not absent: others may have it with proof.
 	g.loaded = len(held) > 0 && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())

@@ -51,11 +51,25 @@ type guard struct {
 	// joined says when the pinned clusters joined; it is never changed.
 	joined  map[clustermesh.ClusterName]int64
 	refused map[refusal]example
-	// held reports whether a record of a node is held, and of how many of its cluster.
-	held func(clustermesh.Origin) (bool, int)
+	// held is what counts when records of more nodes or clusters arrive.
+	held held
 	// counts are the records refused, by reason.
 	counts map[string]uint64
 }
+
+// held says what is held already.
+type held interface {
+	Record(clustermesh.Origin) (clustermesh.Record, bool)
+	Held(clustermesh.ClusterName) (replica.Held, int)
+}
+
+// nothing is held while a replica is made.
+type nothing struct{}
+
+func (nothing) Record(clustermesh.Origin) (clustermesh.Record, bool) {
+	return clustermesh.Record{}, false
+}
+func (nothing) Held(clustermesh.ClusterName) (replica.Held, int) { return replica.Held{}, 0 }
 
 // statement is a signed statement with what it says.
 type statement struct {
@@ -92,7 +106,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	g := &guard{
 		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
 		refused: map[refusal]example{}, counts: map[string]uint64{},
-		held: func(clustermesh.Origin) (bool, int) { return false, 0 },
+		held: nothing{},
 	}
 	if a != nil {
 		g.Authority = *a
@@ -196,22 +210,47 @@ func (g *guard) due(now time.Time) bool {
 
 // judge returns the part of a record that its origin may say, see replica.Config.Admit.
 func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clustermesh.Record, clustermesh.Problem, bool) {
+	o := e.Record.Origin
 	if g.Pins == nil {
+		if err := g.room(o); err != nil {
+			return clustermesh.Record{}, g.refuse(o, by, err, now), false
+		}
 		return e.Record, clustermesh.Problem{}, true
 	}
-	o := e.Record.Origin
 	s, err := g.verify(e, now)
 	if err != nil {
 		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
-	if known, n := g.held(o); !known && o.Node != "" && n >= g.Pins[o.Cluster].Quota.WithDefaults().Nodes {
-		return clustermesh.Record{}, g.refuse(o, by, errCrowd, now), false
+	if err := g.room(o); err != nil {
+		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
 	return authority.Admit(g.receiver, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
 }
 
-// errCrowd means that a cluster has more nodes than its pin allows.
-var errCrowd = errors.New("it has as many nodes already as the quota in its pin")
+// maxClusters bounds the clusters that are believed without pins: whoever has the gossip key can
+// invent some.
+const maxClusters = 500
+
+// room returns an error if another record of an origin would be one too many.
+func (g *guard) room(o clustermesh.Origin) error {
+	if _, known := g.held.Record(o); known {
+		return nil
+	}
+	has, clusters := g.held.Held(o.Cluster)
+	switch {
+	case o.Node != "" && has.Nodes >= g.Pins[o.Cluster].Quota.WithDefaults().Nodes:
+		return errCrowd
+	case g.Pins == nil && has.Records == 0 && clusters >= maxClusters:
+		return errClusters
+	}
+	return nil
+}
+
+// Errors of room: a cluster has more nodes than its pin allows, or there are too many clusters.
+var (
+	errCrowd    = errors.New("it has as many nodes already as its quota allows")
+	errClusters = fmt.Errorf("there are %d clusters already", maxClusters)
+)
 
 // errEarly means that a statement begins in the future.
 var errEarly = errors.New("its statement is from the future")
@@ -272,6 +311,10 @@ func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 		g.counts[known.name]++
 		p := known.problem
 		key := refusal{o.Cluster, known.reason}
+		p.Object = "cluster " + string(o.Cluster)
+		if known.reason == errClusters { // one Problem for all that are invented
+			key.cluster, p.Object = "", "clusterset"
+		}
 		x, shown := g.refused[key]
 		if !shown || now.Sub(x.since) > exampleLife {
 			x = example{o, by, now}
@@ -280,7 +323,6 @@ func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 				g.refused[key] = x
 			}
 		}
-		p.Object = "cluster " + string(o.Cluster)
 		p.Message = fmt.Sprintf("%s: %v, so it is ignored (for example the record of %s, received from %s)", p.Message, known.reason, x.record, x.by)
 		return p
 	}
@@ -324,7 +366,11 @@ var reasons = []struct {
 	}},
 	{errCrowd, "crowd", clustermesh.Problem{
 		Code: problem.OutsideAuthority, Message: "another node says something",
-		Try: "if it has so many nodes, raise quota.nodes in its pin (authority.pinsFile)",
+		Try: "if it has so many nodes, pin it, with a higher quota.nodes (authority.pinsFile)",
+	}},
+	{errClusters, "clusters", clustermesh.Problem{
+		Code: problem.OutsideAuthority, Message: "another cluster says something",
+		Try: "if somebody who has the gossip key invents clusters, pin those that are members (docs/security.md)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",

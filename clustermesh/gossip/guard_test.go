@@ -337,7 +337,7 @@ func TestNodesAreBounded(t *testing.T) {
 		de.inject(e.Sealed(authority.Seal(key, raw, s)))
 	}
 	eventually(t, "west refuses what is too much", func() bool {
-		return dw.Refused()["record_crowd"] > 0 && dw.hasProblem("cluster east", "quota", "raise quota.nodes")
+		return dw.Refused()["record_crowd"] > 0 && dw.hasProblem("cluster east", "quota", "higher quota.nodes")
 	})
 	count := func() (n int) {
 		for o := range dw.State().Records {
@@ -355,6 +355,43 @@ func TestNodesAreBounded(t *testing.T) {
 	}
 	if count() != 2 {
 		t.Errorf("west holds %d nodes of east", count())
+	}
+}
+
+// TestInventedClusters: without pins, whoever has the gossip key can invent clusters and nodes, but not
+// without bound; those that are known go on.
+func TestInventedClusters(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	g := newGuard(nil, self, slog.New(slog.DiscardHandler))
+	r := replica.New(replica.Config{Self: self, Admit: func(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+		return g.judge(by, e, now)
+	}}, nil)
+	g.held = r
+	say := func(o clustermesh.Origin, version uint64) (problems []clustermesh.Problem) {
+		e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Receive(self, &replica.Snapshot{Entries: []replica.Entry{e}}).Problems
+	}
+	objects := map[string]bool{}
+	for n := range maxClusters + 100 {
+		for _, p := range say(node(fmt.Sprint("c", n), "n1"), 1) {
+			objects[p.Object] = true
+		}
+	}
+	if _, n := r.Held("c0"); n != maxClusters || !objects["clusterset"] || len(objects) != 1 {
+		t.Errorf("%d clusters are held, and the problems are of %v", n, objects)
+	}
+	if p := say(node("c0", "n1"), 2); len(p) > 0 {
+		t.Errorf("a cluster that is known is refused: %v", p)
+	}
+	most := authority.DefaultQuota.Nodes
+	for n := range most + 100 {
+		say(node("c0", fmt.Sprint("m", n)), 1)
+	}
+	if c, _ := r.Held("c0"); c.Nodes != most {
+		t.Errorf("%d nodes of a cluster are held", c.Nodes)
 	}
 }
 

@@ -79,7 +79,7 @@ type Replica struct {
 	ahead   func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer  writer
 	entries map[clustermesh.Origin]Entry
-	nodes   map[clustermesh.ClusterName]int // how many of the entries are nodes', by cluster
+	held    map[clustermesh.ClusterName]Held
 	view    view
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
@@ -114,7 +114,7 @@ func New(cfg Config, held []Entry) *Replica {
 		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
-		nodes:    map[clustermesh.ClusterName]int{},
+		held:     map[clustermesh.ClusterName]Held{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
@@ -163,8 +163,25 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
 
-// Nodes returns of how many nodes of a cluster a record is held.
-func (r *Replica) Nodes(c clustermesh.ClusterName) int { return r.nodes[c] }
+// Held says how many records of a cluster are held.
+type Held struct {
+	// Records are those of its nodes, and its own.
+	Records, Nodes int
+}
+
+// Held returns how many records of a cluster are held, and of how many clusters any is.
+func (r *Replica) Held(c clustermesh.ClusterName) (Held, int) { return r.held[c], len(r.held) }
+
+// count changes by n how many records there are of an origin.
+func (r *Replica) count(o clustermesh.Origin, n int) {
+	h := r.held[o.Cluster]
+	if h.Records += n; o.Node != "" {
+		h.Nodes += n
+	}
+	if r.held[o.Cluster] = h; h.Records == 0 {
+		delete(r.held, o.Cluster)
+	}
+}
 
 // Entries returns everything held, sorted by origin. It is what to store, and to pass to New.
 func (r *Replica) Entries() []Entry {
@@ -248,8 +265,8 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	d := r.digests[o.Cluster]
 	if old, ok := r.entries[o]; ok {
 		d.toggle(old)
-	} else if o.Node != "" {
-		r.nodes[o.Cluster]++
+	} else {
+		r.count(o, 1)
 	}
 	d.toggle(e)
 	r.digests[o.Cluster] = d
@@ -309,9 +326,7 @@ func (r *Replica) drop(e Entry) {
 	d.toggle(e)
 	r.digests[o.Cluster] = d
 	delete(r.entries, o)
-	if o.Node != "" {
-		r.nodes[o.Cluster]--
-	} else {
+	if r.count(o, -1); o.Node == "" {
 		delete(r.history, o.Cluster)
 	}
 	r.view.remove(o)
