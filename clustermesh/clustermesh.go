@@ -99,6 +99,8 @@ type Node struct {
 	PublicKey     key.Public `cbor:"6,keyasint" json:"publicKey"`
 	WireGuardPort uint16     `cbor:"7,keyasint,omitempty" json:"wireguardPort,omitempty"`
 	GossipPort    uint16     `cbor:"8,keyasint,omitempty" json:"gossipPort,omitempty"`
+	// Drain takes the node's endpoints out of use.
+	Drain *Drain `cbor:"9,keyasint,omitempty" json:"drain,omitempty"`
 }
 
 // Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
@@ -198,6 +200,9 @@ type Export struct {
 	// FamiliesDeclared is true if the Service itself declares Families. Otherwise they are those of
 	// its endpoints, which can come and go, or the daemon is older than this field.
 	FamiliesDeclared bool `cbor:"11,keyasint,omitempty" json:"ipFamiliesDeclared,omitempty"`
+	// Routing is nil if the Service asks for nothing. It applies to the clients of its cluster, and
+	// that of the oldest export to those of clusters that ask for nothing themselves.
+	Routing *Routing `cbor:"12,keyasint,omitempty" json:"routing,omitempty"`
 }
 
 // Family is the Kubernetes name of an IP family.
@@ -234,6 +239,9 @@ type Global struct {
 	// clients.
 	InternalTrafficPolicy string `cbor:"7,keyasint,omitempty" json:"internalTrafficPolicy,omitempty"`
 	TrafficDistribution   string `cbor:"8,keyasint,omitempty" json:"trafficDistribution,omitempty"`
+	// Routing is nil if the Service asks for nothing. It applies to this cluster's clients; its Drain
+	// applies to everybody's.
+	Routing *Routing `cbor:"9,keyasint,omitempty" json:"routing,omitempty"`
 }
 
 // The values of a Service's traffic policy and distribution that strait knows (core/v1).
@@ -283,6 +291,8 @@ type Content struct {
 	// Nodes are the names of the cluster's Node objects, sorted; see Left. It is empty if they are
 	// unknown: the source is not an API server, or the leader runs a build that does not list them.
 	Nodes []NodeName `cbor:"7,keyasint,omitempty" json:"nodes,omitempty"`
+	// Drain takes all endpoints of the cluster out of use; a leader writes it.
+	Drain *Drain `cbor:"22,keyasint,omitempty" json:"drain,omitempty"`
 	// AsOf is when a leader wrote this last, at intervals of AsOfPeriod, in Unix seconds: the
 	// cluster had these exports then, and no others. It is 0 in records of older builds.
 	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`
@@ -350,5 +360,7 @@ type Local struct {
 	// Namespaces are the cluster's namespaces, sorted. Nil means that every namespace counts as
 	// existing.
 	Namespaces []string
-	Problems   []Problem
+	// Drain takes all endpoints of the cluster out of use.
+	Drain    *Drain
+	Problems []Problem
 }

@@ -28,11 +28,13 @@ func reuse[T any](now, before []T, equal func(T, T) bool) []T {
 func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&
 		e.AffinitySeconds == o.AffinitySeconds && e.InternalTrafficPolicy == o.InternalTrafficPolicy && e.TrafficDistribution == o.TrafficDistribution &&
-		slices.Equal(e.Families, o.Families) && e.FamiliesDeclared == o.FamiliesDeclared && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations)
+		slices.Equal(e.Families, o.Families) && e.FamiliesDeclared == o.FamiliesDeclared && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations) &&
+		e.Routing.Equal(o.Routing)
 }
 
 // Equal reports whether two global services are identical.
 func (g Global) Equal(o Global) bool {
 	return g.Service == o.Service && slices.Equal(g.Ports, o.Ports) && slices.Equal(g.IPs, o.IPs) && g.Shared == o.Shared && g.Affinity == o.Affinity &&
-		g.AffinitySeconds == o.AffinitySeconds && g.InternalTrafficPolicy == o.InternalTrafficPolicy && g.TrafficDistribution == o.TrafficDistribution
+		g.AffinitySeconds == o.AffinitySeconds && g.InternalTrafficPolicy == o.InternalTrafficPolicy && g.TrafficDistribution == o.TrafficDistribution &&
+		g.Routing.Equal(o.Routing)
 }

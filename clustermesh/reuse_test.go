@@ -42,6 +42,8 @@ func something(t *testing.T, v reflect.Value) {
 		v.SetInt(1)
 	case reflect.Uint32:
 		v.SetUint(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case reflect.Map:

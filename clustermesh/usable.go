@@ -30,6 +30,15 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		err := c.Globals[i].check()
 		return err == nil || u.checked("global Service "+u.of(c.Globals[i].Service), "", err)
 	})
+	c.Exports = routed(c.Exports, func(e *Export) **Routing { return &e.Routing }, func(e Export, err error) bool {
+		return u.checked("ServiceExport "+u.of(e.Service), "routing", err)
+	})
+	c.Globals = routed(c.Globals, func(g *Global) **Routing { return &g.Routing }, func(g Global, err error) bool {
+		return u.checked("global Service "+u.of(g.Service), "routing", err)
+	})
+	if !u.checked("record "+o.String(), "drain", c.Drain.check()) {
+		c.Drain = nil
+	}
 	c.Allocations = keep(c.Allocations, func(i int) bool {
 		a := c.Allocations[i]
 		err := errors.Join(a.Service.Check(), CheckHost(a.IP))
@@ -54,6 +63,22 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		})
 	}
 	return c, u.problems
+}
+
+// routed leaves out routing that cannot be used. The Service stays.
+func routed[T any](list []T, of func(*T) **Routing, checked func(T, error) bool) []T {
+	cloned := false
+	for i := range list {
+		err := (*of(&list[i])).check()
+		if err == nil || checked(list[i], err) {
+			continue
+		}
+		if !cloned {
+			list, cloned = slices.Clone(list), true
+		}
+		*of(&list[i]) = nil
+	}
+	return list
 }
 
 // usable collects the Problems of one content.
@@ -119,6 +144,9 @@ func (u *usable) writer(c *Content) {
 	if foreign("late", len(c.Late) > 0) {
 		c.Late = nil
 	}
+	if foreign("drain", c.Drain != nil) {
+		c.Drain = nil
+	}
 }
 
 func (u *usable) node(given *Node) *Node {
@@ -133,6 +161,9 @@ func (u *usable) node(given *Node) *Node {
 	}
 	if !u.checked(object, "locality.zone", checkText(n.Locality.Zone, maxName)) {
 		n.Locality.Zone = ""
+	}
+	if !u.checked(object, "drain", n.Drain.check()) {
+		n.Drain = nil
 	}
 	n.Addresses = keep(n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
 	n.Prefixes = keep(n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/sockdestroy"
@@ -44,6 +45,7 @@ type Config struct {
 	Gossip          GossipConfig    `json:"gossip"`
 	Authority       AuthorityConfig `json:"authority,omitzero"`
 	Mesh            MeshConfig      `json:"mesh,omitempty"`
+	Locality        LocalityConfig  `json:"locality,omitzero"`
 	DNS             DNSConfig       `json:"dns,omitempty"`
 	Metrics         MetricsConfig   `json:"metrics,omitempty"`
 	Log             LogConfig       `json:"log,omitempty"`
@@ -78,6 +80,8 @@ type KubernetesConfig struct {
 	DerivedPrefix *string `json:"derivedPrefix,omitempty"`
 	// ImportSlices selects the imports for which EndpointSlices with all endpoints are written.
 	ImportSlices mcs.SliceMode `json:"importSlices,omitempty"`
+	// DrainCordoned drains Nodes that are cordoned.
+	DrainCordoned bool `json:"drainCordoned,omitempty"`
 	// BarredNamespaces are patterns of namespaces that take no part, besides kube-system,
 	// kube-public and kube-node-lease.
 	BarredNamespaces []string `json:"barredNamespaces,omitempty"`
@@ -168,6 +172,24 @@ func (m MeshConfig) on() bool { return m.Mode != MeshOff }
 
 func (m MeshConfig) strict() bool { return m.Strict == nil || *m.Strict }
 
+// LocalityConfig says where connections go, for Services that do not say so themselves.
+type LocalityConfig struct {
+	// Spill is on by default: a tier keeps only what its ready endpoints can bear. With off, one
+	// ready endpoint carries everything.
+	Spill SpillMode `json:"spill,omitempty"`
+	// Factor is how many times its share an endpoint can bear. 0 is DefaultFactor.
+	Factor float64 `json:"factor,omitempty"`
+	// Ramp is how long traffic takes to return to nearer endpoints. Nil is DefaultRamp; with 0 it
+	// returns at once.
+	Ramp *Duration `json:"ramp,omitempty"`
+	// Tiers and Prefer are the values of the annotations service.strait.io/locality and /prefer for
+	// Services without them.
+	Tiers  []string                  `json:"tiers,omitempty"`
+	Prefer []clustermesh.ClusterName `json:"prefer,omitempty"`
+	// Costs are those of traffic from one cluster to another.
+	Costs map[clustermesh.ClusterName]map[clustermesh.ClusterName]uint32 `json:"costs,omitempty"`
+}
+
 // DNSConfig configures strait's own DNS server for clusterset.local. Without Listen there is none.
 type DNSConfig struct {
 	// Listen are the addresses and ports to listen on. Those in 169.254.0.0/16 or fd00::/8 are
@@ -236,7 +258,7 @@ func (c *Config) setDefaults() {
 		c.ClusterSetCIDRs = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}
 	}
 	if k := c.Source.Kubernetes; k != nil {
-		k.Namespace = cmp.Or(k.Namespace, "strait-system")
+		k.Namespace = cmp.Or(k.Namespace, clustermesh.DefaultNamespace)
 	}
 	c.BPF.Pins = cmp.Or(c.BPF.Pins, inspect.DefaultPins)
 	c.Gossip.Bind = cmp.Or(c.Gossip.Bind, netip.AddrPortFrom(netip.IPv4Unspecified(), 7946))

@@ -246,7 +246,7 @@ func (d *Daemon) self() plan.Self {
 }
 
 func (d *Daemon) planConfig() plan.Config {
-	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.on()}
+	return plan.Config{CIDRs: d.config.cidrs(), Barred: d.config.barred(), Mesh: d.config.Mesh.on(), Locality: d.config.Locality.plan()}
 }
 
 // merge combines several triggers into one.

@@ -125,6 +125,10 @@ func nameOf(k reflect.Kind) string {
 		return "a whole number from 0 to 65535"
 	case reflect.Uint32:
 		return "a whole number from 0 to 4294967295"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Map:
+		return "a mapping of clusters, as in {us-east: {us-west: 2}}"
 	default:
 		return "a whole number"
 	}

@@ -75,8 +75,11 @@ func (r *round) look() {
 		return
 	}
 	r.in.State = r.gossip.State()
+	r.planner.At(time.Now())
 	result := r.planner.Plan(r.in.State)
-	r.in.Plan = &result
+	if r.in.Plan = &result; result.Next > 0 {
+		r.againIn(result.Next)
+	}
 }
 
 // do carries out one step.

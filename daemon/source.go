@@ -57,7 +57,7 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 		return nil, nil, err
 	}
 	node := clustermesh.NodeName(c.Node)
-	s := kube.New(kube.Config{Client: client, Node: node, BarredPatterns: k.BarredNamespaces, Log: log})
+	s := kube.New(kube.Config{Client: client, Node: node, BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace, DrainCordoned: k.DrainCordoned, Log: log})
 	out := &kubernetes{source: s, host: client.Host}
 	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
 	if err != nil {

@@ -39,6 +39,10 @@ type Config struct {
 	Node clustermesh.NodeName
 	// BarredPatterns match the namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
+	// Namespace is strait's own.
+	Namespace string
+	// DrainCordoned drains Nodes that are cordoned.
+	DrainCordoned bool
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -189,7 +193,7 @@ func (s *Source) states() (out []state, news bool) {
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
 func (s *Source) gather(settled bool) known {
-	all := object.Objects{All: map[string]bool{}, Config: object.Config{BarredPatterns: s.cfg.BarredPatterns}}
+	all := object.Objects{All: map[string]bool{}, Config: object.Config{BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)
 	}

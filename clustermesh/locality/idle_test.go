@@ -26,7 +26,7 @@ func TestIdle(t *testing.T) {
 		{"barred", far(func(c *locality.Candidate) { c.Barred = "no" }), locality.Preference{}, false},
 		{"barred by its Service", far(), locality.Preference{LocalOnly: true}, false},
 	} {
-		got := locality.Select(self, []locality.Candidate{near, tc.in}, tc.prefer)
+		got := locality.Select(self, []locality.Candidate{near, tc.in}, tc.prefer, locality.Ramp{})
 		if v := got.Verdicts[1]; v.Idle() != tc.idle {
 			t.Errorf("%s: idle %v, want %v (%s)", tc.name, v.Idle(), tc.idle, v.Reason)
 		}

@@ -1,13 +1,37 @@
 // Package locality decides which endpoints of a service one node uses, with what weight, and says
 // why for each endpoint.
 //
-// Inputs are the candidates of one frontend and the node's location; output is a Choice. Pure. It
-// must not know services, ports or the kernel. The kernel in turn knows weights, but no tiers.
+// Inputs are the candidates of one frontend, the node's location, what the service asks for and,
+// for a ramp, the last choice; output is a Choice. Pure. It must not know services, ports or the
+// kernel. The kernel in turn knows weights, but no tiers.
+//
+// Candidates are judged in this order. The first state that fits a candidate is its class, and only
+// the first class with any candidate is used:
+//
+//	class       | candidate                                                    | used
+//	------------|--------------------------------------------------------------|--------------------------
+//	healthy     | ready, not drained, its machine answers or is not known      | by tier, with spill
+//	drained     | ready, but its node, Service or cluster is drained           | if no class before has any
+//	unreachable | ready, but its machine does not answer this node             | if no class before has any
+//	terminating | serving while it terminates (KEP-1669)                       | if no class before has any
+//	unusable    | barred, on a dead machine, or not ready                      | never
+//
+// So a service is never empty while something serves it. Healthy candidates are ranked, in this order:
+//
+//	rank        | from                                                         | nearest
+//	------------|--------------------------------------------------------------|--------------------------
+//	preferred   | service.strait.io/prefer                                     | the first cluster named
+//	weighted    | service.strait.io/weights                                    | clusters with a weight
+//	side        | service.strait.io/affinity                                   | the side that it prefers
+//	tier        | node, zone, region, cluster, clusterset                      | node
+//	cost        | locality.costs                                               | the lowest
+//
+// Candidates of one rank share alike, or by the weights of their clusters. A rank carries everything
+// while enough of it is healthy; otherwise the rest spills to the next rank (see spill.go).
 package locality
 
 import (
 	"net/netip"
-	"slices"
 
 	"strait.io/strait/clustermesh"
 )
@@ -59,6 +83,36 @@ type Candidate struct {
 	Dead bool
 	// Barred, if not empty, says why the endpoint must not be used at all.
 	Barred string
+	// Drained is which part of its share a drain has taken, 0 to 1, and DrainedBy what is drained.
+	Drained   float64
+	DrainedBy string
+}
+
+// class is what a candidate can be used for; see the package comment.
+type class uint8
+
+const (
+	healthy class = iota
+	drained
+	unreachable
+	leaving
+	unusable
+)
+
+func (c *Candidate) class(t Tier) class {
+	switch {
+	case !c.allowed():
+		return unusable
+	case c.Terminating && c.Serving:
+		return leaving
+	case c.Terminating || !c.Ready:
+		return unusable
+	case t == Unreachable:
+		return unreachable
+	case c.Drained >= 1:
+		return drained
+	}
+	return healthy
 }
 
 // Verdict is a candidate and what was decided about it.
@@ -70,6 +124,7 @@ type Verdict struct {
 	// Reason is a short phrase for people.
 	Reason string
 	rank   rank
+	class  class
 }
 
 // Choice is the decision for one frontend: a verdict per candidate, in the order given.
@@ -77,100 +132,101 @@ type Choice struct {
 	// Tier is the nearest tier that carries traffic; None if no endpoint is in use.
 	Tier     Tier
 	Verdicts []Verdict
+	// Levels are the ranks of healthy endpoints, the nearest first. There are none if no endpoint is
+	// healthy.
+	Levels []Level
+	// Ramping is true while a nearer rank gets less than it will.
+	Ramping bool
 }
 
-// Select picks the endpoints for new connections:
-//
-//   - barred endpoints, those of dead nodes and those that the preference excludes are never used;
-//   - the nearest tier with a ready endpoint carries all traffic, equally per endpoint;
-//   - when nothing is ready anywhere, endpoints that still serve while they terminate are used in
-//     the same way (KEP-1669).
-//
-// The preference decides what is near. There is no fallback inside a tier: falling back means
-// choosing a farther tier.
-func Select(self Self, candidates []Candidate, prefer Preference) Choice {
+// Level is one rank with its part of new connections.
+type Level struct {
+	// Share is 0 to 1.
+	Share float64
+	// Ready is how many endpoints are healthy, less what a drain has taken of them. Expected is how
+	// many there would be if nothing was wrong.
+	Ready    float64
+	Expected int
+	rank     rank
+}
+
+// Select picks the endpoints for new connections, as the package comment says. The last choice for
+// the frontend limits how fast nearer ranks get their traffic back; see Ramp.
+func Select(self Self, candidates []Candidate, prefer Preference, ramp Ramp) Choice {
 	c := Choice{Tier: None, Verdicts: make([]Verdict, len(candidates))}
+	best := unusable
 	for i, cand := range candidates {
 		if cand.Barred == "" {
 			cand.Barred = prefer.excludes(self, &cand)
 		}
-		c.Verdicts[i].Candidate = cand
-	}
-	usable := (*Candidate).ready
-	if !slices.ContainsFunc(c.Verdicts, func(v Verdict) bool { return v.Candidate.ready() }) {
-		usable = (*Candidate).serving
-	}
-	used := noRank
-	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
+		v.Candidate = cand
 		v.rank, v.Tier = prefer.place(self, &v.Candidate)
-		if usable(&v.Candidate) && v.rank < used {
-			used, c.Tier = v.rank, v.Tier
+		v.class = v.Candidate.class(v.Tier)
+		best = min(best, v.class)
+	}
+	switch best {
+	case unusable:
+	case healthy:
+		c.spread(self, prefer, ramp)
+	default:
+		c.leastBad(best)
+	}
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		if v.Weight > 0 {
+			c.Tier = min(c.Tier, v.Tier)
 		}
 	}
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
-		if usable(&v.Candidate) && v.rank == used {
-			v.Weight = 1
-		}
-		v.Reason = reason(v, c.Tier, prefer)
+		v.Reason = c.reason(v, prefer)
 	}
 	return c
 }
 
-func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
-func (c *Candidate) ready() bool   { return c.allowed() && c.Ready && !c.Terminating }
-func (c *Candidate) serving() bool { return c.allowed() && c.Serving && c.Terminating }
+// leastBad uses the nearest candidates of a class, alike. Those on machines that do not answer are the
+// farthest.
+func (c *Choice) leastBad(of class) {
+	used := noRank
+	far := func(v *Verdict) rank {
+		if v.Tier == Unreachable {
+			return lastRank
+		}
+		return v.rank
+	}
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; v.class == of {
+			used = min(used, far(v))
+		}
+	}
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; v.class == of && far(v) == used {
+			v.Weight = 1
+		}
+	}
+}
 
-// tier returns how far a candidate is, on the ladder of tiers. Empty labels match nothing: two
-// nodes without labels are not in the same zone.
+func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
+
+// tier returns how far a candidate is, on the ladder of the tiers that count. Empty labels match
+// nothing: two nodes without labels are not in the same zone.
 func (s Self) tier(c *Candidate, p Preference) Tier {
+	own := c.Cluster == s.Cluster
 	sameRegion := c.Locality.Region != "" && c.Locality.Region == s.Locality.Region
+	sameZone := c.Locality.Zone != "" && c.Locality.Zone == s.Locality.Zone && c.Locality.Region == s.Locality.Region
+	sameNode := own && c.Node != "" && c.Node == s.Node
 	switch {
-	case c.Cluster == s.Cluster && c.Node != "" && c.Node == s.Node && !p.nodeless():
+	case sameNode && p.counts(Node):
 		return Node
-	case c.Contact == clustermesh.Silent:
+	case c.Contact == clustermesh.Silent && !sameNode:
 		return Unreachable
-	case c.Locality.Zone != "" && c.Locality.Zone == s.Locality.Zone &&
-		c.Locality.Region == s.Locality.Region:
+	case sameZone && p.counts(Zone):
 		return Zone
-	case sameRegion:
+	case sameRegion && p.counts(Region):
 		return Region
-	case c.Cluster == s.Cluster:
+	case own && p.counts(Cluster):
 		return Cluster
 	}
 	return ClusterSet
-}
-
-func reason(v *Verdict, used Tier, prefer Preference) string {
-	switch {
-	case v.Barred != "":
-		return v.Barred
-	case v.Dead:
-		return "node is dead: its cluster says so"
-	case v.Weight > 0 && v.Terminating:
-		return "terminating, but nothing is ready anywhere"
-	case v.Weight > 0 && v.Tier == Unreachable:
-		return "node does not answer, but nothing else is ready"
-	case v.Weight > 0:
-		return prefer.words() + stale(v)
-	case v.Terminating:
-		return "terminating: no new connections"
-	case !v.Ready:
-		return "pod is not ready"
-	case v.Tier == Unreachable:
-		return "standby: its node does not answer, ranked last"
-	}
-	return prefer.standby(v.rank, used) + stale(v)
-}
-
-// stale marks an endpoint whose record may be old.
-func stale(v *Verdict) string {
-	switch v.Contact {
-	case clustermesh.Held:
-		return " (held: its node is not heard)"
-	case clustermesh.Quiet:
-		return " (its node's daemon is down, its machine answers)"
-	}
-	return ""
 }

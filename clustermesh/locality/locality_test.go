@@ -58,7 +58,7 @@ func TestSelect(t *testing.T) {
 		{"barred is never used", []locality.Candidate{cand("a", "n1", "r1", "z1", func(c *locality.Candidate) { c.Barred = "no" }), far}, locality.ClusterSet, []int{1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := locality.Select(self, tc.in, locality.Preference{})
+			got := locality.Select(self, tc.in, locality.Preference{}, locality.Ramp{})
 			if got.Tier != tc.tier {
 				t.Errorf("tier %v, want %v", got.Tier, tc.tier)
 			}
@@ -98,7 +98,7 @@ func TestSelectProperties(t *testing.T) {
 			Distribution: rapid.SampledFrom([]string{"", "PreferSameNode", "PreferSameZone", "PreferClose", "other"}).Draw(t, "distribution"),
 			Affinity:     rapid.SampledFrom([]clustermesh.GlobalAffinity{"", "none", "local", "remote", "other"}).Draw(t, "affinity"),
 		}
-		got := locality.Select(self, in, prefer)
+		got := locality.Select(self, in, prefer, locality.Ramp{})
 		total, possible := uint32(0), false
 		for i, v := range got.Verdicts {
 			total += v.Weight

@@ -83,7 +83,7 @@ func TestPreferences(t *testing.T) {
 		{"the cluster, policy Local, none ready", leader, localOnly, all(unready(0, 1, 2)), "", locality.None, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := locality.Select(tc.self, tc.in, tc.prefer)
+			got := locality.Select(tc.self, tc.in, tc.prefer, locality.Ramp{})
 			used, first := "", 0
 			for i, v := range got.Verdicts {
 				if v.Weight > 0 {
@@ -118,7 +118,7 @@ func TestStandbyReasons(t *testing.T) {
 		{"local", 1, "standby: affinity local, this cluster carries everything"},
 		{"remote", 0, "standby: affinity remote, other clusters carry everything"},
 	} {
-		got := locality.Select(self, in, locality.Preference{Affinity: tc.affinity})
+		got := locality.Select(self, in, locality.Preference{Affinity: tc.affinity}, locality.Ramp{})
 		if r := got.Verdicts[tc.standby].Reason; r != tc.want {
 			t.Errorf("affinity %q: %q, want %q", tc.affinity, r, tc.want)
 		}

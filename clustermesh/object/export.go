@@ -114,6 +114,9 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	labels, annotations := exportedLabels(w.export.labels, o), exportedAnnotations(w.export.annotations, o)
 	e.Labels, e.Annotations = labels.kept, annotations.kept
 	status.Omitted = strings.Join(slices.Concat(labels.omitted, annotations.omitted), ", ")
+	e.Routing = readRouting(noted{
+		{service.annotations, l.report.on("Service", w.service.Namespace, w.service.Name)}, {w.export.own, o},
+	})
 	status.Exported = true
 	return e, status
 }

@@ -70,6 +70,7 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 		g.Shared = shared
 	}
 	g.Affinity = notes.affinity(key)
+	g.Routing = readRouting(notes.routing())
 	return g, true
 }
 
@@ -77,6 +78,11 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 type annotations struct {
 	service *Service
 	report  *objectReport
+}
+
+// routing returns the annotations in the form that readRouting takes.
+func (a annotations) routing() noted {
+	return noted{{a.service.annotations, a.report}}
 }
 
 // first returns the annotation that counts among those with the same meaning, with its value in

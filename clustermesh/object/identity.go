@@ -43,7 +43,7 @@ func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
 		if n.Name != string(node) {
 			continue
 		}
-		if read, _ := readNodes([]*Node{n}, &report{}); len(read) > 0 && len(read[0].Addresses) > 0 {
+		if read, _ := readNodes([]*Node{n}, Config{}, &report{}); len(read) > 0 && len(read[0].Addresses) > 0 {
 			out.Node = read[0].Addresses[0]
 		}
 	}
@@ -53,11 +53,12 @@ func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
 // Namespace holds what is read of a Namespace.
 type Namespace struct {
 	ID
-	uid string
+	uid         string
+	annotations map[string]string
 }
 
 func namespaceFrom(in metav1.Object) *Namespace {
-	return &Namespace{ID: ID{Name: in.GetName()}, uid: string(in.GetUID())}
+	return &Namespace{ID: ID{Name: in.GetName()}, uid: string(in.GetUID()), annotations: in.GetAnnotations()}
 }
 
 func (n *Namespace) insert(o *Objects) { o.Namespaces = append(o.Namespaces, n) }

@@ -78,12 +78,14 @@ func (s *Service) insert(o *Objects) { o.Services = append(o.Services, s) }
 // Export holds what Local reads of a ServiceExport.
 type Export struct {
 	ID
-	created             int64 // in Unix seconds, 0 for none
-	labels, annotations map[string]string
+	created             int64             // in Unix seconds, 0 for none
+	own                 map[string]string // its own annotations
+	labels, annotations map[string]string // those that it exports
 }
 
 func exportFrom(in *mcsv1beta1.ServiceExport) *Export {
-	return &Export{ID: idOf(in), created: createdAt(in), labels: in.Spec.ExportedLabels, annotations: in.Spec.ExportedAnnotations}
+	return &Export{ID: idOf(in), created: createdAt(in), own: in.Annotations,
+		labels: in.Spec.ExportedLabels, annotations: in.Spec.ExportedAnnotations}
 }
 
 func alphaExportFrom(in *mcsv1alpha1.ServiceExport) *Export {

@@ -39,13 +39,13 @@ var Kinds = []Kind{
 		Resource: NodeResource, Name: "Node", Need: Required, ClusterScoped: true, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Node{}, List: &corev1.NodeList{}, keep: keeping(nodeFrom)}},
 		Labels:      slices.Concat(regionLabels, zoneLabels),
-		Annotations: []string{AnnotationPrefixes},
+		Annotations: []string{AnnotationPrefixes, AnnotationDrain},
 	},
 	{
 		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
 		Labels:      []string{LabelManagedBy, LabelServiceImport},
-		Annotations: slices.Concat(globalNames, sharedNames, affinityNames),
+		Annotations: slices.Concat(globalNames, sharedNames, affinityNames, routingNames),
 	},
 	{
 		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,
@@ -63,10 +63,12 @@ var Kinds = []Kind{
 			// strait writes v1beta1, so an API server must serve that.
 			{Name: "v1alpha1", Object: &mcsv1alpha1.ServiceExport{}, List: &mcsv1alpha1.ServiceExportList{}, FilesOnly: true, keep: keeping(alphaExportFrom)},
 		},
+		Annotations: routingNames,
 	},
 	{
 		Resource: NamespaceResource, Name: "Namespace", Need: Useful, ClusterScoped: true, InFiles: true, MetadataOnly: true,
-		Versions: []Version{{Name: "v1", Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, keep: keeping(namespaceFrom)}},
+		Versions:    []Version{{Name: "v1", Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, keep: keeping(namespaceFrom)}},
+		Annotations: []string{AnnotationDrain},
 	},
 	{
 		Resource: PodResource, Name: "Pod", Need: Useful, NodeField: "spec.nodeName",

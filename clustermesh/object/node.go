@@ -33,6 +33,7 @@ type Node struct {
 	podCIDR      string
 	podCIDRs     []string
 	addresses    []corev1.NodeAddress
+	cordoned     bool
 }
 
 func nodeFrom(in *corev1.Node) *Node {
@@ -45,14 +46,14 @@ func nodeFrom(in *corev1.Node) *Node {
 		return ""
 	}
 	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), annotations: in.Annotations,
-		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses}
+		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses, cordoned: in.Spec.Unschedulable}
 }
 
 func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
 
 // readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any.
 // If two objects have the same name, the first counts.
-func readNodes(objs []*Node, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
+func readNodes(objs []*Node, c Config, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
 	seen := map[string]bool{}
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
@@ -66,6 +67,9 @@ func readNodes(objs []*Node, r *report) (out []clustermesh.Node, written map[clu
 		}
 		seen[obj.Name] = true
 		n := readNode(obj, o)
+		if c.DrainCordoned && obj.cordoned && n.Drain == nil {
+			n.Drain = &clustermesh.Drain{}
+		}
 		out = append(out, n)
 		if p := writtenPrefixes(obj, o); len(p) > 0 {
 			if written == nil {
@@ -84,6 +88,9 @@ func readNode(obj *Node, o *objectReport) clustermesh.Node {
 		Locality:  clustermesh.Locality{Region: obj.region, Zone: obj.zone},
 		Addresses: nodeAddresses(obj, o),
 		Prefixes:  nodePrefixes(obj, o),
+	}
+	if value, ok := obj.annotations[AnnotationDrain]; ok {
+		n.Drain = readDrain(note{AnnotationDrain, value, o})
 	}
 	if len(n.Addresses) == 0 {
 		o.warning(problem.NodeWithoutAddress, "status.addresses", "no InternalIP or ExternalIP: this object gives other clusters no address of the node",

@@ -7,6 +7,7 @@
 package object
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,6 +46,11 @@ func (o *Objects) Insert(k Kept) { k.insert(o) }
 type Config struct {
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
+	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation AnnotationDrain drains
+	// the cluster.
+	Namespace string
+	// DrainCordoned drains Nodes that are cordoned.
+	DrainCordoned bool
 }
 
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
@@ -62,7 +68,7 @@ type Config struct {
 func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
-	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, &l.report)
+	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, objs.Config, &l.report)
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
 	for _, e := range out.Exports {
@@ -85,9 +91,20 @@ func Local(objs Objects) clustermesh.Local {
 		slices.Sort(out.Namespaces)
 		out.Namespaces = slices.Compact(out.Namespaces)
 	}
+	out.Drain = l.readClusterDrain(objs)
 	l.importProblems(objs)
 	out.Problems = clustermesh.SortProblems(l.report.problems)
 	return out
+}
+
+// readClusterDrain returns whether strait's own Namespace says that the cluster is drained.
+func (l *reader) readClusterDrain(objs Objects) *clustermesh.Drain {
+	for _, n := range objs.Namespaces {
+		if value, ok := n.annotations[AnnotationDrain]; ok && n.Name == cmp.Or(objs.Config.Namespace, clustermesh.DefaultNamespace) {
+			return readDrain(note{AnnotationDrain, value, l.report.on("Namespace", "", n.Name)})
+		}
+	}
+	return nil
 }
 
 // reader reads the objects of one cluster.

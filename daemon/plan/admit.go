@@ -107,6 +107,8 @@ func (i *Import) ForCluster() (out []PortChoice) {
 		return nil
 	}
 	anywhere := locality.Self{Cluster: i.stand.self.Cluster}
+	prefer := i.prefer // a proxy knows no shares, so nothing spills
+	prefer.Factor, prefer.MinReady = 0, clustermesh.MinReady{}
 	members, doubles := i.admit()
 	for _, port := range i.Ports {
 		for _, family := range []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6} {
@@ -114,7 +116,7 @@ func (i *Import) ForCluster() (out []PortChoice) {
 				return clustermesh.FamilyOf(c.Addr.Addr()) != family
 			})
 			if len(cs) > 0 {
-				out = append(out, PortChoice{port, family, locality.Select(anywhere, cs, i.prefer)})
+				out = append(out, PortChoice{port, family, locality.Select(anywhere, cs, prefer, locality.Ramp{})})
 			}
 		}
 	}

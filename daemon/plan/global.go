@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/internal/problem"
 )
 
@@ -41,7 +40,7 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 		}
 		for _, g := range from[c] {
 			if g.Shared {
-				others[g.Service] = append(others[g.Service], offer{c, g.Ports})
+				others[g.Service] = append(others[g.Service], offer{c, g.Ports, g.Routing})
 			}
 		}
 	}
@@ -69,7 +68,7 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 	for _, s := range p.shares.list {
 		g := last[s.Service]
 		if t := touched[s.Service]; g == nil || g.Global != s.Global || g.stand != p.stand || t == changed {
-			g = p.planGlobal(s)
+			g = p.planGlobal(s, g)
 		} else if t == moved {
 			same := *g
 			same.rows = p.index.rows[s.Service]
@@ -83,22 +82,22 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 // planGlobal makes frontends of the addresses of this cluster's Service. Behind them are always
 // this cluster's endpoints, and those of every other cluster whose Service of that name is global
 // and shared. Whether this cluster shares its own endpoints makes no difference.
-func (p *Planner) planGlobal(s shared) *Global {
-	own := []offer{{p.stand.self.Cluster, s.Ports}}
+func (p *Planner) planGlobal(s shared, old *Global) *Global {
+	prefer := p.config.preference(p.stand.self.Cluster, s.Routing)
+	prefer.LocalOnly, prefer.Distribution, prefer.Affinity = s.InternalTrafficPolicy == clustermesh.PolicyLocal, s.TrafficDistribution, s.Affinity
+	own := []offer{{p.stand.self.Cluster, s.Ports, s.Routing}}
 	out := &Global{Global: s.Global, demand: demand{
 		kind: "Service", service: s.Service, ips: s.IPs, ports: s.Ports, affinitySeconds: s.AffinitySeconds,
-		prefer: locality.Preference{
-			LocalOnly:    s.InternalTrafficPolicy == clustermesh.PolicyLocal,
-			Distribution: s.TrafficDistribution,
-			Affinity:     s.Affinity,
-		},
-		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial,
+		prefer: prefer,
+		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial, at: p.now,
 	}}
+	out.after(old.last(p.stand), p.config.Locality.Ramp)
 	for _, o := range s.others {
 		out.Sharers = append(out.Sharers, o.cluster)
 		out.problems = append(out.problems, missingPorts(&out.demand, o)...)
 	}
 	out.plan()
+	p.moving.note(&out.demand)
 	return out
 }
 
@@ -117,4 +116,12 @@ func missingPorts(d *demand, s offer) (problems []clustermesh.Problem) {
 		})
 	}
 	return problems
+}
+
+// last returns the demand if it was planned for the same location.
+func (x *Global) last(at *stand) *demand {
+	if x == nil || x.stand != at {
+		return nil
+	}
+	return &x.demand
 }

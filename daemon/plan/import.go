@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/locality"
 )
 
 // planImports plans the imports. It plans again only those in which something has changed. Fresh
@@ -34,7 +33,7 @@ func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh b
 // nextImport returns the current plan of an import. Old is its last plan, or nil if it has none.
 func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
 	if old == nil || old.merged != e.Import || old.stand != p.stand || t == changed {
-		return p.planImport(e)
+		return p.planImport(e, old)
 	}
 	if t == moved {
 		i := *old
@@ -45,12 +44,15 @@ func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
 }
 
 // planImport makes the frontends of one import: each address with each port.
-func (p *Planner) planImport(e exported) *Import {
+func (p *Planner) planImport(e exported, old *Import) *Import {
+	prefer := p.config.preference(p.stand.self.Cluster, e.routing(p.stand.self.Cluster))
+	prefer.LocalOnly, prefer.Distribution = e.InternalTrafficPolicy == clustermesh.PolicyLocal, e.TrafficDistribution
 	out := &Import{Import: e.Import, IPs: e.ips, merged: e.Import, demand: demand{
 		kind: "ServiceImport", service: e.Service, ports: e.Ports, affinitySeconds: e.AffinitySeconds,
-		prefer: locality.Preference{LocalOnly: e.InternalTrafficPolicy == clustermesh.PolicyLocal, Distribution: e.TrafficDistribution},
-		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial,
+		prefer: prefer,
+		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial, at: p.now,
 	}}
+	out.after(old.last(p.stand), p.config.Locality.Ramp)
 	if e.silent {
 		members, _ := out.admit()
 		guessed := *e.Import
@@ -60,6 +62,15 @@ func (p *Planner) planImport(e exported) *Import {
 	if e.Type != clustermesh.Headless {
 		out.ips = e.ips
 		out.plan()
+		p.moving.note(&out.demand)
 	}
 	return out
+}
+
+// last returns the demand if it was planned for the same location.
+func (x *Import) last(at *stand) *demand {
+	if x == nil || x.stand != at {
+		return nil
+	}
+	return &x.demand
 }

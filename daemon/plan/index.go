@@ -26,6 +26,7 @@ type facts struct {
 	// inside is where pods that use the node's network are reached through the tunnel; invalid if this
 	// node has no tunnel to it.
 	inside netip.Addr
+	drains drains
 }
 
 // row is a run of endpoints in a record that belong to one service.
@@ -158,7 +159,7 @@ func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
 }
 
 func (x *index) factsOf(s clustermesh.State, o clustermesh.Origin) facts {
-	f := facts{contact: s.Contacts[o]}
+	f := facts{contact: s.Contacts[o], drains: drainsOf(s, o)}
 	if o == x.self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}

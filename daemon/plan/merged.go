@@ -14,6 +14,7 @@ import (
 type offer struct {
 	cluster clustermesh.ClusterName
 	ports   []clustermesh.ServicePort
+	routing *clustermesh.Routing
 }
 
 // merged is the merge of all clusters' exports, and the addresses allocated to it.
@@ -117,7 +118,7 @@ func (m *merged) take(imports []clustermesh.Import, exports map[clustermesh.Serv
 	for _, i := range imports {
 		now := exported{Import: &i, ips: ips[i.Service], silent: true}
 		for _, e := range exports[i.Service] {
-			now.offers = append(now.offers, offer{e.Cluster, e.Ports})
+			now.offers = append(now.offers, offer{e.Cluster, e.Ports, e.Routing})
 			now.silent = now.silent && len(e.Families) == 0
 		}
 		for len(old) > 0 && old[0].Service.Compare(i.Service) < 0 {

@@ -9,6 +9,7 @@ package plan
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
@@ -36,7 +37,8 @@ type Config struct {
 	// Barred namespaces have no imports here.
 	Barred clustermesh.Barred
 	// Mesh is false if pods of other clusters are routable without strait.
-	Mesh bool
+	Mesh     bool
+	Locality Locality
 }
 
 // Result is a plan: what the kernel should hold, and what people and DNS should see. It is
@@ -52,6 +54,8 @@ type Result struct {
 	// them.
 	Allocations []clustermesh.Allocation
 	Problems    []clustermesh.Problem
+	// Next is when to plan again, although nothing changes; 0 if there is no need.
+	Next time.Duration
 }
 
 // Import is an import with its addresses. What would be large, and is rarely needed, is computed
@@ -86,6 +90,8 @@ func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(s
 type Planner struct {
 	config  Config
 	host    Host
+	now     time.Time
+	moving  moving
 	stand   *stand
 	serial  uint64 // number of the plan
 	index   index
@@ -108,8 +114,11 @@ type stand struct {
 
 // NewPlanner makes a Planner that has planned nothing yet.
 func NewPlanner(self Self, c Config) *Planner {
-	return &Planner{config: c, stand: &stand{self: self}, index: index{self: self, mesh: c.Mesh}}
+	return &Planner{config: c, stand: &stand{self: self}, index: index{self: self, mesh: c.Mesh}, moving: moving{}}
 }
+
+// At says what time it is for the next plan.
+func (p *Planner) At(now time.Time) { p.now = now }
 
 // On says what the next plans must know about the machine.
 func (p *Planner) On(h Host) { p.host = h }
@@ -119,6 +128,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
 	touched := p.index.update(s)
+	p.moving.touch(p.now, touched)
 	fresh = p.merged.update(s, p.stand.self.Cluster, p.config) || fresh
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
@@ -141,6 +151,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
+	r.Next = p.moving.next()
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
@@ -30,6 +31,13 @@ type demand struct {
 	stand  *stand
 	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
+	// at is the time of the plan, and moves says that a later plan can differ, although nothing
+	// changed. Past and step limit it by what was planned before, and now is for the next.
+	at        time.Time
+	ramps     bool
+	moves     bool
+	past, now []levels
+	step      float64
 
 	desired  []datapath.Frontend
 	problems []clustermesh.Problem
@@ -63,6 +71,10 @@ func (d *demand) plan() {
 	fs, problems := d.frontends()
 	d.problems = append(d.problems, problems...)
 	for _, f := range fs {
+		if d.ramps {
+			d.now = append(d.now, levels{f.Addr, f.Choice.Levels})
+		}
+		d.moves = d.moves || f.Choice.Ramping || slices.ContainsFunc(f.Choice.Verdicts, draining)
 		out := datapath.Frontend{Addr: f.Addr, Service: d.service.String(), AffinitySeconds: d.affinitySeconds}
 		for _, v := range f.Choice.Verdicts {
 			if v.Weight > 0 {
@@ -74,6 +86,9 @@ func (d *demand) plan() {
 		d.desired = append(d.desired, out)
 	}
 }
+
+// draining reports whether a drain has not taken all of an endpoint's share yet.
+func draining(v locality.Verdict) bool { return v.DrainedBy != "" && v.Drained < 1 }
 
 // idle returns the endpoints whose sockets may stay although they get no new ones. Only connected
 // UDP sockets are closed because of readiness or distance, so other frontends have none.
@@ -105,7 +120,7 @@ func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	}
 	for addr, port := range d.Addrs() {
 		f := Frontend{Addr: addr, Port: port}
-		f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(addr.IP)), d.prefer)
+		f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(addr.IP)), d.prefer, d.ramp(addr))
 		out = append(out, f)
 		problems = append(problems, d.familyProblem(f)...)
 	}
@@ -144,6 +159,7 @@ func (d *demand) candidates(members []member, doubles bool, port clustermesh.Ser
 				continue
 			}
 			c := m.candidate(q.Port)
+			c.Drained, c.DrainedBy = d.drained(m)
 			if have := clustermesh.FamilyOf(m.Addr); have != family {
 				c.Barred = fmt.Sprintf("is %s, the frontend is %s", have, family)
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
@@ -18,6 +19,9 @@ import (
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/problem"
 )
+
+// noon is when the drains of scripts begin that take a while. Plans are of two and a half minutes later.
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 // world is a clusterset in one process: a directory of YAML is a cluster, each of its Node objects a node
 // with a replica, a plan and a load balancer of its own.
@@ -138,7 +142,9 @@ func (w *world) turn(n *node) {
 			in.Told = true
 		case turn.Look:
 			in.State = w.state(n)
-			n.result = plan.Plan(in.State, in.Self, plan.Config{CIDRs: w.cidrs, Mesh: true})
+			planner := plan.NewPlanner(in.Self, plan.Config{CIDRs: w.cidrs, Mesh: true, Locality: plan.Locality{Factor: 1.4}})
+			planner.At(noon.Add(150 * time.Second))
+			n.result = planner.Plan(in.State)
 			in.Plan = &n.result
 			steps = append(steps[:1], turn.Decide(in)...)
 		case turn.Apply:

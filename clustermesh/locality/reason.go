@@ -1,0 +1,76 @@
+package locality
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"strait.io/strait/clustermesh"
+)
+
+// reason tells people why an endpoint is used or not.
+func (c *Choice) reason(v *Verdict, prefer Preference) string {
+	switch {
+	case v.Barred != "":
+		return v.Barred
+	case v.Dead:
+		return "node is dead: its cluster says so"
+	case v.Weight > 0 && v.class == leaving:
+		return "terminating, but nothing is ready anywhere"
+	case v.Weight > 0 && v.class == unreachable:
+		return "node does not answer, but nothing else is ready"
+	case v.Weight > 0 && v.class == drained:
+		return v.DrainedBy + " is drained, but nothing else is ready"
+	case v.Weight > 0:
+		return cmp.Or(c.spills(v), prefer.words(v)+c.keeps(v)) + draining(v) + stale(v)
+	case v.Terminating:
+		return "terminating: no new connections"
+	case !v.Ready:
+		return "pod is not ready"
+	case v.class == unreachable:
+		return "standby: its node does not answer, ranked last"
+	case v.class == drained:
+		return v.DrainedBy + " is drained"
+	}
+	return prefer.standby(v.rank, c.Tier) + stale(v)
+}
+
+// keeps says how much of the traffic the nearest rank has, if it is not everything.
+func (c *Choice) keeps(v *Verdict) string {
+	l := c.Levels[0]
+	switch {
+	case l.rank != v.rank || l.Share >= 1:
+		return ""
+	case c.Ramping:
+		return fmt.Sprintf("; ramps up, %s now", percent(l.Share))
+	}
+	return fmt.Sprintf("; %d of %d ready: %s stays, the rest spills", int(l.Ready), l.Expected, percent(l.Share))
+}
+
+// spills says that an endpoint of a farther rank takes some of the traffic; "" if it is in the nearest.
+func (c *Choice) spills(v *Verdict) string {
+	if c.Levels[0].rank == v.rank || c.Levels[0].Share <= 0 {
+		return ""
+	}
+	return "ready; takes what nearer endpoints cannot"
+}
+
+func draining(v *Verdict) string {
+	if v.Drained <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s is being drained, %s done", v.DrainedBy, percent(v.Drained))
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Floor(100*share+0.5)) }
+
+// stale marks an endpoint whose record may be old.
+func stale(v *Verdict) string {
+	switch v.Contact {
+	case clustermesh.Held:
+		return " (held: its node is not heard)"
+	case clustermesh.Quiet:
+		return " (its node's daemon is down, its machine answers)"
+	}
+	return ""
+}

@@ -1,0 +1,138 @@
+package locality
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Spill. A rank keeps all traffic while it has as many healthy endpoints as it needs. With fewer it
+// keeps that proportion, and the rest goes to the next rank, in the same way. What no rank can take
+// is shared by those that have healthy endpoints, in proportion. What a rank needs is
+// service.strait.io/min-ready, or else what it should have, divided by Preference.Factor: endpoints
+// can bear somewhat more than their share.
+
+// spread gives weights to the healthy candidates.
+func (c *Choice) spread(self Self, prefer Preference, ramp Ramp) {
+	c.Levels = c.levels()
+	left := 1.0
+	for i := range c.Levels {
+		l := &c.Levels[i]
+		l.Share = left * prefer.keeps(*l)
+		left -= l.Share
+	}
+	if given := 1 - left; given > 0 && left > 0 {
+		for i := range c.Levels {
+			c.Levels[i].Share /= given
+		}
+	}
+	c.Levels = slices.DeleteFunc(c.Levels, func(l Level) bool { return l.Ready <= 0 })
+	c.Ramping = ramp.limit(c.Levels)
+	c.weigh(prefer)
+}
+
+// levels counts the candidates of each rank, nearest first.
+func (c *Choice) levels() (out []Level) {
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		if !v.expected() {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(out, v.rank, func(l Level, r rank) int { return cmp.Compare(l.rank, r) })
+		if !found {
+			out = slices.Insert(out, at, Level{rank: v.rank})
+		}
+		out[at].Expected++
+		if v.class == healthy {
+			out[at].Ready += 1 - v.Drained
+		}
+	}
+	return out
+}
+
+// expected reports whether the candidate would be used if nothing was wrong with it. A pod that
+// terminates is leaving, and its successor counts.
+func (v *Verdict) expected() bool {
+	return v.Barred == "" && !v.Terminating
+}
+
+// keeps returns which part of what reaches a rank it keeps, 0 to 1.
+func (p Preference) keeps(l Level) float64 {
+	need := 0.0
+	switch m := p.MinReady; {
+	case m.Count > 0:
+		need = float64(m.Count)
+	case m.Percent > 0:
+		need = float64(l.Expected) * float64(m.Percent) / 100
+	case p.Factor > 0:
+		need = float64(l.Expected) / p.Factor
+	}
+	switch {
+	case l.Ready <= 0:
+		return 0
+	case l.Ready >= need-1e-9:
+		return 1
+	}
+	return l.Ready / need
+}
+
+// scale is what the weights of a choice add up to, before common factors are taken out: divisible by
+// most small numbers, so that equal shares are equal weights, and not above what the kernel's weights
+// can be.
+const scale = 55440
+
+// weigh divides the share of each rank among its healthy candidates: alike, or by the weights of their
+// clusters.
+func (c *Choice) weigh(prefer Preference) {
+	ready := map[clustermesh.ClusterName]float64{}
+	if len(prefer.Weights) > 0 {
+		for i := range c.Verdicts {
+			if v := &c.Verdicts[i]; v.class == healthy {
+				ready[v.Cluster] += 1 - v.Drained
+			}
+		}
+	}
+	common := uint32(0)
+	for i := range c.Levels {
+		l := c.Levels[i]
+		total := 0.0
+		for j := range c.Verdicts {
+			if v := &c.Verdicts[j]; v.class == healthy && v.rank == l.rank {
+				total += prefer.part(v, ready)
+			}
+		}
+		for j := range c.Verdicts {
+			v := &c.Verdicts[j]
+			if v.class != healthy || v.rank != l.rank || l.Share <= 0 {
+				continue
+			}
+			if part := prefer.part(v, ready); part > 0 {
+				v.Weight = uint32(max(1, math.Round(scale*l.Share*part/total)))
+				common = gcd(common, v.Weight)
+			}
+		}
+	}
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; v.Weight > 0 {
+			v.Weight /= common
+		}
+	}
+}
+
+// part is a healthy candidate's part of its rank, relative to the others there.
+func (p Preference) part(v *Verdict, ready map[clustermesh.ClusterName]float64) float64 {
+	part := 1 - v.Drained
+	if w := p.weight(v.Cluster); w > 0 && ready[v.Cluster] > 0 {
+		part *= float64(w) / ready[v.Cluster]
+	}
+	return part
+}
+
+func gcd(a, b uint32) uint32 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

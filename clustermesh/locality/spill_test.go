@@ -1,0 +1,227 @@
+package locality_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
+)
+
+// spills is the preference of the default configuration.
+var spills = locality.Preference{Factor: 1.4}
+
+// many returns ready and unready candidates at a place.
+func many(ready, unready int, cluster, node, region, zone string) (out []locality.Candidate) {
+	for i := range ready + unready {
+		c := cand(cluster, node, region, zone)
+		if i >= ready {
+			notReady(&c)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// shares returns the part of each cluster.
+func shares(c locality.Choice) map[clustermesh.ClusterName]float64 {
+	total := 0.0
+	for _, v := range c.Verdicts {
+		total += float64(v.Weight)
+	}
+	out := map[clustermesh.ClusterName]float64{}
+	for _, v := range c.Verdicts {
+		if v.Weight > 0 {
+			out[v.Cluster] += float64(v.Weight) / total
+		}
+	}
+	return out
+}
+
+func show(s map[clustermesh.ClusterName]float64) string {
+	var out []string
+	for c, v := range s {
+		out = append(out, fmt.Sprintf("%s=%.1f", c, 100*v))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func drainedBy(what string, part float64) func(*locality.Candidate) {
+	return func(c *locality.Candidate) { c.Drained, c.DrainedBy = part, what }
+}
+
+func with(cs []locality.Candidate, f func(*locality.Candidate)) []locality.Candidate {
+	for i := range cs {
+		f(&cs[i])
+	}
+	return cs
+}
+
+func weights(text string) (out []clustermesh.ClusterWeight) {
+	for _, s := range strings.Fields(text) {
+		var w clustermesh.ClusterWeight
+		name, number, _ := strings.Cut(s, "=")
+		w.Cluster = clustermesh.ClusterName(name)
+		fmt.Sscan(number, &w.Weight)
+		out = append(out, w)
+	}
+	return out
+}
+
+// TestSpill: how much each cluster gets. The deciding node is in cluster a, zone z1, region r1.
+func TestSpill(t *testing.T) {
+	a := func(ready, unready int) []locality.Candidate { return many(ready, unready, "a", "n2", "r1", "z1") }
+	b := func(ready, unready int) []locality.Candidate { return many(ready, unready, "b", "n9", "r2", "z9") }
+	c := func(ready, unready int) []locality.Candidate { return many(ready, unready, "c", "n9", "r3", "z8") }
+	prefer := func(change func(*locality.Preference)) locality.Preference {
+		p := spills
+		change(&p)
+		return p
+	}
+	for _, tc := range []struct {
+		name   string
+		prefer locality.Preference
+		in     [][]locality.Candidate
+		want   string
+	}{
+		{"all are ready", spills, [][]locality.Candidate{a(10, 0), b(10, 0)}, "a=100.0"},
+		{"enough are ready", spills, [][]locality.Candidate{a(15, 6), b(10, 0)}, "a=100.0"},
+		{"half are ready", spills, [][]locality.Candidate{a(5, 5), b(10, 0)}, "a=70.0 b=30.0"},
+		{"one of thirty is ready", spills, [][]locality.Candidate{a(1, 29), b(10, 0)}, "a=4.7 b=95.3"},
+		{"none is ready", spills, [][]locality.Candidate{a(0, 10), b(10, 0)}, "b=100.0"},
+		{"nowhere enough", spills, [][]locality.Candidate{a(1, 3), b(0, 4)}, "a=100.0"},
+		{"both half", spills, [][]locality.Candidate{a(5, 5), b(5, 5), c(10, 0)}, "a=70.0 b=10.0 c=20.0"},
+		{"off: one is enough", locality.Preference{}, [][]locality.Candidate{a(1, 29), b(10, 0)}, "a=100.0"},
+		{"on machines that do not answer", spills, [][]locality.Candidate{a(5, 0), with(a(5, 0), silent), b(10, 0)}, "a=70.0 b=30.0"},
+		{"on dead machines", spills, [][]locality.Candidate{a(5, 0), with(a(5, 0), dead), b(10, 0)}, "a=70.0 b=30.0"},
+		{"terminating ones are not expected", spills, [][]locality.Candidate{a(5, 0), with(a(5, 0), terminating), b(10, 0)}, "a=100.0"},
+		{"nothing spills to machines that do not answer", spills, [][]locality.Candidate{a(5, 5), with(b(10, 0), silent)}, "a=100.0"},
+		{"at least 3", prefer(func(p *locality.Preference) { p.MinReady.Count = 3 }), [][]locality.Candidate{a(3, 9), b(9, 0)}, "a=100.0"},
+		{"at least 3 of 2", prefer(func(p *locality.Preference) { p.MinReady.Count = 3 }), [][]locality.Candidate{a(2, 9), b(9, 0)}, "a=66.7 b=33.3"},
+		{"at least 30%", prefer(func(p *locality.Preference) { p.MinReady.Percent = 30 }), [][]locality.Candidate{a(3, 7), b(9, 0)}, "a=100.0"},
+		{"at least 100%", prefer(func(p *locality.Preference) { p.MinReady.Percent = 100 }), [][]locality.Candidate{a(9, 1), b(9, 0)}, "a=90.0 b=10.0"},
+		{"a cluster is drained", spills, [][]locality.Candidate{with(a(9, 0), drainedBy("cluster a", 1)), b(9, 0)}, "b=100.0"},
+		{"all are drained", spills, [][]locality.Candidate{with(a(9, 0), drainedBy("cluster a", 1)), with(b(9, 0), drainedBy("cluster b", 1))}, "a=100.0"},
+		{"drained comes before what does not answer", spills, [][]locality.Candidate{with(a(9, 0), silent), with(b(9, 0), drainedBy("cluster b", 1))}, "b=100.0"},
+		{"half way into a drain", prefer(func(p *locality.Preference) { p.Factor = 1 }), [][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.5)), b(9, 0)}, "a=50.0 b=50.0"},
+		{"weights", prefer(func(p *locality.Preference) { p.Weights = weights("a=90 b=10") }), [][]locality.Candidate{a(2, 0), b(7, 0), c(5, 0)}, "a=90.0 b=10.0"},
+		{"weight 0 is for fail-over", prefer(func(p *locality.Preference) { p.Weights = weights("a=0 b=1") }), [][]locality.Candidate{a(2, 0), b(2, 2), c(5, 0)}, "a=30.0 b=70.0"},
+		{"a weight of a cluster without endpoints", prefer(func(p *locality.Preference) { p.Weights = weights("a=1 x=9") }), [][]locality.Candidate{a(2, 0), b(2, 0)}, "a=100.0"},
+		{"preferred clusters, in order", prefer(func(p *locality.Preference) { p.Prefer = []clustermesh.ClusterName{"c", "b"} }), [][]locality.Candidate{a(2, 0), b(2, 0), c(2, 2)}, "b=30.0 c=70.0"},
+		{"only some tiers", prefer(func(p *locality.Preference) { p.Tiers = []string{"cluster", "clusterset"} }),
+			[][]locality.Candidate{many(1, 0, "a", "n1", "r1", "z1"), many(1, 0, "b", "n1", "r1", "z1"), many(3, 0, "a", "n4", "r4", "z4")}, "a=100.0"},
+		{"costs", prefer(func(p *locality.Preference) { p.Costs = map[clustermesh.ClusterName]uint32{"b": 9, "c": 2} }), [][]locality.Candidate{b(2, 0), c(1, 1)}, "b=30.0 c=70.0"},
+	} {
+		got := locality.Select(self, slices.Concat(tc.in...), tc.prefer, locality.Ramp{})
+		if show(shares(got)) != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, show(shares(got)), tc.want)
+		}
+		sum := 0.0
+		for _, l := range got.Levels {
+			sum += l.Share
+		}
+		if len(got.Levels) > 0 && math.Abs(sum-1) > 1e-9 {
+			t.Errorf("%s: the levels add up to %v", tc.name, sum)
+		}
+	}
+}
+
+// TestRamp: what spilled returns by steps, and leaves at once.
+func TestRamp(t *testing.T) {
+	in := func(ready int) []locality.Candidate {
+		return slices.Concat(many(ready, 10-ready, "a", "n2", "r1", "z1"), many(10, 0, "b", "n9", "r2", "z9"))
+	}
+	choice := locality.Select(self, in(0), spills, locality.Ramp{})
+	for _, step := range []struct {
+		ready int
+		want  string
+		ramps bool
+	}{
+		{10, "a=20.0 b=80.0", true}, {10, "a=40.0 b=60.0", true}, {1, "a=14.0 b=86.0", false}, {10, "a=34.0 b=66.0", true},
+		{0, "b=100.0", false}, {1, "a=14.0 b=86.0", false}, {3, "a=34.0 b=66.0", true}, {3, "a=42.0 b=58.0", false},
+	} {
+		choice = locality.Select(self, in(step.ready), spills, locality.Ramp{Past: choice.Levels, Step: 0.2})
+		if got := show(shares(choice)); got != step.want || choice.Ramping != step.ramps {
+			t.Errorf("%d ready: %s, ramping %v; want %s, %v", step.ready, got, choice.Ramping, step.want, step.ramps)
+		}
+	}
+	// Who is nobody's past, or has nobody farther, gets everything.
+	alone := locality.Select(self, many(3, 0, "a", "n2", "r1", "z1"), spills, locality.Ramp{Past: choice.Levels, Step: 0.01})
+	if got := show(shares(alone)); got != "a=100.0" || alone.Ramping {
+		t.Errorf("alone: %s, ramping %v", got, alone.Ramping)
+	}
+}
+
+// Shares add up to 1, whatever the order; and more healthy endpoints nearby never send more away.
+func TestSpillProperties(t *testing.T) {
+	place := rapid.SampledFrom([][4]string{{"a", "n1", "r1", "z1"}, {"a", "n2", "r1", "z1"}, {"a", "n3", "r2", "z3"}, {"b", "n9", "r1", "z1"}, {"b", "n8", "r3", "z4"}, {"c", "n7", "", ""}})
+	gen := rapid.Custom(func(t *rapid.T) locality.Candidate {
+		p := place.Draw(t, "place")
+		return cand(p[0], p[1], p[2], p[3], func(c *locality.Candidate) {
+			c.Ready = rapid.Bool().Draw(t, "ready")
+			c.Serving = c.Ready
+			c.Drained, c.DrainedBy = float64(rapid.IntRange(0, 4).Draw(t, "drained"))/4, "node"
+		})
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.SliceOfN(gen, 1, 30).Draw(t, "candidates")
+		p := locality.Preference{Factor: rapid.SampledFrom([]float64{0, 1, 1.4, 3}).Draw(t, "factor")}
+		p.MinReady.Count = uint32(rapid.IntRange(0, 4).Draw(t, "min"))
+		if rapid.Bool().Draw(t, "weighted") {
+			p.Weights = []clustermesh.ClusterWeight{{Cluster: "a", Weight: uint32(rapid.IntRange(0, 3).Draw(t, "a"))}, {Cluster: "b", Weight: 2}}
+		}
+		got := locality.Select(self, in, p, locality.Ramp{})
+		sum := 0.0
+		for _, l := range got.Levels {
+			if l.Share < 0 || l.Share > 1+1e-9 {
+				t.Fatalf("a share of %v", l.Share)
+			}
+			sum += l.Share
+		}
+		if len(got.Levels) > 0 && math.Abs(sum-1) > 1e-9 {
+			t.Fatalf("the shares add up to %v", sum)
+		}
+		other := slices.Clone(in)
+		slices.Reverse(other)
+		back := locality.Select(self, other, p, locality.Ramp{})
+		for i, v := range got.Verdicts {
+			if w := back.Verdicts[len(in)-1-i].Weight; w != v.Weight {
+				t.Fatalf("candidate %d weighs %d, and %d in another order", i, v.Weight, w)
+			}
+		}
+		if len(p.Weights) > 0 || len(got.Levels) == 0 {
+			return
+		}
+		// One more becomes healthy in the nearest place.
+		near := -1
+		for i, c := range in {
+			if c.Cluster == "a" && c.Node == "n1" && !c.Ready {
+				near = i
+			}
+		}
+		if near < 0 {
+			return
+		}
+		more := slices.Clone(in)
+		more[near].Ready, more[near].Drained = true, 0
+		kept := func(c locality.Choice) (share float64) {
+			total := 0.0
+			for _, v := range c.Verdicts {
+				total += float64(v.Weight)
+				if v.Tier == locality.Node {
+					share += float64(v.Weight)
+				}
+			}
+			return share / total
+		}
+		if before, after := kept(got), kept(locality.Select(self, more, p, locality.Ramp{})); after < before-1e-3 {
+			t.Fatalf("with one more healthy endpoint nearby, %v stays; before, %v", after, before)
+		}
+	})
+}
