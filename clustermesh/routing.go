@@ -45,6 +45,19 @@ type Drain struct {
 	Over  int64 `cbor:"2,keyasint,omitempty" json:"over,omitempty"`
 }
 
+// AnnotationDrain takes endpoints out of use: those of a Service or ServiceExport, of a Node, or, on
+// strait's own Namespace, of the whole cluster. The value is "true", or when it began and how long it
+// takes: "2026-11-23T12:00:00Z/5m".
+const AnnotationDrain = "strait.io/drain"
+
+// DrainValue returns the value of AnnotationDrain for a drain that begins now and takes a while.
+func DrainValue(now time.Time, over time.Duration) string {
+	if over <= 0 {
+		return "true"
+	}
+	return now.UTC().Format(time.RFC3339) + "/" + over.String()
+}
+
 // DefaultNamespace is strait's own namespace, unless it is installed elsewhere.
 const DefaultNamespace = "strait-system"
 

@@ -48,7 +48,8 @@ func (v viewer) clusters() []api.Cluster {
 	out := make([]api.Cluster, len(names))
 	at := make(map[clustermesh.ClusterName]*api.Cluster, len(names))
 	for i, name := range names {
-		out[i] = api.Cluster{Name: string(name), State: v.stateOf(name)}
+		drained := v.state.Records[clustermesh.Origin{Cluster: name}].Content.Drain.Drained(v.applied)
+		out[i] = api.Cluster{Name: string(name), State: v.stateOf(name), Drained: drained}
 		at[name] = &out[i]
 	}
 	claimed := v.claimed()
@@ -167,7 +168,7 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 		e := api.Endpoint{
 			Addr: x.Addr, Cluster: string(x.Cluster), Node: string(x.Node), Pod: x.Pod,
 			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
-			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason,
+			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason, Drained: x.Drained,
 			Connects: v.counted.backends[flow{f.Addr, x.Addr}],
 		}
 		if total > 0 {

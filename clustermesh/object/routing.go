@@ -20,10 +20,8 @@ const (
 	AnnotationMinReady = "service.strait.io/min-ready"
 )
 
-// AnnotationDrain takes endpoints out of use: those of a Service or ServiceExport, of a Node, or, on
-// strait's own Namespace, of the whole cluster. The value is "true", or when it began and how long it
-// takes: "2026-11-23T12:00:00Z/5m".
-const AnnotationDrain = "strait.io/drain"
+// AnnotationDrain is that of clustermesh, for Services, ServiceExports, Nodes and strait's Namespace.
+const AnnotationDrain = clustermesh.AnnotationDrain
 
 var routingNames = []string{AnnotationLocality, AnnotationPrefer, AnnotationWeights, AnnotationMinReady, AnnotationDrain}
 
@@ -195,12 +193,4 @@ func readDrain(n note) *clustermesh.Drain {
 		return nil
 	}
 	return &clustermesh.Drain{Since: since.Unix(), Over: int64(over / time.Second)}
-}
-
-// DrainValue returns the value of AnnotationDrain for a drain that begins now and takes a while.
-func DrainValue(now time.Time, over time.Duration) string {
-	if over <= 0 {
-		return "true"
-	}
-	return now.UTC().Format(time.RFC3339) + "/" + over.String()
 }

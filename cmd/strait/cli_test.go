@@ -146,6 +146,9 @@ func allCommands() (commands []*cobra.Command) {
 	return commands
 }
 
+// word is an argument of an example; one in quotes can have blanks.
+var word = regexp.MustCompile(`"[^"]*"|\S+`)
+
 // TestExamples parses every example line of every command's help as a command line. Two at least are of the command
 // itself, or of one below it.
 func TestExamples(t *testing.T) {
@@ -154,7 +157,7 @@ func TestExamples(t *testing.T) {
 		for line := range strings.Lines(c.Example) {
 			line, _, _ = strings.Cut(line, "#")
 			line, _, _ = strings.Cut(line, ">") // the shell's part
-			words := strings.Fields(line)
+			words := word.FindAllString(line, -1)
 			if len(words) == 0 {
 				continue
 			}

@@ -14,42 +14,71 @@ const explainLong = `Explain where new connections from this node to a service g
 any cluster exports, by tier from near to far, with its share and the reason it is in use or left
 out. If the kernel's map holds a different choice, the frontend's line says so.
 
-PORT is a port's name or number; without it every port is shown.`
+PORT is a port's name or number; without it every port is shown. --from explains the choice of
+another node, as this one computes it: NODE in this cluster, or CLUSTER/NODE.
+
+--what-if says where connections would go after a change, for the service or, without one, for all
+services that the change moves. A change is "cluster NAME down", "node CLUSTER/NAME dead",
+"drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER". Nothing is changed.`
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "explain NAMESPACE/NAME[:PORT]",
-		Short:             "Explain why connections to a service go where they go",
-		Long:              explainLong,
-		Example:           "  strait explain default/serve\n  strait explain default/serve:http -o json",
-		Args:              cobra.ExactArgs(1),
+	var from, change string
+	c := &cobra.Command{
+		Use:   "explain NAMESPACE/NAME[:PORT]",
+		Short: "Explain why connections to a service go where they go",
+		Long:  explainLong,
+		Example: `  strait explain default/serve
+  strait explain default/serve:http -o json
+  strait explain default/serve --from us-west/n2
+  strait explain --what-if "cluster us-east down"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().Changed("what-if") {
+				return nil
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		ValidArgsFunction: a.completeService,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			service, port, err := parseService(args[0])
-			if err != nil {
-				return err
+			if cmd.Flags().Changed("what-if") {
+				service, err := optionalService(args)
+				if err != nil {
+					return err
+				}
+				return a.whatIf(cmd.Context(), change, service, from)
 			}
-			answer, err := ask(cmd.Context(), a, func(c *api.Client, ctx context.Context) (*api.Explanation, error) {
-				return c.Explain(ctx, service)
-			})
-			if err != nil {
-				return err
-			}
-			if answer.Service, err = onlyPort(answer.Service, port); err != nil {
-				return err
-			}
-			if done, err := a.data(answer); done {
-				return err
-			}
-			p := a.printer()
-			a.header(p, answer.SeenFrom, "")
-			a.explain(p, answer.Service)
-			return nil
+			return a.explainService(cmd.Context(), args[0], from)
 		},
 	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVar(&from, "from", "", "the `node` that connects: NODE or CLUSTER/NODE (default: this one)")
+	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")
+	return c
 }
 
-func (a *app) explain(p printer, s api.Service) {
+func (a *app) explainService(ctx context.Context, arg, from string) error {
+	service, port, err := parseService(arg)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(ctx, a, func(c *api.Client, ctx context.Context) (*api.Explanation, error) {
+		return c.Explain(ctx, service, from)
+	})
+	if err != nil {
+		return err
+	}
+	if answer.Service, err = onlyPort(answer.Service, port); err != nil {
+		return err
+	}
+	if done, err := a.data(answer); done {
+		return err
+	}
+	p := a.printer()
+	a.header(p, answer.SeenFrom, "")
+	a.explain(p, answer.Service, answer.SeenFrom.Computed)
+	return nil
+}
+
+func (a *app) explain(p printer, s api.Service, computed bool) {
 	addresses := make([]string, len(s.IPs))
 	for i, ip := range s.IPs {
 		addresses[i] = " " + ip.String()
@@ -61,7 +90,7 @@ func (a *app) explain(p printer, s api.Service) {
 	}
 	for _, f := range s.Frontends {
 		p.line("")
-		p.line("%s", frontendLine(f))
+		p.line("%s", frontendLine(f, computed))
 		if len(f.Endpoints) == 0 {
 			p.line("no endpoint: no exporting cluster has a pod behind this port")
 			continue
@@ -71,14 +100,17 @@ func (a *app) explain(p printer, s api.Service) {
 }
 
 // frontendLine is the verdict on one frontend: address, where connections go, and whether the
-// kernel agrees.
-func frontendLine(f api.Frontend) string {
+// kernel agrees. What was computed for another node says nothing about its kernel.
+func frontendLine(f api.Frontend, computed bool) string {
 	name := f.Addr.String()
 	if f.Port != "" {
 		name += " (" + f.Port + ")"
 	}
 	kernel := "kernel map agrees"
-	if !f.InKernel {
+	switch {
+	case computed:
+		kernel = "computed here"
+	case !f.InKernel:
 		kernel = api.Bad + " the kernel's map differs from the plan"
 	}
 	destination := "new connections go to " + f.Destination()

@@ -36,6 +36,7 @@ func (v *view) nodes() *api.NodeList {
 type source struct {
 	api.Counts // nothing scrapes
 	view       atomic.Pointer[view]
+	alone      atomic.Bool // a drain would leave default/serve without other endpoints
 }
 
 func (s *source) Ready() api.Readiness { return api.Readiness{} }
@@ -135,4 +136,31 @@ func (e env) run(t *testing.T) result {
 	e.stdout, e.stderr = &stdout, &stderr
 	code := run(t.Context(), e)
 	return result{code, stdout.String(), stderr.String()}
+}
+
+func (s *source) ServicesFrom(node string) (*api.ServiceList, error) {
+	l := s.Services()
+	if node == "nobody" {
+		return nil, errors.New("no node is called nobody; strait nodes lists them")
+	}
+	if l != nil {
+		l.SeenFrom.Node, l.SeenFrom.Computed = node, true
+	}
+	return l, nil
+}
+
+func (s *source) WhatIf(change, service, from string) (*api.WhatIf, error) {
+	l := s.Services()
+	if change == "nonsense" || l == nil {
+		return nil, errors.New("that is no change; write another")
+	}
+	after := slices.Clone(l.Items)
+	for i := range after {
+		after[i].Frontends = nil
+	}
+	w := api.NewWhatIf(l.SeenFrom, change, l.Items, after, 1.4)
+	if s.alone.Load() {
+		w.Alone = append(w.Alone, "default/serve")
+	}
+	return w, nil
 }

@@ -14,6 +14,7 @@ const (
 	KindNodes       = "NodeList"
 	KindMembers     = "MemberList"
 	KindExplanation = "Explanation"
+	KindWhatIf      = "WhatIf"
 	KindError       = "Error"
 )
 
@@ -31,6 +32,9 @@ type Viewpoint struct {
 	Clusters int `json:"clusters"`
 	// Time is when the answer was computed.
 	Time time.Time `json:"time"`
+	// Computed is true if another node computed the answer: it says nothing about what the kernel of
+	// Node holds.
+	Computed bool `json:"computed,omitempty"`
 }
 
 // StatusAnswer is the answer of GET /v1/status.

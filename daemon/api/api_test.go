@@ -182,3 +182,26 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 }
 
 func socketIn(dir string) string { return filepath.Join(dir, "run", "strait.sock") }
+
+func (s *source) ServicesFrom(node string) (*ServiceList, error) {
+	l := s.Services()
+	if node == "nobody" {
+		return nil, errors.New("no node is called nobody; strait nodes lists them")
+	}
+	if l != nil {
+		l.SeenFrom.Node, l.SeenFrom.Computed = node, true
+	}
+	return l, nil
+}
+
+func (s *source) WhatIf(change, service, from string) (*WhatIf, error) {
+	l := s.Services()
+	if change == "nonsense" || l == nil {
+		return nil, errors.New("that is no change; write another")
+	}
+	after := slices.Clone(l.Items)
+	for i := range after {
+		after[i].Frontends = nil
+	}
+	return NewWhatIf(l.SeenFrom, change, l.Items, after, 1.4), nil
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -72,20 +73,33 @@ func (c *Client) Members(ctx context.Context) (*MemberList, error) {
 	return &a, nil
 }
 
-// Explain asks why each endpoint of one service ("namespace/name") is in use or not.
-func (c *Client) Explain(ctx context.Context, service string) (*Explanation, error) {
+// Explain asks why each endpoint of one service ("namespace/name") is in use or not, from this node or
+// another: "NODE" or "CLUSTER/NODE".
+func (c *Client) Explain(ctx context.Context, service, from string) (*Explanation, error) {
 	var a Explanation
-	if err := c.get(ctx, "explain", service, KindExplanation, &a, &a.Meta); err != nil {
+	if err := c.ask(ctx, "explain", url.Values{"service": {service}, "from": {from}}, KindExplanation, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// WhatIf asks where connections from a node would go after a change, to one service, or to all for "".
+func (c *Client) WhatIf(ctx context.Context, change, service, from string) (*WhatIf, error) {
+	var a WhatIf
+	if err := c.ask(ctx, "whatif", url.Values{"change": {change}, "service": {service}, "from": {from}}, KindWhatIf, &a, &a.Meta); err != nil {
 		return nil, err
 	}
 	return &a, nil
 }
 
 func (c *Client) get(ctx context.Context, path, service, kind string, into any, meta *Meta) error {
-	u := url.URL{Scheme: "http", Host: "strait", Path: "/v1/" + path}
-	if service != "" {
-		u.RawQuery = url.Values{"service": {service}}.Encode()
-	}
+	return c.ask(ctx, path, url.Values{"service": {service}}, kind, into, meta)
+}
+
+// ask sends a query; values that are empty are left out.
+func (c *Client) ask(ctx context.Context, path string, query url.Values, kind string, into any, meta *Meta) error {
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return v[0] == "" })
+	u := url.URL{Scheme: "http", Host: "strait", Path: "/v1/" + path, RawQuery: query.Encode()}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return fmt.Errorf("make request %s: %w", u.String(), err)

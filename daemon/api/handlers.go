@@ -41,9 +41,17 @@ func (s *Server) localHandler() http.Handler {
 	mux.HandleFunc("GET /v1/explain", s.requireService(s.fromServices(func(l *ServiceList, service string) (any, bool) {
 		return NewExplanation(l, service)
 	})))
+	mux.HandleFunc("GET /v1/whatif", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if answer, err := s.src.WhatIf(q.Get("change"), q.Get("service"), q.Get("from")); err != nil {
+			writeRefusal(w, err)
+		} else {
+			writeJSON(w, http.StatusOK, answer)
+		}
+	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/members, /v1/explain?service=NAMESPACE/NAME")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/members, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -57,6 +65,13 @@ func (s *Server) localHandler() http.Handler {
 func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		l := s.src.Services()
+		if node := r.URL.Query().Get("from"); node != "" && l != nil {
+			var err error
+			if l, err = s.src.ServicesFrom(node); err != nil {
+				writeRefusal(w, err)
+				return
+			}
+		}
 		if l == nil {
 			writeStarting(w)
 			return
@@ -69,6 +84,13 @@ func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, 
 		}
 		writeJSON(w, http.StatusOK, body)
 	}
+}
+
+// writeRefusal says why a question cannot be answered. The error's text has what to do after a
+// semicolon.
+func writeRefusal(w http.ResponseWriter, err error) {
+	message, try, _ := strings.Cut(err.Error(), "; ")
+	writeError(w, http.StatusBadRequest, message, try)
 }
 
 func writeStarting(w http.ResponseWriter) {

@@ -31,6 +31,11 @@ type Source interface {
 	Services() *ServiceList
 	Nodes() *NodeList
 	MemberList() *MemberList
+	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
+	// for this one.
+	ServicesFrom(node string) (*ServiceList, error)
+	// WhatIf says where connections would go after a change, to one service or to all.
+	WhatIf(change, service, from string) (*WhatIf, error)
 }
 
 // Counts are what a scrape needs besides the status.

@@ -39,7 +39,7 @@ func TestClientGetsWhatTheViewHas(t *testing.T) {
 	if err != nil || len(backends.Items) != 1 || backends.Items[0].Addr.String() != "10.0.0.1:80" {
 		t.Errorf("Backends: %v\n%+v", err, backends)
 	}
-	explanation, err := c.Explain(ctx, "default/serve")
+	explanation, err := c.Explain(ctx, "default/serve", "")
 	if err != nil || !reflect.DeepEqual(explanation.Service, v.Services[0]) || explanation.SeenFrom != v.Status.Viewpoint() {
 		t.Errorf("Explain: %v\n%+v", err, explanation)
 	}

@@ -40,6 +40,9 @@ func (c Cluster) TableRow(now time.Time) []string {
 	case Quiet:
 		state = Warn + " not heard, machines answer"
 	}
+	if c.Drained > 0 {
+		state += ", drained " + Percent(c.Drained)
+	}
 	dead := None
 	if c.Dead > 0 {
 		dead = fmt.Sprintf("%s %d", Bad, c.Dead)

@@ -69,6 +69,8 @@ type Cluster struct {
 	Name string `json:"name"`
 	// State is one of the constants below.
 	State ClusterState `json:"state"`
+	// Drained is which part of the cluster's share a drain has taken, 0 to 1.
+	Drained float64 `json:"drained,omitempty"`
 	// Alive is how many of Nodes gossip hears. Dead is how many are withdrawn.
 	Nodes int `json:"nodes"`
 	Alive int `json:"alive"`
@@ -180,6 +182,8 @@ type Endpoint struct {
 	Weight uint32  `json:"weight"`
 	Share  float64 `json:"share"`
 	Reason string  `json:"reason"`
+	// Drained is which part of its share a drain has taken, 0 to 1.
+	Drained float64 `json:"drained,omitempty"`
 	// Connects counts the connections that it got through this frontend since it became a backend
 	// of it.
 	Connects uint64 `json:"connects"`

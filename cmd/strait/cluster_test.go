@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDrainCluster: what a drain would do is shown, it is refused if a Service has no other endpoint, and
+// outside Kubernetes a file of the manifests has it.
+func TestDrainCluster(t *testing.T) {
+	dir := t.TempDir()
+	socket, src := startServer(t, wellView())
+	drain := func(args ...string) result {
+		return world(append([]string{"cluster", "drain", "west", "--manifest", dir, "--socket", socket}, args...)...).run(t)
+	}
+	file := filepath.Join(dir, "strait-drain.yaml")
+	if got := drain("--dry-run"); got.code != 0 || !strings.Contains(got.stdout, "if drain west") {
+		t.Errorf("dry run: %+v", got)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a dry run wrote the file")
+	}
+	if got := drain("--over", "5m"); got.code != 0 {
+		t.Errorf("drain: %+v", got)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "name: strait-system") || !strings.Contains(string(text), `/5m0s"`) {
+		t.Errorf("%s %v", text, err)
+	}
+	src.alone.Store(true)
+	if got := drain(); got.code != 1 || !strings.Contains(got.stderr, "no other endpoint serves default/serve") {
+		t.Errorf("a Service without other endpoints: %+v", got)
+	}
+	if got := drain("--force"); got.code != 0 {
+		t.Errorf("--force: %+v", got)
+	}
+	if text, _ := os.ReadFile(file); !strings.Contains(string(text), `strait.io/drain: "true"`) {
+		t.Errorf("%s", text)
+	}
+	undrain := world("cluster", "undrain", "west", "--manifest", dir).run(t)
+	if _, err := os.Stat(file); err == nil || undrain.code != 0 {
+		t.Errorf("undrain: %+v, %v", undrain, err)
+	}
+	for _, args := range [][]string{{"--over", "25h"}, {"--manifest", filepath.Join(dir, "none")}} {
+		if got := drain(append(args, "--force")...); got.code != 2 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestWhatIf(t *testing.T) {
+	socket, _ := startServer(t, wellView())
+	ask := func(args ...string) result { return world(append(args, "--socket", socket)...).run(t) }
+	if got := ask("explain", "--what-if", "cluster west down"); got.code != 0 || !strings.Contains(got.stdout, "NOW") || !strings.Contains(got.stdout, "default/serve") {
+		t.Errorf("%+v", got)
+	}
+	if got := ask("explain", "default/serve", "--what-if", "cluster west down"); got.code != 0 || !strings.Contains(got.stdout, "ENDPOINT") {
+		t.Errorf("%+v", got)
+	}
+	if got := ask("explain", "--what-if", "nonsense"); got.code == 0 || !strings.Contains(got.stderr, "that is no change") {
+		t.Errorf("%+v", got)
+	}
+	if got := ask("explain", "default/serve", "--from", "east/n9"); got.code != 0 || !strings.Contains(got.stdout, "computed here") {
+		t.Errorf("%+v", got)
+	}
+	if got := ask("explain", "default/serve", "--from", "nobody"); got.code == 0 || !strings.Contains(got.stderr, "no node is called nobody") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+)
+
+// where says which part of new connections goes to each cluster.
+func where(r plan.Result) string {
+	shares, total := map[clustermesh.ClusterName]uint32{}, uint32(0)
+	for _, v := range r.Imports[0].Frontends()[0].Choice.Verdicts {
+		shares[v.Cluster] += v.Weight
+		total += v.Weight
+	}
+	var out []string
+	for _, c := range slices.Sorted(maps.Keys(shares)) {
+		if shares[c] > 0 {
+			out = append(out, fmt.Sprintf("%s=%d%%", c, (100*shares[c]+total/2)/total))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestWhatIf(t *testing.T) {
+	config := plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4}}
+	for change, want := range map[string]string{
+		"cluster a down":   "b=50% c=50%",
+		"cluster b down":   "a=100%",
+		"node a/n1 dead":   "a=100%",
+		"drain a":          "b=50% c=50%",
+		"drain a/n1":       "a=100%",
+		"scale a to 0":     "b=50% c=50%",
+		"scale a to 5":     "a=100%",
+		" drain   a ":      "b=50% c=50%",
+		"cluster x down":   `no cluster is called "x"`,
+		"node a/n9 dead":   `cluster a has no node "n9"`,
+		"scale a to -1":    "is not a number of endpoints",
+		"scale a to many":  "is not a number of endpoints",
+		"move a":           "is no change that strait knows",
+		"":                 "is no change that strait knows",
+		"node n1 dead":     "is no change that strait knows",
+		"cluster  a  down": "b=50% c=50%",
+	} {
+		s := clusterset()
+		before := maps.Clone(s.Records)
+		c, err := plan.ParseChange(change)
+		var then clustermesh.State
+		if err == nil {
+			then, err = c.Apply(s)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", change, err, want)
+			}
+			continue
+		}
+		if got := where(plan.Plan(then, plan.Self{Cluster: "a", Node: "n1"}, config)); got != want {
+			t.Errorf("%q: %s, want %s", change, got, want)
+		}
+		if !reflect.DeepEqual(before, s.Records) || !reflect.DeepEqual(s, clusterset()) {
+			t.Errorf("%q changed the state that it was asked of", change)
+		}
+	}
+}
+
+// What is said of a drain is what a drain then does.
+func TestWhatIfIsWhatHappens(t *testing.T) {
+	config := plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4}}
+	rapid.Check(t, func(t *rapid.T) {
+		s := clusterset()
+		for _, cluster := range []string{"a", "b", "c"} {
+			for _, n := range []string{"n1", "n2"} {
+				if rapid.Bool().Draw(t, cluster+n) {
+					edit(s, cluster, n, unready)
+				}
+			}
+		}
+		cluster := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "drained")
+		c, err := plan.ParseChange("drain " + cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then, err := c.Apply(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(s, cluster, "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{} })
+		for _, self := range []plan.Self{{Cluster: "a", Node: "n1"}, {Cluster: "b", Node: "n2"}} {
+			if said, is := plan.Plan(then, self, config).Desired, plan.Plan(s, self, config).Desired; !reflect.DeepEqual(said, is) {
+				t.Fatalf("said %+v, is %+v", said.Frontends, is.Frontends)
+			}
+		}
+	})
+}

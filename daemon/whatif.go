@@ -1,0 +1,110 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/plan"
+)
+
+// errStarting means that there is no plan yet.
+var errStarting = errors.New("straitd has started but has no plan yet; wait for it: strait status --wait")
+
+// from returns a node by its name, "NODE" for one of this cluster or "CLUSTER/NODE"; empty for this node.
+func (d *Daemon) from(m *moment, name string) (plan.Self, error) {
+	if name == "" {
+		return d.self(), nil
+	}
+	cluster, node, both := strings.Cut(name, "/")
+	if !both {
+		cluster, node = string(d.self().Cluster), name
+	}
+	self := plan.Self{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
+	if r, is := m.state.Records[self.Origin()]; self != d.self() && (!is || r.Content.Node == nil) {
+		return self, fmt.Errorf("no node is called %s/%s; strait nodes lists them", cluster, node)
+	}
+	return self, nil
+}
+
+// planFor plans for any node, with what this node knows and its configuration.
+func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
+	p := plan.NewPlanner(self, d.planConfig())
+	p.At(time.Now())
+	return p.Plan(s)
+}
+
+// ServicesFrom lists the services as another node would use them. What kernels hold and count is not
+// in it.
+func (d *Daemon) ServicesFrom(node string) (*api.ServiceList, error) {
+	m := d.now()
+	if m == nil {
+		return nil, errStarting
+	}
+	self, err := d.from(m, node)
+	if err != nil {
+		return nil, err
+	}
+	if self == d.self() {
+		return d.Services(), nil
+	}
+	return api.NewServiceList(d.seen(m, self), computed(m, self, d.planFor(self, m.state))), nil
+}
+
+// WhatIf says where connections from a node would go after a change: those to one service, or to all if
+// service is empty.
+func (d *Daemon) WhatIf(change, service, node string) (*api.WhatIf, error) {
+	m := d.now()
+	if m == nil {
+		return nil, errStarting
+	}
+	self, err := d.from(m, node)
+	if err != nil {
+		return nil, err
+	}
+	c, err := plan.ParseChange(change)
+	if err != nil {
+		return nil, err
+	}
+	then, err := c.Apply(m.state)
+	if err != nil {
+		return nil, err
+	}
+	now := m.result
+	if self != d.self() {
+		now = d.planFor(self, m.state)
+	}
+	before, after := only(computed(m, self, now), service), only(computed(m, self, d.planFor(self, then)), service)
+	if service != "" && len(before) == 0 {
+		return nil, fmt.Errorf("no cluster exports a service %s; list all services: strait services", service)
+	}
+	return api.NewWhatIf(d.seen(m, self), c.String(), before, after, d.config.Locality.plan().Factor), nil
+}
+
+func (d *Daemon) seen(m *moment, self plan.Self) api.Viewpoint {
+	v := d.viewpoint(m)
+	v.Cluster, v.Node, v.Computed = string(self.Cluster), string(self.Node), self != d.self()
+	return v
+}
+
+// computed returns the services of a plan that no kernel holds.
+func computed(m *moment, self plan.Self, r plan.Result) []api.Service {
+	v := viewer{moment: &moment{state: m.state, result: r}, self: self}
+	v.counted.frontends = r.Desired.Frontends
+	return v.services()
+}
+
+func only(services []api.Service, name string) (out []api.Service) {
+	if name == "" {
+		return services
+	}
+	for _, s := range services {
+		if s.Name == name {
+			out = append(out, s)
+		}
+	}
+	return out
+}
