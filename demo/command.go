@@ -25,7 +25,7 @@ import (
 const long = `demo builds a clusterset on this machine: three clusters of two nodes, joined by a routed network.
 Each node is a network namespace with its own cgroup, BPF pins and straitd. Pods, and the nodes
 themselves, call two Services: serve, which every cluster has, and far, which only the last cluster
-has. They keep calling while things go wrong, in eight steps:
+has. They keep calling while things go wrong, in nine steps:
 
   1  client pods and nodes call serve by its name and by its ClusterSetIP
   2  the serve pods of one cluster go away, and other clusters answer
@@ -35,6 +35,7 @@ has. They keep calling while things go wrong, in eight steps:
   6  during the cut, every straitd in that cluster is killed and restarted
   7  straitd on a client's node is killed and restarted
   8  straitd on a backend's node is killed and stays down for 30 seconds
+  9  half of a cluster's pods are not ready: what the others cannot bear spills to other clusters
 
 For each step a table shows who called what, how many calls each cluster answered, how many failed,
 and the median time of a call (P50). Below it is what was expected: ✓ if it held, ✗ if not.

@@ -143,6 +143,7 @@ func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
 		},
 		"authority": map[string]any{"rootFile": rootFile(l, n.Cluster), "pinsFile": pinsFile(l, n.Cluster)},
 		"mesh":      map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort},
+		"locality":  map[string]any{"ramp": "3s"}, // the default is longer than a demo should be
 		"dns":       map[string]any{"listen": []string{at(n.Gateway, dnsPort)}},
 		"metrics":   map[string]any{"listen": at(n.Underlay.Addr(), metricsPort)},
 		"log":       map[string]any{"level": "info", "format": "text"},

@@ -69,10 +69,10 @@ func TestPrintTotal(t *testing.T) {
 One name and one address (241.5.251.216) answered in 3 clusters, each caller from its own cluster.
 When a cluster's pods left, another cluster answered after 112 ms (target 300 ms). When a machine died, others answered after 3.4 s (target 6 s).
 None of 2600 calls failed while a cluster was cut off and when 4 daemons were killed.
-✓ 16 of 16 expectations held · 3600 calls, 0 failed (+6 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
+✓ 18 of 18 expectations held · 4500 calls, 0 failed (+6 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
 
 One name and one address (241.5.251.216) answered in 3 clusters, each caller from its own cluster.
-✗ 3 of 4 expectations held · failed: step 2 · not run: steps 3, 4, 5, 6, 7, 8 · 300 calls, 3 failed (+2 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
+✗ 3 of 4 expectations held · failed: step 2 · not run: steps 3, 4, 5, 6, 7, 8, 9 · 300 calls, 3 failed (+2 in failover) · 3 clusters × 2 nodes · WireGuard kernel · Linux 6.1.0 · 96s
 `
 	if b.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)

@@ -58,7 +58,7 @@ func (s *scenario) play(ctx context.Context) error {
 		return errors.New("skip the remaining steps: no ClusterSetIP works everywhere; `strait demo --keep` leaves the clusterset up for inspection")
 	}
 	for _, part := range []func(context.Context) error{
-		s.failover, s.comeHome, s.nodeDeath, s.partition, s.clientRestart, s.backendDown,
+		s.failover, s.comeHome, s.nodeDeath, s.partition, s.clientRestart, s.backendDown, s.brownOut,
 	} {
 		if err := part(ctx); err != nil {
 			return err

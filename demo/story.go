@@ -6,7 +6,7 @@ import (
 )
 
 // lastStep is the number of the last step.
-const lastStep = 8
+const lastStep = 9
 
 // Target failover times on an idle machine, of steps 2 and 4.
 const (
