@@ -27,7 +27,8 @@ const (
 // brownOut is step 9: half of a cluster's pods are not ready, and a part of the traffic spills.
 func (s *scenario) brownOut(ctx context.Context) error {
 	if len(s.home.Nodes) < 2 {
-		return nil // half of one pod is none
+		s.out.note("skipping step 9: a cluster of one node has one pod, of which none is half; use --nodes 2")
+		return nil
 	}
 	st, end := s.begin(ctx, 9, "brown-out", fmt.Sprintf("one of two serve pods in %s is not ready, with service.strait.io/locality: cluster,clusterset", s.home.Name))
 	return end(s.doBrownOut(ctx, st))
