@@ -360,6 +360,8 @@ type Local struct {
 	// Namespaces are the cluster's namespaces, sorted. Nil means that every namespace counts as
 	// existing.
 	Namespaces []string
+	// Accept says for some namespaces which clusters' Services are accepted there.
+	Accept Accept
 	// Drain takes all endpoints of the cluster out of use.
 	Drain    *Drain
 	Problems []Problem

@@ -30,7 +30,9 @@ func (d *Daemon) apply(ctx context.Context) error {
 // inputs returns what is known when a turn begins.
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
-	in.Local, in.Sourced = d.source.Local()
+	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
+		d.gossip.Accept(in.Local.Accept)
+	}
 	problems = slices.Concat(d.seed(in.Local), d.repin())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))

@@ -40,6 +40,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
+	Accept(clustermesh.Accept)
 	Trust() gossip.Trust
 }
 

@@ -285,6 +285,7 @@ func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
 func (w *busy) Refused() map[string]uint64              { return nil }
 func (w *busy) Problems() []clustermesh.Problem         { return nil }
 func (w *busy) Repin(authority.Pins)                    {}
+func (w *busy) Accept(clustermesh.Accept)               {}
 func (w *busy) Trust() gossip.Trust                     { return gossip.Trust{} }
 
 func (w *busy) State() clustermesh.State {

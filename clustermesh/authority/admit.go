@@ -36,6 +36,20 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	return r
 }
 
+// AdmitUnpinned is Admit where nothing is pinned: it leaves out what namespaces do not accept.
+func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
+	if len(self.Accept) == 0 || r.Origin.Cluster == self.Cluster {
+		return r
+	}
+	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: true}
+	c := &r.Content
+	c.Endpoints = kept(c.Endpoints, func(e clustermesh.Endpoint) bool { return a.accepts("endpoint of Service", e.Service) })
+	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
+	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
+	r.Problems = slices.Concat(r.Problems, a.found())
+	return r
+}
+
 // admission is one call of Admit.
 type admission struct {
 	self      Self
@@ -177,7 +191,17 @@ func (a *admission) endpoint(e clustermesh.Endpoint) bool {
 // accepts reports whether this cluster accepts a Service of the origin's cluster.
 func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 	matches := func(pattern string) bool { ok, _ := path.Match(pattern, s.Namespace); return ok }
-	if !a.foreign || slices.ContainsFunc(a.pin.Namespaces, matches) {
+	if !a.foreign {
+		return true
+	}
+	switch accepted, says := a.self.Accept.From(s.Namespace, a.origin.Cluster); {
+	case accepted:
+		return true
+	case says:
+		return a.refuse("annotation "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",
+			fmt.Sprintf("Namespace %s of cluster %s does not accept it", s.Namespace, a.self.Cluster),
+			fmt.Sprintf("to accept it, add %s to annotation %s of the Namespace", a.origin.Cluster, clustermesh.AnnotationAccept))
+	case slices.ContainsFunc(a.pin.Namespaces, matches):
 		return true
 	}
 	return a.refuse("namespace "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",

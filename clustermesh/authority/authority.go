@@ -68,6 +68,8 @@ type Self struct {
 	Cluster clustermesh.ClusterName
 	// Own are the ranges of this cluster's pods, nodes and Services, and of ClusterSetIPs.
 	Own []netip.Prefix
+	// Accept goes before the namespaces of pins.
+	Accept clustermesh.Accept
 }
 
 // MaxAhead is how far ahead of the receiver's clock a stamp or a statement may be.

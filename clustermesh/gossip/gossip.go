@@ -389,6 +389,18 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.readmit()
 }
 
+// Accept says which clusters' Services the namespaces of this cluster accept that say so.
+func (g *Gossip) Accept(a clustermesh.Accept) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.guard.accept.Equal(a) {
+		return
+	}
+	g.guard.accept = a
+	g.guard.receive()
+	g.readmit()
+}
+
 // readmit judges all records again. The lock is held.
 func (g *Gossip) readmit() {
 	g.guard.news = false

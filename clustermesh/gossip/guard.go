@@ -46,8 +46,10 @@ type guard struct {
 	// cluster's, so what was admitted must be judged again when one is added: then news is true.
 	machines map[netip.Addr]bool
 	news     bool
-	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines.
+	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines, and what its
+	// namespaces accept.
 	receiver authority.Self
+	accept   clustermesh.Accept
 	// joined says when the pinned clusters joined; it is never changed.
 	joined  map[clustermesh.ClusterName]int64
 	refused map[refusal]example
@@ -117,7 +119,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 
 // receive brings receiver up to date.
 func (g *guard) receive() {
-	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges)}
+	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Accept: g.accept}
 	g.joined = map[clustermesh.ClusterName]int64{}
 	for c, p := range g.Pins {
 		if !p.Joined.IsZero() {
@@ -215,7 +217,7 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 		if err := g.room(o); err != nil {
 			return clustermesh.Record{}, g.refuse(o, by, err, now), false
 		}
-		return e.Record, clustermesh.Problem{}, true
+		return authority.AdmitUnpinned(g.receiver, e.Record), clustermesh.Problem{}, true
 	}
 	s, err := g.verify(e, now)
 	if err != nil {

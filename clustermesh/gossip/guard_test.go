@@ -420,3 +420,23 @@ func TestInventedClustersAreBounded(t *testing.T) {
 		t.Errorf("%d examples after a while", len(g.refused))
 	}
 }
+
+// TestAcceptChanges: what a Namespace accepts counts at once, for what is held too, and comes back whole.
+func TestAcceptChanges(t *testing.T) {
+	west := config(node("west", "n1"))
+	dw := start(t, west)
+	east := config(node("east", "n1"), west.Bind)
+	de := start(t, east)
+	de.Publish(placed(east.Self, 1, "1"))
+	has := func() int { return len(dw.State().Records[east.Self].Content.Endpoints) }
+	eventually(t, "west has the endpoint", func() bool { return has() == 1 })
+	ns := dw.State().Records[east.Self].Content.Endpoints[0].Service.Namespace
+	for _, step := range []struct {
+		accept clustermesh.Accept
+		want   int
+	}{{clustermesh.Accept{ns: nil}, 0}, {clustermesh.Accept{ns: {"east"}}, 1}, {clustermesh.Accept{ns: {"north"}}, 0}, {nil, 1}} {
+		if dw.Accept(step.accept); has() != step.want {
+			t.Errorf("%v: %d endpoints", step.accept, has())
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh"
 )
 
 // The resources of the kinds.
@@ -68,7 +70,7 @@ var Kinds = []Kind{
 	{
 		Resource: NamespaceResource, Name: "Namespace", Need: Useful, ClusterScoped: true, InFiles: true, MetadataOnly: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, keep: keeping(namespaceFrom)}},
-		Annotations: []string{AnnotationDrain},
+		Annotations: []string{AnnotationDrain, clustermesh.AnnotationAccept},
 	},
 	{
 		Resource: PodResource, Name: "Pod", Need: Useful, NodeField: "spec.nodeName",

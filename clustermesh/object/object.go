@@ -91,7 +91,7 @@ func Local(objs Objects) clustermesh.Local {
 		slices.Sort(out.Namespaces)
 		out.Namespaces = slices.Compact(out.Namespaces)
 	}
-	out.Drain = l.readClusterDrain(objs)
+	out.Drain, out.Accept = l.readClusterDrain(objs), l.readAccept(objs.Namespaces)
 	l.importProblems(objs)
 	out.Problems = clustermesh.SortProblems(l.report.problems)
 	return out

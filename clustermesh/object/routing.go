@@ -194,3 +194,28 @@ func readDrain(n note) *clustermesh.Drain {
 	}
 	return &clustermesh.Drain{Since: since.Unix(), Over: int64(over / time.Second)}
 }
+
+// readAccept returns which clusters' Services the namespaces accept that say so.
+func (l *reader) readAccept(objs []*Namespace) clustermesh.Accept {
+	out := clustermesh.Accept{}
+	for _, obj := range objs {
+		value, says := obj.annotations[clustermesh.AnnotationAccept]
+		if !says {
+			continue
+		}
+		n := note{clustermesh.AnnotationAccept, value, l.report.on("Namespace", "", obj.Name)}
+		switch strings.TrimSpace(value) {
+		case string(clustermesh.AcceptAll):
+			out[obj.Name] = []clustermesh.ClusterName{clustermesh.AcceptAll}
+		case "", "none":
+			out[obj.Name] = nil
+		default:
+			// What is left of a list with mistakes counts: to accept all instead would be worse.
+			out[obj.Name] = readPrefer(n)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
