@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/install/bundle"
 	"strait.io/strait/install/cluster"
 )
@@ -32,6 +33,7 @@ rotate.`,
 
 func (a *app) connectCommand() *cobra.Command {
 	var t target
+	var f pinFlags
 	var contexts []string
 	c := &cobra.Command{
 		Use:   "connect",
@@ -41,14 +43,21 @@ daemons that have another key. Then wait for a handshake in both directions betw
 clusters, or say which two have none, and why.
 
 Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were
-joined earlier stay joined, and need no context unless their key changes.`,
+joined earlier stay joined, and need no context unless their key changes.
+
+Without --pin, whoever has the gossip key is believed. With --pin, each cluster gets a root key that
+signs what it says, and the clusters believe only each other, inside the ranges that connect shows.
+It asks before it writes. Ranges come from the Nodes, widened so that more can come: /16 for pods
+and /24 for nodes; other ranges are given by flags.`,
 		Example: `  strait clusterset connect --context c1 --context c2
-  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it`,
+  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it
+  strait clusterset connect --context c1 --context c2 --pin --pods c1=10.11.0.0/16`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts, f) },
 	}
 	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give two or more")
+	f.declare(c)
 	t.flags(c)
 	return c
 }
@@ -81,7 +90,7 @@ func (m members) ids() (ids []string) {
 	return ids
 }
 
-func (a *app) connect(ctx context.Context, t target, contexts []string) error {
+func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFlags) error {
 	if len(contexts) < 2 {
 		return usageError("connect needs two clusters: --context A --context B")
 	}
@@ -93,6 +102,42 @@ func (a *app) connect(ctx context.Context, t target, contexts []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot join:\n%w", err)
 	}
+	if _, err := f.asked(); err != nil {
+		return err
+	}
+	if !f.pin {
+		if err := a.join(ctx, t, m, b); err != nil {
+			return err
+		}
+		return a.meet(ctx, t, m, b)
+	}
+	trusting, err := a.propose(ctx, m, b, f)
+	if err != nil {
+		return err
+	}
+	// What pins already must know the newcomer before that is heard, and all must sign before any pins.
+	for _, step := range []func() error{
+		func() error { return trusting.write(ctx, a) },
+		func() error { return a.join(ctx, t, m, b) },
+		func() error { return a.turnOn(ctx, t, m, "sign") },
+		func() error { return a.meet(ctx, t, m, b) },
+		func() error { return a.turnOn(ctx, t, m, "pin") },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	err = a.followed(ctx, m.clusters, func(int) authority.Pins { return trusting.pins })
+	if err == nil {
+		a.printer().line("pinned: %s; every daemon has followed", strings.Join(b.Members(), ", "))
+	}
+	return err
+}
+
+// join gives all clusters the bundle, and waits for the daemons that have to restart for it.
+func (a *app) join(ctx context.Context, t target, m members, b bundle.Bundle) error {
 	p := a.printer()
 	for i, c := range m.clusters {
 		done, err := c.WriteBundle(ctx, b, m.views[i].Cluster.ID)
@@ -113,14 +158,16 @@ func (a *app) connect(ctx context.Context, t target, contexts []string) error {
 			return waitOver(err)
 		}
 	}
-	return a.meet(ctx, m, b)
+	return nil
 }
 
 // askEvery is how often the daemons are asked whether there is a handshake.
 const askEvery = 2 * time.Second
 
 // meet waits for a handshake in both directions between every two of the clusters.
-func (a *app) meet(ctx context.Context, m members, b bundle.Bundle) error {
+func (a *app) meet(ctx context.Context, t target, m members, b bundle.Bundle) error {
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
 	p := a.printer()
 	var pairs []cluster.Pair
 	for {

@@ -18,23 +18,36 @@ import (
 
 func (a *app) keysEvictCommand() *cobra.Command {
 	var d keyDir
+	var t target
+	var contexts []string
 	var yes bool
 	c := &cobra.Command{
 		Use:     "evict CLUSTER",
 		Aliases: []string{"forget"},
-		Short:   "Stop believing a cluster, outside Kubernetes",
-		Long: `Remove a cluster from the pins of this one, whether it is hostile, down, or gone for good. Daemons
+		Short:   "Stop believing a cluster",
+		Long: `Remove a cluster from the pins of another, whether it is hostile, down, or gone for good. Daemons
 that read the changed pins drop what it said and its tunnels, within seconds and without a restart.
-Copy the pins to all machines of this cluster, and do the same in every other cluster. The evicted
-cluster still has the gossip key, with which it sees who is a member.`,
-		Example: "  strait clusterset evict rack2\n  strait clusterset evict rack2 --yes --dir /root/keys",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+The evicted cluster still has the gossip key, with which it sees who is a member.
+
+In Kubernetes, name the contexts of the clusters that shall stop believing it: the pin goes from
+their Secret strait-authority, and evict returns when every daemon has followed.
+
+Outside Kubernetes, copy the changed pins to all machines of this cluster, and do the same in every
+other cluster.`,
+		Example: `  strait clusterset evict us-west --context us-east --context eu-central
+  strait clusterset evict rack2 --yes --dir /root/keys`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(contexts) > 0 {
+				return a.evictMembers(cmd.Context(), t, contexts, clustermesh.ClusterName(args[0]), yes)
+			}
 			return a.keysEvict(d, clustermesh.ClusterName(args[0]), yes)
 		},
 	}
 	d.flag(c)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context whose cluster evicts; repeatable")
+	t.flags(c)
 	return c
 }
 

@@ -104,7 +104,7 @@ var Table = []Package{
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "docs",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "install/trust", "docs",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
@@ -122,6 +122,7 @@ var Table = []Package{
 	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
+	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/corefile", Pure: true},
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},

@@ -2,8 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -12,59 +10,63 @@ import (
 )
 
 // testAuthority gives the clusters keys and pins as docs/kubernetes.md says. Calls go on meanwhile. Then each cluster knows
-// the other by its root, and each node by its key.
+// the other by its root, and each node by its key. One evicts the other beside its running daemons, and takes it back.
 func testAuthority(t *testing.T, o *ops) {
-	keys := t.TempDir()
-	dir := func(cluster string) string { return filepath.Join(keys, cluster) }
-	clusterset := func(args ...string) {
+	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"}
+	does := func(args ...string) time.Duration {
 		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), o.strait.CLI, append([]string{"clusterset"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("strait clusterset %v: %v\n%s", args, err, out)
+		began := time.Now()
+		out, err := o.cliAll(t, args...)
+		if err != nil {
+			t.Fatalf("strait %v: %v\n%s", args, err, out)
 		}
+		t.Logf("strait %v took %s", args, time.Since(began).Round(100*time.Millisecond))
+		return time.Since(began)
 	}
-	place := func(i int) []string {
-		c := o.Topology.Clusters[i]
-		pods := fmt.Sprintf("10.1%d.0.0/16", c.Index)
-		return []string{"--id", c.Name, "--pods", pods, "--nodes", c.Underlay.Masked().String()}
-	}
-	clusterset(append([]string{"init", "--dir", dir("c1")}, place(0)...)...)
-	clusterset(append([]string{"invite", "--dir", dir("c1"), "--out", filepath.Join(keys, "invitation"), "--yes"}, place(1)...)...)
-	clusterset("accept", "--dir", dir("c2"), filepath.Join(keys, "invitation"), "--yes")
-	for _, c := range []string{"c1", "c2"} {
-		kubectl(t, c, "-n", "strait-system", "create", "secret", "generic", "strait-authority",
-			"--from-file="+filepath.Join(dir(c), "root.key"), "--from-file="+filepath.Join(dir(c), "pins.yaml"))
-		defer kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
-	}
-	set := func(values ...string) {
-		t.Helper()
+	defer func() {
 		for _, c := range []string{"c1", "c2"} {
-			args := []string{"upgrade"}
-			for _, v := range values {
-				args = append(args, "--set", v)
+			if out, err := o.cli(t, c, "upgrade", "--set", "authority.sign=null", "--set", "authority.pin=null"); err != nil {
+				t.Errorf("%s: %v: %s", c, err, out)
 			}
-			if out, err := o.cli(t, c, args...); err != nil {
-				t.Fatalf("%s: %v: %s", c, err, out)
-			}
+			kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
 		}
+	}()
+	if out, err := o.cliAll(t, connect[:len(connect)-1]...); err == nil {
+		t.Errorf("without --yes and without an answer, connect says\n%s", out)
 	}
-	defer set("authority.sign=null", "authority.pin=null")
+	if out, err := o.cliAll(t, append(connect, "--nodes", "c1=198.51.100.0/24")...); err == nil || !regexp.MustCompile(`cluster c1 has a node at`).MatchString(out) {
+		t.Errorf("ranges that miss a node: %v\n%s", err, out)
+	}
 	load := o.startLoad(t, "authority")
 	since := time.Now()
-	set("authority.sign=true")
-	set("authority.pin=true")
+	does(connect...)
 	for _, c := range []string{"c1", "c2"} {
-		testutil.Eventually(t, 30*time.Second, func() error {
-			out, err := o.Kubectl(t.Context(), c, nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
-			if err != nil {
-				return err
-			}
-			for _, want := range []string{`(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c1n1 .* SHA256:\S+ +in 2[34]h`, `(?m)^  c2n2 .* SHA256:\S+ +in `} {
-				if !regexp.MustCompile(want).MatchString(out) {
-					return fmt.Errorf("%s: no line of strait members is %s:\n%s", c, want, out)
-				}
-			}
-			return nil
-		})
+		o.shows(t, c, `(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c1n1 .* SHA256:\S+ +in 2[34]h`, `(?m)^  c2n2 .* SHA256:\S+ +in `)
 	}
+	does(connect...) // again: nothing changes
 	load.mustBeWhole(t, since)
+
+	if took := does("clusterset", "evict", "c2", "--context", "c1", "--yes"); took > time.Minute {
+		t.Errorf("evict took %s", took)
+	}
+	o.shows(t, "c1", `(?m)^c2 +\S+ refused`)
+	does(connect...)
+	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
+}
+
+// shows waits until strait members on a node of a cluster shows lines.
+func (o *ops) shows(t *testing.T, cluster string, lines ...string) {
+	t.Helper()
+	testutil.Eventually(t, 30*time.Second, func() error {
+		out, err := o.Kubectl(t.Context(), cluster, nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
+		if err != nil {
+			return err
+		}
+		for _, want := range lines {
+			if !regexp.MustCompile(want).MatchString(out) {
+				return fmt.Errorf("%s: no line of strait members is %s:\n%s", cluster, want, out)
+			}
+		}
+		return nil
+	})
 }

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/install/bundle"
+	"strait.io/strait/install/chart"
+	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/trust"
+)
+
+// pinFlags say what connect pins.
+type pinFlags struct {
+	pin, yes                      bool
+	pods, nodes, regions, accepts []string
+}
+
+func (f *pinFlags) declare(c *cobra.Command) {
+	c.Flags().BoolVar(&f.pin, "pin", false, "have the clusters believe only each other, by root keys")
+	c.Flags().BoolVar(&f.yes, "yes", false, "with --pin: do not ask")
+	for _, x := range []struct {
+		to          *[]string
+		name, usage string
+	}{
+		{&f.pods, "pods", "with --pin: ranges of pods, `CLUSTER=CIDR`[,CIDR]; repeatable"},
+		{&f.nodes, "nodes", "with --pin: ranges of nodes, `CLUSTER=CIDR`[,CIDR]; repeatable"},
+		{&f.regions, "regions", "with --pin: regions of nodes, `CLUSTER=NAME`[,NAME]; repeatable"},
+		{&f.accepts, "accept", "with --pin: namespaces that others accept, `CLUSTER=NAME`[,NAME]"},
+	} {
+		c.Flags().StringArrayVar(x.to, x.name, nil, x.usage)
+	}
+}
+
+// asked reads the flags.
+func (f pinFlags) asked() (a trust.Asked, err error) {
+	if !f.pin && (f.yes || len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0) {
+		return a, usageError("--yes, --pods, --nodes, --regions and --accept need --pin")
+	}
+	split := func(flag string, values []string) map[string][]string {
+		out := map[string][]string{}
+		for _, v := range values {
+			id, list, ok := strings.Cut(v, "=")
+			if !ok || id == "" || list == "" {
+				err = errors.Join(err, usageError("--%s %s: want CLUSTER=VALUE[,VALUE]", flag, v))
+				continue
+			}
+			out[id] = append(out[id], strings.Split(list, ",")...)
+		}
+		return out
+	}
+	ranges := func(flag string, values []string) map[string][]netip.Prefix {
+		out := map[string][]netip.Prefix{}
+		for id, list := range split(flag, values) {
+			for _, text := range list {
+				p, bad := netip.ParsePrefix(text)
+				if bad != nil {
+					err = errors.Join(err, usageError("--%s %s=%s: %q is no CIDR, as in 10.11.0.0/16", flag, id, text, text))
+				}
+				out[id] = append(out[id], p)
+			}
+		}
+		return out
+	}
+	a = trust.Asked{Pods: ranges("pods", f.pods), Nodes: ranges("nodes", f.nodes), Regions: split("regions", f.regions), Namespaces: split("accept", f.accepts)}
+	return a, err
+}
+
+// trusting are the members of a connect with their keys.
+type trusting struct {
+	members
+	roots   []authority.PrivateKey
+	trusted []trust.Member
+	asked   trust.Asked
+	pins    authority.Pins
+}
+
+// propose reads or makes the clusters' roots, and asks whether the pins are right. It writes nothing.
+func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlags) (*trusting, error) {
+	asked, err := f.asked()
+	if err != nil {
+		return nil, err
+	}
+	t := &trusting{members: m, asked: asked}
+	for i, c := range m.clusters {
+		keys, err := c.ReadKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		root, pins, err := readKeys(keys)
+		if err != nil {
+			return nil, fmt.Errorf("context %s: Secret %s/%s: %w", c.Context, c.Namespace, cluster.KeysSecret, err)
+		}
+		t.roots = append(t.roots, root)
+		t.trusted = append(t.trusted, trust.Member{Cluster: m.views[i].Cluster, Root: root.Public(), Pins: pins})
+	}
+	if t.pins, err = trust.Propose(t.trusted, b.Members(), asked, a.now()); err != nil {
+		return nil, fmt.Errorf("cannot pin:\n%w", err)
+	}
+	a.showPins(t.pins)
+	return t, a.confirm("Compare the roots with what the other clusters show. Pin these clusters?", f.yes)
+}
+
+// readKeys reads the root and the pins of a cluster; a new root if there is none.
+func readKeys(k cluster.Keys) (root authority.PrivateKey, pins authority.Pins, err error) {
+	if len(k.Root) == 0 {
+		root, err = authority.Generate(rand.Reader)
+	} else {
+		root, err = authority.ParsePrivate(strings.TrimSpace(string(k.Root)))
+	}
+	if err != nil {
+		return root, nil, fmt.Errorf("root.key: %w", err)
+	}
+	if len(k.Pins) > 0 {
+		if pins, err = authority.ParsePins(k.Pins); err != nil {
+			return root, nil, fmt.Errorf("pins.yaml: %w", err)
+		}
+	}
+	return root, pins, nil
+}
+
+// write stores the keys and pins. Daemons that have pins already follow within seconds.
+func (t *trusting) write(ctx context.Context, a *app) error {
+	for i, c := range t.clusters {
+		pins := trust.For(t.pins, t.trusted[i], t.asked)
+		done, err := c.WriteKeys(ctx, cluster.Keys{Root: []byte(t.roots[i].Base64() + "\n"), Pins: pins.Encode()})
+		if err != nil {
+			return err
+		}
+		a.printer().line("%s: cluster %s, root %s: Secret %s is %s", c.Context, t.trusted[i].ID, t.trusted[i].Root.Fingerprint(), done.Name, done.Did)
+		if err := c.Nudge(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnOn sets a value of authority in all clusters that lack it, and waits for their daemons.
+func (a *app) turnOn(ctx context.Context, t target, m members, value string) error {
+	for _, c := range m.clusters {
+		have, _, err := c.Values(ctx)
+		if err != nil {
+			return err
+		}
+		if now, _ := have["authority"].(map[string]any); now[value] == true {
+			continue
+		}
+		values := chart.Merge(have, chart.Values{"authority": map[string]any{value: true}})
+		a.printer().line("%s: applying authority.%s=true", c.Context, value)
+		if err := a.applyChart(ctx, c, values, false); err != nil {
+			return err
+		}
+		if err := a.waitDaemons(ctx, c, t, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followed waits until all daemons have these pins.
+func (a *app) followed(ctx context.Context, clusters []*cluster.Cluster, pins func(i int) authority.Pins) error {
+	var lag string
+	for {
+		if lag = lagging(ctx, clusters, pins); lag == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return waitOver(fmt.Errorf("not every daemon has the pins: %s: %w", lag, context.Cause(ctx)))
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// lagging says which daemon has other pins; "" if none has.
+func lagging(ctx context.Context, clusters []*cluster.Cluster, pins func(i int) authority.Pins) string {
+	for i, c := range clusters {
+		want := []string{}
+		for id, p := range pins(i) {
+			roots := make([]string, len(p.Roots))
+			for j, r := range p.Roots {
+				roots[j] = r.Fingerprint()
+			}
+			want = append(want, string(id)+" "+strings.Join(roots, " "))
+		}
+		slices.Sort(want)
+		have, err := c.Pinned(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for node, got := range have {
+			if slices.Sort(got); !slices.Equal(got, want) {
+				return fmt.Sprintf("%s of context %s has %q, want %q", node, c.Context, got, want)
+			}
+		}
+	}
+	return ""
+}
+
+// evictMembers removes a cluster from the pins of the clusters of some contexts.
+func (a *app) evictMembers(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName, yes bool) error {
+	var clusters []*cluster.Cluster
+	var all []authority.Pins
+	var keys []cluster.Keys
+	for _, name := range contexts {
+		c, err := t.open(name)
+		if err != nil {
+			return err
+		}
+		k, err := c.ReadKeys(ctx)
+		if err != nil {
+			return err
+		}
+		_, pins, err := readKeys(k)
+		own, idErr := c.ID(ctx)
+		switch pin, pinned := pins[id]; {
+		case err != nil || idErr != nil:
+			return errors.Join(err, idErr)
+		case own == string(id):
+			return usageError("context %s is cluster %s itself; evict it in the others", c.Context, id)
+		case pins == nil:
+			return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect --pin", c.Context)
+		case !pinned:
+			a.printer().line("%s: cluster %s is not pinned", c.Context, id)
+			continue
+		default:
+			a.showPins(authority.Pins{id: pin})
+		}
+		delete(pins, id)
+		clusters, all, keys = append(clusters, c), append(all, pins), append(keys, k)
+	}
+	if len(clusters) == 0 {
+		return nil
+	}
+	if err := a.confirm("Evict this cluster?", yes); err != nil {
+		return err
+	}
+	for i, c := range clusters {
+		if _, err := c.WriteKeys(ctx, cluster.Keys{Root: keys[i].Root, Pins: all[i].Encode()}); err != nil {
+			return err
+		}
+		if err := c.Nudge(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	if err := a.followed(ctx, clusters, func(i int) authority.Pins { return all[i] }); err != nil {
+		return err
+	}
+	for _, c := range clusters {
+		a.printer().line("%s: cluster %s is evicted, and every daemon has followed", c.Context, id)
+	}
+	return nil
+}
