@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,42 @@ func testRights(t *testing.T, o *ops) {
 		if err == nil || !strings.Contains(err.Error(), "orbidden") {
 			t.Errorf("kubectl %s as the daemon: %q, %v; want it forbidden", args, out, err)
 		}
+	}
+	ownWrites(t, o)
+}
+
+// ownWrites: with the daemon's account, nothing can be written that strait would not write, and what it
+// would can be.
+func ownWrites(t *testing.T, o *ops) {
+	const (
+		service = `{apiVersion: v1, kind: Service, metadata: {name: own-writes%s}, spec: {ports: [{port: 80}]%s}}`
+		slice   = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: own-writes%s}, addressType: IPv4, endpoints: []%s}`
+		ours    = `, labels: {app.kubernetes.io/managed-by: strait}`
+		sliced  = `, labels: {endpointslice.kubernetes.io/managed-by: strait.io}`
+	)
+	write := func(verb, namespace, text string) error {
+		_, err := o.Kubectl(t.Context(), "c1", []byte(text), "--as="+account, "-n", namespace, verb, "-f", "-")
+		return err
+	}
+	for name, x := range map[string]struct{ namespace, text, why string }{
+		"a Service without the label":       {"default", fmt.Sprintf(service, "", ""), "only objects with its label"},
+		"a Service with a selector":         {"default", fmt.Sprintf(service, ours, ", selector: {a: b}"), "without a selector"},
+		"a Service with external addresses": {"default", fmt.Sprintf(service, ours, ", externalIPs: [192.0.2.1]"), "external addresses"},
+		"a NodePort":                        {"default", fmt.Sprintf(service, ours, ", type: NodePort"), "of type ClusterIP"},
+		"an ExternalName":                   {"default", fmt.Sprintf(service, ours, ", type: ExternalName, externalName: example.com"), "of type ClusterIP"},
+		"a Service of the system":           {"kube-system", fmt.Sprintf(service, ours, ""), "barred namespaces"},
+		"a slice without the label":         {"default", fmt.Sprintf(slice, "", ""), "only objects with its label"},
+		"a slice of another's":              {"default", fmt.Sprintf(slice, ", labels: {endpointslice.kubernetes.io/managed-by: other}", ""), "only objects with its label"},
+	} {
+		if err := write("create", x.namespace, x.text); err == nil || !strings.Contains(err.Error(), x.why) {
+			t.Errorf("%s: %v, want it refused: %s", name, err, x.why)
+		}
+	}
+	if out, err := o.Kubectl(t.Context(), "c1", nil, "--as="+account, "delete", "service", "ops-c1"); err == nil || !strings.Contains(err.Error(), "changes only objects") {
+		t.Errorf("to delete a user's Service: %q, %v", out, err)
+	}
+	for _, text := range []string{fmt.Sprintf(service, ours, ""), fmt.Sprintf(slice, sliced, "")} {
+		must(t, write("create", "default", text))
+		must(t, write("delete", "default", text))
 	}
 }
