@@ -178,7 +178,8 @@ var Table = []Package{
 	{Path: "test/kube/serve"},
 	{Path: "test/kube", Tests: []string{"install/image/oci", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
-		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
+		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
+		"internal/l4",
 	}},
 }
 

@@ -29,6 +29,7 @@ type worldKey struct{}
 //	desired NAME FILE         make a load balancer without a node hold what FILE says, in the form of frontends
 //	optout NAME add|remove C  opt out cgroup C, which is below the load balancer's; needs [kernel], as dial
 //	dial NAME C ADDRESS       whether a process in cgroup C, which is made, is served at ADDRESS, a UDP frontend
+//	shares NODE SERVICE N     make N connections, and compare each endpoint's share with the plan; needs [kernel]
 //	frontends NODE|NAME       what the load balancer holds
 //	peers NODE, routes NODE   what WireGuard and the routing table should hold
 //	imports NODE              the imports with their ClusterSetIPs
@@ -51,6 +52,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"desired":   command(2, cmdDesired),
 	"optout":    command(3, cmdOptOut),
 	"dial":      command(3, cmdDial),
+	"shares":    command(3, cmdShares),
 	"frontends": command(1, cmdFrontends),
 	"peers":     command(1, cmdPeers),
 	"routes":    command(1, cmdRoutes),
