@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -101,4 +102,64 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 			}
 		}
 	})
+}
+
+// busy is a large clusterset in which every service asks for weights and a minimum, and each third
+// endpoint is not ready.
+func busy() clustermesh.State {
+	s := large()
+	edit(s, "a", "", func(c *clustermesh.Content) {
+		for i := range c.Exports {
+			c.Exports[i].Routing = &clustermesh.Routing{
+				Weights:  []clustermesh.ClusterWeight{{Cluster: "a", Weight: 90}, {Cluster: "b", Weight: 10}},
+				MinReady: clustermesh.MinReady{Percent: 80},
+			}
+		}
+	})
+	for o := range s.Records {
+		if o.Node != "" {
+			edit(s, string(o.Cluster), string(o.Node), func(c *clustermesh.Content) {
+				for i := range c.Endpoints {
+					c.Endpoints[i].Ready = i%3 > 0
+				}
+			})
+		}
+	}
+	return s
+}
+
+var spilling = plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4, Ramp: 10 * time.Second}}
+
+// BenchmarkOneChangeSpilling is BenchmarkOneChange with weights, spill and ramps in use.
+func BenchmarkOneChangeSpilling(b *testing.B) {
+	s, now := busy(), time.Unix(1000, 0)
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, spilling)
+	p.At(now)
+	p.Plan(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		s.Records = maps.Clone(s.Records)
+		edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
+		now = now.Add(time.Second)
+		p.At(now)
+		b.StartTimer()
+		p.Plan(s)
+	}
+}
+
+// BenchmarkWhatIf is what a node computes to say what 10,000 services would do if a cluster went down.
+func BenchmarkWhatIf(b *testing.B) {
+	s := busy()
+	c, err := plan.ParseChange("cluster a down")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		then, err := c.Apply(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, spilling).Plan(then)
+	}
 }
