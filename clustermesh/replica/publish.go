@@ -81,20 +81,24 @@ func (r *Replica) write() Output {
 
 // PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical
 // to the record in force makes no new version, even if another leader wrote that record; unless its
-// seal is missing, or another root's.
+// seal is missing, or another root's. While another leader's term is later, it may write nothing; so
+// call it again after each tick.
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
 	if ok && r.says(held, content) {
 		return Output{}
 	}
-	next := clustermesh.Stamp{Epoch: max(electionEpoch, 1), Version: 1}
-	switch {
-	case ok && held.Record.Stamp == r.writer.cluster && held.Record.Stamp.Epoch >= electionEpoch:
-		next = clustermesh.Stamp{Epoch: held.Record.Stamp.Epoch, Version: held.Record.Stamp.Version + 1}
-	case ok:
-		// Another leader wrote it, whose clock may run ahead of ours.
-		next.Epoch = max(next.Epoch, held.Record.Stamp.Epoch+1)
+	r.lead = r.lead.in(max(electionEpoch, 1))
+	next := clustermesh.Stamp{Epoch: r.lead.term, Version: 1}
+	switch stamp := held.Record.Stamp; {
+	case !ok || stamp.Epoch < r.lead.term:
+	case stamp == r.writer.cluster:
+		next = clustermesh.Stamp{Epoch: stamp.Epoch, Version: stamp.Version + 1}
+	case !r.lead.above(stamp.Epoch):
+		return Output{} // the caller tries again
+	default:
+		next.Epoch = r.lead.term
 	}
 	e, err := NewEntry(clustermesh.Record{Origin: o, Stamp: next, Content: content, UID: r.uid})
 	if err != nil {

@@ -78,6 +78,7 @@ type Replica struct {
 	seal    func(e Entry) []byte
 	ahead   func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer  writer
+	lead    lead
 	entries map[clustermesh.Origin]Entry
 	held    map[clustermesh.ClusterName]Held
 	view    view
@@ -238,6 +239,7 @@ func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 // what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	clear(r.asked)
+	r.lead.tick()
 	if r.ticks++; r.ticks%rejectedTicks == 0 {
 		clear(r.rejected)
 	}

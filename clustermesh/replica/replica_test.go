@@ -196,6 +196,33 @@ func TestClusterRecord(t *testing.T) {
 	}
 }
 
+// TestTwoLeaders: two nodes that both believe that they lead do not fight at wire speed, whichever was
+// elected first; and when one gives up, the other's word is in force soon.
+func TestTwoLeaders(t *testing.T) {
+	origins := []clustermesh.Origin{{Cluster: "c", Node: "a"}, {Cluster: "c", Node: "b"}, {Cluster: "c", Node: "d"}}
+	c := clustermesh.Origin{Cluster: "c"}
+	s := newSim(t, origins, 3)
+	written := 0
+	lead := func(i, n int, elected uint64) {
+		out := s.nodes[i].PublishCluster(content(c, n), elected)
+		written += len(out.Changed)
+		s.do(i, out)
+	}
+	for range 1000 {
+		lead(0, 1, 100)
+		lead(1, 2, 200)
+		s.settle(1)
+	}
+	if written < 10 || written > 100 {
+		t.Errorf("%d versions were written in 1,000 ticks", written)
+	}
+	for range 40 {
+		lead(0, 1, 100)
+		s.settle(1)
+	}
+	s.sameEverywhere(map[clustermesh.Origin]clustermesh.Content{c: content(c, 1)})
+}
+
 // TestEqualStamps: two leaders of one epoch wrote different things under one stamp. All must end with the same.
 func TestEqualStamps(t *testing.T) {
 	origins := []clustermesh.Origin{{Cluster: "c", Node: "a"}, {Cluster: "c", Node: "b"}, {Cluster: "c", Node: "d"}}
