@@ -66,6 +66,7 @@ type Gossip struct {
 	cfg       Config
 	self      member.Peer // this life of the daemon
 	loaded    bool        // records were read from disk
+	everySeed bool        // all seeds were reached in the last round
 	log       *slog.Logger
 	streams   *stream.Streams
 	clusters  *clusters
@@ -139,13 +140,15 @@ func New(cfg Config) (*Gossip, error) {
 	if err != nil {
 		g.clusters.unsave()
 	}
+	g.loaded = len(held) > 0
 	g.replica = replica.New(replica.Config{
+		Complete: g.loaded, Alone: func() bool { return g.seeds.Waiting() == "" },
 		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Topology: cfg.topology,
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.guard.held = g.replica
 	// What is not believed any more is unknown, not absent: others may have it with proof.
-	g.loaded = len(held) > 0 && len(g.guard.refused) == 0
+	g.loaded = g.loaded && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
 	g.streams, err = stream.New(g.self, cfg.Key, host{g}, g.log)
 	return g, err

@@ -200,6 +200,7 @@ func (g *Gossip) judgeSeeds(targets []member.Target, errs []error, reached map[s
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.everySeed = g.seeds.Every(reached)
 	for seed := range reached {
 		g.solved("seed " + seed)
 	}

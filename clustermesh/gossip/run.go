@@ -92,6 +92,9 @@ func (g *Gossip) tick(rng *rand.Rand) {
 		}
 	}
 	g.apply(out)
+	if g.replica.Nobody(g.everySeed) {
+		g.changed.Poke()
+	}
 	g.checkClock(time.Now())
 	g.checkStatements(time.Now())
 	g.contacts.Forget(g.replica.Records())

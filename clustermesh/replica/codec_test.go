@@ -69,9 +69,12 @@ func examples(t testing.TB) []Message {
 		&Snapshot{Entries: []Entry{a, b}},
 		&Announce{offers},
 		&Want{[]clustermesh.Origin{a.Record.Origin, b.Record.Origin}},
-		&Digest{[]ClusterSum{{Cluster: "us-east", Sum: [16]byte{1}}, {Cluster: "eu"}}},
-		&Vector{[]ClusterVector{{Cluster: "us-east", Offers: offers}, {Cluster: "eu"}}},
+		&Digest{Clusters: []ClusterSum{{Cluster: "us-east", Sum: [16]byte{1}}, {Cluster: "eu"}}},
+		&Digest{Sender: Sender{Unsynced: true}},
+		&Vector{Clusters: []ClusterVector{{Cluster: "us-east", Offers: offers}, {Cluster: "eu"}}},
+		&Vector{Sender: Sender{Unsynced: true}},
 		&Agree{},
+		&Agree{Sender{Unsynced: true}},
 	}
 }
 

@@ -60,6 +60,14 @@ type ClusterSum struct {
 // Digest opens an exchange. The answer is Agree, or the Vector of the clusters that differ.
 type Digest struct {
 	Clusters []ClusterSum `cbor:"1,keyasint"`
+	Sender
+}
+
+// Sender is what a daemon says of itself in an exchange.
+type Sender struct {
+	// Unsynced is true while the sender itself does not know whether it has everything. Older builds
+	// do not say so.
+	Unsynced bool `cbor:"9,keyasint,omitempty"`
 }
 
 // ClusterVector lists all versions that the sender holds of a cluster's origins.
@@ -74,10 +82,11 @@ type ClusterVector struct {
 // has in a newer version.
 type Vector struct {
 	Clusters []ClusterVector `cbor:"1,keyasint"`
+	Sender
 }
 
 // Agree is the answer to a Digest that matches.
-type Agree struct{}
+type Agree struct{ Sender }
 
 // Unknown is a message of a kind that this build does not know. It is ignored.
 type Unknown struct{ Type Kind }

@@ -39,7 +39,7 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	case *Vector:
 		return r.receiveVector(from, m)
 	case *Agree:
-		r.synced = true
+		r.agreed(from, m.Sender)
 	}
 	return Output{}
 }
@@ -98,7 +98,8 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 // settle completes the first exchange once nothing is missing.
 func (r *Replica) settle() {
 	if len(r.missing) == 0 && r.exchanging {
-		r.synced, r.exchanging = true, false
+		r.exchanging = false
+		r.agreed(r.with, r.said)
 	}
 }
 
@@ -207,7 +208,7 @@ func sendSnapshots(out *Output, to Peer, entries []Entry) {
 
 // digest returns a checksum of the versions held, per cluster.
 func (r *Replica) digest() *Digest {
-	d := &Digest{}
+	d := &Digest{Sender: r.sender()}
 	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
 		d.Clusters = append(d.Clusters, ClusterSum{Cluster: c, Sum: r.digests[c]})
 	}
@@ -232,8 +233,8 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 		}
 	}
 	if len(differ) == 0 {
-		r.synced = true
-		out.send(from, &Agree{})
+		out.send(from, &Agree{r.sender()})
+		r.agreed(from, d.Sender)
 		return out
 	}
 	out.send(from, r.vector(differ))
@@ -247,7 +248,7 @@ func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
 		}
 	}
-	v := &Vector{}
+	v := &Vector{Sender: r.sender()}
 	for _, c := range slices.Sorted(maps.Keys(clusters)) {
 		v.Clusters = append(v.Clusters, ClusterVector{Cluster: c, Offers: offers[c]})
 	}
@@ -286,7 +287,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 		out.send(from, &Want{want})
 	}
 	if !r.synced {
-		r.exchanging = true
+		r.exchanging, r.with, r.said = true, from, v.Sender
 		clear(r.missing)
 		for _, o := range missing {
 			r.missing[o] = true

@@ -43,6 +43,10 @@ type Config struct {
 	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
 	// it. A record that is ahead is refused: its owner could not write above it. Nil finds none.
 	Ahead func(o clustermesh.Origin, epoch uint64) time.Duration
+	// Complete says that the entries held are everything that was known in an earlier life.
+	Complete bool
+	// Alone reports whether there is no other daemon to learn anything from. Nil means no.
+	Alone func() bool
 	// Topology chooses the neighbours among the live members. Nil is FullMesh.
 	Topology Topology
 }
@@ -99,7 +103,13 @@ type Replica struct {
 	// missing are the origins whose records the first exchange still lacks.
 	missing    map[clustermesh.Origin]bool
 	exchanging bool
-	synced     bool
+	with       Peer   // the other side of that exchange
+	said       Sender // and what it said of itself
+	// complete is Config.Complete. While neither it nor synced is true, agree are the peers that hold
+	// the same and know no better.
+	complete, synced bool
+	alone            func() bool
+	agree            map[Peer]bool
 	// ticks counts the ticks of this life.
 	ticks int
 }
@@ -123,6 +133,9 @@ func New(cfg Config, held []Entry) *Replica {
 		rejected: map[clustermesh.Origin]Version{},
 		pace:     newPace(),
 		missing:  map[clustermesh.Origin]bool{},
+		complete: cfg.Complete,
+		alone:    cfg.Alone,
+		agree:    map[Peer]bool{},
 		topology: cfg.Topology,
 	}
 	if r.topology == nil {
@@ -135,6 +148,9 @@ func New(cfg Config, held []Entry) *Replica {
 	}
 	if r.seal == nil {
 		r.seal = func(Entry) []byte { return nil }
+	}
+	if r.alone == nil {
+		r.alone = func() bool { return false }
 	}
 	if r.ahead == nil {
 		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
@@ -193,8 +209,9 @@ func (r *Replica) Entries() []Entry {
 	return out
 }
 
-// Synced reports whether an exchange with any peer has completed in this life: everything that the
-// peer held when the exchange began is held here too.
+// Synced reports whether an exchange has completed in this life with a peer that was synced itself, or
+// knew what it knew in its earlier life: everything that the peer held when the exchange began is held
+// here too. See Nobody for what counts if there is no such peer.
 func (r *Replica) Synced() bool { return r.synced }
 
 // SetMembers sets which daemons are live. New neighbours are asked at once whether they hold the

@@ -64,6 +64,11 @@ func (s *Seeds) Waiting() string {
 	return ""
 }
 
+// Every reports whether all seeds are among those reached.
+func (s *Seeds) Every(reached map[string]bool) bool {
+	return !slices.ContainsFunc(s.seeds, func(seed string) bool { return !reached[seed] })
+}
+
 // Late ends the wait for hints, and reports whether there was one to end.
 func (s *Seeds) Late() (ended bool) {
 	ended = s.awaited

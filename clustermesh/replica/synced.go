@@ -1,0 +1,33 @@
+package replica
+
+import "slices"
+
+// coldTicks is how long a daemon waits for a peer that is synced, if all that it hears are not.
+const coldTicks = 10
+
+// sender says of this replica whether it knows that it has everything.
+func (r *Replica) sender() Sender { return Sender{Unsynced: !r.synced && !r.complete && !r.alone()} }
+
+// agreed notes that an exchange with a peer has completed.
+func (r *Replica) agreed(with Peer, said Sender) {
+	if r.synced {
+		return
+	}
+	if !said.Unsynced {
+		r.synced = true
+		return
+	}
+	r.agree[with] = true
+}
+
+// Nobody is called now and then while the replica is not synced: perhaps nobody is, because all daemons
+// started anew. Then exchanges with all neighbours count, once everySeed was found, or after a while.
+// Otherwise a daemon that met one other empty one first would take what both lack for gone. It reports
+// whether the replica is synced now.
+func (r *Replica) Nobody(everySeed bool) bool {
+	if r.synced || len(r.agree) == 0 || !everySeed && r.ticks < coldTicks {
+		return false
+	}
+	r.synced = !slices.ContainsFunc(r.peers, func(p Peer) bool { return !r.agree[p] })
+	return r.synced
+}
