@@ -95,6 +95,8 @@ func (f Frontend) Why() string {
 			continue
 		case t.Share > 0 && len(passed) > 0:
 			return strings.Join(passed, ", ")
+		case t.Share > 0 && t.Share < 0.9995: // its first endpoint says why not all
+			return strings.TrimPrefix(strings.TrimPrefix(t.Endpoints[0].Reason, "ready; "), "ready, ")
 		case t.Share > 0:
 			return "nearest tier with endpoints"
 		}
