@@ -43,7 +43,7 @@ func (d *demand) Behind(port clustermesh.ServicePort) iter.Seq2[clustermesh.Clus
 			for i := range es {
 				for _, q := range es[i].Ports {
 					if q.Name == port.Name && q.Proto == port.Proto && q.Port != 0 &&
-						!yield(cluster, netip.AddrPortFrom(es[i].Addr, q.Port)) {
+						!yield(cluster, netip.AddrPortFrom(member{&es[i], r.from}.addr(), q.Port)) {
 						return
 					}
 				}

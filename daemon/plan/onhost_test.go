@@ -30,6 +30,11 @@ func TestPlanPodsOnTheHost(t *testing.T) {
 	if got := backends(planFor(s)); got != "10.2.1.1:8080 10.2.2.1:8080" {
 		t.Errorf("backends %s", got)
 	}
+	for _, addr := range planFor(s).Imports[0].Behind(http) {
+		if addr.Addr() == netip.MustParseAddr("172.31.2.1") {
+			t.Error("its traffic would be looked for at the node's own address")
+		}
+	}
 	without := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	if got := backends(without); got != "172.31.2.1:8080 172.31.2.2:8080" {
 		t.Errorf("without a mesh: backends %s", got)
