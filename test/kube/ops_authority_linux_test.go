@@ -12,7 +12,8 @@ import (
 // testAuthority gives the clusters keys and pins as docs/kubernetes.md says. Calls go on meanwhile. Then each cluster knows
 // the other by its root, and each node by its key. One evicts the other beside its running daemons, and takes it back.
 func testAuthority(t *testing.T, o *ops) {
-	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"}
+	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2",
+		"--pods", "c2=10.12.0.0/16", "--pin", "--yes"} // c2's Nodes have no spec.podCIDRs
 	does := func(args ...string) time.Duration {
 		t.Helper()
 		began := time.Now()
@@ -31,6 +32,9 @@ func testAuthority(t *testing.T, o *ops) {
 			kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
 		}
 	}()
+	if out, err := o.cliAll(t, "clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"); err == nil || !regexp.MustCompile(`say --pods c2=CIDR`).MatchString(out) {
+		t.Errorf("without ranges of c2: %v\n%s", err, out)
+	}
 	if out, err := o.cliAll(t, connect[:len(connect)-1]...); err == nil {
 		t.Errorf("without --yes and without an answer, connect says\n%s", out)
 	}
