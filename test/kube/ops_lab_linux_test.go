@@ -36,6 +36,7 @@ func TestOps(t *testing.T) {
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},
+		{"Drain", testDrain},
 		{"Authority", testAuthority},
 		{"InstallTwice", testInstallTwice},
 		{"RollingUpdate", testRollingUpdate},

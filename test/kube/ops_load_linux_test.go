@@ -34,7 +34,13 @@ type call struct {
 
 func (o *ops) startLoad(t *testing.T, name string) load {
 	t.Helper()
-	vip := o.vip(t, "c1", "ops-c2")
+	return o.startLoadOn(t, name, "ops-c2")
+}
+
+// startLoadOn is startLoad for an import.
+func (o *ops) startLoadOn(t *testing.T, name, service string) load {
+	t.Helper()
+	vip := o.vip(t, "c1", service)
 	_, near := podOn(t, "c1", "ops-c1", "c1n2")
 	const anew = `-H, "Connection: close",`
 	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+fmt.Sprintf(caller, "new", "2", anew, vip)+
