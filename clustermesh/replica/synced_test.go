@@ -51,7 +51,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 		r.SetMembers([]Peer{x, y, z})
 		return r
 	}
-	a, b, c := fresh(x), fresh(y), fresh(z)
+	a, b := fresh(x), fresh(y)
 	meet(t, a, b, x, y)
 	if a.Synced() || b.Synced() || a.Nobody(false) || a.Nobody(true) {
 		t.Fatal("two daemons without anything take each other's word, and a third has not spoken")
@@ -71,7 +71,8 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	}
 
 	// Nobody knows anything.
-	a, b, c = fresh(x), fresh(y), fresh(z)
+	a, b = fresh(x), fresh(y)
+	c := fresh(z)
 	meet(t, a, b, x, y)
 	meet(t, a, c, x, z)
 	if a.Nobody(false) {
