@@ -47,8 +47,8 @@ joined earlier stay joined, and need no context unless their key changes.
 
 Without --pin, whoever has the gossip key is believed. With --pin, each cluster gets a root key that
 signs what it says, and the clusters believe only each other, inside the ranges that connect shows.
-It asks before it writes. Ranges come from the Nodes, widened so that more can come: /16 for pods
-and /24 for nodes; other ranges are given by flags.`,
+It asks before it writes. Ranges come from the cluster's network (Calico, Cilium, flannel, kubeadm,
+kube-proxy) and from the Nodes, widened so that more can come; flags give others.`,
 		Example: `  strait clusterset connect --context c1 --context c2
   strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it
   strait clusterset connect --context c1 --context c2 --pin --pods c1=10.11.0.0/16`,

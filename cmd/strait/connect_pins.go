@@ -101,8 +101,16 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		if err != nil {
 			return nil, fmt.Errorf("context %s: Secret %s/%s: %w", c.Context, c.Namespace, cluster.KeysSecret, err)
 		}
+		network, err := c.ReadNetwork(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ranges, from := trust.Sources(network).PodRanges()
+		if from != "" {
+			a.printer().line("%s: cluster %s has its pods in %v, says %s", c.Context, m.views[i].Cluster.ID, ranges, from)
+		}
 		t.roots = append(t.roots, root)
-		t.trusted = append(t.trusted, trust.Member{Cluster: m.views[i].Cluster, Root: root.Public(), Pins: pins})
+		t.trusted = append(t.trusted, trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Root: root.Public(), Pins: pins})
 	}
 	if t.pins, err = trust.Propose(t.trusted, b.Members(), asked, a.now()); err != nil {
 		return nil, fmt.Errorf("cannot pin:\n%w", err)

@@ -22,6 +22,8 @@ import (
 // Member is a cluster with a context.
 type Member struct {
 	bundle.Cluster
+	// Ranges are those of its pods, as its network names them; see Sources.
+	Ranges []netip.Prefix
 	// Root is the public key of the cluster's root.
 	Root authority.PublicKey
 	// Pins are those that the cluster has; nil if it has none.
@@ -128,7 +130,7 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 	for _, n := range m.Cluster.Nodes {
 		nodes = append(nodes, netip.PrefixFrom(n.Addr(), n.Addr().BitLen()))
 	}
-	p.Pods = choose(asked.Pods[m.ID], p.Pods, cover(m.PodCIDRs, 16, 48))
+	p.Pods = choose(asked.Pods[m.ID], p.Pods, m.Ranges, cover(m.PodCIDRs, 16, 48))
 	p.Nodes = choose(asked.Nodes[m.ID], p.Nodes, cover(nodes, 24, 64))
 	p.Regions = choose(asked.Regions[m.ID], p.Regions, nil)
 	p.Namespaces = choose(asked.Namespaces[m.ID], p.Namespaces, []string{"*"})
@@ -139,7 +141,7 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 	var errs []error
 	if len(p.Pods) == 0 {
-		errs = append(errs, fmt.Errorf("cluster %s: no Node has spec.podCIDRs, so its ranges of pods are unknown: say --pods %s=CIDR", m.ID, m.ID))
+		errs = append(errs, fmt.Errorf("cluster %s: neither its network nor a Node says which ranges its pods have: say --pods %s=CIDR", m.ID, m.ID))
 	}
 	for _, c := range []struct {
 		what, flag string

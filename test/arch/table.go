@@ -296,7 +296,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
 		Tests:  []string{"clustermesh/kube", "test/faults"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},

@@ -9,11 +9,21 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
+// kubeadmConfig is what kubeadm says of c2's pods.
+const kubeadmConfig = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kubeadm-config, namespace: kube-system}
+data:
+  ClusterConfiguration: |
+    kind: ClusterConfiguration
+    networking: {podSubnet: 10.12.0.0/16, serviceSubnet: 10.96.0.0/12}
+`
+
 // testAuthority gives the clusters keys and pins as docs/kubernetes.md says. Calls go on meanwhile. Then each cluster knows
 // the other by its root, and each node by its key. One evicts the other beside its running daemons, and takes it back.
 func testAuthority(t *testing.T, o *ops) {
-	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2",
-		"--pods", "c2=10.12.0.0/16", "--pin", "--yes"} // c2's Nodes have no spec.podCIDRs
+	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"}
 	does := func(args ...string) time.Duration {
 		t.Helper()
 		began := time.Now()
@@ -32,9 +42,11 @@ func testAuthority(t *testing.T, o *ops) {
 			kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
 		}
 	}()
-	if out, err := o.cliAll(t, "clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"); err == nil || !regexp.MustCompile(`say --pods c2=CIDR`).MatchString(out) {
-		t.Errorf("without ranges of c2: %v\n%s", err, out)
+	if out, err := o.cliAll(t, connect...); err == nil || !regexp.MustCompile(`say --pods c2=CIDR`).MatchString(out) {
+		t.Errorf("c2's Nodes have no spec.podCIDRs: %v\n%s", err, out)
 	}
+	must(t, o.Apply(t.Context(), "c2", kubeadmConfig))
+	defer kubectl(t, "c2", "-n", "kube-system", "delete", "configmap", "kubeadm-config")
 	if out, err := o.cliAll(t, connect[:len(connect)-1]...); err == nil {
 		t.Errorf("without --yes and without an answer, connect says\n%s", out)
 	}
