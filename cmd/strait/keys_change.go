@@ -79,21 +79,36 @@ func (d keyDir) nextRoot() string { return d.root() + ".next" }
 
 func (a *app) keysRotateCommand() *cobra.Command {
 	var d keyDir
+	var t target
+	var contexts []string
 	var finish bool
 	c := &cobra.Command{
-		Use:   "rotate",
-		Short: "Replace the root key of this cluster, outside Kubernetes, without a gap",
-		Long: `Replace this cluster's root key in two steps, between which both the old and the new one count:
+		Use:   "rotate [CLUSTER]",
+		Short: "Replace the root key of a cluster, without a gap",
+		Long: `Replace a cluster's root key. Between the steps both the old and the new one count, so no Service is
+away for a moment.
+
+In Kubernetes, name the cluster, and the contexts of all clusters: all pin both roots, the cluster's
+daemons restart with the new one, and then all pin that alone. rotate waits after each step until
+every daemon has followed.
+
+Outside Kubernetes, in two steps:
 
 1. strait clusterset rotate makes the new key, and pins it beside the old one. Copy the pins to all
    machines of this cluster, and accept them in every other cluster.
 2. strait clusterset rotate --finish puts the new key in place of the old one, which is not pinned
    any more. Copy both files to all machines of this cluster and restart their daemons. Then accept
    the pins in every other cluster.`,
-		Example: "  strait clusterset rotate\n  strait clusterset rotate --finish",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if finish {
+		Example: `  strait clusterset rotate us-east --context us-east --context us-west
+  strait clusterset rotate --finish`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(contexts) > 0 && len(args) == 1 && !finish:
+				return a.rotateMembers(cmd.Context(), t, contexts, clustermesh.ClusterName(args[0]))
+			case len(contexts) > 0 || len(args) > 0:
+				return usageError("want a CLUSTER with --context of all clusters, or neither and, for the second step, --finish")
+			case finish:
 				return a.keysFinish(d)
 			}
 			return a.keysRotate(d)
@@ -101,6 +116,8 @@ func (a *app) keysRotateCommand() *cobra.Command {
 	}
 	d.flag(c)
 	c.Flags().BoolVar(&finish, "finish", false, "the second step: every cluster has accepted the new key")
+	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give those of all clusters")
+	t.flags(c)
 	return c
 }
 

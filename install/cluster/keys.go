@@ -108,3 +108,11 @@ func (c *Cluster) Pinned(ctx context.Context) (map[string][]string, error) {
 	}
 	return out, errors.Join(errs...)
 }
+
+// rootAnnotation is the annotation of the daemon's pods with the root that they were restarted for.
+const rootAnnotation = "strait.io/root"
+
+// RollForRoot restarts the daemons, which read their root key when they start.
+func (c *Cluster) RollForRoot(ctx context.Context, fingerprint string) error {
+	return c.annotate(ctx, "daemonsets", "DaemonSet", c.Namespace, Daemon, rootAnnotation, fingerprint)
+}

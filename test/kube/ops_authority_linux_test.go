@@ -60,6 +60,8 @@ func testAuthority(t *testing.T, o *ops) {
 		o.shows(t, c, `(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c1n1 .* SHA256:\S+ +in 2[34]h`, `(?m)^  c2n2 .* SHA256:\S+ +in `)
 	}
 	does(connect...) // again: nothing changes
+	does("clusterset", "rotate", "c2", "--context", "c1", "--context", "c2")
+	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
 	load.mustBeWhole(t, since)
 
 	if took := does("clusterset", "evict", "c2", "--context", "c1", "--yes"); took > time.Minute {

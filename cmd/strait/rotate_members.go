@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/install/cluster"
+)
+
+// rotation replaces the root of one of the clusters of some contexts.
+type rotation struct {
+	id       clustermesh.ClusterName
+	clusters []*cluster.Cluster
+	keys     []cluster.Keys
+	pins     []authority.Pins
+	own      int // which of them has the root
+}
+
+// others returns the clusters that the rotated one pins and that are not among some, sorted.
+func (r *rotation) others(ids []string) (out []string) {
+	for c := range r.pins[r.own] {
+		if !slices.Contains(ids, string(c)) {
+			out = append(out, string(c))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// readRotation reads the pins of all contexts. Each must pin the cluster, and one must be it.
+func (a *app) readRotation(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) (*rotation, error) {
+	r := &rotation{id: id, own: -1}
+	var ids []string
+	for i, name := range contexts {
+		c, err := t.open(name)
+		if err != nil {
+			return nil, err
+		}
+		k, err := c.ReadKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, pins, err := readKeys(k)
+		own, idErr := c.ID(ctx)
+		if err := errors.Join(err, idErr); err != nil {
+			return nil, err
+		}
+		if _, pinned := pins[id]; !pinned {
+			return nil, usageError("context %s does not pin cluster %s; strait clusterset connect --pin does", c.Context, id)
+		}
+		if own == string(id) {
+			r.own = i
+		}
+		ids = append(ids, own)
+		r.clusters, r.keys, r.pins = append(r.clusters, c), append(r.keys, k), append(r.pins, pins)
+	}
+	if r.own < 0 {
+		return nil, usageError("no context is that of cluster %s; give it, and those of all clusters that pin it", id)
+	}
+	if missing := r.others(ids); len(missing) > 0 {
+		return nil, usageError("%s is pinned too, and would refuse what the new root signs: give its --context, or evict it first", some(missing, 5))
+	}
+	return r, nil
+}
+
+// pin has all clusters pin these roots, and waits until every daemon has followed.
+func (r *rotation) pin(ctx context.Context, a *app, roots ...authority.PublicKey) error {
+	for i, c := range r.clusters {
+		p := r.pins[i][r.id]
+		p.Roots = roots
+		r.pins[i][r.id] = p
+		r.keys[i].Pins = r.pins[i].Encode()
+		if _, err := c.WriteKeys(ctx, r.keys[i]); err != nil {
+			return err
+		}
+		if err := c.Nudge(ctx); err != nil {
+			return err
+		}
+	}
+	return a.followed(ctx, r.clusters, func(i int) authority.Pins { return r.pins[i] })
+}
+
+// rotateMembers replaces the root of a cluster. In each step, what was signed before it still counts.
+func (a *app) rotateMembers(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) error {
+	r, err := a.readRotation(ctx, t, contexts, id)
+	if err != nil {
+		return err
+	}
+	old, _, err := readKeys(r.keys[r.own])
+	if err != nil {
+		return err
+	}
+	next, err := authority.Generate(rand.Reader)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	p, own := a.printer(), r.clusters[r.own]
+	if err := r.pin(ctx, a, old.Public(), next.Public()); err != nil {
+		return err
+	}
+	p.line("%s: the old root of cluster %s and the new one, %s, are pinned everywhere", own.Context, id, next.Public().Fingerprint())
+	r.keys[r.own].Root = []byte(next.Base64() + "\n")
+	if _, err := own.WriteKeys(ctx, r.keys[r.own]); err != nil {
+		return err
+	}
+	if err := own.RollForRoot(ctx, next.Public().Fingerprint()); err != nil {
+		return err
+	}
+	if _, err := own.WaitDaemonSet(ctx, cluster.Daemon, func(s string) { p.line("%s: %s", own.Context, s) }); err != nil {
+		return waitOver(err)
+	}
+	if err := r.pin(ctx, a, next.Public()); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s: the root of cluster %s is %s, and the old one counts nowhere\n", own.Context, id, next.Public().Fingerprint())
+	return nil
+}
