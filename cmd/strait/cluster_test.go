@@ -1,10 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"strait.io/strait/internal/testutil"
 )
 
 // TestDrainCluster: what a drain would do is shown, it is refused if a Service has no other endpoint, and
@@ -67,4 +75,69 @@ func TestWhatIf(t *testing.T) {
 	if got := ask("explain", "default/serve", "--from", "nobody"); got.code == 0 || !strings.Contains(got.stderr, "no node is called nobody") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestWatch: what is watched is explained again when the choice changes, and not for a counter.
+func TestWatch(t *testing.T) {
+	socket, src := startServer(t, wellView())
+	ctx, cancel := context.WithCancel(t.Context())
+	var out lockedBuffer
+	e := world("explain", "default/serve", "--watch", "--socket", socket)
+	e.stdout = &out
+	done := make(chan int)
+	go func() { done <- run(ctx, e) }()
+	shown := func() int { return strings.Count(out.String(), "new connections go to") }
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if shown() == 0 {
+			return errors.New("nothing is explained")
+		}
+		return nil
+	})
+	first := shown()
+	counted := wellView()
+	for _, s := range counted.Services {
+		for i := range s.Frontends {
+			s.Frontends[i].Connects++
+		}
+	}
+	src.view.Store(counted)
+	time.Sleep(2*watchEvery + watchEvery/2)
+	if got := shown(); got != first {
+		t.Errorf("explained %d frontends after a counter changed, and %d before", got, first)
+	}
+	changed := wellView()
+	for _, s := range changed.Services {
+		for i := range s.Frontends {
+			s.Frontends[i].Tier = "region"
+		}
+	}
+	src.view.Store(changed)
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if shown() != 2*first {
+			return fmt.Errorf("explained %d frontends, want %d", shown(), 2*first)
+		}
+		return nil
+	})
+	cancel()
+	if code := <-done; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// lockedBuffer can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +26,7 @@ services that the change moves. A change is "cluster NAME down", "node CLUSTER/N
 
 func (a *app) explainCommand() *cobra.Command {
 	var from, change string
+	var watch bool
 	c := &cobra.Command{
 		Use:   "explain NAMESPACE/NAME[:PORT]",
 		Short: "Explain why connections to a service go where they go",
@@ -30,6 +34,7 @@ func (a *app) explainCommand() *cobra.Command {
 		Example: `  strait explain default/serve
   strait explain default/serve:http -o json
   strait explain default/serve --from us-west/n2
+  strait explain default/serve --watch
   strait explain --what-if "cluster us-east down"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().Changed("what-if") {
@@ -46,36 +51,85 @@ func (a *app) explainCommand() *cobra.Command {
 				}
 				return a.whatIf(cmd.Context(), change, service, from)
 			}
-			return a.explainService(cmd.Context(), args[0], from)
+			if watch {
+				return a.watchService(cmd.Context(), args[0], from)
+			}
+			_, err := a.explainService(cmd.Context(), args[0], from, nil)
+			return err
 		},
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVar(&from, "from", "", "the `node` that connects: NODE or CLUSTER/NODE (default: this one)")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "explain again whenever the choice changes")
 	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")
+	c.MarkFlagsMutuallyExclusive("watch", "what-if")
 	return c
 }
 
-func (a *app) explainService(ctx context.Context, arg, from string) error {
+// watchEvery is how often a watched service is looked at.
+const watchEvery = time.Second
+
+// watchService explains a service whenever the choice changes, until ctx ends.
+func (a *app) watchService(ctx context.Context, arg, from string) error {
+	var last *api.Service
+	for {
+		now, err := a.explainService(ctx, arg, from, last)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// chosen is what counts as a change for people who watch: not the counters.
+func chosen(s api.Service) api.Service {
+	s.Frontends = slices.Clone(s.Frontends)
+	for i := range s.Frontends {
+		f := &s.Frontends[i]
+		f.Connects, f.Refused, f.Endpoints = 0, 0, slices.Clone(f.Endpoints)
+		for j := range f.Endpoints {
+			f.Endpoints[j].Connects = 0
+		}
+	}
+	return s
+}
+
+// explainService explains a service, unless the choice is the last one. It returns the service.
+func (a *app) explainService(ctx context.Context, arg, from string, last *api.Service) (*api.Service, error) {
 	service, port, err := parseService(arg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := ask(ctx, a, func(c *api.Client, ctx context.Context) (*api.Explanation, error) {
 		return c.Explain(ctx, service, from)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if answer.Service, err = onlyPort(answer.Service, port); err != nil {
-		return err
+		return nil, err
+	}
+	if last != nil && reflect.DeepEqual(chosen(*last), chosen(answer.Service)) {
+		return last, nil
 	}
 	if done, err := a.data(answer); done {
-		return err
+		return &answer.Service, err
 	}
 	p := a.printer()
+	if last != nil {
+		p.line("")
+	}
 	a.header(p, answer.SeenFrom, "")
 	a.explain(p, answer.Service, answer.SeenFrom.Computed)
-	return nil
+	return &answer.Service, nil
 }
 
 func (a *app) explain(p printer, s api.Service, computed bool) {
