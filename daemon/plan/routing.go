@@ -96,22 +96,27 @@ func (d *demand) drained(m member) (part float64, by string) {
 
 // levels are the levels of a frontend's choice.
 type levels struct {
-	addr   l4.Addr
-	levels []locality.Level
+	addr    l4.Addr
+	levels  []locality.Level
+	ramping bool
 }
 
-// ramp returns what limits the choice for a frontend.
+// ramp returns what limits the choice for a frontend. The time since the last plan counts only if the
+// frontend was ramping then: a ramp begins when more is wanted, not when something last changed.
 func (d *demand) ramp(a l4.Addr) locality.Ramp {
 	i := slices.IndexFunc(d.past, func(l levels) bool { return l.addr == a })
-	if i < 0 {
+	switch {
+	case i < 0:
 		return locality.Ramp{}
+	case !d.past[i].ramping:
+		return locality.Ramp{Past: d.past[i].levels}
 	}
 	return locality.Ramp{Past: d.past[i].levels, Step: d.step}
 }
 
 // after makes the demand follow an earlier plan of the same service, if there is one.
 func (d *demand) after(old *demand, ramp time.Duration) {
-	if d.ramps = ramp > 0; !d.ramps || old == nil {
+	if d.ramps = ramp > 0; !d.ramps || old == nil || old.learning {
 		return
 	}
 	d.past, d.step = old.now, max(0, d.at.Sub(old.at).Seconds()/ramp.Seconds())

@@ -32,8 +32,10 @@ type demand struct {
 	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
 	// at is the time of the plan, and moves says that a later plan can differ, although nothing
-	// changed. Past and step limit it by what was planned before, and now is for the next.
+	// changed. Past and step limit it by what was planned before, and now is for the next. Learning
+	// is that of the Planner.
 	at        time.Time
+	learning  bool
 	ramps     bool
 	moves     bool
 	past, now []levels
@@ -72,7 +74,7 @@ func (d *demand) plan() {
 	d.problems = append(d.problems, problems...)
 	for _, f := range fs {
 		if d.ramps {
-			d.now = append(d.now, levels{f.Addr, f.Choice.Levels})
+			d.now = append(d.now, levels{f.Addr, f.Choice.Levels, f.Choice.Ramping})
 		}
 		d.moves = d.moves || f.Choice.Ramping || slices.ContainsFunc(f.Choice.Verdicts, draining)
 		out := datapath.Frontend{Addr: f.Addr, Service: d.service.String(), AffinitySeconds: d.affinitySeconds}
