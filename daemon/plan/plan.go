@@ -156,7 +156,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
-	r.Next = p.moving.next()
+	r.Next = p.moving.next(p.now)
 	return r
 }
 

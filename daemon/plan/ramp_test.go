@@ -58,6 +58,62 @@ func TestRampNeedsToKnow(t *testing.T) {
 	}
 }
 
+// TestDrainPace: while a drain takes more, it is planned again about a hundred times, however long it
+// takes, and when it ends. A service that changes meanwhile is planned in the same turns.
+func TestDrainPace(t *testing.T) {
+	start := time.Unix(1_000_000, 300e6)
+	for _, tc := range []struct {
+		over  time.Duration
+		since time.Duration // after the first plan
+		turns int           // at most
+	}{
+		{10 * time.Second, 0, 10},
+		{5 * time.Minute, 0, 100},
+		{time.Hour, 0, 101},
+		{time.Hour + time.Second, 0, 101},
+		{24 * time.Hour, 0, 1440},         // one a minute
+		{10 * time.Second, time.Hour, 70}, // one a minute until it begins
+		{0, 0, 0},                         // at once
+	} {
+		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		s := clusterset()
+		edit(s, "a", "", func(c *clustermesh.Content) {
+			c.Drain = &clustermesh.Drain{Since: start.Add(tc.since).Unix(), Over: int64(tc.over / time.Second)}
+		})
+		now, turns := start, 0
+		for ; ; turns++ {
+			p.At(now)
+			r := p.Plan(s)
+			if r.Next == 0 {
+				if got := where(r); got != "b=50% c=50%" {
+					t.Errorf("a drain over %s: the last plan has %s", tc.over, got)
+				}
+				break
+			}
+			if now = now.Add(r.Next); now.Nanosecond() != 0 {
+				t.Fatalf("a drain over %s is planned at %s, apart from others", tc.over, now)
+			}
+		}
+		if late := now.Sub(start.Truncate(time.Second).Add(tc.since + tc.over)); turns > tc.turns || late < 0 || late > 2*time.Second {
+			t.Errorf("a drain over %s in %s: %d turns, want at most %d; the last was %s late", tc.over, tc.since, turns, tc.turns, late)
+		}
+	}
+}
+
+// TestClockSetBack: a drain goes on when the machine's clock is set back.
+func TestClockSetBack(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+	s := clusterset()
+	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 3600} })
+	p.At(start)
+	p.Plan(s)
+	p.At(start.Add(-24 * time.Hour))
+	if r := p.Plan(s); r.Next <= 0 || r.Next > clustermesh.MaxDrainNext {
+		t.Errorf("the next plan is in %s", r.Next)
+	}
+}
+
 // TestFlapWrites: a frontend is written when endpoints fail that carry something, and at most once a
 // second when they are back, however often they come and go.
 func TestFlapWrites(t *testing.T) {
