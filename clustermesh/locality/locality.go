@@ -147,7 +147,9 @@ type Level struct {
 	// many there would be if nothing was wrong.
 	Ready    float64
 	Expected int
-	rank     rank
+	// stable and draining are how many of the healthy ones a drain leaves alone, and takes from.
+	stable, draining int
+	rank             rank
 }
 
 // Select picks the endpoints for new connections, as the package comment says. The last choice for

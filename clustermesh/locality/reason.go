@@ -43,8 +43,10 @@ func (c *Choice) keeps(v *Verdict) string {
 		return ""
 	case c.Ramping:
 		return fmt.Sprintf("; ramps up, %s now", percent(l.Share))
+	case l.draining > 0:
+		return fmt.Sprintf("; %s stays, the rest spills", percent(l.Share))
 	}
-	return fmt.Sprintf("; %d of %d ready: %s stays, the rest spills", int(l.Ready), l.Expected, percent(l.Share))
+	return fmt.Sprintf("; %d of %d ready: %s stays, the rest spills", l.stable, l.Expected, percent(l.Share))
 }
 
 // spills says that an endpoint of a farther rank takes some of the traffic; "" if it is in the nearest.

@@ -45,8 +45,13 @@ func (c *Choice) levels() (out []Level) {
 			out = slices.Insert(out, at, Level{rank: v.rank})
 		}
 		out[at].Expected++
-		if v.class == healthy {
-			out[at].Ready += 1 - v.Drained
+		if v.class != healthy {
+			continue
+		}
+		if out[at].Ready += 1 - v.Drained; v.Drained > 0 {
+			out[at].draining++
+		} else {
+			out[at].stable++
 		}
 	}
 	return out
@@ -58,24 +63,36 @@ func (v *Verdict) expected() bool {
 	return v.Barred == "" && !v.Terminating
 }
 
-// keeps returns which part of what reaches a rank it keeps, 0 to 1.
+// keeps returns which part of what reaches a rank it keeps, 0 to 1. What its endpoints that are being
+// drained add to that shrinks evenly.
 func (p Preference) keeps(l Level) float64 {
+	without := p.bears(l.stable, l.Expected)
+	if l.draining == 0 {
+		return without
+	}
+	left := (l.Ready - float64(l.stable)) / float64(l.draining)
+	return without + left*(p.bears(l.stable+l.draining, l.Expected)-without)
+}
+
+// bears returns which part of the traffic some healthy endpoints of those that are expected can bear.
+func (p Preference) bears(healthy, expected int) float64 {
 	need := 0.0
 	switch m := p.MinReady; {
 	case m.Count > 0:
 		need = float64(m.Count)
 	case m.Percent > 0:
-		need = float64(l.Expected) * float64(m.Percent) / 100
+		need = float64(expected) * float64(m.Percent) / 100
 	case p.Factor > 0:
-		need = float64(l.Expected) / p.Factor
+		need = float64(expected) / p.Factor
 	}
-	switch {
-	case l.Ready <= 0:
+	switch h := float64(healthy); {
+	case healthy == 0:
 		return 0
-	case l.Ready >= need-1e-9:
+	case h >= need-1e-9:
 		return 1
+	default:
+		return h / need
 	}
-	return l.Ready / need
 }
 
 // scale is what the weights of a choice add up to, before common factors are taken out: divisible by
