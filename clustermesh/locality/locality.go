@@ -125,6 +125,7 @@ type Verdict struct {
 	Reason string
 	rank   rank
 	class  class
+	share  float64 // of new connections, if healthy
 }
 
 // Choice is the decision for one frontend: a verdict per candidate, in the order given.

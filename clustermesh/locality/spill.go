@@ -95,13 +95,15 @@ func (p Preference) bears(healthy, expected int) float64 {
 	}
 }
 
-// scale is what the weights of a choice add up to, before common factors are taken out: divisible by
-// most small numbers, so that equal shares are equal weights, and not above what the kernel's weights
-// can be.
+// MaxWeight is the largest weight of a Verdict.
+const MaxWeight = 1 << 16
+
+// scale times a whole number is what the weights of a choice add up to, before common factors are taken
+// out. It is divisible by most small numbers, so that equal shares are equal weights.
 const scale = 55440
 
 // weigh divides the share of each rank among its healthy candidates: alike, or by the weights of their
-// clusters.
+// clusters. Weights are as large as they can be, because many candidates have small shares each.
 func (c *Choice) weigh(prefer Preference) {
 	ready := map[clustermesh.ClusterName]float64{}
 	if len(prefer.Weights) > 0 {
@@ -111,24 +113,27 @@ func (c *Choice) weigh(prefer Preference) {
 			}
 		}
 	}
-	common := uint32(0)
-	for i := range c.Levels {
-		l := c.Levels[i]
+	most := 0.0
+	for _, l := range c.Levels {
 		total := 0.0
 		for j := range c.Verdicts {
 			if v := &c.Verdicts[j]; v.class == healthy && v.rank == l.rank {
-				total += prefer.part(v, ready)
+				v.share = prefer.part(v, ready)
+				total += v.share
 			}
 		}
 		for j := range c.Verdicts {
-			v := &c.Verdicts[j]
-			if v.class != healthy || v.rank != l.rank || l.Share <= 0 {
-				continue
+			if v := &c.Verdicts[j]; v.class == healthy && v.rank == l.rank {
+				v.share *= l.Share / total
+				most = max(most, v.share)
 			}
-			if part := prefer.part(v, ready); part > 0 {
-				v.Weight = uint32(max(1, math.Round(scale*l.Share*part/total)))
-				common = gcd(common, v.Weight)
-			}
+		}
+	}
+	unit, common := scale*math.Floor(MaxWeight/(scale*most)), uint32(0)
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; v.share > 0 {
+			v.Weight = uint32(max(1, math.Round(unit*v.share)))
+			common = gcd(common, v.Weight)
 		}
 	}
 	for i := range c.Verdicts {

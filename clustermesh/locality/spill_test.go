@@ -231,3 +231,20 @@ func TestSpillProperties(t *testing.T) {
 		}
 	})
 }
+
+// TestPrecision: what endpoints weigh adds up to the shares of their ranks, within half a point for
+// up to 5,000 of them.
+func TestPrecision(t *testing.T) {
+	for _, n := range []int{1, 7, 100, 1000, 3000, 5000} {
+		in := slices.Concat(many(5, 5, "a", "n2", "r1", "z1"), many(n, 0, "b", "n9", "r2", "z9"))
+		got := locality.Select(self, in, spills, locality.Ramp{})
+		if s := shares(got); math.Abs(s["a"]-0.7) > 0.005 {
+			t.Errorf("%d far endpoints: %s, want a=70", n, show(s))
+		}
+		for _, v := range got.Verdicts {
+			if v.Weight > locality.MaxWeight {
+				t.Fatalf("%d far endpoints: one weighs %d", n, v.Weight)
+			}
+		}
+	}
+}

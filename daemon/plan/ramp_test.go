@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 )
@@ -146,5 +147,12 @@ func TestFlapWrites(t *testing.T) {
 		if writes > tc.most {
 			t.Errorf("every %s: a frontend was written %d times in a minute, want at most %d", tc.period, writes, tc.most)
 		}
+	}
+}
+
+// The kernel takes every weight that package locality gives.
+func TestMaxWeight(t *testing.T) {
+	if locality.MaxWeight > datapath.MaxWeight {
+		t.Errorf("locality gives weights up to %d, the kernel takes %d", locality.MaxWeight, datapath.MaxWeight)
 	}
 }
