@@ -248,3 +248,47 @@ func TestPrecision(t *testing.T) {
 		}
 	}
 }
+
+// TestReasons: a reason says what is so, also where several ranks share, and while one ramps up.
+func TestReasons(t *testing.T) {
+	a, b, c := many(1, 1, "a", "n2", "r1", "z1"), many(1, 0, "b", "n9", "r2", "z9"), many(1, 0, "c", "n9", "r3", "z8")
+	costs := spills
+	costs.Costs = map[clustermesh.ClusterName]uint32{"b": 2, "c": 9}
+	alike := costs
+	alike.Affinity = clustermesh.AffinityNone
+	back := many(2, 0, "a", "n2", "r1", "z1")
+	for _, tc := range []struct {
+		name   string
+		in     []locality.Candidate
+		prefer locality.Preference
+		past   []locality.Candidate
+		want   map[clustermesh.ClusterName]string // of each cluster's first
+	}{
+		{"two ranks share", slices.Concat(a, b, c), costs, nil, map[clustermesh.ClusterName]string{
+			"a": "ready, in the nearest tier; 1 of 2 ready: 70 % stays, the rest spills",
+			"b": "ready; takes what nearer endpoints cannot",
+			"c": "standby: nearer endpoints carry everything",
+		}},
+		{"cheaper", slices.Concat(b, c), costs, nil, map[clustermesh.ClusterName]string{
+			"b": "ready, in the nearest tier", "c": "standby: a cheaper cluster carries everything",
+		}},
+		{"affinity none knows no costs", slices.Concat(back, b, c), alike, nil, map[clustermesh.ClusterName]string{
+			"a": "ready; affinity none: all clusters alike", "b": "ready; affinity none: all clusters alike", "c": "ready; affinity none: all clusters alike",
+		}},
+		{"a ramp begins", slices.Concat(back, b), spills, b, map[clustermesh.ClusterName]string{
+			"a": "ready, in the nearest tier; ramps up, 0 % now", "b": "ready; takes what nearer endpoints cannot",
+		}},
+	} {
+		var ramp locality.Ramp
+		if tc.past != nil {
+			ramp.Past = locality.Select(self, tc.past, tc.prefer, locality.Ramp{}).Levels
+		}
+		seen := map[clustermesh.ClusterName]bool{}
+		for _, v := range locality.Select(self, tc.in, tc.prefer, ramp).Verdicts {
+			if want := tc.want[v.Cluster]; !seen[v.Cluster] && v.Reason != want {
+				t.Errorf("%s: %s: %q, want %q", tc.name, v.Cluster, v.Reason, want)
+			}
+			seen[v.Cluster] = true
+		}
+	}
+}
