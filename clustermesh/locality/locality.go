@@ -31,6 +31,7 @@
 package locality
 
 import (
+	"math"
 	"net/netip"
 
 	"strait.io/strait/clustermesh"
@@ -164,6 +165,7 @@ func Select(self Self, candidates []Candidate, prefer Preference, ramp Ramp) Cho
 		}
 		v := &c.Verdicts[i]
 		v.Candidate = cand
+		v.Drained = drainStep * math.Floor(cand.Drained/drainStep)
 		v.rank, v.Tier = prefer.place(self, &v.Candidate)
 		v.class = v.Candidate.class(v.Tier)
 		best = min(best, v.class)

@@ -44,15 +44,43 @@ func (c *Choice) levels() (out []Level) {
 		if !found {
 			out = slices.Insert(out, at, Level{rank: v.rank})
 		}
-		out[at].Expected++
-		if v.class != healthy {
+		out[at].count(v)
+	}
+	return out
+}
+
+// count adds a candidate that is expected.
+func (l *Level) count(v *Verdict) {
+	l.Expected++
+	if v.class != healthy {
+		return
+	}
+	if l.Ready += 1 - v.Drained; v.Drained > 0 {
+		l.draining++
+	} else {
+		l.stable++
+	}
+}
+
+// weighted counts the candidates of each cluster that has a weight.
+func (c *Choice) weighted(prefer Preference) map[clustermesh.ClusterName]*Level {
+	if len(prefer.Weights) == 0 {
+		return nil
+	}
+	out := map[clustermesh.ClusterName]*Level{}
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		if !v.expected() || prefer.weight(v.Cluster) == 0 {
 			continue
 		}
-		if out[at].Ready += 1 - v.Drained; v.Drained > 0 {
-			out[at].draining++
-		} else {
-			out[at].stable++
+		if out[v.Cluster] == nil {
+			out[v.Cluster] = &Level{}
 		}
+		out[v.Cluster].count(v)
+	}
+	heaviest := slices.MaxFunc(prefer.Weights, func(a, b clustermesh.ClusterWeight) int { return cmp.Compare(a.Weight, b.Weight) })
+	for name, l := range out {
+		l.Share = float64(prefer.weight(name)) / float64(heaviest.Weight) * prefer.keeps(*l)
 	}
 	return out
 }
@@ -103,22 +131,14 @@ const MaxWeight = 1 << 16
 const scale = 55440
 
 // weigh divides the share of each rank among its healthy candidates: alike, or by the weights of their
-// clusters. Weights are as large as they can be, because many candidates have small shares each.
+// clusters, as far as these can bear them. Weights are as large as they can be, because many candidates have small shares each.
 func (c *Choice) weigh(prefer Preference) {
-	ready := map[clustermesh.ClusterName]float64{}
-	if len(prefer.Weights) > 0 {
-		for i := range c.Verdicts {
-			if v := &c.Verdicts[i]; v.class == healthy {
-				ready[v.Cluster] += 1 - v.Drained
-			}
-		}
-	}
-	most := 0.0
+	most, clusters := 0.0, c.weighted(prefer)
 	for _, l := range c.Levels {
 		total := 0.0
 		for j := range c.Verdicts {
 			if v := &c.Verdicts[j]; v.class == healthy && v.rank == l.rank {
-				v.share = prefer.part(v, ready)
+				v.share = v.part(clusters[v.Cluster])
 				total += v.share
 			}
 		}
@@ -143,13 +163,20 @@ func (c *Choice) weigh(prefer Preference) {
 	}
 }
 
-// part is a healthy candidate's part of its rank, relative to the others there.
-func (p Preference) part(v *Verdict, ready map[clustermesh.ClusterName]float64) float64 {
+// Sums of these are exact, so that the order of candidates does not matter.
+const (
+	drainStep = 1.0 / (1 << 10) // of Candidate.Drained
+	partStep  = 1.0 / (1 << 30)
+)
+
+// part is a healthy candidate's part of its rank, relative to the others there. A cluster with a weight,
+// of which too few are healthy, gets less, like a rank.
+func (v *Verdict) part(cluster *Level) float64 {
 	part := 1 - v.Drained
-	if w := p.weight(v.Cluster); w > 0 && ready[v.Cluster] > 0 {
-		part *= float64(w) / ready[v.Cluster]
+	if cluster == nil {
+		return part
 	}
-	return part
+	return partStep * max(1, math.Round(part*cluster.Share/cluster.Ready/partStep))
 }
 
 func gcd(a, b uint32) uint32 {
