@@ -85,6 +85,20 @@ func (d *Drain) Drained(now time.Time) float64 {
 	return min(1, max(0, passed/float64(d.Over)))
 }
 
+// MaxDrainNext is the longest time that Next returns.
+const MaxDrainNext = time.Minute
+
+// Next returns how long it is until a drain takes noticeably more, which is a hundredth; 0 if it takes
+// no more. A cluster can have thousands of Services, which all change then.
+func (d *Drain) Next(now time.Time) time.Duration {
+	if d.Drained(now) >= 1 || d == nil {
+		return 0
+	}
+	over := time.Duration(d.Over) * time.Second
+	begins := time.Unix(d.Since, 0).Sub(now)
+	return min(max(time.Second, begins, min(over/100, begins+over)), MaxDrainNext)
+}
+
 func (d *Drain) check() error {
 	switch {
 	case d == nil:

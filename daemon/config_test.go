@@ -84,6 +84,9 @@ gossip: {keyFile: k}
 		{"a time without a unit", minimal + "bpf: {unreadyGrace: 10}\n", []string{`bpf.unreadyGrace: "10" is not a time with a unit, as in 10s`}},
 		{"a negative time", minimal + "bpf: {unreadyGrace: -1s}\n", []string{"bpf.unreadyGrace: -1s is negative"}},
 		{"no sockets are closed, but TCP", minimal + "bpf: {destroySockets: false, destroyTCP: gone}\n", []string{"bpf.destroyTCP: gone needs bpf.destroySockets"}},
+		{"where connections go", minimal + "locality: {spill: maybe}\n", []string{"locality.spill:"}},
+		{"where connections go, out of range", minimal + "locality: {factor: 0.5, ramp: 2h, tiers: [region, zone, planet], prefer: [a, '']}\n",
+			[]string{"locality.factor: 0.5", "locality.ramp: 2h", `locality.tiers[1]: "zone"`, `locality.tiers[2]: "planet"`, "locality.prefer[1]:"}},
 		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},
@@ -158,6 +161,7 @@ dns: {listen: ["169.254.20.11:53"], upstreams: ["10.0.0.1:53"]}
 metrics: {listen: off}
 log: {level: debug, format: json}
 bpf: {destroyTCP: gone, unreadyGrace: 1m30s}
+locality: {spill: off, factor: 2, ramp: 0s, tiers: [zone, clusterset], prefer: [a, b], costs: {a: {b: 2, c: 9}}}
 `, `
 cluster: c1
 node: n1

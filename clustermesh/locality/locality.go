@@ -31,6 +31,7 @@
 package locality
 
 import (
+	"math"
 	"net/netip"
 
 	"strait.io/strait/clustermesh"
@@ -125,6 +126,7 @@ type Verdict struct {
 	Reason string
 	rank   rank
 	class  class
+	share  float64 // of new connections, if healthy
 }
 
 // Choice is the decision for one frontend: a verdict per candidate, in the order given.
@@ -147,7 +149,9 @@ type Level struct {
 	// many there would be if nothing was wrong.
 	Ready    float64
 	Expected int
-	rank     rank
+	// stable and draining are how many of the healthy ones a drain leaves alone, and takes from.
+	stable, draining int
+	rank             rank
 }
 
 // Select picks the endpoints for new connections, as the package comment says. The last choice for
@@ -161,6 +165,7 @@ func Select(self Self, candidates []Candidate, prefer Preference, ramp Ramp) Cho
 		}
 		v := &c.Verdicts[i]
 		v.Candidate = cand
+		v.Drained = drainStep * math.Floor(cand.Drained/drainStep)
 		v.rank, v.Tier = prefer.place(self, &v.Candidate)
 		v.class = v.Candidate.class(v.Tier)
 		best = min(best, v.class)

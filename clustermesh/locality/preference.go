@@ -75,7 +75,10 @@ func (p Preference) place(s Self, c *Candidate) (rank, Tier) {
 	if p.Affinity == clustermesh.AffinityLocal && !own || p.Affinity == clustermesh.AffinityRemote && own {
 		r |= secondSide
 	}
-	within := rank(tier)<<tierShift | rank(min(p.Costs[c.Cluster], maxCost))
+	within := rank(tier) << tierShift
+	if p.Affinity != clustermesh.AffinityNone || !p.flat() {
+		within |= rank(min(p.Costs[c.Cluster], maxCost))
+	}
 	switch {
 	case len(p.Weights) == 0:
 		r |= within
@@ -160,19 +163,4 @@ func (p Preference) words(v *Verdict) string {
 		return "ready, in the nearest tier (trafficDistribution " + p.Distribution + ")"
 	}
 	return "ready, in the nearest tier"
-}
-
-// standby tells people what carries the traffic instead of an endpoint of this rank.
-func (p Preference) standby(r rank, used Tier) string {
-	switch {
-	case r&unweighted != 0:
-		return "standby: its cluster has no weight"
-	case len(p.Prefer) > 0 && r>>preferShift > 0:
-		return "standby: a preferred cluster carries everything"
-	case r&secondSide == 0:
-		return fmt.Sprintf("standby: tier %s carries everything", used)
-	case p.Affinity == clustermesh.AffinityLocal:
-		return "standby: affinity local, this cluster carries everything"
-	}
-	return "standby: affinity remote, other clusters carry everything"
 }

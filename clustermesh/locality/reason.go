@@ -32,7 +32,35 @@ func (c *Choice) reason(v *Verdict, prefer Preference) string {
 	case v.class == drained:
 		return v.DrainedBy + " is drained"
 	}
-	return prefer.standby(v.rank, c.Tier) + stale(v)
+	if c.Ramping && v.rank == c.Levels[0].rank && v.class == healthy {
+		return prefer.words(v) + c.keeps(v) + stale(v)
+	}
+	return c.standby(v, prefer) + stale(v)
+}
+
+// standby says what carries the traffic instead of a healthy endpoint.
+func (c *Choice) standby(v *Verdict, prefer Preference) string {
+	carry := 0
+	for _, l := range c.Levels {
+		if l.Share > 0 {
+			carry++
+		}
+	}
+	switch {
+	case v.rank&unweighted != 0:
+		return "standby: its cluster has no weight"
+	case carry > 1:
+		return "standby: nearer endpoints carry everything"
+	case len(prefer.Prefer) > 0 && v.rank>>preferShift > 0:
+		return "standby: a preferred cluster carries everything"
+	case v.rank&secondSide != 0 && prefer.Affinity == clustermesh.AffinityLocal:
+		return "standby: affinity local, this cluster carries everything"
+	case v.rank&secondSide != 0:
+		return "standby: affinity remote, other clusters carry everything"
+	case v.Tier == c.Tier:
+		return "standby: a cheaper cluster carries everything"
+	}
+	return fmt.Sprintf("standby: tier %s carries everything", c.Tier)
 }
 
 // keeps says how much of the traffic the nearest rank has, if it is not everything.
@@ -43,13 +71,15 @@ func (c *Choice) keeps(v *Verdict) string {
 		return ""
 	case c.Ramping:
 		return fmt.Sprintf("; ramps up, %s now", percent(l.Share))
+	case l.draining > 0:
+		return fmt.Sprintf("; %s stays, the rest spills", percent(l.Share))
 	}
-	return fmt.Sprintf("; %d of %d ready: %s stays, the rest spills", int(l.Ready), l.Expected, percent(l.Share))
+	return fmt.Sprintf("; %d of %d ready: %s stays, the rest spills", l.stable, l.Expected, percent(l.Share))
 }
 
 // spills says that an endpoint of a farther rank takes some of the traffic; "" if it is in the nearest.
 func (c *Choice) spills(v *Verdict) string {
-	if c.Levels[0].rank == v.rank || c.Levels[0].Share <= 0 {
+	if c.Levels[0].rank == v.rank {
 		return ""
 	}
 	return "ready; takes what nearer endpoints cannot"

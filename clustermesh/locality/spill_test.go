@@ -110,7 +110,17 @@ func TestSpill(t *testing.T) {
 		{"all are drained", spills, [][]locality.Candidate{with(a(9, 0), drainedBy("cluster a", 1)), with(b(9, 0), drainedBy("cluster b", 1))}, "a=100.0"},
 		{"drained comes before what does not answer", spills, [][]locality.Candidate{with(a(9, 0), silent), with(b(9, 0), drainedBy("cluster b", 1))}, "b=100.0"},
 		{"half way into a drain", prefer(func(p *locality.Preference) { p.Factor = 1 }), [][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.5)), b(9, 0)}, "a=50.0 b=50.0"},
+		{"a little of a drain", spills, [][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.1)), b(9, 0)}, "a=90.0 b=10.0"},
+		{"half way into a drain, without spill", locality.Preference{}, [][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.5)), b(9, 0)}, "a=50.0 b=50.0"},
+		{"near the end of a drain, one is enough", prefer(func(p *locality.Preference) { p.MinReady.Count = 1 }),
+			[][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.8)), b(9, 0)}, "a=20.0 b=80.0"},
+		{"half way into a drain of what can bear half", prefer(func(p *locality.Preference) { p.Factor = 1 }), [][]locality.Candidate{with(a(5, 5), drainedBy("cluster a", 0.5)), b(9, 0)}, "a=25.0 b=75.0"},
+		{"others of the rank bear what a drain takes", spills, [][]locality.Candidate{a(8, 0), with(a(2, 0), drainedBy("node n2", 0.9)), b(9, 0)}, "a=100.0"},
 		{"weights", prefer(func(p *locality.Preference) { p.Weights = weights("a=90 b=10") }), [][]locality.Candidate{a(2, 0), b(7, 0), c(5, 0)}, "a=90.0 b=10.0"},
+		{"half way into a drain of a cluster with a weight", prefer(func(p *locality.Preference) { p.Weights = weights("a=80 b=20") }),
+			[][]locality.Candidate{with(a(10, 0), drainedBy("cluster a", 0.75)), b(10, 0)}, "a=50.0 b=50.0"},
+		{"one of thirty with a weight", prefer(func(p *locality.Preference) { p.Weights = weights("a=50 b=50") }), [][]locality.Candidate{a(1, 29), b(30, 0)}, "a=4.5 b=95.5"},
+		{"enough of one with a weight", prefer(func(p *locality.Preference) { p.Weights = weights("a=50 b=50") }), [][]locality.Candidate{a(8, 2), b(10, 0)}, "a=50.0 b=50.0"},
 		{"weight 0 is for fail-over", prefer(func(p *locality.Preference) { p.Weights = weights("a=0 b=1") }), [][]locality.Candidate{a(2, 0), b(2, 2), c(5, 0)}, "a=30.0 b=70.0"},
 		{"a weight of a cluster without endpoints", prefer(func(p *locality.Preference) { p.Weights = weights("a=1 x=9") }), [][]locality.Candidate{a(2, 0), b(2, 0)}, "a=100.0"},
 		{"preferred clusters, in order", prefer(func(p *locality.Preference) { p.Prefer = []clustermesh.ClusterName{"c", "b"} }), [][]locality.Candidate{a(2, 0), b(2, 0), c(2, 2)}, "b=30.0 c=70.0"},
@@ -224,4 +234,65 @@ func TestSpillProperties(t *testing.T) {
 			t.Fatalf("with one more healthy endpoint nearby, %v stays; before, %v", after, before)
 		}
 	})
+}
+
+// TestPrecision: what endpoints weigh adds up to the shares of their ranks, within half a point for
+// up to 5,000 of them.
+func TestPrecision(t *testing.T) {
+	for _, n := range []int{1, 7, 100, 1000, 3000, 5000} {
+		in := slices.Concat(many(5, 5, "a", "n2", "r1", "z1"), many(n, 0, "b", "n9", "r2", "z9"))
+		got := locality.Select(self, in, spills, locality.Ramp{})
+		if s := shares(got); math.Abs(s["a"]-0.7) > 0.005 {
+			t.Errorf("%d far endpoints: %s, want a=70", n, show(s))
+		}
+		for _, v := range got.Verdicts {
+			if v.Weight > locality.MaxWeight {
+				t.Fatalf("%d far endpoints: one weighs %d", n, v.Weight)
+			}
+		}
+	}
+}
+
+// TestReasons: a reason says what is so, also where several ranks share, and while one ramps up.
+func TestReasons(t *testing.T) {
+	a, b, c := many(1, 1, "a", "n2", "r1", "z1"), many(1, 0, "b", "n9", "r2", "z9"), many(1, 0, "c", "n9", "r3", "z8")
+	costs := spills
+	costs.Costs = map[clustermesh.ClusterName]uint32{"b": 2, "c": 9}
+	alike := costs
+	alike.Affinity = clustermesh.AffinityNone
+	back := many(2, 0, "a", "n2", "r1", "z1")
+	for _, tc := range []struct {
+		name   string
+		in     []locality.Candidate
+		prefer locality.Preference
+		past   []locality.Candidate
+		want   map[clustermesh.ClusterName]string // of each cluster's first
+	}{
+		{"two ranks share", slices.Concat(a, b, c), costs, nil, map[clustermesh.ClusterName]string{
+			"a": "ready, in the nearest tier; 1 of 2 ready: 70 % stays, the rest spills",
+			"b": "ready; takes what nearer endpoints cannot",
+			"c": "standby: nearer endpoints carry everything",
+		}},
+		{"cheaper", slices.Concat(b, c), costs, nil, map[clustermesh.ClusterName]string{
+			"b": "ready, in the nearest tier", "c": "standby: a cheaper cluster carries everything",
+		}},
+		{"affinity none knows no costs", slices.Concat(back, b, c), alike, nil, map[clustermesh.ClusterName]string{
+			"a": "ready; affinity none: all clusters alike", "b": "ready; affinity none: all clusters alike", "c": "ready; affinity none: all clusters alike",
+		}},
+		{"a ramp begins", slices.Concat(back, b), spills, b, map[clustermesh.ClusterName]string{
+			"a": "ready, in the nearest tier; ramps up, 0 % now", "b": "ready; takes what nearer endpoints cannot",
+		}},
+	} {
+		var ramp locality.Ramp
+		if tc.past != nil {
+			ramp.Past = locality.Select(self, tc.past, tc.prefer, locality.Ramp{}).Levels
+		}
+		seen := map[clustermesh.ClusterName]bool{}
+		for _, v := range locality.Select(self, tc.in, tc.prefer, ramp).Verdicts {
+			if want := tc.want[v.Cluster]; !seen[v.Cluster] && v.Reason != want {
+				t.Errorf("%s: %s: %q, want %q", tc.name, v.Cluster, v.Reason, want)
+			}
+			seen[v.Cluster] = true
+		}
+	}
 }

@@ -102,6 +102,8 @@ func (a *app) drain(ctx context.Context, d drainable, id string, over time.Durat
 	switch {
 	case d.dryRun:
 		return nil
+	case d.dir != "" && answer.SeenFrom.Cluster != id: // the API server of a --context is asked for its own
+		return usageError("this machine is in cluster %q; drain %q on a machine of that cluster", answer.SeenFrom.Cluster, id)
 	case len(answer.Alone) > 0 && !force:
 		return &exitError{exitProblem, fmt.Errorf("not drained: no other endpoint serves %s; give them endpoints elsewhere, or say --force", some(answer.Alone, 5))}
 	}

@@ -21,10 +21,10 @@ func TestDrainCluster(t *testing.T) {
 	dir := t.TempDir()
 	socket, src := startServer(t, wellView())
 	drain := func(args ...string) result {
-		return world(append([]string{"cluster", "drain", "west", "--manifest", dir, "--socket", socket}, args...)...).run(t)
+		return world(append([]string{"cluster", "drain", "us-east", "--manifest", dir, "--socket", socket}, args...)...).run(t)
 	}
 	file := filepath.Join(dir, "strait-drain.yaml")
-	if got := drain("--dry-run"); got.code != 0 || !strings.Contains(got.stdout, "if drain west") {
+	if got := drain("--dry-run"); got.code != 0 || !strings.Contains(got.stdout, "if drain us-east") {
 		t.Errorf("dry run: %+v", got)
 	}
 	if _, err := os.Stat(file); err == nil {
@@ -36,6 +36,11 @@ func TestDrainCluster(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "name: strait-system") || !strings.Contains(string(text), `/5m0s"`) {
 		t.Errorf("%s %v", text, err)
 	}
+	before, _ := os.ReadFile(file)
+	other := world("cluster", "drain", "rack9", "--manifest", dir, "--socket", socket).run(t)
+	if after, _ := os.ReadFile(file); other.code != 2 || !strings.Contains(other.stderr, "is in cluster") || string(after) != string(before) {
+		t.Errorf("another cluster's name: %+v, %s", other, after)
+	}
 	src.alone.Store(true)
 	if got := drain(); got.code != 1 || !strings.Contains(got.stderr, "no other endpoint serves default/serve") {
 		t.Errorf("a Service without other endpoints: %+v", got)
@@ -46,7 +51,7 @@ func TestDrainCluster(t *testing.T) {
 	if text, _ := os.ReadFile(file); !strings.Contains(string(text), `strait.io/drain: "true"`) {
 		t.Errorf("%s", text)
 	}
-	undrain := world("cluster", "undrain", "west", "--manifest", dir).run(t)
+	undrain := world("cluster", "undrain", "us-east", "--manifest", dir).run(t)
 	if _, err := os.Stat(file); err == nil || undrain.code != 0 {
 		t.Errorf("undrain: %+v, %v", undrain, err)
 	}

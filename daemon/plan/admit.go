@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 
@@ -115,6 +116,9 @@ func (i *Import) ForCluster() (out []PortChoice) {
 			cs := slices.DeleteFunc(i.candidates(members, doubles, port, family), func(c locality.Candidate) bool {
 				return clustermesh.FamilyOf(c.Addr.Addr()) != family
 			})
+			for j := range cs {
+				cs[j].Drained = math.Floor(cs[j].Drained) // it counts when it is over
+			}
 			if len(cs) > 0 {
 				out = append(out, PortChoice{port, family, locality.Select(anywhere, cs, prefer, locality.Ramp{})})
 			}

@@ -89,7 +89,7 @@ func (p *Planner) planGlobal(s shared, old *Global) *Global {
 	out := &Global{Global: s.Global, demand: demand{
 		kind: "Service", service: s.Service, ips: s.IPs, ports: s.Ports, affinitySeconds: s.AffinitySeconds,
 		prefer: prefer,
-		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial, at: p.now,
+		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial, at: p.now, learning: p.learning,
 	}}
 	out.after(old.last(p.stand), p.config.Locality.Ramp)
 	for _, o := range s.others {

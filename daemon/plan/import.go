@@ -50,7 +50,7 @@ func (p *Planner) planImport(e exported, old *Import) *Import {
 	out := &Import{Import: e.Import, IPs: e.ips, merged: e.Import, demand: demand{
 		kind: "ServiceImport", service: e.Service, ports: e.Ports, affinitySeconds: e.AffinitySeconds,
 		prefer: prefer,
-		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial, at: p.now,
+		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial, at: p.now, learning: p.learning,
 	}}
 	out.after(old.last(p.stand), p.config.Locality.Ramp)
 	if e.silent {

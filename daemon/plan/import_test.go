@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
@@ -53,5 +54,25 @@ func TestPlanFamiliesOfOlderPeers(t *testing.T) {
 	edit(s, "b", "", func(c *clustermesh.Content) { c.Exports[0].Families = []clustermesh.Family{clustermesh.IPv6} })
 	if got := planFor(s).Imports[0].Families; !slices.Equal(got, []clustermesh.Family{clustermesh.IPv6}) {
 		t.Errorf("families %v: want what an export says", got)
+	}
+}
+
+// A proxy knows no shares, so what kube-proxy serves follows a drain when it is over.
+func TestForClusterDrains(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	s := clusterset()
+	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 100} })
+	for after, want := range map[time.Duration]string{50 * time.Second: "a a", 100 * time.Second: "b b c c"} {
+		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p.At(start.Add(after))
+		var used []string
+		for _, v := range p.Plan(s).Imports[0].ForCluster()[0].Choice.Verdicts {
+			if v.Weight > 0 {
+				used = append(used, string(v.Cluster))
+			}
+		}
+		if got := strings.Join(used, " "); got != want {
+			t.Errorf("after %s: %s, want %s", after, got, want)
+		}
 	}
 }

@@ -88,16 +88,17 @@ func Plan(s clustermesh.State, self Self, c Config) Result { return NewPlanner(s
 // Planner makes successive plans for one node. It repeats expensive work only for services in which
 // something has changed; the result is the same as that of Plan. It is not safe for concurrent use.
 type Planner struct {
-	config  Config
-	host    Host
-	now     time.Time
-	moving  moving
-	stand   *stand
-	serial  uint64 // number of the plan
-	index   index
-	merged  merged
-	shares  shares
-	tunnels tunnels
+	config   Config
+	host     Host
+	now      time.Time
+	learning bool
+	moving   moving
+	stand    *stand
+	serial   uint64 // number of the plan
+	index    index
+	merged   merged
+	shares   shares
+	tunnels  tunnels
 
 	remotes   []Remote
 	imports   []*Import
@@ -119,6 +120,10 @@ func NewPlanner(self Self, c Config) *Planner {
 
 // At says what time it is for the next plan.
 func (p *Planner) At(now time.Time) { p.now = now }
+
+// Learning says whether the next plans are made from only part of what there is. What such a plan lacks
+// is unknown, not absent, so it does not begin a ramp when a later plan has it.
+func (p *Planner) Learning(l bool) { p.learning = l }
 
 // On says what the next plans must know about the machine.
 func (p *Planner) On(h Host) { p.host = h }
@@ -151,7 +156,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
-	r.Next = p.moving.next()
+	r.Next = p.moving.next(p.now)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ type Locality struct {
 	Costs map[clustermesh.ClusterName]map[clustermesh.ClusterName]uint32
 }
 
-// step is how often what moves by itself, a ramp or a drain that takes time, is planned again.
+// step is how often a frontend that ramps is planned again.
 const step = time.Second
 
 // preference returns what decides for a service. Routing is what its own cluster asks for, or else the
@@ -73,73 +74,119 @@ func drainsOf(s clustermesh.State, o clustermesh.Origin) (d drains) {
 	return d
 }
 
+// drains yields what takes an endpoint out of use.
+func (d *demand) drains(m member) iter.Seq2[*clustermesh.Drain, string] {
+	return func(yield func(*clustermesh.Drain, string) bool) {
+		cluster, x := m.from.origin.Cluster, m.from.of(m.Node).drains
+		if x.ofCluster && !yield(&x.cluster, "cluster "+string(cluster)) {
+			return
+		}
+		if x.ofNode && !yield(&x.node, "node "+string(m.Node)) {
+			return
+		}
+		i := slices.IndexFunc(d.offers, func(o offer) bool { return o.cluster == cluster })
+		if i >= 0 && d.offers[i].routing != nil && d.offers[i].routing.Drain != nil {
+			yield(d.offers[i].routing.Drain, "the Service in cluster "+string(cluster))
+		}
+	}
+}
+
 // drained returns which part of an endpoint's share is taken at the time of the plan, and by what. The
 // drain that has taken most counts.
 func (d *demand) drained(m member) (part float64, by string) {
-	most := func(x *clustermesh.Drain, what string) {
-		if p := x.Drained(d.at); x != nil && (p > part || by == "") {
+	for drain, what := range d.drains(m) {
+		if p := drain.Drained(d.at); p > part || by == "" {
 			part, by = p, what
 		}
-	}
-	x := m.from.of(m.Node).drains
-	if x.ofCluster {
-		most(&x.cluster, "cluster "+string(m.from.origin.Cluster))
-	}
-	if x.ofNode {
-		most(&x.node, "node "+string(m.Node))
-	}
-	if i := slices.IndexFunc(d.offers, func(o offer) bool { return o.cluster == m.from.origin.Cluster }); i >= 0 && d.offers[i].routing != nil {
-		most(d.offers[i].routing.Drain, "the Service in cluster "+string(m.from.origin.Cluster))
 	}
 	return part, by
 }
 
-// levels are the levels of a frontend's choice.
-type levels struct {
-	addr   l4.Addr
-	levels []locality.Level
+// moves returns how long the plan holds if nothing changes, as frontends ramp and drains take more; 0
+// if it stays as it is.
+func (d *demand) moves(fs []Frontend) (wait time.Duration) {
+	sooner := func(next time.Duration) {
+		if next > 0 && (wait == 0 || next < wait) {
+			wait = next
+		}
+	}
+	drained := false
+	for _, f := range fs {
+		if f.Choice.Ramping {
+			sooner(step)
+		}
+		drained = drained || slices.ContainsFunc(f.Choice.Verdicts, func(v locality.Verdict) bool { return v.DrainedBy != "" && v.Drained < 1 })
+	}
+	if !drained {
+		return wait
+	}
+	members, _ := d.admit()
+	for _, m := range members {
+		for drain := range d.drains(m) {
+			sooner(drain.Next(d.at))
+		}
+	}
+	return wait
 }
 
-// ramp returns what limits the choice for a frontend.
+// levels are the levels of a frontend's choice.
+type levels struct {
+	addr    l4.Addr
+	levels  []locality.Level
+	ramping bool
+}
+
+// ramp returns what limits the choice for a frontend. The time since the last plan counts only if the
+// frontend was ramping then: a ramp begins when more is wanted, not when something last changed.
 func (d *demand) ramp(a l4.Addr) locality.Ramp {
 	i := slices.IndexFunc(d.past, func(l levels) bool { return l.addr == a })
-	if i < 0 {
+	switch {
+	case i < 0:
 		return locality.Ramp{}
+	case !d.past[i].ramping:
+		return locality.Ramp{Past: d.past[i].levels}
 	}
 	return locality.Ramp{Past: d.past[i].levels, Step: d.step}
 }
 
 // after makes the demand follow an earlier plan of the same service, if there is one.
 func (d *demand) after(old *demand, ramp time.Duration) {
-	if d.ramps = ramp > 0; !d.ramps || old == nil {
+	if d.ramps = ramp > 0; !d.ramps || old == nil || old.learning {
 		return
 	}
 	d.past, d.step = old.now, max(0, d.at.Sub(old.at).Seconds()/ramp.Seconds())
 }
 
-// moving are the services whose plan changes by itself, with the time of the last one.
+// moving are the services whose plan changes by itself, with the time when it does.
 type moving map[clustermesh.ServiceName]time.Time
 
-// touch marks those that are due.
+// touch marks those that are due. If the clock was set back, all are.
 func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) {
-	for s, at := range m {
-		if now.Sub(at) >= step || now.Before(at) {
+	for s, due := range m {
+		if wait := due.Sub(now); wait <= 0 || wait > clustermesh.MaxDrainNext {
 			touched[s] = changed
 			delete(m, s)
 		}
 	}
 }
 
+// note adds a service that moves. All that are due within a second are planned in one turn.
 func (m moving) note(d *demand) {
-	if d.moves {
-		m[d.service] = d.at
+	if d.wait == 0 {
+		return
+	}
+	due := d.at.Add(d.wait + time.Second - 1).Truncate(time.Second)
+	if at, is := m[d.service]; !is || due.Before(at) {
+		m[d.service] = due
 	}
 }
 
 // next returns when to plan again, although nothing changes; 0 if there is no need.
-func (m moving) next() time.Duration {
-	if len(m) == 0 {
-		return 0
+func (m moving) next(now time.Time) (wait time.Duration) {
+	for _, due := range m {
+		if left := due.Sub(now); wait == 0 || left < wait {
+			wait = left
+		}
 	}
-	return step
+	return wait
 }

@@ -31,11 +31,13 @@ type demand struct {
 	stand  *stand
 	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
-	// at is the time of the plan, and moves says that a later plan can differ, although nothing
-	// changed. Past and step limit it by what was planned before, and now is for the next.
+	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past and
+	// step limit it by what was planned before, and now is for the next. Learning is that of the
+	// Planner.
 	at        time.Time
+	wait      time.Duration
+	learning  bool
 	ramps     bool
-	moves     bool
 	past, now []levels
 	step      float64
 
@@ -69,12 +71,11 @@ func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 // plan computes what the kernel should hold for the service.
 func (d *demand) plan() {
 	fs, problems := d.frontends()
-	d.problems = append(d.problems, problems...)
+	d.problems, d.wait = append(d.problems, problems...), d.moves(fs)
 	for _, f := range fs {
 		if d.ramps {
-			d.now = append(d.now, levels{f.Addr, f.Choice.Levels})
+			d.now = append(d.now, levels{f.Addr, f.Choice.Levels, f.Choice.Ramping})
 		}
-		d.moves = d.moves || f.Choice.Ramping || slices.ContainsFunc(f.Choice.Verdicts, draining)
 		out := datapath.Frontend{Addr: f.Addr, Service: d.service.String(), AffinitySeconds: d.affinitySeconds}
 		for _, v := range f.Choice.Verdicts {
 			if v.Weight > 0 {
@@ -86,9 +87,6 @@ func (d *demand) plan() {
 		d.desired = append(d.desired, out)
 	}
 }
-
-// draining reports whether a drain has not taken all of an endpoint's share yet.
-func draining(v locality.Verdict) bool { return v.DrainedBy != "" && v.Drained < 1 }
 
 // idle returns the endpoints whose sockets may stay although they get no new ones. Only connected
 // UDP sockets are closed because of readiness or distance, so other frontends have none.

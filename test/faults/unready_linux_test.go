@@ -89,6 +89,7 @@ func TestRestartWithinGrace(t *testing.T) {
 func TestFailback(t *testing.T) {
 	m := newMachine(t)
 	m.setGrace("0s")
+	m.config["locality"] = tree{"ramp": "1s"} // the default is longer than a test should be
 	far := m.elsewhere(t)
 	far.echo(t, pods{ready: a})
 	m.echo(t, pods{unready: b})
