@@ -131,7 +131,8 @@ const MaxWeight = 1 << 16
 const scale = 55440
 
 // weigh divides the share of each rank among its healthy candidates: alike, or by the weights of their
-// clusters, as far as these can bear them. Weights are as large as they can be, because many candidates have small shares each.
+// clusters, as far as these can bear them. Weights are as large as they can be, because many
+// candidates have small shares each.
 func (c *Choice) weigh(prefer Preference) {
 	most, clusters := 0.0, c.weighted(prefer)
 	for _, l := range c.Levels {
