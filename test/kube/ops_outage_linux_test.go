@@ -110,10 +110,17 @@ func testLeaderDies(t *testing.T, o *ops) {
 	holder := func() string {
 		return kubectl(t, "c1", "-n", "strait-system", "get", "lease", "strait-leader", "-o", "jsonpath={.spec.holderIdentity}")
 	}
-	before, first := o.written(t, "c1"), holder()
-	if strings.Count(before, "\n") < 4 {
-		t.Fatalf("too little is written to tell: %s", before)
-	}
+	var before string
+	testutil.Eventually(t, time.Minute, func() error { // after an outage, Kubernetes takes pods for ready only bit by bit
+		before = o.written(t, "c1")
+		for _, service := range []string{"ops-c1", "ops-c2"} {
+			if strings.Count(before, "EndpointSlice "+service+"-") < 3 { // one of the import, and one of the derived Service twice
+				return fmt.Errorf("%s has no slices for its import and its derived Service:\n%s", service, before)
+			}
+		}
+		return nil
+	})
+	first := holder()
 	start := time.Now()
 	testutil.Eventually(t, 20*time.Second, func() error {
 		_, err := o.OnNode(t.Context(), first, "sh", "-c",
