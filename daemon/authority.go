@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,6 +126,7 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 // keepPins notes which pins are in force, for this life of the daemon and the next.
 func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	d.pinned, d.overlap = text, pins.Overlap()
+	d.members = slices.Sorted(maps.Keys(pins))
 	d.remotes = nil
 	if d.config.Mesh.strict() {
 		d.remotes = remotes(pins, d.who.Cluster)

@@ -37,10 +37,11 @@ type Daemon struct {
 	kube   *kubernetes // nil where the source is no API server
 	seeds  *watched
 	pins   *watched
-	// pinned is the text of the pins in force, and overlap what is wrong between them. These and
-	// remotes are owned by the loop.
+	// pinned is the text of the pins in force, and overlap what is wrong between them. These, members
+	// and remotes are owned by the loop.
 	pinned  string
 	overlap error
+	members []clustermesh.ClusterName // the pinned clusters, sorted; nil without pins
 	remotes []plan.Remote // the pinned pod ranges of other clusters, if the mesh is strict
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.

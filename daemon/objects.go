@@ -15,15 +15,15 @@ func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 	k := d.config.Source.Kubernetes
 	d.kube.writer.Submit(mcsView(mcs.Config{
 		ImportSlices: k.ImportSlices, ClusterSetIPs: k.ClusterSetIPs, DerivedPrefix: k.DerivedPrefix, Barred: d.config.barred(),
-	}, d.self().Cluster, local, m.state, m.result))
+	}, d.self().Cluster, d.members, local, m.state, m.result))
 }
 
 // mcsView returns what the leader of a cluster wants in its API server, from what its source says,
 // what all clusters published, and the plan made from that. Call it only after the source has been
 // read and gossip is synced: before that, what is missing is merely unknown.
-func mcsView(c mcs.Config, cluster clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
+func mcsView(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
-		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s),
+		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s), Members: members,
 		Imports: make([]mcs.Source, 0, len(r.Imports)), Exports: local.ExportStatus,
 	}
 	if local.Namespaces != nil {

@@ -64,7 +64,7 @@ func TestMCSView(t *testing.T) {
 	}
 	view := func(ownReady bool, namespaces ...string) mcs.View {
 		s := state(ownReady)
-		return mcsView(mcs.Config{}, "c1", clustermesh.Local{
+		return mcsView(mcs.Config{}, "c1", nil, clustermesh.Local{
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
 			Problems: []clustermesh.Problem{

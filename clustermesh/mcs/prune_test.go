@@ -63,6 +63,39 @@ func TestPrune_WaitsForClustersThatNeverExported(t *testing.T) {
 	}
 }
 
+// TestPrune_WhatAnEvictedClusterExported: it is not waited for, although it is no longer heard, and may
+// still be heard without a record.
+func TestPrune_WhatAnEvictedClusterExported(t *testing.T) {
+	for name, knowledge := range map[string]Knowledge{"not heard": Held, "heard but not believed": Unknown} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2)).change(pod("c2", "10.2.0.1", 80)), serve)
+			evicted := func(v View) View {
+				v.Clusters = map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": knowledge}
+				v.Members = []clustermesh.ClusterName{"c1"}
+				return v
+			}
+			w.settle(evicted(viewOf(exportOf("c1", 1))), serve)
+			if i := w.imports["default/serve"]; len(i.Status.Clusters) != 1 || len(w.slices) != 0 {
+				t.Errorf("c1 still exports: status %+v, %d slices", i.Status.Clusters, len(w.slices))
+			}
+			w.settle(evicted(viewOf()), serve)
+			if len(w.imports)+len(w.services)+len(w.slices) != 0 {
+				t.Errorf("nobody exports: %d imports, %d services, %d slices", len(w.imports), len(w.services), len(w.slices))
+			}
+		})
+	}
+}
+
+// TestChanged_WhenAMemberIsEvicted: all objects are compared again.
+func TestChanged_WhenAMemberIsEvicted(t *testing.T) {
+	both, one := viewOf(exportOf("c1", 1)), viewOf(exportOf("c1", 1))
+	both.Members, one.Members = []clustermesh.ClusterName{"c1", "c2"}, []clustermesh.ClusterName{"c1"}
+	if len(Changed(both, one)) != 1 || !KnowsMore(both, one) || KnowsMore(one, one) {
+		t.Errorf("changed: %v, knows more: %v", Changed(both, one), KnowsMore(both, one))
+	}
+}
+
 func TestSlices_OfAHeldClusterStay(t *testing.T) {
 	w := newWorld(t)
 	v := viewOf(exportOf("c1", 1), exportOf("c2", 2))

@@ -31,6 +31,9 @@ type View struct {
 	Namespaces map[string]bool
 	// Clusters holds what is known of every cluster of the set. A missing cluster is Unknown.
 	Clusters map[clustermesh.ClusterName]Knowledge
+	// Members are the clusters whose word this cluster takes, sorted. Nil means that it takes every
+	// cluster's.
+	Members []clustermesh.ClusterName
 	// Problems are those of the cluster's own Services and exports that no condition reports. They
 	// are reported as Events.
 	Problems map[clustermesh.ServiceName][]clustermesh.Problem
@@ -40,7 +43,7 @@ type View struct {
 // Knowledge is how much is known of what a cluster exports.
 type Knowledge uint8
 
-// Absence is a fact only for a cluster that has Spoken.
+// Absence is a fact only for a cluster that has Spoken, or is no member.
 const (
 	// Unknown: there is no record of what it exports.
 	Unknown Knowledge = iota
@@ -162,17 +165,23 @@ func (v View) complete() bool {
 	if v.Clusters[v.Cluster] != Spoken {
 		return false
 	}
-	for _, k := range v.Clusters {
-		if k == Unknown {
+	for c, k := range v.Clusters {
+		if k == Unknown && !v.settled(c) {
 			return false
 		}
 	}
 	return true
 }
 
+// settled reports whether a cluster exports nothing but what the view says: it has spoken, or it was
+// evicted, and whatever it says does not count.
+func (v View) settled(c clustermesh.ClusterName) bool {
+	return v.Clusters[c] == Spoken || c != "" && v.Members != nil && !slices.Contains(v.Members, c)
+}
+
 // Changed returns the services for which the two views may want different objects, sorted.
 func Changed(old, now View) []clustermesh.ServiceName {
-	all := old.Cluster != now.Cluster || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Clusters, now.Clusters)
+	all := old.Cluster != now.Cluster || !reflect.DeepEqual(old.Config, now.Config) || learned(old, now)
 	out := differing(old.Imports, now.Imports, Source.Name, func(i, j Source) bool {
 		ns := i.Name().Namespace
 		return !all && old.hasNamespace(ns) == now.hasNamespace(ns) && i.Same(j)
@@ -192,5 +201,10 @@ func Changed(old, now View) []clustermesh.ServiceName {
 // KnowsMore reports whether clusters, namespaces or the configuration have changed. If so, objects
 // whose deletion had to wait, and which are in neither view, may be deleted now.
 func KnowsMore(old, now View) bool {
-	return !maps.Equal(old.Clusters, now.Clusters) || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Namespaces, now.Namespaces)
+	return learned(old, now) || !reflect.DeepEqual(old.Config, now.Config) || !maps.Equal(old.Namespaces, now.Namespaces)
+}
+
+// learned reports whether it changed which clusters' silence means something.
+func learned(old, now View) bool {
+	return !maps.Equal(old.Clusters, now.Clusters) || !reflect.DeepEqual(old.Members, now.Members)
 }

@@ -64,12 +64,27 @@ func testAuthority(t *testing.T, o *ops) {
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
 	load.mustBeWhole(t, since)
 
+	o.hasSlicesOf(t, "c1", "c2", true)
 	if took := does("clusterset", "evict", "c2", "--context", "c1", "--yes"); took > time.Minute {
 		t.Errorf("evict took %s", took)
 	}
 	o.shows(t, "c1", `(?m)^c2 +\S+ refused`)
+	o.hasSlicesOf(t, "c1", "c2", false)
 	does(connect...)
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
+	o.hasSlicesOf(t, "c1", "c2", true)
+}
+
+// hasSlicesOf waits until a cluster's API server has EndpointSlices of another cluster, or none.
+func (o *ops) hasSlicesOf(t *testing.T, cluster, other string, want bool) {
+	t.Helper()
+	testutil.Eventually(t, 30*time.Second, func() error {
+		out, err := o.Kubectl(t.Context(), cluster, nil, "get", "endpointslices", "-A", "-o", "name", "-l", "multicluster.kubernetes.io/source-cluster="+other)
+		if err == nil && (out != "") != want {
+			err = fmt.Errorf("%s has these EndpointSlices of %s, want some: %v\n%s", cluster, other, want, out)
+		}
+		return err
+	})
 }
 
 // shows waits until strait members on a node of a cluster shows lines.
