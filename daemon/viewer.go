@@ -211,6 +211,10 @@ func (v viewer) traffic(each func(api.Traffic)) {
 
 func (v viewer) nodes() (out []api.Node) {
 	claimed := v.claimed()
+	ends := make(map[clustermesh.Origin]*plan.End, len(v.result.Ends))
+	for i := range v.result.Ends {
+		ends[v.result.Ends[i].Origin] = &v.result.Ends[i]
+	}
 	for r := range v.state.Nodes() {
 		n := r.Content.Node
 		a := api.Node{
@@ -230,6 +234,9 @@ func (v viewer) nodes() (out []api.Node) {
 			}
 		}
 		a.Tunnel = v.tunnel(n.PublicKey)
+		if e := ends[r.Origin]; e != nil {
+			a.Peer = &api.Peer{PublicKey: e.Key, Endpoint: e.Underlay, AllowedIPs: e.AllowedIPs, NoTunnel: e.Why}
+		}
 		out = append(out, a)
 	}
 	return out

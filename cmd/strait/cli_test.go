@@ -68,6 +68,16 @@ var exitCases = []struct {
 	{"no command", "well", "", 0, "Examples:"},
 	{"help about a problem", "none", "help str2102", 0, "STR2102: two nodes have overlapping pod prefixes"},
 	{"help about no problem", "none", "help STR9999", 2, "docs/problems.md lists all codes"},
+	{"graph of no form", "well", "graph -o svg", 2, "use text, dot, mermaid"},
+	{"configuration of an unknown node", "mesh", "peer showconf node us-east-n9", 1, "strait nodes lists them"},
+	{"configuration of which node", "mesh", "peer showconf node us-east-n2", 1, "name one of us-east/us-east-n2, us-west/us-east-n2"},
+	{"configuration of a node that cannot be a peer", "mesh", "peer showconf node eu-central-n2", 1, "the mesh is off on it"},
+	{"peer that cannot be one", "mesh", "peer showconf node eu-central-n2 --as-peer -o yaml", 1, "cannot be a peer"},
+	{"configuration from an older straitd", "well", "peer showconf node us-east-n1", 1, "upgrade it"},
+	{"configuration as YAML", "mesh", "peer showconf node us-east-n1 -o yaml", 2, "needs --as-peer"},
+	{"configuration with more addresses", "mesh", "peer showconf node us-east-n1 --allowed-ips 10.0.0.0/8", 2, "needs --as-peer"},
+	{"configuration with host bits", "mesh", "peer showconf node us-east-n1 --as-peer --allowed-ips 10.96.0.1/16", 2, "did you mean 10.96.0.0/16?"},
+	{"configuration of a wrong form", "mesh", "peer showconf node us-east-n1 -o ini", 2, "use wg, yaml, json"},
 	{"full map", "full", "status", 1, "✗ STR3101 map services: is full (8 of 8 entries)"},
 	{"nearly full map", "nearlyFull", "status", 0, "! STR3102 map services: is 88 % full (7 of 8 entries)"},
 	{"full map that makes room", "softFull", "status", 0, "no problems"},
@@ -106,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 	nearlyFull.Status.Datapath.Maps = []datapath.MapUsage{{Map: "services", Used: 7, Limit: 8}}
 	softFull.Status.Datapath.Maps = []datapath.MapUsage{{Map: "affinities", Used: 8, Limit: 8, Soft: true}}
 	sockets := map[string]string{"none": filepath.Join(t.TempDir(), "none.sock"), "file": "golden_test.go"}
-	for name, v := range map[string]*view{"well": wellView(), "ill": illView(), "starting": nil, "warning": warning,
+	for name, v := range map[string]*view{"well": wellView(), "ill": illView(), "starting": nil, "mesh": meshView(), "warning": warning,
 		"notReady": unready, "detached": detached, "full": full, "nearlyFull": nearlyFull, "softFull": softFull} {
 		sockets[name], _ = startServer(t, v)
 	}

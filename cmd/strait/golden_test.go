@@ -15,6 +15,7 @@ func TestGolden(t *testing.T) {
 	ill, _ := startServer(t, illView())
 	meshless, _ := startServer(t, meshlessView())
 	dual, _ := startServer(t, dualView())
+	mesh, _ := startServer(t, meshView())
 	none := filepath.Join(t.TempDir(), "none.sock")
 	for _, c := range []struct {
 		name, socket string
@@ -36,6 +37,14 @@ func TestGolden(t *testing.T) {
 		{"nodes", ill, []string{"nodes"}},
 		{"members", well, []string{"members"}},
 		{"members-unpinned", ill, []string{"members", "--ascii"}},
+		{"graph", mesh, []string{"graph"}},
+		{"graph-dot", mesh, []string{"graph", "-o", "dot"}},
+		{"graph-mermaid", mesh, []string{"graph", "-o", "mermaid"}},
+		{"showconf", mesh, []string{"peer", "showconf", "node", "us-east-n1"}},
+		{"showconf-peer", mesh, []string{"peer", "showconf", "node", "us-west/us-east-n2", "--as-peer", "--allowed-ips", "10.96.0.0/16"}},
+		{"showconf-yaml", mesh, []string{"peer", "showconf", "node", "us-east-n1", "--as-peer", "-o", "yaml", "--allowed-ips", "10.96.0.0/16"}},
+		{"showconf-json", mesh, []string{"peer", "showconf", "node", "us-east-n1", "--as-peer", "-o", "json"}},
+		{"help-showconf", mesh, []string{"peer", "showconf", "node", "--help"}},
 		{"nodes-meshless", meshless, []string{"nodes"}},
 		{"explain", well, []string{"explain", "default/serve"}},
 		{"explain-port", well, []string{"explain", "default/serve:80"}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
@@ -207,6 +208,19 @@ type Node struct {
 	Stamp     string         `json:"stamp"`
 	Heard     time.Time      `json:"heard,omitzero"`
 	Tunnel    *Tunnel        `json:"tunnel,omitempty"`
+	// Peer is the node as a WireGuard peer of the nodes of other clusters.
+	Peer *Peer `json:"peer,omitempty"`
+}
+
+// Peer is what other machines must know of a node to have a tunnel to it. It holds no secret.
+type Peer struct {
+	PublicKey key.Public `json:"publicKey,omitzero"`
+	// Endpoint is the node's outer UDP address.
+	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
+	// AllowedIPs are the addresses of its pods and its own inside the tunnel, sorted.
+	AllowedIPs []netip.Prefix `json:"allowedIPs,omitempty"`
+	// NoTunnel says why no tunnel can lead to the node; empty if one can.
+	NoTunnel string `json:"noTunnel,omitempty"`
 }
 
 // Tunnel is the WireGuard peer of a node in another cluster.

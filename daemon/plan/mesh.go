@@ -29,11 +29,11 @@ type mesh struct {
 
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster,
 // pods reach each other over the cluster's own network.
-func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
+func (m mesh) peers() ([]datapath.Peer, []End, []clustermesh.Problem) {
 	nodes := m.nodes()
 	owned, problems := m.ownedPrefixes(nodes)
 	if !m.config.Mesh {
-		return nil, problems
+		return nil, m.describe(nodes, nil, owned, nil), problems
 	}
 	ends, more := m.ends(nodes, owned)
 	problems = append(problems, more...)
@@ -52,7 +52,7 @@ func (m mesh) peers() ([]datapath.Peer, []clustermesh.Problem) {
 			Inside: netip.AddrPortFrom(n.Inside, n.GossipPort),
 		})
 	}
-	return peers, problems
+	return peers, m.describe(nodes, ends, owned, more), problems
 }
 
 // sources returns the addresses of this node's pods and of the node itself, as its own record gives

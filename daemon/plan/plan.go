@@ -53,7 +53,9 @@ type Result struct {
 	// Allocations are the ClusterSetIPs that this node's cluster should have. Its leader publishes
 	// them.
 	Allocations []clustermesh.Allocation
-	Problems    []clustermesh.Problem
+	// Ends are all nodes of the clusterset as WireGuard peers, sorted by origin.
+	Ends     []End
+	Problems []clustermesh.Problem
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
 	Next time.Duration
 }
@@ -155,6 +157,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
+	r.Ends = p.tunnels.ends
 	r.Desired.Gone = p.index.gone()
 	r.Next = p.moving.next(p.now)
 	return r

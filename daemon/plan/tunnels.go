@@ -17,6 +17,7 @@ type tunnels struct {
 	own       datapath.Own
 	remotes   []Remote
 	peers     []datapath.Peer
+	ends      []End
 	sources   datapath.Sources
 	routes    []datapath.Route
 	problems  []clustermesh.Problem
@@ -41,7 +42,7 @@ func (t *tunnels) update(m mesh) {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
 	}
 	m.forbidden = newForbidden(m)
-	t.peers, t.problems = m.peers()
+	t.peers, t.ends, t.problems = m.peers()
 	t.sources = m.sources()
 	t.routes = m.routes(t.peers, t.sources.Node)
 	closed, problems := m.closed(t.routes)

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"net/netip"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/key"
+)
+
+// End is a node of the clusterset as a WireGuard peer of the nodes of other clusters.
+type End struct {
+	Origin clustermesh.Origin
+	Key    key.Public
+	// Underlay is where the tunnel leads. AllowedIPs are what the node got of its prefixes, sorted.
+	Underlay   netip.AddrPort
+	AllowedIPs []netip.Prefix
+	// Why says why no tunnel leads to the node; empty if one does.
+	Why string
+}
+
+// describe returns all nodes as peers. Problems are those that kept nodes from being ends.
+func (m mesh) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort, owned map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) []End {
+	why := make(map[string]string, len(problems))
+	for _, p := range problems {
+		why[p.Object] = p.Message + "; " + p.Try
+	}
+	out := make([]End, 0, len(nodes))
+	for _, n := range nodes {
+		e := End{Origin: n.origin, Key: n.PublicKey, Underlay: ends[n.origin], AllowedIPs: owned[n.origin]}
+		switch reason := why["node "+n.origin.String()]; {
+		case !m.config.Mesh:
+			e.Why = "the mesh is off on the node that was asked; set mesh.mode to wireguard"
+		case n.PublicKey.IsZero():
+			e.Why = "the mesh is off on it; set mesh.mode to wireguard there"
+		case reason != "":
+			e.Why = reason
+		case !e.Underlay.IsValid():
+			e.Why = "each of its prefixes belongs to another node, or cannot be a pod's; strait status says which"
+		}
+		out = append(out, e)
+	}
+	return out
+}
