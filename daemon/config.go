@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/sockdestroy"
@@ -166,6 +167,9 @@ type MeshConfig struct {
 	Strict *bool `json:"strict,omitempty"`
 	// Table is the number of strait's own routing table; 0 is route.DefaultTable.
 	Table int `json:"table,omitempty"`
+	// PeersFile lists the machines outside every cluster that nodes accept as peers. It is read again
+	// when it changes, and need not exist.
+	PeersFile string `json:"peersFile,omitempty"`
 }
 
 func (m MeshConfig) on() bool { return m.Mode != MeshOff }
@@ -265,6 +269,7 @@ func (c *Config) setDefaults() {
 	c.Gossip.KeyFile = cmp.Or(c.Gossip.KeyFile, "/etc/strait/gossip.key")
 	c.Mesh.Device = cmp.Or(c.Mesh.Device, "strait0")
 	c.Mesh.Port = cmp.Or(c.Mesh.Port, wireguard.DefaultPort)
+	c.Mesh.PeersFile = cmp.Or(c.Mesh.PeersFile, authority.GuestsFile)
 	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, MetricsAddr{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
 }
 

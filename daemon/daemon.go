@@ -42,6 +42,11 @@ type Daemon struct {
 	pinned  string
 	overlap error
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil without pins
+	// peers is the file with the machines outside every cluster, guests those in force; the latter
+	// and listed, the text that they are from, are owned by the loop.
+	peers   *watched
+	guests  []plan.Guest
+	listed  string
 	remotes []plan.Remote // the pinned pod ranges of other clusters, if the mesh is strict
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.
@@ -89,6 +94,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	}
 	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, wake: notify.New()}
 	d.seeds = watchFile(c.Gossip.SeedsFile, d.wake)
+	d.peers = watchFile(c.Mesh.PeersFile, d.wake)
 	if d.pins = watchFile(c.Authority.PinsFile, d.wake); c.Authority.on() {
 		if d.keys, err = loadKeys(c); err != nil {
 			return nil, err
@@ -154,6 +160,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.source.Run(ctx) })
 	g.Go(func() error { return d.seeds.run(ctx) })
 	g.Go(func() error { return d.pins.run(ctx) })
+	g.Go(func() error { return d.peers.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })

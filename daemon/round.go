@@ -33,7 +33,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept)
 	}
-	problems = slices.Concat(d.seed(in.Local), d.repin())
+	problems = slices.Concat(d.seed(in.Local), d.repin(), d.readGuests())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
@@ -46,6 +46,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	}
 	d.planner.On(host)
 	d.planner.KeepInside(d.remotes)
+	d.planner.Invite(d.guests)
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	return in, slices.Concat(in.Local.Problems, problems, more)

@@ -118,6 +118,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
+		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {
 		if x.path != "" && !filepath.IsAbs(x.path) {
 			m.add(x.field, "%q is not an absolute path", x.path)

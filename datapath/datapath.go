@@ -108,6 +108,8 @@ type Sources struct {
 	// Listeners are ports of Node that lead on to an address of the node outside the tunnel, because
 	// a pod that uses the node's network listens there. They are sorted, and no port is there twice.
 	Listeners []Listener `json:"listeners,omitempty"`
+	// Guests are sorted by name. No address is in the ranges of two.
+	Guests []Guest `json:"guests,omitempty"`
 }
 
 // Listener is a port on an address of the node itself.

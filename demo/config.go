@@ -142,7 +142,7 @@ func nodeConfig(l *lab.Lab, n lab.Node) map[string]any {
 			"keyFile": gossipKeyFile(l),
 		},
 		"authority": map[string]any{"rootFile": rootFile(l, n.Cluster), "pinsFile": pinsFile(l, n.Cluster)},
-		"mesh":      map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort},
+		"mesh":      map[string]any{"mode": "wireguard", "device": n.Device, "port": wireguardPort, "peersFile": filepath.Join(l.NodeDir(n.Name), "peers.yaml")},
 		"locality":  map[string]any{"ramp": "3s"}, // the default is longer than a demo should be
 		"dns":       map[string]any{"listen": []string{at(n.Gateway, dnsPort)}},
 		"metrics":   map[string]any{"listen": at(n.Underlay.Addr(), metricsPort)},

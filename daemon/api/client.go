@@ -73,6 +73,15 @@ func (c *Client) Members(ctx context.Context) (*MemberList, error) {
 	return &a, nil
 }
 
+// Peers asks for the machines outside every cluster that have a pin.
+func (c *Client) Peers(ctx context.Context) (*PeerList, error) {
+	var a PeerList
+	if err := c.get(ctx, "peers", "", KindPeers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 // Explain asks why each endpoint of one service ("namespace/name") is in use or not, from this node or
 // another: "NODE" or "CLUSTER/NODE".
 func (c *Client) Explain(ctx context.Context, service, from string) (*Explanation, error) {

@@ -31,6 +31,7 @@ type Source interface {
 	Services() *ServiceList
 	Nodes() *NodeList
 	MemberList() *MemberList
+	Peers() *PeerList
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
 	ServicesFrom(node string) (*ServiceList, error)

@@ -23,6 +23,7 @@ type mesh struct {
 	own    datapath.Own // strait's own addresses in this cluster
 	// remotes are kept inside the tunnels.
 	remotes []Remote
+	guests  []Guest
 	// forbidden is made from the above.
 	forbidden *forbidden
 }

@@ -54,7 +54,9 @@ type Result struct {
 	// them.
 	Allocations []clustermesh.Allocation
 	// Ends are all nodes of the clusterset as WireGuard peers, sorted by origin.
-	Ends     []End
+	Ends []End
+	// Guests are the machines outside every cluster that this cluster knows of, sorted by name.
+	Guests   []Admitted
 	Problems []clustermesh.Problem
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
 	Next time.Duration
@@ -103,6 +105,7 @@ type Planner struct {
 	tunnels  tunnels
 
 	remotes   []Remote
+	guests    []Guest
 	imports   []*Import
 	globals   []*Global
 	frontends frontends
@@ -154,10 +157,10 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 		r.Problems = append(r.Problems, g.problems...)
 	}
 	r.Desired.Own = p.owned.update(p.config.CIDRs, p.merged.given)
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes})
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes, guests: p.guests})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
-	r.Ends = p.tunnels.ends
+	r.Ends, r.Guests = p.tunnels.ends, p.tunnels.admitted
 	r.Desired.Gone = p.index.gone()
 	r.Next = p.moving.next(p.now)
 	return r

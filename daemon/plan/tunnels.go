@@ -18,6 +18,8 @@ type tunnels struct {
 	remotes   []Remote
 	peers     []datapath.Peer
 	ends      []End
+	guests    []Guest
+	admitted  []Admitted
 	sources   datapath.Sources
 	routes    []datapath.Route
 	problems  []clustermesh.Problem
@@ -30,13 +32,13 @@ type plannedNode struct {
 }
 
 // update plans them again if a node came, went, died, came back or publishes something else about
-// itself, or if other addresses are the host's, strait's own, or kept inside.
+// itself, or if other addresses are the host's, strait's own, or kept inside, or the guests change.
 func (t *tunnels) update(m mesh) {
 	if m.host.Unknown || t.upToDate(m) {
 		return
 	}
 	t.listeners = m.listeners()
-	t.host, t.own, t.remotes = m.host, m.own, m.remotes
+	t.host, t.own, t.remotes, t.guests = m.host, m.own, m.remotes, m.guests
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
@@ -44,6 +46,9 @@ func (t *tunnels) update(m mesh) {
 	m.forbidden = newForbidden(m)
 	t.peers, t.ends, t.problems = m.peers()
 	t.sources = m.sources()
+	guests, reach, admitted, refused := m.admit(t.sources)
+	t.peers, t.problems = append(t.peers, guests...), append(t.problems, refused...)
+	t.sources.Guests, t.admitted = reach, admitted
 	t.routes = m.routes(t.peers, t.sources.Node)
 	closed, problems := m.closed(t.routes)
 	t.routes, t.problems = append(t.routes, closed...), append(t.problems, problems...)
@@ -51,7 +56,7 @@ func (t *tunnels) update(m mesh) {
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
-	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) {
+	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) || !slices.EqualFunc(t.guests, m.guests, Guest.equal) {
 		return false
 	}
 	nodes := 0

@@ -28,6 +28,7 @@ type wanted struct {
 	port   uint16
 	// listeners are ports of node that lead on to another address of the node.
 	listeners []datapath.Listener
+	guests    []datapath.Guest
 }
 
 func (c content) equal(d content) bool {
@@ -35,7 +36,7 @@ func (c content) equal(d content) bool {
 }
 
 func contentOf(device string, want datapath.Sources) content {
-	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners}}
+	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners, want.Guests}}
 	for _, ch := range c.chains() {
 		for _, r := range ch.rules {
 			c.rules = append(c.rules, r.comment)

@@ -22,6 +22,7 @@ import (
 //
 //	iifname != "strait0" return
 //	ct state established,related return
+//	… and the rules of guestsForward
 //	meta nfproto ipv4 ip daddr != @pods4 counter drop
 //	meta nfproto ipv6 ip6 daddr != @pods6 counter drop
 //
@@ -29,7 +30,7 @@ import (
 // address, and the answer goes on to the client.
 func (c content) guardForward() []rule {
 	device := c.want.device
-	out := answers(device)
+	out := append(answers(device), c.guestsForward()...)
 	for _, f := range families {
 		out = append(out, rule{fmt.Sprintf("all else goes to this node's pods, %s", f.name), slices.Concat(
 			f.only(), f.destination(),
@@ -44,6 +45,7 @@ func (c content) guardForward() []rule {
 //
 //	iifname != "strait0" return
 //	ct state established,related return
+//	… and the rules of guestsInput
 //	meta nfproto ipv4 ip daddr 10.1.1.1 tcp dport 7946 return
 //	meta nfproto ipv4 ip daddr 10.1.1.1 icmp type echo-request return
 //	… and ICMP's errors
@@ -53,7 +55,7 @@ func (c content) guardForward() []rule {
 // The last but one is for pods that use the node's network.
 func (c content) guardInput() []rule {
 	w := c.want
-	out := answers(w.device)
+	out := append(answers(w.device), c.guestsInput()...)
 	for _, f := range families {
 		if w.node.BitLen() != f.bits {
 			continue

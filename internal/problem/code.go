@@ -41,6 +41,8 @@ const (
 	NoTunnel             Code = "STR2103"
 	AddressTaken         Code = "STR2104"
 	PrefixForbidden      Code = "STR2105"
+	PeerPinRefused       Code = "STR2106"
+	PeersFile            Code = "STR2107"
 
 	ExportConflict          Code = "STR2201"
 	GlobalPortMissing       Code = "STR2202"

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/key"
+	"strait.io/strait/internal/notify"
+)
+
+// TestGuestsFile: machines are followed when their file changes, and all go with the file. A file with
+// a mistake leaves the last ones in force, and says so.
+func TestGuestsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "peers.yaml")
+	d := &Daemon{log: slog.New(slog.DiscardHandler), peers: watchFile(path, notify.New())}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.peers.look()
+	}
+	wants := func(peers, problems int) {
+		t.Helper()
+		if ps := d.readGuests(); len(ps) != problems || len(d.guests) != peers {
+			t.Errorf("problems %v, peers %v; want %d and %d", ps, d.guests, problems, peers)
+		}
+	}
+	wants(0, 0) // no file is no mistake
+	laptop := authority.Guest{Name: "laptop", PublicKey: key.Public{1}, Range: []netip.Prefix{netip.MustParsePrefix("10.99.0.2/32")}}
+	good := string(authority.EncodeGuests([]authority.Guest{laptop}))
+	write(good)
+	wants(1, 0)
+	write(strings.Replace(good, "10.99.0.2/32", "10.99.0.2/24", 1))
+	wants(1, 1)
+	write(good)
+	wants(1, 0)
+	write(string(authority.EncodeGuests(nil)))
+	wants(0, 0)
+	write(good)
+	wants(1, 0)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	d.peers.look()
+	wants(0, 0)
+	write(good)
+	wants(1, 0) // the same text as before it was gone
+}
