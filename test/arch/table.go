@@ -148,7 +148,7 @@ var Table = []Package{
 	{Path: "test/report"},
 	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
 	{Path: "test/supply"},
-	{Path: "test/e2e", Tests: []string{"test/pages"}},
+	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
