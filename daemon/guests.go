@@ -1,14 +1,20 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/problem"
 )
 
@@ -36,6 +42,40 @@ func (d *Daemon) readGuests() []clustermesh.Problem {
 		Message: "cannot be used, so the last peers stay in force: " + strings.ReplaceAll(err.Error(), "\n", ", "),
 		Try:     "correct the file; strait peer add and strait peer remove write it",
 	}}
+}
+
+// admit returns the peers that the device may have now. Guests whose pin has gone, or has lost an
+// address, leave it at once: unlike what other clusters say, a pin is known in full, so its absence
+// means what it says even while gossip has not spoken. And they come only while the guard is in force.
+func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error) {
+	peers := j.Peers
+	if !t.kernel.table.InForce() {
+		peers = slices.DeleteFunc(slices.Clone(peers), func(p datapath.Peer) bool { return p.Guest })
+	}
+	t.withheld = len(peers) < len(j.Peers)
+	if err := device.Remove(revoked(t.guests, j.Peers)); err != nil {
+		return nil, err
+	}
+	t.guests = map[key.Public][]netip.Prefix{}
+	for _, p := range peers {
+		if p.Guest {
+			t.guests[p.Key] = p.AllowedIPs
+		}
+	}
+	return peers, nil
+}
+
+// revoked returns the guests of which the device has an address that no wanted guest has, sorted. One
+// that is still wanted is made again, with the addresses that it has now.
+func revoked(have map[key.Public][]netip.Prefix, want []datapath.Peer) (out []key.Public) {
+	for k, ips := range have {
+		i := slices.IndexFunc(want, func(p datapath.Peer) bool { return p.Guest && p.Key == k })
+		if i < 0 || slices.ContainsFunc(ips, func(ip netip.Prefix) bool { return !slices.Contains(want[i].AllowedIPs, ip) }) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b key.Public) int { return bytes.Compare(a[:], b[:]) })
+	return out
 }
 
 func guests(read []authority.Guest) (out []plan.Guest) {

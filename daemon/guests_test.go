@@ -5,10 +5,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/notify"
 )
@@ -51,4 +53,26 @@ func TestGuestsFile(t *testing.T) {
 	wants(0, 0)
 	write(good)
 	wants(1, 0) // the same text as before it was gone
+}
+
+// TestRevoked: a guest leaves the device when its pin has gone or has lost an address; not when it gains
+// one, or when its plan is the same.
+func TestRevoked(t *testing.T) {
+	a, b := netip.MustParsePrefix("10.99.0.2/32"), netip.MustParsePrefix("10.99.0.3/32")
+	k := key.Public{1}
+	for name, c := range map[string]struct {
+		want []datapath.Peer
+		gone bool
+	}{
+		"the same":            {[]datapath.Peer{{Key: k, Guest: true, AllowedIPs: []netip.Prefix{a}}}, false},
+		"one more":            {[]datapath.Peer{{Key: k, Guest: true, AllowedIPs: []netip.Prefix{a, b}}}, false},
+		"another address":     {[]datapath.Peer{{Key: k, Guest: true, AllowedIPs: []netip.Prefix{b}}}, true},
+		"no pin":              {[]datapath.Peer{{Key: key.Public{2}, Guest: true, AllowedIPs: []netip.Prefix{b}}}, true},
+		"a node with its key": {[]datapath.Peer{{Key: k, AllowedIPs: []netip.Prefix{a}}}, true},
+	} {
+		got := revoked(map[key.Public][]netip.Prefix{k: {a}}, c.want)
+		if c.gone != slices.Equal(got, []key.Public{k}) {
+			t.Errorf("%s: revoked %v, want that: %v", name, got, c.gone)
+		}
+	}
 }

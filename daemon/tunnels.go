@@ -25,10 +25,20 @@ type tunnels struct {
 	// met has the peers of the last put, with their addresses inside the tunnel. Guarded by
 	// kernel.mu.
 	met map[key.Public]netip.AddrPort
+	// guests are those that the device has. Withheld: some wait for the guard. Both are owned by the
+	// loop.
+	guests   map[key.Public][]netip.Prefix
+	withheld bool
 }
 
-func (t *tunnels) name() string         { return "wireguard" }
-func (t *tunnels) again() time.Duration { return 0 }
+func (t *tunnels) name() string { return "wireguard" }
+
+func (t *tunnels) again() time.Duration {
+	if t.withheld {
+		return time.Second // the guard is put after the tunnels
+	}
+	return 0
+}
 
 func (t *tunnels) same(a, b want) bool {
 	return deviceAddr(a.Sources) == deviceAddr(b.Sources) &&
@@ -55,7 +65,11 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, sizes.device, deviceAddr(j.Sources)); err != nil {
 		return nil, err
 	}
-	problems, err := device.Reconcile(j.Peers, false)
+	peers, err := t.admit(device, j)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := device.Reconcile(peers, false)
 	if err == nil {
 		t.meet(j.Peers)
 	}
@@ -64,7 +78,11 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 
 func (t *tunnels) prune(_ context.Context, j job) ([]problem.Problem, error) {
 	device, _ := t.opened()
-	return device.Reconcile(j.Peers, true)
+	peers, err := t.admit(device, j)
+	if err != nil {
+		return nil, err
+	}
+	return device.Reconcile(peers, true)
 }
 
 // open returns the device. If it is not open yet, open opens or creates it.

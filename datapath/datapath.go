@@ -62,7 +62,7 @@ func (f Frontend) Equal(g Frontend) bool {
 	return f.Addr == g.Addr && f.AffinitySeconds == g.AffinitySeconds && slices.Equal(f.Backends, g.Backends)
 }
 
-// Peer is a WireGuard peer: a node of another cluster.
+// Peer is a WireGuard peer: a node of another cluster, or a guest.
 type Peer struct {
 	// Name is the node's name for people, "cluster/node".
 	Name string     `json:"name"`
@@ -73,6 +73,8 @@ type Peer struct {
 	AllowedIPs []netip.Prefix `json:"allowedIPs"`
 	// Inside is where the peer's daemon listens inside the tunnel; its address can be invalid.
 	Inside netip.AddrPort `json:"inside,omitzero"`
+	// Guest says that the peer is a machine outside every cluster; see Sources.Guests.
+	Guest bool `json:"guest,omitempty"`
 }
 
 // Equal reports whether the device would be configured the same for both peers.

@@ -39,12 +39,12 @@ func TestGuestMistakes(t *testing.T) {
 		"peers: [{nam: x}]": "unknown field",
 		"peers: [{name: A b, range: [0.0.0.0/0]}]": "peers[0].name",
 		"peers: [{name: a}]":                       "peers[0].publicKey: is missing",
-		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}]":                                   "peers[0].range: is missing",
-		"peers: [{name: a, publicKey: AQ==}]":                                                                           "not a WireGuard key",
-		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [10.99.0.2/24]}]":            "did you mean 10.99.0.0/24?",
-		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [0.0.0.0/0]}]":               "peers[0].range[0]",
+		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}]":                                     "peers[0].range: is missing",
+		"peers: [{name: a, publicKey: AQ==}]":                                                                             "not a WireGuard key",
+		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [10.99.0.2/24]}]":              "did you mean 10.99.0.0/24?",
+		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [0.0.0.0/0]}]":                 "peers[0].range[0]",
 		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [10.9.0.2/32], nodes: [a/b]}]": "peers[0].nodes[0]",
-		string(EncodeGuests([]Guest{laptop(), laptop()})):                                                               "laptop is there twice",
+		string(EncodeGuests([]Guest{laptop(), laptop()})):                                                                 "laptop is there twice",
 	} {
 		if got, err := ParseGuests([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, %v, want an error with %q", text, got, err, says)

@@ -66,6 +66,7 @@ func (p fakePins) kernel() kernel {
 			return slices.Concat(n.byHand, n.byDaemon), nil
 		},
 		checkOptOut: func(string) error { return nil },
+		proxied:     func() bool { return false },
 		addOptOut: func(pins, cgroup string) error {
 			n, err := p.find(pins)
 			if err == nil {

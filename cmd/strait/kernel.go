@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net"
+	"time"
+
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/datapath/socklb/optout"
 )
@@ -13,6 +16,8 @@ type kernel struct {
 	checkOptOut  func(cgroup string) error
 	addOptOut    func(pins, cgroup string) error
 	removeOptOut func(pins, cgroup string) error
+	// proxied reports whether kube-proxy runs on this node.
+	proxied func() bool
 }
 
 // pinnedMaps reads the maps of one node. *inspect.Reader implements it. Rows are sorted.
@@ -32,5 +37,17 @@ func realKernel() kernel {
 		checkOptOut:  optout.Check,
 		addOptOut:    optout.Add,
 		removeOptOut: optout.Remove,
+		proxied:      proxied,
 	}
+}
+
+// proxyPort is where kube-proxy, and what replaces it, tells load balancers that it works.
+const proxyPort = "10256"
+
+func proxied() bool {
+	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", proxyPort), time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }

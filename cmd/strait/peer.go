@@ -184,6 +184,34 @@ func (a *app) peerRemoveCommand() *cobra.Command {
 	return cmd
 }
 
+// unproxied says which machines shall call ClusterSetIPs that nothing on this node may translate for
+// them: strait does it in sockets, and what is passed on meets none.
+func (a *app) unproxied(p printer, guests []api.Guest, services []api.Service) {
+	for _, g := range guests {
+		service, ip, calls := called(g, services)
+		if !calls || a.kernel.proxied() {
+			continue
+		}
+		p.line("%s %s calls ClusterSetIPs, such as %s of %s, and no kube-proxy answers on port %s of this node:", api.Warn, g.Name, ip, service, proxyPort)
+		p.line("  unless something else translates Services here, let it call pods, whose addresses headless Services give")
+	}
+}
+
+// called returns a Service whose address a machine that this node accepts may call.
+func called(g api.Guest, services []api.Service) (service string, ip netip.Addr, found bool) {
+	if g.Elsewhere || g.Refused != "" {
+		return "", ip, false
+	}
+	for _, s := range services {
+		for _, ip := range s.IPs {
+			if slices.ContainsFunc(g.To, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+				return s.Name, ip, true
+			}
+		}
+	}
+	return "", ip, false
+}
+
 const peerListLong = `List the machines outside every cluster that have a pin, as this node sees them: whether it accepts
 them, what they reach, and when the last handshake was. A refusal is a problem in strait status too.`
 
@@ -206,6 +234,9 @@ func (a *app) peerListCommand() *cobra.Command {
 			p := a.printer()
 			a.header(p, list.SeenFrom, "")
 			p.table(api.Table(list.Items, a.now()))
+			if services, err := ask(cmd.Context(), a, (*api.Client).Services); err == nil {
+				a.unproxied(p, list.Items, services.Items)
+			}
 			if len(list.Items) == 0 {
 				a.hint("no machine outside the clusters has a pin: strait peer add makes one")
 			}

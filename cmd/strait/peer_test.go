@@ -28,6 +28,22 @@ func guestView() *view {
 	return v
 }
 
+// TestPeerListProxy: a machine that shall call ClusterSetIPs of derived Services needs a kube-proxy on the
+// node, and the list says if there is none.
+func TestPeerListProxy(t *testing.T) {
+	v := guestView()
+	v.Services[1].IPs = []netip.Addr{netip.MustParseAddr("10.96.3.9")}
+	socket, _ := startServer(t, v)
+	for _, proxied := range []bool{false, true} {
+		e := world("peer", "list").on(socket)
+		e.kernel.proxied = func() bool { return proxied }
+		got := e.run(t)
+		if says := strings.Contains(got.stdout, "laptop calls ClusterSetIPs, such as 10.96.3.9 of default/far"); got.code != 0 || says == proxied {
+			t.Errorf("with kube-proxy %v: exit code %d\n%s", proxied, got.code, got.stdout)
+		}
+	}
+}
+
 // TestPeerAdd: the file has what was asked for and nothing wrong, a pin replaces that of its name, and
 // the last one that is removed leaves a file without peers.
 func TestPeerAdd(t *testing.T) {

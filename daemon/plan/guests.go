@@ -65,7 +65,7 @@ func (m mesh) admit(s datapath.Sources) (peers []datapath.Peer, guests []datapat
 		to, more := m.reach(g)
 		problems = append(problems, more...)
 		own := sorted(g.Range)
-		peers = append(peers, datapath.Peer{Name: "peer/" + g.Name, Key: g.Key, Underlay: g.Endpoint, AllowedIPs: own})
+		peers = append(peers, datapath.Peer{Name: "peer/" + g.Name, Key: g.Key, Underlay: g.Endpoint, AllowedIPs: own, Guest: true})
 		guests = append(guests, datapath.Guest{Name: g.Name, Range: own, To: to})
 	}
 	return peers, guests, all, problems

@@ -108,3 +108,24 @@ func withoutDefault(t *testing.T) error {
 	}
 	return netlink.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: net.ParseIP(nodeUnder4)})
 }
+
+// TestInForce: the guard counts only while the kernel has it.
+func TestInForce(t *testing.T) {
+	p, _ := guarded(t)
+	table := newTable(t)
+	must(t, p.node.Do(func() error {
+		for _, step := range []struct {
+			want  datapath.Sources
+			prune bool
+			in    bool
+		}{{datapath.Sources{}, false, false}, {sources(), false, true}, {datapath.Sources{}, false, true}, {datapath.Sources{}, true, false}} {
+			if err := problem.Strict(table.Reconcile(step.want, step.prune)); err != nil {
+				return err
+			}
+			if table.InForce() != step.in {
+				t.Errorf("after %+v with prune %v, the table is in force: %v", step.want, step.prune, table.InForce())
+			}
+		}
+		return nil
+	}))
+}

@@ -44,6 +44,8 @@ type Table struct {
 	// wanted is what the last Reconcile with prefixes wanted. It is nil before that, and after a
 	// Reconcile that removed the table.
 	wanted *content
+	// inForce: the kernel had the table as wanted after the last Reconcile.
+	inForce bool
 }
 
 // New returns a Table. It does not touch the kernel.
@@ -64,16 +66,25 @@ func (t *Table) Reconcile(want datapath.Sources, prune bool) ([]problem.Problem,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.reconcile(want, prune)
+	t.inForce = err == nil && t.wanted != nil
 	if errors.Is(err, errors.ErrUnsupported) {
 		return []problem.Problem{{
 			Code:    problem.NotExempted,
 			Object:  "netfilter",
-			Message: "other clusters can send packets to this node's listeners and through it; if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them, and connections need ICMP to learn the tunnel's MTU: " + err.Error(),
+			Message: "other clusters can send packets to this node's listeners and through it, and no peer outside the clusters is accepted; if the CNI masquerades pods' connections to other clusters, they fail, because strait cannot exempt them, and connections need ICMP to learn the tunnel's MTU: " + err.Error(),
 			Try:     "load the kernel modules; or turn off masquerading in the CNI, let no firewall drop ICMP, and let one drop what comes in by the tunnel's device and is not for pods",
 			Warning: true,
 		}}, nil
 	}
 	return nil, err
+}
+
+// InForce reports whether the kernel had the whole table after the last Reconcile. Before the first
+// one, it did not.
+func (t *Table) InForce() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inForce
 }
 
 func (t *Table) reconcile(want datapath.Sources, prune bool) error {

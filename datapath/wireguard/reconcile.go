@@ -44,6 +44,13 @@ func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem,
 	return append(problems, refused...), errors.Join(errs...)
 }
 
+// Remove removes peers at once. It succeeds if the device does not have them.
+func (d *Device) Remove(keys []key.Public) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.remove(keys)
+}
+
 // Peers returns the device's peers, sorted by key.
 func (d *Device) Peers() ([]PeerStatus, error) {
 	have, err := d.client.read()
