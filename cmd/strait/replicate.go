@@ -41,9 +41,9 @@ installed. A file lists the clusters, and which of its Services the others get:
     - namespace: client
       nameMatches: ["web-.*"]     # optional: RE2, for the whole name
 
-Missing namespaces are created. A Service that exists and is no mirror is never touched. What the file
-no longer selects is deleted; what came from a cluster that does not answer stays, and the others are
-done. A second run changes nothing.`,
+Missing namespaces are created. A Service that exists and is no mirror is never touched. What the
+file no longer selects is deleted; what came from a cluster that does not answer stays, and the
+others are done. A second run changes nothing.`,
 		Example: `  strait replicate -f multicluster_svcs.yaml --dry-run
   strait replicate -f multicluster_svcs.yaml --watch
   strait replicate -f multicluster_svcs.yaml --print     # the same as ServicePolicy documents`,
@@ -57,7 +57,7 @@ done. A second run changes nothing.`,
 	c.Flags().BoolVar(&f.watch, "watch", false, "follow changes until interrupted")
 	c.Flags().BoolVar(&f.text, "print", false, "print ServicePolicy documents that mean the same, and contact no cluster")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
-	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set of mirrors, if several files replicate to a cluster")
+	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set, if several files replicate to a cluster")
 	_ = c.MarkFlagRequired("file")
 	c.MarkFlagsMutuallyExclusive("once", "watch", "print")
 	c.MarkFlagsMutuallyExclusive("dry-run", "watch", "print")
