@@ -298,6 +298,9 @@ type Content struct {
 	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
+	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
+	// builds leave it out.
+	GossipKeys []string `cbor:"23,keyasint,omitempty" json:"gossipKeys,omitempty"`
 }
 
 // Record is an origin's whole snapshot. What is absent from it is gone. Immutable once published.

@@ -9,6 +9,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
+// maxGossipKeys is how many gossip keys a node can have.
+const maxGossipKeys = 2
+
 // maxUnusable bounds the Problems of one record.
 const maxUnusable = 8
 
@@ -52,6 +55,9 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		l := c.Late[i]
 		err := errors.Join(CheckName(string(l.Cluster)), l.Service.Check())
 		return err == nil || u.checked("record "+o.String(), at("late", i), err)
+	})
+	c.GossipKeys = keep(c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
+		return u.checked("record "+o.String(), at("gossipKeys", i), checkText(c.GossipKeys[i], maxWord))
 	})
 	if !u.names(c.Nodes) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
@@ -126,6 +132,9 @@ func (u *usable) writer(c *Content) {
 		}
 		if foreign("silent", len(c.Silent) > 0) {
 			c.Silent = nil
+		}
+		if foreign("gossipKeys", len(c.GossipKeys) > 0) {
+			c.GossipKeys = nil
 		}
 		return
 	}

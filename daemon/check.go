@@ -2,10 +2,8 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -13,22 +11,9 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/internal/problem"
 )
-
-// loadGossipKey reads the gossip key. If the file is missing, the error says how to make a key.
-func loadGossipKey(c Config) ([]byte, error) {
-	key, err := gossip.LoadKey(c.Gossip.KeyFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("gossip.keyFile: %w; make one for the whole clusterset: head -c 32 /dev/urandom | base64 | install -m 0600 /dev/stdin %s", err, c.Gossip.KeyFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("gossip.keyFile: %w", err)
-	}
-	return key, nil
-}
 
 // checkPatience is how long a check waits for the API server.
 const checkPatience = 20 * time.Second
@@ -41,7 +26,7 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	if err != nil {
 		local.Problems = append(local.Problems, clustermesh.Problem{Code: problem.SourceUnreadable, Message: err.Error()})
 	}
-	if _, err := loadGossipKey(c); err != nil {
+	if _, err := loadGossipKeys(c); err != nil {
 		local.Problems = append(local.Problems, clustermesh.Problem{Code: problem.GossipKeyUnreadable, Message: err.Error()})
 	}
 	local.Problems = append(local.Problems, checkAuthority(c, cluster)...)

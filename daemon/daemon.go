@@ -30,13 +30,13 @@ type Daemon struct {
 	config  Config
 	version string
 	log     *slog.Logger
-	key     []byte // gossip key
-	keys    keys   // of this cluster and this node
+	keys    keys // of this cluster and this node
 
 	source source
 	kube   *kubernetes // nil where the source is no API server
 	seeds  *watched
 	pins   *watched
+	shared gossipKeys // owned by the loop
 	// pinned is the text of the pins in force, and overlap what is wrong between them. These, members
 	// and remotes are owned by the loop.
 	pinned  string
@@ -85,14 +85,15 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	gossipKey, err := loadGossipKey(c)
+	wake := notify.New()
+	shared, err := watchGossipKeys(c, wake)
 	if err != nil {
 		return nil, err
 	}
 	if err := privateDir(c.StateDir); err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), key: gossipKey, wake: notify.New()}
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), shared: shared, wake: wake}
 	d.seeds = watchFile(c.Gossip.SeedsFile, d.wake)
 	d.peers = watchFile(c.Mesh.PeersFile, d.wake)
 	if d.pins = watchFile(c.Authority.PinsFile, d.wake); c.Authority.on() {
@@ -134,7 +135,7 @@ func (d *Daemon) join(w who) error {
 		Bind:      d.config.Gossip.Bind,
 		Advertise: w.Advertise,
 		Seeds:     d.config.Gossip.Seeds,
-		Key:       d.key,
+		Keys:      d.shared.keys,
 		StateDir:  d.config.StateDir,
 		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
@@ -161,6 +162,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.seeds.run(ctx) })
 	g.Go(func() error { return d.pins.run(ctx) })
 	g.Go(func() error { return d.peers.run(ctx) })
+	g.Go(func() error { return d.shared.file.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })

@@ -26,8 +26,9 @@ func (d *Daemon) MemberList() *api.MemberList {
 func (v viewer) memberList(t gossip.Trust) (out []api.Member) {
 	nodes := map[string][]api.Member{}
 	for _, n := range v.nodes() {
-		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard}
-		if s, known := t.Statements[clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}]; known {
+		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
+		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
+		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0)
 		}
 		nodes[n.Cluster] = append(nodes[n.Cluster], m)

@@ -38,7 +38,10 @@ func addressesUnknown(node string, err error) clustermesh.Problem {
 
 // machine returns what this node knows about itself besides its objects.
 func (d *Daemon) machine() (turn.Machine, error) {
-	m := turn.Machine{Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes}
+	m := turn.Machine{
+		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
+		GossipKeys: d.shared.keys.Fingerprints(),
+	}
 	if d.kube != nil {
 		m.Pods = d.kube.source.Pods().Addresses
 	}

@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/internal/gossipkey"
 )
 
 // source is where the cluster's objects come from.
@@ -40,6 +41,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
+	Rekey(gossipkey.Ring) error
 	Accept(clustermesh.Accept)
 	Trust() gossip.Trust
 }

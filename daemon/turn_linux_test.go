@@ -20,6 +20,7 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath/wireguard"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/notify"
@@ -156,7 +157,7 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = &Daemon{config: c, log: log, wake: notify.New(), metrics: api.NewMetrics(), seeds: watchFile("", nil), pins: watchFile("", nil), peers: watchFile("", nil), gossip: w,
+	w.d = &Daemon{config: c, log: log, wake: notify.New(), metrics: api.NewMetrics(), seeds: watchFile("", nil), pins: watchFile("", nil), peers: watchFile("", nil), shared: gossipKeys{file: watchFile("", nil)}, gossip: w,
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.planner = plan.NewPlanner(w.d.self(), w.d.planConfig())
 	if w.d.kernel, err = newKernel(c, log, w.d.metrics); err != nil {
@@ -285,6 +286,7 @@ func (w *busy) Heard() map[clustermesh.Origin]time.Time { return nil }
 func (w *busy) Refused() map[string]uint64              { return nil }
 func (w *busy) Problems() []clustermesh.Problem         { return nil }
 func (w *busy) Repin(authority.Pins)                    {}
+func (w *busy) Rekey(gossipkey.Ring) error              { return nil }
 func (w *busy) Accept(clustermesh.Accept)               {}
 func (w *busy) Trust() gossip.Trust                     { return gossip.Trust{} }
 

@@ -24,8 +24,10 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
 
@@ -41,8 +43,8 @@ type Config struct {
 	// Seeds are "host:port" of any daemons of the clusterset. This node may be among them. See
 	// SetSeeds.
 	Seeds []string
-	// Key is the 32-byte gossip key that all daemons of the clusterset share.
-	Key []byte
+	// Keys are the gossip keys that all daemons of the clusterset share; see Rekey.
+	Keys gossipkey.Ring
 	// UID distinguishes this cluster from another that uses its name; empty if there is none.
 	UID string
 	// Lead, if not nil, reports whether this node writes the cluster's record, and since when it
@@ -75,6 +77,9 @@ type Gossip struct {
 	dirty     notify.Signal
 	events    notify.Signal // wakes the loop
 	decoding  sync.Mutex    // held while a large message is decoded
+
+	rekeying sync.Mutex // held while cfg.Keys is read or changed
+	pool     *pool.Pool // nil before Run
 
 	mu        sync.Mutex
 	replica   *replica.Replica
@@ -150,7 +155,7 @@ func New(cfg Config) (*Gossip, error) {
 	// What is not believed any more is unknown, not absent: others may have it with proof.
 	g.loaded = g.loaded && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
-	g.streams, err = stream.New(g.self, cfg.Key, host{g}, g.log)
+	g.streams, err = stream.New(g.self, cfg.Keys, host{g}, g.log)
 	return g, err
 }
 
@@ -167,8 +172,8 @@ func (c Config) check() error {
 	if c.Advertise.IsValid() && (c.Advertise.Addr().IsUnspecified() || c.Advertise.Port() == 0) {
 		errs = append(errs, fmt.Errorf("gossip: advertise address %s needs an address and a port that others can dial", c.Advertise))
 	}
-	if len(c.Key) != keySize {
-		errs = append(errs, fmt.Errorf("gossip: the key has %d bytes, want %d", len(c.Key), keySize))
+	if len(c.Keys) == 0 {
+		errs = append(errs, errors.New("gossip: there is no key"))
 	}
 	for _, s := range c.Seeds {
 		if _, _, err := splitSeed(s); err != nil {

@@ -9,11 +9,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/l4"
 )
 
@@ -33,7 +35,10 @@ func testAddr() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], nextAddr}), testPort)
 }
 
-var testKey = bytes.Repeat([]byte{7}, keySize)
+// keyOf makes a gossip key.
+func keyOf(b byte) gossipkey.Key { return gossipkey.Key(bytes.Repeat([]byte{b}, gossipkey.Size)) }
+
+var testKeys = gossipkey.Ring{keyOf(7)}
 
 // daemon is a running Gossip that a test can stop.
 type daemon struct {
@@ -48,7 +53,7 @@ func node(cluster, name string) clustermesh.Origin {
 }
 
 func config(self clustermesh.Origin, seeds ...netip.AddrPort) Config {
-	c := Config{Self: self, Bind: testAddr(), Key: testKey}
+	c := Config{Self: self, Bind: testAddr(), Keys: testKeys}
 	for _, s := range seeds {
 		c.Seeds = append(c.Seeds, s.String())
 	}
@@ -262,7 +267,7 @@ func TestWrongKey(t *testing.T) {
 	good := config(node("a", "n1"))
 	bad := config(node("a", "n2"), good.Bind)
 	good.Seeds = []string{bad.Bind.String()} // each meets the other's key on a stream that it opens, and on one that it accepts
-	bad.Key = bytes.Repeat([]byte{8}, keySize)
+	bad.Keys = gossipkey.Ring{keyOf(8)}
 	d1, d2 := start(t, good), start(t, bad)
 	d1.say(1)
 	d2.say(2)
@@ -354,7 +359,7 @@ func TestSeedThatIsSelf(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for what, change := range map[string]func(*Config){
-		"32":          func(c *Config) { c.Key = []byte("short") },
+		"no key":      func(c *Config) { c.Keys = nil },
 		"advertise":   func(c *Config) { c.Bind = netip.MustParseAddrPort("0.0.0.0:7946") },
 		"port":        func(c *Config) { c.Bind = netip.MustParseAddrPort("127.0.0.1:0") },
 		"HOST:PORT":   func(c *Config) { c.Seeds = []string{"nowhere"} },
@@ -368,7 +373,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-func TestLoadKey(t *testing.T) {
+func TestLoadKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	write := func(text string, mode os.FileMode) {
 		t.Helper()
@@ -382,19 +387,19 @@ func TestLoadKey(t *testing.T) {
 	}
 	const good = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n"
 	write(good, 0o600)
-	if k, err := LoadKey(path); err != nil || !bytes.Equal(k, testKey) {
+	if k, err := LoadKeys(path); err != nil || !slices.Equal(k, testKeys) {
 		t.Errorf("key %v, error %v", k, err)
 	}
 	write(good, 0o644)
-	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod") {
+	if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("a readable key: error %v", err)
 	}
 	write("c2hvcnQ=", 0o600)
-	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "32 bytes") || strings.Contains(err.Error(), "c2hvcnQ") {
+	if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), "32 bytes") || strings.Contains(err.Error(), "c2hvcnQ") {
 		t.Errorf("a short key: error %v", err)
 	}
 	write("", 0o600)
-	if _, err := LoadKey(path); err == nil {
+	if _, err := LoadKeys(path); err == nil {
 		t.Error("an empty key was read")
 	}
 }

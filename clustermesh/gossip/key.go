@@ -1,24 +1,36 @@
 package gossip
 
 import (
-	"encoding/base64"
 	"fmt"
 
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/keyfile"
 )
 
-const keySize = 32
-
-// LoadKey reads the gossip key: 32 bytes in base64, as written by "openssl rand -base64 32", in a
-// file that other users of the machine cannot access. Errors never contain the key.
-func LoadKey(path string) ([]byte, error) {
+// LoadKeys reads a file with the gossip key, or with two while one replaces the other. Other users of
+// the machine must not have access to it. Errors never contain a key.
+func LoadKeys(path string) (gossipkey.Ring, error) {
 	text, err := keyfile.Read(path, keyfile.AllUsers)
 	if err != nil {
 		return nil, fmt.Errorf("gossip key: %w", err)
 	}
-	key, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(key) != keySize {
-		return nil, fmt.Errorf("gossip key %s: want 32 bytes in base64; make one with: openssl rand -base64 32", path)
+	keys, err := gossipkey.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("gossip key %s: %w", path, err)
 	}
-	return key, nil
+	return keys, nil
+}
+
+// Rekey replaces the gossip keys that are accepted, and the one that is used. Daemons that share a key
+// before and after it hear each other all the time. Others do not any more.
+func (g *Gossip) Rekey(keys gossipkey.Ring) error {
+	g.rekeying.Lock()
+	defer g.rekeying.Unlock()
+	if g.pool != nil {
+		if err := g.pool.Rekey(keys); err != nil {
+			return fmt.Errorf("gossip: use the keys: %w", err)
+		}
+	}
+	g.cfg.Keys = keys
+	return g.streams.Rekey(keys)
 }

@@ -44,7 +44,7 @@ type view struct {
 func beDaemon(spec []string) {
 	bind := netip.MustParseAddrPort(spec[2])
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	g, err := New(Config{Self: node(spec[0], spec[1]), Bind: bind, Seeds: spec[3:], Key: testKey, Log: log})
+	g, err := New(Config{Self: node(spec[0], spec[1]), Bind: bind, Seeds: spec[3:], Keys: testKeys, Log: log})
 	if err != nil {
 		panic(err)
 	}

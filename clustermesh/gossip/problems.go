@@ -116,7 +116,7 @@ func wrongKeyProblem(addr string) clustermesh.Problem {
 		Code:    problem.GossipKeyDiffers,
 		Object:  "gossip with " + addr,
 		Message: "the gossip key differs from that of " + addr,
-		Try:     "put the same key file on every node of the clusterset and restart the daemon that has the wrong one",
+		Try:     "put the same key file on every node of the clusterset; daemons follow without a restart",
 	}
 }
 

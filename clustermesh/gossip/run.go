@@ -33,11 +33,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	defer func() { g.save(ctx) }()
 	defer wg.Wait()
 	defer cancel()
-	p, err := pool.Open(pool.Config{
-		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Key: g.cfg.Key, Timeout: stream.DialTimeout,
-		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP,
-		Refused: g.strangers.refused, TLS: secure{g.streams},
-	})
+	p, err := g.open()
 	if err != nil {
 		return err
 	}
@@ -48,6 +44,19 @@ func (g *Gossip) Run(ctx context.Context) error {
 	wg.Go(func() { g.joinLoop(ctx, p) })
 	g.loop(ctx, &wg, p)
 	return nil
+}
+
+// open starts memberlist, with the keys that are in force.
+func (g *Gossip) open() (*pool.Pool, error) {
+	g.rekeying.Lock()
+	defer g.rekeying.Unlock()
+	p, err := pool.Open(pool.Config{
+		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Keys: g.cfg.Keys, Timeout: stream.DialTimeout,
+		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP,
+		Refused: g.strangers.refused, TLS: secure{g.streams},
+	})
+	g.pool = p
+	return p, err
 }
 
 // loop handles events, and what is due with time, until ctx ends.

@@ -105,11 +105,15 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 	if _, err := f.asked(); err != nil {
 		return err
 	}
-	if !f.pin {
+	if !f.pins() {
 		if err := a.join(ctx, t, m, b); err != nil {
 			return err
 		}
-		return a.meet(ctx, t, m, b)
+		if err := a.meet(ctx, t, m, b); err != nil {
+			return err
+		}
+		a.printer().line("nothing is pinned by this: to have the clusters believe only each other, give the same command with --pin")
+		return nil
 	}
 	trusting, err := a.propose(ctx, m, b, f)
 	if err != nil {

@@ -27,26 +27,28 @@ type pinFlags struct {
 }
 
 func (f *pinFlags) declare(c *cobra.Command) {
-	c.Flags().BoolVar(&f.pin, "pin", false, "have the clusters believe only each other, by root keys")
-	c.Flags().BoolVar(&f.yes, "yes", false, "with --pin: do not ask")
+	c.Flags().BoolVar(&f.pin, "pin", false, "have the clusters believe only each other; the flags below imply it")
+	c.Flags().BoolVar(&f.yes, "yes", false, "pin without asking")
 	for _, x := range []struct {
 		to          *[]string
 		name, usage string
 	}{
-		{&f.pods, "pods", "with --pin: ranges of pods, `CLUSTER=CIDR`[,CIDR]; repeatable"},
-		{&f.nodes, "nodes", "with --pin: ranges of nodes, `CLUSTER=CIDR`[,CIDR]; repeatable"},
-		{&f.regions, "regions", "with --pin: regions of nodes, `CLUSTER=NAME`[,NAME]; repeatable"},
-		{&f.accepts, "accept", "with --pin: namespaces that others accept, `CLUSTER=NAME`[,NAME]"},
+		{&f.pods, "pods", "ranges of pods, `CLUSTER=CIDR`[,CIDR]; repeatable"},
+		{&f.nodes, "nodes", "ranges of nodes, `CLUSTER=CIDR`[,CIDR]; repeatable"},
+		{&f.regions, "regions", "regions of nodes, `CLUSTER=NAME`[,NAME]; repeatable"},
+		{&f.accepts, "accept", "namespaces that others accept, `CLUSTER=NAME`[,NAME]"},
 	} {
 		c.Flags().StringArrayVar(x.to, x.name, nil, x.usage)
 	}
 }
 
+// pins reports whether the flags ask for pins.
+func (f pinFlags) pins() bool {
+	return f.pin || f.yes || len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0
+}
+
 // asked reads the flags.
 func (f pinFlags) asked() (a trust.Asked, err error) {
-	if !f.pin && (f.yes || len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0) {
-		return a, usageError("--yes, --pods, --nodes, --regions and --accept need --pin")
-	}
 	split := func(flag string, values []string) map[string][]string {
 		out := map[string][]string{}
 		for _, v := range values {

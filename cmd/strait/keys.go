@@ -228,9 +228,13 @@ func (a *app) keysInvite(d keyDir, p place, namespaces, seeds []string, out stri
 	if err != nil {
 		return err
 	}
-	gossip, err := keyfile.Read(d.gossip(), keyfile.AllUsers)
+	text, err := keyfile.Read(d.gossip(), keyfile.AllUsers)
 	if err != nil {
 		return fmt.Errorf("gossip key: %w", err)
+	}
+	gossip, err := oneGossipKey(text)
+	if err != nil {
+		return err
 	}
 	root, err := authority.Generate(rand.Reader)
 	if err != nil {
@@ -245,12 +249,12 @@ func (a *app) keysInvite(d keyDir, p place, namespaces, seeds []string, out stri
 	if err := a.confirm("Pin this cluster?", yes); err != nil {
 		return err
 	}
-	text, err := invitation.Encode()
+	encoded, err := invitation.Encode()
 	if err != nil {
 		return err
 	}
 	// First what can be made again.
-	err = keyfile.Create(out, string(text))
+	err = keyfile.Create(out, string(encoded))
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists; give --out another name, or remove it", out)
 	}
@@ -370,6 +374,9 @@ func (a *app) acceptInvitation(d keyDir, text []byte, namespaces []string, yes b
 	gossip, err := keyfile.LoadOrMake(d.gossip(), func() (string, error) { return string(invitation.GossipKey), nil })
 	if err != nil {
 		return fmt.Errorf("gossip key: %w", err)
+	}
+	if gossip, err = oneGossipKey(gossip); err != nil {
+		return err
 	}
 	if gossip != string(invitation.GossipKey) {
 		return fmt.Errorf("%s is the gossip key of another clusterset; remove it if this machine leaves that one", d.gossip())

@@ -27,7 +27,8 @@ func (a *app) keysEvictCommand() *cobra.Command {
 		Short:   "Stop believing a cluster",
 		Long: `Remove a cluster from the pins of another, whether it is hostile, down, or gone for good. Daemons
 that read the changed pins drop what it said and its tunnels, within seconds and without a restart.
-The evicted cluster still has the gossip key, with which it sees who is a member.
+The evicted cluster still has the gossip key, with which it sees who is a member: replace that with
+strait clusterset rotate --gossip-key.
 
 In Kubernetes, name the contexts of the clusters that shall stop believing it: the pin goes from
 their Secret strait-authority, and evict returns when every daemon has followed.
@@ -81,12 +82,12 @@ func (a *app) keysRotateCommand() *cobra.Command {
 	var d keyDir
 	var t target
 	var contexts []string
-	var finish bool
+	var finish, gossip bool
 	c := &cobra.Command{
 		Use:   "rotate [CLUSTER]",
-		Short: "Replace the root key of a cluster, without a gap",
-		Long: `Replace a cluster's root key. Between the steps both the old and the new one count, so no Service is
-away for a moment.
+		Short: "Replace the root key of a cluster, or the gossip key, without a gap",
+		Long: `Replace a cluster's root key, or the gossip key of the clusterset. Between the steps both the old
+and the new one count, so no Service is away for a moment.
 
 In Kubernetes, name the cluster, and the contexts of all clusters: all pin both roots, the cluster's
 daemons restart with the new one, and then all pin that alone. rotate waits after each step until
@@ -98,12 +99,25 @@ Outside Kubernetes, in two steps:
    machines of this cluster, and accept them in every other cluster.
 2. strait clusterset rotate --finish puts the new key in place of the old one, which is not pinned
    any more. Copy both files to all machines of this cluster and restart their daemons. Then accept
-   the pins in every other cluster.`,
+   the pins in every other cluster.
+
+With --gossip-key, the key that all daemons share is replaced: after an eviction, for the evicted
+cluster still has it. First all daemons accept the new key, then all use it, and then the old one
+counts nowhere. Daemons follow without a restart. In Kubernetes, name the contexts of all clusters.
+Outside Kubernetes, each step is the same command, on one machine: it makes the next step if all
+daemons have made the one before, and says what to copy. A rotation that was interrupted goes on.`,
 		Example: `  strait clusterset rotate us-east --context us-east --context us-west
-  strait clusterset rotate --finish`,
+  strait clusterset rotate --finish
+  strait clusterset rotate --gossip-key --context us-east --context us-west`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case gossip && (len(args) > 0 || finish):
+				return usageError("--gossip-key is for the whole clusterset: it goes with neither a CLUSTER nor --finish")
+			case gossip && len(contexts) > 0:
+				return a.rotateGossipMembers(cmd.Context(), t, contexts)
+			case gossip:
+				return a.rotateGossipHere(cmd.Context(), d)
 			case len(contexts) > 0 && len(args) == 1 && !finish:
 				return a.rotateMembers(cmd.Context(), t, contexts, clustermesh.ClusterName(args[0]))
 			case len(contexts) > 0 || len(args) > 0:
@@ -115,6 +129,7 @@ Outside Kubernetes, in two steps:
 		},
 	}
 	d.flag(c)
+	c.Flags().BoolVar(&gossip, "gossip-key", false, "replace the key that all daemons share")
 	c.Flags().BoolVar(&finish, "finish", false, "the second step: every cluster has accepted the new key")
 	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give those of all clusters")
 	t.flags(c)

@@ -37,6 +37,9 @@ func (a *app) membersCommand() *cobra.Command {
 			if !list.Pinned() {
 				p.line("%s nothing is pinned: everybody who has the gossip key is believed", api.Warn)
 			}
+			if text := list.Rekeying(); text != "" {
+				p.line("%s %s", api.Warn, text)
+			}
 			p.table(withoutEmpty(api.Table(list.Items, a.now())))
 			return nil
 		},

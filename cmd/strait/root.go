@@ -89,7 +89,7 @@ func newRoot(e env) *cobra.Command {
 		a.explainCommand(), a.backendsCommand(), a.nodesCommand(), a.membersCommand(), a.graphCommand(), a.peerCommand())
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", a.bpfCommand(), a.optOutCommand())
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", a.installCommand(),
-		a.clustersetCommand(), a.clusterCommand(), a.dnsCommand(), a.upgradeCommand(), a.uninstallCommand())
+		a.clustersetCommand(), a.clusterCommand(), a.dnsCommand(), a.replicateCommand(), a.upgradeCommand(), a.uninstallCommand())
 	addGroup(root, groupOther, "Other commands:", demoCommand(), a.versionCommand())
 	finishBuiltins(root)
 	typeErrors(root)

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,7 +32,18 @@ type Member struct {
 	Keys []string `json:"keys,omitempty"`
 	// Ends is when the statement about a node ends, unless it is renewed.
 	Ends time.Time `json:"ends,omitzero"`
+	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. They are
+	// empty if its build does not say.
+	GossipKeys []string `json:"gossipKeys,omitempty"`
 }
+
+// Contacts of nodes.
+const (
+	// Self: the node answers the question.
+	Self = "self"
+	// Alive: its daemon is heard.
+	Alive = "alive"
+)
 
 // MemberList is the answer of GET /v1/members: each cluster before its nodes.
 type MemberList struct {
@@ -51,6 +65,42 @@ func (l *MemberList) Pinned() bool {
 		}
 	}
 	return false
+}
+
+// GossipKeys returns those of the nodes that are there, by cluster and node.
+func (l *MemberList) GossipKeys() map[string][]string {
+	out := map[string][]string{}
+	for _, m := range l.Items {
+		if m.Node != "" && (m.State == Self || m.State == Alive) {
+			out[m.Cluster+"/"+m.Node] = m.GossipKeys
+		}
+	}
+	return out
+}
+
+// Rekeying says how far the gossip key is replaced; "" if all nodes that say so have the same alone.
+func (l *MemberList) Rekeying() string {
+	users, more, silent := map[string]int{}, false, 0
+	keys := l.GossipKeys()
+	for _, ks := range keys {
+		if len(ks) == 0 {
+			silent++
+			continue
+		}
+		users[ks[0]]++
+		more = more || len(ks) > 1
+	}
+	if !more && len(users) <= 1 {
+		return ""
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(users)) {
+		parts = append(parts, fmt.Sprintf("%d of %d nodes use %s", users[k], len(keys), k))
+	}
+	if silent > 0 {
+		parts = append(parts, fmt.Sprintf("%d do not say", silent))
+	}
+	return "the gossip key is being replaced: " + strings.Join(parts, ", ")
 }
 
 // TableHeader names the columns of a member.
@@ -85,7 +135,7 @@ func (m Member) state() string {
 	switch m.State {
 	case NotPinned:
 		return Bad + " " + m.State
-	case string(Here), string(Joined), "self", "alive":
+	case string(Here), string(Joined), Self, Alive:
 		return OK + " " + m.State
 	}
 	return Warn + " " + m.State

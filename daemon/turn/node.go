@@ -19,6 +19,8 @@ type Machine struct {
 	// Pods are the addresses of all pods of the node, if the source knows more than those with
 	// endpoints.
 	Pods []netip.Addr
+	// GossipKeys are fingerprints of the gossip keys in force.
+	GossipKeys []string
 	// Mesh says that there are tunnels. The fields below are only for them.
 	Mesh bool
 	Key  key.Public
@@ -31,6 +33,7 @@ type Machine struct {
 // only the machine knows. Found is false if it has no Node object.
 func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, found bool) {
 	c, found = local.NodeContent(m.Origin.Node)
+	c.GossipKeys = m.GossipKeys
 	n := c.Node
 	if len(n.Addresses) == 0 {
 		n.Addresses = []netip.Addr{m.Advertise.Addr()}

@@ -9,9 +9,7 @@ package bundle
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +17,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // Version is the document's version.
@@ -71,10 +71,7 @@ func (k Key) Check() error {
 
 // Fingerprint returns a short hash of the key that is safe to show: enough to compare two keys, too
 // little to guess one.
-func (k Key) Fingerprint() string {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(string(k))))
-	return hex.EncodeToString(sum[:4])
-}
+func (k Key) Fingerprint() string { return gossipkey.Fingerprint(string(k)) }
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 

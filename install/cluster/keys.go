@@ -83,11 +83,26 @@ func (c *Cluster) Nudge(ctx context.Context) error {
 
 // Pinned returns which clusters each ready daemon has pinned, by node.
 func (c *Cluster) Pinned(ctx context.Context) (map[string][]string, error) {
+	lists, err := c.Members(ctx)
+	out := map[string][]string{}
+	for node, answer := range lists {
+		out[node] = []string{}
+		for _, m := range answer.Items {
+			if m.Node == "" && m.Pinned {
+				out[node] = append(out[node], m.Cluster+" "+strings.Join(m.Keys, " "))
+			}
+		}
+	}
+	return out, err
+}
+
+// Members returns the list of members of each ready daemon, by node.
+func (c *Cluster) Members(ctx context.Context) (map[string]api.MemberList, error) {
 	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
 	if err != nil {
 		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
 	}
-	out := map[string][]string{}
+	out := map[string]api.MemberList{}
 	var errs []error
 	for _, p := range found {
 		if notReady(&p) != "" {
@@ -99,12 +114,7 @@ func (c *Cluster) Pinned(ctx context.Context) (map[string][]string, error) {
 			errs = append(errs, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, p.Spec.NodeName, errors.Join(err, jsonErr)))
 			continue
 		}
-		out[p.Spec.NodeName] = []string{}
-		for _, m := range answer.Items {
-			if m.Node == "" && m.Pinned {
-				out[p.Spec.NodeName] = append(out[p.Spec.NodeName], m.Cluster+" "+strings.Join(m.Keys, " "))
-			}
-		}
+		out[p.Spec.NodeName] = answer
 	}
 	return out, errors.Join(errs...)
 }

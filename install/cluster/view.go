@@ -141,7 +141,10 @@ func (c *Cluster) ReadBundle(ctx context.Context) (*bundle.Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("context %s: read Secret %s/%s: %w", c.Context, c.Namespace, SecretName, err)
 	}
-	key := bundle.Key(strings.TrimSpace(string(s.Data["gossip.key"])))
+	key, err := oneKey(s.Data["gossip.key"])
+	if err != nil {
+		return nil, fmt.Errorf("context %s: Secret %s/%s: %w", c.Context, c.Namespace, SecretName, err)
+	}
 	text, ok := s.Data["bundle.json"]
 	if !ok {
 		if key == "" {

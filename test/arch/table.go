@@ -24,12 +24,13 @@ type Package struct {
 
 // leaves are packages that import no other package of the module. Every package that is not itself
 // a leaf may import them.
-var leaves = []string{"internal/l4", "internal/key", "internal/problem", "internal/enum", "internal/notify", "internal/durable", "internal/keyfile"}
+var leaves = []string{"internal/l4", "internal/key", "internal/problem", "internal/enum", "internal/notify", "internal/durable", "internal/keyfile", "internal/gossipkey"}
 
 // Table is the exact form of the architecture that ARCHITECTURE.md describes.
 var Table = []Package{
 	{Path: "internal/l4", Pure: true},
 	{Path: "internal/key", Pure: true},
+	{Path: "internal/gossipkey", Pure: true},
 	{Path: "internal/problem", Pure: true},
 	{Path: "internal/enum", Pure: true},
 	{Path: "internal/durable"}, // files: for shells only
@@ -60,6 +61,9 @@ var Table = []Package{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
+	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
+	// Writes at API servers of clusters without strait.
+	{Path: "replicate", Imports: []string{"clustermesh/policy"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -105,6 +109,7 @@ var Table = []Package{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "install/trust", "docs",
+		"clustermesh/policy", "replicate",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
@@ -156,7 +161,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
 		"daemon/api", "datapath/socklb/inspect",
 	}},
-	{Path: "test/install", Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
@@ -225,10 +230,10 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/faults", "test/kube"},
-		Why: "object lists the kinds that are read and says what they mean, mcs decides which objects should exist, " +
-			"writer writes them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
+		Why: "object lists the kinds that are read and says what they mean, mcs and policy decide which objects should exist, " +
+			"writer and replicate write them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
 			"the chart's tests, and those of faults, read what the chart renders",
 	},
 	{
@@ -239,20 +244,20 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "daemon"},
+		Owners: []string{"clustermesh/object", "clustermesh/policy", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{
 		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
-		Why:    "kube reads from API servers, writer writes to them, install/cluster does both for the CLI, scale for the cluster that it measures",
+		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
@@ -286,7 +291,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "datapath/socklb", "demo", "demo/traffic", "test/bench/scale", "test/kubelab", "test/vm/run"},
+		Owners: []string{"daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{
@@ -296,7 +301,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
 		Tests:  []string{"clustermesh/kube", "test/faults"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},

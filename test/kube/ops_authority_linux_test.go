@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,10 @@ func testAuthority(t *testing.T, o *ops) {
 	does(connect...) // again: nothing changes
 	does("clusterset", "rotate", "c2", "--context", "c1", "--context", "c2")
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
+	if out, err := o.cliAll(t, "clusterset", "rotate", "--gossip-key", "--context", "c1"); err == nil || !strings.Contains(out, "c2 would lose the others") {
+		t.Errorf("a rotation without c2: %v\n%s", err, out)
+	}
+	does("clusterset", "rotate", "--gossip-key", "--context", "c1", "--context", "c2")
 	load.mustBeWhole(t, since)
 
 	o.hasSlicesOf(t, "c1", "c2", true)

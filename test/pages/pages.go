@@ -24,10 +24,12 @@ import (
 const (
 	Kube = "kube" // test/kube: two clusters, with contexts c1 and c2
 	Demo = "demo" // test/e2e: a demo that was left up
+	// test/install: kubeconfigs of two clusters without strait, and the file of the page
+	Replicate = "replicate"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo}
+var Suites = []string{Kube, Demo, Replicate}
 
 // Page is one Markdown file.
 type Page struct {

@@ -33,6 +33,7 @@ import (
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -48,7 +49,7 @@ const port = 7946
 type world struct {
 	*testing.T
 	programs   string // the directory of strait and straitd
-	key        []byte
+	keys       gossipkey.Ring
 	roots      map[string]authority.PrivateKey
 	pins       authority.Pins
 	west, east *member
@@ -133,7 +134,7 @@ const (
 // besides west and east.
 func newWorld(t *testing.T, more map[string]byte) *world {
 	t.Helper()
-	w := &world{T: t, programs: os.Getenv(programsEnv), key: bytes.Repeat([]byte{7}, 32), roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
+	w := &world{T: t, programs: os.Getenv(programsEnv), keys: gossipkey.Ring{gossipkey.Key(bytes.Repeat([]byte{7}, gossipkey.Size))}, roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
 	clusters := map[string]byte{"west": westNumber, "east": eastNumber}
 	for c, n := range more {
 		clusters[c] = n
@@ -165,7 +166,7 @@ func (w *world) member(cluster string, number byte) *member {
 	m := &member{w: w, cluster: cluster, number: number, dir: w.TempDir(), bpf: testutil.BPFFS(w), cgroup: testutil.Cgroup(w), log: &lines{}}
 	root := w.roots[cluster]
 	m.write("root.key", root.Base64())
-	m.write("gossip.key", "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=")
+	m.write("gossip.key", w.keys.Text())
 	m.write("pins.yaml", string(w.pins.Encode()))
 	m.write("manifests/node.yaml", manifestNode(number, ""))
 	if number == eastNumber {
@@ -308,10 +309,10 @@ func (m *member) says(words ...string) {
 	})
 }
 
-// saysNot waits until no problem in the status has the word.
+// saysNot waits until no problem in the status has the word. Problems stay for 30 s.
 func (m *member) saysNot(word string) {
 	m.w.Helper()
-	testutil.Eventually(m.w, patience, func() error {
+	testutil.Eventually(m.w, 3*patience, func() error {
 		s, err := m.status()
 		if err == nil && slices.ContainsFunc(s.Problems, func(p problem.Problem) bool { return strings.Contains(string(p.Code)+p.Message, word) }) {
 			err = fmt.Errorf("%s still says %s", m.cluster, word)
@@ -333,7 +334,7 @@ func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged .
 	dir := w.TempDir()
 	w.must(hold(filepath.Join(dir, "replica.cbor"), forged))
 	g, err := gossip.New(gossip.Config{
-		Self: self, Bind: gossipOf(mallory), Key: w.key, Seeds: []string{gossipOf(westNumber).String(), gossipOf(eastNumber).String()},
+		Self: self, Bind: gossipOf(mallory), Keys: w.keys, Seeds: []string{gossipOf(westNumber).String(), gossipOf(eastNumber).String()},
 		StateDir: dir, Authority: sign, Lead: func() (bool, uint64) { return true, uint64(time.Now().UnixMilli()) },
 	})
 	w.must(err)

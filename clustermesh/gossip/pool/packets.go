@@ -5,8 +5,11 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/memberlist"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // label is at the start of all that memberlist sends and receives.
@@ -18,31 +21,47 @@ var labelHeader = append([]byte{244, byte(len(label))}, label...)
 // packets passes on datagrams that were encrypted with the gossip key, and drops others. memberlist
 // would drop them too, but writes a line of its log for each, and says only there which it was.
 type packets struct {
-	aead cipher.AEAD
-	out  chan *memberlist.Packet
+	aeads atomic.Pointer[[]cipher.AEAD] // of all keys that are accepted
+	out   chan *memberlist.Packet
 }
 
-func newPackets(key []byte) (packets, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return packets{}, fmt.Errorf("gossip: use the key: %w", err)
+func newPackets(keys gossipkey.Ring) (*packets, error) {
+	p := &packets{out: make(chan *memberlist.Packet)}
+	return p, p.rekey(keys)
+}
+
+func (p *packets) rekey(keys gossipkey.Ring) error {
+	var aeads []cipher.AEAD
+	for _, key := range keys {
+		block, err := aes.NewCipher(key[:])
+		if err != nil {
+			return fmt.Errorf("gossip: use the key: %w", err)
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return fmt.Errorf("gossip: use the key: %w", err)
+		}
+		aeads = append(aeads, aead)
 	}
-	aead, err := cipher.NewGCM(block)
-	return packets{aead, make(chan *memberlist.Packet)}, err
+	p.aeads.Store(&aeads)
+	return nil
 }
 
 // why returns why a datagram is refused; empty if it is not. After the label come a version, which
 // only says how the text was padded, and what AES-GCM wrote, which also covers the label.
-func (p packets) why(b []byte) Refusal {
+func (p *packets) why(b []byte) Refusal {
 	rest, ours := bytes.CutPrefix(b, labelHeader)
-	nonce := p.aead.NonceSize()
-	if !ours || len(rest) < 1+nonce+p.aead.Overhead() {
+	aeads := *p.aeads.Load()
+	nonce := aeads[0].NonceSize()
+	if !ours || len(rest) < 1+nonce+aeads[0].Overhead() {
 		return NotOurs
 	}
-	if _, err := p.aead.Open(nil, rest[1:1+nonce], rest[1+nonce:], []byte(label)); err != nil {
-		return OtherKey
+	for _, aead := range aeads {
+		if _, err := aead.Open(nil, rest[1:1+nonce], rest[1+nonce:], []byte(label)); err == nil {
+			return ""
+		}
 	}
-	return ""
+	return OtherKey
 }
 
 // sift passes on what the socket received, until the port is closed.

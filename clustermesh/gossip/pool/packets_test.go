@@ -4,24 +4,27 @@ import (
 	"bytes"
 	"crypto/rand"
 	"testing"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // sealed is a datagram as memberlist makes it.
-func sealed(t testing.TB, key, text []byte) []byte {
+func sealed(t testing.TB, key gossipkey.Key, text []byte) []byte {
 	t.Helper()
-	p, err := newPackets(key)
+	p, err := newPackets(gossipkey.Ring{key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	nonce := make([]byte, p.aead.NonceSize())
+	aead := (*p.aeads.Load())[0]
+	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce)
 	out := append(bytes.Clone(labelHeader), 1)
-	return p.aead.Seal(append(out, nonce...), nonce, text, []byte(label))
+	return aead.Seal(append(out, nonce...), nonce, text, []byte(label))
 }
 
 func TestPackets(t *testing.T) {
-	key, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
-	p, err := newPackets(key)
+	key, second, other := gossipkey.Key{1}, gossipkey.Key{2}, gossipkey.Key{3}
+	p, err := newPackets(gossipkey.Ring{key, second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,7 @@ func TestPackets(t *testing.T) {
 		packet []byte
 		why    Refusal
 	}{
-		{"ours", good, ""}, {"empty", nil, NotOurs}, {"a label alone", labelHeader, NotOurs}, {"without a label", good[8:], NotOurs},
+		{"ours", good, ""}, {"of the second key", sealed(t, second, []byte("ping")), ""}, {"empty", nil, NotOurs}, {"a label alone", labelHeader, NotOurs}, {"without a label", good[8:], NotOurs},
 		{"changed", broken, OtherKey}, {"of another key", sealed(t, other, []byte("ping")), OtherKey}, {"cut off", good[:len(good)-1], OtherKey},
 	} {
 		if why := p.why(c.packet); why != c.why {
@@ -43,11 +46,11 @@ func TestPackets(t *testing.T) {
 }
 
 func FuzzPackets(f *testing.F) {
-	key := bytes.Repeat([]byte{1}, 32)
+	key := gossipkey.Key{1}
 	good := sealed(f, key, []byte("ping"))
 	f.Add(good)
 	f.Add([]byte{244, 6})
-	p, err := newPackets(key)
+	p, err := newPackets(gossipkey.Ring{key, {2}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,11 +12,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
 
@@ -27,8 +29,8 @@ type Config struct {
 	Bind netip.AddrPort
 	// Advertise is the address that others dial.
 	Advertise netip.AddrPort
-	// Key is the 32-byte gossip key.
-	Key []byte
+	// Keys are the gossip keys that are accepted. The first is used.
+	Keys gossipkey.Ring
 	// Timeout bounds memberlist's own streams.
 	Timeout time.Duration
 	Log     *slog.Logger
@@ -49,6 +51,7 @@ type Config struct {
 type Pool struct {
 	*inbox
 	port *port
+	keys *memberlist.Keyring
 	list *memberlist.Memberlist
 }
 
@@ -61,7 +64,10 @@ func Open(cfg Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{inbox: inbox, port: port}
-	p.list, err = memberlist.Create(p.config(cfg, logs))
+	p.keys, err = memberlist.NewKeyring(asBytes(cfg.Keys), cfg.Keys[0][:])
+	if err == nil {
+		p.list, err = memberlist.Create(p.config(cfg, logs))
+	}
 	if err != nil {
 		_ = port.Shutdown()
 		return nil, fmt.Errorf("gossip: start membership: %w", err)
@@ -78,6 +84,38 @@ func (p *Pool) Join(addr netip.AddrPort) error {
 	return err
 }
 
+// Rekey replaces the keys that are accepted, and the one that is used.
+func (p *Pool) Rekey(keys gossipkey.Ring) error {
+	for _, key := range asBytes(keys) {
+		if err := p.keys.AddKey(key); err != nil {
+			return err
+		}
+	}
+	if err := p.keys.UseKey(keys[0][:]); err != nil {
+		return err
+	}
+	if err := p.port.packets.rekey(keys); err != nil {
+		return err
+	}
+	// The last first: memberlist moves the keys behind the one that it removes, in a slice that others
+	// may be reading.
+	for _, key := range slices.Backward(p.keys.GetKeys()) {
+		if !slices.Contains(keys, gossipkey.Key(key)) {
+			if err := p.keys.RemoveKey(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func asBytes(keys gossipkey.Ring) (out [][]byte) {
+	for _, k := range keys {
+		out = append(out, slices.Clone(k[:]))
+	}
+	return out
+}
+
 // Streams receives the streams that peers opened and that are not memberlist's. Their peers have
 // proven that they have the gossip key.
 func (p *Pool) Streams() <-chan net.Conn { return p.port.streams }
@@ -91,7 +129,7 @@ func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c.BindAddr, c.BindPort = cfg.Bind.Addr().String(), int(cfg.Bind.Port())
 	c.AdvertiseAddr, c.AdvertisePort = cfg.Advertise.Addr().String(), int(cfg.Advertise.Port())
 	c.Label = label
-	c.SecretKey = cfg.Key
+	c.Keyring = p.keys
 	c.EnableCompression = false
 	c.Logger, c.LogOutput = logs.logger(), nil
 	c.TCPTimeout = cfg.Timeout

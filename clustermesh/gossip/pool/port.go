@@ -54,7 +54,7 @@ type port struct {
 	refused func(Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
 	plain   *plain
-	packets packets
+	packets *packets
 	// Members keep room of their own, whatever strangers do.
 	strangers, acquainted *door
 
@@ -69,7 +69,7 @@ type port struct {
 // listen opens the sockets. The error says what to do about a port in use.
 func listen(cfg Config, known func(netip.Addr) bool, logger *log.Logger) (*port, error) {
 	bind := cfg.Bind
-	packets, err := newPackets(cfg.Key)
+	packets, err := newPackets(cfg.Keys)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // trusting takes a connection for a record stream, and reads nothing.
@@ -22,7 +24,7 @@ func (trusting) Accept(_ context.Context, raw net.Conn) (Secured, error) {
 func TestStreamsAtShutdown(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	for range 100 {
-		p, err := listen(Config{Bind: a, Key: make([]byte, 32), TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
+		p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
 			func(netip.Addr) bool { return false }, log.New(io.Discard, "", 0))
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // TestMembersKeepRoom: a member's connection that takes its time is not closed for strangers', of which
@@ -19,7 +21,7 @@ func TestMembersKeepRoom(t *testing.T) {
 	bind := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 203, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	member := at(1)
 	crowded := make(chan netip.Addr, 1024)
-	p, err := listen(Config{Bind: bind, Key: make([]byte, 32), TLS: trusting{}, Refused: func(why Refusal, from netip.Addr) {
+	p, err := listen(Config{Bind: bind, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why Refusal, from netip.Addr) {
 		if why == Crowded {
 			crowded <- from
 		}

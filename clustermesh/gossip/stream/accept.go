@@ -16,7 +16,10 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	defer conn.Close()
-	peer, err := s.identity.peer(conn.ConnectionState())
+	s.note(conn)
+	defer s.forget(conn)
+	// After note: the keys may have changed since the handshake.
+	peer, err := s.identity.Load().peer(conn.ConnectionState())
 	if err != nil || s.host.Accept(peer, hostOf(conn)) != nil {
 		return
 	}

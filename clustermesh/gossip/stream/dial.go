@@ -45,12 +45,13 @@ func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string)
 	if err != nil {
 		return nil, member.Peer{}, err
 	}
-	conn := tls.Client(raw, s.identity.config(protocols...))
+	id := s.identity.Load()
+	conn := tls.Client(raw, id.config(protocols...))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, member.Peer{}, handshakeError(err)
 	}
-	p, err := s.identity.peer(conn.ConnectionState())
+	p, err := id.peer(conn.ConnectionState())
 	if err == nil {
 		err = s.host.Admit(p, addr)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/internal/gossipkey"
 )
 
 func FuzzReadFrame(f *testing.F) {
@@ -73,7 +74,7 @@ func TestQueueIsBounded(t *testing.T) {
 // TestQueuesInAll: peers that take nothing cost a bounded amount together, and do not take the room of
 // one that does.
 func TestQueuesInAll(t *testing.T) {
-	s, err := New(member.Peer{}, make([]byte, 32), nil, slog.New(slog.DiscardHandler))
+	s, err := New(member.Peer{}, gossipkey.Ring{{}}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,12 @@ import (
 	"math/big"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/internal/gossipkey"
 )
 
 // streamProtocol is the ALPN protocol of record streams.
@@ -29,16 +31,24 @@ var ErrWrongKey = errors.New("the gossip key differs")
 // certificate authority is derived from the key alone, so that no certificates need distributing.
 // It proves no more than the key does: a daemon that has the key can claim to be any node.
 type identity struct {
-	ca   ed25519.PublicKey
-	leaf tls.Certificate
+	cas  []ed25519.PublicKey // of the keys that are accepted
+	leaf tls.Certificate     // from the first of them
 }
 
-func newIdentity(key []byte, self member.Peer) (identity, error) {
-	seed, err := hkdf.Key(sha256.New, key, nil, "strait stream ca", ed25519.SeedSize)
-	if err != nil {
-		return identity{}, fmt.Errorf("derive stream key: %w", err)
+func newIdentity(keys gossipkey.Ring, self member.Peer) (identity, error) {
+	var cas []ed25519.PublicKey
+	var ca ed25519.PrivateKey // of the first key
+	for i, key := range keys {
+		seed, err := hkdf.Key(sha256.New, key[:], nil, "strait stream ca", ed25519.SeedSize)
+		if err != nil {
+			return identity{}, fmt.Errorf("derive stream key: %w", err)
+		}
+		private := ed25519.NewKeyFromSeed(seed)
+		if i == 0 {
+			ca = private
+		}
+		cas = append(cas, private.Public().(ed25519.PublicKey))
 	}
-	ca := ed25519.NewKeyFromSeed(seed)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return identity{}, fmt.Errorf("make stream key: %w", err)
@@ -55,7 +65,7 @@ func newIdentity(key []byte, self member.Peer) (identity, error) {
 		return identity{}, fmt.Errorf("make stream certificate: %w", err)
 	}
 	return identity{
-		ca:   ca.Public().(ed25519.PublicKey),
+		cas:  cas,
 		leaf: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private},
 	}, nil
 }
@@ -86,7 +96,8 @@ func (i identity) peer(s tls.ConnectionState) (member.Peer, error) {
 		return member.Peer{}, errors.New("the peer sent no certificate")
 	}
 	cert := s.PeerCertificates[0]
-	if !ed25519.Verify(i.ca, cert.RawTBSCertificate, cert.Signature) {
+	signed := func(ca ed25519.PublicKey) bool { return ed25519.Verify(ca, cert.RawTBSCertificate, cert.Signature) }
+	if !slices.ContainsFunc(i.cas, signed) {
 		return member.Peer{}, ErrWrongKey
 	}
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "strait" {

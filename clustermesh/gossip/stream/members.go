@@ -16,7 +16,7 @@ const membersProtocol = "strait-members/1"
 // that it has the gossip key. members is set if the connection is memberlist's; otherwise it is a
 // stream for Run. old is set if the peer's daemon does not use TLS for memberlist.
 func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, members, old bool, err error) {
-	config := s.identity.config(streamProtocol, membersProtocol)
+	config := s.identity.Load().config(streamProtocol, membersProtocol)
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		// What was offered is part of what the handshake proves.
 		old = !slices.Contains(hello.SupportedProtos, membersProtocol)

@@ -29,7 +29,7 @@ func (e *end) old(t *testing.T) (addr string) {
 					_, _ = raw.Write([]byte("plain"))
 					return
 				}
-				_ = tls.Server(&peeked{raw, first}, e.identity.config(streamProtocol)).HandshakeContext(t.Context())
+				_ = tls.Server(&peeked{raw, first}, e.identity.Load().config(streamProtocol)).HandshakeContext(t.Context())
 			}()
 		}
 	}()

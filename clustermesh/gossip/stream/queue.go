@@ -23,6 +23,7 @@ type sender struct {
 	ctx    context.Context // ends when the stream is no longer wanted
 	cancel context.CancelFunc
 	ready  notify.Signal
+	renew  notify.Signal // the keys changed since the stream was opened
 	// total counts the bytes that wait, and are written now, for all neighbours.
 	total *atomic.Int64
 
@@ -35,7 +36,7 @@ type sender struct {
 
 func newSender(to clustermesh.Origin, total *atomic.Int64) *sender {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New(), total: total}
+	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New(), renew: notify.New(), total: total}
 }
 
 // close ends the stream, and drops what waits for it.

@@ -3,11 +3,14 @@ package stream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"strait.io/strait/clustermesh"
 )
 
 // keep maintains a stream to a neighbour until it is no longer wanted, or ctx ends.
@@ -36,20 +39,42 @@ func (s *Streams) keep(ctx context.Context, to *sender) {
 	}
 }
 
-// once opens one stream and writes what is queued until the stream breaks.
+// once opens one stream and writes what is queued until the stream breaks. If the keys change, it
+// opens another at once. What waits goes there.
 func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
-	addr := s.host.Addr(to.to)
+	for {
+		conn, err := s.open(ctx, to.to)
+		if err != nil {
+			return err
+		}
+		if again {
+			s.host.Renewed(to.to)
+		}
+		err = s.write(ctx, conn, to)
+		conn.Close()
+		if !errors.Is(err, errRenew) {
+			return err
+		}
+		again = true
+	}
+}
+
+// errRenew ends a stream that another shall replace.
+var errRenew = errors.New("the gossip keys changed")
+
+// open opens a stream to a neighbour.
+func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (net.Conn, error) {
+	addr := s.host.Addr(to)
 	conn, peer, err := s.dial(ctx, addr.String())
-	if err != nil {
-		return err
+	if err == nil && peer.Origin != to {
+		conn.Close()
+		err = fmt.Errorf("%s answers as %s", addr, peer.Origin)
 	}
-	defer conn.Close()
-	if peer.Origin != to.to {
-		return fmt.Errorf("%s answers as %s", addr, peer.Origin)
-	}
-	if again {
-		s.host.Renewed(to.to)
-	}
+	return conn, err
+}
+
+// write writes what is queued until the stream breaks, or shall be renewed.
+func (s *Streams) write(ctx context.Context, conn net.Conn, to *sender) error {
 	// The peer sends nothing on this stream; reading ends when it closes the stream.
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -73,6 +98,8 @@ func writeAll(ctx context.Context, conn net.Conn, s *sender) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-s.renew:
+			return errRenew
 		case <-s.ready:
 			messages = s.take()
 		case <-beat.C:

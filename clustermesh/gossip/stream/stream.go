@@ -22,6 +22,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
 
@@ -67,23 +68,27 @@ type Host interface {
 // Streams are all streams of a daemon. Its methods are safe for concurrent use.
 type Streams struct {
 	host     Host
-	identity identity
+	self     member.Peer
+	identity atomic.Pointer[identity]
 	log      *slog.Logger
 	news     notify.Signal
 
-	mu      sync.Mutex
-	senders map[clustermesh.Origin]*sender
-	waiting []*sender // not started yet
-	total   atomic.Int64
+	mu       sync.Mutex
+	senders  map[clustermesh.Origin]*sender
+	waiting  []*sender // not started yet
+	accepted map[*tls.Conn]bool
+	total    atomic.Int64
 }
 
 // New makes the certificate that says who this daemon is. It starts nothing.
-func New(self member.Peer, key []byte, host Host, log *slog.Logger) (*Streams, error) {
-	id, err := newIdentity(key, self)
-	return &Streams{
-		host: host, identity: id, log: log,
-		news: notify.New(), senders: map[clustermesh.Origin]*sender{},
-	}, err
+func New(self member.Peer, keys gossipkey.Ring, host Host, log *slog.Logger) (*Streams, error) {
+	id, err := newIdentity(keys, self)
+	s := &Streams{
+		host: host, self: self, log: log, news: notify.New(),
+		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
+	}
+	s.identity.Store(&id)
+	return s, err
 }
 
 // Follow sets the neighbours to keep streams to: missing streams are opened, and others closed.

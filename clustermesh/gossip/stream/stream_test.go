@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/internal/gossipkey"
 )
 
 // patience is how long a test waits for what should take less.
@@ -90,11 +90,11 @@ func ends(t *testing.T, names ...string) map[string]*end {
 		}
 		e := &end{self: named(name), addr: l.Addr().(*net.TCPAddr).AddrPort(), open: map[clustermesh.Origin]int{}}
 		e.addrs = func(o clustermesh.Origin) netip.AddrPort { return out[string(o.Node)].addr }
-		key := bytes.Repeat([]byte{7}, 32)
+		key := gossipkey.Key{7}
 		if i == len(names)-1 {
 			key[0] = 8
 		}
-		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, key, e, slog.New(slog.DiscardHandler))
+		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, e, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/gossipkey"
 )
 
 // metricsListen is where straitd answers probes and Prometheus.
@@ -28,14 +29,14 @@ type daemon struct {
 type tree = map[string]any
 
 // newDaemon writes straitd's configuration. All of straitd's files are in the job's folder.
-func newDaemon(j job, key []byte) (*daemon, error) {
+func newDaemon(j job, keys gossipkey.Ring) (*daemon, error) {
 	bpffs := filepath.Join(j.Dir, "bpf")
 	d := &daemon{job: j, config: filepath.Join(j.Dir, "strait.yaml"), pins: filepath.Join(bpffs, "strait")}
 	if err := errors.Join(os.MkdirAll(bpffs, 0o755), unix.Mount("bpffs", bpffs, "bpf", 0, "")); err != nil {
 		return nil, fmt.Errorf("mount bpffs: %w", err)
 	}
 	keyFile := filepath.Join(j.Dir, "gossip.key")
-	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key)), 0o600); err != nil {
+	if err := os.WriteFile(keyFile, []byte(keys.Text()), 0o600); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(tree{ // JSON is valid YAML

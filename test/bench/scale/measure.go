@@ -18,6 +18,7 @@ import (
 
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/internal/gossipkey"
 )
 
 // fewPeers is the number of peers at the beginning. readyCalls is the number of /readyz calls that
@@ -64,8 +65,8 @@ type measurement struct {
 	world   *world
 	daemon  *daemon
 	metrics map[string]float64
-	key     []byte       // of the gossip
-	log     *slog.Logger // of the other nodes; nil for no log
+	keys    gossipkey.Ring // of the gossip
+	log     *slog.Logger   // of the other nodes; nil for no log
 	probes  *client
 	// runs runs the gossip of another node. quick is the gossip of the quick node.
 	runs  func(*gossip.Gossip)
@@ -76,9 +77,12 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	if m.world, err = newWorld(m.Kubeconfig, m.Services, m.Endpoints); err != nil {
 		return err
 	}
-	m.key = make([]byte, 32)
-	_, _ = rand.Read(m.key) // never fails
-	if m.daemon, err = newDaemon(m.job, m.key); err != nil {
+	key, err := gossipkey.Generate(rand.Reader)
+	if err != nil {
+		return err
+	}
+	m.keys = gossipkey.Ring{key}
+	if m.daemon, err = newDaemon(m.job, m.keys); err != nil {
 		return err
 	}
 	if err := routeRemote(); err != nil {

@@ -30,7 +30,7 @@ func (m *measurement) neighbour(uid string) (*gossip.Gossip, error) {
 	}
 	g, err := gossip.New(gossip.Config{
 		Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(quick))}, UID: uid, StateDir: dir,
-		Bind: gossipOf(quick), Key: m.key, Seeds: []string{gossipOf(0).String()},
+		Bind: gossipOf(quick), Keys: m.keys, Seeds: []string{gossipOf(0).String()},
 		Lead: func() (bool, uint64) { return false, 0 }, Log: m.log,
 	})
 	if err != nil {

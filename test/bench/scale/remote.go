@@ -72,7 +72,7 @@ func (m *measurement) remote(first, end int) (*gossip.Gossip, error) {
 	since := uint64(time.Now().UnixMilli())
 	g, err := gossip.New(gossip.Config{
 		Self: clustermesh.Origin{Cluster: c2, Node: remoteName(first)}, UID: "uid-of-c2", StateDir: dir,
-		Bind: remoteGossip(first), Key: m.key, Seeds: []string{gossipOf(0).String()},
+		Bind: remoteGossip(first), Keys: m.keys, Seeds: []string{gossipOf(0).String()},
 		Lead: func() (bool, uint64) { return first == 0, since }, Log: m.log,
 	})
 	if err != nil {

@@ -7,15 +7,16 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/testutil"
 )
 
 // Two daemons of the other cluster make straitd hear of all its nodes.
 func TestRemoteNodesAreHeardOf(t *testing.T) {
 	const peers = 600
-	m := &measurement{job: job{Dir: t.TempDir(), Peers: peers}, key: make([]byte, 32), log: testutil.Logger(t).With("remote", true)}
+	m := &measurement{job: job{Dir: t.TempDir(), Peers: peers}, keys: gossipkey.Ring{{}}, log: testutil.Logger(t).With("remote", true)}
 	own, err := gossip.New(gossip.Config{
-		Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(0))}, UID: "uid-of-c1", Bind: gossipOf(0), Key: m.key,
+		Self: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(nodeName(0))}, UID: "uid-of-c1", Bind: gossipOf(0), Keys: m.keys,
 		Log: testutil.Logger(t),
 	})
 	if err != nil {

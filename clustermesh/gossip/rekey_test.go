@@ -1,0 +1,105 @@
+package gossip
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/internal/gossipkey"
+)
+
+// TestRekey: three daemons replace their key, one after the other in each step. What is said arrives
+// all the time, and nobody is thought to be away for a moment. Then the old key opens nothing.
+func TestRekey(t *testing.T) {
+	c1 := config(node("a", "n1"))
+	ds := []*daemon{start(t, c1), start(t, config(node("a", "n2"), c1.Bind)), start(t, config(node("b", "n3"), c1.Bind))}
+	everyoneHeard := func(n int) bool {
+		for _, d := range ds {
+			for _, o := range ds {
+				if d != o && (d.said(o.cfg.Self) != n || d.contact(o.cfg.Self) != clustermesh.Alive) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	n := 1
+	say := func() {
+		n++
+		for _, d := range ds {
+			d.say(n)
+		}
+	}
+	say()
+	eventually(t, "all hear each other", func() bool { return everyoneHeard(n) })
+	stop, away := make(chan struct{}), make(chan int)
+	go func() { away <- watchAway(ds, stop) }()
+	old, next := testKeys[0], keyOf(9)
+	for keys := testKeys; len(keys) != 1 || keys[0] != next; {
+		keys = keys.Toward(next)
+		for _, d := range ds {
+			if err := d.Rekey(keys); err != nil {
+				t.Fatal(err)
+			}
+			say()
+			if took := eventually(t, "what is said arrives", func() bool { return everyoneHeard(n) }); took > 3*time.Second {
+				t.Errorf("what was said took %s", took)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond) // the streams are opened anew
+	}
+	time.Sleep(6 * time.Second) // streams that proved the old key alone end, and memberlist would miss somebody
+	close(stop)
+	if n := <-away; n > 0 {
+		t.Errorf("somebody was thought to be away, %d times", n)
+	}
+	for _, d := range ds {
+		if d.hasProblem("gossip key") {
+			t.Errorf("%s has problems: %v", d.cfg.Self, d.Problems())
+		}
+	}
+	if _, err := asks(t, gossipkey.Ring{old}, c1.Bind.String()); err == nil {
+		t.Error("the old key still opens a connection")
+	}
+	if conn, err := asks(t, gossipkey.Ring{next}, c1.Bind.String()); err != nil {
+		t.Errorf("the new key opens no connection: %v", err)
+	} else {
+		conn.Close()
+	}
+}
+
+// asks opens a connection for members with keys.
+func asks(t *testing.T, keys gossipkey.Ring, addr string) (net.Conn, error) {
+	t.Helper()
+	s, err := stream.New(member.Peer{ID: member.ID{Origin: node("b", "stranger"), Boot: 1}}, keys, asker{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	conn, _, err := s.DialMembers(ctx, addr)
+	return conn, err
+}
+
+// watchAway counts how often somebody is thought to be away, until stop.
+func watchAway(ds []*daemon, stop chan struct{}) (n int) {
+	for {
+		select {
+		case <-stop:
+			return n
+		case <-time.After(time.Millisecond):
+		}
+		for _, d := range ds {
+			for o, contact := range d.State().Contacts {
+				if o != d.cfg.Self && contact != clustermesh.Alive {
+					n++
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Verb is what an Op does.
+type Verb string
+
+// The verbs.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+)
+
+// Op is one write. Exactly one of the objects is set. An object to update is the one that is there, with
+// what must change; one to delete has its UID.
+type Op struct {
+	Verb      Verb
+	Namespace string // a Namespace to create
+	Service   *corev1.Service
+	Slice     *discoveryv1.EndpointSlice
+}
+
+func (o Op) String() string {
+	switch {
+	case o.Service != nil:
+		return fmt.Sprintf("%s Service %s/%s", o.Verb, o.Service.Namespace, o.Service.Name)
+	case o.Slice != nil:
+		return fmt.Sprintf("%s EndpointSlice %s/%s", o.Verb, o.Slice.Namespace, o.Slice.Name)
+	}
+	return fmt.Sprintf("%s Namespace %s", o.Verb, o.Namespace)
+}
+
+// Diff returns the writes that bring a cluster from what it has to a plan, in their order: endpoints
+// come before their Service, and go after it. Unknown are the clusters that should have been asked and
+// did not answer. What came from them stays as it is.
+func Diff(set string, p Plan, have Cluster, unknown map[string]bool) (ops []Op) {
+	d := differ{set: set, have: have, unknown: unknown}
+	for _, ns := range p.Namespaces {
+		d.do(Op{Verb: Create, Namespace: ns})
+	}
+	for _, m := range p.Mirrors {
+		for _, s := range m.Slices {
+			d.slice(s)
+		}
+		d.service(m.Service)
+	}
+	for _, s := range have.Services {
+		if Ours(set, s.Labels) && !d.waits(s) && !slices.ContainsFunc(p.Mirrors, func(m Mirrored) bool { return sameName(m.Service, s) }) {
+			d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}})
+		}
+	}
+	for _, s := range have.Slices {
+		wanted := func(m Mirrored) bool {
+			return slices.ContainsFunc(m.Slices, func(w *discoveryv1.EndpointSlice) bool { return sameName(w, s) })
+		}
+		if Ours(set, s.Labels) && !unknown[s.Labels[LabelSource]] && !slices.ContainsFunc(p.Mirrors, wanted) {
+			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}})
+		}
+	}
+	return d.ops
+}
+
+type differ struct {
+	set     string
+	have    Cluster
+	unknown map[string]bool
+	ops     []Op
+}
+
+func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
+
+func sameName(a, b metav1.Object) bool {
+	return a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
+}
+
+// identity is what deleting needs: nobody else's object of that name.
+func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+}
+
+// waits reports whether a source of a mirror is unknown.
+func (d *differ) waits(s *corev1.Service) bool {
+	for from := range strings.SplitSeq(s.Annotations[AnnotationFrom], ",") {
+		cluster, _, _ := strings.Cut(from, "/")
+		if d.unknown[cluster] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *differ) service(want *corev1.Service) {
+	i := slices.IndexFunc(d.have.Services, func(s *corev1.Service) bool { return sameName(s, want) })
+	if i < 0 {
+		d.do(Op{Verb: Create, Service: want})
+		return
+	}
+	have := d.have.Services[i]
+	if d.waits(have) {
+		return
+	}
+	if (have.Spec.ClusterIP == corev1.ClusterIPNone) != (want.Spec.ClusterIP == corev1.ClusterIPNone) {
+		// That cannot be changed.
+		d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&have.ObjectMeta)}})
+		d.do(Op{Verb: Create, Service: want})
+		return
+	}
+	next := have.DeepCopy()
+	next.Labels, next.Annotations = want.Labels, want.Annotations
+	next.Spec.Type, next.Spec.Selector = want.Spec.Type, nil
+	next.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
+	if want.Spec.SessionAffinity != "" {
+		next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = want.Spec.SessionAffinity, want.Spec.SessionAffinityConfig
+	}
+	next.Spec.Ports = slices.Clone(want.Spec.Ports)
+	for i := range next.Spec.Ports {
+		port := &next.Spec.Ports[i]
+		// The API server chose the node port, if there is one.
+		if at := slices.IndexFunc(have.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == port.Port && q.Protocol == port.Protocol }); at >= 0 {
+			port.NodePort = have.Spec.Ports[at].NodePort
+		}
+	}
+	if !equality.Semantic.DeepEqual(have, next) {
+		d.do(Op{Verb: Update, Service: next})
+	}
+}
+
+func (d *differ) slice(want *discoveryv1.EndpointSlice) {
+	i := slices.IndexFunc(d.have.Slices, func(s *discoveryv1.EndpointSlice) bool { return sameName(s, want) })
+	if i < 0 {
+		d.do(Op{Verb: Create, Slice: want})
+		return
+	}
+	next := d.have.Slices[i].DeepCopy()
+	next.Labels, next.Ports, next.Endpoints = want.Labels, want.Ports, want.Endpoints
+	if !equality.Semantic.DeepEqual(d.have.Slices[i], next) {
+		d.do(Op{Verb: Update, Slice: next})
+	}
+}

@@ -1,0 +1,240 @@
+package policy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh/object"
+)
+
+// Labels and annotations of mirrors, besides those that say that they are strait's.
+const (
+	// LabelPolicy has the name of the policy.
+	LabelPolicy = "strait.io/policy"
+	// LabelSet tells the mirrors of one set of policies from those of another.
+	LabelSet = "strait.io/policy-set"
+	// LabelSource, of an EndpointSlice, is the cluster that its endpoints are in.
+	LabelSource = "multicluster.kubernetes.io/source-cluster"
+	// AnnotationFrom, of a Service, lists its sources, as in us-east/shop/cart.
+	AnnotationFrom = "strait.io/from"
+)
+
+// Cluster is what a cluster's API server has.
+type Cluster struct {
+	ID         string
+	Services   []*corev1.Service
+	Slices     []*discoveryv1.EndpointSlice
+	Namespaces map[string]bool
+}
+
+// Mirrored is a Service that a cluster should have, with its EndpointSlices.
+type Mirrored struct {
+	Service *corev1.Service
+	Slices  []*discoveryv1.EndpointSlice
+	// From are the ids of the clusters that have it, the one with the oldest Service first.
+	From []string
+}
+
+// Skipped is a Service that a policy selects, and that is left out.
+type Skipped struct {
+	Policy  string
+	Source  string // CLUSTER/NAMESPACE/NAME
+	Reason  string
+	Message string
+}
+
+// Plan is what a cluster should have by some policies.
+type Plan struct {
+	// Namespaces are to be created.
+	Namespaces []string
+	Mirrors    []Mirrored // sorted by namespace and name
+	Skipped    []Skipped
+}
+
+// target is a Service that some sources become.
+type target struct {
+	namespace, name string
+	policy          Policy
+	sources         []from
+}
+
+// from is a Service with its cluster.
+type from struct {
+	cluster *Cluster
+	svc     *corev1.Service
+}
+
+func (f from) String() string { return f.cluster.ID + "/" + f.svc.Namespace + "/" + f.svc.Name }
+
+// Mirrors returns what a cluster should have by the policies that mirror, made from what all clusters
+// have whose word is known. Set is the value of LabelSet. If two policies make different objects of
+// one name, the earlier one counts.
+func Mirrors(set string, policies []Policy, clusters []Cluster, to Cluster) (p Plan) {
+	targets := map[[2]string]*target{}
+	for _, policy := range policies {
+		policy.Spec = policy.Spec.withDefaults()
+		if policy.Spec.As != Mirror || !names(policy.Spec.To, to.ID) {
+			continue
+		}
+		for i := range clusters {
+			if c := &clusters[i]; c.ID != to.ID && names(policy.Spec.From, c.ID) {
+				p.collect(targets, policy, c)
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(targets), func(a, b [2]string) int { return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1])) }) {
+		p.make(set, targets[key], to)
+	}
+	slices.Sort(p.Namespaces)
+	p.Namespaces = slices.Compact(p.Namespaces)
+	return p
+}
+
+func (p *Plan) skip(policy string, f from, reason, format string, args ...any) {
+	p.Skipped = append(p.Skipped, Skipped{policy, f.String(), reason, fmt.Sprintf(format, args...)})
+}
+
+// collect adds what a policy selects of a cluster.
+func (p *Plan) collect(targets map[[2]string]*target, policy Policy, c *Cluster) {
+	s := policy.Spec
+	for _, svc := range c.Services {
+		if !s.selects(svc) || !source(svc) {
+			continue
+		}
+		f := from{c, svc}
+		if reason, message := refused(svc); reason != "" {
+			p.skip(policy.Metadata.Name, f, reason, "%s", message)
+			continue
+		}
+		if s.Endpoints == ClusterIP {
+			p.skip(policy.Metadata.Name, f, NotSupported, "endpoints: clusterIP needs strait in the cluster")
+			continue
+		}
+		key := [2]string{expand(s.Namespace, svc.Name, svc.Namespace, c.ID), expand(s.Name, svc.Name, svc.Namespace, c.ID)}
+		if bad := slices.Concat(validation.IsDNS1123Label(key[0]), validation.IsDNS1035Label(key[1])); len(bad) > 0 {
+			p.skip(policy.Metadata.Name, f, InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
+			continue
+		}
+		t := targets[key]
+		if t == nil {
+			t = &target{namespace: key[0], name: key[1], policy: policy}
+			targets[key] = t
+		}
+		if !t.policy.agrees(policy) {
+			p.skip(policy.Metadata.Name, f, Conflict, "%s %s makes %s/%s already, differently", Kind, t.policy.Metadata.Name, key[0], key[1])
+			continue
+		}
+		if !slices.ContainsFunc(t.sources, func(g from) bool { return g == f }) {
+			t.sources = append(t.sources, f)
+		}
+	}
+}
+
+// agrees reports whether two policies make the same object of the same sources.
+func (p Policy) agrees(q Policy) bool {
+	a, b := p.Spec, q.Spec
+	return a.As == b.As && a.Endpoints == b.Endpoints && a.ExposeAs == b.ExposeAs && reflect.DeepEqual(a.Copy, b.Copy)
+}
+
+// make adds the objects of a target, unless the cluster has a Service of that name that is not ours, or
+// no such namespace.
+func (p *Plan) make(set string, t *target, to Cluster) {
+	slices.SortStableFunc(t.sources, func(a, b from) int {
+		return cmp.Or(a.svc.CreationTimestamp.Compare(b.svc.CreationTimestamp.Time), strings.Compare(a.cluster.ID, b.cluster.ID), strings.Compare(a.String(), b.String()))
+	})
+	name, first := t.policy.Metadata.Name, t.sources[0]
+	have := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Namespace == t.namespace && s.Name == t.name })
+	switch {
+	case have >= 0 && !Ours(set, to.Services[have].Labels):
+		p.skip(name, first, TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
+		return
+	case !to.Namespaces[t.namespace] && !t.policy.Spec.CreateNamespace:
+		p.skip(name, first, NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
+		return
+	case !to.Namespaces[t.namespace]:
+		p.Namespaces = append(p.Namespaces, t.namespace)
+	}
+	m := Mirrored{Service: t.service(set)}
+	for _, f := range t.sources {
+		if !slices.Contains(m.From, f.cluster.ID) {
+			m.From = append(m.From, f.cluster.ID)
+		}
+		m.Slices = append(m.Slices, t.slices(set, f)...)
+	}
+	p.Mirrors = append(p.Mirrors, m)
+}
+
+// Ours reports whether labels are those of a set's mirrors.
+func Ours(set string, labels map[string]string) bool {
+	return labels[object.LabelManagedBy] == object.ManagedBy && labels[LabelSet] == set
+}
+
+// service makes the Service of a target. Of what its sources say differently, the oldest counts.
+func (t *target) service(set string) *corev1.Service {
+	first, s := t.sources[0].svc, t.policy.Spec
+	labels := keys(first.Labels, s.Copy.Labels, func(k string) bool { return !kubernetes(k) })
+	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Metadata.Name, LabelSet: set})
+	annotations := keys(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
+	var sources []string
+	for _, f := range t.sources {
+		sources = append(sources, f.String())
+	}
+	annotations[AnnotationFrom] = strings.Join(sources, ",")
+	out := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, Labels: labels, Annotations: annotations},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceType(s.ExposeAs), SessionAffinity: first.Spec.SessionAffinity, SessionAffinityConfig: first.Spec.SessionAffinityConfig,
+			PublishNotReadyAddresses: first.Spec.PublishNotReadyAddresses,
+		},
+	}
+	if first.Spec.ClusterIP == corev1.ClusterIPNone {
+		out.Spec.ClusterIP, out.Spec.Type = corev1.ClusterIPNone, corev1.ServiceTypeClusterIP
+	}
+	for _, f := range t.sources {
+		for _, port := range f.svc.Spec.Ports {
+			taken := func(q corev1.ServicePort) bool {
+				return q.Name == port.Name || q.Port == port.Port && q.Protocol == port.Protocol
+			}
+			if !slices.ContainsFunc(out.Spec.Ports, taken) {
+				port.NodePort = 0
+				out.Spec.Ports = append(out.Spec.Ports, port)
+			}
+		}
+	}
+	return out
+}
+
+// slices makes the EndpointSlices of a source.
+func (t *target) slices(set string, f from) (out []*discoveryv1.EndpointSlice) {
+	for _, have := range f.cluster.Slices {
+		if have.Namespace != f.svc.Namespace || have.Labels[discoveryv1.LabelServiceName] != f.svc.Name || have.Labels[discoveryv1.LabelManagedBy] == object.SliceManager {
+			continue
+		}
+		sum := sha256.Sum256([]byte(f.cluster.ID + "/" + have.Namespace + "/" + have.Name))
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name + "-" + hex.EncodeToString(sum[:5]), Labels: map[string]string{
+				discoveryv1.LabelServiceName: t.name, discoveryv1.LabelManagedBy: object.SliceManager, object.LabelManagedBy: object.ManagedBy,
+				LabelPolicy: t.policy.Metadata.Name, LabelSet: set, LabelSource: f.cluster.ID,
+			}},
+			AddressType: have.AddressType, Ports: have.Ports,
+		}
+		for _, e := range have.Endpoints {
+			// Names of nodes are the other cluster's: a node of this one may have the same.
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

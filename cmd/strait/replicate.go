@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/replicate"
+)
+
+// replicateFlags are the flags of replicate.
+type replicateFlags struct {
+	file, name                string
+	once, watch, text, dryRun bool
+}
+
+func (a *app) replicateCommand() *cobra.Command {
+	var f replicateFlags
+	c := &cobra.Command{
+		Use:   "replicate -f FILE",
+		Short: "Mirror Services between clusters in which nothing of strait runs",
+		Long: `Make the Services of some clusters exist in others, where pod networks reach each other: a Service
+without selector and its EndpointSlices, of the same name, with the pods' own addresses. Nothing is
+installed. A file lists the clusters, and which of its Services the others get:
+
+  clusters:
+  - name: onPremCluster1
+    kubeconfig: /cfg/kubeconfig-onPremCluster1.yaml
+    services:
+    - namespace: stars
+  - name: eksCluster1
+    kubeconfig: /cfg/kubeconfig-eksCluster1.yaml
+    services:
+    - namespace: client
+      nameMatches: ["web-.*"]     # optional: RE2, for the whole name
+
+Missing namespaces are created. A Service that exists and is no mirror is never touched. What the
+file no longer selects is deleted; what came from a cluster that does not answer stays, and the
+others are done. A second run changes nothing.`,
+		Example: `  strait replicate -f multicluster_svcs.yaml --dry-run
+  strait replicate -f multicluster_svcs.yaml --watch
+  strait replicate -f multicluster_svcs.yaml --print     # the same as ServicePolicy documents`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.replicate(cmd.Context(), f) },
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVarP(&f.file, "file", "f", "", "`file` with the clusters and what they share; - is the standard input")
+	c.Flags().BoolVar(&f.once, "once", false, "do one pass (the default)")
+	c.Flags().BoolVar(&f.watch, "watch", false, "follow changes until interrupted")
+	c.Flags().BoolVar(&f.text, "print", false, "print ServicePolicy documents that mean the same, and contact no cluster")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
+	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set, if several files replicate to a cluster")
+	_ = c.MarkFlagRequired("file")
+	c.MarkFlagsMutuallyExclusive("once", "watch", "print")
+	c.MarkFlagsMutuallyExclusive("dry-run", "watch", "print")
+	return c
+}
+
+func (a *app) replicate(ctx context.Context, f replicateFlags) error {
+	if bad := validation.IsDNS1123Label(f.name); len(bad) > 0 {
+		return usageError("--name %q: %s", f.name, bad[0])
+	}
+	text, err := a.readFile(f.file)
+	if err != nil {
+		return err
+	}
+	file, err := replicate.ParseFile(text, filepath.Dir(f.file))
+	if err != nil {
+		return usageError("%s: %w", f.file, err)
+	}
+	if f.text {
+		out, err := policy.Encode(file.Policies())
+		if err == nil {
+			_, err = a.stdout.Write(out)
+		}
+		return err
+	}
+	p, done := a.printer(), map[policy.Verb]int{}
+	would := ""
+	if f.dryRun {
+		would = "would "
+	}
+	r := replicate.New(replicate.Config{
+		File: file, Set: f.name, DryRun: f.dryRun,
+		Did: func(cluster string, o policy.Op) {
+			done[o.Verb]++
+			p.line("%s: %s%s", cluster, would, o)
+		},
+		Skipped: func(cluster string, s policy.Skipped) {
+			p.line("%s %s: %s is left out: %s: %s", api.Warn, cluster, s.Source, s.Reason, s.Message)
+		},
+		Failed: func(err error) { p.line("%s %v", api.Bad, err) },
+	})
+	if f.watch {
+		return r.Watch(ctx)
+	}
+	if err := r.Once(ctx); err != nil {
+		return err
+	}
+	if len(done) == 0 {
+		p.line("%d clusters: nothing to do", len(file.Clusters))
+		return nil
+	}
+	format := "%d clusters: created %d, updated %d, deleted %d"
+	if f.dryRun {
+		format = "%d clusters: would create %d, update %d, delete %d"
+	}
+	p.line(format, len(file.Clusters), done[policy.Create], done[policy.Update], done[policy.Delete])
+	return nil
+}
+
+// readFile reads a file, or the standard input for "-".
+func (a *app) readFile(name string) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
+	}
+	text, err := io.ReadAll(a.stdin)
+	if err != nil {
+		return nil, fmt.Errorf("read the standard input: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,175 @@
+package replicate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/internal/notify"
+)
+
+// Manager is the field manager of what is written.
+const Manager = "strait-replicate"
+
+// server is the API server of a cluster, and what is known of it.
+type server struct {
+	id     string
+	client kubernetes.Interface
+	uid    string // of the Namespace kube-system: what tells clusters apart
+	// Set by follow.
+	shared informers.SharedInformerFactory
+	synced []cache.InformerSynced
+}
+
+func open(c FileCluster) (*server, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: kubeconfig %s: %w", c.Name, c.Kubeconfig, err)
+	}
+	// We send short bursts of requests: client-go's rate limit would only make users wait.
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return &server{id: c.ID(), client: client}, nil
+}
+
+// readWithin bounds the wait for an API server that does not answer.
+const readWithin = 30 * time.Second
+
+// read asks the API server for everything that counts.
+func (s *server) read(ctx context.Context) (policy.Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	var o metav1.ListOptions
+	namespaces, err := s.client.CoreV1().Namespaces().List(ctx, o)
+	if err != nil {
+		return policy.Cluster{}, fmt.Errorf("cluster %s: list Namespaces: %w", s.id, err)
+	}
+	services, err := s.client.CoreV1().Services("").List(ctx, o)
+	if err != nil {
+		return policy.Cluster{}, fmt.Errorf("cluster %s: list Services: %w", s.id, err)
+	}
+	slices, err := s.client.DiscoveryV1().EndpointSlices("").List(ctx, o)
+	if err != nil {
+		return policy.Cluster{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", s.id, err)
+	}
+	return s.cluster(pointers(namespaces.Items), pointers(services.Items), pointers(slices.Items)), nil
+}
+
+func pointers[T any](items []T) (out []*T) {
+	for i := range items {
+		out = append(out, &items[i])
+	}
+	return out
+}
+
+func (s *server) cluster(namespaces []*corev1.Namespace, services []*corev1.Service, slices []*discoveryv1.EndpointSlice) policy.Cluster {
+	out := policy.Cluster{ID: s.id, Services: services, Slices: slices, Namespaces: map[string]bool{}}
+	for _, ns := range namespaces {
+		if ns.DeletionTimestamp == nil {
+			out.Namespaces[ns.Name] = true
+		}
+		if ns.Name == metav1.NamespaceSystem {
+			s.uid = string(ns.UID)
+		}
+	}
+	return out
+}
+
+// follow starts to watch the API server until ctx ends. Changed receives when anything changes, and
+// failed what keeps it from watching.
+func (s *server) follow(ctx context.Context, changed notify.Signal, failed func(error)) error {
+	s.shared = informers.NewSharedInformerFactory(s.client, 0)
+	poke := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed.Poke() }, UpdateFunc: func(any, any) { changed.Poke() }, DeleteFunc: func(any) { changed.Poke() },
+	}
+	for _, i := range []cache.SharedIndexInformer{
+		s.shared.Core().V1().Namespaces().Informer(), s.shared.Core().V1().Services().Informer(), s.shared.Discovery().V1().EndpointSlices().Informer(),
+	} {
+		if _, err := i.AddEventHandler(poke); err != nil {
+			return err
+		}
+		err := i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			if ctx.Err() == nil && !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) {
+				failed(fmt.Errorf("cluster %s: watch: %w", s.id, err))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		s.synced = append(s.synced, i.HasSynced)
+	}
+	s.shared.Start(ctx.Done())
+	return nil
+}
+
+// seen returns what the watches have seen; an error until they have read everything once. While the
+// API server is away, what it said last counts.
+func (s *server) seen() (policy.Cluster, error) {
+	for _, synced := range s.synced {
+		if !synced() {
+			return policy.Cluster{}, fmt.Errorf("cluster %s: its API server has not answered yet", s.id)
+		}
+	}
+	namespaces, err1 := s.shared.Core().V1().Namespaces().Lister().List(labels.Everything())
+	services, err2 := s.shared.Core().V1().Services().Lister().List(labels.Everything())
+	slices, err3 := s.shared.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
+	return s.cluster(namespaces, services, slices), errors.Join(err1, err2, err3)
+}
+
+// do carries out one write.
+func (s *server) do(ctx context.Context, o policy.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	var err error
+	switch services, slices := s.client.CoreV1(), s.client.DiscoveryV1(); {
+	case o.Namespace != "":
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{policy.AnnotationFrom: "strait replicate"}}}
+		_, err = services.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: Manager})
+	case o.Service != nil:
+		x := services.Services(o.Service.Namespace)
+		switch o.Verb {
+		case policy.Create:
+			_, err = x.Create(ctx, o.Service, metav1.CreateOptions{FieldManager: Manager})
+		case policy.Update:
+			_, err = x.Update(ctx, o.Service, metav1.UpdateOptions{FieldManager: Manager})
+		case policy.Delete:
+			err = x.Delete(ctx, o.Service.Name, only(o.Service.ObjectMeta))
+		}
+	case o.Slice != nil:
+		x := slices.EndpointSlices(o.Slice.Namespace)
+		switch o.Verb {
+		case policy.Create:
+			_, err = x.Create(ctx, o.Slice, metav1.CreateOptions{FieldManager: Manager})
+		case policy.Update:
+			_, err = x.Update(ctx, o.Slice, metav1.UpdateOptions{FieldManager: Manager})
+		case policy.Delete:
+			err = x.Delete(ctx, o.Slice.Name, only(o.Slice.ObjectMeta))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cluster %s: %s: %w", s.id, o, err)
+	}
+	return nil
+}
+
+// only deletes an object and no other of its name.
+func only(m metav1.ObjectMeta) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(m.UID))}
+}
