@@ -192,6 +192,8 @@ type LocalityConfig struct {
 	Prefer []clustermesh.ClusterName `json:"prefer,omitempty"`
 	// Costs are those of traffic from one cluster to another.
 	Costs map[clustermesh.ClusterName]map[clustermesh.ClusterName]uint32 `json:"costs,omitempty"`
+	// Distance is DistanceRTT by default. It counts in clusters without Costs.
+	Distance DistanceMode `json:"distance,omitempty"`
 }
 
 // DNSConfig configures strait's own DNS server for clusterset.local. Without Listen there is none.

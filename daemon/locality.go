@@ -29,6 +29,20 @@ const (
 // UnmarshalText refuses unknown modes.
 func (s *SpillMode) UnmarshalText(text []byte) error { return enum.Decode(s, text, SpillOn, SpillOff) }
 
+// DistanceMode says what ranks clusters that are equally far by their labels.
+type DistanceMode string
+
+// The modes; empty is DistanceRTT.
+const (
+	DistanceRTT DistanceMode = "rtt"
+	DistanceOff DistanceMode = "off"
+)
+
+// UnmarshalText refuses unknown modes.
+func (d *DistanceMode) UnmarshalText(text []byte) error {
+	return enum.Decode(d, text, DistanceRTT, DistanceOff)
+}
+
 func (l LocalityConfig) plan() plan.Locality {
 	out := plan.Locality{Factor: l.Factor, Ramp: DefaultRamp, Tiers: l.Tiers, Prefer: l.Prefer, Costs: l.Costs}
 	if out.Factor == 0 {
@@ -63,4 +77,12 @@ func (l LocalityConfig) validate(m *mistakes) {
 			m.add(fmt.Sprintf("locality.prefer[%d]", i), "%v", err)
 		}
 	}
+}
+
+// far returns how far away clusters are in steps of round-trip time, if that counts.
+func (d *Daemon) far() map[clustermesh.ClusterName]uint32 {
+	if d.config.Locality.Distance == DistanceOff {
+		return nil
+	}
+	return d.gossip.Distances()
 }

@@ -19,15 +19,16 @@ func (d *Daemon) MemberList() *api.MemberList {
 	}
 	v := d.viewer(m)
 	v.heard = d.gossip.Heard()
-	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust()))
+	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust(), d.gossip.Distances(), d.gossip.RTTs()))
 }
 
 // memberList returns each cluster before its nodes, and clusters that are not believed last.
-func (v viewer) memberList(t gossip.Trust) (out []api.Member) {
+func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint32, rtts map[clustermesh.Origin]time.Duration) (out []api.Member) {
 	nodes := map[string][]api.Member{}
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
+		m.RTT = float64(rtts[o].Microseconds()) / 1000
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0)
 		}
@@ -39,6 +40,9 @@ func (v viewer) memberList(t gossip.Trust) (out []api.Member) {
 		shown[name] = true
 		m := clusterMember(t.Pins, name, string(c.State))
 		m.Heard = c.Heard
+		if step := far[name]; step > 0 {
+			m.Distance = int(gossip.Limit(step).Milliseconds())
+		}
 		out = append(append(out, m), nodes[c.Name]...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Pins)) {

@@ -79,6 +79,7 @@ func (r *round) look() {
 	}
 	r.in.State = r.gossip.State()
 	r.planner.At(time.Now())
+	r.planner.Far(r.far())
 	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
 	result := r.planner.Plan(r.in.State)
 	if r.in.Plan = &result; result.Next > 0 {

@@ -42,6 +42,8 @@ type replication interface {
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
 	Rekey(gossipkey.Ring) error
+	Distances() map[clustermesh.ClusterName]uint32
+	RTTs() map[clustermesh.Origin]time.Duration
 	Accept(clustermesh.Accept)
 	Trust() gossip.Trust
 }

@@ -34,6 +34,9 @@ func (d *Daemon) from(m *moment, name string) (plan.Self, error) {
 func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
 	p := plan.NewPlanner(self, d.planConfig())
 	p.At(time.Now())
+	if self.Cluster == d.self().Cluster { // what this node measured goes for its neighbours
+		p.Far(d.far())
+	}
 	return p.Plan(s)
 }
 

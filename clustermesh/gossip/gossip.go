@@ -86,6 +86,7 @@ type Gossip struct {
 	guard     *guard
 	contacts  *observe.Contacts
 	witness   observe.Witness
+	distances *observe.Distances
 	seeds     *member.Seeds
 	own       *clustermesh.Content // as published, without claims; nil before the first Publish
 	cluster   *clustermesh.Content // as published by this leader
@@ -117,6 +118,7 @@ func New(cfg Config) (*Gossip, error) {
 		dirty:     notify.New(),
 		events:    notify.New(),
 		contacts:  observe.NewContacts(cfg.Self),
+		distances: observe.NewDistances(),
 		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
 		problems:  problemBook{},
 		strangers: newStrangers(),

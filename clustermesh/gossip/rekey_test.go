@@ -103,3 +103,17 @@ func watchAway(ds []*daemon, stop chan struct{}) (n int) {
 		}
 	}
 }
+
+// TestPingsAreMeasured: a node measures the way to other clusters' nodes, and to no others.
+func TestPingsAreMeasured(t *testing.T) {
+	c1 := config(node("a", "n1"))
+	d := start(t, c1)
+	near, other := config(node("a", "n2"), c1.Bind), config(node("b", "n3"), c1.Bind)
+	start(t, near)
+	start(t, other)
+	eventually(t, "b/n3 was pinged", func() bool { return d.RTTs()[other.Self] > 0 })
+	time.Sleep(2 * time.Second) // a/n2 is pinged too
+	if rtts := d.RTTs(); len(rtts) != 1 {
+		t.Errorf("measured: %v", rtts)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/observe"
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/probe"
@@ -52,7 +53,7 @@ func (g *Gossip) open() (*pool.Pool, error) {
 	defer g.rekeying.Unlock()
 	p, err := pool.Open(pool.Config{
 		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Keys: g.cfg.Keys, Timeout: stream.DialTimeout,
-		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP,
+		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP, Pinged: g.pinged,
 		Refused: g.strangers.refused, TLS: secure{g.streams},
 	})
 	g.pool = p
@@ -104,6 +105,10 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	if g.replica.Nobody(g.everySeed) {
 		g.changed.Poke()
 	}
+	if g.distances.Update(func(o clustermesh.Origin) bool { return g.contacts.Contact(o) == clustermesh.Alive }, time.Now()) {
+		g.log.Info("the distances of clusters changed", "steps", g.distances.Steps())
+		g.changed.Poke()
+	}
 	g.checkClock(time.Now())
 	g.checkStatements(time.Now())
 	g.contacts.Forget(g.replica.Records())
@@ -111,6 +116,33 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	if g.publishCluster() {
 		g.changed.Poke()
 	}
+}
+
+// pinged notes how long another cluster's node took to answer.
+func (g *Gossip) pinged(m member.ID, rtt time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.Origin.Cluster != g.cfg.Self.Cluster {
+		g.distances.Ping(m.Origin, rtt, time.Now())
+	}
+}
+
+// RTTs returns the round-trip times of other clusters' nodes, the shortest of the last pings.
+func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.distances.RTTs()
+}
+
+// Limit returns the round-trip time at which a step of Distances begins.
+func Limit(step uint32) time.Duration { return observe.Limit(step) }
+
+// Distances returns how far away clusters are that are not among the nearest, in steps; see
+// observe.Distances.
+func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.distances.Steps()
 }
 
 // checkStatements renews the statement about this node when that is due, and reports those of others

@@ -24,7 +24,7 @@
 //	weighted    | service.strait.io/weights                                    | clusters with a weight
 //	side        | service.strait.io/affinity                                   | the side that it prefers
 //	tier        | node, zone, region, cluster, clusterset                      | node
-//	cost        | locality.costs                                               | the lowest
+//	cost        | locality.costs, or else the round-trip time, in steps        | the lowest
 //
 // Candidates of one rank share alike, or by the weights of their clusters. A rank carries everything
 // while enough of it is healthy; otherwise the rest spills to the next rank (see spill.go).

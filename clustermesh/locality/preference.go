@@ -32,6 +32,8 @@ type Preference struct {
 	// Factor is how many times its share an endpoint can bear: a rank keeps everything while its
 	// healthy part times Factor is at least 1. With 0, one healthy endpoint is enough.
 	Factor float64
+	// Timed says that Costs are steps of round-trip time, and not what the configuration says.
+	Timed bool
 	// Costs are those of traffic from this cluster to others; others cost 0. The cheaper come first
 	// among those that are equally far.
 	Costs map[clustermesh.ClusterName]uint32

@@ -57,6 +57,8 @@ func (c *Choice) standby(v *Verdict, prefer Preference) string {
 		return "standby: affinity local, this cluster carries everything"
 	case v.rank&secondSide != 0:
 		return "standby: affinity remote, other clusters carry everything"
+	case v.Tier == c.Tier && prefer.Timed:
+		return "standby: a cluster that answers faster carries everything"
 	case v.Tier == c.Tier:
 		return "standby: a cheaper cluster carries everything"
 	}

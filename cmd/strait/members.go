@@ -13,6 +13,10 @@ STATE is as in strait status and strait nodes. Besides:
   unheard  the cluster is pinned, and nothing was ever heard of it
   refused  the cluster says something here, and is not pinned
 
+DISTANCE is the round-trip time of another cluster's node. A cluster shows it if it is not
+among the nearest: of clusters that are equally far by their labels, the one that answers faster is
+used first.
+
 KEY is the fingerprint of a cluster's root, or of the key with which a node signs. A statement of
 its cluster's root says that the key is the node's; it is renewed each hour.`
 

@@ -24,6 +24,11 @@ type Member struct {
 	// State is a cluster's ClusterState, Unheard or NotPinned; or the Contact of a Node.
 	State string    `json:"state"`
 	Heard time.Time `json:"heard,omitzero"`
+	// Distance is a cluster's round-trip time in milliseconds, at least, as it counts for the choice of
+	// endpoints; 0 if it is among the nearest.
+	Distance int `json:"distance,omitempty"`
+	// RTT is the round-trip time of another cluster's node, in milliseconds.
+	RTT float64 `json:"rtt,omitempty"`
 	// Pinned and Accepts are for clusters: whether it is believed, and for Services of which
 	// namespaces.
 	Pinned  bool     `json:"pinned,omitempty"`
@@ -105,7 +110,7 @@ func (l *MemberList) Rekeying() string {
 
 // TableHeader names the columns of a member.
 func (Member) TableHeader() []string {
-	return []string{"MEMBER", "STATE", "HEARD", "PINNED", "KEY", "STATEMENT ENDS", "ACCEPTED NAMESPACES"}
+	return []string{"MEMBER", "STATE", "HEARD", "DISTANCE", "PINNED", "KEY", "STATEMENT ENDS", "ACCEPTED NAMESPACES"}
 }
 
 // TableRow shows a cluster, or one of its nodes below it.
@@ -128,7 +133,14 @@ func (m Member) TableRow(now time.Time) []string {
 	if !m.Heard.IsZero() {
 		heard = since(now, m.Heard)
 	}
-	return []string{Short(name, nameWidth), m.state(), heard, pinned, orNone(strings.Join(m.Keys, " ")), ends, orNone(strings.Join(m.Accepts, " "))}
+	distance := None
+	switch {
+	case m.Distance > 0:
+		distance = fmt.Sprintf("> %d ms", m.Distance)
+	case m.RTT > 0:
+		distance = fmt.Sprintf("%.1f ms", m.RTT)
+	}
+	return []string{Short(name, nameWidth), m.state(), heard, distance, pinned, orNone(strings.Join(m.Keys, " ")), ends, orNone(strings.Join(m.Accepts, " "))}
 }
 
 func (m Member) state() string {

@@ -83,7 +83,7 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 // this cluster's endpoints, and those of every other cluster whose Service of that name is global
 // and shared. Whether this cluster shares its own endpoints makes no difference.
 func (p *Planner) planGlobal(s shared, old *Global) *Global {
-	prefer := p.config.preference(p.stand.self.Cluster, s.Routing)
+	prefer := p.config.preference(p.stand.self.Cluster, p.stand.far, s.Routing)
 	prefer.LocalOnly, prefer.Distribution, prefer.Affinity = s.InternalTrafficPolicy == clustermesh.PolicyLocal, s.TrafficDistribution, s.Affinity
 	own := []offer{{p.stand.self.Cluster, s.Ports, s.Routing}}
 	out := &Global{Global: s.Global, demand: demand{

@@ -45,7 +45,7 @@ func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
 
 // planImport makes the frontends of one import: each address with each port.
 func (p *Planner) planImport(e exported, old *Import) *Import {
-	prefer := p.config.preference(p.stand.self.Cluster, e.routing(p.stand.self.Cluster))
+	prefer := p.config.preference(p.stand.self.Cluster, p.stand.far, e.routing(p.stand.self.Cluster))
 	prefer.LocalOnly, prefer.Distribution = e.InternalTrafficPolicy == clustermesh.PolicyLocal, e.TrafficDistribution
 	out := &Import{Import: e.Import, IPs: e.ips, merged: e.Import, demand: demand{
 		kind: "ServiceImport", service: e.Service, ports: e.Ports, affinitySeconds: e.AffinitySeconds,

@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -104,6 +105,7 @@ type Planner struct {
 	shares   shares
 	tunnels  tunnels
 
+	far       map[clustermesh.ClusterName]uint32
 	remotes   []Remote
 	guests    []Guest
 	imports   []*Import
@@ -116,6 +118,7 @@ type Planner struct {
 type stand struct {
 	self  Self
 	where locality.Self
+	far   map[clustermesh.ClusterName]uint32
 }
 
 // NewPlanner makes a Planner that has planned nothing yet.
@@ -132,6 +135,10 @@ func (p *Planner) Learning(l bool) { p.learning = l }
 
 // On says what the next plans must know about the machine.
 func (p *Planner) On(h Host) { p.host = h }
+
+// Far says how far away clusters are that are not among the nearest, in steps, for the next plans. It
+// counts where the configuration gives no costs. The map must not be changed afterwards.
+func (p *Planner) Far(steps map[clustermesh.ClusterName]uint32) { p.far = steps }
 
 // Plan computes the plan for a state, which must not change afterwards.
 func (p *Planner) Plan(s clustermesh.State) Result {
@@ -172,9 +179,9 @@ func (p *Planner) settle(s clustermesh.State) bool {
 	if n := s.Records[p.stand.self.Origin()].Content.Node; n != nil {
 		where.Locality = n.Locality
 	}
-	if p.stand.where == where {
+	if p.stand.where == where && maps.Equal(p.stand.far, p.far) {
 		return false
 	}
-	p.stand = &stand{p.stand.self, where}
+	p.stand = &stand{p.stand.self, where, p.far}
 	return true
 }

@@ -28,8 +28,11 @@ const step = time.Second
 
 // preference returns what decides for a service. Routing is what its own cluster asks for, or else the
 // cluster with the oldest export.
-func (c Config) preference(own clustermesh.ClusterName, r *clustermesh.Routing) locality.Preference {
+func (c Config) preference(own clustermesh.ClusterName, far map[clustermesh.ClusterName]uint32, r *clustermesh.Routing) locality.Preference {
 	p := locality.Preference{Factor: c.Locality.Factor, Tiers: c.Locality.Tiers, Prefer: c.Locality.Prefer, Costs: c.Locality.Costs[own]}
+	if len(p.Costs) == 0 && len(far) > 0 {
+		p.Costs, p.Timed = far, true
+	}
 	if !r.Says() {
 		return p
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -13,6 +14,8 @@ type delegate struct {
 	inbox *inbox
 	admit func(member.Peer) (owner string, ok bool)
 	uid   string // of this cluster
+	// pinged is called with the time that a member took to answer.
+	pinged func(member.ID, time.Duration)
 }
 
 // event converts a memberlist node. The error is for a name that is not strait's; NotifyAlive
@@ -57,6 +60,16 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 		return member.ErrOtherCluster
 	}
 	return nil
+}
+
+// AckPayload implements memberlist.PingDelegate. It adds nothing to the answers to pings.
+func (d delegate) AckPayload() []byte { return nil }
+
+// NotifyPingComplete implements memberlist.PingDelegate. It is called for pings over UDP.
+func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
+	if e, err := event(n); err == nil {
+		d.pinged(e.Member.ID, rtt)
+	}
 }
 
 // NodeMeta implements memberlist.Delegate. It returns the UID of our cluster.

@@ -39,6 +39,8 @@ type Config struct {
 	// returns the owner's UID. It is called with memberlist's lock held, so it must not wait for
 	// anything that waits for the Pool.
 	Admit func(member.Peer) (owner string, ok bool)
+	// Pinged is called with the time that a member took to answer over UDP.
+	Pinged func(member.ID, time.Duration)
 	// NoUDP is called with the name of a member that answers over TCP only.
 	NoUDP func(peer string)
 	// Refused is called for whatever is refused. Strangers decide how often, so it must be cheap.
@@ -142,8 +144,8 @@ func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c.GossipToTheDeadTime = 60 * time.Second
 	c.DeadNodeReclaimTime = 30 * time.Second
 	c.HandoffQueueDepth = 8192
-	d := delegate{p.inbox, cfg.Admit, cfg.Self.UID}
-	c.Events, c.Alive, c.Delegate = d, d, d
+	d := delegate{p.inbox, cfg.Admit, cfg.Self.UID, cfg.Pinged}
+	c.Events, c.Alive, c.Delegate, c.Ping = d, d, d, d
 	return c
 }
 
