@@ -36,13 +36,17 @@ func TestScenarioA1(t *testing.T) {
 		t.Fatalf("strait peer add: %v\n%s", err, out)
 	}
 	kubectl(t, "c1", "-n", "strait-system", "create", "configmap", "strait-peers", "--from-file=peers.yaml="+file)
+	touch := func(value string) { // so that the kubelets bring the ConfigMap at once, as docs/from/kilo.md says
+		kubectl(t, "c1", "-n", "strait-system", "annotate", "pods", "--all", "--overwrite", "strait.io/peers="+value)
+	}
+	touch("1")
 	t.Cleanup(func() {
 		_, err := o.Kubectl(context.Background(), "c1", nil, "-n", "strait-system", "delete", "configmap", "strait-peers", "--ignore-not-found")
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	const kubelet = 3 * time.Minute // it brings ConfigMaps to pods in its own time
+	const kubelet = 30 * time.Second
 	testutil.Eventually(t, kubelet, func() error { return l.get("http://" + vip + "/hostname") })
 	_, pod := podOn(t, "c2", "ops-c2", "c2n1")
 	if err := l.get("http://" + pod + ":8080/hostname"); err == nil {
@@ -58,12 +62,15 @@ func TestScenarioA1(t *testing.T) {
 		return nil
 	})
 	kubectl(t, "c1", "-n", "strait-system", "delete", "configmap", "strait-peers")
+	touch("2")
+	began := time.Now()
 	testutil.Eventually(t, kubelet, func() error {
 		if l.get("http://"+vip+"/hostname") == nil {
 			return errors.New("the laptop still calls the Service")
 		}
 		return nil
 	})
+	t.Logf("the laptop was out %.1f s after its pin", time.Since(began).Seconds())
 }
 
 // laptop is a machine on a network of its own beside the nodes, with a WireGuard device.
