@@ -48,10 +48,7 @@ func (d *Daemon) readGuests() []clustermesh.Problem {
 // address, leave it at once: unlike what other clusters say, a pin is known in full, so its absence
 // means what it says even while gossip has not spoken. And they come only while the guard is in force.
 func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error) {
-	peers := j.Peers
-	if !t.kernel.table.InForce() {
-		peers = slices.DeleteFunc(slices.Clone(peers), func(p datapath.Peer) bool { return p.Guest })
-	}
+	peers := mayHave(j.Peers, t.kernel.table.InForce())
 	t.withheld = len(peers) < len(j.Peers)
 	if err := device.Remove(revoked(t.guests, j.Peers)); err != nil {
 		return nil, err
@@ -63,6 +60,14 @@ func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error
 		}
 	}
 	return peers, nil
+}
+
+// mayHave returns the peers that the device may have: without the guard, no guests.
+func mayHave(peers []datapath.Peer, guarded bool) []datapath.Peer {
+	if guarded {
+		return peers
+	}
+	return slices.DeleteFunc(slices.Clone(peers), func(p datapath.Peer) bool { return p.Guest })
 }
 
 // revoked returns the guests of which the device has an address that no wanted guest has, sorted. One
