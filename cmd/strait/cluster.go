@@ -131,7 +131,7 @@ func (a *app) writeDrain(ctx context.Context, d drainable, id, value string) err
 		did = "not drained any more"
 	}
 	if d.dir != "" {
-		if err := drainInDir(d.dir, value); err != nil {
+		if err := drainInDir(d.dir, id, value); err != nil {
 			return err
 		}
 		a.printer().line("cluster %s is %s: %s", id, did, drainFile(d.dir))

@@ -51,6 +51,10 @@ func TestDrainCluster(t *testing.T) {
 	if text, _ := os.ReadFile(file); !strings.Contains(string(text), `strait.io/drain: "true"`) {
 		t.Errorf("%s", text)
 	}
+	wrong := world("cluster", "undrain", "rack9", "--manifest", dir).run(t)
+	if _, err := os.Stat(file); err != nil || wrong.code != 2 || !strings.Contains(wrong.stderr, `drains cluster "us-east", not "rack9"`) {
+		t.Errorf("undrain of another cluster: %+v, %v", wrong, err)
+	}
 	undrain := world("cluster", "undrain", "us-east", "--manifest", dir).run(t)
 	if _, err := os.Stat(file); err == nil || undrain.code != 0 {
 		t.Errorf("undrain: %+v, %v", undrain, err)
