@@ -136,7 +136,7 @@ var Table = []Package{
 
 	{Path: "test/arch"},
 	{Path: "test/bench", Imports: []string{
-		"clustermesh", "clustermesh/authority", "clustermesh/replica",
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/ciliumshape", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.

@@ -61,6 +61,7 @@ var phases = []phase{
 	{"open", measureOpen},
 	{"restart", measureRestart},
 	{"authority", measureAuthority},
+	{"locality", measureLocality},
 	{phaseProxy, measureProxy},
 	{"ipvs", measureIPVS},
 }

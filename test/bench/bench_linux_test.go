@@ -44,7 +44,7 @@ func TestQuick(t *testing.T) {
 			if ok {
 				t.Errorf("metric %s is %v, but the kernel has no IPVS", g.metric, v)
 			}
-		} else if !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		} else if !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && !strings.HasPrefix(g.metric, "weights_more_") { // a difference
 			t.Errorf("metric %s: %v, there: %v", g.metric, v, ok)
 		}
 	}

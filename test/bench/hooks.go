@@ -153,10 +153,7 @@ func measureHooks(b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := measureConnectHook(b); err != nil {
-		return err
-	}
-	return errors.Join(measureSendHook(b), stop())
+	return errors.Join(measureConnectHook(b), measureSendHook(b), stop())
 }
 
 func measureConnectHook(b *bench) error {
@@ -171,7 +168,7 @@ func measureConnectHook(b *bench) error {
 		peer, err := accept(listener)
 		return errors.Join(err, unix.Close(peer))
 	}}
-	if err := measureHook(b, tcp, l4.TCP, "hit_lookups_"); err != nil {
+	if err := errors.Join(measureHook(b, tcp, l4.TCP, "hit_lookups_"), measureWeights(b, tcp)); err != nil {
 		return err
 	}
 	// The same program with less kernel code between its runs, so that its own code stays in the

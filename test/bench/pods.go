@@ -86,8 +86,12 @@ func (d dialer) sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
 }
 
-// open dials a frontend over a fresh TCP socket.
-func (d dialer) open(frontend int) (int, error) {
+func (d dialer) frontend(number int) netip.AddrPort {
+	return netip.AddrPortFrom(d.vip(number), servicePort)
+}
+
+// open dials an address over a fresh TCP socket.
+func (d dialer) open(to netip.AddrPort) (int, error) {
 	fd, err := unix.Socket(d.domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
@@ -96,7 +100,7 @@ func (d dialer) open(frontend int) (int, error) {
 		// A missing answer is a failure, and must not block forever.
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}))
 	if err == nil {
-		err = unix.Connect(fd, d.sockaddr(netip.AddrPortFrom(d.vip(frontend), servicePort)))
+		err = unix.Connect(fd, d.sockaddr(to))
 	}
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("connect: %w", err), unix.Close(fd))
@@ -107,9 +111,23 @@ func (d dialer) open(frontend int) (int, error) {
 // ask opens a connection through a frontend and returns which of its pods answers; -1 if another
 // frontend's pod does.
 func (d dialer) ask(frontend, pods int) (int, error) {
-	fd, err := d.open(frontend)
+	from, err := d.askAt(d.frontend(frontend))
 	if err != nil {
 		return 0, err
+	}
+	for pod := range pods {
+		if d.pod(frontend, pod) == from {
+			return pod, nil
+		}
+	}
+	return -1, nil
+}
+
+// askAt opens a connection and returns the address of the pod that answers.
+func (d dialer) askAt(to netip.AddrPort) (netip.Addr, error) {
+	fd, err := d.open(to)
+	if err != nil {
+		return netip.Addr{}, err
 	}
 	var b [16]byte
 	n, err := unix.Read(fd, b[:])
@@ -117,15 +135,9 @@ func (d dialer) ask(frontend, pods int) (int, error) {
 		err = fmt.Errorf("got %d bytes, want %d", n, len(b))
 	}
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
-		return 0, fmt.Errorf("read: %w", err)
+		return netip.Addr{}, fmt.Errorf("read: %w", err)
 	}
-	from := netip.AddrFrom16(b).Unmap()
-	for pod := range pods {
-		if d.pod(frontend, pod) == from {
-			return pod, nil
-		}
-	}
-	return -1, nil
+	return netip.AddrFrom16(b).Unmap(), nil
 }
 
 // tally counts the outcomes of clients' connects, and keeps the first failures as examples for

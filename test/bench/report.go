@@ -41,6 +41,10 @@ var goals = []goal{
 	{"floor_hit_lookups_random", nil, nil, "the same, any of 10,000 frontends"},
 	{"cilium_shape_hit_lookups_hot", nil, nil, "a hit of the look-alike, in the same lookups, one frontend"},
 	{"cilium_shape_hit_lookups_random", nil, nil, "the same, any of 10,000 frontends"},
+	{"weights_more_lookups_random", value(1), nil, "what weights add to a hit, in hash lookups, any of 5,000 frontends"},
+	{"weights_more_lookups_hot", nil, nil, "the same, one frontend"},
+	{"weights_hit_ratio_random", nil, nil, "time of a hit with weights ÷ without, any of 5,000 frontends"},
+	{"weights_hit_ratio_hot", nil, nil, "the same, one frontend"},
 	{"udp_hit_lookups_hot", nil, nil, "`sendto()` hook on a fresh socket: a hit in hash lookups, one frontend"},
 	{"nft_connect_ratio", nil, nil, "`connect()` through kube-proxy's rules ÷ direct without netfilter, p50"},
 	{"nft_rr_ratio", nil, nil, "1-byte request and answer through kube-proxy's rules ÷ direct, p50"},
@@ -77,6 +81,10 @@ var goals = []goal{
 	{"seal_bytes", nil, nil, "bytes more that its signature and statement take"},
 	{"forged_accepted", value(0), nil, "forged, foreign, replayed and out-of-authority records that put anything in force"},
 	{"forged_checked", nil, nil, "number of records tried"},
+	{"plan_ms", value(5), nil, "one of 100,000 endpoints changes, while all 10,000 services have weights and spill: the plan, ms"},
+	{"what_if_ms", value(500), nil, "what 10,000 services would do without one of two clusters, ms"},
+	{"flap_writes_per_s", value(2), nil, "writes of a frontend per second while a cluster's pods come and go, the most of six rhythms"},
+	{"share_error_pct", value(1), nil, "a pod's share of 100,000 connects, counted less explained, the most of any, percentage points"},
 }
 
 // kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10

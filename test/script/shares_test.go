@@ -20,8 +20,8 @@ type looked interface {
 }
 
 // maxShareError is how far a share that is counted can be from the planned one, in percentage points: six
-// times the deviation of 10,000 draws is 3.
-const maxShareError = 3.0
+// times the largest deviation of 100,000 draws is 0.95.
+const maxShareError = 1.0
 
 // cmdShares connects many sockets to the first frontend of a service, and checks that each endpoint gets
 // the share that the plan says. No packet is sent, as for dial.
