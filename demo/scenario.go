@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
 	"strait.io/strait/demo/lab"
 	"strait.io/strait/demo/traffic"
@@ -103,6 +104,16 @@ func (s *scenario) unsettled(ctx context.Context) string {
 		}
 		if missing := s.missing(n, fs); missing != "" {
 			return n.Name + " " + missing
+		}
+		// A daemon fills the maps first. A moment later it answers with what it put there, by DNS too.
+		services, err := s.api(n.Name).Services(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, kind := range []string{lab.Serve, lab.Far} {
+			if !slices.ContainsFunc(services.Items, func(x api.Service) bool { return x.Name == "default/"+kind }) {
+				return n.Name + " does not answer for " + kind + " yet"
+			}
 		}
 	}
 	return ""
