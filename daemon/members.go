@@ -41,7 +41,11 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		m := clusterMember(t.Pins, name, string(c.State))
 		m.Heard = c.Heard
 		if step := far[name]; step > 0 {
-			m.Distance = int(gossip.Limit(step).Milliseconds())
+			if limit, known := gossip.Limit(step); known {
+				m.Distance = limit.Milliseconds()
+			} else {
+				m.Distance = -1
+			}
 		}
 		out = append(append(out, m), nodes[c.Name]...)
 	}

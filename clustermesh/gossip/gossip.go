@@ -118,7 +118,7 @@ func New(cfg Config) (*Gossip, error) {
 		dirty:     notify.New(),
 		events:    notify.New(),
 		contacts:  observe.NewContacts(cfg.Self),
-		distances: observe.NewDistances(),
+		distances: observe.NewDistances(loadDistances(cfg.StateDir), time.Now()),
 		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
 		problems:  problemBook{},
 		strangers: newStrangers(),

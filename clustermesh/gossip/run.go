@@ -105,10 +105,7 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	if g.replica.Nobody(g.everySeed) {
 		g.changed.Poke()
 	}
-	if g.distances.Update(func(o clustermesh.Origin) bool { return g.contacts.Contact(o) == clustermesh.Alive }, time.Now()) {
-		g.log.Info("the distances of clusters changed", "steps", g.distances.Steps())
-		g.changed.Poke()
-	}
+	g.measure(time.Now())
 	g.checkClock(time.Now())
 	g.checkStatements(time.Now())
 	g.contacts.Forget(g.replica.Records())
@@ -116,6 +113,20 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	if g.publishCluster() {
 		g.changed.Poke()
 	}
+}
+
+// measure looks at the distances of clusters. The lock is held.
+func (g *Gossip) measure(now time.Time) {
+	others := slices.DeleteFunc(g.contacts.Alive(), func(o clustermesh.Origin) bool { return o.Cluster == g.cfg.Self.Cluster })
+	if !g.distances.Update(others, now) {
+		return
+	}
+	steps := g.distances.Steps()
+	g.log.Info("the distances of clusters changed", "steps", steps)
+	if err := saveDistances(g.cfg.StateDir, steps); err != nil {
+		g.log.Warn("cannot save the distances of clusters; the next life measures them for a minute", "error", err)
+	}
+	g.changed.Poke()
 }
 
 // pinged notes how long another cluster's node took to answer.
@@ -134,8 +145,14 @@ func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
 	return g.distances.RTTs()
 }
 
-// Limit returns the round-trip time at which a step of Distances begins.
-func Limit(step uint32) time.Duration { return observe.Limit(step) }
+// Limit returns the round-trip time at which a step of Distances begins. It is not known of a cluster
+// that answers no pings.
+func Limit(step uint32) (limit time.Duration, known bool) {
+	if step >= observe.Unmeasured {
+		return 0, false
+	}
+	return observe.Limit(step), true
+}
 
 // Distances returns how far away clusters are that are not among the nearest, in steps; see
 // observe.Distances.

@@ -25,6 +25,8 @@ const (
 	stateFile  = "replica.cbor"
 	stateMagic = "strait replica 1 "
 	uidsFile   = "clusters.json"
+	// distancesFile holds steps of round-trip time, so that a restart moves no connections.
+	distancesFile = "distances.json"
 	// savePause is how long a change waits to be saved together with those that follow it, and the
 	// least time between two writes of the state. Encoding a large state takes processor time that
 	// the turn for the same change needs. So a write computes, frame by frame, for a tenth of its
@@ -167,6 +169,29 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 		return fmt.Errorf("write the clusters' UIDs: %w", err)
 	}
 	return durable.Replace(filepath.Join(dir, uidsFile), func(f *os.File) error {
+		_, err := f.Write(b)
+		return err
+	})
+}
+
+// loadDistances reads what saveDistances wrote; nothing if that cannot be read: it is measured again.
+func loadDistances(dir string) (out map[clustermesh.ClusterName]uint32) {
+	b, err := os.ReadFile(filepath.Join(dir, distancesFile))
+	if dir == "" || err != nil || json.Unmarshal(b, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func saveDistances(dir string, steps map[clustermesh.ClusterName]uint32) error {
+	if dir == "" {
+		return nil
+	}
+	b, err := json.Marshal(steps)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(dir, distancesFile), func(f *os.File) error {
 		_, err := f.Write(b)
 		return err
 	})

@@ -25,8 +25,8 @@ type Member struct {
 	State string    `json:"state"`
 	Heard time.Time `json:"heard,omitzero"`
 	// Distance is a cluster's round-trip time in milliseconds, at least, as it counts for the choice of
-	// endpoints; 0 if it is among the nearest.
-	Distance int `json:"distance,omitempty"`
+	// endpoints; 0 if it is among the nearest, and -1 if it answers no ping.
+	Distance int64 `json:"distance,omitempty"`
 	// RTT is the round-trip time of another cluster's node, in milliseconds.
 	RTT float64 `json:"rtt,omitempty"`
 	// Pinned and Accepts are for clusters: whether it is believed, and for Services of which
@@ -135,6 +135,8 @@ func (m Member) TableRow(now time.Time) []string {
 	}
 	distance := None
 	switch {
+	case m.Distance < 0:
+		distance = Warn + " no ping"
 	case m.Distance > 0:
 		distance = fmt.Sprintf("> %d ms", m.Distance)
 	case m.RTT > 0:

@@ -20,12 +20,17 @@ const (
 	// of the network alone; what is added to the others is load.
 	kept  = 8
 	while = 10 * time.Minute
+	// unanswered is how long a cluster may be heard without answering a ping: in a large clusterset,
+	// it takes many minutes until each node was pinged once.
+	unanswered = 20 * time.Minute
+	// forgotten is how long after it was last heard a cluster's step is forgotten.
+	forgotten = 24 * time.Hour
 )
 
 // Distances says how far away other clusters are, from the round-trip times that this node has measured
 // itself: what others say does not count. It is damped, so that what is decided by it changes rarely: it
 // is known in steps, and a cluster changes its step only if it is a quarter beyond the limit for a
-// minute.
+// minute. A cluster that falls silent keeps its step.
 type Distances struct {
 	nodes    map[clustermesh.Origin][]sample
 	clusters map[clustermesh.ClusterName]*standing
@@ -40,11 +45,20 @@ type sample struct {
 type standing struct {
 	step  uint32
 	since time.Time // zero while it seems right
+	first time.Time // when it was first heard
+	heard time.Time // when it was last heard
 }
 
-// NewDistances knows no cluster.
-func NewDistances() *Distances {
-	return &Distances{nodes: map[clustermesh.Origin][]sample{}, clusters: map[clustermesh.ClusterName]*standing{}}
+// Unmeasured is the step of a cluster that is heard and never answered a ping: it must not look near.
+const Unmeasured = 40
+
+// NewDistances begins with the steps of an earlier life.
+func NewDistances(steps map[clustermesh.ClusterName]uint32, now time.Time) *Distances {
+	d := &Distances{nodes: map[clustermesh.Origin][]sample{}, clusters: map[clustermesh.ClusterName]*standing{}}
+	for c, step := range steps {
+		d.clusters[c] = &standing{step: min(step, Unmeasured), first: now, heard: now}
+	}
+	return d
 }
 
 // Ping notes the round-trip time to a node.
@@ -53,36 +67,50 @@ func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, now time.Time)
 	d.nodes[o] = all[max(0, len(all)-kept):]
 }
 
-// Update forgets nodes that are no members any more, and reports whether a cluster's step changed.
-func (d *Distances) Update(member func(clustermesh.Origin) bool, now time.Time) (changed bool) {
+// Update looks at the clusters of the nodes that are heard, and reports whether a step changed.
+func (d *Distances) Update(alive []clustermesh.Origin, now time.Time) (changed bool) {
 	times := map[clustermesh.ClusterName][]time.Duration{}
-	for o, all := range d.nodes {
-		all = slices.DeleteFunc(all, func(s sample) bool { return now.Sub(s.at) > while })
-		if len(all) == 0 || !member(o) {
-			delete(d.nodes, o)
-			continue
+	nodes := make(map[clustermesh.Origin][]sample, len(d.nodes))
+	for _, o := range alive {
+		if times[o.Cluster] == nil {
+			times[o.Cluster] = []time.Duration{}
 		}
-		d.nodes[o] = all
-		times[o.Cluster] = append(times[o.Cluster], shortest(all))
+		if all := d.nodes[o]; len(all) > 0 {
+			// The last one stays, however old: a node that answers no more pings is where it was.
+			old := slices.IndexFunc(all, func(s sample) bool { return now.Sub(s.at) <= while })
+			if old < 0 {
+				old = len(all) - 1
+			}
+			nodes[o] = all[old:]
+			times[o.Cluster] = append(times[o.Cluster], shortest(nodes[o]))
+		}
 	}
+	d.nodes = nodes
 	for c, all := range times {
-		slices.Sort(all)
 		if d.clusters[c] == nil {
-			d.clusters[c] = &standing{}
+			d.clusters[c] = &standing{first: now}
 		}
-		changed = d.clusters[c].look(all[len(all)/2], now) || changed
+		s := d.clusters[c]
+		s.heard = now
+		switch slices.Sort(all); {
+		case len(all) > 0:
+			changed = s.look(stepOf(all[len(all)/2]*4/5), stepOf(all[len(all)/2]), stepOf(all[len(all)/2]*5/4), now) || changed
+		case s.step == 0 && now.Sub(s.first) > unanswered:
+			s.step, changed = Unmeasured, true
+		}
 	}
-	maps.DeleteFunc(d.clusters, func(c clustermesh.ClusterName, s *standing) bool {
-		gone := len(times[c]) == 0
+	maps.DeleteFunc(d.clusters, func(_ clustermesh.ClusterName, s *standing) bool {
+		gone := now.Sub(s.heard) > forgotten
 		changed = changed || gone && s.step > 0
 		return gone
 	})
 	return changed
 }
 
-// look compares the step with a round-trip time, and reports whether it changed.
-func (s *standing) look(rtt time.Duration, now time.Time) bool {
-	if stepOf(rtt*4/5) <= s.step && stepOf(rtt*5/4) >= s.step {
+// look compares the step with one that was measured, and with those at a quarter less and more. It
+// reports whether the step changed.
+func (s *standing) look(less, measured, more uint32, now time.Time) bool {
+	if less <= s.step && s.step <= more {
 		s.since = time.Time{}
 		return false
 	}
@@ -92,7 +120,7 @@ func (s *standing) look(rtt time.Duration, now time.Time) bool {
 	if now.Sub(s.since) < settled {
 		return false
 	}
-	s.step, s.since = stepOf(rtt), time.Time{}
+	s.step, s.since = measured, time.Time{}
 	return true
 }
 
@@ -101,7 +129,7 @@ func stepOf(rtt time.Duration) uint32 {
 	if rtt < nearest {
 		return 0
 	}
-	return uint32(bits.Len64(uint64(rtt / nearest)))
+	return min(Unmeasured-1, uint32(bits.Len64(uint64(rtt/nearest))))
 }
 
 func shortest(all []sample) time.Duration {

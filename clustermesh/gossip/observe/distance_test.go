@@ -2,6 +2,7 @@ package observe
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,9 +20,11 @@ func (d *Distances) feed(from time.Time, lasts time.Duration, rtts map[clusterme
 	for i := range int(lasts / time.Second) {
 		now := from.Add(time.Duration(i) * time.Second)
 		for o, rtt := range rtts {
-			d.Ping(o, rtt(i), now)
+			if rtt != nil { // it answers no pings
+				d.Ping(o, rtt(i), now)
+			}
 		}
-		if d.Update(func(o clustermesh.Origin) bool { return rtts[o] != nil }, now) {
+		if d.Update(slices.Collect(maps.Keys(rtts)), now) {
 			changes = append(changes, time.Duration(i)*time.Second)
 		}
 	}
@@ -35,7 +38,7 @@ func constant(ms int) func(int) time.Duration {
 // TestDistances: an inversion is seen once, after a minute; what jitters or is slow for a moment changes
 // nothing; what went is forgotten.
 func TestDistances(t *testing.T) {
-	d, t0 := NewDistances(), time.Unix(1e9, 0)
+	d, t0 := NewDistances(nil, time.Unix(1e9, 0)), time.Unix(1e9, 0)
 	type rtts = map[clustermesh.Origin]func(int) time.Duration
 	steps := func(what string, want map[clustermesh.ClusterName]uint32) {
 		t.Helper()
@@ -45,7 +48,7 @@ func TestDistances(t *testing.T) {
 	}
 	d.feed(t0, 50*time.Second, rtts{far("b", "n1"): constant(80)})
 	steps("before a minute", map[clustermesh.ClusterName]uint32{})
-	d = NewDistances()
+	d = NewDistances(nil, time.Unix(1e9, 0))
 	if got := d.feed(t0.Add(time.Hour), 5*time.Minute, rtts{far("b", "n1"): constant(80), far("c", "n1"): constant(12), far("d", "n1"): constant(1)}); len(got) != 1 {
 		t.Errorf("changes at %v, want one for both", got)
 	}
@@ -65,10 +68,38 @@ func TestDistances(t *testing.T) {
 		t.Errorf("jitter changes at %v", got)
 	}
 	// One node of three that is slow is not a cluster that is far.
-	if got := d.feed(t0.Add(4*time.Hour), 5*time.Minute, rtts{far("d", "n1"): constant(1), far("d", "n2"): constant(1), far("d", "n3"): constant(300)}); len(got) != 1 {
-		t.Errorf("changes at %v, want that b and c went", got)
+	slow := rtts{far("d", "n1"): constant(1), far("d", "n2"): constant(1), far("d", "n3"): constant(300)}
+	if got := d.feed(t0.Add(4*time.Hour), 5*time.Minute, slow); len(got) != 0 {
+		t.Errorf("changes at %v", got)
 	}
-	steps("the others went", map[clustermesh.ClusterName]uint32{})
+	steps("a slow node", map[clustermesh.ClusterName]uint32{"b": 2, "c": 5}) // b and c are not heard any more
+	d.feed(t0.Add(40*time.Hour), time.Minute, slow)
+	steps("a day later", map[clustermesh.ClusterName]uint32{})
+}
+
+// TestSilenceIsNotNear: a cluster that answers no pings keeps its step, or is the farthest if it never
+// answered one. A restart forgets nothing.
+func TestSilenceIsNotNear(t *testing.T) {
+	d, t0 := NewDistances(nil, time.Unix(1e9, 0)), time.Unix(1e9, 0)
+	answers := map[clustermesh.Origin]func(int) time.Duration{far("b", "n1"): constant(200), far("c", "n1"): constant(12)}
+	d.feed(t0, 5*time.Minute, answers)
+	want := map[clustermesh.ClusterName]uint32{"b": 6, "c": 2}
+	if got := d.Steps(); !maps.Equal(got, want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	again := NewDistances(d.Steps(), t0.Add(6*time.Minute))
+	silent := map[clustermesh.Origin]func(int) time.Duration{far("b", "n1"): nil, far("c", "n1"): nil, far("d", "n1"): nil}
+	want["d"] = Unmeasured
+	for name, d := range map[string]*Distances{"this life": d, "the next life": again} {
+		d.feed(t0.Add(6*time.Minute), time.Hour, silent)
+		if got := d.Steps(); !maps.Equal(got, want) {
+			t.Errorf("%s, after an hour of silence: %v, want %v", name, got, want)
+		}
+	}
+	d.feed(t0.Add(2*time.Hour), 5*time.Minute, map[clustermesh.Origin]func(int) time.Duration{far("d", "n1"): constant(1)})
+	if step := d.Steps()["d"]; step != 0 {
+		t.Errorf("d answers, and has step %d", step)
+	}
 }
 
 func abs(i int) int { return max(i, -i) }
@@ -76,12 +107,12 @@ func abs(i int) int { return max(i, -i) }
 // TestStepsAreBounded: whatever is measured, a cluster changes its step at most once a minute.
 func TestStepsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d, now, last := NewDistances(), time.Unix(1e9, 0), time.Time{}
+		d, now, last := NewDistances(nil, time.Unix(1e9, 0)), time.Unix(1e9, 0), time.Time{}
 		o := far("b", "n1")
 		for range 300 {
 			now = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second)
 			d.Ping(o, time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "rtt")), now)
-			if !d.Update(func(clustermesh.Origin) bool { return true }, now) {
+			if !d.Update([]clustermesh.Origin{o}, now) {
 				continue
 			}
 			if !last.IsZero() && now.Sub(last) < settled {
