@@ -72,6 +72,7 @@ type Gossip struct {
 	log       *slog.Logger
 	streams   *stream.Streams
 	clusters  *clusters
+	seats     *seats
 	strangers *strangers
 	changed   notify.Signal
 	dirty     notify.Signal
@@ -154,6 +155,8 @@ func New(cfg Config) (*Gossip, error) {
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.guard.held = g.replica
+	g.seats = newSeats(g.guard.Pins)
+	g.seats.know(cfg.Self, g.replica.Records())
 	// What is not believed any more is unknown, not absent: others may have it with proof.
 	g.loaded = g.loaded && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
@@ -394,6 +397,7 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.guard.repin(pins)
+	g.seats.repin(pins)
 	// What was refused may be believed now; otherwise it is reported again.
 	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
 	g.readmit()

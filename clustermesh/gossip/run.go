@@ -53,7 +53,7 @@ func (g *Gossip) open() (*pool.Pool, error) {
 	defer g.rekeying.Unlock()
 	p, err := pool.Open(pool.Config{
 		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Keys: g.cfg.Keys, Timeout: stream.DialTimeout,
-		Log: g.log, Admit: g.clusters.admit, NoUDP: host{g}.noUDP, Pinged: g.pinged,
+		Log: g.log, Admit: g.clusters.admit, Seats: g.seats, NoUDP: host{g}.noUDP, Pinged: g.pinged,
 		Refused: g.strangers.refused, TLS: secure{g.streams},
 	})
 	g.pool = p
@@ -109,6 +109,7 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	g.checkClock(time.Now())
 	g.checkStatements(time.Now())
 	g.contacts.Forget(g.replica.Records())
+	g.seats.know(g.cfg.Self, g.replica.Records())
 	g.testify()
 	if g.publishCluster() {
 		g.changed.Poke()

@@ -89,6 +89,15 @@ func strangerProblem(why pool.Refusal, size uint64, example netip.Addr) clusterm
 		pool.NotOurs:  "datagrams that are not strait's",
 		pool.OtherKey: "datagrams that the gossip key cannot decrypt",
 	}[why]
+	if why == pool.TooMany {
+		return clustermesh.Problem{
+			Code:    problem.StrangersRefused,
+			Object:  "gossip",
+			Message: fmt.Sprintf("more than %d new members were refused because there are too many, the first at %s", size, example),
+			Try:     "if a cluster grew, pin it, with a higher quota.nodes (authority.pinsFile); otherwise somebody who has the gossip key invents members: replace the key (strait clusterset rotate --gossip-key)",
+			Warning: true,
+		}
+	}
 	return clustermesh.Problem{
 		Code:    problem.StrangersRefused,
 		Object:  "gossip port",

@@ -1,6 +1,6 @@
 // Package member decides about the daemons that take part in gossip: what a member is called,
-// whether its cluster's name belongs to its cluster (Clusters), and where to look for missing
-// members (Seeds).
+// whether its cluster's name belongs to its cluster (Clusters), who is one too many (Room), and where
+// to look for missing members (Seeds).
 //
 // Inputs are names, addresses and times as arguments; outputs are values. It must not know
 // memberlist, streams, records or the clock: packages pool and stream act.

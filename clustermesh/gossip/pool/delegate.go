@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 
 // delegate implements the interfaces that memberlist calls.
 type delegate struct {
-	inbox *inbox
-	admit func(member.Peer) (owner string, ok bool)
-	uid   string // of this cluster
+	inbox   *inbox
+	admit   func(member.Peer) (owner string, ok bool)
+	seats   Seats
+	refused func(Refusal, netip.Addr)
+	uid     string // of this cluster
 	// pinged is called with the time that a member took to answer.
 	pinged func(member.ID, time.Duration)
 }
@@ -33,6 +36,7 @@ func event(n *memberlist.Node) (Event, error) {
 func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if e, err := event(n); err == nil {
 		e.Alive = true
+		d.seats.Joined(e.Member.ID)
 		d.inbox.moved(e, +1)
 	}
 }
@@ -40,6 +44,7 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 // NotifyLeave implements memberlist.EventDelegate.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	if e, err := event(n); err == nil {
+		d.seats.Left(e.Member.ID)
 		d.inbox.moved(e, -1)
 	}
 }
@@ -47,12 +52,19 @@ func (d delegate) NotifyLeave(n *memberlist.Node) {
 // NotifyUpdate implements memberlist.EventDelegate. A member's metadata never changes.
 func (d delegate) NotifyUpdate(*memberlist.Node) {}
 
+// errCrowd refuses a member for which there is no room.
+var errCrowd = errors.New("there are too many members")
+
 // NotifyAlive implements memberlist.AliveDelegate. It refuses members whose names are not strait's,
-// and those whose cluster's name belongs to another cluster.
+// those for which there is no room, and those whose cluster's name belongs to another cluster.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	e, err := event(n)
 	if err != nil {
 		return err
+	}
+	if !d.seats.Admit(e.Member.ID) {
+		d.refused(TooMany, e.Addr.Addr())
+		return errCrowd
 	}
 	if owner, ok := d.admit(e.Member); !ok {
 		e.Owner = owner

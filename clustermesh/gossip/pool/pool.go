@@ -39,6 +39,8 @@ type Config struct {
 	// returns the owner's UID. It is called with memberlist's lock held, so it must not wait for
 	// anything that waits for the Pool.
 	Admit func(member.Peer) (owner string, ok bool)
+	// Seats are asked for room for a member, also with memberlist's lock held.
+	Seats Seats
 	// Pinged is called with the time that a member took to answer over UDP.
 	Pinged func(member.ID, time.Duration)
 	// NoUDP is called with the name of a member that answers over TCP only.
@@ -47,6 +49,15 @@ type Config struct {
 	Refused func(why Refusal, from netip.Addr)
 	// TLS makes the connections secure.
 	TLS TLS
+}
+
+// Seats bounds the members.
+type Seats interface {
+	// Admit reports whether there is room for a member.
+	Admit(member.ID) bool
+	// Joined and Left note that a member is there, and is gone.
+	Joined(member.ID)
+	Left(member.ID)
 }
 
 // Pool is this daemon's memberlist.
@@ -144,7 +155,7 @@ func (p *Pool) config(cfg Config, logs *memberLog) *memberlist.Config {
 	c.GossipToTheDeadTime = 60 * time.Second
 	c.DeadNodeReclaimTime = 30 * time.Second
 	c.HandoffQueueDepth = 8192
-	d := delegate{p.inbox, cfg.Admit, cfg.Self.UID, cfg.Pinged}
+	d := delegate{p.inbox, cfg.Admit, cfg.Seats, cfg.Refused, cfg.Self.UID, cfg.Pinged}
 	c.Events, c.Alive, c.Delegate, c.Ping = d, d, d, d
 	return c
 }

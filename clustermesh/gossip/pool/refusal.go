@@ -14,7 +14,9 @@ const (
 	// NotOurs: a datagram without strait's label. OtherKey: one that the gossip key cannot decrypt.
 	NotOurs  Refusal = "datagram"
 	OtherKey Refusal = "datagram_key"
+	// TooMany: a member for which there is no room. Its address is the one that it claims.
+	TooMany Refusal = "member"
 )
 
 // Refusals are all there are.
-var Refusals = []Refusal{NotTLS, Unproven, Crowded, NotOurs, OtherKey}
+var Refusals = []Refusal{NotTLS, Unproven, Crowded, NotOurs, OtherKey, TooMany}
