@@ -35,29 +35,47 @@ func beOutsider() bool {
 // attacks go on until the process ends.
 var attacks = map[string]func(to netip.AddrPort){
 	"silent": silent, "flood": flood, "garbage": garbage, "replay": replay,
+	"call": call, // no attack: a client
 }
 
 // outsider is a running attack.
 type outsider struct {
 	w   *world
 	out *lines
+	// stop ends it. The test does so too.
+	stop func()
 }
 
-// outsider starts an attack on a daemon. It ends with the test.
+// outsider starts an attack on a daemon.
 func (m *member) outsider(kind string) *outsider {
 	m.w.Helper()
-	a := &outsider{m.w, &lines{}}
+	return m.w.outsider(kind, gossipOf(m.number), "")
+}
+
+// outsider starts an attack on an address, in a cgroup if that is not empty.
+func (w *world) outsider(kind string, to netip.AddrPort, cgroup string) *outsider {
+	w.Helper()
+	a := &outsider{w: w, out: &lines{}}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", outsiderEnv, kind, gossipOf(m.number)))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", outsiderEnv, kind, to))
 	cmd.Stdout, cmd.Stderr = a.out, a.out
+	if cgroup != "" {
+		dir, err := os.Open(cgroup)
+		w.must(err)
+		defer dir.Close()
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	}
 	alive, err := cmd.StdinPipe()
-	m.w.must(err)
-	m.w.must(cmd.Start())
-	m.w.Cleanup(func() {
+	w.must(err)
+	w.must(cmd.Start())
+	a.stop = sync.OnceFunc(func() {
 		alive.Close()
 		_ = cmd.Wait()
-		if m.w.Failed() {
-			m.w.Logf("attacker %s: %.2000s", kind, a.out)
+	})
+	w.Cleanup(func() {
+		a.stop()
+		if w.Failed() {
+			w.Logf("attacker %s: %.2000s", kind, a.out)
 		}
 	})
 	return a

@@ -325,6 +325,8 @@ func (m *member) saysNot(word string) {
 type attacker struct {
 	*gossip.Gossip
 	w *world
+	// end stops it. The test does so too.
+	end func()
 }
 
 // attack starts an attacker who has the gossip key, and the keys of sign if that is not nil. It holds
@@ -341,13 +343,14 @@ func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged .
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
-	w.Cleanup(func() {
+	end := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			w.Errorf("the attacker: %v", err)
 		}
 	})
-	return &attacker{g, w}
+	w.Cleanup(end)
+	return &attacker{g, w, end}
 }
 
 // lead publishes the record of the attacker's cluster.
