@@ -26,10 +26,12 @@ const (
 	Demo = "demo" // test/e2e: a demo that was left up
 	// test/install: kubeconfigs of two clusters without strait, and the file of the page
 	Replicate = "replicate"
+	// test/kube: two clusters with strait, with contexts c1 and c2
+	EKS = "eks"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate}
+var Suites = []string{Kube, Demo, Replicate, EKS}
 
 // Page is one Markdown file.
 type Page struct {
