@@ -15,6 +15,16 @@ type clusters struct {
 	clusters *member.Clusters
 }
 
+// loadClusters starts with what the last life saved.
+func (g *Gossip) loadClusters() {
+	last, err := loadUIDs(g.cfg.StateDir)
+	g.clusters = &clusters{clusters: member.NewClusters(g.cfg.Self.Cluster, g.cfg.UID, last, time.Now())}
+	if err != nil {
+		g.problem("uids", stateProblem(err), 0)
+		g.clusters.unsave()
+	}
+}
+
 func (c *clusters) admit(p member.Peer) (owner string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -140,14 +140,7 @@ func New(cfg Config) (*Gossip, error) {
 		}
 	}
 	g.self = member.Peer{ID: member.ID{Origin: cfg.Self, Boot: boot}, UID: cfg.UID}
-	last, err := loadUIDs(cfg.StateDir)
-	if err != nil {
-		g.problem("uids", stateProblem(err), 0)
-	}
-	g.clusters = &clusters{clusters: member.NewClusters(cfg.Self.Cluster, cfg.UID, last, time.Now())}
-	if err != nil {
-		g.clusters.unsave()
-	}
+	g.loadClusters()
 	g.loaded = len(held) > 0
 	g.replica = replica.New(replica.Config{
 		Complete: g.loaded, Alone: func() bool { return g.seeds.Waiting() == "" },

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -41,8 +42,8 @@ func serveImage(t *testing.T) string {
 	return file
 }
 
-// Karmada's example: its user makes the import by hand where the service is used.
-func TestKarmadasExample(t *testing.T) {
+// TestScenarioI is Karmada's example: its user makes the import by hand where the service is used.
+func TestScenarioI(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
 	must(t, c1.lab.Import(t.Context(), serveImage(t)))
@@ -82,6 +83,14 @@ func TestKarmadasExample(t *testing.T) {
 		}
 		return equal("type", i.Spec.Type, mcsv1beta1.ClusterSetIP)
 	})
+	must(t, c2.mcs.MulticlusterV1beta1().ServiceImports(c2.ns).Delete(t.Context(), "serve", metav1.DeleteOptions{}))
+	testutil.Eventually(t, within, func() error {
+		_, err := c2.core.CoreV1().Services(c2.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the derived Service outlives its import: %v", err)
+		}
+		return nil
+	})
 }
 
 // The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is installed.
@@ -97,8 +106,9 @@ func TestKEPsExample(t *testing.T) {
 	c2.importedBy("my-svc")
 }
 
-// GKE's ServiceExport is an alias too. Where both kinds are there, strait's own counts.
-func TestGKEsExport(t *testing.T) {
+// TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names its derived Service.
+// Where both kinds are there, strait's own counts.
+func TestScenarioE(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
 	c1.serve(service())
@@ -107,6 +117,9 @@ func TestGKEsExport(t *testing.T) {
 	_, err := c1.lab.Kubectl(t.Context(), "c1", []byte(gke), "-n", c1.ns, "apply", "-f", "-")
 	must(t, err)
 	c2.importedBy("hello")
+	c2.imported("hello", func(i *mcsv1beta1.ServiceImport) error {
+		return equal("annotation", i.Annotations["multicluster.kubernetes.io/derived-service"], "derived-hello")
+	})
 	c1.export("hello", exporting("a", "1"))
 	c2.imported("hello", func(i *mcsv1beta1.ServiceImport) error {
 		return equal("label of our own kind", i.Labels["example.com/a"], "1")

@@ -141,9 +141,9 @@ func TestTrafficSessionAffinity(t *testing.T) {
 	}
 }
 
-// Global services, with Cilium's names: c1's client reaches c2's pods by its own ClusterIP only if its own Service is
-// global and c2's is global and shared.
-func TestGlobalServices(t *testing.T) {
+// TestScenarioG is Cilium's global services, with its names: c1's client reaches c2's pods by its own ClusterIP only if
+// its own Service is global and c2's is global and shared. Annotations are followed as they change, and so are pods.
+func TestScenarioG(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name         string
@@ -173,8 +173,24 @@ func TestGlobalServices(t *testing.T) {
 				c2.spreads(theirs, tc.theirClients...)
 			}
 			remains(t, func() error { return c1.absent("hello") })
+			switch tc.name {
+			case "both":
+				c1.annotate("service.cilium.io/shared=false")
+				c2.spreads(theirs, "c2")
+				c1.spreads(own, "c1", "c2")
+			case "local-first":
+				c1.pods(0)
+				c1.spreads(own, "c2")
+			}
 		})
 	}
+}
+
+// annotate sets an annotation of the Service hello.
+func (m *member) annotate(annotation string) {
+	m.t.Helper()
+	_, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", m.ns, "annotate", "--overwrite", "service/hello", annotation)
+	must(m.t, err)
 }
 
 // spreads waits until the calls of a Service's ClusterIP are answered by just these clusters.
