@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -64,6 +66,61 @@ func measureCommand(o *options) *cobra.Command {
 	return c
 }
 
+// heldOpen is how many connections stay open while the cluster is drained, to be counted.
+const heldOpen = 3
+
+// holdCommand is the hidden command that opens connections and keeps them.
+func holdCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "hold ADDRESS:PORT", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for range heldOpen {
+				c, err := net.Dial("tcp", args[0])
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+			}
+			<-cmd.Context().Done()
+			return nil
+		},
+	}
+}
+
+// hold opens connections to the home cluster's pods, which are the only ones that its nodes use now.
+func (s *scenario) hold(ctx context.Context) error {
+	node := s.home.Nodes[0].Name
+	_, err := s.Start(lab.Command{
+		Place: lab.Place{Node: node, Pod: lab.Client}, Log: filepath.Join(s.NodeDir(node), "hold.log"),
+		Argv: []string{s.strait, "demo", "hold", netip.AddrPortFrom(s.ip, 80).String()},
+	})
+	if err != nil {
+		return err
+	}
+	return sleep(ctx, time.Second)
+}
+
+// wantOpen checks that each node counts its open connections to the drained cluster.
+func (s *scenario) wantOpen(ctx context.Context) error {
+	for i, n := range s.home.Nodes {
+		want := 0
+		if i == 0 {
+			want = heldOpen
+		}
+		status, err := s.api(n.Name).Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range status.Clusters {
+			if c.Name == s.home.Name && (c.Open == nil || *c.Open != want) {
+				text, _ := json.Marshal(c)
+				return fmt.Errorf("%s says %s, want %d open connections", n.Name, text, want)
+			}
+		}
+	}
+	return nil
+}
+
 func (s *scenario) measureAll(ctx context.Context, rounds int, m *Measured) error {
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -80,6 +137,9 @@ func (s *scenario) measureAll(ctx context.Context, rounds int, m *Measured) erro
 			return fmt.Errorf("failover: %w", err)
 		}
 		m.FailoverMS = append(m.FailoverMS, ms)
+	}
+	if err := s.hold(ctx); err != nil {
+		return err
 	}
 	if err := s.useAllAlike(ctx); err != nil {
 		return err
@@ -180,6 +240,9 @@ func (s *scenario) measureDrain(ctx context.Context) (ms float64, err error) {
 				return 0, fmt.Errorf("a call from %s failed: %s", run.From(), c.Err)
 			}
 		}
+	}
+	if err := s.wantOpen(ctx); err != nil {
+		return 0, err
 	}
 	if err := s.cluster(ctx, "undrain"); err != nil {
 		return 0, err
