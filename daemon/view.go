@@ -36,6 +36,9 @@ func (d *Daemon) Status() *api.Status {
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
 		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath, Refused: d.gossip.Refused(),
 	}
+	if err := v.countOpen(status.Clusters, d.kernel.records); err != nil {
+		unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "count open connections: " + err.Error()})
+	}
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
 	if d.kube != nil {
 		problems = append(problems, d.kube.writer.Problems()...)

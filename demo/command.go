@@ -81,7 +81,7 @@ func Command() *cobra.Command {
 	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
 	f.IntVar(&o.size.Clusters, "clusters", 3, fmt.Sprintf("`number` of clusters, 2 to %d", len(lab.ClusterNames)))
 	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d; 1 skips some steps", lab.MaxNodes))
-	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand())
+	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand(), measureCommand(o), holdCommand())
 	return c
 }
 

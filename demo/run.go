@@ -48,7 +48,7 @@ func run(cmd *cobra.Command, o options) (err error) {
 
 	res := &Result{Kernel: kernelRelease(), Clusters: o.size.Clusters, Nodes: o.size.Nodes, Steps: []*Step{}}
 	begun := time.Now()
-	err = playInLab(ctx, o, b, out, res)
+	err = playInLab(ctx, o, b, out, res, func(ctx context.Context, s *scenario) error { return s.play(ctx) })
 	res.Seconds = seconds(time.Since(begun))
 	res.total()
 	res.OK = res.OK && err == nil
@@ -71,8 +71,8 @@ func run(cmd *cobra.Command, o options) (err error) {
 	return nil
 }
 
-// playInLab builds the lab, runs the scenario in it, and tears it down unless --keep is set.
-func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Result) (err error) {
+// playInLab builds the lab, plays in it, and tears it down unless --keep is set.
+func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Result, play func(context.Context, *scenario) error) (err error) {
 	out.progress(fmt.Sprintf("creating %d clusters of %d nodes in %s", o.size.Clusters, o.size.Nodes, o.dir))
 	l, err := lab.Build(ctx, lab.Options{Size: o.size, Dir: o.dir, Enter: []string{b.strait, "demo", "enter"}})
 	if err != nil {
@@ -104,7 +104,7 @@ func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Re
 	if err := cs.start(ctx); err != nil {
 		return err
 	}
-	return newScenario(cs, out, res).play(ctx)
+	return play(ctx, newScenario(cs, out, res))
 }
 
 func allHeld(res *Result) bool {

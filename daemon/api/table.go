@@ -43,6 +43,9 @@ func (c Cluster) TableRow(now time.Time) []string {
 	if c.Drained > 0 {
 		state += ", drained " + Percent(c.Drained)
 	}
+	if c.Open != nil {
+		state += fmt.Sprintf(", %d open", *c.Open)
+	}
 	dead := None
 	if c.Dead > 0 {
 		dead = fmt.Sprintf("%s %d", Bad, c.Dead)

@@ -72,6 +72,9 @@ type Cluster struct {
 	State ClusterState `json:"state"`
 	// Drained is which part of the cluster's share a drain has taken, 0 to 1.
 	Drained float64 `json:"drained,omitempty"`
+	// Open counts the open sockets of this node that are connected to a drained cluster through a
+	// Service; missing if the cluster is not drained, or if they could not be counted.
+	Open *int `json:"open,omitempty"`
 	// Alive is how many of Nodes gossip hears. Dead is how many are withdrawn.
 	Nodes int `json:"nodes"`
 	Alive int `json:"alive"`

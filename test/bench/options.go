@@ -35,15 +35,17 @@ func (o options) check() error {
 		return fmt.Errorf("BENCH_DOC needs every phase, or only kube: unset BENCH_PHASES")
 	}
 	for _, name := range o.Phases {
-		if name != phaseKube && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
+		if name != phaseKube && name != phaseDemo && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
 			return fmt.Errorf("BENCH_PHASES: no phase %q; choose from %s", name, phaseNames())
 		}
 	}
 	return nil
 }
 
-// phaseKube is the phase that the outer process runs itself. phaseProxy is the one that needs nft.
+// phaseKube and phaseDemo are the phases that the outer process runs itself. phaseProxy is the one
+// that needs nft.
 const (
+	phaseDemo  = "demo"
 	phaseKube  = "kube"
 	phaseProxy = "kube-proxy"
 )
@@ -81,6 +83,8 @@ type sizes struct {
 	forged int
 	// shares is the number of connects whose shares are compared with the plan.
 	shares int
+	// clustersets is the number of fail-overs and drains of a whole clusterset.
+	clustersets int
 }
 
 func (o options) sizes() sizes {
@@ -89,12 +93,12 @@ func (o options) sizes() sizes {
 			maps:      socklb.Config{MaxFrontends: 1 << 10, MaxBackends: 1 << 14, MaxSockets: 1 << 10},
 			frontends: 200, backends: 10, rounds: 3, samples: 40, nftRounds: 3, chainServices: 20,
 			loads: 1, flips: 5, bigFlips: 3, bigBackends: 5000, connects: 2000, churnLimit: 3 * time.Second,
-			torn: 500 * time.Millisecond, opens: 2, restarts: 3, forged: 4000, shares: 4000,
+			torn: 500 * time.Millisecond, opens: 2, restarts: 3, forged: 4000, shares: 4000, clustersets: 1,
 		}
 	}
 	return sizes{
 		frontends: 10_000, backends: 10, rounds: 40, samples: 200, nftRounds: 40, chainServices: 1000,
 		loads: 7, flips: 300, bigFlips: 100, bigBackends: 5000, connects: 250_000, churnLimit: 60 * time.Second,
-		torn: 20 * time.Second, opens: 15, restarts: 20, forged: 1_000_000, shares: 100_000,
+		torn: 20 * time.Second, opens: 15, restarts: 20, forged: 1_000_000, shares: 100_000, clustersets: 5,
 	}
 }

@@ -70,6 +70,11 @@ func outer(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
+	if o.wants(phaseDemo) {
+		if err := measureDemo(ctx, o, dir, &r); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
 	var kube result
 	if o.wantsKube() {
 		kube = result{Machine: thisMachine(), Metrics: map[string]summary{}}

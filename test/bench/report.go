@@ -85,6 +85,8 @@ var goals = []goal{
 	{"what_if_ms", value(500), nil, "what 10,000 services would do without one of two clusters, ms"},
 	{"flap_writes_per_s", value(2), nil, "writes of a frontend per second while a cluster's pods come and go, the most of six rhythms"},
 	{"share_error_pct", value(1), nil, "a pod's share of 100,000 connects, counted less explained, the most of any, percentage points"},
+	{"failover_ms", value(100), nil, "a cluster's last pod is not ready: until both clients on a node there are answered by another, ms"},
+	{"drain_ms", value(1000), nil, "start of `strait cluster drain`: until none of six nodes sends new connections there, ms"},
 }
 
 // kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10

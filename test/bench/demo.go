@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"strait.io/strait/test/bench/stats"
+)
+
+// demoMetrics are the metrics of the phase demo, and what `strait demo measure` calls them.
+var demoMetrics = []string{"failover_ms", "drain_ms"}
+
+// measureDemo builds strait, and measures the clusterset of `strait demo`: real daemons in three
+// clusters of two nodes.
+func measureDemo(ctx context.Context, o options, dir string, r *result) error {
+	bin, file := filepath.Join(dir, "bin"), filepath.Join(dir, "demo.json")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", bin+"/", "strait.io/strait/cmd/strait", "strait.io/strait/cmd/straitd")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build strait: %w:\n%s", err, out)
+	}
+	start := time.Now()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "strait"), "demo", "measure", file,
+		"--rounds", strconv.Itoa(o.sizes().clustersets), "--dir", filepath.Join(dir, "demo"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it tears down
+	cmd.WaitDelay = time.Minute
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("strait demo measure: %w:\n%s", err, out)
+	}
+	fmt.Fprintf(os.Stderr, "bench: %-12s %5.1f s\n", phaseDemo, time.Since(start).Seconds())
+	r.Took += time.Since(start)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return r.addDemo(text)
+}
+
+// addDemo adds the metrics that `strait demo measure` has written.
+func (r *result) addDemo(text []byte) error {
+	var rounds map[string][]float64
+	if err := json.Unmarshal(text, &rounds); err != nil {
+		return fmt.Errorf("read the result of strait demo measure: %w", err)
+	}
+	for _, metric := range demoMetrics {
+		if len(rounds[metric]) == 0 {
+			return errors.New("strait demo measure has no " + metric)
+		}
+		r.Metrics[metric] = summary(stats.Summarize(rounds[metric]))
+	}
+	return nil
+}
