@@ -293,6 +293,9 @@ type Content struct {
 	Nodes []NodeName `cbor:"7,keyasint,omitempty" json:"nodes,omitempty"`
 	// Drain takes all endpoints of the cluster out of use; a leader writes it.
 	Drain *Drain `cbor:"22,keyasint,omitempty" json:"drain,omitempty"`
+	// Drains are those of the cluster's nodes, by name. A leader writes them too, because a node whose
+	// daemon is down does not say that it is drained now.
+	Drains []NodeDrain `cbor:"24,keyasint,omitempty" json:"drains,omitempty"`
 	// AsOf is when a leader wrote this last, at intervals of AsOfPeriod, in Unix seconds: the
 	// cluster had these exports then, and no others. It is 0 in records of older builds.
 	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`

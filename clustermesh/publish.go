@@ -1,6 +1,9 @@
 package clustermesh
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // NodeContent returns what a node publishes: its Node object, as the source has it, and the
 // endpoints of its own pods. If there is no such object, the node states only its name, and found
@@ -20,7 +23,7 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 func (l Local) ClusterContent(allocations []Allocation, late []Late) Content {
 	return Content{
 		Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames(),
-		Late: late, Drain: l.Drain,
+		Late: late, Drain: l.Drain, Drains: l.nodeDrains(),
 	}
 }
 
@@ -33,6 +36,17 @@ func (l Local) nodeNames() (out []NodeName) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// nodeDrains returns the drains of nodes, sorted by name, at most maxDrains.
+func (l Local) nodeDrains() (out []NodeDrain) {
+	for _, n := range l.Nodes {
+		if n.Drain != nil {
+			out = append(out, NodeDrain{n.Name, *n.Drain})
+		}
+	}
+	slices.SortFunc(out, func(a, b NodeDrain) int { return strings.Compare(string(a.Node), string(b.Node)) })
+	return out[:min(len(out), maxDrains)]
 }
 
 func (l Local) endpointsOn(node NodeName) (out []Endpoint) {

@@ -45,6 +45,15 @@ type Drain struct {
 	Over  int64 `cbor:"2,keyasint,omitempty" json:"over,omitempty"`
 }
 
+// maxDrains bounds Content.Drains: more nodes are not drained at once while their daemons are down.
+const maxDrains = 256
+
+// NodeDrain takes the endpoints of one node out of use.
+type NodeDrain struct {
+	Node  NodeName `cbor:"1,keyasint" json:"node"`
+	Drain Drain    `cbor:"2,keyasint" json:"drain"`
+}
+
 // AnnotationDrain takes endpoints out of use: those of a Service or ServiceExport, of a Node, or, on
 // strait's own Namespace, of the whole cluster. The value is "true", or when it began and how long it
 // takes: "2026-11-23T12:00:00Z/5m".

@@ -42,6 +42,10 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 	if !u.checked("record "+o.String(), "drain", c.Drain.check()) {
 		c.Drain = nil
 	}
+	c.Drains = keep(c.Drains[:min(len(c.Drains), maxDrains)], func(i int) bool {
+		d := c.Drains[i]
+		return u.checked("record "+o.String(), at("drains", i), errors.Join(CheckName(string(d.Node)), d.Drain.check()))
+	})
 	c.Allocations = keep(c.Allocations, func(i int) bool {
 		a := c.Allocations[i]
 		err := errors.Join(a.Service.Check(), CheckHost(a.IP))
@@ -155,6 +159,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("drain", c.Drain != nil) {
 		c.Drain = nil
+	}
+	if foreign("drains", len(c.Drains) > 0) {
+		c.Drains = nil
 	}
 }
 

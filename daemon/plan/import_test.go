@@ -76,3 +76,24 @@ func TestForClusterDrains(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeDrainByLeader: a node whose daemon is down does not say that it is drained. Its cluster's leader
+// does.
+func TestNodeDrainByLeader(t *testing.T) {
+	s := clusterset()
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	used := func() string {
+		var out []string
+		for _, b := range p.Plan(s).Desired.Frontends[0].Backends {
+			out = append(out, b.IP.String())
+		}
+		return strings.Join(out, " ")
+	}
+	before := used()
+	edit(s, "a", "", func(c *clustermesh.Content) { c.Drains = []clustermesh.NodeDrain{{Node: "n1"}} })
+	drained := used()
+	edit(s, "a", "", func(c *clustermesh.Content) { c.Drains = nil })
+	if after := used(); drained == before || after != before {
+		t.Errorf("before %s, drained %s, after %s", before, drained, after)
+	}
+}

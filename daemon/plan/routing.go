@@ -71,8 +71,13 @@ func drainsOf(s clustermesh.State, o clustermesh.Origin) (d drains) {
 	if n := s.Records[o].Content.Node; n != nil && n.Drain != nil {
 		d.node, d.ofNode = *n.Drain, true
 	}
-	if c := s.Records[clustermesh.Origin{Cluster: o.Cluster}].Content.Drain; c != nil {
-		d.cluster, d.ofCluster = *c, true
+	cluster := s.Records[clustermesh.Origin{Cluster: o.Cluster}].Content
+	if cluster.Drain != nil {
+		d.cluster, d.ofCluster = *cluster.Drain, true
+	}
+	i := slices.IndexFunc(cluster.Drains, func(n clustermesh.NodeDrain) bool { return n.Node == o.Node })
+	if !d.ofNode && i >= 0 {
+		d.node, d.ofNode = cluster.Drains[i].Drain, true
 	}
 	return d
 }

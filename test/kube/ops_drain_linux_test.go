@@ -76,6 +76,16 @@ func testDrain(t *testing.T, o *ops) {
 	o.sends(t, 0, "with all nodes drained")
 	kubectl(t, "c1", "annotate", "node", "c1n1", "c1n2", "strait.io/drain-")
 	o.sends(t, 1, "with no node drained")
+
+	for _, node := range []string{"c1n1", "c1n2"} {
+		kubectl(t, "c1", "cordon", node)
+		defer kubectl(t, "c1", "uncordon", node)
+	}
+	o.sends(t, 0, "with all nodes cordoned")
+	for _, node := range []string{"c1n1", "c1n2"} {
+		kubectl(t, "c1", "uncordon", node)
+	}
+	o.sends(t, 1, "with no node cordoned")
 	load.mustBeWhole(t, since)
 }
 

@@ -75,9 +75,11 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 }
 
 // Settings are the chart values that strait needs on the lab's nodes: the kernel has no WireGuard,
-// each node has its own cgroup, and there is no capability to lift limits.
+// each node has its own cgroup, and there is no capability to lift limits. Cordoned nodes are drained, as
+// users can choose.
 var Settings = []string{
 	"--set", "mesh.implementation=userspace", "--set", "bpf.liftMemoryLimit=false",
+	"--set", "config.source.kubernetes.drainCordoned=true",
 	"--set", "cgroup.hostPath=" + NodeCgroup, "--set", "cgroup.path=" + NodeCgroup, "--set", "cgroup.allowVirtualRoot=true",
 }
 
