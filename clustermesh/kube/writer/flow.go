@@ -17,9 +17,10 @@ const (
 )
 
 // flow bounds the number of concurrent requests by what the API server can take. There is no limit
-// per second. The bound rises by one while it is reached; a 429, with which the API server's
-// priority and fairness refuses a request, halves it. client-go retries a refused request after the
-// time that the API server asks for, and takes no slot here while it waits.
+// per second, except for the slices of one service; see pace. The bound rises by one while it is
+// reached; a 429, with which the API server's priority and fairness refuses a request, halves it.
+// client-go retries a refused request after the time that the API server asks for, and takes no slot
+// here while it waits.
 type flow struct {
 	mu    sync.Mutex
 	freed *sync.Cond

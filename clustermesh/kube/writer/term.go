@@ -37,12 +37,13 @@ type term struct {
 	store   *store
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
 	backlog *backlog // the queue's storage
+	pace    *pace
 	watches []*watch
 	begun   atomic.Bool // everything has been read
 }
 
 func newTerm(w *Writer) *term {
-	t := &term{Writer: w, store: newStore(), backlog: newBacklog()}
+	t := &term{Writer: w, store: newStore(), backlog: newBacklog(), pace: newPace()}
 	type (
 		name    = clustermesh.ServiceName
 		storage = workqueue.TypedQueueConfig[name]
@@ -173,9 +174,15 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	var problems []clustermesh.Problem
 	var err error
 	view, oneOfMany := *t.latest(), t.backlog.among(s)
+	rewrite := sync.OnceValue(func() bool { return t.pace.take(s) })
 	for round := 0; ; round++ {
 		var ops []mcs.Op
-		ops, problems = mcs.Diff(view, s, t.store.have(s), time.Now())
+		have := t.store.have(s)
+		ops, problems = mcs.Diff(view, s, have, time.Now())
+		if have.Rewrites(ops) && !rewrite() {
+			ops = have.WithoutRewrites(ops)
+			t.queue.AddAfter(s, rewriteEvery)
+		}
 		if len(ops) == 0 {
 			break
 		}

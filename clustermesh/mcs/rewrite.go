@@ -1,0 +1,37 @@
+package mcs
+
+import "slices"
+
+// Rewrites reports whether operations change derived slices that exist, or delete some of them. It does
+// not count what ends all that exist: then the Service would be empty, or answer from clusters that are
+// not in use any more, so that cannot wait.
+func (h Have) Rewrites(ops []Op) bool {
+	derived, deleted := 0, 0
+	for _, s := range h.Slices {
+		if s.Derived != "" {
+			derived++
+		}
+	}
+	n := 0
+	for _, o := range ops {
+		if h.rewrites(o) {
+			n++
+			if o.Verb == Delete {
+				deleted++
+			}
+		}
+	}
+	return n > 0 && deleted < derived
+}
+
+// WithoutRewrites returns the operations that Rewrites does not count. New slices are among them: what is
+// new is there before anything that is old goes.
+func (h Have) WithoutRewrites(ops []Op) []Op {
+	return slices.DeleteFunc(slices.Clone(ops), h.rewrites)
+}
+
+func (h Have) rewrites(o Op) bool {
+	return o.Slice != nil && o.Verb != Create && slices.ContainsFunc(h.Slices, func(s Slice) bool {
+		return s.Derived != "" && s.Name == o.Slice.Name
+	})
+}
