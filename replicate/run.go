@@ -18,6 +18,8 @@ import (
 // Config says what to replicate.
 type Config struct {
 	File File
+	// Policies count besides the Services that the File lists.
+	Policies []policy.Policy
 	// Set tells the mirrors of this File from those of others: a DNS label.
 	Set string
 	// DryRun writes nothing.
@@ -41,7 +43,7 @@ type Replicator struct {
 // New reads the kubeconfigs. It contacts no API server. A kubeconfig that cannot be read is an error
 // that Failed gets, and its cluster is one that does not answer.
 func New(cfg Config) *Replicator {
-	r := &Replicator{cfg: cfg, policies: cfg.File.Policies(), skipped: map[string]bool{}}
+	r := &Replicator{cfg: cfg, policies: append(cfg.File.Policies(), cfg.Policies...), skipped: map[string]bool{}}
 	for _, c := range cfg.File.Clusters {
 		s, err := open(c)
 		if err != nil {

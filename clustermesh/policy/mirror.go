@@ -2,8 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"reflect"
@@ -117,8 +115,8 @@ func (p *Plan) collect(targets map[[2]string]*target, policy Policy, c *Cluster)
 			p.skip(policy.Metadata.Name, f, reason, "%s", message)
 			continue
 		}
-		if s.Endpoints == ClusterIP {
-			p.skip(policy.Metadata.Name, f, NotSupported, "endpoints: clusterIP needs strait in the cluster")
+		if s.Endpoints == ClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
+			p.skip(policy.Metadata.Name, f, NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
 			continue
 		}
 		key := [2]string{expand(s.Namespace, svc.Name, svc.Namespace, c.ID), expand(s.Name, svc.Name, svc.Namespace, c.ID)}
@@ -170,7 +168,11 @@ func (p *Plan) make(set string, t *target, to Cluster) {
 		if !slices.Contains(m.From, f.cluster.ID) {
 			m.From = append(m.From, f.cluster.ID)
 		}
-		m.Slices = append(m.Slices, t.slices(set, f)...)
+		if t.policy.Spec.Endpoints == ClusterIP {
+			m.Slices = append(m.Slices, t.addresses(set, f)...)
+		} else {
+			m.Slices = append(m.Slices, t.pods(set, f)...)
+		}
 	}
 	p.Mirrors = append(p.Mirrors, m)
 }
@@ -212,29 +214,5 @@ func (t *target) service(set string) *corev1.Service {
 			}
 		}
 	}
-	return out
-}
-
-// slices makes the EndpointSlices of a source.
-func (t *target) slices(set string, f from) (out []*discoveryv1.EndpointSlice) {
-	for _, have := range f.cluster.Slices {
-		if have.Namespace != f.svc.Namespace || have.Labels[discoveryv1.LabelServiceName] != f.svc.Name || have.Labels[discoveryv1.LabelManagedBy] == object.SliceManager {
-			continue
-		}
-		sum := sha256.Sum256([]byte(f.cluster.ID + "/" + have.Namespace + "/" + have.Name))
-		s := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name + "-" + hex.EncodeToString(sum[:5]), Labels: map[string]string{
-				discoveryv1.LabelServiceName: t.name, discoveryv1.LabelManagedBy: object.SliceManager, object.LabelManagedBy: object.ManagedBy,
-				LabelPolicy: t.policy.Metadata.Name, LabelSet: set, LabelSource: f.cluster.ID,
-			}},
-			AddressType: have.AddressType, Ports: have.Ports,
-		}
-		for _, e := range have.Endpoints {
-			// Names of nodes are the other cluster's: a node of this one may have the same.
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
-		}
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

@@ -132,7 +132,9 @@ func reasons(p policy.Plan) (out []string) {
 }
 
 func TestMirror(t *testing.T) {
-	got, _ := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1", "10.1.0.2")))
+	cart := service("cart", 0, 80)
+	cart.Labels["mirror.linkerd.io/exported"] = "true"
+	got, _ := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, cluster("c1", cart, slice("cart", "10.1.0.1", "10.1.0.2")))
 	s := find(t, got, "shop/cart")
 	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.Selector != nil || s.Spec.ClusterIP != "" || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].NodePort != 0 {
 		t.Errorf("spec %+v", s.Spec)
@@ -283,6 +285,39 @@ func TestNoReadyEndpoints(t *testing.T) {
 	got, p := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, cluster("c1", service("empty", 0, 80), slice("empty"), service("cart", 0, 80), slice("cart", "10.1.0.1")))
 	if len(got.Services) != 2 || len(p.Skipped) > 0 {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
+	}
+}
+
+// TestEndpointsClusterIP: the mirror leads to the ClusterIPs of the source, which are ready while a pod is.
+func TestEndpointsClusterIP(t *testing.T) {
+	cart, headless := service("cart", 0, 80), service("db", 0, 5432)
+	cart.Spec.ClusterIPs = []string{"10.96.0.9", "fd00:96::9"}
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
+	pods := slice("cart", "10.1.0.1")
+	ps := []policy.Policy{mirror("shop", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })}
+	got, p := settle(t, ps, cluster("c2"), nil, cluster("c1", cart, pods, headless))
+	find(t, got, "shop/cart")
+	if !slices.Equal(reasons(p), []string{"NotSupported c1/shop/db"}) {
+		t.Errorf("skipped %v", p.Skipped)
+	}
+	addrs := func() (out []string) {
+		for _, s := range got.Slices {
+			e := s.Endpoints[0]
+			out = append(out, fmt.Sprint(s.AddressType, " ", e.Addresses, " ", *s.Ports[0].Port, " ", *e.Conditions.Ready))
+		}
+		return out
+	}
+	if want := []string{"IPv4 [10.96.0.9] 80 true", "IPv6 [fd00:96::9] 80 true"}; !slices.Equal(addrs(), want) {
+		t.Errorf("slices %q, want %q", addrs(), want)
+	}
+	pods.Endpoints[0].Conditions.Ready = new(bool)
+	got, _ = settle(t, ps, got, nil, cluster("c1", cart, pods, headless))
+	if want := []string{"IPv4 [10.96.0.9] 80 false", "IPv6 [fd00:96::9] 80 false"}; !slices.Equal(addrs(), want) {
+		t.Errorf("without a ready pod: %q, want %q", addrs(), want)
+	}
+	got, _ = settle(t, []policy.Policy{mirror("shop")}, got, nil, cluster("c1", cart, pods))
+	if len(got.Slices) != 1 || got.Slices[0].Endpoints[0].Addresses[0] != "10.1.0.1" {
+		t.Errorf("back to pods: %+v", got.Slices)
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 // sources: two systems would mirror each other's mirrors.
 var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cluster-id", "lighthouse.submariner.io/sourceCluster"}
 
+// neverCopied are prefixes of the keys of labels and annotations; see keys.
+var neverCopied = []string{"kubectl.kubernetes.io/", "strait.io/", "mirror.linkerd.io/"}
+
 // Reasons why a Service that a policy selects is left out.
 const (
 	Barred           = "Barred"
@@ -81,7 +84,8 @@ func refused(svc *corev1.Service) (reason, message string) {
 }
 
 // keys returns the entries to copy: those that a pattern fits, or without patterns those that isDefault
-// accepts. What belongs to kubectl or to strait is never copied.
+// accepts. What belongs to kubectl, to strait or to another system that mirrors is never copied: Linkerd
+// would mirror a mirror that has its label.
 func keys(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
 	out := map[string]string{}
 	for k, v := range from {
@@ -91,7 +95,8 @@ func keys(from map[string]string, patterns []string, isDefault func(key string) 
 				fits = true
 			}
 		}
-		if fits && !strings.HasPrefix(k, "kubectl.kubernetes.io/") && !strings.HasPrefix(k, "strait.io/") && k != object.LabelManagedBy {
+		foreign := slices.ContainsFunc(neverCopied, func(prefix string) bool { return strings.HasPrefix(k, prefix) })
+		if fits && !foreign && k != object.LabelManagedBy {
 			out[k] = v
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // replicateFlags are the flags of replicate.
 type replicateFlags struct {
-	file, name                string
+	file, policies, name      string
 	once, watch, text, dryRun bool
 }
 
@@ -41,11 +41,15 @@ installed. A file lists the clusters, and which of its Services the others get:
     - namespace: client
       nameMatches: ["web-.*"]     # optional: RE2, for the whole name
 
+To choose by label, to give mirrors other names, or to lead to the ClusterIP instead of the pods,
+write ServicePolicy documents with as: mirror, and give them with --policies. --print shows some.
+
 Missing namespaces are created. A Service that exists and is no mirror is never touched. What the
 file no longer selects is deleted; what came from a cluster that does not answer stays, and the
 others are done. A second run changes nothing.`,
 		Example: `  strait replicate -f multicluster_svcs.yaml --dry-run
   strait replicate -f multicluster_svcs.yaml --watch
+  strait replicate -f clusters.yaml --policies reflect.yaml --watch
   strait replicate -f multicluster_svcs.yaml --print     # the same as ServicePolicy documents`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -53,11 +57,12 @@ others are done. A second run changes nothing.`,
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVarP(&f.file, "file", "f", "", "`file` with the clusters and what they share; - is the standard input")
+	c.Flags().StringVar(&f.policies, "policies", "", "`file` with ServicePolicy documents; they count besides the services of -f")
 	c.Flags().BoolVar(&f.once, "once", false, "do one pass (the default)")
 	c.Flags().BoolVar(&f.watch, "watch", false, "follow changes until interrupted")
 	c.Flags().BoolVar(&f.text, "print", false, "print ServicePolicy documents that mean the same, and contact no cluster")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
-	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set, if several files replicate to a cluster")
+	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set, if several replicate to a cluster")
 	_ = c.MarkFlagRequired("file")
 	c.MarkFlagsMutuallyExclusive("once", "watch", "print")
 	c.MarkFlagsMutuallyExclusive("dry-run", "watch", "print")
@@ -76,8 +81,12 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 	if err != nil {
 		return usageError("%s: %w", f.file, err)
 	}
+	more, err := a.readPolicies(f, file)
+	if err != nil {
+		return err
+	}
 	if f.text {
-		out, err := policy.Encode(file.Policies())
+		out, err := policy.Encode(append(file.Policies(), more...))
 		if err == nil {
 			_, err = a.stdout.Write(out)
 		}
@@ -89,7 +98,7 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 		would = "would "
 	}
 	r := replicate.New(replicate.Config{
-		File: file, Set: f.name, DryRun: f.dryRun,
+		File: file, Policies: more, Set: f.name, DryRun: f.dryRun,
 		Did: func(cluster string, o policy.Op) {
 			done[o.Verb]++
 			p.line("%s: %s%s", cluster, would, o)
@@ -115,6 +124,25 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 	}
 	p.line(format, len(file.Clusters), done[policy.Create], done[policy.Update], done[policy.Delete])
 	return nil
+}
+
+// readPolicies reads the file that --policies names, if any.
+func (a *app) readPolicies(f replicateFlags, file replicate.File) ([]policy.Policy, error) {
+	switch f.policies {
+	case "":
+		return nil, nil
+	case f.file:
+		return nil, usageError("--policies %s: is the file of -f too; write the clusters and the policies to two files", f.policies)
+	}
+	text, err := a.readFile(f.policies)
+	if err != nil {
+		return nil, err
+	}
+	out, err := file.ParsePolicies(text)
+	if err != nil {
+		return nil, usageError("%s: %w", f.policies, err)
+	}
+	return out, nil
 }
 
 // readFile reads a file, or the standard input for "-".

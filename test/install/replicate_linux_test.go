@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +123,13 @@ func TestScenarioB(t *testing.T) {
 	r.apply("c2", "client", "client", 9000, "10.2.0.1")
 	r.apply("c2", "management-ui", "management-ui", 9001, "10.2.0.2")
 	r.page("docs/from/nat-less.md")
+	if got := r.addrs("c2", "stars", "frontend"); got != "10.1.0.1 10.1.0.2" {
+		r.Errorf("after the page, c2 has %s", got)
+	}
+	r.replicate(r.file("kubeconfig-c2", "", ""), true, "delete Service stars/frontend")
+	if got := r.mirrors("c1") + r.mirrors("c2"); got != "" {
+		r.Errorf("after going back, there are %s", got)
+	}
 	before := r.kubectl("c1", "-n", "stars", "get", "services,endpointslices", "-o", "yaml")
 	file := r.file("kubeconfig-c2", "{namespace: stars}", "{namespace: management-ui}, {namespace: client}")
 
@@ -184,36 +192,43 @@ func TestScenarioB(t *testing.T) {
 	}
 }
 
-// page does what a page says, with the file that it shows, and goes back.
+// page does what a page says, with the files that it shows. A file that does not begin with its name in a
+// comment is multicluster_svcs.yaml.
 func (r *replicator) page(path string) {
 	r.Helper()
 	all, err := pages.Load(os.DirFS("../.."))
 	if err != nil {
 		r.Fatal(err)
 	}
-	var file string
 	for _, p := range all {
 		if p.Path != path {
 			continue
 		}
 		for _, b := range pages.Blocks(p) {
-			if b.Lang == "yaml" {
-				file = b.Text
+			if b.Lang != "yaml" {
+				continue
+			}
+			name := "multicluster_svcs.yaml"
+			if first, _, _ := strings.Cut(b.Text, "\n"); strings.HasPrefix(first, "# ") {
+				name = first[2:]
+			}
+			if err := os.WriteFile(filepath.Join(r.dir, name), []byte(b.Text), 0o600); err != nil {
+				r.Fatal(err)
 			}
 		}
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, "multicluster_svcs.yaml"), []byte(file), 0o600); err != nil {
-		r.Fatal(err)
 	}
 	for name, to := range map[string]string{
 		"kubeconfig-onPremCluster1.yaml": "kubeconfig-c1", "kubeconfig-eksCluster1.yaml": "kubeconfig-c2",
 		"kubectl": filepath.Join(apiserver.Lab(r, 2).Programs, "kubectl"),
 	} {
-		if err := os.Symlink(to, filepath.Join(r.dir, name)); err != nil {
+		if err := os.Symlink(to, filepath.Join(r.dir, name)); err != nil && !os.IsExist(err) {
 			r.Fatal(err)
 		}
 	}
 	for _, b := range pages.Of(all, pages.Replicate) {
+		if b.Page != path {
+			continue
+		}
 		cmd := exec.CommandContext(r.Context(), "sh", "-e", "-c", b.Script())
 		cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "PATH="+filepath.Dir(r.cli)+":"+r.dir+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
@@ -222,20 +237,36 @@ func (r *replicator) page(path string) {
 		}
 		r.Logf("%s says\n%s", b.Place(), out)
 	}
-	if got := r.addrs("c2", "stars", "frontend"); got != "10.1.0.1 10.1.0.2" {
-		r.Errorf("after the page, c2 has %s", got)
-	}
-	r.replicate(r.file("kubeconfig-c2", "", ""), true, "delete Service stars/frontend")
-	if got := r.mirrors("c1") + r.mirrors("c2"); got != "" {
-		r.Errorf("after going back, there are %s", got)
-	}
 }
 
-// watches runs the command with --watch: it follows changes until it is interrupted.
+// watches: with --watch, the command follows changes until it is interrupted.
 func (r *replicator) watches() {
 	r.Helper()
-	file := r.file("kubeconfig-c2", "{namespace: stars}", "{namespace: client}")
-	cmd := exec.Command(r.cli, "replicate", "-f", file, "--watch")
+	stop := r.watch("-f", r.file("kubeconfig-c2", "{namespace: stars}", "{namespace: client}"))
+	r.becomes("c1", "client", "client", "10.2.0.1")
+	r.apply("c1", "stars", "frontend", 80, "10.1.0.4", "10.1.0.5")
+	r.becomes("c2", "stars", "frontend", "10.1.0.4 10.1.0.5")
+	r.kubectl("c2", "-n", "client", "delete", "service/client", "endpointslice/client-1")
+	r.becomes("c1", "client", "client", "")
+	stop()
+}
+
+// becomes waits until the endpoints of a Service have some addresses.
+func (r *replicator) becomes(cluster, namespace, service, want string) {
+	r.Helper()
+	testutil.Eventually(r, 20*time.Second, func() error {
+		if got := r.addrs(cluster, namespace, service); got != want {
+			return fmt.Errorf("%s: %s/%s has %q, want %q", cluster, namespace, service, got, want)
+		}
+		return nil
+	})
+}
+
+// watch runs the command with --watch. The function that it returns interrupts it, and waits for its end.
+func (r *replicator) watch(args ...string) (stop func()) {
+	r.Helper()
+	cmd := exec.Command(r.cli, append([]string{"replicate", "--watch"}, args...)...)
+	cmd.Dir = r.dir
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -243,28 +274,21 @@ func (r *replicator) watches() {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	becomes := func(cluster, namespace, service, want string) {
-		r.Helper()
-		testutil.Eventually(r, 20*time.Second, func() error {
-			if got := r.addrs(cluster, namespace, service); got != want {
-				return fmt.Errorf("%s: %s/%s has %q, want %q", cluster, namespace, service, got, want)
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			_ = cmd.Process.Signal(os.Interrupt)
+			select {
+			case err := <-ended:
+				if code := cmd.ProcessState.ExitCode(); code != 130 && code != 0 {
+					r.Errorf("interrupted: %v\n%s", err, log.String())
+				}
+			case <-time.After(20 * time.Second):
+				_ = cmd.Process.Kill()
+				r.Errorf("an interrupt does not end it:\n%s", log.String())
 			}
-			return nil
 		})
 	}
-	becomes("c1", "client", "client", "10.2.0.1")
-	r.apply("c1", "stars", "frontend", 80, "10.1.0.4", "10.1.0.5")
-	becomes("c2", "stars", "frontend", "10.1.0.4 10.1.0.5")
-	r.kubectl("c2", "-n", "client", "delete", "service/client", "endpointslice/client-1")
-	becomes("c1", "client", "client", "")
-	_ = cmd.Process.Signal(os.Interrupt)
-	select {
-	case err := <-ended:
-		if code := cmd.ProcessState.ExitCode(); code != 130 && code != 0 {
-			r.Errorf("interrupted: %v\n%s", err, log.String())
-		}
-	case <-time.After(20 * time.Second):
-		_ = cmd.Process.Kill()
-		r.Errorf("an interrupt does not end it:\n%s", log.String())
-	}
+	r.Cleanup(stop)
+	return stop
 }

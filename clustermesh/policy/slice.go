@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh/object"
+)
+
+// slice makes an EndpointSlice of a target, without endpoints. Its name depends on the object of the
+// source's cluster that it is made from.
+func (t *target) slice(set string, f from, of string, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort) *discoveryv1.EndpointSlice {
+	sum := sha256.Sum256([]byte(f.cluster.ID + "/" + f.svc.Namespace + "/" + of))
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name + "-" + hex.EncodeToString(sum[:5]), Labels: map[string]string{
+			discoveryv1.LabelServiceName: t.name, discoveryv1.LabelManagedBy: object.SliceManager, object.LabelManagedBy: object.ManagedBy,
+			LabelPolicy: t.policy.Metadata.Name, LabelSet: set, LabelSource: f.cluster.ID,
+		}},
+		AddressType: family, Ports: ports,
+	}
+}
+
+// pods makes the EndpointSlices of a source whose endpoints are its pods.
+func (t *target) pods(set string, f from) (out []*discoveryv1.EndpointSlice) {
+	for _, have := range f.slices() {
+		s := t.slice(set, f, have.Name, have.AddressType, have.Ports)
+		for _, e := range have.Endpoints {
+			// Names of nodes are the other cluster's: a node of this one may have the same.
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// addresses makes the EndpointSlices of a source whose endpoints are its ClusterIPs: one for each family.
+// An address is ready if a pod behind it is. Whatever serves the address in the source's cluster chooses
+// the pod.
+func (t *target) addresses(set string, f from) (out []*discoveryv1.EndpointSlice) {
+	var ports []discoveryv1.EndpointPort
+	for _, p := range f.svc.Spec.Ports {
+		ports = append(ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
+	}
+	ready := f.ready()
+	ips := f.svc.Spec.ClusterIPs
+	if len(ips) == 0 {
+		ips = []string{f.svc.Spec.ClusterIP}
+	}
+	for _, text := range ips {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			continue // a Service whose address is not chosen yet
+		}
+		family := discoveryv1.AddressTypeIPv4
+		if ip.Is6() {
+			family = discoveryv1.AddressTypeIPv6
+		}
+		s := t.slice(set, f, f.svc.Name+" "+string(family), family, ports)
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{text}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+		out = append(out, s)
+	}
+	return out
+}
+
+// slices are the EndpointSlices of a source, without those that strait wrote.
+func (f from) slices() (out []*discoveryv1.EndpointSlice) {
+	for _, s := range f.cluster.Slices {
+		if s.Namespace == f.svc.Namespace && s.Labels[discoveryv1.LabelServiceName] == f.svc.Name && s.Labels[discoveryv1.LabelManagedBy] != object.SliceManager {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// ready reports whether an endpoint of a source is.
+func (f from) ready() bool {
+	return slices.ContainsFunc(f.slices(), func(s *discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+			return e.Conditions.Ready == nil || *e.Conditions.Ready // discovery/v1: nil is to be read as true
+		})
+	})
+}
