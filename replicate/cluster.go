@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/notify"
 )
 
@@ -53,21 +53,21 @@ func open(c FileCluster) (*server, error) {
 const readWithin = 30 * time.Second
 
 // read asks the API server for everything that counts.
-func (s *server) read(ctx context.Context) (policy.Cluster, error) {
+func (s *server) read(ctx context.Context) (mirror.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var o metav1.ListOptions
 	namespaces, err := s.client.CoreV1().Namespaces().List(ctx, o)
 	if err != nil {
-		return policy.Cluster{}, fmt.Errorf("cluster %s: list Namespaces: %w", s.id, err)
+		return mirror.Cluster{}, fmt.Errorf("cluster %s: list Namespaces: %w", s.id, err)
 	}
 	services, err := s.client.CoreV1().Services("").List(ctx, o)
 	if err != nil {
-		return policy.Cluster{}, fmt.Errorf("cluster %s: list Services: %w", s.id, err)
+		return mirror.Cluster{}, fmt.Errorf("cluster %s: list Services: %w", s.id, err)
 	}
 	slices, err := s.client.DiscoveryV1().EndpointSlices("").List(ctx, o)
 	if err != nil {
-		return policy.Cluster{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", s.id, err)
+		return mirror.Cluster{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", s.id, err)
 	}
 	return s.cluster(pointers(namespaces.Items), pointers(services.Items), pointers(slices.Items)), nil
 }
@@ -79,8 +79,8 @@ func pointers[T any](items []T) (out []*T) {
 	return out
 }
 
-func (s *server) cluster(namespaces []*corev1.Namespace, services []*corev1.Service, slices []*discoveryv1.EndpointSlice) policy.Cluster {
-	out := policy.Cluster{ID: s.id, Services: services, Slices: slices, Namespaces: map[string]bool{}}
+func (s *server) cluster(namespaces []*corev1.Namespace, services []*corev1.Service, slices []*discoveryv1.EndpointSlice) mirror.Cluster {
+	out := mirror.Cluster{ID: s.id, Services: services, Slices: slices, Namespaces: map[string]bool{}}
 	for _, ns := range namespaces {
 		if ns.DeletionTimestamp == nil {
 			out.Namespaces[ns.Name] = true
@@ -121,10 +121,10 @@ func (s *server) follow(ctx context.Context, changed notify.Signal, failed func(
 
 // seen returns what the watches have seen; an error until they have read everything once. While the
 // API server is away, what it said last counts.
-func (s *server) seen() (policy.Cluster, error) {
+func (s *server) seen() (mirror.Cluster, error) {
 	for _, synced := range s.synced {
 		if !synced() {
-			return policy.Cluster{}, fmt.Errorf("cluster %s: its API server has not answered yet", s.id)
+			return mirror.Cluster{}, fmt.Errorf("cluster %s: its API server has not answered yet", s.id)
 		}
 	}
 	namespaces, err1 := s.shared.Core().V1().Namespaces().Lister().List(labels.Everything())
@@ -134,32 +134,32 @@ func (s *server) seen() (policy.Cluster, error) {
 }
 
 // do carries out one write.
-func (s *server) do(ctx context.Context, o policy.Op) error {
+func (s *server) do(ctx context.Context, o mirror.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var err error
 	switch services, slices := s.client.CoreV1(), s.client.DiscoveryV1(); {
 	case o.Namespace != "":
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{policy.AnnotationFrom: "strait replicate"}}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{mirror.AnnotationFrom: "strait replicate"}}}
 		_, err = services.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: Manager})
 	case o.Service != nil:
 		x := services.Services(o.Service.Namespace)
 		switch o.Verb {
-		case policy.Create:
+		case mirror.Create:
 			_, err = x.Create(ctx, o.Service, metav1.CreateOptions{FieldManager: Manager})
-		case policy.Update:
+		case mirror.Update:
 			_, err = x.Update(ctx, o.Service, metav1.UpdateOptions{FieldManager: Manager})
-		case policy.Delete:
+		case mirror.Delete:
 			err = x.Delete(ctx, o.Service.Name, only(o.Service.ObjectMeta))
 		}
 	case o.Slice != nil:
 		x := slices.EndpointSlices(o.Slice.Namespace)
 		switch o.Verb {
-		case policy.Create:
+		case mirror.Create:
 			_, err = x.Create(ctx, o.Slice, metav1.CreateOptions{FieldManager: Manager})
-		case policy.Update:
+		case mirror.Update:
 			_, err = x.Update(ctx, o.Slice, metav1.UpdateOptions{FieldManager: Manager})
-		case policy.Delete:
+		case mirror.Delete:
 			err = x.Delete(ctx, o.Slice.Name, only(o.Slice.ObjectMeta))
 		}
 	}

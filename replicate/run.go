@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/notify"
 )
 
@@ -26,8 +27,8 @@ type Config struct {
 	DryRun bool
 	// Did is called for each write, with the id of its cluster; Skipped for each Service that is left out
 	// of a cluster; Failed for what a cluster failed to do. They are not called at the same time.
-	Did     func(cluster string, o policy.Op)
-	Skipped func(cluster string, s policy.Skipped)
+	Did     func(cluster string, o mirror.Op)
+	Skipped func(cluster string, s mirror.Skipped)
 	Failed  func(error)
 }
 
@@ -58,7 +59,7 @@ func New(cfg Config) *Replicator {
 // Once does one pass over all clusters. It returns an error if any cluster failed; the others are done
 // all the same.
 func (r *Replicator) Once(ctx context.Context) error {
-	known := make([]*policy.Cluster, len(r.servers))
+	known := make([]*mirror.Cluster, len(r.servers))
 	errs := make([]error, len(r.servers))
 	var g errgroup.Group
 	for i, s := range r.servers {
@@ -90,13 +91,13 @@ func (r *Replicator) Once(ctx context.Context) error {
 }
 
 // pass writes what the clusters that are known should have, and returns how many writes failed.
-func (r *Replicator) pass(ctx context.Context, known []*policy.Cluster) (failed int) {
+func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed int) {
 	if err := r.twins(known); err != nil {
 		r.tell(func() { r.cfg.Failed(err) })
 		return 1
 	}
 	unknown := map[string]bool{}
-	var clusters []policy.Cluster
+	var clusters []mirror.Cluster
 	for i, s := range r.servers {
 		if known[i] == nil {
 			unknown[s.id] = true
@@ -108,14 +109,14 @@ func (r *Replicator) pass(ctx context.Context, known []*policy.Cluster) (failed 
 		if known[i] == nil {
 			continue
 		}
-		plan := policy.Mirrors(r.cfg.Set, r.policies, clusters, *known[i])
-		failed += r.carryOut(ctx, s, plan, policy.Diff(r.cfg.Set, plan, *known[i], unknown))
+		plan := mirror.Wanted(r.cfg.Set, r.policies, clusters, *known[i])
+		failed += r.carryOut(ctx, s, plan, mirror.Diff(r.cfg.Set, plan, *known[i], unknown))
 	}
 	return failed
 }
 
 // twins returns an error if two entries are one cluster: it would get mirrors of its own Services.
-func (r *Replicator) twins(known []*policy.Cluster) error {
+func (r *Replicator) twins(known []*mirror.Cluster) error {
 	seen := map[string]string{}
 	for i, s := range r.servers {
 		if known[i] == nil || s.uid == "" {
@@ -130,7 +131,7 @@ func (r *Replicator) twins(known []*policy.Cluster) error {
 }
 
 // carryOut writes to one cluster, and returns how many writes failed.
-func (r *Replicator) carryOut(ctx context.Context, s *server, plan policy.Plan, ops []policy.Op) (failed int) {
+func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, ops []mirror.Op) (failed int) {
 	for _, skip := range plan.Skipped {
 		if key := s.id + " " + fmt.Sprint(skip); !r.skipped[key] {
 			r.skipped[key] = true
@@ -198,7 +199,7 @@ func (r *Replicator) Watch(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		known := make([]*policy.Cluster, len(r.servers))
+		known := make([]*mirror.Cluster, len(r.servers))
 		for i, s := range r.servers {
 			if s.client == nil {
 				continue

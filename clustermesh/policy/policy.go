@@ -1,9 +1,8 @@
 // Package policy says what a ServicePolicy means: which Services of which clusters exist in which
 // others, and as what.
 //
-// Inputs are documents, and the Services and EndpointSlices of some clusters; outputs are the objects
-// that a cluster should have, and why a Service is left out. Pure. It must not know where documents
-// and objects come from, nor who writes objects.
+// Inputs are documents; outputs are policies, all that is wrong with them, and which Services they
+// select. Pure. It must not know where documents come from, nor what is made of the Services.
 package policy
 
 import (
@@ -93,8 +92,19 @@ type Copy struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// withDefaults fills in what is empty.
-func (s Spec) withDefaults() Spec {
+// Reasons why a Service that a policy selects is left out.
+const (
+	Barred           = "Barred"
+	ExternalName     = "ExternalName"
+	InvalidName      = "InvalidName"
+	NamespaceMissing = "NamespaceMissing"
+	TargetExists     = "TargetExists"
+	Conflict         = "Conflict"
+	NotSupported     = "NotSupported"
+)
+
+// WithDefaults fills in what is empty.
+func (s Spec) WithDefaults() Spec {
 	set := func(to *string, value string) {
 		if *to == "" {
 			*to = value

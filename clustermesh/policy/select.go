@@ -6,87 +6,98 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/object"
 )
 
-// mirrored are labels of Services that another system has mirrored from another cluster. They are no
-// sources: two systems would mirror each other's mirrors.
+// mirrored are labels of Services that another system has mirrored from another cluster.
 var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cluster-id", "lighthouse.submariner.io/sourceCluster"}
 
-// neverCopied are prefixes of the keys of labels and annotations; see keys.
+// neverCopied are prefixes of the keys of labels and annotations; see Copied.
 var neverCopied = []string{"kubectl.kubernetes.io/", "strait.io/", "mirror.linkerd.io/"}
 
-// Reasons why a Service that a policy selects is left out.
-const (
-	Barred           = "Barred"
-	ExternalName     = "ExternalName"
-	InvalidName      = "InvalidName"
-	NamespaceMissing = "NamespaceMissing"
-	TargetExists     = "TargetExists"
-	Conflict         = "Conflict"
-	NotSupported     = "NotSupported"
-)
+// Mirrored reports whether labels are those of a Service that another system has mirrored from another
+// cluster. Such a Service is no source: two systems would mirror each other's mirrors.
+func Mirrored(labels map[string]string) bool {
+	return slices.ContainsFunc(mirrored, func(key string) bool { _, has := labels[key]; return has })
+}
+
+// Shares reports whether a policy is about the Services of a cluster.
+func (s Spec) Shares(from clustermesh.ClusterName) bool { return names(s.From, string(from)) }
+
+// Reaches reports whether a policy is about what a cluster gets.
+func (s Spec) Reaches(to clustermesh.ClusterName) bool { return names(s.To, string(to)) }
 
 // names reports whether a list of clusters has one.
 func names(list []string, cluster string) bool {
 	return slices.Contains(list, all) || slices.Contains(list, cluster)
 }
 
-// selects reports whether a term fits a Service.
-func (s Spec) selects(svc *corev1.Service) bool {
-	return slices.ContainsFunc(s.Select, func(t Term) bool { return t.fits(svc) })
+// Clusters returns the ids of a list, nil if it stands for all clusters.
+func Clusters(list []string) (out []clustermesh.ClusterName) {
+	if slices.Contains(list, all) {
+		return nil
+	}
+	for _, id := range list {
+		out = append(out, clustermesh.ClusterName(id))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-func (t Term) fits(svc *corev1.Service) bool {
-	if len(t.Namespaces) > 0 && !slices.Contains(t.Namespaces, svc.Namespace) {
-		return false
-	}
-	if len(t.Names) > 0 && !slices.ContainsFunc(t.Names, func(re string) bool {
-		whole, err := regexp.Compile("^(?:" + re + ")$")
-		return err == nil && whole.MatchString(svc.Name)
-	}) {
-		return false
-	}
-	if t.Labels == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(t.Labels)
-	return err == nil && selector.Matches(labels.Set(svc.Labels))
+// Selector decides which Services a policy selects.
+type Selector []selectorTerm
+
+type selectorTerm struct {
+	namespaces []string
+	names      []*regexp.Regexp
+	labels     labels.Selector
 }
 
-// source reports whether a Service can be one: it is the cluster's own, and no machinery.
-func source(svc *corev1.Service) bool {
-	if svc.Labels[object.LabelManagedBy] == object.ManagedBy || svc.DeletionTimestamp != nil {
-		return false
-	}
-	for _, key := range mirrored {
-		if _, has := svc.Labels[key]; has {
-			return false
+// Selector returns the selector of a valid policy. A term that is not valid selects nothing.
+func (s Spec) Selector() (out Selector) {
+	for _, t := range s.Select {
+		if term, ok := t.compile(); ok {
+			out = append(out, term)
 		}
 	}
-	return true
+	return out
 }
 
-// refused says why a selected Service cannot be a source; empty if it can.
-func refused(svc *corev1.Service) (reason, message string) {
-	if why := (clustermesh.Barred{}).Why(clustermesh.ServiceName{Namespace: svc.Namespace, Name: svc.Name}); why != "" {
-		return Barred, why
+func (t Term) compile() (out selectorTerm, ok bool) {
+	out.namespaces, out.labels = t.Namespaces, labels.Everything()
+	for _, name := range t.Names {
+		whole, err := regexp.Compile("^(?:" + name + ")$")
+		if err != nil {
+			return out, false
+		}
+		out.names = append(out.names, whole)
 	}
-	if svc.Spec.Type == corev1.ServiceTypeExternalName {
-		return ExternalName, "its type is ExternalName, so it has no endpoints"
+	if t.Labels != nil {
+		selector, err := metav1.LabelSelectorAsSelector(t.Labels)
+		if err != nil {
+			return out, false
+		}
+		out.labels = selector
 	}
-	return "", ""
+	return out, true
 }
 
-// keys returns the entries to copy: those that a pattern fits, or without patterns those that isDefault
-// accepts. What belongs to kubectl, to strait or to another system that mirrors is never copied: Linkerd
-// would mirror a mirror that has its label.
-func keys(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
+// Selects reports whether a term fits a Service.
+func (s Selector) Selects(namespace, name string, of map[string]string) bool {
+	return slices.ContainsFunc(s, func(t selectorTerm) bool {
+		return (len(t.namespaces) == 0 || slices.Contains(t.namespaces, namespace)) &&
+			(len(t.names) == 0 || slices.ContainsFunc(t.names, func(re *regexp.Regexp) bool { return re.MatchString(name) })) &&
+			t.labels.Matches(labels.Set(of))
+	})
+}
+
+// Copied returns the entries of labels or annotations to copy: those that a pattern fits, or without
+// patterns those that isDefault accepts. What belongs to kubectl, to strait or to another system that
+// mirrors is never copied: Linkerd would mirror a mirror that has its label.
+func Copied(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
 	out := map[string]string{}
 	for k, v := range from {
 		fits := len(patterns) == 0 && isDefault(k)
@@ -95,16 +106,16 @@ func keys(from map[string]string, patterns []string, isDefault func(key string) 
 				fits = true
 			}
 		}
-		foreign := slices.ContainsFunc(neverCopied, func(prefix string) bool { return strings.HasPrefix(k, prefix) })
-		if fits && !foreign && k != object.LabelManagedBy {
+		if fits && !slices.ContainsFunc(neverCopied, func(prefix string) bool { return strings.HasPrefix(k, prefix) }) {
 			out[k] = v
 		}
 	}
 	return out
 }
 
-// kubernetes reports whether the key of a label has a domain of Kubernetes.
-func kubernetes(key string) bool {
+// Portable reports whether the key of a label has no domain of Kubernetes. Such labels are copied by
+// default.
+func Portable(key string) bool {
 	domain, _, has := strings.Cut(key, "/")
-	return has && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io"))
+	return !has || !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasSuffix(domain, "k8s.io")
 }

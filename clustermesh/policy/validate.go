@@ -126,7 +126,7 @@ func template(at *field.Path, text string) field.ErrorList {
 	if text == "" {
 		return nil
 	}
-	plain := expand(text, "a", "a", "a")
+	plain := Expand(text, "a", "a", "a")
 	if i := strings.IndexAny(plain, "{}"); i >= 0 {
 		return field.ErrorList{field.Invalid(at, text, "the variables are {name}, {namespace} and {cluster}")}
 	}
@@ -136,7 +136,7 @@ func template(at *field.Path, text string) field.ErrorList {
 	return nil
 }
 
-// expand fills in a template.
-func expand(template, name, namespace, cluster string) string {
+// Expand fills in a template.
+func Expand(template, name, namespace, cluster string) string {
 	return strings.NewReplacer("{name}", name, "{namespace}", namespace, "{cluster}", cluster).Replace(template)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/replicate"
 )
@@ -92,18 +93,18 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 		}
 		return err
 	}
-	p, done := a.printer(), map[policy.Verb]int{}
+	p, done := a.printer(), map[mirror.Verb]int{}
 	would := ""
 	if f.dryRun {
 		would = "would "
 	}
 	r := replicate.New(replicate.Config{
 		File: file, Policies: more, Set: f.name, DryRun: f.dryRun,
-		Did: func(cluster string, o policy.Op) {
+		Did: func(cluster string, o mirror.Op) {
 			done[o.Verb]++
 			p.line("%s: %s%s", cluster, would, o)
 		},
-		Skipped: func(cluster string, s policy.Skipped) {
+		Skipped: func(cluster string, s mirror.Skipped) {
 			p.line("%s %s: %s is left out: %s: %s", api.Warn, cluster, s.Source, s.Reason, s.Message)
 		},
 		Failed: func(err error) { p.line("%s %v", api.Bad, err) },
@@ -122,7 +123,7 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 	if f.dryRun {
 		format = "%d clusters: would create %d, update %d, delete %d"
 	}
-	p.line(format, len(file.Clusters), done[policy.Create], done[policy.Update], done[policy.Delete])
+	p.line(format, len(file.Clusters), done[mirror.Create], done[mirror.Update], done[mirror.Delete])
 	return nil
 }
 

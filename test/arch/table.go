@@ -61,9 +61,10 @@ var Table = []Package{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
-	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
+	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Writes at API servers of clusters without strait.
-	{Path: "replicate", Imports: []string{"clustermesh/policy"}},
+	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -109,7 +110,7 @@ var Table = []Package{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "install/trust", "docs",
-		"clustermesh/policy", "replicate",
+		"clustermesh/policy", "clustermesh/policy/mirror", "replicate",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
@@ -230,9 +231,9 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/faults", "test/kube"},
-		Why: "object lists the kinds that are read and says what they mean, mcs and policy decide which objects should exist, " +
+		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
 			"the chart's tests, and those of faults, read what the chart renders",
 	},
@@ -244,13 +245,13 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "clustermesh/policy", "replicate", "cmd/strait", "daemon"},
+		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{

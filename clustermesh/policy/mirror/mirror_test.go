@@ -1,4 +1,4 @@
-package policy_test
+package mirror_test
 
 import (
 	"fmt"
@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/policy/mirror"
 )
 
 const set = "test"
 
-// mirror is a policy for all Services of the namespace shop, of all clusters, with some changes.
-func mirror(name string, change ...func(*policy.Spec)) policy.Policy {
+// mirroring is a policy for all Services of the namespace shop, of all clusters, with some changes.
+func mirroring(name string, change ...func(*policy.Spec)) policy.Policy {
 	p := policy.Policy{APIVersion: policy.APIVersion, Kind: policy.Kind, Metadata: policy.Meta{Name: name}, Spec: policy.Spec{
 		From: []string{"*"}, To: []string{"*"}, Select: []policy.Term{{Namespaces: []string{"shop"}}}, As: policy.Mirror,
 	}}
@@ -54,8 +55,8 @@ func slice(of string, addrs ...string) *discoveryv1.EndpointSlice {
 	return s
 }
 
-func cluster(id string, objects ...any) policy.Cluster {
-	c := policy.Cluster{ID: id, Namespaces: map[string]bool{"shop": true}}
+func cluster(id string, objects ...any) mirror.Cluster {
+	c := mirror.Cluster{ID: id, Namespaces: map[string]bool{"shop": true}}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *corev1.Service:
@@ -68,7 +69,7 @@ func cluster(id string, objects ...any) policy.Cluster {
 }
 
 // apply carries out writes on a copy of what a cluster has.
-func apply(c policy.Cluster, ops []policy.Op) policy.Cluster {
+func apply(c mirror.Cluster, ops []mirror.Op) mirror.Cluster {
 	c.Services, c.Slices = slices.Clone(c.Services), slices.Clone(c.Slices)
 	out := c
 	out.Namespaces = map[string]bool{}
@@ -81,7 +82,7 @@ func apply(c policy.Cluster, ops []policy.Op) policy.Cluster {
 			out.Namespaces[o.Namespace] = true
 		case o.Service != nil:
 			out.Services = slices.DeleteFunc(out.Services, func(s *corev1.Service) bool { return s.Namespace == o.Service.Namespace && s.Name == o.Service.Name })
-			if o.Verb != policy.Delete {
+			if o.Verb != mirror.Delete {
 				s := o.Service.DeepCopy()
 				s.UID = types.UID("u-" + s.Name)
 				out.Services = append(out.Services, s)
@@ -90,7 +91,7 @@ func apply(c policy.Cluster, ops []policy.Op) policy.Cluster {
 			out.Slices = slices.DeleteFunc(out.Slices, func(s *discoveryv1.EndpointSlice) bool {
 				return s.Namespace == o.Slice.Namespace && s.Name == o.Slice.Name
 			})
-			if o.Verb != policy.Delete {
+			if o.Verb != mirror.Delete {
 				out.Slices = append(out.Slices, o.Slice.DeepCopy())
 			}
 		}
@@ -99,11 +100,11 @@ func apply(c policy.Cluster, ops []policy.Op) policy.Cluster {
 }
 
 // settle brings a cluster to its plan, and checks that a second pass has nothing to do.
-func settle(t *testing.T, ps []policy.Policy, to policy.Cluster, unknown map[string]bool, others ...policy.Cluster) (policy.Cluster, policy.Plan) {
+func settle(t *testing.T, ps []policy.Policy, to mirror.Cluster, unknown map[string]bool, others ...mirror.Cluster) (mirror.Cluster, mirror.Plan) {
 	t.Helper()
-	pass := func() (policy.Plan, []policy.Op) {
-		p := policy.Mirrors(set, ps, append(slices.Clone(others), to), to)
-		return p, policy.Diff(set, p, to, unknown)
+	pass := func() (mirror.Plan, []mirror.Op) {
+		p := mirror.Wanted(set, ps, append(slices.Clone(others), to), to)
+		return p, mirror.Diff(set, p, to, unknown)
 	}
 	p, ops := pass()
 	to = apply(to, ops)
@@ -113,7 +114,7 @@ func settle(t *testing.T, ps []policy.Policy, to policy.Cluster, unknown map[str
 	return to, p
 }
 
-func find(t *testing.T, c policy.Cluster, name string) *corev1.Service {
+func find(t *testing.T, c mirror.Cluster, name string) *corev1.Service {
 	t.Helper()
 	for _, s := range c.Services {
 		if s.Namespace+"/"+s.Name == name {
@@ -124,7 +125,7 @@ func find(t *testing.T, c policy.Cluster, name string) *corev1.Service {
 	return nil
 }
 
-func reasons(p policy.Plan) (out []string) {
+func reasons(p mirror.Plan) (out []string) {
 	for _, s := range p.Skipped {
 		out = append(out, s.Reason+" "+s.Source)
 	}
@@ -134,16 +135,16 @@ func reasons(p policy.Plan) (out []string) {
 func TestMirror(t *testing.T) {
 	cart := service("cart", 0, 80)
 	cart.Labels["mirror.linkerd.io/exported"] = "true"
-	got, _ := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, cluster("c1", cart, slice("cart", "10.1.0.1", "10.1.0.2")))
+	got, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, cluster("c1", cart, slice("cart", "10.1.0.1", "10.1.0.2")))
 	s := find(t, got, "shop/cart")
 	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.Selector != nil || s.Spec.ClusterIP != "" || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].NodePort != 0 {
 		t.Errorf("spec %+v", s.Spec)
 	}
-	want := map[string]string{"app": "cart", "helm.sh/chart": "x", "app.kubernetes.io/managed-by": "strait", policy.LabelPolicy: "shop", policy.LabelSet: set}
-	if !reflect.DeepEqual(s.Labels, want) || !reflect.DeepEqual(s.Annotations, map[string]string{policy.AnnotationFrom: "c1/shop/cart"}) {
+	want := map[string]string{"app": "cart", "helm.sh/chart": "x", "app.kubernetes.io/managed-by": "strait", mirror.LabelPolicy: "shop", mirror.LabelSet: set}
+	if !reflect.DeepEqual(s.Labels, want) || !reflect.DeepEqual(s.Annotations, map[string]string{mirror.AnnotationFrom: "c1/shop/cart"}) {
 		t.Errorf("labels %v, annotations %v", s.Labels, s.Annotations)
 	}
-	if len(got.Slices) != 1 || len(got.Slices[0].Endpoints) != 2 || got.Slices[0].Endpoints[0].NodeName != nil || got.Slices[0].Labels[policy.LabelSource] != "c1" ||
+	if len(got.Slices) != 1 || len(got.Slices[0].Endpoints) != 2 || got.Slices[0].Endpoints[0].NodeName != nil || got.Slices[0].Labels[mirror.LabelSource] != "c1" ||
 		got.Slices[0].Labels[discoveryv1.LabelServiceName] != "cart" {
 		t.Errorf("slices %+v", got.Slices)
 	}
@@ -152,12 +153,12 @@ func TestMirror(t *testing.T) {
 // TestRule1_TheEarlierPolicyWins: two policies that make different objects of one name.
 func TestRule1_TheEarlierPolicyWins(t *testing.T) {
 	c1 := cluster("c1", service("cart", 0, 80))
-	one, two := mirror("one"), mirror("two", func(s *policy.Spec) { s.ExposeAs = "NodePort" })
+	one, two := mirroring("one"), mirroring("two", func(s *policy.Spec) { s.ExposeAs = "NodePort" })
 	got, p := settle(t, []policy.Policy{one, two}, cluster("c2"), nil, c1)
-	if s := find(t, got, "shop/cart"); s.Labels[policy.LabelPolicy] != "one" || !slices.Equal(reasons(p), []string{"Conflict c1/shop/cart"}) {
-		t.Errorf("made by %s, skipped %v", s.Labels[policy.LabelPolicy], p.Skipped)
+	if s := find(t, got, "shop/cart"); s.Labels[mirror.LabelPolicy] != "one" || !slices.Equal(reasons(p), []string{"Conflict c1/shop/cart"}) {
+		t.Errorf("made by %s, skipped %v", s.Labels[mirror.LabelPolicy], p.Skipped)
 	}
-	if _, p = settle(t, []policy.Policy{one, mirror("same")}, cluster("c2"), nil, c1); len(p.Skipped) > 0 {
+	if _, p = settle(t, []policy.Policy{one, mirroring("same")}, cluster("c2"), nil, c1); len(p.Skipped) > 0 {
 		t.Errorf("identical results are no conflict: %v", p.Skipped)
 	}
 }
@@ -165,13 +166,13 @@ func TestRule1_TheEarlierPolicyWins(t *testing.T) {
 func TestRule2_WhatIsNotOursIsNeverTouched(t *testing.T) {
 	theirs := service("cart", 0, 99)
 	for name, labels := range map[string]map[string]string{
-		"no labels": nil, "another manager": {"app.kubernetes.io/managed-by": "helm", policy.LabelSet: set},
-		"strait's, but no mirror": {"app.kubernetes.io/managed-by": "strait"}, "another set's": {"app.kubernetes.io/managed-by": "strait", policy.LabelSet: "other"},
+		"no labels": nil, "another manager": {"app.kubernetes.io/managed-by": "helm", mirror.LabelSet: set},
+		"strait's, but no mirror": {"app.kubernetes.io/managed-by": "strait"}, "another set's": {"app.kubernetes.io/managed-by": "strait", mirror.LabelSet: "other"},
 	} {
 		theirs.Labels = labels
 		to := cluster("c2", theirs)
-		p := policy.Mirrors(set, []policy.Policy{mirror("shop")}, []policy.Cluster{cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1"))}, to)
-		if ops := policy.Diff(set, p, to, nil); len(ops) > 0 || !slices.Equal(reasons(p), []string{"TargetExists c1/shop/cart"}) {
+		p := mirror.Wanted(set, []policy.Policy{mirroring("shop")}, []mirror.Cluster{cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1"))}, to)
+		if ops := mirror.Diff(set, p, to, nil); len(ops) > 0 || !slices.Equal(reasons(p), []string{"TargetExists c1/shop/cart"}) {
 			t.Errorf("%s: %v, skipped %v", name, ops, p.Skipped)
 		}
 	}
@@ -179,11 +180,11 @@ func TestRule2_WhatIsNotOursIsNeverTouched(t *testing.T) {
 
 func TestRule3_MirrorsAreNoSources(t *testing.T) {
 	c1 := cluster("c1", service("cart", 0, 80))
-	c2, _ := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, c1)
+	c2, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
 	linkerd := service("pay-c9", 0, 80)
 	linkerd.Labels["mirror.linkerd.io/mirrored-service"] = "true"
 	c2.Services = append(c2.Services, linkerd)
-	if back := policy.Mirrors(set, []policy.Policy{mirror("shop")}, []policy.Cluster{c1, c2}, c1); len(back.Mirrors) > 0 {
+	if back := mirror.Wanted(set, []policy.Policy{mirroring("shop")}, []mirror.Cluster{c1, c2}, c1); len(back.Mirrors) > 0 {
 		t.Errorf("c1 gets %v", back.Mirrors[0].Service.Name)
 	}
 }
@@ -193,7 +194,7 @@ func TestRule4_SeveralSourcesAreMerged(t *testing.T) {
 	older := service("cart", age(time.Hour), 80, 90)
 	older.Spec.Ports[0].Name = "web"
 	c3 := cluster("c3", older, slice("cart", "10.3.0.1"))
-	got, p := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, c1, c3)
+	got, p := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1, c3)
 	var ports []string
 	for _, port := range find(t, got, "shop/cart").Spec.Ports {
 		ports = append(ports, fmt.Sprint(port.Name, " ", port.Port))
@@ -201,13 +202,13 @@ func TestRule4_SeveralSourcesAreMerged(t *testing.T) {
 	if !slices.Equal(ports, []string{"web 80", "p90 90", "p81 81"}) || len(got.Slices) != 2 || !slices.Equal(p.Mirrors[0].From, []string{"c3", "c1"}) {
 		t.Errorf("ports %v, %d slices, from %v", ports, len(got.Slices), p.Mirrors[0].From)
 	}
-	apart, _ := settle(t, []policy.Policy{mirror("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}, cluster("c2"), nil, c1, c3)
+	apart, _ := settle(t, []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}, cluster("c2"), nil, c1, c3)
 	find(t, apart, "shop/cart-c1")
 	find(t, apart, "shop/cart-c3")
 }
 
 func TestRule5_ALongNameIsLeftOut(t *testing.T) {
-	long := mirror("shop", func(s *policy.Spec) { s.Name = "{name}-" + strings.Repeat("x", 59) })
+	long := mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-" + strings.Repeat("x", 59) })
 	got, p := settle(t, []policy.Policy{long}, cluster("c2"), nil, cluster("c1", service("cart", 0, 80), service("a", 0, 80)))
 	if len(got.Services) != 1 || !slices.Equal(reasons(p), []string{"InvalidName c1/shop/cart"}) {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
@@ -217,10 +218,10 @@ func TestRule5_ALongNameIsLeftOut(t *testing.T) {
 func TestRule6_Namespaces(t *testing.T) {
 	c1, to := cluster("c1", service("cart", 0, 80)), cluster("c2")
 	to.Namespaces = nil
-	if got, p := settle(t, []policy.Policy{mirror("shop")}, to, nil, c1); len(got.Services) > 0 || !slices.Equal(reasons(p), []string{"NamespaceMissing c1/shop/cart"}) {
+	if got, p := settle(t, []policy.Policy{mirroring("shop")}, to, nil, c1); len(got.Services) > 0 || !slices.Equal(reasons(p), []string{"NamespaceMissing c1/shop/cart"}) {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
 	}
-	create := mirror("shop", func(s *policy.Spec) { s.CreateNamespace = true })
+	create := mirroring("shop", func(s *policy.Spec) { s.CreateNamespace = true })
 	got, _ := settle(t, []policy.Policy{create}, to, nil, c1)
 	if !got.Namespaces["shop"] {
 		t.Error("the namespace was not created")
@@ -232,7 +233,7 @@ func TestRule6_Namespaces(t *testing.T) {
 
 func TestRule7_UnknownIsNotEmpty(t *testing.T) {
 	c1, c3 := cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1")), cluster("c3", service("cart", age(time.Hour), 80, 90), slice("cart", "10.3.0.1"))
-	ps := []policy.Policy{mirror("shop")}
+	ps := []policy.Policy{mirroring("shop")}
 	both, _ := settle(t, ps, cluster("c2"), nil, c1, c3)
 	held, _ := settle(t, ps, both, map[string]bool{"c3": true}, cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1", "10.1.0.2")))
 	if s := find(t, held, "shop/cart"); len(s.Spec.Ports) != 2 || len(held.Slices) != 2 {
@@ -253,10 +254,10 @@ func TestRule7_UnknownIsNotEmpty(t *testing.T) {
 // TestRule8_NewBeforeOld: after a change of the template, what is new is written first.
 func TestRule8_NewBeforeOld(t *testing.T) {
 	c1 := cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1"))
-	to, _ := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, c1)
-	p := policy.Mirrors(set, []policy.Policy{mirror("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}, []policy.Cluster{c1}, to)
+	to, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
+	p := mirror.Wanted(set, []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}, []mirror.Cluster{c1}, to)
 	var verbs []string
-	for _, o := range policy.Diff(set, p, to, nil) {
+	for _, o := range mirror.Diff(set, p, to, nil) {
 		verbs = append(verbs, o.String()[:strings.LastIndex(o.String(), "/")])
 	}
 	if want := []string{"create EndpointSlice shop", "create Service shop", "delete Service shop", "delete EndpointSlice shop"}; !slices.Equal(verbs, want) {
@@ -268,7 +269,7 @@ func TestRule9_Types(t *testing.T) {
 	headless, external := service("db", 0, 5432), service("out", 0)
 	headless.Spec.ClusterIP, headless.Spec.Type = corev1.ClusterIPNone, corev1.ServiceTypeClusterIP
 	external.Spec.Type = corev1.ServiceTypeExternalName
-	got, p := settle(t, []policy.Policy{mirror("shop", func(s *policy.Spec) { s.ExposeAs = "LoadBalancer" })}, cluster("c2"), nil, cluster("c1", headless, external, service("cart", 0, 80)))
+	got, p := settle(t, []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.ExposeAs = "LoadBalancer" })}, cluster("c2"), nil, cluster("c1", headless, external, service("cart", 0, 80)))
 	if s := find(t, got, "shop/db"); s.Spec.ClusterIP != corev1.ClusterIPNone || s.Spec.Type != corev1.ServiceTypeClusterIP {
 		t.Errorf("a headless Service became %+v", s.Spec)
 	}
@@ -282,7 +283,7 @@ func TestRule9_Types(t *testing.T) {
 
 // TestNoReadyEndpoints: a Service without any does not keep others from being mirrored.
 func TestNoReadyEndpoints(t *testing.T) {
-	got, p := settle(t, []policy.Policy{mirror("shop")}, cluster("c2"), nil, cluster("c1", service("empty", 0, 80), slice("empty"), service("cart", 0, 80), slice("cart", "10.1.0.1")))
+	got, p := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, cluster("c1", service("empty", 0, 80), slice("empty"), service("cart", 0, 80), slice("cart", "10.1.0.1")))
 	if len(got.Services) != 2 || len(p.Skipped) > 0 {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
 	}
@@ -294,7 +295,7 @@ func TestEndpointsClusterIP(t *testing.T) {
 	cart.Spec.ClusterIPs = []string{"10.96.0.9", "fd00:96::9"}
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	pods := slice("cart", "10.1.0.1")
-	ps := []policy.Policy{mirror("shop", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })}
+	ps := []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })}
 	got, p := settle(t, ps, cluster("c2"), nil, cluster("c1", cart, pods, headless))
 	find(t, got, "shop/cart")
 	if !slices.Equal(reasons(p), []string{"NotSupported c1/shop/db"}) {
@@ -315,7 +316,7 @@ func TestEndpointsClusterIP(t *testing.T) {
 	if want := []string{"IPv4 [10.96.0.9] 80 false", "IPv6 [fd00:96::9] 80 false"}; !slices.Equal(addrs(), want) {
 		t.Errorf("without a ready pod: %q, want %q", addrs(), want)
 	}
-	got, _ = settle(t, []policy.Policy{mirror("shop")}, got, nil, cluster("c1", cart, pods))
+	got, _ = settle(t, []policy.Policy{mirroring("shop")}, got, nil, cluster("c1", cart, pods))
 	if len(got.Slices) != 1 || got.Slices[0].Endpoints[0].Addresses[0] != "10.1.0.1" {
 		t.Errorf("back to pods: %+v", got.Slices)
 	}
@@ -334,7 +335,7 @@ func TestSelect(t *testing.T) {
 		},
 	} {
 		for _, terms := range terms {
-			p := policy.Mirrors(set, []policy.Policy{mirror("p", func(s *policy.Spec) { s.Select = terms })}, []policy.Cluster{cluster("c1", svc)}, cluster("c2"))
+			p := mirror.Wanted(set, []policy.Policy{mirroring("p", func(s *policy.Spec) { s.Select = terms })}, []mirror.Cluster{cluster("c1", svc)}, cluster("c2"))
 			if (len(p.Mirrors) == 1) != want {
 				t.Errorf("%+v selects it: %v", terms, !want)
 			}
@@ -344,9 +345,9 @@ func TestSelect(t *testing.T) {
 
 func TestFromAndTo(t *testing.T) {
 	c1, c2, c3 := cluster("c1", service("cart", 0, 80)), cluster("c2"), cluster("c3")
-	p := mirror("p", func(s *policy.Spec) { s.From, s.To = []string{"c1"}, []string{"c2"} })
-	for to, want := range map[*policy.Cluster]int{&c1: 0, &c2: 1, &c3: 0} {
-		if got := policy.Mirrors(set, []policy.Policy{p}, []policy.Cluster{c1, c2, c3}, *to); len(got.Mirrors) != want {
+	p := mirroring("p", func(s *policy.Spec) { s.From, s.To = []string{"c1"}, []string{"c2"} })
+	for to, want := range map[*mirror.Cluster]int{&c1: 0, &c2: 1, &c3: 0} {
+		if got := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{c1, c2, c3}, *to); len(got.Mirrors) != want {
 			t.Errorf("%s gets %d", to.ID, len(got.Mirrors))
 		}
 	}

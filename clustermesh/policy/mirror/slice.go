@@ -1,4 +1,4 @@
-package policy
+package mirror
 
 import (
 	"crypto/sha256"

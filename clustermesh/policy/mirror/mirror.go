@@ -1,4 +1,10 @@
-package policy
+// Package mirror says which mirrors a cluster should have by its ServicePolicies, and what to write for
+// that.
+//
+// Inputs are policies, and the Services and EndpointSlices of some clusters; outputs are objects, why a
+// Service is left out, and ordered writes. Pure. It must not know where objects come from, nor who
+// writes them.
+package mirror
 
 import (
 	"cmp"
@@ -13,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // Labels and annotations of mirrors, besides those that say that they are strait's.
@@ -63,7 +71,7 @@ type Plan struct {
 // target is a Service that some sources become.
 type target struct {
 	namespace, name string
-	policy          Policy
+	policy          policy.Policy
 	sources         []from
 }
 
@@ -75,19 +83,19 @@ type from struct {
 
 func (f from) String() string { return f.cluster.ID + "/" + f.svc.Namespace + "/" + f.svc.Name }
 
-// Mirrors returns what a cluster should have by the policies that mirror, made from what all clusters
+// Wanted returns what a cluster should have by the policies that mirror, made from what all clusters
 // have whose word is known. Set is the value of LabelSet. If two policies make different objects of
 // one name, the earlier one counts.
-func Mirrors(set string, policies []Policy, clusters []Cluster, to Cluster) (p Plan) {
+func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster) (p Plan) {
 	targets := map[[2]string]*target{}
-	for _, policy := range policies {
-		policy.Spec = policy.Spec.withDefaults()
-		if policy.Spec.As != Mirror || !names(policy.Spec.To, to.ID) {
+	for _, from := range policies {
+		from.Spec = from.Spec.WithDefaults()
+		if from.Spec.As != policy.Mirror || !from.Spec.Reaches(clustermesh.ClusterName(to.ID)) {
 			continue
 		}
 		for i := range clusters {
-			if c := &clusters[i]; c.ID != to.ID && names(policy.Spec.From, c.ID) {
-				p.collect(targets, policy, c)
+			if c := &clusters[i]; c.ID != to.ID && from.Spec.Shares(clustermesh.ClusterName(c.ID)) {
+				p.collect(targets, from, c)
 			}
 		}
 	}
@@ -99,38 +107,38 @@ func Mirrors(set string, policies []Policy, clusters []Cluster, to Cluster) (p P
 	return p
 }
 
-func (p *Plan) skip(policy string, f from, reason, format string, args ...any) {
-	p.Skipped = append(p.Skipped, Skipped{policy, f.String(), reason, fmt.Sprintf(format, args...)})
+func (p *Plan) skip(by string, f from, reason, format string, args ...any) {
+	p.Skipped = append(p.Skipped, Skipped{by, f.String(), reason, fmt.Sprintf(format, args...)})
 }
 
 // collect adds what a policy selects of a cluster.
-func (p *Plan) collect(targets map[[2]string]*target, policy Policy, c *Cluster) {
-	s := policy.Spec
+func (p *Plan) collect(targets map[[2]string]*target, by policy.Policy, c *Cluster) {
+	s, selector := by.Spec, by.Spec.Selector()
 	for _, svc := range c.Services {
-		if !s.selects(svc) || !source(svc) {
+		if !selector.Selects(svc.Namespace, svc.Name, svc.Labels) || !source(svc) {
 			continue
 		}
 		f := from{c, svc}
 		if reason, message := refused(svc); reason != "" {
-			p.skip(policy.Metadata.Name, f, reason, "%s", message)
+			p.skip(by.Metadata.Name, f, reason, "%s", message)
 			continue
 		}
-		if s.Endpoints == ClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
-			p.skip(policy.Metadata.Name, f, NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
+		if s.Endpoints == policy.ClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
+			p.skip(by.Metadata.Name, f, policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
 			continue
 		}
-		key := [2]string{expand(s.Namespace, svc.Name, svc.Namespace, c.ID), expand(s.Name, svc.Name, svc.Namespace, c.ID)}
+		key := [2]string{policy.Expand(s.Namespace, svc.Name, svc.Namespace, c.ID), policy.Expand(s.Name, svc.Name, svc.Namespace, c.ID)}
 		if bad := slices.Concat(validation.IsDNS1123Label(key[0]), validation.IsDNS1035Label(key[1])); len(bad) > 0 {
-			p.skip(policy.Metadata.Name, f, InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
+			p.skip(by.Metadata.Name, f, policy.InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
 			continue
 		}
 		t := targets[key]
 		if t == nil {
-			t = &target{namespace: key[0], name: key[1], policy: policy}
+			t = &target{namespace: key[0], name: key[1], policy: by}
 			targets[key] = t
 		}
-		if !t.policy.agrees(policy) {
-			p.skip(policy.Metadata.Name, f, Conflict, "%s %s makes %s/%s already, differently", Kind, t.policy.Metadata.Name, key[0], key[1])
+		if !agree(t.policy, by) {
+			p.skip(by.Metadata.Name, f, policy.Conflict, "%s %s makes %s/%s already, differently", policy.Kind, t.policy.Metadata.Name, key[0], key[1])
 			continue
 		}
 		if !slices.ContainsFunc(t.sources, func(g from) bool { return g == f }) {
@@ -139,8 +147,24 @@ func (p *Plan) collect(targets map[[2]string]*target, policy Policy, c *Cluster)
 	}
 }
 
-// agrees reports whether two policies make the same object of the same sources.
-func (p Policy) agrees(q Policy) bool {
+// source reports whether a Service can be one: it is the cluster's own, and no machinery.
+func source(svc *corev1.Service) bool {
+	return svc.Labels[object.LabelManagedBy] != object.ManagedBy && svc.DeletionTimestamp == nil && !policy.Mirrored(svc.Labels)
+}
+
+// refused says why a selected Service cannot be a source; empty if it can.
+func refused(svc *corev1.Service) (reason, message string) {
+	if why := (clustermesh.Barred{}).Why(clustermesh.ServiceName{Namespace: svc.Namespace, Name: svc.Name}); why != "" {
+		return policy.Barred, why
+	}
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return policy.ExternalName, "its type is ExternalName, so it has no endpoints"
+	}
+	return "", ""
+}
+
+// agree reports whether two policies make the same object of the same sources.
+func agree(p, q policy.Policy) bool {
 	a, b := p.Spec, q.Spec
 	return a.As == b.As && a.Endpoints == b.Endpoints && a.ExposeAs == b.ExposeAs && reflect.DeepEqual(a.Copy, b.Copy)
 }
@@ -155,10 +179,10 @@ func (p *Plan) make(set string, t *target, to Cluster) {
 	have := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Namespace == t.namespace && s.Name == t.name })
 	switch {
 	case have >= 0 && !Ours(set, to.Services[have].Labels):
-		p.skip(name, first, TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
+		p.skip(name, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
 		return
 	case !to.Namespaces[t.namespace] && !t.policy.Spec.CreateNamespace:
-		p.skip(name, first, NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
+		p.skip(name, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
 		return
 	case !to.Namespaces[t.namespace]:
 		p.Namespaces = append(p.Namespaces, t.namespace)
@@ -168,7 +192,7 @@ func (p *Plan) make(set string, t *target, to Cluster) {
 		if !slices.Contains(m.From, f.cluster.ID) {
 			m.From = append(m.From, f.cluster.ID)
 		}
-		if t.policy.Spec.Endpoints == ClusterIP {
+		if t.policy.Spec.Endpoints == policy.ClusterIP {
 			m.Slices = append(m.Slices, t.addresses(set, f)...)
 		} else {
 			m.Slices = append(m.Slices, t.pods(set, f)...)
@@ -185,9 +209,9 @@ func Ours(set string, labels map[string]string) bool {
 // service makes the Service of a target. Of what its sources say differently, the oldest counts.
 func (t *target) service(set string) *corev1.Service {
 	first, s := t.sources[0].svc, t.policy.Spec
-	labels := keys(first.Labels, s.Copy.Labels, func(k string) bool { return !kubernetes(k) })
+	labels := policy.Copied(first.Labels, s.Copy.Labels, policy.Portable)
 	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Metadata.Name, LabelSet: set})
-	annotations := keys(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
+	annotations := policy.Copied(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
 	var sources []string
 	for _, f := range t.sources {
 		sources = append(sources, f.String())
