@@ -16,6 +16,7 @@ const (
 	maxQualified       = 317 // a qualified name: 253, "/", 63
 	maxWord            = 64
 	maxAffinitySeconds = 86400 // Kubernetes' own limit
+	maxClusters        = 256   // in one list
 )
 
 // neverPods lists addresses that no pod has, so no node can claim them for its pods.
@@ -131,6 +132,7 @@ func (e Export) check() error {
 		checkWord("type", string(e.Type)), checkWord("internalTrafficPolicy", e.InternalTrafficPolicy),
 		checkWord("trafficDistribution", e.TrafficDistribution),
 		checkExported("labels", e.Labels), checkExported("annotations", e.Annotations),
+		checkClusters("to", e.To), checkText(e.Policy, maxName),
 	)
 	for i, f := range e.Families {
 		if f != IPv4 && f != IPv6 || slices.Contains(e.Families[:i], f) {
@@ -145,6 +147,7 @@ func (g Global) check() error {
 		g.Service.Check(), checkPorts(g.Ports), checkAffinity(g.AffinitySeconds),
 		checkWord("affinity", string(g.Affinity)), checkWord("internalTrafficPolicy", g.InternalTrafficPolicy),
 		checkWord("trafficDistribution", g.TrafficDistribution),
+		checkClusters("to", g.To), checkClusters("from", g.From), checkText(g.Policy, maxName),
 	)
 	if len(g.IPs) > 2 {
 		return errors.Join(err, fmt.Errorf("%d addresses are more than one per family", len(g.IPs)))
@@ -153,6 +156,20 @@ func (g Global) check() error {
 		err = errors.Join(err, CheckHost(ip))
 	}
 	return err
+}
+
+// checkClusters checks a list of clusters. A bad one makes the whole list unusable, and what it limits:
+// without the list, that would be for all clusters.
+func checkClusters(field string, list []ClusterName) error {
+	if len(list) > maxClusters {
+		return fmt.Errorf("%s: %d clusters exceed the limit of %d", field, len(list), maxClusters)
+	}
+	for _, c := range list {
+		if err := CheckName(string(c)); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	return nil
 }
 
 func checkPorts(ports []ServicePort) error {

@@ -203,7 +203,16 @@ type Export struct {
 	// Routing is nil if the Service asks for nothing. It applies to the clients of its cluster, and
 	// that of the oldest export to those of clusters that ask for nothing themselves.
 	Routing *Routing `cbor:"12,keyasint,omitempty" json:"routing,omitempty"`
+	// To are the clusters that import it, sorted; empty means all. Daemons older than this field import
+	// it in any case.
+	To []ClusterName `cbor:"13,keyasint,omitempty" json:"to,omitempty"`
+	// Policy is the ServicePolicy that shares the Service; empty if a ServiceExport does. It is for
+	// people only.
+	Policy string `cbor:"14,keyasint,omitempty" json:"policy,omitempty"`
 }
+
+// For reports whether a cluster imports an export.
+func (e Export) For(c ClusterName) bool { return len(e.To) == 0 || slices.Contains(e.To, c) }
 
 // Family is the Kubernetes name of an IP family.
 type Family string
@@ -242,6 +251,24 @@ type Global struct {
 	// Routing is nil if the Service asks for nothing. It applies to this cluster's clients; its Drain
 	// applies to everybody's.
 	Routing *Routing `cbor:"9,keyasint,omitempty" json:"routing,omitempty"`
+	// To are the clusters that may use this cluster's endpoints if it shares them, and From those whose
+	// endpoints its own clients use, both sorted. Empty means all. Daemons older than these fields do
+	// not know them.
+	To   []ClusterName `cbor:"10,keyasint,omitempty" json:"to,omitempty"`
+	From []ClusterName `cbor:"11,keyasint,omitempty" json:"from,omitempty"`
+	// Policy is the ServicePolicy that makes the Service global; empty if an annotation does. It is for
+	// people only.
+	Policy string `cbor:"12,keyasint,omitempty" json:"policy,omitempty"`
+}
+
+// Offers reports whether a cluster's clients may use the endpoints of another cluster's global service.
+func (g Global) Offers(to ClusterName) bool {
+	return g.Shared && (len(g.To) == 0 || slices.Contains(g.To, to))
+}
+
+// Takes reports whether the clients of a global service use the endpoints of a cluster.
+func (g Global) Takes(from ClusterName) bool {
+	return len(g.From) == 0 || slices.Contains(g.From, from)
 }
 
 // The values of a Service's traffic policy and distribution that strait knows (core/v1).
@@ -357,6 +384,8 @@ type Local struct {
 	Exports      []Export
 	Globals      []Global
 	Endpoints    []Endpoint
+	// Shares says what the cluster's policies share, sorted by policy.
+	Shares []Share
 	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, exported or
 	// not, sorted by service.
 	ExportStatus []ExportStatus

@@ -50,7 +50,7 @@ func older(a, b ClusterExport) int {
 	return cmp.Or(cmp.Compare(a.since(), b.since()), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// Exports gathers the exports of all clusters by service, as cluster own sees them. Those that are
+// Exports gathers the exports that cluster own imports, by service, as it sees them. Those that are
 // younger than they claim (Late) count from when they came, and those that are older than the
 // membership of their cluster from when it joined: what comes later takes nothing over.
 func (s State) Exports(own ClusterName) map[ServiceName][]ClusterExport {
@@ -58,6 +58,9 @@ func (s State) Exports(own ClusterName) map[ServiceName][]ClusterExport {
 	late := s.late(own)
 	for _, c := range s.Clusters() {
 		for _, e := range s.Records[Origin{Cluster: c}].Content.Exports {
+			if !e.For(own) {
+				continue
+			}
 			out[e.Service] = append(out[e.Service], ClusterExport{c, e, max(late[lateKey{c, e.Service, e.Created}], s.Joined[c])})
 		}
 	}

@@ -29,12 +29,12 @@ func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&
 		e.AffinitySeconds == o.AffinitySeconds && e.InternalTrafficPolicy == o.InternalTrafficPolicy && e.TrafficDistribution == o.TrafficDistribution &&
 		slices.Equal(e.Families, o.Families) && e.FamiliesDeclared == o.FamiliesDeclared && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations) &&
-		e.Routing.Equal(o.Routing)
+		e.Routing.Equal(o.Routing) && slices.Equal(e.To, o.To) && e.Policy == o.Policy
 }
 
 // Equal reports whether two global services are identical.
 func (g Global) Equal(o Global) bool {
 	return g.Service == o.Service && slices.Equal(g.Ports, o.Ports) && slices.Equal(g.IPs, o.IPs) && g.Shared == o.Shared && g.Affinity == o.Affinity &&
 		g.AffinitySeconds == o.AffinitySeconds && g.InternalTrafficPolicy == o.InternalTrafficPolicy && g.TrafficDistribution == o.TrafficDistribution &&
-		g.Routing.Equal(o.Routing)
+		g.Routing.Equal(o.Routing) && slices.Equal(g.To, o.To) && slices.Equal(g.From, o.From) && g.Policy == o.Policy
 }

@@ -75,7 +75,8 @@ func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Pr
 // checkSource reads the cluster's objects and its name once.
 func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.ClusterName, error) {
 	if c.Source.Kubernetes == nil {
-		return manifest.Read(c.Source.Manifest), clustermesh.ClusterName(c.Cluster), nil
+		own := clustermesh.ClusterName(c.Cluster)
+		return manifest.Read(c.Source.Manifest, own), own, nil
 	}
 	_, k, err := openSource(c, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -73,7 +73,7 @@ func advertised(c Config) (netip.AddrPort, error) {
 		return a, nil
 	}
 	bind := c.Gossip.Bind
-	node, found := manifest.Read(c.Source.Manifest).NodeContent(clustermesh.NodeName(c.Node))
+	node, found := manifest.Read(c.Source.Manifest, clustermesh.ClusterName(c.Cluster)).NodeContent(clustermesh.NodeName(c.Node))
 	if !found || len(node.Node.Addresses) == 0 {
 		return bind, fmt.Errorf("gossip.advertise: is required: gossip.bind is %s, and no Node %s with an address is in %s",
 			bind, c.Node, c.Source.Manifest)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -100,7 +101,7 @@ func (c FileCluster) ID() string { return strings.ToLower(c.Name) }
 func (f File) Policies() (out []policy.Policy) {
 	for _, c := range f.Clusters {
 		p := policy.Policy{
-			APIVersion: policy.APIVersion, Kind: policy.Kind, Metadata: policy.Meta{Name: c.ID()},
+			TypeMeta: policy.Type, ObjectMeta: metav1.ObjectMeta{Name: c.ID()},
 			Spec: policy.Spec{
 				From: []string{c.ID()}, As: policy.Mirror, CreateNamespace: true,
 				Copy: policy.Copy{Annotations: []string{"*", "*/*"}},

@@ -21,7 +21,7 @@ func (f File) ParsePolicies(text []byte) ([]policy.Policy, error) {
 	var errs []error
 	for _, p := range out {
 		wrong := func(format string, args ...any) {
-			errs = append(errs, fmt.Errorf("%s %q: %w", policy.Kind, p.Metadata.Name, fmt.Errorf(format, args...)))
+			errs = append(errs, fmt.Errorf("%s %q: %w", policy.Kind, p.Name, fmt.Errorf(format, args...)))
 		}
 		if p.Spec.As != policy.Mirror {
 			wrong("spec.as: write mirror: nothing of strait runs in these clusters, so there are no imports, and nobody joins")
@@ -36,8 +36,8 @@ func (f File) ParsePolicies(text []byte) ([]policy.Policy, error) {
 				}
 			}
 		}
-		if slices.ContainsFunc(f.Policies(), func(q policy.Policy) bool { return q.Metadata.Name == p.Metadata.Name }) {
-			wrong("metadata.name: the services of cluster %s have this name; use another", p.Metadata.Name)
+		if slices.ContainsFunc(f.Policies(), func(q policy.Policy) bool { return q.Name == p.Name }) {
+			wrong("metadata.name: the services of cluster %s have this name; use another", p.Name)
 		}
 	}
 	return out, errors.Join(errs...)

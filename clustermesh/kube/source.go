@@ -41,6 +41,9 @@ type Config struct {
 	BarredPatterns []string
 	// Namespace is strait's own.
 	Namespace string
+	// Cluster is the cluster's id, if the configuration gives it; empty means that its ClusterProperty
+	// does.
+	Cluster clustermesh.ClusterName
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
 	// Log may be nil.
@@ -193,7 +196,7 @@ func (s *Source) states() (out []state, news bool) {
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
 func (s *Source) gather(settled bool) known {
-	all := object.Objects{All: map[string]bool{}, Config: object.Config{BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned}}
+	all := object.Objects{All: map[string]bool{}, Config: object.Config{Cluster: s.cfg.Cluster, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)
 	}

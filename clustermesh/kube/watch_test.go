@@ -44,8 +44,9 @@ func TestWatchNews(t *testing.T) {
 	}{
 		{"the same", plain("a"), plain("a"), false},
 		{"metadata", plain("a"), plain("a", func(s *corev1.Service) {
-			s.ResourceVersion, s.Labels, s.Annotations = "2", map[string]string{"l": "1"}, map[string]string{"a": "1"}
+			s.ResourceVersion, s.Annotations = "2", map[string]string{"a": "1"}
 		}), false},
+		{"labels", plain("a"), plain("a", func(s *corev1.Service) { s.Labels = map[string]string{"l": "1"} }), true},
 		{"target port", plain("a"), plain("a", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal = 1 }), false},
 		{"status", plain("a"), plain("a", func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = make([]corev1.LoadBalancerIngress, 1) }), false},
 		{"port", plain("a"), plain("a", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }), true},

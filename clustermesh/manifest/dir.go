@@ -18,15 +18,15 @@ import (
 const maxFile = 64 << 20
 
 // Read reads the directory once, for a check or a test. A directory that cannot be read is a
-// Problem.
-func Read(dir string) clustermesh.Local {
+// Problem. Own is the cluster's id, for its policies.
+func Read(dir string, own clustermesh.ClusterName) clustermesh.Local {
 	now, err := readDir(dir)
 	if err != nil {
 		return clustermesh.Local{Problems: []clustermesh.Problem{unreadable(dir, err, false)}}
 	}
 	s := store{}
 	s.update(now)
-	return s.local()
+	return s.local(own)
 }
 
 // readDir reads the manifests directly in dir, by path. If a file cannot be read, its content holds

@@ -40,6 +40,8 @@ const (
 type Config struct {
 	// Dir holds *.yaml, *.yml and *.json; its subdirectories are not read.
 	Dir string
+	// Cluster is the id of the cluster that they are about.
+	Cluster clustermesh.ClusterName
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -57,6 +59,7 @@ type Source struct {
 
 	// Owned by Run.
 	files    store
+	own      clustermesh.ClusterName
 	identity os.FileInfo // the directory that the watch is on
 	watchErr error
 	trouble  string // the errors last published
@@ -72,7 +75,7 @@ func New(cfg Config) *Source {
 	if err != nil {
 		abs = filepath.Clean(cfg.Dir) // no working directory: reading will report it
 	}
-	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}}
+	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}, own: cfg.Cluster}
 }
 
 // Local returns what the directory says, and whether it was ever read. Before that nothing is
@@ -181,7 +184,7 @@ func (s *Source) scan() {
 		return
 	}
 	s.trouble = trouble
-	next := s.files.local()
+	next := s.files.local(s.own)
 	if err != nil {
 		next.Problems = append(next.Problems, unreadable(s.dir, err, synced))
 	}

@@ -104,7 +104,7 @@ func TestSourceIgnoresWhatEditorsLeave(t *testing.T) {
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	write(t, filepath.Join(dir, "sub", "a.yaml"), nodes("n1"))
-	if local := Read(dir); summary(local) != "//" || len(local.Problems) > 0 {
+	if local := Read(dir, ""); summary(local) != "//" || len(local.Problems) > 0 {
 		t.Errorf("got %+v", local)
 	}
 }
@@ -180,7 +180,7 @@ func TestSourceOddFiles(t *testing.T) {
 	must(t, os.Symlink("nowhere", filepath.Join(dir, "broken.yaml")))
 	must(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.yaml")))
 	write(t, filepath.Join(dir, "good.yaml"), nodes("n1"))
-	local := Read(dir)
+	local := Read(dir, "")
 	if summary(local) != "n//" {
 		t.Errorf("got %s", summary(local))
 	}
@@ -193,7 +193,7 @@ func TestSourceOddFiles(t *testing.T) {
 	if got := lines(local.Problems); !slices.Equal(got, want) {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if local := Read(filepath.Join(dir, "good.yaml")); len(local.Problems) != 1 || !strings.Contains(local.Problems[0].Message, "not a directory") {
+	if local := Read(filepath.Join(dir, "good.yaml"), ""); len(local.Problems) != 1 || !strings.Contains(local.Problems[0].Message, "not a directory") {
 		t.Errorf("a file for a directory: %v", local.Problems)
 	}
 }

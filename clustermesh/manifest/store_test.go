@@ -91,7 +91,7 @@ func TestStore(t *testing.T) {
 			if !s.update(step.files) {
 				t.Errorf("%s: %s: no news", c.what, step.what)
 			}
-			local := s.local()
+			local := s.local("")
 			if got := summary(local); got != step.objects {
 				t.Errorf("%s: %s: %s, want %s", c.what, step.what, got, step.objects)
 			}

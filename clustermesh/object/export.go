@@ -49,8 +49,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// readExports returns the exports sorted by service, one per wish whose Service can be exported,
-// and a verdict per wish.
+// readExports returns the exports sorted by service: one per wish whose Service can be exported, and
+// those of policies. It also returns a verdict per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
 	all := wishes(objs)
 	out, status = make([]clustermesh.Export, 0, len(all)), make([]clustermesh.ExportStatus, 0, len(all))
@@ -63,6 +63,14 @@ func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []c
 			s.Alias = w.kind
 		}
 		status = append(status, s)
+	}
+	wished := make(map[clustermesh.ServiceName]bool, len(all))
+	for _, w := range all {
+		wished[w.service] = true
+	}
+	if more := l.exportsByPolicy(wished); len(more) > 0 {
+		out = append(out, more...)
+		slices.SortFunc(out, func(a, b clustermesh.Export) int { return a.Service.Compare(b.Service) })
 	}
 	return orNil(out), orNil(status)
 }

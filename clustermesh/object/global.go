@@ -20,7 +20,8 @@ var (
 	affinityNames = []string{"service.strait.io/affinity", "service.cilium.io/affinity", "io.cilium/service-affinity"}
 )
 
-// readGlobals returns the global services, sorted.
+// readGlobals returns the global services, sorted. What an annotation says of a Service counts, and
+// policies only where none says anything.
 func (l *reader) readGlobals() (out []clustermesh.Global) {
 	for _, s := range l.services {
 		if g, ok := l.readGlobal(s); ok {
@@ -31,14 +32,14 @@ func (l *reader) readGlobals() (out []clustermesh.Global) {
 }
 
 func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
-	g := clustermesh.Global{Service: s.service()}
-	if len(s.annotations) == 0 {
-		return g, false
-	}
+	g := clustermesh.Global{Service: s.service(), Shared: true}
 	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name)}
 	key, yes := notes.yes(globalNames)
 	switch why := l.barred.Why(g.Service); {
 	case key == "":
+		if joined, takes, ok := l.joined(s); ok {
+			return l.global(joined, notes, globalNames[0], takes)
+		}
 		notes.idle()
 		return g, false
 	case !yes:
@@ -53,21 +54,29 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 		notes.report.problem(problem.GlobalImpossible, "spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
 		return g, false
 	}
+	return l.global(g, notes, key, true)
+}
+
+// global adds what a Service itself says. Key is the annotation that makes it global. If takes is false,
+// its own clients are not concerned, so its addresses are left out.
+func (l *reader) global(g clustermesh.Global, notes annotations, key string, takes bool) (clustermesh.Global, bool) {
+	s := notes.service
 	e, ok := readService(s, notes.report)
 	if !ok {
 		return g, false
 	}
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
-	if e.Type == clustermesh.Headless {
+	switch {
+	case !takes:
+	case e.Type == clustermesh.Headless:
 		notes.report.warning(problem.GlobalImpossible, "spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
 			"export it with a ServiceExport to find its pods by DNS from other clusters")
-	} else {
+	default:
 		g.IPs = clusterIPs(s, notes.report)
 	}
-	g.Shared = true
 	if k, shared := notes.yes(sharedNames); k != "" {
-		g.Shared = shared
+		g.Shared = g.Shared && shared
 	}
 	g.Affinity = notes.affinity(key)
 	g.Routing = readRouting(notes.routing())

@@ -23,8 +23,11 @@ type Service struct {
 	// clusterIPs is nil if it would hold only clusterIP.
 	clusterIPs  []string
 	annotations map[string]string
-	ports       []unique.Handle[servicePort]
-	traits      unique.Handle[traits]
+	// labels are all of its labels. Policies select by them.
+	labels  map[string]string
+	created int64 // in Unix seconds, 0 for none
+	ports   []unique.Handle[servicePort]
+	traits  unique.Handle[traits]
 }
 
 // traits are values that many Services share.
@@ -45,7 +48,13 @@ type servicePort struct {
 
 func serviceFrom(in *corev1.Service) *Service {
 	spec := &in.Spec
-	s := &Service{ID: idOf(in), derivedFor: derivedFor(in), clusterIP: spec.ClusterIP, annotations: in.Annotations}
+	s := &Service{ID: idOf(in), derivedFor: derivedFor(in), clusterIP: spec.ClusterIP, annotations: in.Annotations, created: createdAt(in)}
+	if s.derivedFor == "" && len(in.Labels) > 0 {
+		s.labels = make(map[string]string, len(in.Labels))
+		for k, v := range in.Labels {
+			s.labels[intern(k)] = intern(v)
+		}
+	}
 	for k, v := range s.annotations {
 		s.annotations[k] = intern(v)
 	}

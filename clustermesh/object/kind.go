@@ -47,6 +47,8 @@ type Kind struct {
 	// Labels and Annotations are the keys that count. All others are removed from an object before
 	// it is read.
 	Labels, Annotations []string
+	// AllLabels keeps every label, because users' policies select by any.
+	AllLabels bool
 	// Selector is the label selector for what an API server sends; empty for all.
 	Selector string
 	// NodeField is the field by which an API server selects the objects of the reader's own node;
@@ -103,7 +105,9 @@ func (k *Kind) Keep(o any, node clustermesh.NodeName) (kept Kept, ok bool) {
 // trim removes the labels and annotations that the row does not list. It does so for every source,
 // so code that reads an unlisted key works with none of them.
 func (k *Kind) trim(o metav1.Object) metav1.Object {
-	o.SetLabels(only(o.GetLabels(), k.Labels))
+	if !k.AllLabels {
+		o.SetLabels(only(o.GetLabels(), k.Labels))
+	}
 	o.SetAnnotations(only(o.GetAnnotations(), k.Annotations))
 	return o
 }

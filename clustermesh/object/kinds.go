@@ -9,6 +9,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // The resources of the kinds.
@@ -23,6 +24,8 @@ const (
 	GKEExportResource = "serviceexports.net.gke.io"
 	KEPExportResource = "serviceexports.multicluster.k8s.io"
 	PropertyResource  = "clusterproperties.about.k8s.io"
+	PolicyResource    = "servicepolicies.strait.io"
+	KarmadaResource   = "multiclusterservices.networking.karmada.io"
 )
 
 const (
@@ -46,7 +49,7 @@ var Kinds = []Kind{
 	{
 		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
-		Labels:      []string{LabelManagedBy, LabelServiceImport},
+		AllLabels:   true,
 		Annotations: slices.Concat(globalNames, sharedNames, affinityNames, routingNames),
 	},
 	{
@@ -92,6 +95,14 @@ var Kinds = []Kind{
 	{
 		Resource: KEPExportResource, Name: "ServiceExport", Need: Optional, Custom: true, MetadataOnly: true,
 		Versions: []Version{{Name: "v1alpha1", keep: keeping(aliasFrom("ServiceExport.multicluster.k8s.io"))}},
+	},
+	{
+		Resource: PolicyResource, Name: policy.Kind, Need: Optional, ClusterScoped: true, Custom: true, InFiles: true,
+		Versions: []Version{{Name: "v1alpha1", Object: &policy.Policy{}, List: &policy.List{}, keep: keeping(policyFrom)}},
+	},
+	{
+		Resource: KarmadaResource, Name: karmadaKind, Need: Optional, Custom: true,
+		Versions: []Version{{Name: "v1alpha1", keep: keeping(karmadaFrom)}},
 	},
 	{
 		Resource: PropertyResource, Name: "ClusterProperty", Need: Optional, ClusterScoped: true, Custom: true,

@@ -24,6 +24,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // whole are objects as an API server sends them, by resource. A new kind needs objects here: see
@@ -52,6 +53,10 @@ func whole() map[string][]runtime.Object {
 		},
 		PodResource: {&corev1.Pod{ObjectMeta: named("default", "serve-1"), Status: corev1.PodStatus{Phase: corev1.PodRunning,
 			PodIPs: []corev1.PodIP{{IP: "10.1.1.10"}}}}},
+		PolicyResource: {&policy.Policy{ObjectMeta: named("", "some"), Spec: policy.Spec{
+			From: []string{"*"}, To: []string{"*"}, Select: []policy.Term{{Names: []string{".*"}}},
+		}}},
+		KarmadaResource:   {karmada(map[string]any{"types": []any{"CrossCluster"}})},
 		GKEExportResource: alias,
 		KEPExportResource: alias,
 		PropertyResource: {&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": clusterID},

@@ -29,6 +29,7 @@ type Objects struct {
 	Namespaces     []*Namespace
 	Pods           []*Pod
 	Properties     []*Property
+	Policies       []*Policy
 	// All names the resources that are listed completely. There may be more objects of the others:
 	// without NamespaceResource, every namespace counts as existing.
 	All map[string]bool
@@ -44,6 +45,9 @@ func (o *Objects) Insert(k Kept) { k.insert(o) }
 
 // Config is what Local depends on besides the objects.
 type Config struct {
+	// Cluster is the cluster's id. Empty means that the ClusterProperty says it; without one, policies
+	// share nothing.
+	Cluster clustermesh.ClusterName
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
 	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation AnnotationDrain drains
@@ -54,8 +58,8 @@ type Config struct {
 }
 
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
-// endpoints: those with a ServiceExport, or an alias of one, of the same namespace and name
-// (KEP-1645), and those that are global by annotation. Whatever is wrong becomes a Problem that
+// endpoints: those that are exported, by a ServiceExport of the same namespace and name (KEP-1645), an
+// alias of one or a ServicePolicy, and those that are global, by annotation or policy. Whatever is wrong becomes a Problem that
 // names the object and the field; the rest is used. The result is sorted and does not depend on the
 // order of the objects.
 //
@@ -67,9 +71,11 @@ type Config struct {
 // An API server always sets the time; in a hand-written file it may be missing.
 func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
+	l.readPolicies(objs)
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
 	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, objs.Config, &l.report)
 	out.Exports, out.ExportStatus = l.readExports(objs)
+	out.Shares = l.shares()
 	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
 	for _, e := range out.Exports {
 		wanted[e.Service] = true
@@ -113,6 +119,8 @@ type reader struct {
 	barred clustermesh.Barred
 	// services are sorted, each name once.
 	services []*Service
+	// policies are those in force, the oldest first.
+	policies []*rule
 }
 
 // newReader sorts the Services. If several have the same name, the first counts.

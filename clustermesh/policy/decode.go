@@ -40,10 +40,10 @@ func Decode(text []byte) (out []Policy, err error) {
 			continue
 		}
 		for _, mistake := range p.Validate() {
-			errs = append(errs, fmt.Errorf("%s %q: %w", Kind, p.Metadata.Name, mistake))
+			errs = append(errs, fmt.Errorf("%s %q: %w", Kind, p.Name, mistake))
 		}
-		if slices.ContainsFunc(out, func(q Policy) bool { return q.Metadata.Name == p.Metadata.Name }) {
-			errs = append(errs, fmt.Errorf("%s %q: there are two of this name", Kind, p.Metadata.Name))
+		if slices.ContainsFunc(out, func(q Policy) bool { return q.Name == p.Name }) {
+			errs = append(errs, fmt.Errorf("%s %q: there are two of this name", Kind, p.Name))
 		}
 		out = append(out, p)
 	}

@@ -15,20 +15,24 @@ const (
 	Kind       = "ServicePolicy"
 )
 
+// Type is the TypeMeta of a document.
+var Type = metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}
+
 // Policy is a ServicePolicy. The same document may be given to every cluster; each carries out only
 // its own part.
 type Policy struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   Meta   `json:"metadata"`
-	Spec       Spec   `json:"spec"`
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Spec `json:"spec"`
+	// Status is what a cluster says of its own part, in its own API server.
+	Status Status `json:"status,omitzero"`
 }
 
-// Meta is the part of an object's metadata that counts.
-type Meta struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
+// List is a list of policies.
+type List struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Policy `json:"items"`
 }
 
 // Spec is what a policy asks for.

@@ -27,8 +27,11 @@ func (p Policy) Validate() (errs field.ErrorList) {
 	if p.Kind != Kind {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), p.Kind, []string{Kind}))
 	}
-	if bad := validation.IsDNS1123Label(p.Metadata.Name); len(bad) > 0 {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), p.Metadata.Name, bad[0]))
+	if bad := validation.IsDNS1123Label(p.Name); len(bad) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), p.Name, bad[0]))
+	}
+	if p.Namespace != "" {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "namespace"), "a "+Kind+" has none: it is about the whole cluster"))
 	}
 	at := field.NewPath("spec")
 	errs = append(errs, clusters(at.Child("from"), p.Spec.From)...)

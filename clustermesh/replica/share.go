@@ -43,9 +43,12 @@ func share(c *clustermesh.Content) {
 	}
 	var servicePorts lists[clustermesh.ServicePort]
 	var families lists[clustermesh.Family]
+	var clusters lists[clustermesh.ClusterName]
 	for i := range c.Exports {
 		e := &c.Exports[i]
 		shareName(&e.Service)
+		clusters.share(&e.To)
+		intern(&e.Policy)
 		intern(&e.Type)
 		intern(&e.InternalTrafficPolicy)
 		intern(&e.TrafficDistribution)
@@ -62,7 +65,11 @@ func share(c *clustermesh.Content) {
 		}
 	}
 	for i := range c.Globals {
-		shareName(&c.Globals[i].Service)
+		g := &c.Globals[i]
+		shareName(&g.Service)
+		clusters.share(&g.To)
+		clusters.share(&g.From)
+		intern(&g.Policy)
 	}
 	for i := range c.Allocations {
 		shareName(&c.Allocations[i].Service)

@@ -39,7 +39,7 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 			continue
 		}
 		for _, g := range from[c] {
-			if g.Shared {
+			if g.Offers(self) {
 				others[g.Service] = append(others[g.Service], offer{c, g.Ports, g.Routing})
 			}
 		}
@@ -50,12 +50,20 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 	}
 	x.list = make([]shared, 0, len(from[self]))
 	for _, g := range from[self] {
-		now := shared{&g, others[g.Service]}
+		now := shared{&g, taken(g, others[g.Service])}
 		if was, ok := old[g.Service]; ok && reflect.DeepEqual(was, now) {
 			now = was // keep the old value if nothing in it changed
 		}
 		x.list = append(x.list, now)
 	}
+}
+
+// taken returns the offers of the clusters whose endpoints a global service uses.
+func taken(g clustermesh.Global, offers []offer) []offer {
+	if len(g.From) == 0 {
+		return offers
+	}
+	return slices.DeleteFunc(slices.Clone(offers), func(o offer) bool { return !g.Takes(o.cluster) })
 }
 
 // planGlobals plans the global services. It plans again only those in which something has changed.
@@ -81,7 +89,7 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 
 // planGlobal makes frontends of the addresses of this cluster's Service. Behind them are always
 // this cluster's endpoints, and those of every other cluster whose Service of that name is global
-// and shared. Whether this cluster shares its own endpoints makes no difference.
+// and shared, unless a policy names the clusters. Whether this cluster shares its own endpoints makes no difference.
 func (p *Planner) planGlobal(s shared, old *Global) *Global {
 	prefer := p.config.preference(p.stand.self.Cluster, p.stand.far, s.Routing)
 	prefer.LocalOnly, prefer.Distribution, prefer.Affinity = s.InternalTrafficPolicy == clustermesh.PolicyLocal, s.TrafficDistribution, s.Affinity

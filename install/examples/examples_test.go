@@ -50,7 +50,7 @@ func TestCommittedFilesAreRendered(t *testing.T) {
 
 func TestExampleMeansWhatThePlanSays(t *testing.T) {
 	for _, c := range Serve(2) {
-		local := manifest.Read(filepath.Join("serve", c.Name))
+		local := manifest.Read(filepath.Join("serve", c.Name), clustermesh.ClusterName(c.Name))
 		if len(local.Problems) > 0 {
 			t.Errorf("%s: problems %v", c.Name, local.Problems)
 		}
@@ -94,7 +94,7 @@ func TestFilesOfOtherSizes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if local := manifest.Read(dir); len(local.Nodes) != nodes || len(local.Problems) > 0 {
+			if local := manifest.Read(dir, ""); len(local.Nodes) != nodes || len(local.Problems) > 0 {
 				t.Errorf("%s with %d nodes: %d nodes, problems %v", c.Name, nodes, len(local.Nodes), local.Problems)
 			}
 		}

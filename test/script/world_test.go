@@ -68,7 +68,7 @@ func newWorld(dir string, open func(sizes) balancer) *world {
 func (w *world) read(clusters []string) {
 	for _, name := range clusters {
 		c := clustermesh.ClusterName(name)
-		local := manifest.Read(filepath.Join(w.dir, name))
+		local := manifest.Read(filepath.Join(w.dir, name), clustermesh.ClusterName(name))
 		local.NodesKnown = w.known[c]
 		w.local[c] = local
 		for _, n := range local.Nodes {

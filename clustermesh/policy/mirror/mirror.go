@@ -120,16 +120,16 @@ func (p *Plan) collect(targets map[[2]string]*target, by policy.Policy, c *Clust
 		}
 		f := from{c, svc}
 		if reason, message := refused(svc); reason != "" {
-			p.skip(by.Metadata.Name, f, reason, "%s", message)
+			p.skip(by.Name, f, reason, "%s", message)
 			continue
 		}
 		if s.Endpoints == policy.ClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
-			p.skip(by.Metadata.Name, f, policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
+			p.skip(by.Name, f, policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
 			continue
 		}
 		key := [2]string{policy.Expand(s.Namespace, svc.Name, svc.Namespace, c.ID), policy.Expand(s.Name, svc.Name, svc.Namespace, c.ID)}
 		if bad := slices.Concat(validation.IsDNS1123Label(key[0]), validation.IsDNS1035Label(key[1])); len(bad) > 0 {
-			p.skip(by.Metadata.Name, f, policy.InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
+			p.skip(by.Name, f, policy.InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
 			continue
 		}
 		t := targets[key]
@@ -138,7 +138,7 @@ func (p *Plan) collect(targets map[[2]string]*target, by policy.Policy, c *Clust
 			targets[key] = t
 		}
 		if !agree(t.policy, by) {
-			p.skip(by.Metadata.Name, f, policy.Conflict, "%s %s makes %s/%s already, differently", policy.Kind, t.policy.Metadata.Name, key[0], key[1])
+			p.skip(by.Name, f, policy.Conflict, "%s %s makes %s/%s already, differently", policy.Kind, t.policy.Name, key[0], key[1])
 			continue
 		}
 		if !slices.ContainsFunc(t.sources, func(g from) bool { return g == f }) {
@@ -175,7 +175,7 @@ func (p *Plan) make(set string, t *target, to Cluster) {
 	slices.SortStableFunc(t.sources, func(a, b from) int {
 		return cmp.Or(a.svc.CreationTimestamp.Compare(b.svc.CreationTimestamp.Time), strings.Compare(a.cluster.ID, b.cluster.ID), strings.Compare(a.String(), b.String()))
 	})
-	name, first := t.policy.Metadata.Name, t.sources[0]
+	name, first := t.policy.Name, t.sources[0]
 	have := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Namespace == t.namespace && s.Name == t.name })
 	switch {
 	case have >= 0 && !Ours(set, to.Services[have].Labels):
@@ -210,7 +210,7 @@ func Ours(set string, labels map[string]string) bool {
 func (t *target) service(set string) *corev1.Service {
 	first, s := t.sources[0].svc, t.policy.Spec
 	labels := policy.Copied(first.Labels, s.Copy.Labels, policy.Portable)
-	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Metadata.Name, LabelSet: set})
+	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Name, LabelSet: set})
 	annotations := policy.Copied(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
 	var sources []string
 	for _, f := range t.sources {

@@ -21,7 +21,7 @@ const set = "test"
 
 // mirroring is a policy for all Services of the namespace shop, of all clusters, with some changes.
 func mirroring(name string, change ...func(*policy.Spec)) policy.Policy {
-	p := policy.Policy{APIVersion: policy.APIVersion, Kind: policy.Kind, Metadata: policy.Meta{Name: name}, Spec: policy.Spec{
+	p := policy.Policy{TypeMeta: policy.Type, ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policy.Spec{
 		From: []string{"*"}, To: []string{"*"}, Select: []policy.Term{{Namespaces: []string{"shop"}}}, As: policy.Mirror,
 	}}
 	for _, f := range change {

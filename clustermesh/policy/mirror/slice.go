@@ -20,7 +20,7 @@ func (t *target) slice(set string, f from, of string, family discoveryv1.Address
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name + "-" + hex.EncodeToString(sum[:5]), Labels: map[string]string{
 			discoveryv1.LabelServiceName: t.name, discoveryv1.LabelManagedBy: object.SliceManager, object.LabelManagedBy: object.ManagedBy,
-			LabelPolicy: t.policy.Metadata.Name, LabelSet: set, LabelSource: f.cluster.ID,
+			LabelPolicy: t.policy.Name, LabelSet: set, LabelSource: f.cluster.ID,
 		}},
 		AddressType: family, Ports: ports,
 	}

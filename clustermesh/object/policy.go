@@ -1,0 +1,248 @@
+package object
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/internal/problem"
+)
+
+// Policy holds what Local reads of a ServicePolicy.
+type Policy struct {
+	ID
+	kind     string // as Problems name it
+	created  int64  // in Unix seconds, 0 for none
+	spec     policy.Spec
+	selector policy.Selector
+	mistakes field.ErrorList
+	// ports is true if it lists the ports that it is about, of which strait takes all.
+	ports bool
+}
+
+// title names a policy for people: "stars", or "MultiClusterService shop/cart".
+func (p *Policy) title() string {
+	if p.kind == policy.Kind {
+		return p.Name
+	}
+	return Name(p.kind, p.Namespace, p.Name)
+}
+
+func policyFrom(in *policy.Policy) *Policy {
+	spec := in.Spec.WithDefaults()
+	named := *in
+	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
+	return &Policy{ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(), mistakes: named.Validate()}
+}
+
+func (p *Policy) insert(o *Objects) { o.Policies = append(o.Policies, p) }
+
+// rule is a policy in force, with what the cluster shares by it.
+type rule struct {
+	*Policy
+	// shares and takes say whether the cluster is one that shares, and one that gets.
+	shares, takes bool
+	share         clustermesh.Share
+}
+
+// readPolicies sorts the policies, the oldest first, and reports what is wrong with them. A policy with
+// a mistake shares nothing.
+func (l *reader) readPolicies(objs Objects) {
+	own := cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
+	sorted := slices.SortedFunc(slices.Values(objs.Policies), func(a, b *Policy) int {
+		return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.title(), b.title()))
+	})
+	for _, p := range sorted {
+		o := l.report.on(p.kind, p.Namespace, p.Name)
+		for _, m := range p.mistakes {
+			o.problem(problem.ValueInvalid, m.Field, m.ErrorBody()+": the policy shares nothing", "correct it, here and in the other clusters that have it")
+		}
+		if len(p.mistakes) > 0 || own == "" {
+			continue
+		}
+		p.unused(o)
+		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(own), takes: p.spec.Reaches(own), share: clustermesh.Share{
+			Policy: p.title(), As: string(p.spec.As), From: policy.Clusters(p.spec.From), To: policy.Clusters(p.spec.To),
+		}})
+	}
+}
+
+// unused reports what a policy asks for and this cluster does not carry out.
+func (p *Policy) unused(o *objectReport) {
+	if p.spec.As == policy.Mirror {
+		o.warning(problem.ValueInvalid, "spec.as", "mirror is carried out by strait replicate, not by the daemon: nothing is shared", "write import or join, or run strait replicate --policies")
+		return
+	}
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{
+		{"spec.name", p.spec.Name != "{name}"}, {"spec.endpoints", p.spec.Endpoints != policy.Pods},
+		{"spec.exposeAs", p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP)}, {"spec.createNamespace", p.spec.CreateNamespace},
+		{"spec.copy.annotations", len(p.spec.Copy.Annotations) > 0}, {"spec.ports", p.ports},
+	} {
+		if f.set {
+			o.warning(problem.ValueInvalid, f.field, "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
+		}
+	}
+}
+
+// shares returns what the policies share, sorted by their names. The exports and global services must
+// have been read.
+func (l *reader) shares() (out []clustermesh.Share) {
+	for _, r := range l.policies {
+		out = append(out, r.share)
+	}
+	slices.SortFunc(out, func(a, b clustermesh.Share) int { return strings.Compare(a.Policy, b.Policy) })
+	return out
+}
+
+// selected reports whether a rule selects a Service that can be shared. It counts, and notes why one
+// that is selected cannot be.
+func (l *reader) selected(r *rule, s *Service) bool {
+	machinery := s.derivedFor != "" || s.labels[LabelManagedBy] == ManagedBy || policy.Mirrored(s.labels)
+	if machinery || !r.selector.Selects(s.Namespace, s.Name, s.labels) {
+		return false
+	}
+	r.share.Selected++
+	name := s.service()
+	if why := l.barred.Why(name); why != "" {
+		r.share.Skip(name, policy.Barred, why)
+		return false
+	}
+	if s.traits.Value().kind == corev1.ServiceTypeExternalName {
+		r.share.Skip(name, policy.ExternalName, "its type is ExternalName, so it has no endpoints")
+		return false
+	}
+	if bad := validation.IsDNS1123Label(s.Name); len(bad) > 0 {
+		r.share.Skip(name, policy.InvalidName, bad[0])
+		return false
+	}
+	return true
+}
+
+// usable reads a Service that a rule selects. What keeps it from being shared is noted in the rule, and
+// is no Problem: nobody asked for this Service by name.
+func (l *reader) usable(r *rule, s *Service) (clustermesh.Export, bool) {
+	found := report{unread: l.report.unread}
+	e, ok := readService(s, found.on("Service", s.Namespace, s.Name))
+	if !ok {
+		why := "no port of it can be used"
+		if len(found.problems) > 0 {
+			why = found.problems[len(found.problems)-1].Message
+		}
+		r.share.Skip(s.service(), policy.NotSupported, why)
+		return e, false
+	}
+	l.report.problems = append(l.report.problems, found.problems...)
+	return e, true
+}
+
+// exportsByPolicy returns the exports of the Services that policies share as imports, sorted. Those with
+// a wish of their own are shared already. If several policies share one, the clusters of all get it.
+func (l *reader) exportsByPolicy(wished map[clustermesh.ServiceName]bool) (out []clustermesh.Export) {
+	rules := slices.DeleteFunc(slices.Clone(l.policies), func(r *rule) bool { return r.spec.As != policy.Import || !r.shares })
+	if len(rules) == 0 {
+		return nil
+	}
+	for _, s := range l.services {
+		var e *clustermesh.Export
+		for _, r := range rules {
+			switch {
+			case !l.selected(r, s):
+			case wished[s.service()]:
+				r.share.Shared++
+			case e == nil:
+				e = l.exportByPolicy(r, s)
+			default:
+				l.extend(e, r, s)
+			}
+		}
+		if e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+// exportByPolicy returns the export of a Service that a rule shares, or nil.
+func (l *reader) exportByPolicy(r *rule, s *Service) *clustermesh.Export {
+	e, ok := l.usable(r, s)
+	if !ok {
+		return nil
+	}
+	r.share.Shared++
+	// A policy can be older than what it shares, and the export is not.
+	e.Service, e.Created, e.Policy, e.To = s.service(), max(r.created, s.created), r.title(), r.share.To
+	e.Labels = r.copied(s)
+	e.Routing = readRouting(noted{{s.annotations, l.report.on("Service", s.Namespace, s.Name)}})
+	return &e
+}
+
+// extend adds the clusters of another rule that shares the same Service.
+func (l *reader) extend(e *clustermesh.Export, r *rule, s *Service) {
+	if !maps.Equal(e.Labels, r.copied(s)) {
+		r.share.Skip(e.Service, policy.Conflict, e.Policy+" is older and shares it with other labels")
+		return
+	}
+	r.share.Shared++
+	e.To = union(e.To, r.share.To)
+}
+
+// copied returns the labels of a Service that a rule exports: those that it names, as a ServiceExport
+// names those that it exports.
+func (r *rule) copied(s *Service) map[string]string {
+	out := policy.Copied(s.labels, r.spec.Copy.Labels, func(string) bool { return false })
+	if len(out) == 0 || clustermesh.CheckExported(out) != nil {
+		return nil
+	}
+	return out
+}
+
+// union returns the clusters of both lists. Nil stands for all.
+func union(a, b []clustermesh.ClusterName) []clustermesh.ClusterName {
+	if a == nil || b == nil {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// joined returns the global service that policies make of a Service, without what the Service itself
+// says. The policies that share it decide who may use its endpoints; those that it gets backends by,
+// whose its clients use.
+func (l *reader) joined(s *Service) (g clustermesh.Global, takes, ok bool) {
+	g.Service = s.service()
+	for _, r := range l.policies {
+		if r.spec.As != policy.Join || !r.shares && !r.takes || !l.selected(r, s) {
+			continue
+		}
+		if _, usable := l.usable(r, s); !usable {
+			continue
+		}
+		if r.shares {
+			r.share.Shared++
+			if !g.Shared {
+				g.Shared, g.To = true, r.share.To
+			} else {
+				g.To = union(g.To, r.share.To)
+			}
+		}
+		if r.takes {
+			r.share.Joined++
+			if !takes {
+				takes, g.From = true, r.share.From
+			} else {
+				g.From = union(g.From, r.share.From)
+			}
+		}
+		g.Policy, ok = cmp.Or(g.Policy, r.title()), true
+	}
+	return g, takes, ok
+}
