@@ -136,6 +136,7 @@ func (v viewer) services() (out []api.Service) {
 	for _, f := range v.result.Desired.Frontends {
 		want[f.Addr] = f
 	}
+	exports, globals := v.sharedBy()
 	add := func(s api.Service, exporters []clustermesh.ClusterName, frontends []plan.Frontend) {
 		for _, c := range exporters {
 			s.Exporters = append(s.Exporters, string(c))
@@ -147,10 +148,10 @@ func (v viewer) services() (out []api.Service) {
 		out = append(out, s)
 	}
 	for _, i := range v.result.Imports {
-		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs}, i.Exporters, i.Frontends())
+		add(api.Service{Name: i.Service.String(), Type: string(i.Type), IPs: i.IPs, Policies: exports[i.Service]}, i.Exporters, i.Frontends())
 	}
 	for _, g := range v.result.Globals {
-		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs}, g.Sharers, g.Frontends())
+		add(api.Service{Name: g.Service.String(), Type: "Global", IPs: g.IPs, Policies: globals[g.Service]}, g.Sharers, g.Frontends())
 	}
 	return out
 }

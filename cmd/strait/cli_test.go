@@ -275,6 +275,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		"backends":              backends,
 		"nodes":                 *ill.nodes(),
 		"members":               *api.NewMemberList(ill.Status.Viewpoint(), ill.Members),
+		"policy":                *api.NewPolicyList(ill.Status.Viewpoint(), ill.Policies),
 		"explain default/serve": explanation,
 	} {
 		for _, format := range []string{"json", "yaml"} {

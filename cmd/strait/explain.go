@@ -138,6 +138,9 @@ func (a *app) explain(p printer, s api.Service, computed bool) {
 		addresses[i] = " " + ip.String()
 	}
 	p.line("%s · %s%s · exported by %s", s.Name, s.Type, strings.Join(addresses, ""), strings.Join(s.Exporters, ", "))
+	if len(s.Policies) > 0 {
+		p.line("shared by policy %s", strings.Join(s.Policies, ", "))
+	}
 	if len(s.Frontends) == 0 {
 		row := s.TableRow(a.now())
 		p.line("no frontend: %s", row[len(row)-1])

@@ -86,7 +86,7 @@ func newRoot(e env) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	addGroup(root, groupNode, "Ask straitd on this node:", a.statusCommand(), a.servicesCommand(),
-		a.explainCommand(), a.backendsCommand(), a.nodesCommand(), a.membersCommand(), a.graphCommand(), a.peerCommand())
+		a.explainCommand(), a.backendsCommand(), a.nodesCommand(), a.membersCommand(), a.policyCommand(), a.graphCommand(), a.peerCommand())
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", a.bpfCommand(), a.optOutCommand())
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", a.installCommand(),
 		a.clustersetCommand(), a.clusterCommand(), a.dnsCommand(), a.replicateCommand(), a.upgradeCommand(), a.uninstallCommand())

@@ -22,6 +22,7 @@ type view struct {
 	Services []api.Service
 	Nodes    []api.Node
 	Members  []api.Member
+	Policies []api.Policy
 	Peers    []api.Guest
 }
 
@@ -61,6 +62,13 @@ func (s *source) Services() *api.ServiceList {
 func (s *source) MemberList() *api.MemberList {
 	if v := s.view.Load(); v != nil {
 		return api.NewMemberList(v.Status.Viewpoint(), v.Members)
+	}
+	return nil
+}
+
+func (s *source) PolicyList() *api.PolicyList {
+	if v := s.view.Load(); v != nil {
+		return api.NewPolicyList(v.Status.Viewpoint(), v.Policies)
 	}
 	return nil
 }

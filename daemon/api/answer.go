@@ -14,6 +14,7 @@ const (
 	KindNodes       = "NodeList"
 	KindMembers     = "MemberList"
 	KindPeers       = "PeerList"
+	KindPolicies    = "PolicyList"
 	KindExplanation = "Explanation"
 	KindWhatIf      = "WhatIf"
 	KindError       = "Error"

@@ -65,6 +65,8 @@ func (s *source) Nodes() *NodeList {
 	return NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
 }
 
+func (s *source) PolicyList() *PolicyList { return nil }
+
 func (s *source) Peers() *PeerList {
 	v := s.view.Load()
 	if v == nil {

@@ -73,6 +73,15 @@ func (c *Client) Members(ctx context.Context) (*MemberList, error) {
 	return &a, nil
 }
 
+// Policies asks for this cluster's policies, with what they share.
+func (c *Client) Policies(ctx context.Context) (*PolicyList, error) {
+	var a PolicyList
+	if err := c.get(ctx, "policies", "", KindPolicies, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 // Peers asks for the machines outside every cluster that have a pin.
 func (c *Client) Peers(ctx context.Context) (*PeerList, error) {
 	var a PeerList

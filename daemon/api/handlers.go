@@ -34,6 +34,13 @@ func (s *Server) localHandler() http.Handler {
 			writeJSON(w, http.StatusOK, members)
 		}
 	})
+	mux.HandleFunc("GET /v1/policies", func(w http.ResponseWriter, _ *http.Request) {
+		if policies := s.src.PolicyList(); policies == nil {
+			writeStarting(w)
+		} else {
+			writeJSON(w, http.StatusOK, policies)
+		}
+	})
 	mux.HandleFunc("GET /v1/peers", func(w http.ResponseWriter, _ *http.Request) {
 		if peers := s.src.Peers(); peers == nil {
 			writeStarting(w)
@@ -58,7 +65,7 @@ func (s *Server) localHandler() http.Handler {
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/members, /v1/peers, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/members, /v1/peers, /v1/policies, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -32,6 +32,8 @@ type Source interface {
 	Nodes() *NodeList
 	MemberList() *MemberList
 	Peers() *PeerList
+	// PolicyList lists the cluster's policies; nil while the daemon starts.
+	PolicyList() *PolicyList
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
 	ServicesFrom(node string) (*ServiceList, error)

@@ -151,7 +151,10 @@ type Service struct {
 	Type      string       `json:"type"`
 	IPs       []netip.Addr `json:"ips,omitempty"`
 	Exporters []string     `json:"exporters"`
-	Frontends []Frontend   `json:"frontends"`
+	// Policies are those that share it, as "POLICY of CLUSTER"; the exporters without one have a
+	// ServiceExport, or an annotation.
+	Policies  []string   `json:"policies,omitempty"`
+	Frontends []Frontend `json:"frontends"`
 }
 
 // Frontend is one address and port of a service, with every endpoint considered for it.

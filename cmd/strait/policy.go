@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+)
+
+const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
+which are left out and why, and which Services of other clusters come by a policy of its name.
+
+A policy is a ServicePolicy, or a MultiClusterService of Karmada. One that has a mistake shares
+nothing, and is not listed: strait problems names the mistake.
+
+SELECTED counts this cluster's own Services that the policy is about, SHARED those that other
+clusters may use, and FROM OTHERS the Services of other clusters that this one uses by it.`
+
+func (a *app) policyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "policy [NAME]",
+		Aliases:           []string{"policies"},
+		Short:             "List the policies that share Services, and what each shares and leaves out",
+		Long:              policyLong,
+		Example:           "  strait policy\n  strait policy stars\n  strait policy -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := ask(cmd.Context(), a, (*api.Client).Policies)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.onePolicy(list, args[0])
+			}
+			if done, err := a.data(list); done {
+				return err
+			}
+			p := a.printer()
+			a.header(p, list.SeenFrom, "")
+			p.table(api.Table(list.Items, a.now()))
+			if len(list.Items) == 0 {
+				a.hint("there is no policy: a ServicePolicy shares many Services at once; see docs/services.md")
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) onePolicy(list *api.PolicyList, name string) error {
+	policy, ok := list.Named(name)
+	if !ok {
+		return &exitError{exitProblem, &api.Failure{
+			Reason: api.NotFound, Message: fmt.Sprintf("cluster %s has no policy %q in force", list.SeenFrom.Cluster, name),
+			Try: "run strait policy for those that it has, and strait problems for those with a mistake",
+		}}
+	}
+	one := *list
+	one.Items = []api.Policy{policy}
+	if done, err := a.data(&one); done {
+		return err
+	}
+	p := a.printer()
+	a.header(p, list.SeenFrom, "")
+	p.table(api.Table(one.Items, a.now()))
+	for _, s := range policy.Skipped {
+		p.line("%s %s is left out: %s: %s", api.Warn, s.Service, s.Reason, s.Message)
+	}
+	if policy.SkippedMore > 0 {
+		p.line("%s %d more are left out", api.Warn, policy.SkippedMore)
+	}
+	if len(policy.Others) > 0 {
+		p.line("from others: %s", strings.Join(policy.Others, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy is a ServicePolicy, or another system's object that means one, with what this cluster does by
+// it.
+type Policy struct {
+	Name string `json:"name"`
+	// As is "import", "mirror" or "join".
+	As string `json:"as"`
+	// From and To are the clusters that it names; nil means all.
+	From []string `json:"from,omitempty"`
+	To   []string `json:"to,omitempty"`
+	// Selected is how many Services of this cluster it selects, Shared how many of these it shares, and
+	// Joined how many get other clusters' endpoints.
+	Selected int `json:"selected"`
+	Shared   int `json:"shared"`
+	Joined   int `json:"joined,omitempty"`
+	// Skipped are the first that it selects and does not share; SkippedMore counts the rest.
+	Skipped     []SkippedService `json:"skipped,omitempty"`
+	SkippedMore int              `json:"skippedMore,omitempty"`
+	// Others are the Services that other clusters share under a policy of this name, as
+	// NAMESPACE/NAME of CLUSTER, and that this cluster uses.
+	Others []string `json:"others,omitempty"`
+}
+
+// SkippedService is a Service that a policy leaves out.
+type SkippedService struct {
+	Service string `json:"service"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// PolicyList is the answer of GET /v1/policies, sorted by name.
+type PolicyList struct {
+	Meta
+	SeenFrom Viewpoint `json:"seenFrom"`
+	Items    []Policy  `json:"items"`
+}
+
+// NewPolicyList makes an answer of policies, which are sorted already.
+func NewPolicyList(from Viewpoint, items []Policy) *PolicyList {
+	return &PolicyList{Meta{APIVersion, KindPolicies}, from, orEmpty(items)}
+}
+
+// TableHeader is that of Row.
+func (Policy) TableHeader() []string {
+	return []string{"POLICY", "AS", "FROM", "TO", "SELECTED", "SHARED", "SKIPPED", "FROM OTHERS"}
+}
+
+// TableRow is that of Row.
+func (p Policy) TableRow(time.Time) []string {
+	return []string{
+		p.Name, p.As, clusters(p.From), clusters(p.To), fmt.Sprint(p.Selected), fmt.Sprint(p.Shared),
+		fmt.Sprint(len(p.Skipped) + p.SkippedMore), fmt.Sprint(len(p.Others)),
+	}
+}
+
+func clusters(list []string) string {
+	if len(list) == 0 {
+		return "all"
+	}
+	return strings.Join(list, ",")
+}
+
+// Named returns the policy of a name, and false if there is none.
+func (l *PolicyList) Named(name string) (Policy, bool) {
+	i := slices.IndexFunc(l.Items, func(p Policy) bool { return p.Name == name })
+	if i < 0 {
+		return Policy{}, false
+	}
+	return l.Items[i], true
+}

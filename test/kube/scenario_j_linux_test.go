@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strait.io/strait/internal/testutil"
+)
+
+// TestScenarioJ is Karmada's MultiClusterService, with its own names of the fields: whose pods answer at each cluster's
+// own ClusterIP, for all combinations of Karmada's list, which are changed live in the same object.
+func TestScenarioJ(t *testing.T) {
+	t.Parallel()
+	c1, c2 := clusterset(t)
+	for _, m := range []*member{c1, c2} {
+		_, err := m.lab.Kubectl(t.Context(), m.name, nil, "apply", "-f", filepath.Join("testdata", "multiclusterservice-crd.yaml"))
+		must(t, err)
+		kubectl(t, m.name, "wait", "--for=condition=Established", "--timeout=20s", "crd/multiclusterservices.networking.karmada.io")
+	}
+	// Every endpoint counts alike, so that all who may answer do.
+	none := map[string]string{"service.strait.io/affinity": "none"}
+	ip1, ip2 := c1.serve(service(withTargets, annotated(none))), c2.serve(service(withTargets, annotated(none)))
+	c1.pods(1)
+	c2.pods(1)
+	for i, cell := range []struct {
+		providers, consumers []string
+		at1, at2             []string
+	}{
+		{[]string{"c1"}, []string{"c2"}, []string{"c1"}, []string{"c1", "c2"}},
+		{[]string{"c1"}, []string{"c1", "c2"}, []string{"c1"}, []string{"c1", "c2"}},
+		{[]string{"c1", "c2"}, []string{"c1"}, []string{"c1", "c2"}, []string{"c2"}},
+		{[]string{"c1", "c2"}, []string{"c2"}, []string{"c1"}, []string{"c1", "c2"}},
+		{[]string{"c1", "c2"}, []string{"c1", "c2"}, []string{"c1", "c2"}, []string{"c1", "c2"}},
+		{nil, nil, []string{"c1", "c2"}, []string{"c1", "c2"}},
+		{[]string{"c1"}, []string{"c2"}, []string{"c1"}, []string{"c1", "c2"}},
+	} {
+		text := multiClusterService(cell.providers, cell.consumers)
+		for _, m := range []*member{c1, c2} {
+			_, err := m.lab.Kubectl(t.Context(), m.name, []byte(text), "-n", m.ns, "apply", "-f", "-")
+			must(t, err)
+		}
+		if i == 0 {
+			testutil.Eventually(t, asked, func() error { return c2.wrap(answeredBy(c2.calls(1, 24, ip2.Spec.ClusterIP+":42"), "c1", "c2")) })
+		}
+		c1.spreads(ip1, cell.at1...)
+		c2.spreads(ip2, cell.at2...)
+		t.Logf("from %v to %v: c1 reaches %v, c2 %v", cell.providers, cell.consumers, cell.at1, cell.at2)
+	}
+	c2.pods(0)
+	c2.spreads(ip2, "c1")
+	for _, m := range []*member{c1, c2} {
+		_, err := m.lab.Kubectl(t.Context(), m.name, nil, "-n", m.ns, "delete", "multiclusterservice", "hello")
+		must(t, err)
+	}
+	c2.pods(1)
+	c2.spreads(ip2, "c2")
+}
+
+func multiClusterService(providers, consumers []string) string {
+	list := func(field string, clusters []string) string {
+		if clusters == nil {
+			return ""
+		}
+		return fmt.Sprintf("  %s: [{name: %s}]\n", field, strings.Join(clusters, "}, {name: "))
+	}
+	return "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {name: hello}\nspec:\n  types: [CrossCluster]\n" +
+		list("providerClusters", providers) + list("consumerClusters", consumers)
+}
+
+// TestServicePolicy: one document in both clusters shares what it selects, only where it says; it goes, and with it what
+// it shared.
+func TestServicePolicy(t *testing.T) {
+	t.Parallel()
+	c1, c2 := clusterset(t)
+	for _, m := range []*member{c1, c2} {
+		for _, name := range []string{"hello", "other"} {
+			if m.name == "c1" || name == "other" {
+				m.serve(service(withTargets, named(name)))
+			}
+		}
+	}
+	c1.pods(1)
+	name := c1.ns[len("testservicepolicy-"):] + "-p"
+	text := fmt.Sprintf(`apiVersion: strait.io/v1alpha1
+kind: ServicePolicy
+metadata: {name: p%s}
+spec:
+  from: [c1]
+  to: [c2]
+  select: [{namespaces: [%s], names: ["hel.*"], labels: {matchLabels: {dummy-svc: dummy}}}]
+`, name, c1.ns)
+	for _, m := range []*member{c1, c2} {
+		must(t, m.lab.Apply(t.Context(), m.name, text))
+		t.Cleanup(func() { kubectl(t, m.name, "delete", "servicepolicy", "p"+name, "--ignore-not-found") })
+	}
+	c2.imported("hello", from("c1"))
+	c2.answered(c2.fqdn("hello")+":42", "c1")
+	must(t, c1.absent("hello"))
+	must(t, c2.absent("other"))
+	for _, m := range []*member{c1, c2} {
+		kubectl(t, m.name, "delete", "servicepolicy", "p"+name)
+	}
+	c2.gone("hello")
+
+	// The API server refuses what the daemon would.
+	for _, bad := range []string{
+		strings.Replace(text, `namespaces: [`+c1.ns+`], names: ["hel.*"], labels: {matchLabels: {dummy-svc: dummy}}`, "", 1),
+		strings.Replace(text, "  to: [c2]\n", "  to: []\n", 1),
+		strings.Replace(text, "  to: [c2]\n", "  to: [C2]\n", 1),
+		text + "  as: join\n  name: other\n",
+		text + "  namespace: elsewhere\n",
+	} {
+		if err := c1.lab.Apply(t.Context(), "c1", bad); err == nil {
+			t.Errorf("the API server takes\n%s", bad)
+		}
+	}
+}
