@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"strait.io/strait/clustermesh"
 )
 
 func karmada(spec map[string]any) *unstructured.Unstructured {
@@ -48,6 +50,10 @@ func TestKarmada(t *testing.T) {
 		}
 		if got := globalsOf(l); got != c.want || !slices.Equal(problems, c.problems) {
 			t.Errorf("%s: %q, problems %q", what, got, problems)
+		}
+		origin := clustermesh.Origin{Cluster: "east"}
+		if _, problems := clustermesh.Usable(origin, clustermesh.Content{Globals: l.Globals}); len(problems) > 0 {
+			t.Errorf("%s: other clusters leave it out: %v", what, problems)
 		}
 	}
 }

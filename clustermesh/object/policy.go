@@ -27,12 +27,13 @@ type Policy struct {
 	ports bool
 }
 
-// title names a policy for people: "stars", or "MultiClusterService shop/cart".
+// title names a policy for people, in one word that a record can carry: "stars", or "shop/cart" for a
+// MultiClusterService.
 func (p *Policy) title() string {
-	if p.kind == policy.Kind {
+	if p.Namespace == "" {
 		return p.Name
 	}
-	return Name(p.kind, p.Namespace, p.Name)
+	return p.Namespace + "/" + p.Name
 }
 
 func policyFrom(in *policy.Policy) *Policy {

@@ -12,8 +12,8 @@ import (
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
 which are left out and why, and which Services of other clusters come by a policy of its name.
 
-A policy is a ServicePolicy, or a MultiClusterService of Karmada. One that has a mistake shares
-nothing, and is not listed: strait problems names the mistake.
+A policy is a ServicePolicy, or a MultiClusterService of Karmada, which is listed as NAMESPACE/NAME.
+One that has a mistake shares nothing, and is not listed: strait status names the mistake.
 
 SELECTED counts this cluster's own Services that the policy is about, SHARED those that other
 clusters may use, and FROM OTHERS the Services of other clusters that this one uses by it.`
@@ -54,7 +54,7 @@ func (a *app) onePolicy(list *api.PolicyList, name string) error {
 	if !ok {
 		return &exitError{exitProblem, &api.Failure{
 			Reason: api.NotFound, Message: fmt.Sprintf("cluster %s has no policy %q in force", list.SeenFrom.Cluster, name),
-			Try: "run strait policy for those that it has, and strait problems for those with a mistake",
+			Try: "run strait policy for those that it has, and strait status for those with a mistake",
 		}}
 	}
 	one := *list

@@ -52,7 +52,7 @@ func wellView() *view {
 			{Cluster: "mallory", State: api.NotPinned},
 		},
 		Policies: []api.Policy{
-			{Name: "MultiClusterService shop/cart", As: "join", From: []string{"eu-central"}, To: []string{"us-east"}, Selected: 1, Joined: 1,
+			{Name: "shop/cart", As: "join", From: []string{"eu-central"}, To: []string{"us-east"}, Selected: 1, Joined: 1,
 				Others: []string{"shop/cart of eu-central"}},
 			{Name: "shop", As: "import", From: []string{"us-east"}, Selected: 3, Shared: 1, SkippedMore: 1,
 				Skipped: []api.SkippedService{{Service: "shop/old", Reason: "ExternalName", Message: "its type is ExternalName, so it has no endpoints"}}},

@@ -20,34 +20,10 @@ func (s *Server) localHandler() http.Handler {
 			writeJSON(w, http.StatusOK, NewStatusAnswer(*status))
 		}
 	})
-	mux.HandleFunc("GET /v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
-		if nodes := s.src.Nodes(); nodes == nil {
-			writeStarting(w)
-		} else {
-			writeJSON(w, http.StatusOK, nodes)
-		}
-	})
-	mux.HandleFunc("GET /v1/members", func(w http.ResponseWriter, _ *http.Request) {
-		if members := s.src.MemberList(); members == nil {
-			writeStarting(w)
-		} else {
-			writeJSON(w, http.StatusOK, members)
-		}
-	})
-	mux.HandleFunc("GET /v1/policies", func(w http.ResponseWriter, _ *http.Request) {
-		if policies := s.src.PolicyList(); policies == nil {
-			writeStarting(w)
-		} else {
-			writeJSON(w, http.StatusOK, policies)
-		}
-	})
-	mux.HandleFunc("GET /v1/peers", func(w http.ResponseWriter, _ *http.Request) {
-		if peers := s.src.Peers(); peers == nil {
-			writeStarting(w)
-		} else {
-			writeJSON(w, http.StatusOK, peers)
-		}
-	})
+	mux.HandleFunc("GET /v1/nodes", whole(s.src.Nodes))
+	mux.HandleFunc("GET /v1/members", whole(s.src.MemberList))
+	mux.HandleFunc("GET /v1/policies", whole(s.src.PolicyList))
+	mux.HandleFunc("GET /v1/peers", whole(s.src.Peers))
 	mux.HandleFunc("GET /v1/services", s.fromServices(func(l *ServiceList, _ string) (any, bool) { return l, true }))
 	mux.HandleFunc("GET /v1/backends", s.fromServices(func(l *ServiceList, service string) (any, bool) {
 		return NewBackendList(l, service)
@@ -72,6 +48,17 @@ func (s *Server) localHandler() http.Handler {
 		writeError(w, http.StatusMethodNotAllowed, "this API is read-only: method "+r.Method+" is not supported", "use GET")
 	})
 	return mux
+}
+
+// whole answers with a list that has no parameters.
+func whole[T any](list func() *T) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if l := list(); l == nil {
+			writeStarting(w)
+		} else {
+			writeJSON(w, http.StatusOK, l)
+		}
+	}
 }
 
 // fromServices writes what derive makes of the services and of the service in the query. False

@@ -45,7 +45,7 @@ var Table = []Package{
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
-	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},

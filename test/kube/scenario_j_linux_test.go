@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -93,7 +94,11 @@ spec:
 `, name, c1.ns)
 	for _, m := range []*member{c1, c2} {
 		must(t, m.lab.Apply(t.Context(), m.name, text))
-		t.Cleanup(func() { kubectl(t, m.name, "delete", "servicepolicy", "p"+name, "--ignore-not-found") })
+		t.Cleanup(func() {
+			if _, err := m.lab.Kubectl(context.Background(), m.name, nil, "delete", "servicepolicy", "p"+name, "--ignore-not-found"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	c2.imported("hello", from("c1"))
 	c2.answered(c2.fqdn("hello")+":42", "c1")
