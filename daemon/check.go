@@ -76,7 +76,7 @@ func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Pr
 func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.ClusterName, error) {
 	if c.Source.Kubernetes == nil {
 		own := clustermesh.ClusterName(c.Cluster)
-		return manifest.Read(c.Source.Manifest, own), own, nil
+		return manifest.Read(c.Source.Manifest, own, c.policies()...), own, nil
 	}
 	_, k, err := openSource(c, slog.New(slog.DiscardHandler))
 	if err != nil {

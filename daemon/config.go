@@ -47,9 +47,11 @@ type Config struct {
 	Authority       AuthorityConfig `json:"authority,omitzero"`
 	Mesh            MeshConfig      `json:"mesh,omitempty"`
 	Locality        LocalityConfig  `json:"locality,omitzero"`
-	DNS             DNSConfig       `json:"dns,omitempty"`
-	Metrics         MetricsConfig   `json:"metrics,omitempty"`
-	Log             LogConfig       `json:"log,omitempty"`
+	// Replication are ServicePolicies, besides those of the source.
+	Replication []ReplicationConfig `json:"replication,omitempty"`
+	DNS         DNSConfig           `json:"dns,omitempty"`
+	Metrics     MetricsConfig       `json:"metrics,omitempty"`
+	Log         LogConfig           `json:"log,omitempty"`
 }
 
 // SourceConfig says where the cluster's objects come from. Exactly one field must be set.

@@ -87,6 +87,16 @@ gossip: {keyFile: k}
 		{"where connections go", minimal + "locality: {spill: maybe}\n", []string{"locality.spill:"}},
 		{"where connections go, out of range", minimal + "locality: {factor: 0.5, ramp: 2h, tiers: [region, zone, planet], prefer: [a, '']}\n",
 			[]string{"locality.factor: 0.5", "locality.ramp: 2h", `locality.tiers[1]: "zone"`, `locality.tiers[2]: "planet"`, "locality.prefer[1]:"}},
+		{"policies", minimal + `replication:
+- metadata: {name: shop}
+  spec: {from: [a], to: ["*"], select: [{namespaces: [shop], labels: {matchLabels: {app: x}, matchExpressions: [{key: a, operator: Exists}]}}], as: join}
+`, nil},
+		{"policies with mistakes", minimal + `replication:
+- metadata: {name: shop}
+  spec: {from: [A], to: [b], select: [{}], form: x}
+- {kind: Policy, metadata: {name: shop}, spec: {from: [a], to: [b], select: [{names: ["("]}], as: copy}}
+`, []string{`unknown field "replication[0].spec.form"`, "replication[0].spec.from[0]: Invalid value", "replication[0].spec.select[0]: Required value",
+			"replication[1].kind:", "replication[1].spec.select[0].names[0]:", "replication[1].spec.as:", `replication[1].metadata.name: "shop" is the name of replication[0] too`}},
 		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},

@@ -54,7 +54,7 @@ type replication interface {
 func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	log = log.With("part", "source")
 	if c.Source.Kubernetes == nil {
-		return manifest.New(manifest.Config{Dir: c.Source.Manifest, Cluster: clustermesh.ClusterName(c.Cluster), Log: log}), nil, nil
+		return manifest.New(manifest.Config{Dir: c.Source.Manifest, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), Log: log}), nil, nil
 	}
 	k := c.Source.Kubernetes
 	client, err := kube.Connect(k.Kubeconfig)
@@ -63,7 +63,7 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	}
 	node := clustermesh.NodeName(c.Node)
 	s := kube.New(kube.Config{
-		Client: client, Node: node, Cluster: clustermesh.ClusterName(c.Cluster), BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace,
+		Client: client, Node: node, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace,
 		DrainCordoned: k.DrainCordoned, Log: log,
 	})
 	out := &kubernetes{source: s, host: client.Host}

@@ -33,6 +33,7 @@ func (c Config) validate(m *mistakes) {
 	c.validateAddresses(m)
 	c.validateMesh(m)
 	c.Locality.validate(m)
+	c.validateReplication(m)
 	if g := c.BPF.unreadyGrace(); g < 0 {
 		m.add("bpf.unreadyGrace", "%s is negative: want 0s, which closes sockets at once, or a time such as 10s", g)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/notify"
 )
 
@@ -44,6 +45,8 @@ type Config struct {
 	// Cluster is the cluster's id, if the configuration gives it; empty means that its ClusterProperty
 	// does.
 	Cluster clustermesh.ClusterName
+	// Policies are those of the daemon's configuration.
+	Policies []policy.Policy
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
 	// Log may be nil.
@@ -196,7 +199,9 @@ func (s *Source) states() (out []state, news bool) {
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
 func (s *Source) gather(settled bool) known {
-	all := object.Objects{All: map[string]bool{}, Config: object.Config{Cluster: s.cfg.Cluster, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned}}
+	all := object.Objects{All: map[string]bool{}, Config: object.Config{
+		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
+	}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"strait.io/strait/clustermesh/object"
 )
 
 const exportYAML = `apiVersion: multicluster.x-k8s.io/v1beta1
@@ -118,7 +120,7 @@ func TestDecodeVersions(t *testing.T) {
 		s := store{}
 		s.update(map[string]content{"f": text(strings.Replace(exportYAML, "v1beta1", version, 1) +
 			"  creationTimestamp: 2026-01-02T03:04:05Z\nspec: {exportedLabels: {a: b}, exportedAnnotations: {c: d}}\n---\n" + serviceYAML)})
-		local := s.local("")
+		local := s.local(object.Config{})
 		if len(local.Problems) > 0 || len(local.Exports) != 1 {
 			t.Fatalf("%s: %+v", version, local)
 		}
@@ -161,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 		// What is decoded must not upset the reading of objects either.
 		s := store{}
 		s.update(map[string]content{"f": {data: data}})
-		for _, p := range s.local("").Problems {
+		for _, p := range s.local(object.Config{}).Problems {
 			if strings.ContainsAny(p.String(), "\n\r") {
 				t.Errorf("problem on several lines: %q", p)
 			}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -18,15 +20,15 @@ import (
 const maxFile = 64 << 20
 
 // Read reads the directory once, for a check or a test. A directory that cannot be read is a
-// Problem. Own is the cluster's id, for its policies.
-func Read(dir string, own clustermesh.ClusterName) clustermesh.Local {
+// Problem. Own is the cluster's id, and policies are those of the daemon's configuration.
+func Read(dir string, own clustermesh.ClusterName, policies ...policy.Policy) clustermesh.Local {
 	now, err := readDir(dir)
 	if err != nil {
 		return clustermesh.Local{Problems: []clustermesh.Problem{unreadable(dir, err, false)}}
 	}
 	s := store{}
 	s.update(now)
-	return s.local(own)
+	return s.local(object.Config{Cluster: own, Policies: policies})
 }
 
 // readDir reads the manifests directly in dir, by path. If a file cannot be read, its content holds

@@ -19,6 +19,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -42,6 +44,8 @@ type Config struct {
 	Dir string
 	// Cluster is the id of the cluster that they are about.
 	Cluster clustermesh.ClusterName
+	// Policies are those of the daemon's configuration.
+	Policies []policy.Policy
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -59,7 +63,7 @@ type Source struct {
 
 	// Owned by Run.
 	files    store
-	own      clustermesh.ClusterName
+	config   object.Config
 	identity os.FileInfo // the directory that the watch is on
 	watchErr error
 	trouble  string // the errors last published
@@ -75,7 +79,7 @@ func New(cfg Config) *Source {
 	if err != nil {
 		abs = filepath.Clean(cfg.Dir) // no working directory: reading will report it
 	}
-	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}, own: cfg.Cluster}
+	return &Source{dir: cfg.Dir, watched: abs, log: log, changed: notify.New(), files: store{}, config: object.Config{Cluster: cfg.Cluster, Policies: cfg.Policies}}
 }
 
 // Local returns what the directory says, and whether it was ever read. Before that nothing is
@@ -184,7 +188,7 @@ func (s *Source) scan() {
 		return
 	}
 	s.trouble = trouble
-	next := s.files.local(s.own)
+	next := s.files.local(s.config)
 	if err != nil {
 		next.Problems = append(next.Problems, unreadable(s.dir, err, synced))
 	}

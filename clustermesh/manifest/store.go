@@ -109,9 +109,9 @@ type key struct{ kind, namespace, name string }
 func (k key) String() string { return object.Name(k.kind, k.namespace, k.name) }
 
 // local reads all files together, in the order of their paths. If an object is given twice, the
-// first counts. Own is the cluster's id.
-func (s store) local(own clustermesh.ClusterName) clustermesh.Local {
-	objs := object.Objects{Config: object.Config{Cluster: own}}
+// first counts.
+func (s store) local(c object.Config) clustermesh.Local {
+	objs := object.Objects{Config: c}
 	var problems []clustermesh.Problem
 	owner := map[key]string{}
 	files := map[string]string{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 )
 
 const sliceYAML = `apiVersion: discovery.k8s.io/v1
@@ -91,7 +92,7 @@ func TestStore(t *testing.T) {
 			if !s.update(step.files) {
 				t.Errorf("%s: %s: no news", c.what, step.what)
 			}
-			local := s.local("")
+			local := s.local(object.Config{})
 			if got := summary(local); got != step.objects {
 				t.Errorf("%s: %s: %s, want %s", c.what, step.what, got, step.objects)
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/internal/problem"
 )
 
@@ -38,11 +39,11 @@ func TestProblemsOfUnreadDocuments(t *testing.T) {
 		s := store{}
 		s.update(c.files)
 		var got []problem.Code
-		for _, p := range s.local("").Problems {
+		for _, p := range s.local(object.Config{}).Problems {
 			got = append(got, p.Code)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v", c.what, lines(s.local("").Problems))
+			t.Errorf("%s: %v", c.what, lines(s.local(object.Config{}).Problems))
 		}
 	}
 }
@@ -52,7 +53,7 @@ func TestProblemsOfANewVersion(t *testing.T) {
 	s := store{}
 	s.update(map[string]content{"a.yaml": text(sliceYAML)})
 	s.update(map[string]content{"a.yaml": text(sliceYAML + "---\n" + strings.Replace(serviceYAML, "port:", "prot:", 1)), "b.yaml": text(exportYAML)})
-	if got := s.local("").Problems; len(got) != 1 || got[0].Code != problem.FieldUnknown {
+	if got := s.local(object.Config{}).Problems; len(got) != 1 || got[0].Code != problem.FieldUnknown {
 		t.Errorf("%v", lines(got))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -48,6 +49,9 @@ type Config struct {
 	// Cluster is the cluster's id. Empty means that the ClusterProperty says it; without one, policies
 	// share nothing.
 	Cluster clustermesh.ClusterName
+	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the objects
+	// does not count.
+	Policies []policy.Policy
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
 	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation AnnotationDrain drains

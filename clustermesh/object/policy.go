@@ -57,7 +57,20 @@ type rule struct {
 // a mistake shares nothing.
 func (l *reader) readPolicies(objs Objects) {
 	own := cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
-	sorted := slices.SortedFunc(slices.Values(objs.Policies), func(a, b *Policy) int {
+	all := make([]*Policy, 0, len(objs.Config.Policies)+len(objs.Policies))
+	for i := range objs.Config.Policies {
+		all = append(all, policyFrom(&objs.Config.Policies[i]))
+	}
+	configured := all
+	for _, p := range objs.Policies {
+		if slices.ContainsFunc(configured, func(q *Policy) bool { return q.title() == p.title() }) {
+			l.report.on(p.kind, p.Namespace, p.Name).problem(problem.ObjectRepeated, "metadata.name",
+				"replication in the daemon's configuration has a policy of this name: that one is used, this one is not", "keep one of the two")
+			continue
+		}
+		all = append(all, p)
+	}
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b *Policy) int {
 		return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.title(), b.title()))
 	})
 	for _, p := range sorted {

@@ -167,3 +167,16 @@ func TestPolicyJoins(t *testing.T) {
 		t.Errorf("two policies: %+v", g)
 	}
 }
+
+// Policies of the daemon's configuration count as those of the source, and before one of the same name.
+func TestPolicyOfConfiguration(t *testing.T) {
+	objs := shop("east", sharing("p", 50, func(s *policy.Spec) { s.To = []string{"north"} }))
+	p := sharing("p", 0, func(s *policy.Spec) { s.To = []string{"west"} })
+	p.CreationTimestamp = metav1.Time{}
+	objs.Config.Policies = []policy.Policy{*p}
+	l := Local(objs)
+	expect(t, "exports", exportsOf(l), "cart to [west] by p at 100", "front to [west] by p at 101")
+	if len(l.Problems) != 1 || l.Problems[0].Object != "ServicePolicy p" || len(l.Shares) != 1 {
+		t.Errorf("problems %v, shares %+v", l.Problems, l.Shares)
+	}
+}

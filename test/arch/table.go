@@ -65,10 +65,10 @@ var Table = []Package{
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Writes at API servers of clusters without strait.
 	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror"}},
-	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object"}},
+	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
-	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object"}, Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}, Tests: []string{"test/kubelab/apiserver"}},
 
 	// Packages that know the kernel. They never know Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
@@ -96,7 +96,7 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
-		"clustermesh/kube", "clustermesh/kube/writer",
+		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/policy",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
