@@ -28,7 +28,7 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
-		m.RTT = float64(rtts[o].Microseconds()) / 1000
+		m.RTT = milliseconds(rtts[o])
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0)
 		}

@@ -61,7 +61,7 @@ func (d *Daemon) Services() *api.ServiceList {
 		return nil
 	}
 	v := d.viewer(m)
-	v.counted = d.kernel.counted()
+	v.counted, v.rtts = d.kernel.counted(), d.gossip.RTTs()
 	return api.NewServiceList(d.viewpoint(m), v.services())
 }
 

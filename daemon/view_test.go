@@ -145,6 +145,39 @@ func TestViewTraffic(t *testing.T) {
 	}
 }
 
+// TestViewRoundTripTimes: an endpoint has the time of its own node.
+func TestViewRoundTripTimes(t *testing.T) {
+	v := twoClusters()
+	if got := v.services()[0].Frontends[0].Endpoints[0].RTT; got != 0 {
+		t.Errorf("unknown: %v", got)
+	}
+	v.rtts = map[clustermesh.Origin]time.Duration{{Cluster: "b", Node: "n1"}: 82150 * time.Microsecond, {Cluster: "a", Node: "n1"}: time.Second}
+	if got := v.services()[0].Frontends[0].Endpoints[0].RTT; got != 82.15 {
+		t.Errorf("%v ms", got)
+	}
+}
+
+// TestViewPolicies: a service names the policies that share it, and a policy what comes by it.
+func TestViewPolicies(t *testing.T) {
+	v := twoClusters()
+	b := clustermesh.Origin{Cluster: "b"}
+	r := v.state.Records[b]
+	r.Content.Exports = slices.Clone(r.Content.Exports)
+	r.Content.Exports[0].Policy = "shop"
+	v.state.Records[b] = r
+	if got := v.services()[0].Policies; !slices.Equal(got, []string{"shop of b"}) {
+		t.Errorf("policies of the service: %q", got)
+	}
+	shares := []clustermesh.Share{{Policy: "shop", As: "import", From: []clustermesh.ClusterName{"b"}}}
+	if got := policies(shares, v.state, "a"); len(got) != 1 || !slices.Equal(got[0].Others, []string{"default/serve of b"}) {
+		t.Errorf("policies: %+v", got)
+	}
+	r.Content.Exports[0].To = []clustermesh.ClusterName{"c"}
+	if got := policies(shares, v.state, "a"); len(got[0].Others) > 0 {
+		t.Errorf("what is for others: %+v", got)
+	}
+}
+
 // TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine.
 func TestForeignIsCached(t *testing.T) {
 	var f foreign

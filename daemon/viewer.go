@@ -24,6 +24,7 @@ type viewer struct {
 	heard   map[clustermesh.Origin]time.Time
 	counted counted
 	peers   map[key.Public]wireguard.PeerStatus
+	rtts    map[clustermesh.Origin]time.Duration // of other clusters' nodes
 }
 
 // counted is what the load balancer holds and has counted.
@@ -171,6 +172,7 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
 			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason, Drained: x.Drained,
 			Connects: v.counted.backends[flow{f.Addr, x.Addr}],
+			RTT:      milliseconds(v.rtts[clustermesh.Origin{Cluster: x.Cluster, Node: x.Node}]),
 		}
 		if total > 0 {
 			e.Share = float64(x.Weight) / float64(total)
@@ -179,6 +181,8 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 	}
 	return out
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // balanced is what traffic needs to know about a planned service.
 type balanced interface {

@@ -15,7 +15,8 @@ import (
 
 const explainLong = `Explain where new connections from this node to a service go, and why. It lists every endpoint that
 any cluster exports, by tier from near to far, with its share and the reason it is in use or left
-out. If the kernel's map holds a different choice, the frontend's line says so.
+out. If the kernel's map holds a different choice, the frontend's line says so. RTT is the time of
+a round trip to the node of another cluster.
 
 PORT is a port's name or number; without it every port is shown. --from explains the choice of
 another node, as this one computes it: NODE in this cluster, or CLUSTER/NODE.
@@ -89,14 +90,14 @@ func (a *app) watchService(ctx context.Context, arg, from string) error {
 	}
 }
 
-// chosen is what counts as a change for people who watch: not the counters.
+// chosen is what counts as a change for people who watch: not the counters and times.
 func chosen(s api.Service) api.Service {
 	s.Frontends = slices.Clone(s.Frontends)
 	for i := range s.Frontends {
 		f := &s.Frontends[i]
 		f.Connects, f.Refused, f.Endpoints = 0, 0, slices.Clone(f.Endpoints)
 		for j := range f.Endpoints {
-			f.Endpoints[j].Connects = 0
+			f.Endpoints[j].Connects, f.Endpoints[j].RTT = 0, 0
 		}
 	}
 	return s
@@ -152,7 +153,7 @@ func (a *app) explain(p printer, s api.Service, computed bool) {
 			p.line("no endpoint: no exporting cluster has a pod behind this port")
 			continue
 		}
-		p.table(explainHeader, explainRows(f))
+		p.table(explainTable(f))
 	}
 }
 
@@ -177,10 +178,15 @@ func frontendLine(f api.Frontend, computed bool) string {
 	return fmt.Sprintf("%s · %s · %s", name, destination, kernel)
 }
 
-var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
-
-// explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
-func explainRows(f api.Frontend) (rows [][]string) {
+// explainTable groups the endpoints by tier. Only a tier's first endpoint has its name and count. There
+// is a column for round-trip times if one is known.
+func explainTable(f api.Frontend) (header []string, rows [][]string) {
+	const where = 5
+	header = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
+	timed := slices.ContainsFunc(f.Endpoints, func(e api.Endpoint) bool { return e.RTT > 0 })
+	if timed {
+		header = slices.Insert(header, where, "RTT")
+	}
 	for _, t := range f.Tiers() {
 		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, t.Total)
 		if tier == "" {
@@ -198,9 +204,13 @@ func explainRows(f api.Frontend) (rows [][]string) {
 			case !e.Ready:
 				reason = api.Bad + " " + reason
 			}
-			rows = append(rows, []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), pod, reason})
+			row := []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), pod, reason}
+			if timed {
+				row = slices.Insert(row, where, e.Away())
+			}
+			rows = append(rows, row)
 			tier, ready = "", ""
 		}
 	}
-	return rows
+	return header, rows
 }

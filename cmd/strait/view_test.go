@@ -69,7 +69,7 @@ func serve() api.Service {
 		{Addr: addrPort("10.1.1.13:8080"), Cluster: "us-east", Node: "us-east-n2", Pod: "serve-c", Zone: "us-east-1a",
 			Region: "us-east", Tier: "zone", Ready: true, Weight: 65536, Share: 0.5, Reason: "nearest tier with a ready endpoint"},
 		{Addr: addrPort("10.3.0.11:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "serve-x",
-			Region: "eu-central", Tier: "clusterset", Ready: true, Reason: "standby: tier zone has ready endpoints"},
+			Region: "eu-central", Tier: "clusterset", Ready: true, RTT: 82.1, Reason: "standby: tier zone has ready endpoints"},
 	}
 	return api.Service{Name: "default/serve", Type: "ClusterSetIP", IPs: []netip.Addr{netip.MustParseAddr("241.7.3.9")},
 		Exporters: []string{"us-east", "eu-central"}, Frontends: []api.Frontend{

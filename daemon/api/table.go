@@ -81,6 +81,14 @@ func (e Endpoint) Where() string {
 	return e.Cluster + "/" + e.Node
 }
 
+// Away is the round-trip time to the endpoint's node, or None.
+func (e Endpoint) Away() string {
+	if e.RTT == 0 {
+		return None
+	}
+	return fmt.Sprintf("%.1f ms", e.RTT)
+}
+
 // TableHeader names the columns of an endpoint.
 func (Endpoint) TableHeader() []string {
 	return []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}

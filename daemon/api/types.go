@@ -189,6 +189,8 @@ type Endpoint struct {
 	Weight uint32  `json:"weight"`
 	Share  float64 `json:"share"`
 	Reason string  `json:"reason"`
+	// RTT is the round-trip time to its node in milliseconds; 0 for the own cluster, or if unknown.
+	RTT float64 `json:"rtt,omitempty"`
 	// Drained is which part of its share a drain has taken, 0 to 1.
 	Drained float64 `json:"drained,omitempty"`
 	// Connects counts the connections that it got through this frontend since it became a backend
