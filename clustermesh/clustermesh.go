@@ -326,6 +326,9 @@ type Content struct {
 	// AsOf is when a leader wrote this last, at intervals of AsOfPeriod, in Unix seconds: the
 	// cluster had these exports then, and no others. It is 0 in records of older builds.
 	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`
+	// Mirrors are the Services that ServicePolicies share under plain names: one for each Service and
+	// policy. They are no imports. Labels are those that the policy copies. Older builds leave them out.
+	Mirrors []Export `cbor:"25,keyasint,omitempty" json:"mirrors,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
@@ -383,7 +386,9 @@ type Local struct {
 	NodePrefixes map[NodeName][]netip.Prefix
 	Exports      []Export
 	Globals      []Global
-	Endpoints    []Endpoint
+	// Mirrors are as in Content, sorted by Service and policy.
+	Mirrors   []Export
+	Endpoints []Endpoint
 	// Shares says what the cluster's policies share, sorted by policy.
 	Shares []Share
 	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, exported or

@@ -22,7 +22,7 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 // names.
 func (l Local) ClusterContent(allocations []Allocation, late []Late) Content {
 	return Content{
-		Exports: l.Exports, Globals: l.Globals, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames(),
+		Exports: l.Exports, Globals: l.Globals, Mirrors: l.Mirrors, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames(),
 		Late: late, Drain: l.Drain, Drains: l.nodeDrains(),
 	}
 }

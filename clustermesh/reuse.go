@@ -11,6 +11,7 @@ import (
 func (l Local) Reuse(before Local) Local {
 	l.Exports = reuse(l.Exports, before.Exports, Export.Equal)
 	l.ExportStatus = reuse(l.ExportStatus, before.ExportStatus, func(e, o ExportStatus) bool { return e == o })
+	l.Mirrors = reuse(l.Mirrors, before.Mirrors, Export.Equal)
 	l.Globals = reuse(l.Globals, before.Globals, Global.Equal)
 	l.Endpoints = reuse(l.Endpoints, before.Endpoints, Endpoint.Equal)
 	l.Allocations = reuse(l.Allocations, before.Allocations, func(a, o Allocation) bool { return a == o })

@@ -29,6 +29,10 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		err := c.Exports[i].check()
 		return err == nil || u.checked("ServiceExport "+u.of(c.Exports[i].Service), "", err)
 	})
+	c.Mirrors = keep(c.Mirrors, func(i int) bool {
+		err := c.Mirrors[i].check()
+		return err == nil || u.checked("mirrored Service "+u.of(c.Mirrors[i].Service), "", err)
+	})
 	c.Globals = keep(c.Globals, func(i int) bool {
 		err := c.Globals[i].check()
 		return err == nil || u.checked("global Service "+u.of(c.Globals[i].Service), "", err)
@@ -144,6 +148,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("exports", len(c.Exports) > 0) {
 		c.Exports = nil
+	}
+	if foreign("mirrors", len(c.Mirrors) > 0) {
+		c.Mirrors = nil
 	}
 	if foreign("globals", len(c.Globals) > 0) {
 		c.Globals = nil

@@ -16,16 +16,21 @@ func (d *Daemon) PolicyList() *api.PolicyList {
 		return nil
 	}
 	local, _ := d.source.Local()
-	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster))
+	var made map[string]int
+	if d.kube != nil {
+		made = d.kube.mirrors.Made()
+	}
+	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, made))
 }
 
-// policies returns what a cluster's policies share, and what they get from others.
-func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName) (out []api.Policy) {
+// policies returns what a cluster's policies share, and what they get from others. Made is how many
+// mirrors each has made; only the leader knows.
+func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, made map[string]int) (out []api.Policy) {
 	others := sharedByOthers(s, own)
 	for _, x := range shares {
 		p := api.Policy{
 			Name: x.Policy, As: x.As, From: text(x.From), To: text(x.To), Selected: x.Selected, Shared: x.Shared, Joined: x.Joined,
-			SkippedMore: x.SkippedMore, Others: others[x.Policy],
+			SkippedMore: x.SkippedMore, Others: others[x.Policy], Made: made[x.Policy],
 		}
 		for _, k := range x.Skipped {
 			p.Skipped = append(p.Skipped, api.SkippedService{Service: k.Service.String(), Reason: k.Reason, Message: k.Message})
@@ -53,6 +58,11 @@ func sharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 		}
 		content := s.Records[clustermesh.Origin{Cluster: c}].Content
 		for _, e := range content.Exports {
+			if e.For(own) {
+				note(e.Policy, e.Service, c)
+			}
+		}
+		for _, e := range content.Mirrors {
 			if e.For(own) {
 				note(e.Policy, e.Service, c)
 			}

@@ -111,6 +111,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	case turn.Write:
 		if r.kube != nil {
 			r.writeObjects(r.in.Local, r.moment)
+			r.writeMirrors(r.in.Local, r.moment)
 		}
 	case turn.Again:
 		r.againIn(0)

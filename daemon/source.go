@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/internal/gossipkey"
@@ -71,8 +74,12 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	out.mirrors, err = mirrorer.New(mirrorer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "mirrors")})
+	if err != nil {
+		return nil, nil, err
+	}
 	out.leader = kube.NewLeader(kube.LeaderConfig{
-		Client: client, Namespace: k.Namespace, Node: node, Term: out.writer.Run, Log: log.With("part", "leader"),
+		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
 	return s, out, nil
 }
@@ -81,8 +88,18 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
-	writer *writer.Writer // works while the leader leads
-	host   string
+	// writer and mirrors work while the leader leads.
+	writer  *writer.Writer
+	mirrors *mirrorer.Mirrorer
+	host    string
+}
+
+// term does a leader's work until ctx is done.
+func (k *kubernetes) term(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return k.writer.Run(ctx) })
+	g.Go(func() error { return k.mirrors.Run(ctx) })
+	return g.Wait()
 }
 
 func (k *kubernetes) leads() bool {

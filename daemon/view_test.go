@@ -169,11 +169,11 @@ func TestViewPolicies(t *testing.T) {
 		t.Errorf("policies of the service: %q", got)
 	}
 	shares := []clustermesh.Share{{Policy: "shop", As: "import", From: []clustermesh.ClusterName{"b"}}}
-	if got := policies(shares, v.state, "a"); len(got) != 1 || !slices.Equal(got[0].Others, []string{"default/serve of b"}) {
+	if got := policies(shares, v.state, "a", nil); len(got) != 1 || !slices.Equal(got[0].Others, []string{"default/serve of b"}) {
 		t.Errorf("policies: %+v", got)
 	}
 	r.Content.Exports[0].To = []clustermesh.ClusterName{"c"}
-	if got := policies(shares, v.state, "a"); len(got[0].Others) > 0 {
+	if got := policies(shares, v.state, "a", nil); len(got[0].Others) > 0 {
 		t.Errorf("what is for others: %+v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/notify"
 )
@@ -135,41 +136,8 @@ func (s *server) seen() (mirror.Cluster, error) {
 
 // do carries out one write.
 func (s *server) do(ctx context.Context, o mirror.Op) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	defer cancel()
-	var err error
-	switch services, slices := s.client.CoreV1(), s.client.DiscoveryV1(); {
-	case o.Namespace != "":
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{mirror.AnnotationFrom: "strait replicate"}}}
-		_, err = services.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: Manager})
-	case o.Service != nil:
-		x := services.Services(o.Service.Namespace)
-		switch o.Verb {
-		case mirror.Create:
-			_, err = x.Create(ctx, o.Service, metav1.CreateOptions{FieldManager: Manager})
-		case mirror.Update:
-			_, err = x.Update(ctx, o.Service, metav1.UpdateOptions{FieldManager: Manager})
-		case mirror.Delete:
-			err = x.Delete(ctx, o.Service.Name, only(o.Service.ObjectMeta))
-		}
-	case o.Slice != nil:
-		x := slices.EndpointSlices(o.Slice.Namespace)
-		switch o.Verb {
-		case mirror.Create:
-			_, err = x.Create(ctx, o.Slice, metav1.CreateOptions{FieldManager: Manager})
-		case mirror.Update:
-			_, err = x.Update(ctx, o.Slice, metav1.UpdateOptions{FieldManager: Manager})
-		case mirror.Delete:
-			err = x.Delete(ctx, o.Slice.Name, only(o.Slice.ObjectMeta))
-		}
-	}
-	if err != nil {
+	if err := mirrorer.Do(ctx, s.client, Manager, o); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", s.id, o, err)
 	}
 	return nil
-}
-
-// only deletes an object and no other of its name.
-func only(m metav1.ObjectMeta) metav1.DeleteOptions {
-	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(m.UID))}
 }

@@ -9,8 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/notify"
@@ -110,7 +109,7 @@ func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed 
 			continue
 		}
 		plan := mirror.Wanted(r.cfg.Set, r.policies, clusters, *known[i])
-		failed += r.carryOut(ctx, s, plan, mirror.Diff(r.cfg.Set, plan, *known[i], unknown))
+		failed += r.carryOut(ctx, s, plan, mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] }))
 	}
 	return failed
 }
@@ -141,7 +140,7 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 	for _, o := range ops {
 		if !r.cfg.DryRun {
 			if err := s.do(ctx, o); err != nil {
-				if ctx.Err() != nil || passes(err) && s.shared != nil {
+				if ctx.Err() != nil || mirrorer.Passes(err) && s.shared != nil {
 					continue // the next pass sees what is there
 				}
 				failed++
@@ -172,11 +171,6 @@ func (r *Replicator) failing() func(error) {
 			r.cfg.Failed(err)
 		}
 	}
-}
-
-// passes reports whether a write failed because a watch is behind.
-func passes(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
 const (

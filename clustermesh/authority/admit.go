@@ -28,9 +28,11 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	c.Endpoints = a.located(kept(c.Endpoints, a.endpoint))
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
 	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
+	c.Mirrors = kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) })
 	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
 	c.Exports = atMost(a, "exports", a.quota.Exports, c.Exports)
 	c.Globals = atMost(a, "globals", a.quota.Exports, c.Globals)
+	c.Mirrors = atMost(a, "mirrors", a.quota.Exports, c.Mirrors)
 	c.Nodes = atMost(a, "nodes", a.quota.Nodes, c.Nodes)
 	r.Problems = slices.Concat(r.Problems, a.found())
 	return r
@@ -46,6 +48,7 @@ func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
 	c.Endpoints = kept(c.Endpoints, func(e clustermesh.Endpoint) bool { return a.accepts("endpoint of Service", e.Service) })
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
 	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
+	c.Mirrors = kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) })
 	r.Problems = slices.Concat(r.Problems, a.found())
 	return r
 }

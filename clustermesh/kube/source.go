@@ -77,6 +77,7 @@ type known struct {
 
 	identity Identity
 	pods     Pods
+	mirrors  []policy.Policy
 }
 
 // New makes a Source that knows nothing until it runs.
@@ -114,6 +115,14 @@ func (s *Source) Pods() Pods {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known.pods
+}
+
+// Mirrors returns the policies by which the cluster has mirrors of other clusters' Services, the oldest
+// first.
+func (s *Source) Mirrors() []policy.Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.mirrors
 }
 
 // Changed receives a value after Local, Identity or Pods changed; several changes can share one
@@ -207,7 +216,7 @@ func (s *Source) gather(settled bool) known {
 	}
 	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}
 	if settled {
-		k.objects = object.Local(all)
+		k.objects, k.mirrors = object.Local(all), object.Mirrors(all)
 	}
 	return k
 }

@@ -111,6 +111,7 @@ func (k key) String() string { return object.Name(k.kind, k.namespace, k.name) }
 // local reads all files together, in the order of their paths. If an object is given twice, the
 // first counts.
 func (s store) local(c object.Config) clustermesh.Local {
+	c.ReadOnly = true
 	objs := object.Objects{Config: c}
 	var problems []clustermesh.Problem
 	owner := map[key]string{}

@@ -98,7 +98,7 @@ func (d *differ) uncertain() bool {
 // unheard reports whether it is unknown if a cluster exports the service. That is always unknown
 // for a cluster without a name.
 func (d *differ) unheard(c clustermesh.ClusterName) bool {
-	return !d.view.settled(c) && !slices.Contains(d.imp.Exporters, c)
+	return !d.view.Settled(c) && !slices.Contains(d.imp.Exporters, c)
 }
 
 // heardSlices updates the slices of the clusters that are known, while others are not.
@@ -145,7 +145,7 @@ func (d *differ) prune() {
 // mayDelete reports whether an unwanted slice of the import is known to be out of date: its cluster
 // has spoken or was evicted, or it names none.
 func (d *differ) mayDelete(s Slice) bool {
-	return s.Cluster == "" || d.view.settled(s.Cluster)
+	return s.Cluster == "" || d.view.Settled(s.Cluster)
 }
 
 func (d *differ) deleteSlice(s Slice) {
@@ -179,7 +179,7 @@ func (d *differ) importSlices() {
 	if on {
 		for _, set := range d.importSets() {
 			c := clustermesh.ClusterName(set.labels[mcsv1beta1.LabelSourceCluster])
-			if d.view.settled(c) || !has[c] {
+			if d.view.Settled(c) || !has[c] {
 				d.slices(d.slicesOf(set), stale)
 			}
 		}

@@ -55,7 +55,7 @@ func (d *differ) exporters() []mcsv1beta1.ClusterStatus {
 		add(string(c))
 	}
 	for _, c := range d.have.Import.Status.Clusters {
-		if !d.view.settled(clustermesh.ClusterName(c.Cluster)) && !d.barred() {
+		if !d.view.Settled(clustermesh.ClusterName(c.Cluster)) && !d.barred() {
 			add(c.Cluster)
 		}
 	}

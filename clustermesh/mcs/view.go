@@ -166,16 +166,16 @@ func (v View) complete() bool {
 		return false
 	}
 	for c, k := range v.Clusters {
-		if k == Unknown && !v.settled(c) {
+		if k == Unknown && !v.Settled(c) {
 			return false
 		}
 	}
 	return true
 }
 
-// settled reports whether a cluster exports nothing but what the view says: it has spoken, or it was
+// Settled reports whether a cluster exports nothing but what the view says: it has spoken, or it was
 // evicted, and whatever it says does not count.
-func (v View) settled(c clustermesh.ClusterName) bool {
+func (v View) Settled(c clustermesh.ClusterName) bool {
 	return v.Clusters[c] == Spoken || c != "" && v.Members != nil && !slices.Contains(v.Members, c)
 }
 

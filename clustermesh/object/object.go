@@ -52,6 +52,8 @@ type Config struct {
 	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the objects
 	// does not count.
 	Policies []policy.Policy
+	// ReadOnly: there is no API server to write to, so the cluster gets no mirrors.
+	ReadOnly bool
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
 	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation AnnotationDrain drains
@@ -79,18 +81,21 @@ func Local(objs Objects) clustermesh.Local {
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
 	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, objs.Config, &l.report)
 	out.Exports, out.ExportStatus = l.readExports(objs)
+	out.Mirrors = l.mirrorsByPolicy()
 	out.Shares = l.shares()
 	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
-	for _, e := range out.Exports {
+	for _, e := range slices.Concat(out.Exports, out.Mirrors) {
 		wanted[e.Service] = true
 	}
 	for _, g := range out.Globals {
 		wanted[g.Service] = true
 	}
 	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, &l.report)
-	for i := range out.Exports {
-		e := &out.Exports[i]
-		e.Families, e.FamiliesDeclared = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
+	for _, list := range [][]clustermesh.Export{out.Exports, out.Mirrors} {
+		for i := range list {
+			e := &list[i]
+			e.Families, e.FamiliesDeclared = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
+		}
 	}
 	out.NodesKnown = objs.All[NodeResource]
 	if objs.All[NamespaceResource] {

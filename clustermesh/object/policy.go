@@ -40,7 +40,7 @@ func policyFrom(in *policy.Policy) *Policy {
 	spec := in.Spec.WithDefaults()
 	named := *in
 	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
-	return &Policy{ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(), mistakes: named.Validate()}
+	return &Policy{ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate()}
 }
 
 func (p *Policy) insert(o *Objects) { o.Policies = append(o.Policies, p) }
@@ -82,6 +82,10 @@ func (l *reader) readPolicies(objs Objects) {
 			continue
 		}
 		p.unused(o)
+		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && p.spec.Reaches(own) {
+			o.warning(problem.ValueInvalid, "spec.as", "mirrors are written into an API server, and this cluster has none: it shares its Services, and gets no mirrors",
+				"write import or join, or leave this cluster out of spec.to")
+		}
 		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(own), takes: p.spec.Reaches(own), share: clustermesh.Share{
 			Policy: p.title(), As: string(p.spec.As), From: policy.Clusters(p.spec.From), To: policy.Clusters(p.spec.To),
 		}})
@@ -90,15 +94,22 @@ func (l *reader) readPolicies(objs Objects) {
 
 // unused reports what a policy asks for and this cluster does not carry out.
 func (p *Policy) unused(o *objectReport) {
-	if p.spec.As == policy.Mirror {
-		o.warning(problem.ValueInvalid, "spec.as", "mirror is carried out by strait replicate, not by the daemon: nothing is shared", "write import or join, or run strait replicate --policies")
-		return
-	}
-	for _, f := range []struct {
+	type unused struct {
 		field string
 		set   bool
-	}{
-		{"spec.name", p.spec.Name != "{name}"}, {"spec.endpoints", p.spec.Endpoints != policy.Pods},
+	}
+	clusterIPs := unused{"spec.endpoints", p.spec.Endpoints != policy.Pods}
+	if p.spec.As == policy.Mirror {
+		if len(p.spec.Copy.Annotations) > 0 {
+			o.warning(problem.ValueInvalid, "spec.copy.annotations", "the daemon does not know all annotations of a Service: none is copied", "leave it out, or run strait replicate --policies")
+		}
+		if clusterIPs.set {
+			o.warning(problem.ValueInvalid, clusterIPs.field, "the mesh leads to pods, not to the ClusterIPs of other clusters: pods are used", "write pods, or run strait replicate --policies where a network routes ClusterIPs")
+		}
+		return
+	}
+	for _, f := range []unused{
+		{"spec.name", p.spec.Name != "{name}"}, clusterIPs,
 		{"spec.exposeAs", p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP)}, {"spec.createNamespace", p.spec.CreateNamespace},
 		{"spec.copy.annotations", len(p.spec.Copy.Annotations) > 0}, {"spec.ports", p.ports},
 	} {
@@ -210,14 +221,57 @@ func (l *reader) extend(e *clustermesh.Export, r *rule, s *Service) {
 	e.To = union(e.To, r.share.To)
 }
 
+// mirrorsByPolicy returns the Services that policies share under plain names, one for each policy, sorted.
+func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
+	rules := slices.DeleteFunc(slices.Clone(l.policies), func(r *rule) bool { return r.spec.As != policy.Mirror || !r.shares })
+	if len(rules) == 0 {
+		return nil
+	}
+	for _, s := range l.services {
+		for _, r := range rules {
+			if !l.selected(r, s) {
+				continue
+			}
+			e, ok := l.usable(r, s)
+			if !ok {
+				continue
+			}
+			r.share.Shared++
+			e.Service, e.Created, e.Policy, e.To = s.service(), s.created, r.title(), r.share.To
+			e.Labels = sharable(policy.Copied(s.labels, r.spec.Copy.Labels, policy.Portable))
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// sharable returns labels if a record can carry them, nil otherwise or if there are none.
+func sharable(m map[string]string) map[string]string {
+	if len(m) == 0 || clustermesh.CheckExported(m) != nil {
+		return nil
+	}
+	return m
+}
+
+// Mirrors returns the policies by which a cluster has mirrors of other clusters' Services, the oldest
+// first.
+func Mirrors(objs Objects) (out []policy.Policy) {
+	l := newReader(Objects{Config: objs.Config, Properties: objs.Properties, Policies: objs.Policies})
+	l.readPolicies(objs)
+	for _, r := range l.policies {
+		if r.spec.As == policy.Mirror && r.takes {
+			p := policy.Policy{TypeMeta: policy.Type, Spec: r.spec}
+			p.Name, p.Spec.Endpoints = r.Name, policy.Pods
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // copied returns the labels of a Service that a rule exports: those that it names, as a ServiceExport
 // names those that it exports.
 func (r *rule) copied(s *Service) map[string]string {
-	out := policy.Copied(s.labels, r.spec.Copy.Labels, func(string) bool { return false })
-	if len(out) == 0 || clustermesh.CheckExported(out) != nil {
-		return nil
-	}
-	return out
+	return sharable(policy.Copied(s.labels, r.spec.Copy.Labels, func(string) bool { return false }))
 }
 
 // union returns the clusters of both lists. Nil stands for all.

@@ -180,3 +180,25 @@ func TestPolicyOfConfiguration(t *testing.T) {
 		t.Errorf("problems %v, shares %+v", l.Problems, l.Shares)
 	}
 }
+
+// What a policy mirrors is no export: it is offered, with the labels to copy, and its endpoints are published.
+func TestPolicyMirrors(t *testing.T) {
+	objs := shop("east", sharing("m", 50, func(s *policy.Spec) { s.As, s.To = policy.Mirror, []string{"west"} }))
+	l := Local(objs)
+	expect(t, "exports", exportsOf(l))
+	var got []string
+	for _, e := range l.Mirrors {
+		got = append(got, fmt.Sprintf("%s to %s by %s at %d %v", e.Service.Name, names(e.To), e.Policy, e.Created, e.Labels))
+	}
+	expect(t, "mirrors", got, "cart to [west] by m at 100 map[app:cart tier:web]", "front to [west] by m at 101 map[app:front tier:web]")
+	if len(Mirrors(objs)) != 0 || len(Mirrors(shop("west", sharing("m", 50, func(s *policy.Spec) { s.As = policy.Mirror })))) != 1 {
+		t.Error("who gets mirrors")
+	}
+	if l.Shares[0].Shared != 2 || len(l.Problems) > 0 {
+		t.Errorf("shares %+v, problems %v", l.Shares, l.Problems)
+	}
+	objs.Config.Cluster, objs.Config.ReadOnly = "west", true
+	if l := Local(objs); len(l.Problems) != 1 || l.Problems[0].Field != "spec.as" {
+		t.Errorf("without an API server: %v", l.Problems)
+	}
+}

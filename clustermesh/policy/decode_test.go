@@ -103,7 +103,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q was accepted, but not as %q: %v", text, again, err)
 		}
 		for _, p := range ps {
-			_ = p.Spec.Selector().Selects("shop", "cart", map[string]string{"app": "cart"})
+			_ = p.Spec.Selector(true).Selects("shop", "cart", map[string]string{"app": "cart"})
 		}
 	})
 }

@@ -56,9 +56,13 @@ type selectorTerm struct {
 	labels     labels.Selector
 }
 
-// Selector returns the selector of a valid policy. A term that is not valid selects nothing.
-func (s Spec) Selector() (out Selector) {
+// Selector returns the selector of a valid policy, without its label selectors if byLabels is false. A
+// term that is not valid selects nothing.
+func (s Spec) Selector(byLabels bool) (out Selector) {
 	for _, t := range s.Select {
+		if !byLabels {
+			t.Labels = nil
+		}
 		if term, ok := t.compile(); ok {
 			out = append(out, term)
 		}

@@ -44,23 +44,25 @@ func share(c *clustermesh.Content) {
 	var servicePorts lists[clustermesh.ServicePort]
 	var families lists[clustermesh.Family]
 	var clusters lists[clustermesh.ClusterName]
-	for i := range c.Exports {
-		e := &c.Exports[i]
-		shareName(&e.Service)
-		clusters.share(&e.To)
-		intern(&e.Policy)
-		intern(&e.Type)
-		intern(&e.InternalTrafficPolicy)
-		intern(&e.TrafficDistribution)
-		if !servicePorts.share(&e.Ports) {
-			for j := range e.Ports {
-				intern(&e.Ports[j].Name)
-				intern(&e.Ports[j].AppProtocol)
+	for _, list := range [][]clustermesh.Export{c.Exports, c.Mirrors} {
+		for i := range list {
+			e := &list[i]
+			shareName(&e.Service)
+			clusters.share(&e.To)
+			intern(&e.Policy)
+			intern(&e.Type)
+			intern(&e.InternalTrafficPolicy)
+			intern(&e.TrafficDistribution)
+			if !servicePorts.share(&e.Ports) {
+				for j := range e.Ports {
+					intern(&e.Ports[j].Name)
+					intern(&e.Ports[j].AppProtocol)
+				}
 			}
-		}
-		if !families.share(&e.Families) {
-			for j := range e.Families {
-				intern(&e.Families[j])
+			if !families.share(&e.Families) {
+				for j := range e.Families {
+					intern(&e.Families[j])
+				}
 			}
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
 func TestRights(t *testing.T) {
 	daemon := []rbacv1.PolicyRule{
-		rule("services", "get", "create", "patch", "delete"),
-		rule("endpointslices.discovery.k8s.io", "create", "patch", "delete"),
+		rule("services", "get", "create", "update", "patch", "delete"),
+		rule("endpointslices.discovery.k8s.io", "create", "update", "patch", "delete"),
+		rule("namespaces", "create"),
 		rule("endpointslices/restricted.discovery.k8s.io", "create"),
 		rule("serviceexports.multicluster.x-k8s.io", "get"),
 		rule("serviceexports/status.multicluster.x-k8s.io", "patch"),

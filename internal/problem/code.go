@@ -51,6 +51,7 @@ const (
 	ImportKept              Code = "STR2205"
 	FamilyWithoutRange      Code = "STR2206"
 	ExportLate              Code = "STR2207"
+	PolicySkips             Code = "STR2208"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"

@@ -64,7 +64,8 @@ var Table = []Package{
 	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Writes at API servers of clusters without strait.
-	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror"}},
+	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
+	{Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/policy", "clustermesh/policy/mirror"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -96,7 +97,7 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
-		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/policy",
+		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
 	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
@@ -231,7 +232,7 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/faults", "test/kube"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
@@ -245,7 +246,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
@@ -256,12 +257,12 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{

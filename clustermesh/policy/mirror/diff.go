@@ -43,27 +43,33 @@ func (o Op) String() string {
 // Diff returns the writes that bring a cluster from what it has to a plan, in their order: endpoints
 // come before their Service, and go after it. Unknown are the clusters that should have been asked and
 // did not answer. What came from them stays as it is.
-func Diff(set string, p Plan, have Cluster, unknown map[string]bool) (ops []Op) {
-	d := differ{set: set, have: have, unknown: unknown}
+func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []Op) {
+	d := differ{unknown: unknown, policies: p.Policies, services: map[name]*corev1.Service{}, slices: map[name]*discoveryv1.EndpointSlice{}}
+	for _, s := range have.Services {
+		d.services[nameOf(s)] = s
+	}
+	for _, s := range have.Slices {
+		d.slices[nameOf(s)] = s
+	}
+	wanted, wantedSlices := map[name]bool{}, map[name]bool{}
 	for _, ns := range p.Namespaces {
 		d.do(Op{Verb: Create, Namespace: ns})
 	}
 	for _, m := range p.Mirrors {
 		for _, s := range m.Slices {
+			wantedSlices[nameOf(s)] = true
 			d.slice(s)
 		}
+		wanted[nameOf(m.Service)] = true
 		d.service(m.Service)
 	}
 	for _, s := range have.Services {
-		if Ours(set, s.Labels) && !d.waits(s) && !slices.ContainsFunc(p.Mirrors, func(m Mirrored) bool { return sameName(m.Service, s) }) {
+		if Ours(set, s.Labels) && !d.waits(s) && !wanted[nameOf(s)] {
 			d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}})
 		}
 	}
 	for _, s := range have.Slices {
-		wanted := func(m Mirrored) bool {
-			return slices.ContainsFunc(m.Slices, func(w *discoveryv1.EndpointSlice) bool { return sameName(w, s) })
-		}
-		if Ours(set, s.Labels) && !unknown[s.Labels[LabelSource]] && !slices.ContainsFunc(p.Mirrors, wanted) {
+		if Ours(set, s.Labels) && !d.holds(s.Labels, s.Labels[LabelSource]) && !wantedSlices[nameOf(s)] {
 			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}})
 		}
 	}
@@ -71,28 +77,30 @@ func Diff(set string, p Plan, have Cluster, unknown map[string]bool) (ops []Op) 
 }
 
 type differ struct {
-	set     string
-	have    Cluster
-	unknown map[string]bool
-	ops     []Op
+	services map[name]*corev1.Service
+	slices   map[name]*discoveryv1.EndpointSlice
+	unknown  func(cluster string) bool
+	policies map[string]bool
+	ops      []Op
 }
 
 func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
-
-func sameName(a, b metav1.Object) bool {
-	return a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
-}
 
 // identity is what deleting needs: nobody else's object of that name.
 func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }
 
+// holds reports whether what came from a cluster, by a policy that is in force, stays as it is.
+func (d *differ) holds(labels map[string]string, cluster string) bool {
+	return d.policies[labels[LabelPolicy]] && d.unknown(cluster)
+}
+
 // waits reports whether a source of a mirror is unknown.
 func (d *differ) waits(s *corev1.Service) bool {
 	for from := range strings.SplitSeq(s.Annotations[AnnotationFrom], ",") {
 		cluster, _, _ := strings.Cut(from, "/")
-		if d.unknown[cluster] {
+		if d.holds(s.Labels, cluster) {
 			return true
 		}
 	}
@@ -100,12 +108,11 @@ func (d *differ) waits(s *corev1.Service) bool {
 }
 
 func (d *differ) service(want *corev1.Service) {
-	i := slices.IndexFunc(d.have.Services, func(s *corev1.Service) bool { return sameName(s, want) })
-	if i < 0 {
+	have := d.services[nameOf(want)]
+	if have == nil {
 		d.do(Op{Verb: Create, Service: want})
 		return
 	}
-	have := d.have.Services[i]
 	if d.waits(have) {
 		return
 	}
@@ -136,14 +143,14 @@ func (d *differ) service(want *corev1.Service) {
 }
 
 func (d *differ) slice(want *discoveryv1.EndpointSlice) {
-	i := slices.IndexFunc(d.have.Slices, func(s *discoveryv1.EndpointSlice) bool { return sameName(s, want) })
-	if i < 0 {
+	have := d.slices[nameOf(want)]
+	if have == nil {
 		d.do(Op{Verb: Create, Slice: want})
 		return
 	}
-	next := d.have.Slices[i].DeepCopy()
+	next := have.DeepCopy()
 	next.Labels, next.Ports, next.Endpoints = want.Labels, want.Ports, want.Endpoints
-	if !equality.Semantic.DeepEqual(d.have.Slices[i], next) {
+	if !equality.Semantic.DeepEqual(have, next) {
 		d.do(Op{Verb: Update, Slice: next})
 	}
 }

@@ -42,6 +42,37 @@ type Cluster struct {
 	Services   []*corev1.Service
 	Slices     []*discoveryv1.EndpointSlice
 	Namespaces map[string]bool
+	// Offered are the Services that the cluster itself shares, by policy, if it selects them. Nil means
+	// that a policy's own terms select from Services.
+	Offered map[string][]*corev1.Service
+
+	// Barred are namespaces that get no mirrors, besides those that never do.
+	Barred clustermesh.Barred
+
+	// sources are the Slices that strait did not write, by the name of their Service; see index.
+	sources map[name][]*discoveryv1.EndpointSlice
+}
+
+// name is that of an object with a namespace.
+type name struct{ namespace, name string }
+
+func (n name) String() string { return n.namespace + "/" + n.name }
+
+func (n name) compare(o name) int {
+	return cmp.Or(strings.Compare(n.namespace, o.namespace), strings.Compare(n.name, o.name))
+}
+
+func nameOf(o metav1.Object) name { return name{o.GetNamespace(), o.GetName()} }
+
+// index sorts the Slices by their Services: there may be thousands of each.
+func (c *Cluster) index() {
+	c.sources = map[name][]*discoveryv1.EndpointSlice{}
+	for _, s := range c.Slices {
+		if s.Labels[discoveryv1.LabelManagedBy] != object.SliceManager {
+			of := name{s.Namespace, s.Labels[discoveryv1.LabelServiceName]}
+			c.sources[of] = append(c.sources[of], s)
+		}
+	}
 }
 
 // Mirrored is a Service that a cluster should have, with its EndpointSlices.
@@ -66,6 +97,8 @@ type Plan struct {
 	Namespaces []string
 	Mirrors    []Mirrored // sorted by namespace and name
 	Skipped    []Skipped
+	// Policies are the names of those that the plan was made by.
+	Policies map[string]bool
 }
 
 // target is a Service that some sources become.
@@ -87,20 +120,30 @@ func (f from) String() string { return f.cluster.ID + "/" + f.svc.Namespace + "/
 // have whose word is known. Set is the value of LabelSet. If two policies make different objects of
 // one name, the earlier one counts.
 func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster) (p Plan) {
-	targets := map[[2]string]*target{}
+	targets := map[name]*target{}
+	p.Policies = map[string]bool{}
+	clusters = slices.Clone(clusters)
+	for i := range clusters {
+		clusters[i].index()
+	}
 	for _, from := range policies {
 		from.Spec = from.Spec.WithDefaults()
 		if from.Spec.As != policy.Mirror || !from.Spec.Reaches(clustermesh.ClusterName(to.ID)) {
 			continue
 		}
+		p.Policies[from.Name] = true
 		for i := range clusters {
 			if c := &clusters[i]; c.ID != to.ID && from.Spec.Shares(clustermesh.ClusterName(c.ID)) {
 				p.collect(targets, from, c)
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(targets), func(a, b [2]string) int { return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1])) }) {
-		p.make(set, targets[key], to)
+	have := make(map[name]*corev1.Service, len(to.Services))
+	for _, s := range to.Services {
+		have[nameOf(s)] = s
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(targets), name.compare) {
+		p.make(set, targets[key], to, have[key])
 	}
 	slices.Sort(p.Namespaces)
 	p.Namespaces = slices.Compact(p.Namespaces)
@@ -112,12 +155,9 @@ func (p *Plan) skip(by string, f from, reason, format string, args ...any) {
 }
 
 // collect adds what a policy selects of a cluster.
-func (p *Plan) collect(targets map[[2]string]*target, by policy.Policy, c *Cluster) {
-	s, selector := by.Spec, by.Spec.Selector()
-	for _, svc := range c.Services {
-		if !selector.Selects(svc.Namespace, svc.Name, svc.Labels) || !source(svc) {
-			continue
-		}
+func (p *Plan) collect(targets map[name]*target, by policy.Policy, c *Cluster) {
+	s := by.Spec
+	for _, svc := range c.selected(by) {
 		f := from{c, svc}
 		if reason, message := refused(svc); reason != "" {
 			p.skip(by.Name, f, reason, "%s", message)
@@ -127,24 +167,37 @@ func (p *Plan) collect(targets map[[2]string]*target, by policy.Policy, c *Clust
 			p.skip(by.Name, f, policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
 			continue
 		}
-		key := [2]string{policy.Expand(s.Namespace, svc.Name, svc.Namespace, c.ID), policy.Expand(s.Name, svc.Name, svc.Namespace, c.ID)}
-		if bad := slices.Concat(validation.IsDNS1123Label(key[0]), validation.IsDNS1035Label(key[1])); len(bad) > 0 {
-			p.skip(by.Name, f, policy.InvalidName, "%s/%s: %s", key[0], key[1], bad[0])
+		key := name{policy.Expand(s.Namespace, svc.Name, svc.Namespace, c.ID), policy.Expand(s.Name, svc.Name, svc.Namespace, c.ID)}
+		if bad := slices.Concat(validation.IsDNS1123Label(key.namespace), validation.IsDNS1035Label(key.name)); len(bad) > 0 {
+			p.skip(by.Name, f, policy.InvalidName, "%s: %s", key, bad[0])
 			continue
 		}
 		t := targets[key]
 		if t == nil {
-			t = &target{namespace: key[0], name: key[1], policy: by}
+			t = &target{namespace: key.namespace, name: key.name, policy: by}
 			targets[key] = t
 		}
 		if !agree(t.policy, by) {
-			p.skip(by.Name, f, policy.Conflict, "%s %s makes %s/%s already, differently", policy.Kind, t.policy.Name, key[0], key[1])
+			p.skip(by.Name, f, policy.Conflict, "%s %s makes %s already, differently", policy.Kind, t.policy.Name, key)
 			continue
 		}
-		if !slices.ContainsFunc(t.sources, func(g from) bool { return g == f }) {
+		if !slices.ContainsFunc(t.sources, func(g from) bool { return g.String() == f.String() }) {
 			t.sources = append(t.sources, f)
 		}
 	}
+}
+
+// selected returns the Services that a policy selects. Of those that a cluster offers, it knows not all
+// labels; that they fit is the cluster's word.
+func (c *Cluster) selected(by policy.Policy) []*corev1.Service {
+	from, labels := c.Services, true
+	if c.Offered != nil {
+		from, labels = c.Offered[by.Name], false
+	}
+	selector := by.Spec.Selector(labels)
+	return slices.DeleteFunc(slices.Clone(from), func(svc *corev1.Service) bool {
+		return !selector.Selects(svc.Namespace, svc.Name, svc.Labels) || !source(svc)
+	})
 }
 
 // source reports whether a Service can be one: it is the cluster's own, and no machinery.
@@ -171,18 +224,21 @@ func agree(p, q policy.Policy) bool {
 
 // make adds the objects of a target, unless the cluster has a Service of that name that is not ours, or
 // no such namespace.
-func (p *Plan) make(set string, t *target, to Cluster) {
+func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 	slices.SortStableFunc(t.sources, func(a, b from) int {
 		return cmp.Or(a.svc.CreationTimestamp.Compare(b.svc.CreationTimestamp.Time), strings.Compare(a.cluster.ID, b.cluster.ID), strings.Compare(a.String(), b.String()))
 	})
-	name, first := t.policy.Name, t.sources[0]
-	have := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Namespace == t.namespace && s.Name == t.name })
+	by, first := t.policy.Name, t.sources[0]
+	why := to.Barred.Why(clustermesh.ServiceName{Namespace: t.namespace, Name: t.name})
 	switch {
-	case have >= 0 && !Ours(set, to.Services[have].Labels):
-		p.skip(name, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
+	case why != "":
+		p.skip(by, first, policy.Barred, "cluster %s: %s", to.ID, why)
+		return
+	case have != nil && !Ours(set, have.Labels):
+		p.skip(by, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
 		return
 	case !to.Namespaces[t.namespace] && !t.policy.Spec.CreateNamespace:
-		p.skip(name, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
+		p.skip(by, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
 		return
 	case !to.Namespaces[t.namespace]:
 		p.Namespaces = append(p.Namespaces, t.namespace)

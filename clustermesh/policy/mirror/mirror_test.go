@@ -104,7 +104,7 @@ func settle(t *testing.T, ps []policy.Policy, to mirror.Cluster, unknown map[str
 	t.Helper()
 	pass := func() (mirror.Plan, []mirror.Op) {
 		p := mirror.Wanted(set, ps, append(slices.Clone(others), to), to)
-		return p, mirror.Diff(set, p, to, unknown)
+		return p, mirror.Diff(set, p, to, func(c string) bool { return unknown[c] })
 	}
 	p, ops := pass()
 	to = apply(to, ops)
@@ -113,6 +113,8 @@ func settle(t *testing.T, ps []policy.Policy, to mirror.Cluster, unknown map[str
 	}
 	return to, p
 }
+
+func known(string) bool { return false }
 
 func find(t *testing.T, c mirror.Cluster, name string) *corev1.Service {
 	t.Helper()
@@ -172,7 +174,7 @@ func TestRule2_WhatIsNotOursIsNeverTouched(t *testing.T) {
 		theirs.Labels = labels
 		to := cluster("c2", theirs)
 		p := mirror.Wanted(set, []policy.Policy{mirroring("shop")}, []mirror.Cluster{cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1"))}, to)
-		if ops := mirror.Diff(set, p, to, nil); len(ops) > 0 || !slices.Equal(reasons(p), []string{"TargetExists c1/shop/cart"}) {
+		if ops := mirror.Diff(set, p, to, known); len(ops) > 0 || !slices.Equal(reasons(p), []string{"TargetExists c1/shop/cart"}) {
 			t.Errorf("%s: %v, skipped %v", name, ops, p.Skipped)
 		}
 	}
@@ -257,7 +259,7 @@ func TestRule8_NewBeforeOld(t *testing.T) {
 	to, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
 	p := mirror.Wanted(set, []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}, []mirror.Cluster{c1}, to)
 	var verbs []string
-	for _, o := range mirror.Diff(set, p, to, nil) {
+	for _, o := range mirror.Diff(set, p, to, known) {
 		verbs = append(verbs, o.String()[:strings.LastIndex(o.String(), "/")])
 	}
 	if want := []string{"create EndpointSlice shop", "create Service shop", "delete Service shop", "delete EndpointSlice shop"}; !slices.Equal(verbs, want) {

@@ -70,14 +70,7 @@ func (t *target) addresses(set string, f from) (out []*discoveryv1.EndpointSlice
 }
 
 // slices are the EndpointSlices of a source, without those that strait wrote.
-func (f from) slices() (out []*discoveryv1.EndpointSlice) {
-	for _, s := range f.cluster.Slices {
-		if s.Namespace == f.svc.Namespace && s.Labels[discoveryv1.LabelServiceName] == f.svc.Name && s.Labels[discoveryv1.LabelManagedBy] != object.SliceManager {
-			out = append(out, s)
-		}
-	}
-	return out
-}
+func (f from) slices() []*discoveryv1.EndpointSlice { return f.cluster.sources[nameOf(f.svc)] }
 
 // ready reports whether an endpoint of a source is.
 func (f from) ready() bool {

@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/mirrorer"
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/policy/mirror"
+)
+
+// writeMirrors tells what other clusters offer. It is called only while this node leads its cluster.
+func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
+	policies, own, members, barred := d.kube.source.Mirrors(), d.self().Cluster, d.members, d.config.barred()
+	d.kube.mirrors.Submit(func() mirrorer.View {
+		v := mirrorView(policies, own, members, local.Namespaces, m.state)
+		v.Barred = barred
+		return v
+	})
+}
+
+// mirrorView returns what the leader of a cluster knows of what others offer.
+func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members []clustermesh.ClusterName, namespaces []string, s clustermesh.State) mirrorer.View {
+	known := mcs.View{Cluster: own, Clusters: knowledge(own, s), Members: members}
+	v := mirrorer.View{
+		Cluster: own, Policies: policies, Namespaces: make(map[string]bool, len(namespaces)),
+		Unknown: func(c string) bool { return !known.Settled(clustermesh.ClusterName(c)) },
+	}
+	for _, ns := range namespaces {
+		v.Namespaces[ns] = true
+	}
+	if len(policies) == 0 {
+		return v
+	}
+	for c, k := range known.Clusters {
+		if c != own && k == mcs.Spoken {
+			v.Clusters = append(v.Clusters, mirror.Offer(s, c, own))
+		}
+	}
+	return v
+}
