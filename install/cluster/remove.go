@@ -139,12 +139,21 @@ var (
 	imports = resource("multicluster.x-k8s.io", "v1beta1", "serviceimports")
 	exports = resource("multicluster.x-k8s.io", "v1beta1", "serviceexports")
 	crds    = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+	endpointSlices = resource("discovery.k8s.io", "v1", "endpointslices")
+	services       = resource("", "v1", "services")
+)
+
+// Selectors of what the leader writes; see package mirrorer.
+const (
+	written = "endpointslice.kubernetes.io/managed-by=strait.io"
+	mirrors = "strait.io/policy-set=daemon"
 )
 
 // policyLag is how long the API server may keep applying an admission policy that was deleted.
 const policyLag = 15 * time.Second
 
-// RemoveWritten deletes the objects that the leader wrote: slices, derived Services and imports. It
+// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors and imports. It
 // also removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
@@ -163,8 +172,11 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		kind     schema.GroupVersionResource
 		selector string
 	}{
-		{resource("discovery.k8s.io", "v1", "endpointslices"), "endpointslice.kubernetes.io/managed-by=strait.io"},
-		{resource("", "v1", "services"), "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
+		// The mirrors of strait replicate, which are another set, stay.
+		{endpointSlices, written + ",!strait.io/policy-set"},
+		{endpointSlices, written + "," + mirrors},
+		{services, "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
+		{services, "app.kubernetes.io/managed-by=strait," + mirrors},
 		{imports, "app.kubernetes.io/managed-by=strait"},
 	} {
 		deadline := time.Now().Add(patience)
