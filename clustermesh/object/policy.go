@@ -100,6 +100,12 @@ func (p *Policy) unused(o *objectReport) {
 	}
 	clusterIPs := unused{"spec.endpoints", p.spec.Endpoints != policy.Pods}
 	if p.spec.As == policy.Mirror {
+		if p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP) {
+			o.warning(problem.ValueInvalid, "spec.exposeAs", "the daemon's account may write Services of type ClusterIP only: mirrors have that type", "leave it out, or run strait replicate --policies")
+		}
+		if p.spec.CreateNamespace {
+			o.warning(problem.ValueInvalid, "spec.createNamespace", "the daemon's account may not create namespaces: it makes mirrors where there is one", "create the namespace, or run strait replicate --policies")
+		}
 		if len(p.spec.Copy.Annotations) > 0 {
 			o.warning(problem.ValueInvalid, "spec.copy.annotations", "the daemon does not know all annotations of a Service: none is copied", "leave it out, or run strait replicate --policies")
 		}
@@ -261,7 +267,8 @@ func Mirrors(objs Objects) (out []policy.Policy) {
 	for _, r := range l.policies {
 		if r.spec.As == policy.Mirror && r.takes {
 			p := policy.Policy{TypeMeta: policy.Type, Spec: r.spec}
-			p.Name, p.Spec.Endpoints = r.Name, policy.Pods
+			// What the daemon does not do; see unused.
+			p.Name, p.Spec.Endpoints, p.Spec.CreateNamespace, p.Spec.ExposeAs = r.Name, policy.Pods, false, string(corev1.ServiceTypeClusterIP)
 			out = append(out, p)
 		}
 	}

@@ -20,7 +20,6 @@ func TestRights(t *testing.T) {
 	daemon := []rbacv1.PolicyRule{
 		rule("services", "get", "create", "update", "patch", "delete"),
 		rule("endpointslices.discovery.k8s.io", "create", "update", "patch", "delete"),
-		rule("namespaces", "create"),
 		rule("endpointslices/restricted.discovery.k8s.io", "create"),
 		rule("serviceexports.multicluster.x-k8s.io", "get"),
 		rule("serviceexports/status.multicluster.x-k8s.io", "patch"),

@@ -266,7 +266,7 @@ func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
 		o := &list.Items[i]
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
-		objects, err := c.objects.Resource(resource(group, "v1beta1", plural)).List(ctx, metav1.ListOptions{Limit: 1})
+		objects, err := c.objects.Resource(resource(group, served(o), plural)).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return out, fmt.Errorf("context %s: list %s: %w", c.Context, plural, err)
 		}
@@ -282,6 +282,19 @@ func (c *Cluster) removeCRDs(ctx context.Context) (out []Change, err error) {
 		out = append(out, change("deleted", o))
 	}
 	return out, nil
+}
+
+// served returns a version that a CRD serves: the one that it stores, if it serves that.
+func served(crd *unstructured.Unstructured) (version string) {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		v, _ := v.(map[string]any)
+		name, _ := v["name"].(string)
+		if stored, _ := v["storage"].(bool); v["served"] == true && (version == "" || stored) {
+			version = name
+		}
+	}
+	return version
 }
 
 // WaitNamespaceGone waits until a namespace that is being deleted is gone, with everything in it.

@@ -139,8 +139,17 @@ func (m *member) install(t *testing.T, group, version string) {
 	text, err := os.ReadFile("testdata/alias.yaml")
 	must(t, err)
 	must(t, m.lab.Apply(t.Context(), m.name, fmt.Sprintf(string(text), group, version)))
-	_, err = m.lab.Kubectl(t.Context(), m.name, nil, "wait", "--for=condition=Established", "--timeout=20s", "crd/serviceexports."+group)
-	must(t, err)
+	m.established("serviceexports." + group)
+}
+
+// established waits until the API server serves a custom kind. A CRD that is new has no conditions yet, for which kubectl
+// wait does not wait.
+func (m *member) established(crd string) {
+	m.t.Helper()
+	testutil.Eventually(m.t, within, func() error {
+		_, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "wait", "--for=condition=Established", "--timeout=20s", "crd/"+crd)
+		return err
+	})
 }
 
 // importedBy waits for an import by an export of a kind that strait has still to find.

@@ -20,8 +20,8 @@ var everybody = []string{
 var rights = []string{
 	"events.events.k8s.io [] [] [create]",
 	"endpointslices.discovery.k8s.io/restricted [] [] [create]",
-	"services [] [] [get list watch create patch delete]",
-	"endpointslices.discovery.k8s.io [] [] [list watch create patch delete]",
+	"services [] [] [get list watch create update patch delete]",
+	"endpointslices.discovery.k8s.io [] [] [list watch create update patch delete]",
 	"serviceimports.multicluster.x-k8s.io [] [] [list watch create patch delete]",
 	"namespaces [] [] [list watch]",
 	"nodes [] [] [list watch]",
@@ -30,6 +30,8 @@ var rights = []string{
 	"serviceexports.multicluster.k8s.io [] [] [get list watch]",
 	"serviceexports.multicluster.x-k8s.io [] [] [get list watch]",
 	"serviceexports.net.gke.io [] [] [get list watch]",
+	"servicepolicies.strait.io [] [] [list watch]",
+	"multiclusterservices.networking.karmada.io [] [] [list watch]",
 	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
 	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
 }

@@ -18,7 +18,7 @@ func TestScenarioJ(t *testing.T) {
 	for _, m := range []*member{c1, c2} {
 		_, err := m.lab.Kubectl(t.Context(), m.name, nil, "apply", "-f", filepath.Join("testdata", "multiclusterservice-crd.yaml"))
 		must(t, err)
-		kubectl(t, m.name, "wait", "--for=condition=Established", "--timeout=20s", "crd/multiclusterservices.networking.karmada.io")
+		m.established("multiclusterservices.networking.karmada.io")
 	}
 	// Every endpoint counts alike, so that all who may answer do.
 	none := map[string]string{"service.strait.io/affinity": "none"}
