@@ -48,7 +48,7 @@ spec:
 	c2.answered(plain, "c1")
 	s, err := c2.core.CoreV1().Services(c2.ns).Get(t.Context(), "hello", metav1.GetOptions{})
 	must(t, err)
-	must(t, equal("labels", fmt.Sprint(s.Labels["dummy-svc"], s.Labels["strait.io/policy"]), "dummy "+name))
+	must(t, equal("labels", s.Labels["dummy-svc"]+" "+s.Labels["strait.io/policy"], "dummy "+name))
 	must(t, c2.absent("hello")) // it is no import
 	still, err := c2.core.CoreV1().Services(c2.ns).Get(t.Context(), "taken", metav1.GetOptions{})
 	must(t, err)
