@@ -114,6 +114,7 @@ func (m *Mirrorer) Made() map[string]int {
 // Run writes until ctx is done, and begins when all mirrors have been read.
 func (m *Mirrorer) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(m.log.Handler()))
+	defer m.forget()
 	shared := informers.NewSharedInformerFactoryWithOptions(m.client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = mirror.LabelSet + "=" + set
 	}))
@@ -148,6 +149,13 @@ func (m *Mirrorer) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forget drops what is out of date when the next term begins, or is for the next leader to say.
+func (m *Mirrorer) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.view, m.problems, m.made = nil, nil, nil
 }
 
 // pass writes what is missing.
