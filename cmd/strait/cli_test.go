@@ -440,9 +440,9 @@ func TestSpellReplacesWhatASCIIHasNot(t *testing.T) {
 }
 
 func TestExplainMarksTheLastResort(t *testing.T) {
-	_, rows := explainTable(api.Frontend{Endpoints: []api.Endpoint{
+	rows := explainRows(api.Frontend{Endpoints: []api.Endpoint{
 		{Tier: "node", Ready: false, Share: 1, Reason: "terminating"}, {Tier: "node", Ready: false, Reason: "not ready"}}})
-	if got := rows[0][6] + ", " + rows[1][6]; got != "! terminating, ✗ not ready" {
+	if got := rows[0][7] + ", " + rows[1][7]; got != "! terminating, ✗ not ready" {
 		t.Errorf("%q", got)
 	}
 }

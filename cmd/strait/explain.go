@@ -153,7 +153,7 @@ func (a *app) explain(p printer, s api.Service, computed bool) {
 			p.line("no endpoint: no exporting cluster has a pod behind this port")
 			continue
 		}
-		p.table(explainTable(f))
+		p.table(explainHeader, explainRows(f))
 	}
 }
 
@@ -178,15 +178,10 @@ func frontendLine(f api.Frontend, computed bool) string {
 	return fmt.Sprintf("%s · %s · %s", name, destination, kernel)
 }
 
-// explainTable groups the endpoints by tier. Only a tier's first endpoint has its name and count. There
-// is a column for round-trip times if one is known.
-func explainTable(f api.Frontend) (header []string, rows [][]string) {
-	const where = 5
-	header = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "POD", "REASON"}
-	timed := slices.ContainsFunc(f.Endpoints, func(e api.Endpoint) bool { return e.RTT > 0 })
-	if timed {
-		header = slices.Insert(header, where, "RTT")
-	}
+var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "RTT", "POD", "REASON"}
+
+// explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
+func explainRows(f api.Frontend) (rows [][]string) {
 	for _, t := range f.Tiers() {
 		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, t.Total)
 		if tier == "" {
@@ -204,13 +199,9 @@ func explainTable(f api.Frontend) (header []string, rows [][]string) {
 			case !e.Ready:
 				reason = api.Bad + " " + reason
 			}
-			row := []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), pod, reason}
-			if timed {
-				row = slices.Insert(row, where, e.Away())
-			}
-			rows = append(rows, row)
+			rows = append(rows, []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), e.Away(), pod, reason})
 			tier, ready = "", ""
 		}
 	}
-	return header, rows
+	return rows
 }
