@@ -6,6 +6,10 @@ import "slices"
 // accepted there.
 const AnnotationAccept = "strait.io/accept"
 
+// AnnotationNodeKey is the annotation of a Node that says which key its machine signs with, by its
+// fingerprint. It counts in a directory of YAML, whose owner writes it.
+const AnnotationNodeKey = "strait.io/node-key"
+
 // AcceptAll is the element of an Accept that means all clusters.
 const AcceptAll ClusterName = "*"
 

@@ -101,6 +101,9 @@ type Node struct {
 	GossipPort    uint16     `cbor:"8,keyasint,omitempty" json:"gossipPort,omitempty"`
 	// Drain takes the node's endpoints out of use.
 	Drain *Drain `cbor:"9,keyasint,omitempty" json:"drain,omitempty"`
+	// Follower is true if the machine does not have the root of its cluster: it never leads, and signs
+	// no statements.
+	Follower bool `cbor:"10,keyasint,omitempty" json:"follower,omitempty"`
 }
 
 // Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
@@ -384,8 +387,10 @@ type Local struct {
 	// NodePrefixes are the prefixes from the annotation strait.io/prefixes of Node objects. Unless
 	// the daemon's configuration gives the node prefixes, it answers for exactly these.
 	NodePrefixes map[NodeName][]netip.Prefix
-	Exports      []Export
-	Globals      []Global
+	// NodeKeys are the fingerprints from the annotation strait.io/node-key of Node objects.
+	NodeKeys map[NodeName]string
+	Exports  []Export
+	Globals  []Global
 	// Mirrors are as in Content, sorted by Service and policy.
 	Mirrors   []Export
 	Endpoints []Endpoint

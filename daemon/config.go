@@ -150,7 +150,13 @@ type AuthorityConfig struct {
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are believed. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
+	// TokenFile holds a token of this node's service account, for the audience of package kube. A
+	// machine without RootFile proves with it which node it is.
+	TokenFile string `json:"tokenFile,omitempty"`
 }
+
+// leads reports whether this machine may write its cluster's record. With pins, that needs the root.
+func (a AuthorityConfig) leads() bool { return a.RootFile != "" || a.PinsFile == "" }
 
 func (a AuthorityConfig) on() bool { return a != AuthorityConfig{} }
 

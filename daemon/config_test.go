@@ -97,6 +97,12 @@ gossip: {keyFile: k}
 - {kind: Policy, metadata: {name: shop}, spec: {from: [a], to: [b], select: [{names: ["("]}], as: copy}}
 `, []string{`unknown field "replication[0].spec.form"`, "replication[0].spec.from[0]: Invalid value", "replication[0].spec.select[0]: Required value",
 			"replication[1].kind:", "replication[1].spec.select[0].names[0]:", "replication[1].spec.as:", `replication[1].metadata.name: "shop" is the name of replication[0] too`}},
+		{"a machine without the root", minimal + "authority: {pinsFile: /etc/strait/pins.yaml}\n", nil},
+		{"a token without an API server", minimal + "authority: {pinsFile: /etc/strait/pins.yaml, tokenFile: /t}\n", []string{"authority.tokenFile: is only for"}},
+		{"a node without the root and a token", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\nauthority: {pinsFile: /p}\n", []string{"authority.tokenFile: is required"}},
+		{"a node without the root", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\nauthority: {pinsFile: /p, tokenFile: /t}\n", nil},
+		{"a token beside the root", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\nauthority: {rootFile: /r, pinsFile: /p, tokenFile: t}\n",
+			[]string{"authority.tokenFile: is only for", `authority.tokenFile: "t" is not an absolute path`}},
 		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},

@@ -140,8 +140,9 @@ func (d *Daemon) join(w who) error {
 		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
 	}
+	c.Attest = d.attest
 	if d.kube != nil {
-		c.Lead = d.kube.leader.Leader
+		c.Lead, c.Token = d.kube.leader.Leader, d.kube.token(d.config.Authority.TokenFile)
 	}
 	g, err := gossip.New(c)
 	d.gossip = g
@@ -179,7 +180,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 				return err
 			}
 			d.log.Info("this node is identified", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
-			g.Go(func() error { return d.kube.leader.Run(ctx) })
+			if d.config.Authority.leads() {
+				g.Go(func() error { return d.kube.leader.Run(ctx) })
+			}
 			triggers = append(triggers, d.kube.leader.Changed())
 		}
 		g.Go(func() error { return d.gossip.Run(ctx) })

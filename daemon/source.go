@@ -69,7 +69,7 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 		Client: client, Node: node, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace,
 		DrainCordoned: k.DrainCordoned, Log: log,
 	})
-	out := &kubernetes{source: s, host: client.Host}
+	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace}
 	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
 	if err != nil {
 		return nil, nil, err
@@ -89,9 +89,11 @@ type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
 	// writer and mirrors work while the leader leads.
-	writer  *writer.Writer
-	mirrors *mirrorer.Mirrorer
-	host    string
+	writer    *writer.Writer
+	mirrors   *mirrorer.Mirrorer
+	client    kube.Client
+	host      string
+	namespace string // strait's own
 }
 
 // term does a leader's work until ctx is done.

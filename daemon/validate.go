@@ -34,6 +34,7 @@ func (c Config) validate(m *mistakes) {
 	c.validateMesh(m)
 	c.Locality.validate(m)
 	c.validateReplication(m)
+	c.validateAuthority(m)
 	if g := c.BPF.unreadyGrace(); g < 0 {
 		m.add("bpf.unreadyGrace", "%s is negative: want 0s, which closes sockets at once, or a time such as 10s", g)
 	}
@@ -44,6 +45,16 @@ func (c Config) validate(m *mistakes) {
 		for _, e := range flatten(err) { // each begins with its field
 			m.errs = append(m.errs, fmt.Errorf("bpf.%w", e))
 		}
+	}
+}
+
+func (c Config) validateAuthority(m *mistakes) {
+	a, k := c.Authority, c.Source.Kubernetes != nil
+	switch {
+	case a.TokenFile == "" && k && !a.leads():
+		m.add("authority.tokenFile", "is required without authority.rootFile: the machine proves with it to one that has the root which node it is")
+	case a.TokenFile != "" && (!k || a.leads()):
+		m.add("authority.tokenFile", "is only for machines with an API server and authority.pinsFile, and without authority.rootFile: remove it")
 	}
 }
 
@@ -119,6 +130,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
+		{"authority.tokenFile", c.Authority.TokenFile},
 		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {
 		if x.path != "" && !filepath.IsAbs(x.path) {

@@ -78,8 +78,10 @@ func (k PublicKey) Fingerprint() string {
 type context string
 
 const (
-	aboutNode   context = "strait node statement 1\x00"
-	aboutRecord context = "strait record 1\x00"
+	aboutNode    context = "strait node statement 1\x00"
+	aboutRecord  context = "strait record 1\x00"
+	aboutRequest context = "strait statement request 1\x00"
+	aboutSigner  context = "strait signer 1\x00"
 )
 
 func (k PrivateKey) sign(c context, message []byte) Signature {

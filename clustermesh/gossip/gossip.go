@@ -56,6 +56,12 @@ type Config struct {
 	// Authority signs what this node says, and decides what is believed of others. Nil signs nothing
 	// and believes everybody who has the key.
 	Authority *Authority
+	// Attest returns what this cluster states of a node that asks, or an error that says why it states
+	// nothing. It is called only on a machine that has the root, and only with requests that the owner
+	// of the node key signed; whether that is the node, Attest finds out. Nil signs for nobody else.
+	Attest func(context.Context, authority.Request) (authority.Statement, error)
+	// Token returns what proves to Attest which node asks. Nil if nothing does.
+	Token func() (string, error)
 	// Log may be nil.
 	Log *slog.Logger
 
@@ -148,12 +154,13 @@ func New(cfg Config) (*Gossip, error) {
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.guard.held = g.replica
+	g.restoreStatement()
 	g.seats = newSeats(g.guard.Pins)
 	g.seats.know(cfg.Self, g.replica.Records())
 	// What is not believed any more is unknown, not absent: others may have it with proof.
 	g.loaded = g.loaded && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
-	g.streams, err = stream.New(g.self, cfg.Keys, host{g}, g.log)
+	g.streams, err = stream.New(g.self, cfg.Keys, host{g}, g.signer(), g.log)
 	return g, err
 }
 
@@ -197,6 +204,9 @@ func (g *Gossip) publish() (changed bool) {
 		return false // the record of the last life, with its claims, stays in force until Publish
 	}
 	c := *g.own
+	if g.guard.follows() && !g.guard.state(c.Node, time.Now()) {
+		return false // nobody would believe it
+	}
 	c.Silent = g.witness.Silences()
 	return g.carryOut(g.replica.Publish(c))
 }

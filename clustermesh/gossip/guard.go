@@ -36,9 +36,11 @@ type guard struct {
 	Authority
 	self clustermesh.Origin
 	log  *slog.Logger
-	// stated is the statement about this node, and own what other clusters leave out of its record.
-	stated statement
-	own    []clustermesh.Problem
+	// stated is the statement about this node; want is what it should say, and asked what it was asked
+	// to say. Own is what other clusters leave out of its record.
+	stated      statement
+	want, asked authority.Statement
+	own         []clustermesh.Problem
 	// proven is what was verified last of each origin, so that nothing is verified twice. It has at
 	// most maxProven elements.
 	proven map[clustermesh.Origin]proof
@@ -72,12 +74,6 @@ func (nothing) Record(clustermesh.Origin) (clustermesh.Record, bool) {
 	return clustermesh.Record{}, false
 }
 func (nothing) Held(clustermesh.ClusterName) (replica.Held, int) { return replica.Held{}, 0 }
-
-// statement is a signed statement with what it says.
-type statement struct {
-	authority.Statement
-	signed []byte
-}
 
 // proof is a record that was verified: the checksum of its bytes and its seal. It has no statement if
 // it is a cluster's.
@@ -134,6 +130,7 @@ func (g *guard) receive() {
 // repin replaces the pins. What was verified with the former ones is forgotten.
 func (g *guard) repin(pins authority.Pins) {
 	g.Pins = pins
+	g.asked = authority.Statement{} // the root may be another one
 	clear(g.proven)
 	clear(g.refused)
 	clear(g.machines)
@@ -174,40 +171,6 @@ func (g *guard) left(r clustermesh.Record) []clustermesh.Problem {
 		out[i].Message += " by other clusters"
 	}
 	return out
-}
-
-// state makes sure that there is a statement about this node that says what n says, and that is not
-// due to be renewed. It reports whether there is any.
-func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
-	if g.Root == nil {
-		return g.stated.signed != nil
-	}
-	want := authority.Statement{
-		Cluster: g.self.Cluster, Node: g.self.Node, Key: g.Node.Public(),
-		Serial: uint64(now.UnixNano()), NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix(),
-	}
-	if n != nil {
-		want.WireGuard, want.Locality = n.PublicKey, n.Locality
-		want.Addresses = slices.DeleteFunc(slices.Clone(n.Addresses), func(a netip.Addr) bool { return clustermesh.CheckHost(a) != nil })
-		want.Addresses = want.Addresses[:min(len(want.Addresses), authority.MaxAddresses)]
-		want.Prefixes = slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return clustermesh.IsTunnelAddr(p.Addr()) })
-	}
-	if g.stated.signed != nil && g.stated.SaysAs(want) && !g.due(now) {
-		return true
-	}
-	signed, err := want.Sign(*g.Root)
-	if err != nil {
-		g.log.Error("cannot sign the statement about this node", "error", err)
-		return g.stated.signed != nil
-	}
-	g.stated = statement{want, signed}
-	return true
-}
-
-// due reports whether the statement about this node should be renewed.
-func (g *guard) due(now time.Time) bool {
-	age := now.Sub(time.Unix(g.stated.NotBefore, 0))
-	return g.Root != nil && g.stated.signed != nil && (age > authority.Renewal || age < -time.Minute)
 }
 
 // judge returns the part of a record that its origin may say, see replica.Config.Admit.
@@ -378,36 +341,4 @@ var reasons = []struct {
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",
 		Try: "correct the clock that is wrong: that of the machine that is named, or this one's",
 	}},
-}
-
-// late returns a Problem for each cluster with nodes that are heard and whose statements should have
-// been renewed.
-func (g *guard) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
-	first, more := map[clustermesh.ClusterName]statement{}, map[clustermesh.ClusterName]int{}
-	for _, o := range alive {
-		if p, known := g.proven[o]; known && p.Age(now) >= authority.Late {
-			if _, any := first[o.Cluster]; any {
-				more[o.Cluster]++
-			} else {
-				first[o.Cluster] = p.statement
-			}
-		}
-	}
-	for c, s := range first {
-		left := time.Unix(s.NotAfter, 0).Sub(now).Round(time.Minute)
-		said := fmt.Sprintf("ends in %s", left)
-		if left <= 0 {
-			said = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
-		}
-		p := clustermesh.Problem{
-			Code: problem.StatementLate, Object: "cluster " + string(c), Warning: true,
-			Message: fmt.Sprintf("the statement about its node %s was not renewed, and %s", s.Node, said),
-			Try:     "look at strait status on that node; and compare the clocks of both machines",
-		}
-		if n := more[c]; n > 0 {
-			p.Message += fmt.Sprintf("; %d more of its nodes are late too", n)
-		}
-		out = append(out, p)
-	}
-	return out
 }

@@ -1,6 +1,10 @@
 package gossip
 
-import "time"
+import (
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
 
 // leader says whether this node writes its cluster's record. It is pure.
 type leader struct {
@@ -37,9 +41,9 @@ func (g *Gossip) elect(started, now time.Time) {
 	if !g.leader.is {
 		before = g.contacts.Expected()
 	}
-	lowest := g.running
+	lowest := g.running && !g.guard.follows()
 	for _, o := range before {
-		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node {
+		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node && g.mayLead(o, started, now) {
 			lowest = false
 		}
 	}
@@ -51,10 +55,24 @@ func (g *Gossip) elect(started, now time.Time) {
 	}
 }
 
+// mayLead reports whether a node of this cluster stands for election: it has the root, if that matters. A
+// node whose record was not proven stands only in the first moments, when no record is here yet:
+// whoever has the gossip key can claim any name. The lock is held.
+func (g *Gossip) mayLead(o clustermesh.Origin, started, now time.Time) bool {
+	r, known := g.replica.Record(o)
+	switch {
+	case !known:
+		return g.guard.Pins == nil || now.Sub(started) < startGrace
+	case r.Content.Node == nil:
+		return true
+	}
+	return !r.Content.Node.Follower
+}
+
 // follow adopts the result of the election, as Config.Lead reports it. The lock is held.
 func (g *Gossip) follow() {
 	is, since := g.cfg.Lead()
-	is = is && g.running
+	is = is && g.running && !g.guard.follows()
 	if next := (leader{is, max(since, g.leader.since)}); next != g.leader {
 		g.leader = next
 		g.elected()

@@ -43,6 +43,9 @@ func (g *Gossip) Run(ctx context.Context) error {
 	wg.Go(func() { g.keep(ctx) })
 	wg.Go(func() { g.streams.Run(ctx, p.Streams()) })
 	wg.Go(func() { g.joinLoop(ctx, p) })
+	if g.guard.follows() {
+		wg.Go(func() { g.keepStated(ctx) })
+	}
 	g.loop(ctx, &wg, p)
 	return nil
 }

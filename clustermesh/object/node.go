@@ -2,6 +2,8 @@ package object
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -51,9 +53,16 @@ func nodeFrom(in *corev1.Node) *Node {
 
 func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
 
-// readNodes returns the nodes sorted by name, and the prefixes of those whose annotation gives any.
-// If two objects have the same name, the first counts.
-func readNodes(objs []*Node, c Config, r *report) (out []clustermesh.Node, written map[clustermesh.NodeName][]netip.Prefix) {
+// nodes are those of a cluster, sorted by name, with what annotations of some say.
+type nodes struct {
+	list     []clustermesh.Node
+	prefixes map[clustermesh.NodeName][]netip.Prefix
+	keys     map[clustermesh.NodeName]string
+}
+
+// readNodes reads Nodes. If two objects have the same name, the first counts.
+func readNodes(objs []*Node, c Config, r *report) nodes {
+	out := nodes{prefixes: map[clustermesh.NodeName][]netip.Prefix{}, keys: map[clustermesh.NodeName]string{}}
 	seen := map[string]bool{}
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
@@ -70,16 +79,16 @@ func readNodes(objs []*Node, c Config, r *report) (out []clustermesh.Node, writt
 		if c.DrainCordoned && obj.cordoned && n.Drain == nil {
 			n.Drain = &clustermesh.Drain{}
 		}
-		out = append(out, n)
+		out.list = append(out.list, n)
 		if p := writtenPrefixes(obj, o); len(p) > 0 {
-			if written == nil {
-				written = map[clustermesh.NodeName][]netip.Prefix{}
-			}
-			written[n.Name] = p
+			out.prefixes[n.Name] = p
+		}
+		if k := nodeKey(obj, o); k != "" {
+			out.keys[n.Name] = k
 		}
 	}
-	slices.SortFunc(out, func(a, b clustermesh.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out, written
+	slices.SortFunc(out.list, func(a, b clustermesh.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }
 
 func readNode(obj *Node, o *objectReport) clustermesh.Node {
@@ -162,6 +171,18 @@ func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 		}
 	}
 	return out
+}
+
+// nodeKey returns the fingerprint in clustermesh.AnnotationNodeKey.
+func nodeKey(obj *Node, o *objectReport) string {
+	value, ok := obj.annotations[clustermesh.AnnotationNodeKey]
+	digest, prefixed := strings.CutPrefix(value, "SHA256:")
+	if sum, err := base64.RawStdEncoding.DecodeString(digest); !ok || prefixed && err == nil && len(sum) == sha256.Size {
+		return value
+	}
+	o.problem(problem.ValueInvalid, path(clustermesh.AnnotationNodeKey), fmt.Sprintf("%q is not the fingerprint of a key: not used", value),
+		"write the fingerprint that straitd on that machine reports, such as SHA256:Xk2v…")
+	return ""
 }
 
 // parsePrefix parses a CIDR of pods and clears its host bits, as Kubernetes does.

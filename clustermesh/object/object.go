@@ -79,7 +79,8 @@ func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
 	l.readPolicies(objs)
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
-	out.Nodes, out.NodePrefixes = readNodes(objs.Nodes, objs.Config, &l.report)
+	nodes := readNodes(objs.Nodes, objs.Config, &l.report)
+	out.Nodes, out.NodePrefixes, out.NodeKeys = nodes.list, nodes.prefixes, nodes.keys
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	out.Mirrors = l.mirrorsByPolicy()
 	out.Shares = l.shares()

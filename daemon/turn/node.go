@@ -19,6 +19,8 @@ type Machine struct {
 	// Pods are the addresses of all pods of the node, if the source knows more than those with
 	// endpoints.
 	Pods []netip.Addr
+	// Follower is true if the machine does not have the root of its cluster.
+	Follower bool
 	// GossipKeys are fingerprints of the gossip keys in force.
 	GossipKeys []string
 	// Mesh says that there are tunnels. The fields below are only for them.
@@ -35,6 +37,7 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	c, found = local.NodeContent(m.Origin.Node)
 	c.GossipKeys = m.GossipKeys
 	n := c.Node
+	n.Follower = m.Follower
 	if len(n.Addresses) == 0 {
 		n.Addresses = []netip.Addr{m.Advertise.Addr()}
 	}

@@ -62,6 +62,7 @@ const (
 	RecordForged            Code = "STR2308"
 	StatementLate           Code = "STR2309"
 	PinsFile                Code = "STR2310"
+	StatementMissing        Code = "STR2311"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

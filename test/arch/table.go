@@ -232,10 +232,10 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"clustermesh/kube", "install/chart", "test/faults", "test/kube"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
+		Tests:  []string{"install/chart", "test/faults", "test/kube"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
-			"writer and replicate write them; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
+			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
 			"the chart's tests, and those of faults, read what the chart renders",
 	},
 	{

@@ -1,9 +1,11 @@
 // Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: somebody
-// without any key, or with the gossip key alone, a node that was taken over, a cluster that was taken over, and accidents.
+// without any key, or with the gossip key alone, a node that was taken over, a cluster that was taken
+// over, and accidents.
 //
-// Runbooks for what to do afterwards are tested too. Inputs are strait and straitd, built from the source, and attackers in the test's own process, which speak
-// gossip with whatever keys their row gives them. What is looked at is what people would: the
-// kernel's maps, what the daemons say, and how they fare.
+// Runbooks for what to do afterwards are tested too. Inputs are strait and straitd, built from the
+// source, and attackers in the test's own process, which speak gossip with whatever keys their row
+// gives them. What is looked at is what people would: the kernel's maps, what the daemons say, and how
+// they fare.
 package redteam
 
 import (
@@ -59,6 +61,7 @@ type world struct {
 type member struct {
 	w       *world
 	cluster string
+	node    string
 	number  byte
 	dir     string
 	bpf     string
@@ -163,7 +166,7 @@ func (w *world) must(errs ...error) {
 
 func (w *world) member(cluster string, number byte) *member {
 	w.Helper()
-	m := &member{w: w, cluster: cluster, number: number, dir: w.TempDir(), bpf: testutil.BPFFS(w), cgroup: testutil.Cgroup(w), log: &lines{}}
+	m := &member{w: w, cluster: cluster, node: "n1", number: number, dir: w.TempDir(), bpf: testutil.BPFFS(w), cgroup: testutil.Cgroup(w), log: &lines{}}
 	root := w.roots[cluster]
 	m.write("root.key", root.Base64())
 	m.write("gossip.key", w.keys.Text())
@@ -217,12 +220,12 @@ func (m *member) write(name, text string) {
 func (m *member) start() {
 	m.w.Helper()
 	config, err := json.Marshal(map[string]any{ // which is YAML too
-		"cluster": m.cluster, "node": "n1", "source": map[string]any{"manifest": m.path("manifests")},
+		"cluster": m.cluster, "node": m.node, "source": map[string]any{"manifest": m.path("manifests")},
 		"stateDir": m.path("state"), "runDir": m.path("run"),
 		"bpf": map[string]any{"pins": m.pinned(), "cgroup": m.cgroup, "allowVirtualRoot": true,
 			"maxFrontends": 1024, "maxBackends": 4096, "maxSockets": 256},
 		"gossip":    map[string]any{"bind": gossipOf(m.number), "keyFile": m.path("gossip.key"), "seeds": []string{gossipOf(westNumber).String()}},
-		"authority": map[string]any{"rootFile": m.path("root.key"), "pinsFile": m.path("pins.yaml")},
+		"authority": m.authority(),
 		"mesh":      map[string]any{"mode": "off"},
 		"metrics":   map[string]any{"listen": "off"},
 	})
@@ -242,6 +245,15 @@ func (m *member) start() {
 			m.w.Logf("log of %s:\n%s", m.cluster, m.log)
 		}
 	})
+}
+
+// authority is what the configuration says of the root, if the member has it, and of the pins.
+func (m *member) authority() map[string]any {
+	out := map[string]any{"pinsFile": m.path("pins.yaml")}
+	if _, err := os.Stat(m.path("root.key")); err == nil {
+		out["rootFile"] = m.path("root.key")
+	}
+	return out
 }
 
 // backends are the addresses that the kernel balances over, of all frontends, without the self-test's.

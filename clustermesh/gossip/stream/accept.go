@@ -11,7 +11,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// accept serves a stream that a peer opened, until it breaks or ctx ends.
+// accept serves a stream that a peer opened, or its request for a statement, until it breaks or ctx
+// ends.
 func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -21,6 +22,12 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	// After note: the keys may have changed since the handshake.
 	peer, err := s.identity.Load().peer(conn.ConnectionState())
 	if err != nil || s.host.Accept(peer, hostOf(conn)) != nil {
+		return
+	}
+	if conn.ConnectionState().NegotiatedProtocol == signerProtocol {
+		if err := s.sign(ctx, conn, peer); err != nil && ctx.Err() == nil {
+			s.log.Debug("request for a statement failed", "from", peer.Origin, "error", err)
+		}
 		return
 	}
 	if err := s.read(conn, peer.Origin); err != nil && ctx.Err() == nil {

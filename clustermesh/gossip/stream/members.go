@@ -16,10 +16,14 @@ const membersProtocol = "strait-members/1"
 // that it has the gossip key. members is set if the connection is memberlist's; otherwise it is a
 // stream for Run. old is set if the peer's daemon does not use TLS for memberlist.
 func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, members, old bool, err error) {
-	config := s.identity.Load().config(streamProtocol, membersProtocol)
+	protocols := []string{streamProtocol, membersProtocol}
+	if s.signer != nil {
+		protocols = append(protocols, signerProtocol)
+	}
+	config := s.identity.Load().config(protocols...)
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		// What was offered is part of what the handshake proves.
-		old = !slices.Contains(hello.SupportedProtos, membersProtocol)
+		old = slices.Contains(hello.SupportedProtos, streamProtocol) && !slices.Contains(hello.SupportedProtos, membersProtocol)
 		return nil, nil
 	}
 	c := tls.Server(raw, config)

@@ -1,5 +1,6 @@
 // Package stream carries messages between daemons: one encrypted stream to each neighbour, on which
-// only we write. The neighbour has its own stream to us.
+// only we write. The neighbour has its own stream to us. Daemons that sign statements also answer
+// requests, each on a connection of its own.
 //
 // Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open,
 // and the gossip key, with which both sides prove that they belong to one clusterset. Outputs are
@@ -78,13 +79,17 @@ type Streams struct {
 	waiting  []*sender // not started yet
 	accepted map[*tls.Conn]bool
 	total    atomic.Int64
+
+	signer  Signer // nil if this daemon signs no statements
+	signing chan struct{}
 }
 
-// New makes the certificate that says who this daemon is. It starts nothing.
-func New(self member.Peer, keys gossipkey.Ring, host Host, log *slog.Logger) (*Streams, error) {
+// New makes the certificate that says who this daemon is. It starts nothing. The signer is nil if this
+// daemon signs no statements.
+func New(self member.Peer, keys gossipkey.Ring, host Host, signer Signer, log *slog.Logger) (*Streams, error) {
 	id, err := newIdentity(keys, self)
 	s := &Streams{
-		host: host, self: self, log: log, news: notify.New(),
+		host: host, self: self, log: log, news: notify.New(), signer: signer, signing: make(chan struct{}, maxSigning),
 		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
 	}
 	s.identity.Store(&id)

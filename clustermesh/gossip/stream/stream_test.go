@@ -79,7 +79,7 @@ func (e *end) got(message string) bool {
 	return slices.Contains(e.messages, message)
 }
 
-// ends starts some daemons' streams, all with one key but the last.
+// ends starts some daemons' streams, all with one key but the last. One named signer signs.
 func ends(t *testing.T, names ...string) map[string]*end {
 	t.Helper()
 	out := map[string]*end{}
@@ -94,7 +94,7 @@ func ends(t *testing.T, names ...string) map[string]*end {
 		if i == len(names)-1 {
 			key[0] = 8
 		}
-		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, e, slog.New(slog.DiscardHandler))
+		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, e, signerNamed(name), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

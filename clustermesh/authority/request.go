@@ -1,0 +1,130 @@
+package authority
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// A machine without the root asks one that has it, its signer, for the statement about itself. They
+// talk on a channel that both know by the same secret bytes, which nobody else has: the keying
+// material that TLS exports (RFC 5705, RFC 8446 §7.5). Whoever relays between them has two channels,
+// so nothing that was made for one counts on the other.
+
+// MaxRequest bounds a request, in bytes.
+const MaxRequest = MaxStatement + 16<<10
+
+// Request is what a node asks to be stated of it.
+type Request struct {
+	// Want is the statement that the node asks for. Its serial and times are not read.
+	Want Statement `cbor:"1,keyasint"`
+	// Token proves to the API server which node asks; empty where there is no API server.
+	Token string `cbor:"2,keyasint,omitempty"`
+}
+
+// Sign returns the request for a channel, with the signature of the key that it is about.
+func (r Request) Sign(node PrivateKey, channel []byte) ([]byte, error) {
+	b, err := encMode.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return encMode.Marshal(signed{Bytes: b, Signature: node.sign(aboutRequest, slices.Concat(channel, b))})
+}
+
+// OpenRequest reads what Sign returned, and checks that whoever asks has the key.
+func OpenRequest(b, channel []byte) (Request, error) {
+	if len(b) > MaxRequest {
+		return Request{}, fmt.Errorf("request has %d bytes, and the limit is %d", len(b), MaxRequest)
+	}
+	var w signed
+	if err := decMode.Unmarshal(b, &w); err != nil {
+		return Request{}, fmt.Errorf("decode signed request: %w", err)
+	}
+	var r Request
+	if err := decMode.Unmarshal(w.Bytes, &r); err != nil {
+		return Request{}, fmt.Errorf("decode request: %w", err)
+	}
+	if err := r.Want.checkNode(); err != nil {
+		return Request{}, fmt.Errorf("request about node %s: %w", r.Want.Origin(), err)
+	}
+	if !r.Want.Key.verify(aboutRequest, slices.Concat(channel, w.Bytes), w.Signature) {
+		return Request{}, fmt.Errorf("request about node %s: %w", r.Want.Origin(), ErrForged)
+	}
+	return r, nil
+}
+
+// Introduce returns the proof that this end of a channel has the root.
+func (k PrivateKey) Introduce(channel []byte) []byte {
+	s := k.sign(aboutSigner, channel)
+	return s[:]
+}
+
+// Introduced reports whether a proof from the other end of a channel is that of a pinned root.
+func (p Pin) Introduced(channel, proof []byte) bool {
+	return len(proof) == len(Signature{}) && slices.ContainsFunc(p.Roots, func(k PublicKey) bool {
+		return k.verify(aboutSigner, channel, Signature(proof))
+	})
+}
+
+// Answer is what a signer answers: a signed statement, or why there is none.
+type Answer struct {
+	Statement []byte `cbor:"1,keyasint,omitempty"`
+	Refused   string `cbor:"2,keyasint,omitempty"`
+}
+
+// maxRefused bounds what a signer says, in bytes.
+const maxRefused = 1 << 10
+
+// Encode returns the answer's bytes.
+func (a Answer) Encode() []byte {
+	a.Refused = a.Refused[:min(len(a.Refused), maxRefused)]
+	return must(encMode.Marshal(a))
+}
+
+// OpenAnswer reads what Encode returned. The statement must be about the node and the key that were
+// asked for.
+func OpenAnswer(b []byte, want Statement, pins Pins) (Statement, []byte, error) {
+	if len(b) > MaxRequest {
+		return Statement{}, nil, fmt.Errorf("answer has %d bytes, and the limit is %d", len(b), MaxRequest)
+	}
+	var a Answer
+	if err := decMode.Unmarshal(b, &a); err != nil {
+		return Statement{}, nil, fmt.Errorf("decode answer: %w", err)
+	}
+	if a.Refused != "" {
+		return Statement{}, nil, errors.New(a.Refused)
+	}
+	s, err := OpenStatement(a.Statement, pins)
+	if err == nil && (s.Origin() != want.Origin() || s.Key != want.Key) {
+		err = fmt.Errorf("the statement is about another node or key, %s", s.Origin())
+	}
+	return s, a.Statement, err
+}
+
+// Known is what a cluster knows of one of its nodes, by its objects.
+type Known struct {
+	clustermesh.Node
+	// Pods contain all pods of the cluster, and Others are the prefixes of its other nodes. A node can
+	// have prefixes that its object does not have: some networks give them out by themselves.
+	Pods, Others []netip.Prefix
+}
+
+// Certify returns the part of a wanted statement that the cluster knows to be right, valid from now on.
+// What is left out is reported where the node's record is judged.
+func Certify(want Statement, known Known, now time.Time) Statement {
+	want.Addresses = slices.DeleteFunc(slices.Clone(want.Addresses), func(a netip.Addr) bool {
+		return !slices.Contains(known.Addresses, a)
+	})
+	want.Prefixes = slices.DeleteFunc(slices.Clone(want.Prefixes), func(p netip.Prefix) bool {
+		within := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+		return !slices.ContainsFunc(known.Prefixes, within) &&
+			(!slices.ContainsFunc(known.Pods, within) || slices.ContainsFunc(known.Others, p.Overlaps))
+	})
+	want.Locality = known.Locality
+	want.Serial, want.NotBefore, want.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(Validity).Unix()
+	return want
+}

@@ -1,0 +1,244 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/internal/durable"
+	"strait.io/strait/internal/problem"
+)
+
+// signer implements stream.Signer for a machine that has the root.
+type signer struct{ *Gossip }
+
+var _ stream.Signer = signer{}
+
+// signer returns what signs for other machines; nil if this one signs for none.
+func (g *Gossip) signer() stream.Signer {
+	if g.cfg.Attest == nil || g.guard.Root == nil {
+		return nil
+	}
+	return signer{g}
+}
+
+// Introduce implements stream.Signer.
+func (s signer) Introduce(channel []byte) []byte {
+	return s.cfg.Authority.Root.Introduce(channel)
+}
+
+// Answer implements stream.Signer.
+func (s signer) Answer(ctx context.Context, p member.Peer, channel, request []byte) []byte {
+	signed, about, err := s.certify(ctx, channel, request)
+	if err != nil {
+		s.unstated(about, err)
+		return authority.Answer{Refused: err.Error()}.Encode()
+	}
+	s.log.Debug("a statement was signed", "node", about)
+	return authority.Answer{Statement: signed}.Encode()
+}
+
+func (s signer) certify(ctx context.Context, channel, request []byte) (signed []byte, about clustermesh.Origin, err error) {
+	r, err := authority.OpenRequest(request, channel)
+	about = r.Want.Origin()
+	if err != nil {
+		return nil, about, err
+	}
+	if about.Cluster != s.cfg.Self.Cluster {
+		return nil, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
+	}
+	stated, err := s.cfg.Attest(ctx, r)
+	if err != nil {
+		return nil, about, err
+	}
+	signed, err = stated.Sign(*s.cfg.Authority.Root)
+	return signed, about, err
+}
+
+// unstated reports who was refused last. It is one Problem: whoever has the gossip key can ask as often as
+// he likes, about any node.
+func (g *Gossip) unstated(about clustermesh.Origin, cause error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.problems.has("unstated") && !strings.Contains(g.problems["unstated"].problem.Message, " "+about.String()+" ") {
+		return // another node, for now
+	}
+	g.problem("unstated", clustermesh.Problem{
+		Code: problem.StatementMissing, Object: "cluster " + string(g.cfg.Self.Cluster), Warning: true,
+		Message: fmt.Sprintf("the machine %s asks to be stated, and is refused: %v", about, cause),
+		Try:     "nothing to do if it is none of this cluster's machines",
+	}, problemLife)
+}
+
+// Pauses between attempts to get a statement. What changes is asked for at once, but not more often than
+// each firstAsk: pods can come one after the other. The pause doubles with each refusal; while nobody
+// is heard who could sign, it is at most unheardAsk.
+const (
+	firstAsk   = 200 * time.Millisecond
+	lastAsk    = 15 * time.Second
+	unheardAsk = time.Second
+	// askGrace is how long a starting node waits for a statement before it says that it has none.
+	askGrace = 5 * time.Second
+)
+
+// keepStated keeps the statement about this node up to date, until ctx ends.
+func (g *Gossip) keepStated(ctx context.Context) {
+	began, wait := time.Now(), firstAsk
+	for sleep(ctx, pause(wait)) {
+		want, signers, asks := g.toAsk(time.Now())
+		var err error
+		if asks {
+			err = g.askAny(ctx, signers, want)
+		}
+		g.unsolved(err, began)
+		switch {
+		case err == nil:
+			wait = firstAsk
+		case errors.Is(err, errNoSigners):
+			wait = min(2*wait, unheardAsk)
+		default:
+			wait = min(2*wait, lastAsk)
+		}
+	}
+}
+
+// errNoSigners means that nobody can be asked.
+var errNoSigners = errors.New("no machine of the cluster that has its root is heard")
+
+// toAsk returns the statement to ask for and whom to ask, in random order.
+func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []netip.AddrPort, asks bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.guard.asks(now) {
+		return authority.Statement{}, nil, false
+	}
+	for _, o := range g.contacts.Alive() {
+		r, _ := g.replica.Record(o)
+		if follower := r.Content.Node != nil && r.Content.Node.Follower; o.Cluster == g.cfg.Self.Cluster && !follower {
+			signers = append(signers, g.contacts.Addr(o))
+		}
+	}
+	rand.Shuffle(len(signers), func(i, j int) { signers[i], signers[j] = signers[j], signers[i] })
+	return g.guard.want, signers, true
+}
+
+// askAny asks one after the other, until one signs. Of the errors, it returns one of a signer.
+func (g *Gossip) askAny(ctx context.Context, signers []netip.AddrPort, want authority.Statement) error {
+	said := errNoSigners
+	for _, at := range signers {
+		err := g.askAt(ctx, at, want)
+		if err == nil {
+			return nil
+		}
+		g.log.Debug("no statement", "signer", at, "error", err)
+		if !errors.Is(err, stream.ErrNoSigner) {
+			said = err
+		}
+	}
+	return said
+}
+
+// askAt asks one signer, and puts the statement in force.
+func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.Statement) error {
+	pins := g.Trust().Pins
+	answer, err := g.streams.AskSigner(ctx, at, func(channel, introduction []byte) ([]byte, error) {
+		if !pins[want.Cluster].Introduced(channel, introduction) {
+			return nil, fmt.Errorf("%s does not have the pinned root of cluster %s", at, want.Cluster)
+		}
+		r := authority.Request{Want: want}
+		if g.cfg.Token != nil {
+			var err error
+			if r.Token, err = g.cfg.Token(); err != nil {
+				return nil, err
+			}
+		}
+		return r.Sign(g.cfg.Authority.Node, channel)
+	})
+	if err != nil {
+		return err
+	}
+	s, signed, err := authority.OpenAnswer(answer, want, pins)
+	if err != nil {
+		return fmt.Errorf("%s answers: %w", at, err)
+	}
+	g.bear(statement{s, signed}, want)
+	return nil
+}
+
+// bear puts a statement about this node in force.
+func (g *Gossip) bear(s statement, asked authority.Statement) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	had := g.guard.stated.signed != nil
+	g.guard.stated, g.guard.asked = s, asked
+	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
+		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
+	}
+	if had {
+		g.apply(g.replica.Renew())
+	} else if g.publish() {
+		g.changed.Poke()
+	}
+}
+
+// unsolved reports why there is no statement as wanted; nothing if err is nil.
+func (g *Gossip) unsolved(err error, began time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		g.solved("statement")
+		return
+	}
+	if time.Since(began) < askGrace {
+		return
+	}
+	p := clustermesh.Problem{
+		Code: problem.StatementMissing, Object: "node " + g.cfg.Self.String(),
+		Message: fmt.Sprintf("its cluster states nothing about it, so nobody believes what it says: %v", err),
+		Try:     "look at strait status on that machine",
+	}
+	if errors.Is(err, errNoSigners) {
+		p.Try = "start straitd on a machine with authority.rootFile"
+	}
+	if g.guard.stated.signed != nil {
+		p.Warning = true
+		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it said stays in force: %v", err)
+	}
+	g.problem("statement", p, 0)
+}
+
+// statementFile holds the statement about this node, for a start while no signer is heard.
+const statementFile = "statement.cbor"
+
+func saveStatement(dir string, signed []byte) error {
+	if dir == "" {
+		return nil
+	}
+	return durable.Replace(filepath.Join(dir, statementFile), func(f *os.File) error {
+		_, err := f.Write(signed)
+		return err
+	})
+}
+
+// restoreStatement takes what saveStatement wrote.
+func (g *Gossip) restoreStatement() {
+	if g.cfg.StateDir == "" || !g.guard.follows() {
+		return
+	}
+	signed, err := os.ReadFile(filepath.Join(g.cfg.StateDir, statementFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		g.problem("state", stateProblem(err), 0)
+	}
+	g.guard.restore(signed)
+}

@@ -1,0 +1,124 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+)
+
+// following returns the configuration of a daemon that has no root.
+func following(c Config, pins authority.Pins) Config {
+	c = signing(c, pins)
+	c.Authority.Root = nil
+	return c
+}
+
+// attesting is a configuration that signs for one key, and counts the tokens it saw.
+func attesting(c Config, o clustermesh.Origin, tokens *atomic.Int64) Config {
+	c.Attest = func(_ context.Context, r authority.Request) (authority.Statement, error) {
+		if r.Token == "the token" {
+			tokens.Add(1)
+		}
+		if r.Want.Origin() != o || r.Want.Key != seeded("key of "+o.String()).Public() {
+			return authority.Statement{}, errors.New("it has another key")
+		}
+		known := clustermesh.Node{Addresses: r.Want.Addresses, Prefixes: r.Want.Prefixes}
+		return authority.Certify(r.Want, authority.Known{Node: known}, time.Now()), nil
+	}
+	return c
+}
+
+// tell publishes one endpoint of a node with pods in 10.n.0.0/16.
+func (d *daemon) tell(n byte, number int) {
+	d.Publish(placed(d.cfg.Self, n, fmt.Sprint(number)))
+}
+
+// TestFollower: a machine without the root is believed once one with the root signs for it, over a
+// restart while there is no signer too. It never leads, whatever its name.
+func TestFollower(t *testing.T) {
+	pins := pinned("west", "east")
+	var tokens atomic.Int64
+	first, second := node("west", "n1"), node("west", "n2")
+	keeper := start(t, attesting(signing(config(second), pins), first, &tokens))
+	keeper.tell(0, 2)
+	followed := following(config(first, keeper.cfg.Bind), pins)
+	followed.StateDir, followed.Token = t.TempDir(), func() (string, error) { return "the token", nil }
+	follower := start(t, followed)
+	content := placed(first, 0, "1")
+	content.Node.Follower = true
+	follower.Publish(content)
+	east := start(t, signing(config(node("east", "n1"), keeper.cfg.Bind), pins))
+	eventually(t, "it is believed", func() bool { return east.said(first) == 1 && keeper.said(first) == 1 })
+	eventually(t, "the one with the root leads", func() bool { return keeper.Leader() && !follower.Leader() })
+	if tokens.Load() == 0 {
+		t.Error("it proved nothing")
+	}
+	// What it says of itself changes, and so does the statement.
+	content.Node.Prefixes = placed(first, 0, "").Node.Prefixes[:0]
+	content.Node.Addresses = content.Node.Addresses[:1]
+	content.Endpoints = nil
+	follower.Publish(content)
+	eventually(t, "the statement follows", func() bool {
+		s, known := east.Trust().Statements[first]
+		return known && len(s.Prefixes) == 0
+	})
+
+	keeper.stop()
+	follower.stop()
+	again := start(t, followed)
+	content = placed(first, 0, "3")
+	content.Node.Follower, content.Node.Prefixes, content.Endpoints = true, nil, nil
+	content.Node.Addresses = placed(first, 0, "").Node.Addresses
+	content.Node.GossipPort = 9
+	again.Publish(content)
+	eventually(t, "it is believed without a signer", func() bool {
+		n := east.State().Records[first].Content.Node
+		return n != nil && n.GossipPort == 9
+	})
+	if again.Leader() {
+		t.Error("it leads without the root")
+	}
+}
+
+// TestFollowerIsRefused: a machine that the cluster does not know stays unbelieved, and says why.
+func TestFollowerIsRefused(t *testing.T) {
+	pins := pinned("west")
+	keeper := start(t, attesting(signing(config(node("west", "n2")), pins), node("west", "n9"), new(atomic.Int64)))
+	keeper.tell(0, 2)
+	follower := start(t, following(config(node("west", "n1"), keeper.cfg.Bind), pins))
+	follower.tell(0, 1)
+	eventually(t, "it says why", func() bool {
+		return follower.hasProblem("STR2311", "it has another key") || follower.hasProblem("node west/n1", "it has another key")
+	})
+	if n := keeper.said(node("west", "n1")); n != -1 {
+		t.Errorf("it is believed: %d", n)
+	}
+	if keeper.hasProblem("west", "without a signature") {
+		t.Errorf("it spreads what nobody signed: %v", keeper.Problems())
+	}
+	eventually(t, "the other leads", func() bool { return keeper.Leader() })
+}
+
+// TestFalseSigner: who has the gossip key and another root gets neither a token nor belief.
+func TestFalseSigner(t *testing.T) {
+	pins := pinned("west")
+	var tokens atomic.Int64
+	mallory := signing(config(node("west", "n2")), pins)
+	mallory.Authority.Root = root("mallory")
+	mallory.Authority.Pins = nil
+	start(t, attesting(mallory, node("west", "n1"), &tokens))
+	followed := following(config(node("west", "n1"), mallory.Bind), pins)
+	followed.Token = func() (string, error) { return "the token", nil }
+	follower := start(t, followed)
+	follower.tell(0, 1)
+	eventually(t, "it says why", func() bool { return follower.hasProblem("does not have the pinned root") })
+	if tokens.Load() > 0 || len(follower.Trust().Statements) > 0 {
+		t.Errorf("%d tokens; trust %v", tokens.Load(), follower.Trust().Statements)
+	}
+}

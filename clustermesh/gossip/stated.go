@@ -1,0 +1,123 @@
+package gossip
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/problem"
+)
+
+// statement is a signed statement with what it says.
+type statement struct {
+	authority.Statement
+	signed []byte
+}
+
+// follows reports whether this machine asks others for the statement about itself: it has pins, and not
+// the root.
+func (g *guard) follows() bool { return g.Root == nil && g.Pins != nil }
+
+// wanted is what a statement about this node should say, without times.
+func (g *guard) wanted(n *clustermesh.Node) authority.Statement {
+	want := authority.Statement{Cluster: g.self.Cluster, Node: g.self.Node, Key: g.Node.Public()}
+	if n == nil {
+		return want
+	}
+	want.WireGuard, want.Locality = n.PublicKey, n.Locality
+	want.Addresses = slices.DeleteFunc(slices.Clone(n.Addresses), func(a netip.Addr) bool { return clustermesh.CheckHost(a) != nil })
+	want.Addresses = want.Addresses[:min(len(want.Addresses), authority.MaxAddresses)]
+	want.Prefixes = slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return clustermesh.IsTunnelAddr(p.Addr()) })
+	return want
+}
+
+// state makes sure that there is a statement about this node that says what n says, and that is not
+// due to be renewed. It reports whether there is any. Without the root it only notes what to ask for.
+func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
+	g.want = g.wanted(n)
+	if g.Root == nil {
+		return g.stated.signed != nil
+	}
+	if g.stated.signed != nil && g.stated.SaysAs(g.want) && !g.due(now) {
+		return true
+	}
+	want := g.want
+	want.Serial, want.NotBefore, want.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(authority.Validity).Unix()
+	signed, err := want.Sign(*g.Root)
+	if err != nil {
+		g.log.Error("cannot sign the statement about this node", "error", err)
+		return g.stated.signed != nil
+	}
+	g.stated = statement{want, signed}
+	return true
+}
+
+// due reports whether this machine should sign the statement about itself again.
+func (g *guard) due(now time.Time) bool {
+	return g.Root != nil && g.stated.signed != nil && g.old(now, authority.Renewal)
+}
+
+func (g *guard) old(now time.Time, limit time.Duration) bool {
+	age := now.Sub(time.Unix(g.stated.NotBefore, 0))
+	return age > limit || age < -time.Minute
+}
+
+// rotating is how often a statement is asked for while the cluster has two roots, because the signer may
+// have got the new one meanwhile, or while it does not say what it should, because the signer may know
+// more of the node meanwhile.
+const rotating = 5 * time.Second
+
+// asks reports whether this machine should ask for a statement about itself.
+func (g *guard) asks(now time.Time) bool {
+	if !g.follows() || g.want.Node == "" {
+		return false // nothing was published yet
+	}
+	limit := authority.Renewal
+	if len(g.Pins[g.self.Cluster].Roots) > 1 || !g.stated.SaysAs(g.want) {
+		limit = rotating
+	}
+	return g.stated.signed == nil || !g.asked.SaysAs(g.want) || g.old(now, limit)
+}
+
+// restore takes the statement that was saved, if it is about this node and its key.
+func (g *guard) restore(signed []byte) {
+	s, err := authority.OpenStatement(signed, g.Pins)
+	if err == nil && g.follows() && s.Origin() == g.self && s.Key == g.Node.Public() {
+		g.stated = statement{s, signed}
+	}
+}
+
+// late returns a Problem for each cluster with nodes that are heard and whose statements should have
+// been renewed.
+func (g *guard) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
+	first, more := map[clustermesh.ClusterName]statement{}, map[clustermesh.ClusterName]int{}
+	for _, o := range alive {
+		if p, known := g.proven[o]; known && p.Age(now) >= authority.Late {
+			if _, any := first[o.Cluster]; any {
+				more[o.Cluster]++
+			} else {
+				first[o.Cluster] = p.statement
+			}
+		}
+	}
+	for c, s := range first {
+		left := time.Unix(s.NotAfter, 0).Sub(now).Round(time.Minute)
+		said := fmt.Sprintf("ends in %s", left)
+		if left <= 0 {
+			said = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
+		}
+		p := clustermesh.Problem{
+			Code: problem.StatementLate, Object: "cluster " + string(c), Warning: true,
+			Message: fmt.Sprintf("the statement about its node %s was not renewed, and %s", s.Node, said),
+			Try:     "look at strait status on that node; and compare the clocks of both machines",
+		}
+		if n := more[c]; n > 0 {
+			p.Message += fmt.Sprintf("; %d more of its nodes are late too", n)
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package stream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// signerProtocol is the ALPN protocol of requests for statements. Only signers offer it.
+const signerProtocol = "strait-signer/1"
+
+const (
+	// maxSignerFrame bounds each message, in bytes, and signerTimeout the whole exchange: the signer
+	// may have to ask its API server.
+	maxSignerFrame = 128 << 10
+	signerTimeout  = 8 * time.Second
+	// maxSigning bounds the exchanges at once.
+	maxSigning = 16
+)
+
+// Signer answers requests for statements. Channel is what both ends know of the connection, and nobody
+// else: 32 bytes.
+type Signer interface {
+	// Introduce returns what the signer says first.
+	Introduce(channel []byte) []byte
+	// Answer returns the answer to a request of a peer.
+	Answer(ctx context.Context, p member.Peer, channel, request []byte) []byte
+}
+
+// ErrNoSigner means that the daemon at an address signs nothing.
+var ErrNoSigner = errors.New("it signs no statements")
+
+// AskSigner sends a request to the signer at an address, and returns the answer. Request is called with
+// the channel and what the signer says first; if it returns an error, nothing is sent.
+func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request func(channel, introduction []byte) ([]byte, error)) ([]byte, error) {
+	conn, _, err := s.dialFor(ctx, addr.String(), signerProtocol)
+	if err != nil {
+		if refusesProtocol(err) {
+			err = ErrNoSigner
+		}
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	channel, err := begin(conn)
+	if err != nil {
+		return nil, err
+	}
+	introduction, err := readShort(conn)
+	if err != nil {
+		return nil, fmt.Errorf("read the signer's introduction: %w", err)
+	}
+	message, err := request(channel, introduction)
+	if err == nil {
+		err = writeShort(conn, message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readShort(conn)
+}
+
+// sign serves one request for a statement.
+func (s *Streams) sign(ctx context.Context, conn net.Conn, peer member.Peer) error {
+	select {
+	case s.signing <- struct{}{}:
+		defer func() { <-s.signing }()
+	default:
+		return errors.New("too many requests at once")
+	}
+	channel, err := begin(conn)
+	if err == nil {
+		err = writeShort(conn, s.signer.Introduce(channel))
+	}
+	if err != nil {
+		return err
+	}
+	request, err := readShort(conn)
+	if err != nil {
+		return err
+	}
+	return writeShort(conn, s.signer.Answer(ctx, peer, channel, request))
+}
+
+// begin sets the time for the exchange, and returns the channel.
+func begin(conn net.Conn) (channel []byte, err error) {
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil, errors.New("not a TLS connection")
+	}
+	if err := conn.SetDeadline(time.Now().Add(signerTimeout)); err != nil {
+		return nil, err
+	}
+	state := secure.ConnectionState()
+	return state.ExportKeyingMaterial("strait signer", nil, 32)
+}
+
+func readShort(conn net.Conn) ([]byte, error) {
+	return ReadFrame(io.LimitReader(conn, maxSignerFrame), nil)
+}
+
+func writeShort(conn net.Conn, message []byte) error {
+	w := bufio.NewWriter(conn)
+	if err := WriteFrame(w, message); err != nil {
+		return err
+	}
+	return w.Flush()
+}

@@ -1,0 +1,62 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"strait.io/strait/clustermesh/gossip/member"
+)
+
+// notary is a Signer that repeats what it hears.
+type notary struct{}
+
+func (notary) Introduce(channel []byte) []byte { return append([]byte("I am on "), channel...) }
+
+func (notary) Answer(_ context.Context, p member.Peer, channel, request []byte) []byte {
+	return slices.Concat([]byte(p.Origin.String()+" asks "), request, []byte(" on "), channel)
+}
+
+func signerNamed(name string) Signer {
+	if name == "signer" {
+		return notary{}
+	}
+	return nil
+}
+
+// TestAskSigner: both ends know the same channel, and another connection has another one.
+func TestAskSigner(t *testing.T) {
+	all := ends(t, "a", "signer", "stranger")
+	a, signer, stranger := all["a"], all["signer"], all["stranger"]
+	var channels [][]byte
+	for range 2 {
+		var mine []byte
+		answer, err := a.AskSigner(t.Context(), signer.addr, func(channel, introduction []byte) ([]byte, error) {
+			mine = channel
+			if want := append([]byte("I am on "), channel...); len(channel) != 32 || !bytes.Equal(introduction, want) {
+				t.Errorf("introduction %q on channel %x", introduction, channel)
+			}
+			return []byte("who am I"), nil
+		})
+		if want := slices.Concat([]byte(a.self.String()+" asks who am I on "), mine); err != nil || !bytes.Equal(answer, want) {
+			t.Fatalf("answer %q, %v; want %q", answer, err, want)
+		}
+		channels = append(channels, mine)
+	}
+	if bytes.Equal(channels[0], channels[1]) {
+		t.Error("two connections have the same channel")
+	}
+	cold := errors.New("not you")
+	if _, err := a.AskSigner(t.Context(), signer.addr, func(_, _ []byte) ([]byte, error) { return nil, cold }); !errors.Is(err, cold) {
+		t.Errorf("an asker that does not trust the signer: %v", err)
+	}
+	never := func(_, _ []byte) ([]byte, error) { t.Error("asked"); return nil, nil }
+	if _, err := signer.AskSigner(t.Context(), a.addr, never); !errors.Is(err, ErrNoSigner) {
+		t.Errorf("a daemon that signs nothing: %v", err)
+	}
+	if _, err := stranger.AskSigner(t.Context(), signer.addr, never); !errors.Is(err, ErrWrongKey) {
+		t.Errorf("a stranger: %v", err)
+	}
+}

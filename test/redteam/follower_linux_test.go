@@ -1,0 +1,91 @@
+package redteam
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"testing"
+
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/testutil"
+)
+
+// followerNumber is that of east's second machine, which does not have the root. Its pods are in
+// 10.2.3.0/24.
+const followerNumber = 3
+
+// follower starts a machine of east without the root, that shares a pod of default/serve.
+func (w *world) follower(pod netip.Addr) *member {
+	w.Helper()
+	m := w.member("east", followerNumber)
+	m.node = "n3"
+	w.must(os.Remove(m.path("root.key")))
+	m.write("manifests/node.yaml", manifestFollower(""))
+	m.write("manifests/serve.yaml", regexp.MustCompile("nodeName: n1").ReplaceAllString(manifestServe(pod), "nodeName: n3"))
+	m.start()
+	return m
+}
+
+func manifestFollower(key string) string {
+	annotations := ""
+	if key != "" {
+		annotations = fmt.Sprintf(", annotations: {strait.io/node-key: %q}", key)
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: n3%s}\nspec: {podCIDRs: [10.2.3.0/24]}\n"+
+		"status: {addresses: [{type: InternalIP, address: %s}]}\n", annotations, machine(followerNumber))
+}
+
+// withMachine returns a pin of a cluster with one machine more.
+func withMachine(p authority.Pin, number byte) authority.Pin {
+	p.Nodes = append(p.Nodes, netip.PrefixFrom(machine(number), 32))
+	return p
+}
+
+// asks returns the fingerprint with which a machine asks for a statement, as its status says.
+func (m *member) asks() (key string) {
+	m.w.Helper()
+	testutil.Eventually(m.w, patience, func() error {
+		s, err := m.status()
+		if err != nil {
+			return err
+		}
+		for _, p := range s.Problems {
+			if p.Code == "STR2311" {
+				if key = regexp.MustCompile(`set it to (SHA256:\S+)`).FindStringSubmatch(p.Message + " ")[1]; key != "" {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no problem STR2311: %v", s.Problems)
+	})
+	return key
+}
+
+// TestWithoutRoot: a machine that does not have the root is believed once the one that has it knows its
+// key, and speaks for nothing but itself: it has nothing to sign for others with.
+func TestWithoutRoot(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w := newWorld(t, nil)
+	w.pins["east"] = withMachine(w.pins["east"], followerNumber)
+	for _, m := range []*member{w.west, w.east} {
+		m.write("pins.yaml", string(w.pins.Encode()))
+	}
+	shared := netip.MustParseAddr("10.2.3.7")
+	f := w.follower(shared)
+	key := f.asks()
+	w.west.balances(pod(eastNumber))
+	w.east.write("manifests/n3.yaml", manifestFollower(key))
+	w.west.balances(pod(eastNumber), shared)
+	f.saysNothing()
+
+	// The one with the root stops. The other restarts, and is believed all the same.
+	w.east.stop()
+	f.stop()
+	moved := netip.MustParseAddr("10.2.3.8")
+	f.write("manifests/serve.yaml", regexp.MustCompile("nodeName: n1").ReplaceAllString(manifestServe(moved), "nodeName: n3"))
+	f.start()
+	w.west.balances(pod(eastNumber), moved)
+}
