@@ -1,6 +1,8 @@
 package clustermesh
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -94,6 +96,16 @@ func (s ServiceName) Check() error {
 	}
 	if err := CheckName(s.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
+	}
+	return nil
+}
+
+// CheckFingerprint returns an error unless a text is the fingerprint of a key: "SHA256:", and 43 digits
+// of base64 without padding.
+func CheckFingerprint(s string) error {
+	digest, ok := strings.CutPrefix(s, "SHA256:")
+	if sum, err := base64.RawStdEncoding.DecodeString(digest); !ok || err != nil || len(sum) != sha256.Size {
+		return fmt.Errorf("%s is not the fingerprint of a key, such as SHA256:Xk2v…", shown(s))
 	}
 	return nil
 }

@@ -334,6 +334,9 @@ type Content struct {
 	Mirrors []Export `cbor:"25,keyasint,omitempty" json:"mirrors,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
+	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster
+	// stated of them. Older builds leave it out.
+	Revoked []string `cbor:"26,keyasint,omitempty" json:"revoked,omitempty"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
 	// builds leave it out.
 	GossipKeys []string `cbor:"23,keyasint,omitempty" json:"gossipKeys,omitempty"`

@@ -12,6 +12,9 @@ import (
 // maxGossipKeys is how many gossip keys a node can have.
 const maxGossipKeys = 2
 
+// maxRevoked is how many keys a cluster can have revoked.
+const maxRevoked = 1 << 10
+
 // maxUnusable bounds the Problems of one record.
 const maxUnusable = 8
 
@@ -64,9 +67,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		err := errors.Join(CheckName(string(l.Cluster)), l.Service.Check())
 		return err == nil || u.checked("record "+o.String(), at("late", i), err)
 	})
-	c.GossipKeys = keep(c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
-		return u.checked("record "+o.String(), at("gossipKeys", i), checkText(c.GossipKeys[i], maxWord))
-	})
+	u.keys(&c)
 	if !u.names(c.Nodes) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
@@ -77,6 +78,17 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		})
 	}
 	return c, u.problems
+}
+
+// keys leaves out fingerprints that are none.
+func (u *usable) keys(c *Content) {
+	object := "record " + u.origin.String()
+	c.GossipKeys = keep(c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
+		return u.checked(object, at("gossipKeys", i), checkText(c.GossipKeys[i], maxWord))
+	})
+	c.Revoked = keep(c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
+		return u.checked(object, at("revoked", i), CheckFingerprint(c.Revoked[i]))
+	})
 }
 
 // routed leaves out routing that cannot be used. The Service stays.
@@ -163,6 +175,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("late", len(c.Late) > 0) {
 		c.Late = nil
+	}
+	if foreign("revoked", len(c.Revoked) > 0) {
+		c.Revoked = nil
 	}
 	if foreign("drain", c.Drain != nil) {
 		c.Drain = nil

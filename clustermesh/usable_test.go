@@ -163,10 +163,11 @@ func TestUsableOfLeaders(t *testing.T) {
 		many["k"+strconv.Itoa(i)] = ""
 	}
 	cases := map[string]unusable{
-		"an address that is none": {func(c *clustermesh.Content) { c.Allocations[0].IP = netip.Addr{} }, "ServiceImport default/serve of cluster us-east: ip: ", func(c *clustermesh.Content) { c.Allocations = c.Allocations[1:] }},
-		"an address on loopback":  {func(c *clustermesh.Content) { c.Allocations[0].IP = netip.MustParseAddr("127.0.0.1") }, "ServiceImport default/serve of cluster us-east: ip: ", func(c *clustermesh.Content) { c.Allocations = c.Allocations[1:] }},
-		"node of a cluster":       {func(c *clustermesh.Content) { c.Node = saidByNode().Node }, "record us-east: node: ", func(*clustermesh.Content) {}},
-		"silent of a cluster":     {func(c *clustermesh.Content) { c.Silent = saidByNode().Silent }, "record us-east: silent: ", func(*clustermesh.Content) {}},
+		"an address that is none":    {func(c *clustermesh.Content) { c.Allocations[0].IP = netip.Addr{} }, "ServiceImport default/serve of cluster us-east: ip: ", func(c *clustermesh.Content) { c.Allocations = c.Allocations[1:] }},
+		"an address on loopback":     {func(c *clustermesh.Content) { c.Allocations[0].IP = netip.MustParseAddr("127.0.0.1") }, "ServiceImport default/serve of cluster us-east: ip: ", func(c *clustermesh.Content) { c.Allocations = c.Allocations[1:] }},
+		"node of a cluster":          {func(c *clustermesh.Content) { c.Node = saidByNode().Node }, "record us-east: node: ", func(*clustermesh.Content) {}},
+		"a revoked key that is none": {func(c *clustermesh.Content) { c.Revoked = []string{"n1"} }, "record us-east: revoked[0]: ", func(c *clustermesh.Content) { c.Revoked = []string{} }},
+		"silent of a cluster":        {func(c *clustermesh.Content) { c.Silent = saidByNode().Silent }, "record us-east: silent: ", func(*clustermesh.Content) {}},
 	}
 	// A node that is not among its cluster's Nodes has left: of these all or none counts.
 	for name, spoil := range map[string]func(*clustermesh.Content){

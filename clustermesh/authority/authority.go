@@ -35,7 +35,10 @@ type Pin struct {
 	// Joined is when the cluster became a member; zero if that was not noted. Its older exports count
 	// from then on, so a newcomer takes nothing over.
 	Joined time.Time `json:"joined,omitzero"`
-	Quota  Quota     `json:"quota,omitzero"`
+	// Revoked are fingerprints of keys of its nodes that count no more. In a cluster's own pin, its
+	// leader tells all others.
+	Revoked []string `json:"revoked,omitempty"`
+	Quota   Quota    `json:"quota,omitzero"`
 }
 
 // Quota bounds what one cluster can make others hold. A zero field has its default.

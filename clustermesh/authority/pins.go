@@ -70,6 +70,11 @@ func (p Pin) mistakes() (errs []error) {
 			}
 		}
 	}
+	for i, r := range p.Revoked {
+		if err := clustermesh.CheckFingerprint(r); err != nil {
+			add("revoked[%d]: %w", i, err)
+		}
+	}
 	for i, pattern := range p.Namespaces {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			add("namespaces[%d]: %q is not a pattern, as in shop or team-*", i, pattern)

@@ -28,6 +28,7 @@ func TestPinsThatAreWrong(t *testing.T) {
 		"a broken root":       {east.Public().String(), "AAAA", "is not a public key"},
 		"every address":       {"10.1.0.0/16", "0.0.0.0/0", "clusters[0].pods[0]"},
 		"host bits":           {"10.1.0.0/16", "10.1.2.3/16", "did you mean 10.1.0.0/16"},
+		"no fingerprint":      {"cluster: east", "cluster: east\n  revoked: [n1]", `clusters[0].revoked[0]: "n1" is not the fingerprint`},
 		"a bad pattern":       {"- shop", "- '['", "clusters[0].namespaces[0]"},
 	} {
 		text := strings.Replace(good, c.from, c.to, 1)

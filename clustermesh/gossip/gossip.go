@@ -245,7 +245,7 @@ func (g *Gossip) publishCluster() (changed bool) {
 		return false
 	}
 	content := *g.cluster
-	content.AsOf = g.asOf(start)
+	content.AsOf, content.Revoked = g.asOf(start), g.guard.Pins[g.cfg.Self.Cluster].Revoked
 	out := g.replica.PublishCluster(content, g.leader.since)
 	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})

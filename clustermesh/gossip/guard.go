@@ -53,7 +53,9 @@ type guard struct {
 	receiver authority.Self
 	accept   clustermesh.Accept
 	// joined says when the pinned clusters joined; it is never changed.
-	joined  map[clustermesh.ClusterName]int64
+	joined map[clustermesh.ClusterName]int64
+	// gone are the revoked keys when the records were judged last, by cluster.
+	gone    map[clustermesh.ClusterName][]string
 	refused map[refusal]example
 	// held is what counts when records of more nodes or clusters arrive.
 	held held
@@ -104,7 +106,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	g := &guard{
 		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
 		refused: map[refusal]example{}, counts: map[string]uint64{},
-		held: nothing{},
+		held: nothing{}, gone: map[clustermesh.ClusterName][]string{},
 	}
 	if a != nil {
 		g.Authority = *a
@@ -183,6 +185,10 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 		return authority.AdmitUnpinned(g.receiver, e.Record), clustermesh.Problem{}, true
 	}
 	s, err := g.verify(e, now)
+	if err == nil && o.Node != "" && g.revokes(o.Cluster, s.Key) {
+		err = errRevoked
+		delete(g.proven, o)
+	}
 	if err != nil {
 		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
@@ -336,6 +342,10 @@ var reasons = []struct {
 	{errClusters, "clusters", clustermesh.Problem{
 		Code: problem.OutsideAuthority, Message: "another cluster says something",
 		Try: "if somebody who has the gossip key invents clusters, pin those that are members (docs/security.md)",
+	}},
+	{errRevoked, "revoked", clustermesh.Problem{
+		Code: problem.KeyRevoked, Message: "a node says something with a key that its cluster revoked",
+		Try: "nothing to do while the machine is not in the right hands again; then give it a new key (docs/security.md)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",

@@ -172,6 +172,7 @@ func (g *Gossip) checkStatements(now time.Time) {
 	if g.guard.due(now) {
 		g.apply(g.replica.Renew())
 	}
+	g.checkRevoked()
 	for _, p := range g.guard.late(g.contacts.Alive(), now) {
 		g.problem("late "+p.Object, p, problemLife)
 	}
@@ -214,7 +215,7 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 // for hints, duplicates and Problems. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
 	g.elect(started, now)
-	if g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
+	if revoked := g.guard.revocations(); revoked || g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
 		g.readmit()
 	}
 	if now.Sub(started) > hintGrace && g.seeds.Late() {

@@ -58,12 +58,21 @@ func (s signer) certify(ctx context.Context, channel, request []byte) (signed []
 	if about.Cluster != s.cfg.Self.Cluster {
 		return nil, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
 	}
+	if s.revokes(about.Cluster, r.Want.Key) {
+		return nil, about, errRevoked
+	}
 	stated, err := s.cfg.Attest(ctx, r)
 	if err != nil {
 		return nil, about, err
 	}
 	signed, err = stated.Sign(*s.cfg.Authority.Root)
 	return signed, about, err
+}
+
+func (g *Gossip) revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.guard.revokes(c, k)
 }
 
 // unstated reports who was refused last. It is one Problem: whoever has the gossip key can ask as often as

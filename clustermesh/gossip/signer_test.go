@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
 )
 
 // following returns the configuration of a daemon that has no root.
@@ -120,5 +121,60 @@ func TestFalseSigner(t *testing.T) {
 	eventually(t, "it says why", func() bool { return follower.hasProblem("does not have the pinned root") })
 	if tokens.Load() > 0 || len(follower.Trust().Statements) > 0 {
 		t.Errorf("%d tokens; trust %v", tokens.Load(), follower.Trust().Statements)
+	}
+}
+
+// TestRevokedNode: a key that its cluster revoked counts nowhere, though other clusters changed nothing;
+// neither over a restart, nor when somebody brings the record back. Another key of the node counts.
+func TestRevokedNode(t *testing.T) {
+	pins := pinned("west", "east")
+	var tokens atomic.Int64
+	stolen := node("west", "n1")
+	keeper := start(t, attesting(signing(config(node("west", "n2")), pins), stolen, &tokens))
+	keeper.tell(0, 2)
+	follower := start(t, following(config(stolen, keeper.cfg.Bind), pins))
+	content := placed(stolen, 0, "1")
+	content.Node.Follower = true
+	follower.Publish(content)
+	away := config(node("east", "n1"), keeper.cfg.Bind)
+	away.StateDir = t.TempDir()
+	east := start(t, signing(away, pins))
+	eventually(t, "it is believed", func() bool { return east.said(stolen) == 1 && keeper.said(stolen) == 1 })
+	lead := func() { keeper.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1", "n2"}}) }
+	eventually(t, "west leads", func() bool {
+		lead()
+		return len(east.State().Records[node("west", "")].Content.Nodes) == 2
+	})
+	var old replica.Entry
+	keeper.mu.Lock()
+	for _, e := range keeper.replica.Entries() {
+		if e.Record.Origin == stolen {
+			old = e
+		}
+	}
+	keeper.mu.Unlock()
+
+	after := pinned("west", "east")
+	pin := after["west"]
+	pin.Revoked = []string{seeded("key of " + stolen.String()).Public().Fingerprint()}
+	after["west"] = pin
+	keeper.Repin(after)
+	eventually(t, "nobody believes it", func() bool {
+		lead() // as daemons do in each turn
+		return east.said(stolen) == -1 && keeper.said(stolen) == -1
+	})
+	if n := east.said(node("west", "n2")); n != 2 {
+		t.Errorf("the other node says %d", n)
+	}
+	eventually(t, "it is told", func() bool { return follower.hasProblem("node west/n1", "was revoked") })
+	eventually(t, "east says so", func() bool { return east.hasProblem("cluster west", "the key was revoked") })
+	east.inject(old)
+	east.stop()
+	east = start(t, signing(away, pins))
+	eventually(t, "it hears west again", func() bool { return east.contact(node("west", "n2")) == clustermesh.Alive })
+	east.inject(old)
+	time.Sleep(2 * beat)
+	if n := east.said(stolen); n != -1 {
+		t.Errorf("a restart believes it again: %d", n)
 	}
 }

@@ -2,8 +2,6 @@ package object
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -176,13 +174,14 @@ func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 // nodeKey returns the fingerprint in clustermesh.AnnotationNodeKey.
 func nodeKey(obj *Node, o *objectReport) string {
 	value, ok := obj.annotations[clustermesh.AnnotationNodeKey]
-	digest, prefixed := strings.CutPrefix(value, "SHA256:")
-	if sum, err := base64.RawStdEncoding.DecodeString(digest); !ok || prefixed && err == nil && len(sum) == sha256.Size {
-		return value
+	if !ok {
+		return ""
 	}
-	o.problem(problem.ValueInvalid, path(clustermesh.AnnotationNodeKey), fmt.Sprintf("%q is not the fingerprint of a key: not used", value),
-		"write the fingerprint that straitd on that machine reports, such as SHA256:Xk2v…")
-	return ""
+	if err := clustermesh.CheckFingerprint(value); err != nil {
+		o.problem(problem.ValueInvalid, path(clustermesh.AnnotationNodeKey), err.Error()+": not used", "write the fingerprint that straitd on that machine reports")
+		return ""
+	}
+	return value
 }
 
 // parsePrefix parses a CIDR of pods and clears its host bits, as Kubernetes does.

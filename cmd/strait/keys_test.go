@@ -86,6 +86,19 @@ func TestKeys(t *testing.T) {
 	if one := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(one, "SHA256:") != 3 {
 		t.Errorf("pins of b between the steps:\n%s\nand after them:\n%s", both, one)
 	}
+	key := "SHA256:" + strings.Repeat("A", 43)
+	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", key, "--yes").run(t); r.code != 0 || !strings.Contains(r.stdout, "node n7 of cluster rack1 signs with "+key) {
+		t.Errorf("revoke: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if !strings.Contains(read("a/pins.yaml"), "- "+key) {
+		t.Errorf("a revoked key is not in the pins:\n%s", read("a/pins.yaml"))
+	}
+	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", key, "--yes").run(t); r.code != exitUsage || !strings.Contains(r.stderr, "revoked already") {
+		t.Errorf("revoke again: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", "n7", "--yes").run(t); r.code != exitUsage || !strings.Contains(r.stderr, "--key: \"n7\" is not the fingerprint") {
+		t.Errorf("a key that is none: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
 	said(ok("forget", "--dir", at("b"), "rack3", "--yes"), "evicted")
 	if left := ok("pins", "--dir", at("b")); strings.Contains(left, "rack3") {
 		t.Errorf("an evicted cluster is pinned:\n%s", left)

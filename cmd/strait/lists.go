@@ -113,12 +113,12 @@ the tunnel goes to ADDRESS. Long texts are cut, and only the first of several ad
 -o json has them all, and the stamp (epoch/version) of each node's record.`
 
 func (a *app) nodesCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:               "nodes",
 		Aliases:           []string{"node"},
 		Short:             "List the nodes of all clusters, and which of them this node hears",
 		Long:              nodesLong,
-		Example:           "  strait nodes\n  strait nodes -o json",
+		Example:           "  strait nodes\n  strait nodes -o json\n  strait nodes revoke n7    # it was stolen",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -140,6 +140,8 @@ func (a *app) nodesCommand() *cobra.Command {
 			return nil
 		},
 	}
+	c.AddCommand(a.nodeRevokeCommand())
+	return c
 }
 
 // hint prints a line to stderr: stdout holds results only.

@@ -63,6 +63,7 @@ const (
 	StatementLate           Code = "STR2309"
 	PinsFile                Code = "STR2310"
 	StatementMissing        Code = "STR2311"
+	KeyRevoked              Code = "STR2312"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

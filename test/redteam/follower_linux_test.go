@@ -52,7 +52,8 @@ func (m *member) asks() (key string) {
 		}
 		for _, p := range s.Problems {
 			if p.Code == "STR2311" {
-				if key = regexp.MustCompile(`set it to (SHA256:\S+)`).FindStringSubmatch(p.Message + " ")[1]; key != "" {
+				if m := regexp.MustCompile(`(?:set it to|the machine's key is) (SHA256:\S+)`).FindStringSubmatch(p.Message); m != nil {
+					key = m[1]
 					return nil
 				}
 			}
@@ -62,12 +63,9 @@ func (m *member) asks() (key string) {
 	return key
 }
 
-// TestWithoutRoot: a machine that does not have the root is believed once the one that has it knows its
-// key, and speaks for nothing but itself: it has nothing to sign for others with.
-func TestWithoutRoot(t *testing.T) {
-	if !inside(t) {
-		return
-	}
+// newWorldOfThree is newWorld with a machine of east that does not have the root, and is believed.
+func newWorldOfThree(t *testing.T) (*world, *member) {
+	t.Helper()
 	w := newWorld(t, nil)
 	w.pins["east"] = withMachine(w.pins["east"], followerNumber)
 	for _, m := range []*member{w.west, w.east} {
@@ -80,6 +78,16 @@ func TestWithoutRoot(t *testing.T) {
 	w.east.write("manifests/n3.yaml", manifestFollower(key))
 	w.west.balances(pod(eastNumber), shared)
 	f.saysNothing()
+	return w, f
+}
+
+// TestWithoutRoot: a machine that does not have the root is believed once the one that has it knows its
+// key, and speaks for nothing but itself: it has nothing to sign for others with.
+func TestWithoutRoot(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w, f := newWorldOfThree(t)
 
 	// The one with the root stops. The other restarts, and is believed all the same.
 	w.east.stop()
@@ -88,4 +96,29 @@ func TestWithoutRoot(t *testing.T) {
 	f.write("manifests/serve.yaml", regexp.MustCompile("nodeName: n1").ReplaceAllString(manifestServe(moved), "nodeName: n3"))
 	f.start()
 	w.west.balances(pod(eastNumber), moved)
+}
+
+// TestRevokeNode: a machine that was stolen goes on saying things. One command in its own cluster makes
+// all others forget it, over restarts too. With a new key it is welcome again.
+func TestRevokeNode(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w, f := newWorldOfThree(t)
+	w.east.strait("nodes", "revoke", "n3", "--yes", "--dir", w.east.dir)
+	w.west.balances(pod(eastNumber))
+	w.east.balances(pod(eastNumber))
+	w.west.says("STR2312", "cluster east", "east/n3")
+	f.says("STR2312", "node east/n3", "was revoked")
+	w.west.stop()
+	w.west.start()
+	w.west.says("STR2312", "cluster east")
+	w.west.balances(pod(eastNumber))
+
+	f.stop()
+	w.must(os.Remove(f.path("state/node.key")))
+	f.start()
+	w.east.write("manifests/n3.yaml", manifestFollower(f.asks()))
+	w.west.balances(pod(eastNumber), netip.MustParseAddr("10.2.3.7"))
+	f.saysNothing()
 }

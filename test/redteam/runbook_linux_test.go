@@ -17,9 +17,15 @@ import (
 // clusterset runs strait clusterset with the keys of a cluster, as its operator does.
 func (m *member) clusterset(args ...string) {
 	m.w.Helper()
-	cmd := exec.Command(filepath.Join(m.w.programs, "strait"), append([]string{"clusterset"}, append(args, "--dir", m.dir)...)...)
+	m.strait(append([]string{"clusterset"}, append(args, "--dir", m.dir)...)...)
+}
+
+// strait runs a command that asks this daemon.
+func (m *member) strait(args ...string) {
+	m.w.Helper()
+	cmd := exec.Command(filepath.Join(m.w.programs, "strait"), append(args, "--socket", m.path("run/strait.sock"))...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		m.w.Fatalf("strait clusterset %v: %v\n%s", args, err, out)
+		m.w.Fatalf("strait %v: %v\n%s", args, err, out)
 	}
 }
 
