@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/clustermesh/policy"
 )
 
-// TestMirrorView: what a cluster offers counts once it has spoken. The word of one that was evicted is known: it
-// offers nothing.
+// TestMirrorView: what a cluster offers counts once it has spoken. The word of one that was evicted
+// is known: it offers nothing.
 func TestMirrorView(t *testing.T) {
 	record := func(c clustermesh.ClusterName) (clustermesh.Origin, clustermesh.Record) {
 		o := clustermesh.Origin{Cluster: c}

@@ -46,28 +46,28 @@ func (o *Objects) Insert(k Kept) { k.insert(o) }
 
 // Config is what Local depends on besides the objects.
 type Config struct {
-	// Cluster is the cluster's id. Empty means that the ClusterProperty says it; without one, policies
-	// share nothing.
+	// Cluster is the cluster's id. Empty means that the ClusterProperty says it; without one,
+	// policies share nothing.
 	Cluster clustermesh.ClusterName
-	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the objects
-	// does not count.
+	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the
+	// objects does not count.
 	Policies []policy.Policy
 	// ReadOnly: there is no API server to write to, so the cluster gets no mirrors.
 	ReadOnly bool
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
-	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation AnnotationDrain drains
-	// the cluster.
+	// Namespace is strait's own; empty means clustermesh.DefaultNamespace. Its annotation
+	// AnnotationDrain drains the cluster.
 	Namespace string
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
 }
 
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
-// endpoints: those that are exported, by a ServiceExport of the same namespace and name (KEP-1645), an
-// alias of one or a ServicePolicy, and those that are global, by annotation or policy. Whatever is wrong becomes a Problem that
-// names the object and the field; the rest is used. The result is sorted and does not depend on the
-// order of the objects.
+// endpoints: those that are exported, by a ServiceExport of the same namespace and name (KEP-1645),
+// an alias of one or a ServicePolicy, and those that are global, by annotation or policy. Whatever
+// is wrong becomes a Problem that names the object and the field; the rest is used. The result is
+// sorted and does not depend on the order of the objects.
 //
 // What strait itself wrote is never read back as the cluster's own. Derived Services are neither
 // exported nor global: they only tell which addresses the imports have. Their EndpointSlices are

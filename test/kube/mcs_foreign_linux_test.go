@@ -106,8 +106,8 @@ func TestKEPsExample(t *testing.T) {
 	c2.importedBy("my-svc")
 }
 
-// TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names its derived Service.
-// Where both kinds are there, strait's own counts.
+// TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names
+// its derived Service. Where both kinds are there, strait's own counts.
 func TestScenarioE(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -142,8 +142,8 @@ func (m *member) install(t *testing.T, group, version string) {
 	m.established("serviceexports." + group)
 }
 
-// established waits until the API server serves a custom kind. A CRD that is new has no conditions yet, for which kubectl
-// wait does not wait.
+// established waits until the API server serves a custom kind. A CRD that is new has no conditions
+// yet, for which kubectl wait does not wait.
 func (m *member) established(crd string) {
 	m.t.Helper()
 	testutil.Eventually(m.t, within, func() error {

@@ -12,8 +12,9 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestPolicyMirrors: a policy that mirrors makes a Service of the plain name, which any client of the other cluster
-// reaches. Its endpoints follow the pods; a Service that is there already stays; it goes with the policy.
+// TestPolicyMirrors: a policy that mirrors makes a Service of the plain name, which any client of the
+// other cluster reaches. Its endpoints follow the pods; a Service that is there already stays; it
+// goes with the policy.
 func TestPolicyMirrors(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)

@@ -10,8 +10,9 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestScenarioJ is Karmada's MultiClusterService, with its own names of the fields: whose pods answer at each cluster's
-// own ClusterIP, for all combinations of Karmada's list, which are changed live in the same object.
+// TestScenarioJ is Karmada's MultiClusterService, with its own names of the fields: whose pods answer
+// at each cluster's own ClusterIP, for all combinations of Karmada's list, which are changed live in
+// the same object.
 func TestScenarioJ(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -70,8 +71,8 @@ func multiClusterService(providers, consumers []string) string {
 		list("providerClusters", providers) + list("consumerClusters", consumers)
 }
 
-// TestServicePolicy: one document in both clusters shares what it selects, only where it says; it goes, and with it what
-// it shared.
+// TestServicePolicy: one document in both clusters shares what it selects, only where it says; it
+// goes, and with it what it shared.
 func TestServicePolicy(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
