@@ -24,7 +24,7 @@ func (f File) ParsePolicies(text []byte) ([]policy.Policy, error) {
 			errs = append(errs, fmt.Errorf("%s %q: %w", policy.Kind, p.Name, fmt.Errorf(format, args...)))
 		}
 		if p.Spec.As != policy.Mirror {
-			wrong("spec.as: write mirror: nothing of strait runs in these clusters, so there are no imports, and nobody joins")
+			wrong("spec.as: write mirror; import and join need strait in the clusters")
 		}
 		for _, list := range []struct {
 			field string

@@ -159,8 +159,8 @@ func (l *reader) selected(r *rule, s *Service) bool {
 	return true
 }
 
-// usable reads a Service that a rule selects. What keeps it from being shared is noted in the rule, and
-// is no Problem: nobody asked for this Service by name.
+// usable reads a Service that a rule selects. What keeps it from being shared is noted in the rule.
+// It is not reported as a Problem: the policy selects many Services and need not mean this one.
 func (l *reader) usable(r *rule, s *Service) (clustermesh.Export, bool) {
 	found := report{unread: l.report.unread}
 	e, ok := readService(s, found.on("Service", s.Namespace, s.Name))

@@ -10,7 +10,8 @@ import (
 )
 
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
-which are left out and why, and which Services of other clusters come by a policy of its name.
+which are left out and why, and which Services other clusters share under a policy of the same
+name.
 
 A policy is a ServicePolicy, or a MultiClusterService of Karmada, which is listed as NAMESPACE/NAME.
 One that has a mistake shares nothing, and is not listed: strait status names the mistake.
