@@ -301,6 +301,15 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
+func TestUnknownPolicy(t *testing.T) {
+	socket, _ := startServer(t, wellView())
+	got := world("policy", "nothing").on(socket).run(t)
+	if got.code != exitProblem || got.stdout != "" || !strings.Contains(got.stderr, `cluster us-east has no policy "nothing" in force`) ||
+		!strings.Contains(got.stderr, "run strait policy for those that it has") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestColour(t *testing.T) {
 	socket, _ := startServer(t, illView())
 	terminal := world("status").on(socket)

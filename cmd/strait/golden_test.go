@@ -41,7 +41,6 @@ func TestGolden(t *testing.T) {
 		{"policy", well, []string{"policy"}},
 		{"policy-none", ill, []string{"policy", "--ascii"}},
 		{"policy-one", well, []string{"policy", "shop"}},
-		{"policy-unknown", well, []string{"policy", "nothing"}},
 		{"help-policy", well, []string{"policy", "--help"}},
 		{"graph", mesh, []string{"graph"}},
 		{"graph-dot", mesh, []string{"graph", "-o", "dot"}},
