@@ -34,11 +34,10 @@ func (a *app) servicesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			p.table(api.Table(list.Items, a.now()))
 			if len(list.Items) == 0 {
 				a.hint("no service is shared yet: create a Service and a ServiceExport of the same name in any cluster")
@@ -72,11 +71,10 @@ func (a *app) backendsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			p.table(api.Table(list.Items, a.now()))
 			p.doubts(list)
 			return nil
@@ -126,11 +124,10 @@ func (a *app) nodesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			p.table(withoutEmpty(api.Table(list.Items, a.now())))
 			for _, n := range list.Items {
 				if len(n.Witnesses) > 0 {
@@ -142,6 +139,17 @@ func (a *app) nodesCommand() *cobra.Command {
 	}
 	c.AddCommand(a.nodeRevokeCommand())
 	return c
+}
+
+// begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header of
+// a table, and returns the printer for what follows.
+func (a *app) begin(answer any, from api.Viewpoint) (p printer, done bool, err error) {
+	if done, err = a.data(answer); done {
+		return p, done, err
+	}
+	p = a.printer()
+	a.header(p, from, "")
+	return p, false, nil
 }
 
 // hint prints a line to stderr: stdout holds results only.

@@ -33,11 +33,10 @@ func (a *app) membersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			if !list.Pinned() {
 				p.line("%s nothing is pinned: everybody who has the gossip key is believed", api.Warn)
 			}

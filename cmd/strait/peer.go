@@ -228,11 +228,10 @@ func (a *app) peerListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			p.table(api.Table(list.Items, a.now()))
 			if services, err := ask(cmd.Context(), a, (*api.Client).Services); err == nil {
 				a.unproxied(p, list.Items, services.Items)

@@ -36,11 +36,10 @@ func (a *app) policyCommand() *cobra.Command {
 			if len(args) == 1 {
 				return a.onePolicy(list, args[0])
 			}
-			if done, err := a.data(list); done {
+			p, done, err := a.begin(list, list.SeenFrom)
+			if done {
 				return err
 			}
-			p := a.printer()
-			a.header(p, list.SeenFrom, "")
 			p.table(api.Table(list.Items, a.now()))
 			if len(list.Items) == 0 {
 				a.hint("there is no policy: a ServicePolicy shares many Services at once; see docs/services.md")
@@ -60,11 +59,10 @@ func (a *app) onePolicy(list *api.PolicyList, name string) error {
 	}
 	one := *list
 	one.Items = []api.Policy{policy}
-	if done, err := a.data(&one); done {
+	p, done, err := a.begin(&one, list.SeenFrom)
+	if done {
 		return err
 	}
-	p := a.printer()
-	a.header(p, list.SeenFrom, "")
 	p.table(api.Table(one.Items, a.now()))
 	for _, s := range policy.Skipped {
 		p.line("%s %s is left out: %s: %s", api.Warn, s.Service, s.Reason, s.Message)

@@ -16,11 +16,10 @@ func (a *app) whatIf(ctx context.Context, change, service, from string) error {
 	if err != nil {
 		return err
 	}
-	if done, err := a.data(answer); done {
+	p, done, err := a.begin(answer, answer.SeenFrom)
+	if done {
 		return err
 	}
-	p := a.printer()
-	a.header(p, answer.SeenFrom, "")
 	a.showWhatIf(p, answer, service != "")
 	return nil
 }
