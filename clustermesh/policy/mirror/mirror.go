@@ -238,7 +238,7 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 		p.skip(by, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
 		return
 	case !to.Namespaces[t.namespace] && !t.policy.Spec.CreateNamespace:
-		p.skip(by, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it, or set createNamespace", to.ID, t.namespace)
+		p.skip(by, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it", to.ID, t.namespace)
 		return
 	case !to.Namespaces[t.namespace]:
 		p.Namespaces = append(p.Namespaces, t.namespace)

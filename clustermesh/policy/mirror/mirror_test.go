@@ -222,6 +222,8 @@ func TestRule6_Namespaces(t *testing.T) {
 	to.Namespaces = nil
 	if got, p := settle(t, []policy.Policy{mirroring("shop")}, to, nil, c1); len(got.Services) > 0 || !slices.Equal(reasons(p), []string{"NamespaceMissing c1/shop/cart"}) {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
+	} else if want := "cluster c2 has no namespace shop; create it"; p.Skipped[0].Message != want {
+		t.Errorf("%q; want %q: the daemon's account may not create namespaces", p.Skipped[0].Message, want)
 	}
 	create := mirroring("shop", func(s *policy.Spec) { s.CreateNamespace = true })
 	got, _ := settle(t, []policy.Policy{create}, to, nil, c1)
