@@ -16,41 +16,43 @@ import (
 const writeWithin = 30 * time.Second
 
 // Do carries out one write. Manager is the field manager, and the origin of namespaces.
-func Do(ctx context.Context, client kubernetes.Interface, manager string, o mirror.Op) (err error) {
+func Do(ctx context.Context, client kubernetes.Interface, manager string, o mirror.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	create, update := metav1.CreateOptions{FieldManager: manager}, metav1.UpdateOptions{FieldManager: manager}
 	switch {
 	case o.Namespace != "":
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{mirror.AnnotationFrom: manager}}}
-		_, err = client.CoreV1().Namespaces().Create(ctx, ns, create)
+		return write(ctx, client.CoreV1().Namespaces(), manager, mirror.Create, ns)
 	case o.Service != nil:
-		x := client.CoreV1().Services(o.Service.Namespace)
-		switch o.Verb {
-		case mirror.Create:
-			_, err = x.Create(ctx, o.Service, create)
-		case mirror.Update:
-			_, err = x.Update(ctx, o.Service, update)
-		case mirror.Delete:
-			err = x.Delete(ctx, o.Service.Name, only(o.Service.ObjectMeta))
-		}
+		return write(ctx, client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
 	case o.Slice != nil:
-		x := client.DiscoveryV1().EndpointSlices(o.Slice.Namespace)
-		switch o.Verb {
-		case mirror.Create:
-			_, err = x.Create(ctx, o.Slice, create)
-		case mirror.Update:
-			_, err = x.Update(ctx, o.Slice, update)
-		case mirror.Delete:
-			err = x.Delete(ctx, o.Slice.Name, only(o.Slice.ObjectMeta))
-		}
+		return write(ctx, client.DiscoveryV1().EndpointSlices(o.Slice.Namespace), manager, o.Verb, o.Slice)
+	}
+	return nil
+}
+
+// resource is what client-go has for each kind.
+type resource[T any] interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Update(context.Context, T, metav1.UpdateOptions) (T, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+func write[T metav1.Object](ctx context.Context, to resource[T], manager string, verb mirror.Verb, o T) (err error) {
+	switch verb {
+	case mirror.Create:
+		_, err = to.Create(ctx, o, metav1.CreateOptions{FieldManager: manager})
+	case mirror.Update:
+		_, err = to.Update(ctx, o, metav1.UpdateOptions{FieldManager: manager})
+	case mirror.Delete:
+		err = to.Delete(ctx, o.GetName(), only(o))
 	}
 	return err
 }
 
 // only deletes an object and no other of its name.
-func only(m metav1.ObjectMeta) metav1.DeleteOptions {
-	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(m.UID))}
+func only(o metav1.Object) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))}
 }
 
 // Passes reports whether a write failed because what is known of the objects is out of date.
