@@ -37,8 +37,8 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	key, yes := notes.yes(globalNames)
 	switch why := l.barred.Why(g.Service); {
 	case key == "":
-		if joined, takes, ok := l.joined(s); ok {
-			return l.global(joined, notes, globalNames[0], takes)
+		if joined, says, takes := l.joined(s); says != nil {
+			return globalFrom(joined, *says, notes, globalNames[0], takes), true
 		}
 		notes.idle()
 		return g, false
@@ -54,17 +54,16 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 		notes.report.problem(problem.GlobalImpossible, "spec.type", "a Service of type ExternalName cannot be global", "use another type, or delete the annotation "+key)
 		return g, false
 	}
-	return l.global(g, notes, key, true)
-}
-
-// global adds what a Service itself says. Key is the annotation that makes it global. If takes is false,
-// its own clients are not concerned, so its addresses are left out.
-func (l *reader) global(g clustermesh.Global, notes annotations, key string, takes bool) (clustermesh.Global, bool) {
-	s := notes.service
-	e, ok := readService(s, notes.report)
+	says, ok := readService(s, notes.report)
 	if !ok {
 		return g, false
 	}
+	return globalFrom(g, says, notes, key, true), true
+}
+
+// globalFrom adds what a Service itself says. Key is the annotation that makes it global. If takes is false,
+// its own clients are not concerned, so its addresses are left out.
+func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, key string, takes bool) clustermesh.Global {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
 	switch {
@@ -73,14 +72,14 @@ func (l *reader) global(g clustermesh.Global, notes annotations, key string, tak
 		notes.report.warning(problem.GlobalImpossible, "spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
 			"export it with a ServiceExport to find its pods by DNS from other clusters")
 	default:
-		g.IPs = clusterIPs(s, notes.report)
+		g.IPs = clusterIPs(notes.service, notes.report)
 	}
 	if k, shared := notes.yes(sharedNames); k != "" {
 		g.Shared = g.Shared && shared
 	}
 	g.Affinity = notes.affinity(key)
 	g.Routing = readRouting(notes.routing())
-	return g, true
+	return g
 }
 
 // annotations reads the annotations of one Service.

@@ -94,32 +94,28 @@ func (l *reader) readPolicies(objs Objects) {
 
 // unused reports what a policy asks for and this cluster does not carry out.
 func (p *Policy) unused(o *objectReport) {
-	type unused struct {
-		field string
-		set   bool
-	}
-	clusterIPs := unused{"spec.endpoints", p.spec.Endpoints != policy.Pods}
-	if p.spec.As == policy.Mirror {
-		if p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP) {
-			o.warning(problem.ValueInvalid, "spec.exposeAs", "the daemon's account may write Services of type ClusterIP only: mirrors have that type", "leave it out, or run strait replicate --policies")
-		}
-		if p.spec.CreateNamespace {
-			o.warning(problem.ValueInvalid, "spec.createNamespace", "the daemon's account may not create namespaces: it makes mirrors where there is one", "create the namespace, or run strait replicate --policies")
-		}
-		if len(p.spec.Copy.Annotations) > 0 {
-			o.warning(problem.ValueInvalid, "spec.copy.annotations", "the daemon does not know all annotations of a Service: none is copied", "leave it out, or run strait replicate --policies")
-		}
-		if clusterIPs.set {
-			o.warning(problem.ValueInvalid, clusterIPs.field, "the mesh leads to pods, not to the ClusterIPs of other clusters: pods are used", "write pods, or run strait replicate --policies where a network routes ClusterIPs")
-		}
-		return
-	}
-	for _, f := range []unused{
-		{"spec.name", p.spec.Name != "{name}"}, clusterIPs,
-		{"spec.exposeAs", p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP)}, {"spec.createNamespace", p.spec.CreateNamespace},
-		{"spec.copy.annotations", len(p.spec.Copy.Annotations) > 0}, {"spec.ports", p.ports},
+	const leave = "leave it out, or run strait replicate --policies"
+	mirrors := p.spec.As == policy.Mirror
+	for _, f := range []struct {
+		field        string
+		set          bool
+		why, instead string // of a policy that mirrors
+	}{
+		{"spec.name", !mirrors && p.spec.Name != "{name}", "", ""},
+		{"spec.endpoints", p.spec.Endpoints != policy.Pods, "the mesh leads to pods, not to the ClusterIPs of other clusters: pods are used",
+			"write pods, or run strait replicate --policies where a network routes ClusterIPs"},
+		{"spec.exposeAs", p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP),
+			"the daemon's account may write Services of type ClusterIP only: mirrors have that type", leave},
+		{"spec.createNamespace", p.spec.CreateNamespace, "the daemon's account may not create namespaces: it makes mirrors where there is one",
+			"create the namespace, or run strait replicate --policies"},
+		{"spec.copy.annotations", len(p.spec.Copy.Annotations) > 0, "the daemon does not know all annotations of a Service: none is copied", leave},
+		{"spec.ports", p.ports, "", ""},
 	} {
-		if f.set {
+		switch {
+		case !f.set:
+		case mirrors:
+			o.warning(problem.ValueInvalid, f.field, f.why, f.instead)
+		default:
 			o.warning(problem.ValueInvalid, f.field, "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
 		}
 	}
@@ -289,18 +285,20 @@ func union(a, b []clustermesh.ClusterName) []clustermesh.ClusterName {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// joined returns the global service that policies make of a Service, without what the Service itself
-// says. The policies that share it decide who may use its endpoints; those that it gets backends by,
-// whose its clients use.
-func (l *reader) joined(s *Service) (g clustermesh.Global, takes, ok bool) {
+// joined returns the global service that policies make of a Service, and what the Service itself says,
+// nil if no policy does. The policies that share it decide who may use its endpoints; those that it
+// gets backends by, whose its clients use.
+func (l *reader) joined(s *Service) (g clustermesh.Global, says *clustermesh.Export, takes bool) {
 	g.Service = s.service()
 	for _, r := range l.policies {
 		if r.spec.As != policy.Join || !r.shares && !r.takes || !l.selected(r, s) {
 			continue
 		}
-		if _, usable := l.usable(r, s); !usable {
+		e, ok := l.usable(r, s)
+		if !ok {
 			continue
 		}
+		says = &e
 		if r.shares {
 			r.share.Shared++
 			if !g.Shared {
@@ -317,7 +315,7 @@ func (l *reader) joined(s *Service) (g clustermesh.Global, takes, ok bool) {
 				g.From = union(g.From, r.share.From)
 			}
 		}
-		g.Policy, ok = cmp.Or(g.Policy, r.title()), true
+		g.Policy = cmp.Or(g.Policy, r.title())
 	}
-	return g, takes, ok
+	return g, says, takes
 }
