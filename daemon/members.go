@@ -30,7 +30,7 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
 		m.RTT = milliseconds(rtts[o])
 		if s, known := t.Statements[o]; known {
-			m.Keys, m.Ends = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0)
+			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
 		}
 		nodes[n.Cluster] = append(nodes[n.Cluster], m)
 	}

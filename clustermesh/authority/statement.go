@@ -41,6 +41,8 @@ type Statement struct {
 	// NotBefore and NotAfter are Unix seconds.
 	NotBefore int64 `cbor:"9,keyasint"`
 	NotAfter  int64 `cbor:"10,keyasint"`
+	// Root signed it. It is not on the wire: OpenStatement finds it out.
+	Root PublicKey `cbor:"-"`
 }
 
 // Origin returns the origin that the statement is about.
@@ -114,6 +116,7 @@ func OpenStatement(b []byte, pins Pins) (Statement, error) {
 	}
 	for _, root := range pin.Roots {
 		if root.verify(aboutNode, w.Bytes, w.Signature) {
+			s.Root = root
 			return s, nil
 		}
 	}

@@ -46,6 +46,7 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	}
 	want := g.want
 	want.Serial, want.NotBefore, want.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(authority.Validity).Unix()
+	want.Root = g.Root.Public()
 	signed, err := want.Sign(*g.Root)
 	if err != nil {
 		g.log.Error("cannot sign the statement about this node", "error", err)

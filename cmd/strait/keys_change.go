@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/keyfile"
 )
@@ -93,13 +95,15 @@ In Kubernetes, name the cluster, and the contexts of all clusters: all pin both 
 daemons restart with the new one, and then all pin that alone. rotate waits after each step until
 every daemon has followed.
 
-Outside Kubernetes, in two steps:
+Outside Kubernetes, in three steps:
 
 1. strait clusterset rotate makes the new key, and pins it beside the old one. Copy the pins to all
    machines of this cluster, and accept them in every other cluster.
-2. strait clusterset rotate --finish puts the new key in place of the old one, which is not pinned
-   any more. Copy both files to all machines of this cluster and restart their daemons. Then accept
-   the pins in every other cluster.
+2. strait clusterset rotate --finish puts the new key in place of the old one. Copy it to the
+   machines that have the root, and restart their daemons.
+3. strait clusterset rotate --finish, again, on a machine where straitd runs, takes the old key from
+   the pins, if it signed for no node that is heard. Copy the pins to all machines of this cluster,
+   and accept them in every other cluster.
 
 With --gossip-key, the key that all daemons share is replaced: after an eviction, for the evicted
 cluster still has it. First all daemons accept the new key, then all use it, and then the old one
@@ -123,14 +127,14 @@ daemons have made the one before, and says what to copy. A rotation that was int
 			case len(contexts) > 0 || len(args) > 0:
 				return usageError("want a CLUSTER with --context of all clusters, or neither and, for the second step, --finish")
 			case finish:
-				return a.keysFinish(d)
+				return a.keysFinish(cmd.Context(), d)
 			}
 			return a.keysRotate(d)
 		},
 	}
 	d.flag(c)
 	c.Flags().BoolVar(&gossip, "gossip-key", false, "replace the key that all daemons share")
-	c.Flags().BoolVar(&finish, "finish", false, "the second step: every cluster has accepted the new key")
+	c.Flags().BoolVar(&finish, "finish", false, "the second step, and the third")
 	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give those of all clusters")
 	t.flags(c)
 	return c
@@ -165,12 +169,15 @@ func (a *app) keysRotate(d keyDir) error {
 	return nil
 }
 
-func (a *app) keysFinish(d keyDir) error {
-	pins, _, own, err := d.read()
+func (a *app) keysFinish(ctx context.Context, d keyDir) error {
+	pins, root, own, err := d.read()
 	if err != nil {
 		return err
 	}
 	text, err := keyfile.Read(d.nextRoot(), keyfile.AnyOther)
+	if errors.Is(err, fs.ErrNotExist) && len(pins[own].Roots) > 1 {
+		return a.keysForget(ctx, d, pins, own, root.Public())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: begin with strait clusterset rotate", err)
 	}
@@ -185,9 +192,7 @@ func (a *app) keysFinish(d keyDir) error {
 	if !slices.Contains(pin.Roots, next.Public()) {
 		return fmt.Errorf("%s does not list the key in %s: begin again with strait clusterset rotate", d.pins(), d.nextRoot())
 	}
-	pin.Roots = []authority.PublicKey{next.Public()}
-	pins[own] = pin
-	// The key first: if this ends in between, the pins list both, and it can be done again.
+	// The pins list both until all nodes are stated by the new one.
 	err = durable.Replace(d.root(), func(f *os.File) error {
 		_, err := f.WriteString(next.Base64() + "\n")
 		return err
@@ -195,15 +200,34 @@ func (a *app) keysFinish(d keyDir) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writePins(pins); err != nil {
-		return err
-	}
 	if err := os.Remove(d.nextRoot()); err != nil {
 		return err
 	}
 	a.showPins(authority.Pins{own: pin})
 	p := a.printer()
-	p.line("next: copy %s and %s to all machines of this cluster, and restart straitd there", d.root(), d.pins())
-	p.line("then: accept the pins in the other clusters: strait clusterset accept")
+	p.line("next: copy %s to all machines of this cluster that have the root, and restart straitd there", d.root())
+	p.line("then: strait clusterset rotate --finish again, for the old root to count no more")
+	return nil
+}
+
+// keysForget is the last step: the old root goes from the pins, if no node needs it any more.
+func (a *app) keysForget(ctx context.Context, d keyDir, pins authority.Pins, own clustermesh.ClusterName, root authority.PublicKey) error {
+	list, err := ask(ctx, a, (*api.Client).Members)
+	if err != nil {
+		return err
+	}
+	if left := list.OfOtherRoot(string(own), root.Fingerprint()); len(left) > 0 {
+		return fmt.Errorf("%s: the old root signed what counts of it: put %s on the machines that have the root, restart straitd there, and say this again; the others follow within seconds", some(left, 5), d.root())
+	}
+	pin := pins[own]
+	pin.Roots = []authority.PublicKey{root}
+	pins[own] = pin
+	if err := d.writePins(pins); err != nil {
+		return err
+	}
+	a.showPins(authority.Pins{own: pin})
+	p := a.printer()
+	p.line("next: copy %s to all machines of this cluster", d.pins())
+	p.line("then: accept it in the other clusters: strait clusterset accept")
 	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
 )
 
 // TestKeys makes a clusterset of three clusters by files alone.
@@ -83,8 +86,26 @@ func TestKeys(t *testing.T) {
 		t.Error("the root key is still the old one")
 	}
 	ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes")
-	if one := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(one, "SHA256:") != 3 {
-		t.Errorf("pins of b between the steps:\n%s\nand after them:\n%s", both, one)
+	if still := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(still, "SHA256:") != 4 {
+		t.Errorf("pins of b after the first step:\n%s\nand after the second:\n%s", both, still)
+	}
+	pins, root, _, err := keyDir(at("a")).read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish := func(n2 authority.PublicKey) result {
+		socket, _ := startServer(t, &view{Members: []api.Member{
+			{Cluster: "rack1", Node: "n1", State: api.Self, Root: root.Public().Fingerprint()},
+			{Cluster: "rack1", Node: "n2", State: api.Alive, Root: n2.Fingerprint()},
+			{Cluster: "rack2", Node: "n1", State: api.Alive, Root: "another"},
+		}})
+		return world("clusterset", "rotate", "--finish", "--dir", at("a")).on(socket).run(t)
+	}
+	if r := finish(pins["rack1"].Roots[0]); r.code != exitProblem || !strings.Contains(r.stderr, "n2: the old root signed") {
+		t.Errorf("while a node is stated by the old root: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := finish(root.Public()); r.code != exitOK || strings.Count(ok("pins", "--dir", at("a")), "SHA256:") != 3 {
+		t.Errorf("the last step: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	key := "SHA256:" + strings.Repeat("A", 43)
 	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", key, "--yes").run(t); r.code != 0 || !strings.Contains(r.stdout, "node n7 of cluster rack1 signs with "+key) {

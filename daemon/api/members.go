@@ -35,6 +35,8 @@ type Member struct {
 	Accepts []string `json:"accepts,omitempty"`
 	// Keys are fingerprints: of a cluster's pinned roots, or of the key with which a node signs.
 	Keys []string `json:"keys,omitempty"`
+	// Root is the fingerprint of the root that signed the statement about a node.
+	Root string `json:"root,omitempty"`
 	// Ends is when the statement about a node ends, unless it is renewed.
 	Ends time.Time `json:"ends,omitzero"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. They are
@@ -81,6 +83,18 @@ func (l *MemberList) GossipKeys() map[string][]string {
 		}
 	}
 	return out
+}
+
+// OfOtherRoot returns the nodes of a cluster that are there, and which another root states than the one
+// with a fingerprint, sorted.
+func (l *MemberList) OfOtherRoot(cluster, root string) (nodes []string) {
+	for _, m := range l.Items {
+		if m.Cluster == cluster && m.Node != "" && (m.State == Self || m.State == Alive) && m.Root != root {
+			nodes = append(nodes, m.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
 }
 
 // Rekeying says how far the gossip key is replaced; "" if all nodes that say so have the same alone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/testutil"
 )
 
 // clusterset runs strait clusterset with the keys of a cluster, as its operator does.
@@ -23,10 +26,18 @@ func (m *member) clusterset(args ...string) {
 // strait runs a command that asks this daemon.
 func (m *member) strait(args ...string) {
 	m.w.Helper()
-	cmd := exec.Command(filepath.Join(m.w.programs, "strait"), append(args, "--socket", m.path("run/strait.sock"))...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		m.w.Fatalf("strait %v: %v\n%s", args, err, out)
+	if err := m.run(args...); err != nil {
+		m.w.Fatal(err)
 	}
+}
+
+func (m *member) run(args ...string) error {
+	cmd := exec.Command(filepath.Join(m.w.programs, "strait"), append(args, "--socket", m.path("run/strait.sock"))...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("strait %v: %w: %s", args, err, out)
+	}
+	return err
 }
 
 // always watches the kernel of a daemon until the returned function is called, which fails the test if
@@ -66,27 +77,72 @@ func (m *member) always(want ...netip.Addr) (end func()) {
 	}
 }
 
+// believes watches a daemon until the returned function is called, which fails the test if at any time the
+// daemon, whenever it could be asked, did not believe a node of its own cluster.
+func (m *member) believes(node string) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		looks := 0
+		for ctx.Err() == nil {
+			list, err := api.NewClient(m.path("run/strait.sock")).Members(ctx)
+			is := func(n api.Member) bool { return n.Cluster == m.cluster && n.Node == node && len(n.Keys) == 1 }
+			if err == nil && !slices.ContainsFunc(list.Items, is) {
+				done <- fmt.Errorf("%s/%s does not believe %s: %+v", m.cluster, m.node, node, list.Items)
+				return
+			}
+			if err == nil {
+				looks++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if looks < 10 {
+			done <- fmt.Errorf("only %d looks", looks)
+		}
+		close(done)
+	}()
+	return func() {
+		m.w.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			m.w.Error(err)
+		}
+	}
+}
+
 // TestRotateRoot: a cluster whose root was stolen gets a new one. No Service is lost for a moment, and
 // then the old root is nobody's.
 func TestRotateRoot(t *testing.T) {
 	if !inside(t) {
 		return
 	}
-	w := newWorld(t, nil)
-	moved := netip.MustParseAddr("10.2.1.8")
-	end := w.west.always(pod(eastNumber), moved)
+	w, f := newWorldOfThree(t)
+	moved, followers := netip.MustParseAddr("10.2.1.8"), netip.MustParseAddr("10.2.3.7")
+	copyPins := func() {
+		w.Helper()
+		text, err := os.ReadFile(w.east.path("pins.yaml"))
+		w.must(err)
+		f.write("pins.yaml", string(text))
+		w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	}
+	ends := []func(){w.west.always(pod(eastNumber), moved), w.west.always(followers), w.east.believes("n3"), f.believes("n1")}
 	w.east.clusterset("rotate")
-	w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	copyPins()
 	w.east.clusterset("rotate", "--finish")
 	w.east.stop()
 	w.east.start()
 	// What east says with its new root is believed before west forgets the old one.
 	w.east.write("manifests/serve.yaml", manifestServe(moved))
-	w.west.balances(moved)
-	w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+	w.west.balances(moved, followers)
+	testutil.Eventually(w, patience, func() error {
+		return w.east.run("clusterset", "rotate", "--finish", "--dir", w.east.dir)
+	})
+	copyPins()
 	w.east.write("manifests/serve.yaml", manifestServe(pod(eastNumber)))
-	w.west.balances(pod(eastNumber))
-	end()
+	w.west.balances(pod(eastNumber), followers)
+	for _, end := range ends {
+		end()
+	}
 
 	key, now := authority.PrivateKey{9}, time.Now()
 	statement, err := authority.Statement{
@@ -97,7 +153,7 @@ func TestRotateRoot(t *testing.T) {
 	w.attack(origin("mallory", "n0"), nil,
 		w.sealed(w.forge(origin("east", "n9"), 0, content("n9", eastNumber, netip.MustParseAddr("10.2.9.7"))), key, statement))
 	w.west.says("STR2307", "cluster east", "another root")
-	w.west.balances(pod(eastNumber))
+	w.west.balances(pod(eastNumber), followers)
 }
 
 // TestEvict: a cluster that is alive, and may be hostile, is evicted. The others go on.
