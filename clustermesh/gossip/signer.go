@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -75,17 +74,20 @@ func (g *Gossip) revokes(c clustermesh.ClusterName, k authority.PublicKey) bool 
 	return g.guard.revokes(c, k)
 }
 
-// unstated reports who was refused last. It is one Problem: whoever has the gossip key can ask as often as
-// he likes, about any node.
+// maxUnstated is how many nodes that were refused are named. Whoever has the gossip key can ask about any.
+const maxUnstated = 8
+
+// unstated reports a node that asked for a statement and was refused.
 func (g *Gossip) unstated(about clustermesh.Origin, cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.problems.has("unstated") && !strings.Contains(g.problems["unstated"].problem.Message, " "+about.String()+" ") {
-		return // another node, for now
+	key := "unstated " + about.String()
+	if !g.problems.has(key) && g.problems.count("unstated ") >= maxUnstated {
+		return
 	}
-	g.problem("unstated", clustermesh.Problem{
-		Code: problem.StatementMissing, Object: "cluster " + string(g.cfg.Self.Cluster), Warning: true,
-		Message: fmt.Sprintf("the machine %s asks to be stated, and is refused: %v", about, cause),
+	g.problem(key, clustermesh.Problem{
+		Code: problem.StatementMissing, Object: "node " + about.String(), Warning: true,
+		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
 		Try:     "nothing to do if it is none of this cluster's machines",
 	}, problemLife)
 }
@@ -110,7 +112,7 @@ func (g *Gossip) keepStated(ctx context.Context) {
 		if asks {
 			err = g.askAny(ctx, signers, want)
 		}
-		g.unsolved(err, began)
+		g.reportStatement(err, began)
 		switch {
 		case err == nil:
 			wait = firstAsk
@@ -181,12 +183,12 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 	if err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
-	g.bear(statement{s, signed}, want)
+	g.adopt(statement{s, signed}, want)
 	return nil
 }
 
-// bear puts a statement about this node in force.
-func (g *Gossip) bear(s statement, asked authority.Statement) {
+// adopt puts a statement about this node in force.
+func (g *Gossip) adopt(s statement, asked authority.Statement) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	had := g.guard.stated.signed != nil
@@ -201,8 +203,8 @@ func (g *Gossip) bear(s statement, asked authority.Statement) {
 	}
 }
 
-// unsolved reports why there is no statement as wanted; nothing if err is nil.
-func (g *Gossip) unsolved(err error, began time.Time) {
+// reportStatement reports why there is no statement as wanted; nothing if err is nil.
+func (g *Gossip) reportStatement(err error, began time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,5 +177,53 @@ func TestRevokedNode(t *testing.T) {
 	time.Sleep(2 * beat)
 	if n := east.said(stolen); n != -1 {
 		t.Errorf("a restart believes it again: %d", n)
+	}
+}
+
+// TestAsks: a machine without the root asks for what it lacks, and not more often than that takes.
+func TestAsks(t *testing.T) {
+	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
+	pins := pinned("west")
+	g := newGuard(following(config(self), pins).Authority, self, slog.New(slog.DiscardHandler))
+	n := placed(self, 0, "1").Node
+	if g.asks(now) {
+		t.Error("it asks before it has anything to say")
+	}
+	if g.state(n, now) || !g.asks(now) {
+		t.Error("it does not ask for its first statement")
+	}
+	get := func(says authority.Statement) {
+		g.asked = g.want
+		g.stated = statement{says, []byte("signed")}
+	}
+	full := g.want
+	full.NotBefore, full.NotAfter, full.Root = now.Unix(), now.Add(authority.Validity).Unix(), root("west").Public()
+	if get(full); g.asks(now.Add(authority.Renewal)) || !g.asks(now.Add(authority.Renewal+time.Second)) {
+		t.Error("it does not renew its statement after the renewal time, and only then")
+	}
+	less := full
+	less.Prefixes = nil
+	if get(less); g.asks(now.Add(lacking)) || !g.asks(now.Add(lacking+time.Second)) {
+		t.Error("a statement that lacks something is not asked for again after a while, and only then")
+	}
+	both := pinned("west")
+	pin := both["west"]
+	pin.Roots = append(pin.Roots, root("west again").Public())
+	both["west"] = pin
+	g.repin(both)
+	if !g.asks(now) {
+		t.Error("it does not ask at once after the pins changed")
+	}
+	if get(full); g.asks(now.Add(rotating)) || !g.asks(now.Add(rotating+time.Second)) {
+		t.Error("while the former root signed, it does not ask again after a while, and only then")
+	}
+	full.Root = root("west again").Public()
+	if get(full); g.asks(now.Add(authority.Renewal)) {
+		t.Error("the new root signed, and it asks again")
+	}
+	moved := *n
+	moved.Addresses = nil
+	if g.state(&moved, now); !g.asks(now) {
+		t.Error("what it says changed, and it does not ask")
 	}
 }

@@ -66,10 +66,13 @@ func (g *guard) old(now time.Time, limit time.Duration) bool {
 	return age > limit || age < -time.Minute
 }
 
-// rotating is how often a statement is asked for while the cluster has two roots, because the signer may
-// have got the new one meanwhile, or while it does not say what it should, because the signer may know
-// more of the node meanwhile.
-const rotating = 5 * time.Second
+// How often a machine without the root asks again for a statement that could be better: while the cluster
+// has two roots, and the former one signed it (rotating); or if it lacks something (lacking), because the
+// signer may know more of the node meanwhile.
+const (
+	rotating = 5 * time.Second
+	lacking  = 30 * time.Second
+)
 
 // asks reports whether this machine should ask for a statement about itself.
 func (g *guard) asks(now time.Time) bool {
@@ -77,10 +80,16 @@ func (g *guard) asks(now time.Time) bool {
 		return false // nothing was published yet
 	}
 	limit := authority.Renewal
-	if len(g.Pins[g.self.Cluster].Roots) > 1 || !g.stated.SaysAs(g.want) {
+	roots := g.Pins[g.self.Cluster].Roots
+	switch {
+	case g.stated.signed == nil || !g.asked.SaysAs(g.want):
+		return true
+	case len(roots) > 0 && g.stated.Root != roots[len(roots)-1]:
 		limit = rotating
+	case !g.stated.SaysAs(g.want):
+		limit = lacking
 	}
-	return g.stated.signed == nil || !g.asked.SaysAs(g.want) || g.old(now, limit)
+	return g.old(now, limit)
 }
 
 // restore takes the statement that was saved, if it is about this node and its key.
