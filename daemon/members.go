@@ -32,6 +32,9 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
 		}
+		if said := v.state.Records[o].Content.Node; said != nil && len(m.Keys) > 0 {
+			m.HasRoot = !said.Follower
+		}
 		nodes[n.Cluster] = append(nodes[n.Cluster], m)
 	}
 	shown := map[clustermesh.ClusterName]bool{}

@@ -47,7 +47,7 @@ func wellView() *view {
 			{Cluster: "eu-central", Node: "eu-central-n1", State: "alive", Heard: ago(300 * time.Millisecond), Keys: []string{"SHA256:vPpxLl1RTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7dE"}, Ends: now.Add(23*time.Hour + 20*time.Minute)},
 			{Cluster: "eu-central", Node: "eu-central-n2", State: "held", Keys: []string{"SHA256:k3A6NmTNvmzTk8ZJj0vHBH4HmGqI8nQEZtQbM2XKzqX"}, Ends: ago(90 * time.Minute)},
 			{Cluster: "us-east", State: "here", Heard: now, Pinned: true, Keys: []string{"SHA256:Y1m0Z5u6c7dEvPpxLl1RTyoUb9fHkNYnK1bI2X9i4w8"}},
-			{Cluster: "us-east", Node: "us-east-n1", State: "self", Heard: now, Keys: []string{"SHA256:n1n1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7dEv"}, Ends: now.Add(24 * time.Hour)},
+			{Cluster: "us-east", Node: "us-east-n1", State: "self", Heard: now, Keys: []string{"SHA256:n1n1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7dEv"}, Ends: now.Add(24 * time.Hour), HasRoot: true},
 			{Cluster: "later", State: api.Unheard, Pinned: true, Accepts: []string{"*"}, Keys: []string{"SHA256:later1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7d"}},
 			{Cluster: "mallory", State: api.NotPinned},
 		},

@@ -37,6 +37,8 @@ type Member struct {
 	Keys []string `json:"keys,omitempty"`
 	// Root is the fingerprint of the root that signed the statement about a node.
 	Root string `json:"root,omitempty"`
+	// HasRoot is true for a node that is believed and can lead its cluster and sign statements.
+	HasRoot bool `json:"hasRoot,omitempty"`
 	// Ends is when the statement about a node ends, unless it is renewed.
 	Ends time.Time `json:"ends,omitzero"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. They are
@@ -124,12 +126,12 @@ func (l *MemberList) Rekeying() string {
 
 // TableHeader names the columns of a member.
 func (Member) TableHeader() []string {
-	return []string{"MEMBER", "STATE", "HEARD", "DISTANCE", "PINNED", "KEY", "STATEMENT ENDS", "ACCEPTED NAMESPACES"}
+	return []string{"MEMBER", "STATE", "HEARD", "DISTANCE", "PINNED", "KEY", "STATEMENT ENDS", "HAS ROOT", "ACCEPTED NAMESPACES"}
 }
 
 // TableRow shows a cluster, or one of its nodes below it.
 func (m Member) TableRow(now time.Time) []string {
-	name, pinned, ends := m.Cluster, None, None
+	name, pinned, ends, root := m.Cluster, None, None, None
 	if m.Node != "" {
 		name = "  " + m.Node
 	} else if m.Pinned {
@@ -142,6 +144,9 @@ func (m Member) TableRow(now time.Time) []string {
 		default:
 			ends = "in " + Age(left)
 		}
+	}
+	if m.HasRoot {
+		root = "yes"
 	}
 	heard := None
 	if !m.Heard.IsZero() {
@@ -156,7 +161,7 @@ func (m Member) TableRow(now time.Time) []string {
 	case m.RTT > 0:
 		distance = fmt.Sprintf("%.1f ms", m.RTT)
 	}
-	return []string{Short(name, nameWidth), m.state(), heard, distance, pinned, orNone(strings.Join(m.Keys, " ")), ends, orNone(strings.Join(m.Accepts, " "))}
+	return []string{Short(name, nameWidth), m.state(), heard, distance, pinned, orNone(strings.Join(m.Keys, " ")), ends, root, orNone(strings.Join(m.Accepts, " "))}
 }
 
 func (m Member) state() string {

@@ -22,7 +22,8 @@ data:
 `
 
 // testAuthority gives the clusters keys and pins as docs/kubernetes.md says. Calls go on meanwhile. Then each cluster knows
-// the other by its root, and each node by its key. One evicts the other beside its running daemons, and takes it back.
+// the other by its root, and each node by its key. One evicts the other beside its running daemons, and takes it
+// back. At last, the key of a node is revoked.
 func testAuthority(t *testing.T, o *ops) {
 	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--pin", "--yes"}
 	does := func(args ...string) time.Duration {
@@ -76,8 +77,17 @@ func testAuthority(t *testing.T, o *ops) {
 	o.shows(t, "c1", `(?m)^c2 +\S+ refused`)
 	o.hasSlicesOf(t, "c1", "c2", false)
 	does(connect...)
-	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
+	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`, `(?m)^  c2n2 .* SHA256:`)
 	o.hasSlicesOf(t, "c1", "c2", true)
+
+	does("nodes", "revoke", "c2n2", "--context", "c2", "--yes")
+	testutil.Eventually(t, 30*time.Second, func() error {
+		out, err := o.Kubectl(t.Context(), "c1", nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
+		if err == nil && strings.Contains(out, "c2n2") {
+			err = fmt.Errorf("c1 still believes c2n2, whose key was revoked in c2:\n%s", out)
+		}
+		return err
+	})
 }
 
 // hasSlicesOf waits until a cluster's API server has EndpointSlices of another cluster, or none.
