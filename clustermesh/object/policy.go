@@ -23,6 +23,8 @@ type Policy struct {
 	spec     policy.Spec
 	selector policy.Selector
 	mistakes field.ErrorList
+	// object is what an API server knows of the object; see PolicyFacts.
+	object policy.Facts
 	// ports is true if it lists the ports that it is about, of which strait takes all.
 	ports bool
 }
@@ -40,7 +42,10 @@ func policyFrom(in *policy.Policy) *Policy {
 	spec := in.Spec.WithDefaults()
 	named := *in
 	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
-	return &Policy{ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate()}
+	return &Policy{
+		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate(),
+		object: policy.Facts{Name: in.Name, Version: in.ResourceVersion, Generation: in.Generation, Was: in.Status},
+	}
 }
 
 func (p *Policy) insert(o *Objects) { o.Policies = append(o.Policies, p) }
@@ -267,6 +272,24 @@ func Mirrors(objs Objects) (out []policy.Policy) {
 			p.Name, p.Spec.Endpoints, p.Spec.CreateNamespace, p.Spec.ExposeAs = r.Name, policy.Pods, false, string(corev1.ServiceTypeClusterIP)
 			out = append(out, p)
 		}
+	}
+	return out
+}
+
+// PolicyFacts returns what is known of each ServicePolicy in the API server. Shares are those that Local
+// returns for the same objects.
+func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) {
+	for _, p := range objs.Policies {
+		if p.kind != policy.Kind {
+			continue
+		}
+		f := p.object
+		f.Spec, f.Mistakes = p.spec, p.mistakes
+		f.Configured = slices.ContainsFunc(objs.Config.Policies, func(q policy.Policy) bool { return q.Name == p.Name })
+		if i := slices.IndexFunc(shares, func(s clustermesh.Share) bool { return s.Policy == p.Name }); i >= 0 && !f.Configured {
+			f.Share = &shares[i]
+		}
+		out = append(out, f)
 	}
 	return out
 }

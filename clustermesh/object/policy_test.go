@@ -202,3 +202,29 @@ func TestPolicyMirrors(t *testing.T) {
 		t.Errorf("without an API server: %v", l.Problems)
 	}
 }
+
+// TestPolicyFacts: what a status needs is known of each ServicePolicy object, and of no other policy.
+func TestPolicyFacts(t *testing.T) {
+	in, bad, shadowed := sharing("p", 1, func(*policy.Spec) {}), sharing("bad", 1, func(s *policy.Spec) { s.To = nil }), sharing("both", 1, func(*policy.Spec) {})
+	in.ResourceVersion, in.Generation, in.Status.Selected = "9", 3, 7
+	objs := shop("east", in, bad, shadowed)
+	configured := sharing("both", 0, func(*policy.Spec) {})
+	configured.TypeMeta = policy.Type
+	objs.Config.Policies = []policy.Policy{*configured}
+	alias := policyFrom(in)
+	alias.kind = karmadaKind
+	objs.Insert(alias)
+	got := PolicyFacts(objs, Local(objs).Shares)
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	if f := got[0]; f.Name != "p" || f.Version != "9" || f.Generation != 3 || f.Was.Selected != 7 || f.Spec.As != policy.Import || f.Share == nil || f.Share.Selected != 3 {
+		t.Errorf("%+v", f)
+	}
+	if f := got[1]; f.Name != "bad" || len(f.Mistakes) != 1 || f.Share != nil {
+		t.Errorf("%+v", f)
+	}
+	if f := got[2]; f.Name != "both" || !f.Configured || f.Share != nil {
+		t.Errorf("%+v", f)
+	}
+}

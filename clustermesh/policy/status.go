@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Ready is the type of the condition in a Status.
+const Ready = "Ready"
+
+// Reasons of the condition Ready. It is false for the first two.
+const (
+	// Invalid: the policy has mistakes, and nothing is done by it.
+	Invalid = "Invalid"
+	// Overridden: the daemon's configuration has a policy of the same name.
+	Overridden = "Overridden"
+	// NotConcerned: the cluster neither shares nor gets Services by it.
+	NotConcerned = "NotConcerned"
+	// SomeSkipped: Services are left out.
+	SomeSkipped = "SomeSkipped"
+	InForce     = "InForce"
+)
+
+const (
+	// maxSkipped bounds Status.Skipped.
+	maxSkipped = 10
+	// maxMessage is the limit of a condition's message.
+	maxMessage = 32768
+)
+
+// Facts is what a cluster knows of a policy in its API server.
+type Facts struct {
+	Name       string
+	Version    string // its resourceVersion
+	Generation int64
+	Spec       Spec
+	Mistakes   field.ErrorList
+	// Configured: the daemon's configuration has a policy of this name, which counts instead.
+	Configured bool
+	// Share is nil if the policy is not in force.
+	Share *clustermesh.Share
+	// Was is the status that the object has.
+	Was Status
+}
+
+// Mirrors is what a cluster has made of other clusters' Services by a policy.
+type Mirrors struct {
+	Made    int
+	Skipped []Skipped
+}
+
+// Status returns the status that a cluster's copy of a policy should have; ok is false if too little is
+// known to say. The time counts only if Ready changes.
+func (f Facts) Status(own clustermesh.ClusterName, made Mirrors, now time.Time) (s Status, ok bool) {
+	s = Status{ObservedGeneration: f.Generation, Cluster: string(own)}
+	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, ObservedGeneration: f.Generation}
+	switch {
+	case len(f.Mistakes) > 0:
+		ready.Reason, ready.Message = Invalid, mistakes(f.Mistakes)
+	case f.Configured:
+		ready.Reason, ready.Message = Overridden, "replication in the daemon's configuration has a policy of this name, which is used instead"
+	case f.Share == nil:
+		return Status{}, false
+	default:
+		s.count(*f.Share, made)
+		ready.Status = metav1.ConditionTrue
+		ready.Reason, ready.Message = f.inForce(own, s)
+	}
+	ready.LastTransitionTime = f.Was.since(ready.Status, now)
+	s.Conditions = []metav1.Condition{ready}
+	return s, true
+}
+
+// inForce returns the reason and the message for a policy that is.
+func (f Facts) inForce(own clustermesh.ClusterName, s Status) (reason, message string) {
+	skipped := len(s.Skipped) + s.SkippedMore
+	switch {
+	case !f.Spec.Shares(own) && !f.Spec.Reaches(own):
+		return NotConcerned, fmt.Sprintf("neither spec.from nor spec.to has this cluster, %s", own)
+	case skipped == 1:
+		return SomeSkipped, "1 Service is left out; status.skipped says why"
+	case skipped > 1:
+		return SomeSkipped, fmt.Sprintf("%d Services are left out; status.skipped says why", skipped)
+	}
+	return InForce, ""
+}
+
+// count adds up what the cluster shares and gets. What it does not share comes first in Skipped.
+func (s *Status) count(share clustermesh.Share, made Mirrors) {
+	s.Selected, s.Shared, s.Joined, s.Mirrored = share.Selected, share.Shared, share.Joined, made.Made
+	for _, k := range share.Skipped {
+		s.Skipped = append(s.Skipped, Skipped{s.Cluster + "/" + k.Service.String(), k.Reason, k.Message})
+	}
+	others := slices.SortedFunc(slices.Values(made.Skipped), func(a, b Skipped) int { return strings.Compare(a.Service, b.Service) })
+	s.Skipped = append(s.Skipped, others...)
+	s.SkippedMore = share.SkippedMore
+	if more := len(s.Skipped) - maxSkipped; more > 0 {
+		s.Skipped, s.SkippedMore = s.Skipped[:maxSkipped], s.SkippedMore+more
+	}
+}
+
+// since returns the time from which Ready has a value.
+func (s Status) since(ready metav1.ConditionStatus, now time.Time) metav1.Time {
+	for _, c := range s.Conditions {
+		if c.Type == Ready && c.Status == ready {
+			return c.LastTransitionTime
+		}
+	}
+	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// mistakes returns all mistakes with the paths of their fields, as the message of a condition.
+func mistakes(list field.ErrorList) string {
+	var texts []string
+	for _, m := range list {
+		texts = append(texts, m.Error())
+	}
+	text := strings.Join(texts, "; ")
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}

@@ -1,0 +1,96 @@
+package policy_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
+)
+
+// facts are those of a valid policy from c1 to c2, of generation 3.
+func facts(change ...func(*policy.Facts)) policy.Facts {
+	f := policy.Facts{Name: "p", Generation: 3, Share: &clustermesh.Share{Policy: "p", As: "mirror"}, Spec: policy.Spec{From: []string{"c1"}, To: []string{"c2"}}}
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+// skips returns n Services that are left out.
+func skips(n int) (out []policy.Skipped) {
+	for i := range n {
+		out = append(out, policy.Skipped{Service: fmt.Sprintf("c1/shop/s%02d", n-i), Reason: policy.TargetExists})
+	}
+	return out
+}
+
+func TestStatus(t *testing.T) {
+	var wrong policy.Policy
+	bad := facts(func(f *policy.Facts) { f.Mistakes, f.Share = wrong.Validate(), nil })
+	shared := facts(func(f *policy.Facts) {
+		f.Share.Selected, f.Share.Shared, f.Share.Joined = 3, 2, 1
+		f.Share.Skip(clustermesh.ServiceName{Namespace: "shop", Name: "old"}, policy.ExternalName, "no endpoints")
+	})
+	for _, c := range []struct {
+		name        string
+		facts       policy.Facts
+		own         clustermesh.ClusterName
+		made        policy.Mirrors
+		ready, want string
+	}{
+		{"nothing to do", facts(), "c1", policy.Mirrors{}, "True InForce", "0 0 0 0 skipped 0+0"},
+		{"shared", shared, "c1", policy.Mirrors{}, "True SomeSkipped 1 Service is left out; status.skipped says why", "3 2 0 1 skipped 1+0"},
+		{"mirrored", facts(), "c2", policy.Mirrors{Made: 4}, "True InForce", "0 0 4 0 skipped 0+0"},
+		{"many skipped", shared, "c1", policy.Mirrors{Made: 1, Skipped: skips(12)},
+			"True SomeSkipped 13 Services are left out; status.skipped says why", "3 2 1 1 skipped 10+3"},
+		{"neither", facts(), "c3", policy.Mirrors{}, "True NotConcerned neither spec.from nor spec.to has this cluster, c3", "0 0 0 0 skipped 0+0"},
+		{"configured", facts(func(f *policy.Facts) { f.Configured, f.Share = true, nil }), "c1", policy.Mirrors{},
+			"False Overridden replication in the daemon's configuration has a policy of this name, which is used instead", "0 0 0 0 skipped 0+0"},
+		{"mistakes", bad, "c1", policy.Mirrors{}, "False Invalid", "0 0 0 0 skipped 0+0"},
+	} {
+		s, ok := c.facts.Status(c.own, c.made, time.Unix(100, 5))
+		if !ok || len(s.Conditions) != 1 || s.ObservedGeneration != 3 || s.Cluster != string(c.own) {
+			t.Fatalf("%s: %+v", c.name, s)
+		}
+		ready := s.Conditions[0]
+		if got := fmt.Sprintln(ready.Status, ready.Reason, ready.Message); !strings.HasPrefix(got, c.ready) || ready.ObservedGeneration != 3 {
+			t.Errorf("%s: %s", c.name, got)
+		}
+		if got := fmt.Sprintf("%d %d %d %d skipped %d+%d", s.Selected, s.Shared, s.Mirrored, s.Joined, len(s.Skipped), s.SkippedMore); got != c.want {
+			t.Errorf("%s: %s; want %s", c.name, got, c.want)
+		}
+	}
+	s, _ := bad.Status("c1", policy.Mirrors{}, time.Unix(100, 0))
+	for _, path := range []string{"apiVersion: ", "; spec.from: Required value", "; spec.to: ", "; spec.select: "} {
+		if m := s.Conditions[0].Message; !strings.Contains(m, path) {
+			t.Errorf("%q does not name %q", m, path)
+		}
+	}
+	unknown := facts(func(f *policy.Facts) { f.Share = nil })
+	if s, ok := unknown.Status("c1", policy.Mirrors{}, time.Unix(100, 0)); ok {
+		t.Errorf("nothing is known, and it says %+v", s)
+	}
+}
+
+// TestStatusSettles: the same facts make the same status at any time and in any order, so that writing
+// it leads to no other write.
+func TestStatusSettles(t *testing.T) {
+	f, made := facts(), policy.Mirrors{Skipped: skips(3)}
+	first, _ := f.Status("c2", made, time.Unix(100, 7))
+	made.Skipped[0], made.Skipped[2] = made.Skipped[2], made.Skipped[0]
+	f.Was = first
+	again, _ := f.Status("c2", made, time.Unix(200, 0))
+	if !reflect.DeepEqual(again, first) {
+		t.Errorf("%+v; then %+v", first, again)
+	}
+	f.Mistakes = policy.Policy{}.Validate()
+	if s, _ := f.Status("c2", made, time.Unix(300, 0)); !s.Conditions[0].LastTransitionTime.Equal(&metav1.Time{Time: time.Unix(300, 0)}) {
+		t.Errorf("Ready changed at %v", s.Conditions[0].LastTransitionTime)
+	}
+}
