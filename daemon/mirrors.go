@@ -10,10 +10,11 @@ import (
 
 // writeMirrors tells what other clusters offer. It is called only while this node leads its cluster.
 func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
-	policies, own, members, barred := d.kube.source.Mirrors(), d.self().Cluster, d.members, d.config.barred()
+	own, members, barred := d.self().Cluster, d.members, d.config.barred()
+	policies, objects := d.kube.source.Policies()
 	d.kube.mirrors.Submit(func() mirrorer.View {
 		v := mirrorView(policies, own, members, local.Namespaces, m.state)
-		v.Barred = barred
+		v.Barred, v.Objects = barred, objects
 		return v
 	})
 }

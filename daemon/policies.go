@@ -16,21 +16,21 @@ func (d *Daemon) PolicyList() *api.PolicyList {
 		return nil
 	}
 	local, _ := d.source.Local()
-	var made map[string]int
+	var mirrored map[string]int
 	if d.kube != nil {
-		made = d.kube.mirrors.Made()
+		mirrored = d.kube.mirrors.Made()
 	}
-	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, made))
+	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, mirrored))
 }
 
-// policies returns what a cluster's policies share, and what they get from others. Made is how many
-// mirrors each has made; only the leader knows.
-func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, made map[string]int) (out []api.Policy) {
+// policies returns what a cluster's policies share, and what they get from others. Mirrored is how
+// many mirrors there are by each; only the leader knows.
+func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, mirrored map[string]int) (out []api.Policy) {
 	others := sharedByOthers(s, own)
 	for _, x := range shares {
 		p := api.Policy{
 			Name: x.Policy, As: x.As, From: text(x.From), To: text(x.To), Selected: x.Selected, Shared: x.Shared, Joined: x.Joined,
-			SkippedMore: x.SkippedMore, Others: others[x.Policy], Made: made[x.Policy],
+			SkippedMore: x.SkippedMore, Others: others[x.Policy], Mirrored: mirrored[x.Policy],
 		}
 		for _, k := range x.Skipped {
 			p.Skipped = append(p.Skipped, api.SkippedService{Service: k.Service.String(), Reason: k.Reason, Message: k.Message})

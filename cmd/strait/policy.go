@@ -15,6 +15,7 @@ name.
 
 A policy is a ServicePolicy, or a MultiClusterService of Karmada, which is listed as NAMESPACE/NAME.
 One that has a mistake shares nothing, and is not listed: strait status names the mistake.
+The status of a ServicePolicy, which its cluster's leader writes, counts and lists the same.
 
 SELECTED counts this cluster's own Services that the policy is about, SHARED those that other
 clusters may use, and FROM OTHERS the Services of other clusters that this one uses by it.`

@@ -27,8 +27,8 @@ type Policy struct {
 	// Others are the Services that other clusters share under a policy of this name, as
 	// NAMESPACE/NAME of CLUSTER, and that this cluster uses.
 	Others []string `json:"others,omitempty"`
-	// Made is how many mirrors of these the cluster has. Only the cluster's leader says it.
-	Made int `json:"made,omitempty"`
+	// Mirrored is how many mirrors of these the cluster has. Only the cluster's leader says it.
+	Mirrored int `json:"mirrored,omitempty"`
 }
 
 // SkippedService is a Service that a policy leaves out.

@@ -27,6 +27,7 @@ func TestRights(t *testing.T) {
 		rule("serviceimports/status.multicluster.x-k8s.io", "patch"),
 		rule("serviceexports.net.gke.io", "get"),
 		rule("serviceexports.multicluster.k8s.io", "get"),
+		rule("servicepolicies/status.strait.io", "patch"),
 		rule("events.events.k8s.io", "create"),
 	}
 	for _, k := range object.Kinds {

@@ -65,7 +65,10 @@ var Table = []Package{
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Writes at API servers of clusters without strait.
 	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
-	{Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/policy", "clustermesh/policy/mirror"}},
+	{
+		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/policy", "clustermesh/policy/mirror"},
+		Tests: []string{"test/kubelab/apiserver"},
+	},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.

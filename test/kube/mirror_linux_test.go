@@ -54,6 +54,10 @@ spec:
 	still, err := c2.core.CoreV1().Services(c2.ns).Get(t.Context(), "taken", metav1.GetOptions{})
 	must(t, err)
 	must(t, equal("the Service that was there", still.ResourceVersion, own.ResourceVersion))
+	testutil.Eventually(t, within, func() error {
+		got := kubectl(t, "c2", "get", "servicepolicy", name, "-o", "jsonpath={.status.mirrored} {.status.skipped[*].reason} {.status.conditions[0].reason}")
+		return c2.wrap(equal("status of the policy", got, "1 TargetExists SomeSkipped"))
+	})
 
 	kubectl(t, "c2", "delete", "servicepolicy", name)
 	testutil.Eventually(t, within, func() error {

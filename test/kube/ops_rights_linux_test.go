@@ -34,6 +34,7 @@ var rights = []string{
 	"multiclusterservices.networking.karmada.io [] [] [list watch]",
 	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
 	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
+	"servicepolicies.strait.io/status [] [] [patch]",
 }
 
 // inOwnNamespace are those that it has besides in strait-system.

@@ -105,6 +105,24 @@ spec:
 	c2.answered(c2.fqdn("hello")+":42", "c1")
 	must(t, c1.absent("hello"))
 	must(t, c2.absent("other"))
+	c1.policyShown("p"+name, "import 1 1 True")
+	version := func() string {
+		return kubectl(t, "c1", "get", "servicepolicy", "p"+name, "-o", "jsonpath={.metadata.resourceVersion}")
+	}
+	before := version()
+	c2.policyShown("p"+name, "import 0 0 True")
+	must(t, equal("version of a policy whose status is written", version(), before))
+	kubectl(t, "c1", "patch", "servicepolicy", "p"+name, "--type=merge", "-p", `{"spec":{"select":[{"namespaces":["`+c1.ns+`"]}]}}`)
+	c1.policyShown("p"+name, "import 2 2 True")
+	// Of a pattern that is none, the API server knows nothing, and the status has its path.
+	kubectl(t, "c1", "patch", "servicepolicy", "p"+name, "--type=merge", "-p", `{"spec":{"select":[{"names":["("]}],"copy":{"labels":["["]}}}`)
+	c1.policyShown("p"+name, "import 0 0 False")
+	ready := kubectl(t, "c1", "get", "servicepolicy", "p"+name, "-o", "jsonpath={.status.conditions[0]}")
+	for _, want := range []string{`"Invalid"`, "spec.select[0].names[0]: Invalid value", "; spec.copy.labels[0]: Invalid value"} {
+		if !strings.Contains(ready, want) {
+			t.Errorf("%s does not say %q", ready, want)
+		}
+	}
 	for _, m := range []*member{c1, c2} {
 		kubectl(t, m.name, "delete", "servicepolicy", "p"+name)
 	}
@@ -122,4 +140,17 @@ spec:
 			t.Errorf("the API server takes\n%s", bad)
 		}
 	}
+}
+
+// policyShown waits for what kubectl shows of a policy between its name and its age.
+func (m *member) policyShown(name, want string) {
+	m.t.Helper()
+	testutil.Eventually(m.t, within, func() error {
+		out, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "get", "servicepolicy", name, "--no-headers")
+		if err != nil {
+			return err
+		}
+		words := strings.Fields(out)
+		return m.wrap(equal("columns", strings.Join(words[1:len(words)-1], " "), want))
+	})
 }

@@ -1,8 +1,8 @@
-// Package mirrorer writes the mirrors of other clusters' Services into a cluster's API server, while
-// this daemon leads its cluster.
+// Package mirrorer carries out a cluster's ServicePolicies in its API server while this daemon leads the
+// cluster: it writes the mirrors of other clusters' Services, and each policy's status.
 //
-// Input is what other clusters offer, and by which policies; outputs are writes, and Problems. It is a
-// shell around client-go and decides nothing: package mirror does. It must not know gossip or the
+// Inputs are policies, and what other clusters offer; outputs are writes, and Problems. It is a shell
+// around client-go and decides nothing: packages mirror and policy do. It must not know gossip or the
 // kernel.
 package mirrorer
 
@@ -10,14 +10,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -47,7 +50,8 @@ const (
 // View is what the leader of a cluster knows.
 type View struct {
 	Cluster  clustermesh.ClusterName
-	Policies []policy.Policy
+	Policies []policy.Policy // those that make mirrors here
+	Objects  []policy.Facts  // those that have a status
 	// Clusters are the others whose word is known. Unknown reports whether one's word is not: what came
 	// from it stays as it is.
 	Clusters []mirror.Cluster
@@ -68,9 +72,12 @@ type Config struct {
 // Mirrorer writes one cluster's mirrors. Make it with New; Run it for as long as the daemon leads.
 type Mirrorer struct {
 	client  kubernetes.Interface
+	dynamic dynamic.Interface
 	leading func() bool
 	log     *slog.Logger
 	changed notify.Signal
+	// fresh are mirrors that were created and that the watch has not shown yet; owned by Run.
+	fresh mirrors
 
 	mu       sync.Mutex
 	view     func() View // nil until one was submitted
@@ -86,7 +93,11 @@ func New(c Config) (*Mirrorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mirrorer{client: client, leading: c.Leading, log: c.Log, changed: notify.New()}, nil
+	statuses, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Mirrorer{client: client, dynamic: statuses, leading: c.Leading, log: c.Log, changed: notify.New()}, nil
 }
 
 // Submit says what is known now. It calls view when it needs it: what all clusters offer is large.
@@ -155,50 +166,68 @@ func (m *Mirrorer) Run(ctx context.Context) error {
 func (m *Mirrorer) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.view, m.problems, m.made = nil, nil, nil
+	m.view, m.problems, m.made, m.fresh = nil, nil, nil, nil
 }
 
 // pass writes what is missing.
 func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
 	plan := mirror.Wanted(set, v.Policies, v.Clusters, have)
 	var problems []clustermesh.Problem
-	for _, s := range plan.Skipped {
-		problems = append(problems, clustermesh.Problem{
-			Code: problem.PolicySkips, Object: policy.Kind + " " + s.Policy, Field: "spec.select", Warning: true,
-			Message: fmt.Sprintf("%s is left out: %s: %s", s.Source, s.Reason, s.Message), Try: "see strait help " + string(problem.PolicySkips),
-		})
-	}
-	made := map[string]int{}
-	for _, x := range plan.Mirrors {
-		made[x.Service.Labels[mirror.LabelPolicy]]++
-	}
+	skipped, there := plan.Skipped, inventory(have.Services)
+	m.fresh = m.fresh.without(there)
+	maps.Copy(there, m.fresh)
 	for _, o := range mirror.Diff(set, plan, have, v.Unknown) {
 		if ctx.Err() != nil || !m.leading() {
 			return
 		}
-		if err := Do(ctx, m.client, manager, o); err != nil && ctx.Err() == nil {
-			problems = append(problems, failed(o, err)...)
+		err := Do(ctx, m.client, manager, o)
+		switch {
+		case err == nil:
+			there.did(o)
+			if o.Verb == mirror.Create {
+				m.fresh.did(o)
+			}
+		case ctx.Err() != nil:
+		case o.Verb == mirror.Create && o.Service != nil && apierrors.IsAlreadyExists(err):
+			if !m.fresh.has(o.Service) {
+				skipped = append(skipped, taken(o.Service))
+			}
+		default:
+			problems = append(problems, failed(o.String(), err)...)
 		}
 	}
+	for _, s := range skipped {
+		problems = append(problems, left(s))
+	}
+	problems = append(problems, m.writeStatuses(ctx, v, there.count(skipped))...)
 	m.mu.Lock()
-	m.problems, m.made = bounded(problems), made
+	m.problems, m.made = bounded(problems), there.made()
 	m.mu.Unlock()
 }
 
+// taken says that there is a Service of a mirror's name.
+func taken(s *corev1.Service) mirror.Skipped {
+	return mirror.Skipped{
+		Policy: s.Labels[mirror.LabelPolicy], Source: s.Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,
+		Message: fmt.Sprintf("Service %s/%s is there and is no mirror: it stays as it is", s.Namespace, s.Name),
+	}
+}
+
+// left returns the Problem of a Service that is left out.
+func left(s mirror.Skipped) clustermesh.Problem {
+	return clustermesh.Problem{
+		Code: problem.PolicySkips, Object: policy.Kind + " " + s.Policy, Field: "spec.select", Warning: true,
+		Message: fmt.Sprintf("%s is left out: %s: %s", s.Source, s.Reason, s.Message), Try: "see strait help " + string(problem.PolicySkips),
+	}
+}
+
 // failed returns the Problem of a write that failed, none if the next pass does better.
-func failed(o mirror.Op, err error) []clustermesh.Problem {
-	switch {
-	case o.Verb == mirror.Create && o.Service != nil && apierrors.IsAlreadyExists(err):
-		return []clustermesh.Problem{{
-			Code: problem.PolicySkips, Object: policy.Kind + " " + o.Service.Labels[mirror.LabelPolicy], Field: "spec.name", Warning: true,
-			Message: fmt.Sprintf("%s: Service %s/%s is there and is no mirror: it stays as it is", policy.TargetExists, o.Service.Namespace, o.Service.Name),
-			Try:     "give the mirror another name, as in {name}-{cluster}, or delete that Service",
-		}}
-	case Passes(err):
+func failed(write string, err error) []clustermesh.Problem {
+	if Passes(err) {
 		return nil
 	}
 	return []clustermesh.Problem{{
-		Code: problem.WriteRefused, Object: o.String(), Message: err.Error(), Try: "it is tried again; see what the API server says",
+		Code: problem.WriteRefused, Object: write, Message: err.Error(), Try: "it is tried again; see what the API server says",
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,25 +34,28 @@ func TestTermEnds(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", Labels: map[string]string{mirror.LabelPolicy: "p"}}}
 	resource := schema.GroupResource{Resource: "services"}
 	for _, c := range []struct {
-		verb mirror.Verb
 		err  error
 		want problem.Code
 	}{
-		{mirror.Create, apierrors.NewAlreadyExists(resource, "cart"), problem.PolicySkips},
-		{mirror.Update, apierrors.NewConflict(resource, "cart", errors.New("changed")), ""},
-		{mirror.Delete, apierrors.NewNotFound(resource, "cart"), ""},
-		{mirror.Create, apierrors.NewForbidden(resource, "cart", errors.New("no")), problem.WriteRefused},
+		{apierrors.NewConflict(resource, "cart", errors.New("changed")), ""},
+		{apierrors.NewNotFound(resource, "cart"), ""},
+		{apierrors.NewForbidden(resource, "cart", errors.New("no")), problem.WriteRefused},
 	} {
 		var got problem.Code
-		for _, p := range failed(mirror.Op{Verb: c.verb, Service: service}, c.err) {
+		for _, p := range failed("create Service shop/cart", c.err) {
 			got = p.Code
 		}
 		if got != c.want {
-			t.Errorf("%s, %v: %q", c.verb, c.err, got)
+			t.Errorf("%v: %q", c.err, got)
 		}
+	}
+	taken := left(taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "cart", Labels: map[string]string{mirror.LabelPolicy: "p"}, Annotations: map[string]string{mirror.AnnotationFrom: "c1/shop/cart"},
+	}}))
+	if want := "c1/shop/cart is left out: TargetExists: Service shop/cart is there"; taken.Object != "ServicePolicy p" || !strings.HasPrefix(taken.Message, want) {
+		t.Errorf("%+v", taken)
 	}
 	many := make([]clustermesh.Problem, 20)
 	for i := range many {
@@ -59,5 +63,31 @@ func TestProblems(t *testing.T) {
 	}
 	if got := bounded(many); len(got) != maxProblems+1 || got[maxProblems].Message != "12 more for such reasons" {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestInventory: mirrors are counted by what the API server took, before the watch shows it. Those that
+// it shows are no longer fresh.
+func TestInventory(t *testing.T) {
+	service := func(name, policy string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: policy}}}
+	}
+	seen, fresh := inventory([]*corev1.Service{service("a", "p"), service("b", "p")}), mirrors{}
+	for _, o := range []mirror.Op{
+		{Verb: mirror.Create, Service: service("c", "q")}, {Verb: mirror.Update, Service: service("b", "q")}, {Verb: mirror.Delete, Service: service("a", "")},
+		{Verb: mirror.Create, Namespace: "shop"},
+	} {
+		seen.did(o)
+	}
+	fresh.did(mirror.Op{Verb: mirror.Create, Service: service("c", "q")})
+	if got := seen.made(); len(got) != 1 || got["q"] != 2 {
+		t.Errorf("%v", got)
+	}
+	if !fresh.has(service("c", "q")) || fresh.without(seen).has(service("c", "q")) {
+		t.Errorf("fresh: %v, seen: %v", fresh, seen)
+	}
+	got := seen.count([]mirror.Skipped{{Policy: "q", Source: "c1/shop/x", Reason: "r"}, {Policy: "p", Source: "c1/shop/y"}})
+	if q := got["q"]; q.Made != 2 || len(q.Skipped) != 1 || q.Skipped[0].Service != "c1/shop/x" || len(got["p"].Skipped) != 1 {
+		t.Errorf("%+v", got)
 	}
 }
