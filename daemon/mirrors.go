@@ -8,7 +8,8 @@ import (
 	"strait.io/strait/clustermesh/policy/mirror"
 )
 
-// writeMirrors tells what other clusters offer. It is called only while this node leads its cluster.
+// writeMirrors tells what other clusters offer. It is called only while this node leads its
+// cluster.
 func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
 	own, members, barred := d.self().Cluster, d.members, d.config.barred()
 	policies, objects := d.kube.source.Policies()

@@ -42,8 +42,8 @@ type Config struct {
 	BarredPatterns []string
 	// Namespace is strait's own.
 	Namespace string
-	// Cluster is the cluster's id, if the configuration gives it; empty means that its ClusterProperty
-	// does.
+	// Cluster is the cluster's id, if the configuration gives it; empty means that its
+	// ClusterProperty does.
 	Cluster clustermesh.ClusterName
 	// Policies are those of the daemon's configuration.
 	Policies []policy.Policy
@@ -118,8 +118,8 @@ func (s *Source) Pods() Pods {
 	return s.known.pods
 }
 
-// Policies returns the policies by which the cluster has mirrors of other clusters' Services, the oldest
-// first, and what is known of each ServicePolicy object.
+// Policies returns the policies by which the cluster has mirrors of other clusters' Services, the
+// oldest first, and what is known of each ServicePolicy object.
 func (s *Source) Policies() (mirrors []policy.Policy, objects []policy.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

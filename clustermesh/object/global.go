@@ -61,8 +61,8 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	return globalFrom(g, says, notes, key, true), true
 }
 
-// globalFrom adds what a Service itself says. Key is the annotation that makes it global. If takes is false,
-// its own clients are not concerned, so its addresses are left out.
+// globalFrom adds what a Service itself says. Key is the annotation that makes it global. If takes
+// is false, its own clients are not concerned, so its addresses are left out.
 func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, key string, takes bool) clustermesh.Global {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution

@@ -29,8 +29,8 @@ type Policy struct {
 	ports bool
 }
 
-// title names a policy for people, in one word that a record can carry: "stars", or "shop/cart" for a
-// MultiClusterService.
+// title names a policy for people, in one word that a record can carry: "stars", or "shop/cart" for
+// a MultiClusterService.
 func (p *Policy) title() string {
 	if p.Namespace == "" {
 		return p.Name
@@ -58,8 +58,8 @@ type rule struct {
 	share         clustermesh.Share
 }
 
-// readPolicies sorts the policies, the oldest first, and reports what is wrong with them. A policy with
-// a mistake shares nothing.
+// readPolicies sorts the policies, the oldest first, and reports what is wrong with them. A policy
+// with a mistake shares nothing.
 func (l *reader) readPolicies(objs Objects) {
 	own := cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	all := make([]*Policy, 0, len(objs.Config.Policies)+len(objs.Policies))
@@ -126,8 +126,8 @@ func (p *Policy) unused(o *objectReport) {
 	}
 }
 
-// shares returns what the policies share, sorted by their names. The exports and global services must
-// have been read.
+// shares returns what the policies share, sorted by their names. The exports and global services
+// must have been read.
 func (l *reader) shares() (out []clustermesh.Share) {
 	for _, r := range l.policies {
 		out = append(out, r.share)
@@ -136,8 +136,8 @@ func (l *reader) shares() (out []clustermesh.Share) {
 	return out
 }
 
-// selected reports whether a rule selects a Service that can be shared. It counts, and notes why one
-// that is selected cannot be.
+// selected reports whether a rule selects a Service that can be shared. It counts, and notes why
+// one that is selected cannot be.
 func (l *reader) selected(r *rule, s *Service) bool {
 	machinery := s.derivedFor != "" || s.labels[LabelManagedBy] == ManagedBy || policy.Mirrored(s.labels)
 	if machinery || !r.selector.Selects(s.Namespace, s.Name, s.labels) {
@@ -177,8 +177,9 @@ func (l *reader) usable(r *rule, s *Service) (clustermesh.Export, bool) {
 	return e, true
 }
 
-// exportsByPolicy returns the exports of the Services that policies share as imports, sorted. Those with
-// a wish of their own are shared already. If several policies share one, the clusters of all get it.
+// exportsByPolicy returns the exports of the Services that policies share as imports, sorted. Those
+// with a wish of their own are shared already. If several policies share one, the clusters of all
+// get it.
 func (l *reader) exportsByPolicy(wished map[clustermesh.ServiceName]bool) (out []clustermesh.Export) {
 	rules := slices.DeleteFunc(slices.Clone(l.policies), func(r *rule) bool { return r.spec.As != policy.Import || !r.shares })
 	if len(rules) == 0 {
@@ -228,7 +229,8 @@ func (l *reader) extend(e *clustermesh.Export, r *rule, s *Service) {
 	e.To = union(e.To, r.share.To)
 }
 
-// mirrorsByPolicy returns the Services that policies share under plain names, one for each policy, sorted.
+// mirrorsByPolicy returns the Services that policies share under plain names, one for each policy,
+// sorted.
 func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
 	rules := slices.DeleteFunc(slices.Clone(l.policies), func(r *rule) bool { return r.spec.As != policy.Mirror || !r.shares })
 	if len(rules) == 0 {
@@ -260,8 +262,8 @@ func sharable(m map[string]string) map[string]string {
 	return m
 }
 
-// Mirrors returns the policies by which a cluster has mirrors of other clusters' Services, the oldest
-// first.
+// Mirrors returns the policies by which a cluster has mirrors of other clusters' Services, the
+// oldest first.
 func Mirrors(objs Objects) (out []policy.Policy) {
 	l := newReader(Objects{Config: objs.Config, Properties: objs.Properties, Policies: objs.Policies})
 	l.readPolicies(objs)
@@ -276,8 +278,8 @@ func Mirrors(objs Objects) (out []policy.Policy) {
 	return out
 }
 
-// PolicyFacts returns what is known of each ServicePolicy in the API server. Shares are those that Local
-// returns for the same objects.
+// PolicyFacts returns what is known of each ServicePolicy in the API server. Shares are those that
+// Local returns for the same objects.
 func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) {
 	for _, p := range objs.Policies {
 		if p.kind != policy.Kind {
@@ -294,8 +296,8 @@ func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) 
 	return out
 }
 
-// copied returns the labels of a Service that a rule exports: those that it names, as a ServiceExport
-// names those that it exports.
+// copied returns the labels of a Service that a rule exports: those that it names, as a
+// ServiceExport names those that it exports.
 func (r *rule) copied(s *Service) map[string]string {
 	return sharable(policy.Copied(s.labels, r.spec.Copy.Labels, func(string) bool { return false }))
 }
@@ -308,9 +310,9 @@ func union(a, b []clustermesh.ClusterName) []clustermesh.ClusterName {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// joined returns the global service that policies make of a Service, and what the Service itself says,
-// nil if no policy does. The policies that share it decide who may use its endpoints; those that it
-// gets backends by, whose its clients use.
+// joined returns the global service that policies make of a Service, and what the Service itself
+// says, nil if no policy does. The policies that share it decide who may use its endpoints; those
+// that it gets backends by, whose its clients use.
 func (l *reader) joined(s *Service) (g clustermesh.Global, says *clustermesh.Export, takes bool) {
 	g.Service = s.service()
 	for _, r := range l.policies {

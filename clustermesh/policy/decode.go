@@ -15,8 +15,8 @@ import (
 // maxDocuments bounds the policies of a file.
 const maxDocuments = 1000
 
-// Decode reads the policies of a file: YAML with any number of documents, or JSON. Decoding is strict.
-// It returns all mistakes at once, each with the policy and the path of its field.
+// Decode reads the policies of a file: YAML with any number of documents, or JSON. Decoding is
+// strict. It returns all mistakes at once, each with the policy and the path of its field.
 func Decode(text []byte) (out []Policy, err error) {
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var errs []error

@@ -37,16 +37,16 @@ type List struct {
 
 // Spec is what a policy asks for.
 type Spec struct {
-	// From and To are ids of clusters: whose Services, and where. "*" is all. A cluster never gets its
-	// own Services.
+	// From and To are ids of clusters: whose Services, and where. "*" is all. A cluster never gets
+	// its own Services.
 	From []string `json:"from"`
 	To   []string `json:"to"`
 	// Select lists terms. A Service is selected if one of them fits.
 	Select []Term `json:"select"`
 	// As is empty for Import.
 	As As `json:"as,omitempty"`
-	// Name and Namespace are templates over {name}, {namespace} and {cluster}. Empty means {name} and
-	// {namespace}.
+	// Name and Namespace are templates over {name}, {namespace} and {cluster}. Empty means {name}
+	// and {namespace}.
 	Name      string `json:"name,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	// CreateNamespace makes a namespace that is missing. It is never deleted.

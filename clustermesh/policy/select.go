@@ -18,8 +18,8 @@ var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cl
 // neverCopied are prefixes of the keys of labels and annotations; see Copied.
 var neverCopied = []string{"kubectl.kubernetes.io/", "strait.io/", "mirror.linkerd.io/"}
 
-// Mirrored reports whether labels are those of a Service that another system has mirrored from another
-// cluster. Such a Service is no source: two systems would mirror each other's mirrors.
+// Mirrored reports whether labels are those of a Service that another system has mirrored from
+// another cluster. Such a Service is no source: two systems would mirror each other's mirrors.
 func Mirrored(labels map[string]string) bool {
 	return slices.ContainsFunc(mirrored, func(key string) bool { _, has := labels[key]; return has })
 }
@@ -56,8 +56,8 @@ type selectorTerm struct {
 	labels     labels.Selector
 }
 
-// Selector returns the selector of a valid policy, without its label selectors if byLabels is false. A
-// term that is not valid selects nothing.
+// Selector returns the selector of a valid policy, without its label selectors if byLabels is
+// false. A term that is not valid selects nothing.
 func (s Spec) Selector(byLabels bool) (out Selector) {
 	for _, t := range s.Select {
 		if !byLabels {
@@ -98,9 +98,9 @@ func (s Selector) Selects(namespace, name string, of map[string]string) bool {
 	})
 }
 
-// Copied returns the entries of labels or annotations to copy: those that a pattern fits, or without
-// patterns those that isDefault accepts. What belongs to kubectl, to strait or to another system that
-// mirrors is never copied: Linkerd would mirror a mirror that has its label.
+// Copied returns the entries of labels or annotations to copy: those that a pattern fits, or
+// without patterns those that isDefault accepts. What belongs to kubectl, to strait or to another
+// system that mirrors is never copied: Linkerd would mirror a mirror that has its label.
 func Copied(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
 	out := map[string]string{}
 	for k, v := range from {
@@ -117,8 +117,8 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 	return out
 }
 
-// Portable reports whether the key of a label has no domain of Kubernetes. Such labels are copied by
-// default.
+// Portable reports whether the key of a label has no domain of Kubernetes. Such labels are copied
+// by default.
 func Portable(key string) bool {
 	domain, _, has := strings.Cut(key, "/")
 	return !has || !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasSuffix(domain, "k8s.io")

@@ -56,8 +56,8 @@ type Mirrors struct {
 	Skipped []Skipped
 }
 
-// Status returns the status that a cluster's copy of a policy should have; ok is false if too little is
-// known to say. The time counts only if Ready changes.
+// Status returns the status that a cluster's copy of a policy should have; ok is false if too
+// little is known to say. The time counts only if Ready changes.
 func (f Facts) Status(own clustermesh.ClusterName, made Mirrors, now time.Time) (s Status, ok bool) {
 	s = Status{ObservedGeneration: f.Generation, Cluster: string(own)}
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, ObservedGeneration: f.Generation}

@@ -78,8 +78,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusSettles: the same facts make the same status at any time and in any order, so that writing
-// it leads to no other write.
+// TestStatusSettles: the same facts make the same status at any time and in any order, so that
+// writing it leads to no other write.
 func TestStatusSettles(t *testing.T) {
 	f, made := facts(), policy.Mirrors{Skipped: skips(3)}
 	first, _ := f.Status("c2", made, time.Unix(100, 7))

@@ -141,8 +141,8 @@ func (a *app) nodesCommand() *cobra.Command {
 	return c
 }
 
-// begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header of
-// a table, and returns the printer for what follows.
+// begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header
+// of a table, and returns the printer for what follows.
 func (a *app) begin(answer any, from api.Viewpoint) (p printer, done bool, err error) {
 	if done, err = a.data(answer); done {
 		return p, done, err

@@ -1,9 +1,9 @@
-// Package mirrorer carries out a cluster's ServicePolicies in its API server while this daemon leads the
-// cluster: it writes the mirrors of other clusters' Services, and each policy's status.
+// Package mirrorer carries out a cluster's ServicePolicies in its API server while this daemon
+// leads the cluster: it writes the mirrors of other clusters' Services, and each policy's status.
 //
-// Inputs are policies, and what other clusters offer; outputs are writes, and Problems. It is a shell
-// around client-go and decides nothing: packages mirror and policy do. It must not know gossip or the
-// kernel.
+// Inputs are policies, and what other clusters offer; outputs are writes, and Problems. It is a
+// shell around client-go and decides nothing: packages mirror and policy do. It must not know
+// gossip or the kernel.
 package mirrorer
 
 import (
@@ -52,8 +52,8 @@ type View struct {
 	Cluster  clustermesh.ClusterName
 	Policies []policy.Policy // those that make mirrors here
 	Objects  []policy.Facts  // those that have a status
-	// Clusters are the others whose word is known. Unknown reports whether one's word is not: what came
-	// from it stays as it is.
+	// Clusters are the others whose word is known. Unknown reports whether one's word is not: what
+	// came from it stays as it is.
 	Clusters []mirror.Cluster
 	Unknown  func(cluster string) bool
 	// Namespaces are those that exist in the cluster.

@@ -66,8 +66,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestInventory: mirrors are counted by what the API server took, before the watch shows it. Those that
-// it shows are no longer fresh.
+// TestInventory: mirrors are counted by what the API server took, before the watch shows it. Those
+// that it shows are no longer fresh.
 func TestInventory(t *testing.T) {
 	service := func(name, policy string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: policy}}}

@@ -19,7 +19,8 @@ import (
 // policies is the resource of ServicePolicies.
 var policies = schema.GroupVersionResource{Group: "strait.io", Version: "v1alpha1", Resource: "servicepolicies"}
 
-// writeStatuses writes the status of each policy whose status is another, and returns what is refused.
+// writeStatuses writes the status of each policy whose status is another, and returns what is
+// refused.
 func (m *Mirrorer) writeStatuses(ctx context.Context, v View, made map[string]policy.Mirrors) (problems []clustermesh.Problem) {
 	for _, f := range v.Objects {
 		status, ok := f.Status(v.Cluster, made[f.Name], time.Now())
@@ -36,8 +37,8 @@ func (m *Mirrorer) writeStatuses(ctx context.Context, v View, made map[string]po
 	return problems
 }
 
-// writeStatus applies a status to a policy, unless the policy has changed since it was read: then the
-// status is about another spec, and perhaps another policy of its name.
+// writeStatus applies a status to a policy, unless the policy has changed since it was read: then
+// the status is about another spec, and perhaps another policy of its name.
 func (m *Mirrorer) writeStatus(ctx context.Context, f policy.Facts, s policy.Status) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
