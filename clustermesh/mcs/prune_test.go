@@ -12,7 +12,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/object"
 )
 
 func TestPrune_NothingWhileAClusterIsUnknownOrHeld(t *testing.T) {
@@ -102,7 +101,7 @@ func TestSlices_OfAHeldClusterStay(t *testing.T) {
 	w.settle(v.change(pod("c2", "10.2.0.1", 80)), serve)
 	v.Clusters["c2"] = Held
 	for _, o := range w.settle(v.change(pod("c2", "10.2.0.2", 80)), serve) {
-		if o.Slice != nil && o.Slice.Labels[mcsv1beta1.LabelSourceCluster] != "" {
+		if o.Slice != nil && o.Slice.Labels[mcsv1beta1.LabelServiceName] != "" {
 			t.Errorf("%s", o)
 		}
 	}
@@ -134,7 +133,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 				w.settle(viewOf(exportOf("c1", 1), exportOf("c3", 3)).change(pod("c1", "10.1.0.1", 80)).change(pod("c3", "10.3.0.1", 80)), serve)
 				if c.older {
 					for _, s := range w.slices {
-						delete(s.Labels, object.LabelSourceCluster)
+						delete(s.Labels, mcsv1beta1.LabelSourceCluster)
 					}
 				}
 				before := w.imports["default/serve"].Spec

@@ -14,7 +14,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/internal/l4"
 )
 
@@ -335,7 +334,7 @@ func TestSlices_LabelsOfTheTwoSets(t *testing.T) {
 				t.Errorf("%s: nodeName %v: only the own cluster's nodes are named", addr, e.NodeName)
 			}
 		}
-		seen[fmt.Sprintf("%t %s%s %s", byMCS, s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster], s.AddressType)] = len(s.Endpoints)
+		seen[fmt.Sprintf("%t %s %s", byMCS, s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType)] = len(s.Endpoints)
 	}
 	want := map[string]int{"true c1 IPv4": 1, "true c2 IPv4": 1, "true c2 IPv6": 1, "false c1 IPv4": 1, "false c2 IPv4": 1, "false c2 IPv6": 1}
 	if !reflect.DeepEqual(seen, want) {
@@ -427,8 +426,8 @@ func TestSlices_PortsReachOnlyWhoHasThem(t *testing.T) {
 
 func sources(w *world) (out []string) {
 	for _, s := range w.slices {
-		if c := s.Labels[mcsv1beta1.LabelSourceCluster]; c != "" {
-			out = append(out, c)
+		if s.Labels[mcsv1beta1.LabelServiceName] != "" {
+			out = append(out, s.Labels[mcsv1beta1.LabelSourceCluster])
 		}
 	}
 	slices.Sort(out)

@@ -109,7 +109,8 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 			discoveryv1.LabelServiceName: service.Name,
 			discoveryv1.LabelManagedBy:   object.SliceManager,
 			object.LabelServiceImport:    d.name.Name,
-			object.LabelSourceCluster:    string(c),
+			// Meshes and policy engines select by it.
+			mcsv1beta1.LabelSourceCluster: string(c),
 		}
 	})
 }
@@ -242,8 +243,8 @@ type Sum [16]byte
 // SliceFrom returns what matters of a slice. It retains nothing of the slice's memory except short
 // strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
-	cluster := cmp.Or(s.Labels[mcsv1beta1.LabelSourceCluster], s.Labels[object.LabelSourceCluster])
-	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(cluster), Derived: s.Labels[discoveryv1.LabelServiceName], Sum: sumOf(s)}
+	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster]),
+		Derived: s.Labels[discoveryv1.LabelServiceName], Sum: sumOf(s)}
 	// If the slice's name begins with the Service's, share its memory.
 	if strings.HasPrefix(s.Name, out.Derived) {
 		out.Derived = s.Name[:len(out.Derived)]
@@ -260,7 +261,6 @@ func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	h := sha256.New()
 	for _, key := range []string{
 		mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
-		object.LabelSourceCluster,
 	} {
 		fmt.Fprintf(h, "%q ", s.Labels[key])
 	}

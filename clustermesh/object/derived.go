@@ -21,9 +21,6 @@ const (
 	// LabelServiceImport names the ServiceImport, of the same namespace, that a derived Service and
 	// its EndpointSlices belong to.
 	LabelServiceImport = "strait.io/service-import"
-	// LabelSourceCluster names the cluster of the endpoints in a derived Service's EndpointSlice.
-	// The MCS API's own label is for the import's slices.
-	LabelSourceCluster = "strait.io/source-cluster"
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
 )

@@ -58,10 +58,10 @@ func TestDualStack(t *testing.T) {
 			t.Fatalf("ips %q, want the %d. in %s", ips, i+1, in)
 		}
 	}
-	w.slices("c2", "both of-c2 IPv4 10.12.0.1", "both of-c2 IPv6 fd02::1", "derived-both  IPv4 10.12.0.1", "derived-both  IPv6 fd02::1")
+	w.slices("c2", "both of-c2 IPv4 10.12.0.1", "both of-c2 IPv6 fd02::1", "derived-both of-c2 IPv4 10.12.0.1", "derived-both of-c2 IPv6 fd02::1")
 
 	w.becomes("c1", "serviceimport/both", readiness+" {.spec.ipFamilies}", `True Ready ["IPv4"]`)
-	w.slices("c1", "both of-c2 IPv4 10.12.0.1", "both of-c2 IPv6 fd02::1", "derived-both  IPv4 10.12.0.1")
+	w.slices("c1", "both of-c2 IPv4 10.12.0.1", "both of-c2 IPv6 fd02::1", "derived-both of-c2 IPv4 10.12.0.1")
 
 	w.apply("c2", six)
 	w.becomes("c2", "serviceimport/six", readiness+" {.spec.ipFamilies}", `True Ready ["IPv6"]`)

@@ -19,7 +19,7 @@ func TestImportByHand(t *testing.T) {
 	w.apply("c2", serve)
 	w.becomes("c1", "serviceimport/serve", readiness+" {.metadata.uid} {.spec.type} {.spec.ports}", "True Ready "+uid+` ClusterSetIP [{"port":80,"protocol":"TCP"}]`)
 	w.becomes("c1", "serviceimport/serve", "{.spec.ips}", w.kubectl("c1", "-n", w.ns, "get", "service", "derived-serve", "-o", "jsonpath={.spec.clusterIPs}"))
-	w.slices("c1", "serve of-c2 IPv4 10.12.0.1", "derived-serve  IPv4 10.12.0.1")
+	w.slices("c1", "serve of-c2 IPv4 10.12.0.1", "derived-serve of-c2 IPv4 10.12.0.1")
 	w.apply("c1", text) // the user's own client finds nothing to undo
 	w.becomes("c1", "serviceimport/serve", readiness+" {.metadata.uid} {.spec.ips}", "True Ready "+uid+" "+
 		w.kubectl("c1", "-n", w.ns, "get", "service", "derived-serve", "-o", "jsonpath={.spec.clusterIPs}"))

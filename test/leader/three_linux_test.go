@@ -31,7 +31,7 @@ func TestThreeClusters(t *testing.T) {
 	w.apply("c2", serveOf("10.12.0.1", "81", ""))
 	w.becomes("c3", "serviceimport/serve", imported, "True Ready of-c1 of-c2 ClientIP 80")
 	// Port 80 is c1's alone, and so are the endpoints behind it.
-	w.slices("c3", "serve of-c1 IPv4 10.11.0.1", "serve of-c2 IPv4 10.12.0.1", "derived-serve  IPv4 10.11.0.1")
+	w.slices("c3", "serve of-c1 IPv4 10.11.0.1", "serve of-c2 IPv4 10.12.0.1", "derived-serve of-c1 IPv4 10.11.0.1")
 	ips := w.kubectl("c3", "-n", w.ns, "get", "serviceimport", "serve", "-o", "jsonpath={.spec.ips}")
 	for _, c := range []string{"c1", "c2"} {
 		w.becomes(c, "serviceexport/serve", conflict, reasons+fmt.Sprintf(disagree, "1/2 clusters disagree (of-c2)."))
@@ -50,11 +50,11 @@ func TestThreeClusters(t *testing.T) {
 		w.becomes(c, "serviceimport/serve", imported, "True Ready of-c2 of-c3 None 81")
 	}
 	w.stop("c1") // and is not waited for
-	w.slices("c3", "serve of-c2 IPv4 10.12.0.1", "serve of-c3 IPv4 10.13.0.1", "derived-serve  IPv4 10.13.0.1")
+	w.slices("c3", "serve of-c2 IPv4 10.12.0.1", "serve of-c3 IPv4 10.13.0.1", "derived-serve of-c3 IPv4 10.13.0.1")
 	w.kubectl("c3", "-n", w.ns, "delete", "serviceexport", "serve")
 	for _, c := range []string{"c2", "c3"} {
 		w.becomes(c, "serviceimport/serve", imported, "True Ready of-c2 None 81")
-		w.slices(c, "serve of-c2 IPv4 10.12.0.1", "derived-serve  IPv4 10.12.0.1")
+		w.slices(c, "serve of-c2 IPv4 10.12.0.1", "derived-serve of-c2 IPv4 10.12.0.1")
 	}
 	w.becomes("c3", "serviceimport/serve", "{.spec.ips}", ips)
 	w.kubectl("c2", "-n", w.ns, "delete", "serviceexport", "serve")

@@ -28,10 +28,12 @@ const (
 	Replicate = "replicate"
 	// test/kube: two clusters with strait, with contexts c1 and c2
 	EKS = "eks"
+	// test/kube: the same, and $NAMESPACE with an exported Service hello
+	Istio = "istio"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS}
+var Suites = []string{Kube, Demo, Replicate, EKS, Istio}
 
 // Page is one Markdown file.
 type Page struct {

@@ -51,7 +51,7 @@ func written(imports int, put func(metav1.Object)) {
 		put(service)
 		for _, labels := range []map[string]string{
 			{mcsv1beta1.LabelServiceName: name, mcsv1beta1.LabelSourceCluster: "c1", discoveryv1.LabelManagedBy: object.SliceManager},
-			{discoveryv1.LabelServiceName: "derived-" + name, object.LabelServiceImport: name, object.LabelSourceCluster: "c1", discoveryv1.LabelManagedBy: object.SliceManager},
+			{discoveryv1.LabelServiceName: "derived-" + name, object.LabelServiceImport: name, mcsv1beta1.LabelSourceCluster: "c1", discoveryv1.LabelManagedBy: object.SliceManager},
 		} {
 			slice := &discoveryv1.EndpointSlice{ObjectMeta: meta(fmt.Sprint(name, "-", len(labels), labels[mcsv1beta1.LabelSourceCluster]), labels, owner), AddressType: "IPv4",
 				Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}}}
