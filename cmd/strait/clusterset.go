@@ -45,13 +45,14 @@ clusters, or say which two have none, and why.
 Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were
 joined earlier stay joined, and need no context unless their key changes.
 
-Without --pin, whoever has the gossip key is believed. With --pin, each cluster gets a root key that
-signs what it says, and the clusters believe only each other, inside the ranges that connect shows.
-It asks before it writes. Ranges come from the cluster's network (Calico, Cilium, flannel, kubeadm,
-kube-proxy) and from the Nodes, widened so that more can come; flags give others.`,
+Each cluster gets a root key that signs what it says, and the clusters believe only each other,
+inside the ranges that connect shows. It asks before it writes. Ranges come from the cluster's
+network (Calico, Cilium, flannel, kubeadm, kube-proxy), from the Nodes, or from the pods, widened so
+that more can come; flags give others. With --pin=false, whoever has the gossip key is believed.`,
 		Example: `  strait clusterset connect --context c1 --context c2
-  strait clusterset connect --context c1 --context c3    # c3 joins c1 and all clusters joined to it
-  strait clusterset connect --context c1 --context c2 --pin --pods c1=10.11.0.0/16`,
+  strait clusterset connect --context c1 --context c2 --yes    # in scripts
+  strait clusterset connect --context c1 --context c2 --context c3    # c3 joins the other two
+  strait clusterset connect --context c1 --context c2 --pods c1=10.11.0.0/16`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.connect(cmd.Context(), t, contexts, f) },
@@ -105,14 +106,14 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 	if _, err := f.asked(); err != nil {
 		return err
 	}
-	if !f.pins() {
+	if !f.pin {
 		if err := a.join(ctx, t, m, b); err != nil {
 			return err
 		}
 		if err := a.meet(ctx, t, m, b); err != nil {
 			return err
 		}
-		a.printer().line("nothing is pinned by this: to have the clusters believe only each other, give the same command with --pin")
+		a.printer().line("nothing is pinned by this, so whoever has the gossip key is believed: to have the clusters believe only each other, give the same command without --pin=false")
 		return nil
 	}
 	trusting, err := a.propose(ctx, m, b, f)

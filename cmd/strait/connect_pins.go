@@ -27,7 +27,7 @@ type pinFlags struct {
 }
 
 func (f *pinFlags) declare(c *cobra.Command) {
-	c.Flags().BoolVar(&f.pin, "pin", false, "have the clusters believe only each other; the flags below imply it")
+	c.Flags().BoolVar(&f.pin, "pin", true, "have the clusters believe only each other")
 	c.Flags().BoolVar(&f.yes, "yes", false, "pin without asking")
 	for _, x := range []struct {
 		to          *[]string
@@ -42,13 +42,11 @@ func (f *pinFlags) declare(c *cobra.Command) {
 	}
 }
 
-// pins reports whether the flags ask for pins.
-func (f pinFlags) pins() bool {
-	return f.pin || f.yes || len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0
-}
-
 // asked reads the flags.
 func (f pinFlags) asked() (a trust.Asked, err error) {
+	if !f.pin && len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0 {
+		return a, usageError("--pods, --nodes, --regions and --accept say what is pinned: leave out --pin=false")
+	}
 	split := func(flag string, values []string) map[string][]string {
 		out := map[string][]string{}
 		for _, v := range values {
@@ -111,8 +109,14 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		if from != "" {
 			a.printer().line("%s: cluster %s has its pods in %v, says %s", c.Context, m.views[i].Cluster.ID, ranges, from)
 		}
+		one := trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Root: root.Public(), Pins: pins}
+		if len(ranges)+len(one.PodCIDRs) == 0 {
+			if one.PodAddrs, err = c.PodAddrs(ctx); err != nil {
+				return nil, err
+			}
+		}
 		t.roots = append(t.roots, root)
-		t.trusted = append(t.trusted, trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Root: root.Public(), Pins: pins})
+		t.trusted = append(t.trusted, one)
 	}
 	if t.pins, err = trust.Propose(t.trusted, b.Members(), asked, a.now()); err != nil {
 		return nil, fmt.Errorf("cannot pin:\n%w", err)
@@ -239,7 +243,7 @@ func (a *app) evictMembers(ctx context.Context, t target, contexts []string, id 
 		case own == string(id):
 			return usageError("context %s is cluster %s itself; evict it in the others", c.Context, id)
 		case pins == nil:
-			return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect --pin", c.Context)
+			return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect pins", c.Context)
 		case !pinned:
 			a.printer().line("%s: cluster %s is not pinned", c.Context, id)
 			continue

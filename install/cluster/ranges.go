@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,40 @@ func (c *Cluster) ReadNetwork(ctx context.Context) (n Network, err error) {
 		}
 	}
 	return n, nil
+}
+
+// podsPerPage is how many pods the API server is asked for at once.
+const podsPerPage = 500
+
+// PodAddrs returns the addresses of the cluster's pods, without those on the host's network. If pods may
+// not be read, it returns none.
+func (c *Cluster) PodAddrs(ctx context.Context) (out []netip.Addr, err error) {
+	more := metav1.ListOptions{Limit: podsPerPage}
+	for {
+		page, err := c.objects.Resource(pods).List(ctx, more)
+		switch {
+		case unsaid(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("context %s: list pods: %w", c.Context, err)
+		}
+		for _, p := range page.Items {
+			if onHost, _, _ := unstructured.NestedBool(p.Object, "spec", "hostNetwork"); onHost {
+				continue
+			}
+			ips, _, _ := unstructured.NestedSlice(p.Object, "status", "podIPs")
+			for _, x := range ips {
+				m, _ := x.(map[string]any)
+				text, _ := m["ip"].(string)
+				if a, err := netip.ParseAddr(text); err == nil {
+					out = append(out, a.Unmap())
+				}
+			}
+		}
+		if more.Continue = page.GetContinue(); more.Continue == "" {
+			return out, nil
+		}
+	}
 }
 
 // unsaid reports whether an object does not exist or may not be read.

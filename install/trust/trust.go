@@ -24,6 +24,8 @@ type Member struct {
 	bundle.Cluster
 	// Ranges are those of its pods, as its network names them; see Sources.
 	Ranges []netip.Prefix
+	// PodAddrs are the addresses that its pods have, which count if nothing else names a range.
+	PodAddrs []netip.Addr
 	// Root is the public key of the cluster's root.
 	Root authority.PublicKey
 	// Pins are those that the cluster has; nil if it has none.
@@ -79,7 +81,7 @@ func Propose(members []Member, all []string, asked Asked, now time.Time) (author
 	}
 	for _, id := range all {
 		if _, pinned := pins[clustermesh.ClusterName(id)]; !pinned {
-			errs = append(errs, fmt.Errorf("cluster %s is a member, and nothing is pinned of it; give its --context too", id))
+			errs = append(errs, fmt.Errorf("cluster %s is a member, and nothing is pinned of it; give its --context too, or --pin=false to join without pins", id))
 		}
 	}
 	for _, id := range asked.Names() {
@@ -126,11 +128,14 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 	if !slices.Contains(p.Roots, m.Root) {
 		p.Roots = []authority.PublicKey{m.Root}
 	}
-	var nodes []netip.Prefix
+	var nodes, addrs []netip.Prefix
 	for _, n := range m.Cluster.Nodes {
 		nodes = append(nodes, netip.PrefixFrom(n.Addr(), n.Addr().BitLen()))
 	}
-	p.Pods = choose(asked.Pods[m.ID], p.Pods, m.Ranges, cover(m.PodCIDRs, 16, 48))
+	for _, a := range m.PodAddrs {
+		addrs = append(addrs, netip.PrefixFrom(a, a.BitLen()))
+	}
+	p.Pods = choose(asked.Pods[m.ID], p.Pods, m.Ranges, cover(m.PodCIDRs, 16, 48), cover(addrs, 16, 48))
 	p.Nodes = choose(asked.Nodes[m.ID], p.Nodes, cover(nodes, 24, 64))
 	p.Regions = choose(asked.Regions[m.ID], p.Regions, nil)
 	p.Namespaces = choose(asked.Namespaces[m.ID], p.Namespaces, []string{"*"})
@@ -141,7 +146,7 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 	var errs []error
 	if len(p.Pods) == 0 {
-		errs = append(errs, fmt.Errorf("cluster %s: neither its network nor a Node says which ranges its pods have: say --pods %s=CIDR", m.ID, m.ID))
+		errs = append(errs, fmt.Errorf("cluster %s: neither its network, a Node nor a pod says which ranges its pods have: say --pods %s=CIDR", m.ID, m.ID))
 	}
 	for _, c := range []struct {
 		what, flag string

@@ -48,6 +48,12 @@ func TestPropose(t *testing.T) {
 		!slices.Equal(c1.Roots, []authority.PublicKey{{1}}) || !slices.Equal(c1.Namespaces, []string{"*"}) || !c1.Joined.IsZero() {
 		t.Errorf("%+v", c1)
 	}
+	// A cluster of which only the pods say where they are.
+	byPods := member("c3", 3, "", "172.31.3.1")
+	byPods.PodAddrs = []netip.Addr{netip.MustParseAddr("10.13.4.5"), netip.MustParseAddr("10.13.200.1"), netip.MustParseAddr("fd00:13::7")}
+	if pins, err := Propose(append(two(), byPods), nil, Asked{}, now); err != nil || !slices.Equal(pins["c3"].Pods, prefixes("10.13.0.0/16", "fd00:13::/48")) {
+		t.Errorf("%v %v", pins, err)
+	}
 	// A third joins later: it is younger, and what was chosen for the others stays.
 	ms := append(two(), member("c3", 3, "10.13.0.0/24", "172.31.3.1"))
 	chosen := pins["c1"]
@@ -101,6 +107,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"overlap", []Member{member("c1", 1, "10.11.0.0/24", "172.31.1.1"), member("c2", 2, "10.11.9.0/24", "172.31.2.1")}, Asked{}, nil, "c1 have 10.11.0.0/16, and cluster c2 has 10.11.0.0/16"},
 		{"pods in another's nodes", []Member{member("c1", 1, "172.31.0.0/24", "172.30.1.1"), member("c2", 2, "10.12.0.0/24", "172.31.2.1")}, Asked{}, nil, "give every cluster ranges of its own"},
+		{"pods anywhere", []Member{{Cluster: member("c1", 1, "", "172.31.1.1").Cluster, Root: authority.PublicKey{1}, PodAddrs: []netip.Addr{netip.MustParseAddr("172.31.2.7")}}, two()[1]}, Asked{}, nil, "give every cluster ranges of its own"},
 		{"no pods", []Member{member("c1", 1, "", "172.31.1.1"), two()[1]}, Asked{}, nil, "say --pods c1=CIDR"},
 		{"a range that misses pods", two(), Asked{Pods: map[string][]netip.Prefix{"c1": prefixes("10.11.0.0/24")}}, nil, "cluster c1 has pods at 10.11.1.0/24, which is not in"},
 		{"a range that misses a node", two(), Asked{Nodes: map[string][]netip.Prefix{"c2": prefixes("172.31.9.0/24")}}, nil, "cluster c2 has a node at 172.31.2.1/32"},

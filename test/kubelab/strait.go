@@ -59,7 +59,7 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	connect := []string{"clusterset", "connect", "--kubeconfig", l.Kubeconfig()}
+	connect := []string{"clusterset", "connect", "--yes", "--kubeconfig", l.Kubeconfig()}
 	for _, c := range l.Topology.Clusters {
 		connect = append(connect, "--context", c.Name)
 	}
