@@ -44,6 +44,7 @@ func TestOps(t *testing.T) {
 		{"APIServerDown", testAPIServerDown},
 		{"LeaderDies", testLeaderDies},
 		{"NodeDies", testNodeKill},
+		{"Upgrade", testUpgrade},
 		{"Uninstall", testUninstall},
 		{"Pages", testPages},
 	} {
