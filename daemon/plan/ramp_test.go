@@ -123,6 +123,7 @@ func TestFlapWrites(t *testing.T) {
 		most   int           // writes in a minute
 	}{
 		{200 * time.Millisecond, 1}, // never ready for long enough to get anything
+		{700 * time.Millisecond, 1}, // ready again when what was due before would be planned
 		{time.Second, 1},
 		{4 * time.Second, 2 * 15},  // after a second 10 %, and then nothing
 		{20 * time.Second, 10 * 3}, // ten steps, and then nothing, three times

@@ -168,11 +168,14 @@ func (d *demand) after(old *demand, ramp time.Duration) {
 // moving are the services whose plan changes by itself, with the time when it does.
 type moving map[clustermesh.ServiceName]time.Time
 
-// touch marks those that are due. If the clock was set back, all are.
+// touch marks those that are due. If the clock was set back, all are. What is planned now is due when
+// that plan says so, and not when an earlier one did.
 func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) {
 	for s, due := range m {
 		if wait := due.Sub(now); wait <= 0 || wait > clustermesh.MaxDrainNext {
 			touched[s] = changed
+		}
+		if touched[s] == changed {
 			delete(m, s)
 		}
 	}
