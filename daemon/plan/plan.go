@@ -123,7 +123,7 @@ type stand struct {
 
 // NewPlanner makes a Planner that has planned nothing yet.
 func NewPlanner(self Self, c Config) *Planner {
-	return &Planner{config: c, stand: &stand{self: self}, index: index{self: self, mesh: c.Mesh}, moving: moving{}}
+	return &Planner{config: c, stand: &stand{self: self}, index: index{self: self, mesh: c.Mesh}, moving: newMoving()}
 }
 
 // At says what time it is for the next plan.

@@ -40,6 +40,40 @@ func TestRampBegins(t *testing.T) {
 	at(time.Hour+10*time.Second, "a=100%", 0)
 }
 
+// TestRampKeepsTime: a turn is always a little late. What ramps is planned once a second all the same, and
+// a drain as often as it says.
+func TestRampKeepsTime(t *testing.T) {
+	const late = 5 * time.Millisecond
+	for what, change := range map[string]func(clustermesh.State){
+		"a ramp": func(s clustermesh.State) {
+			edit(s, "a", "n1", ready)
+			edit(s, "a", "n2", ready)
+		},
+		"a drain": func(s clustermesh.State) {
+			edit(s, "b", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: 1_000_000, Over: 10} })
+		},
+	} {
+		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		s, now := clusterset(), time.Unix(1_000_000, 300e6)
+		edit(s, "a", "n1", unready)
+		edit(s, "a", "n2", unready)
+		p.At(now)
+		p.Plan(s)
+		change(s)
+		turns := 0
+		for next := time.Duration(0); turns == 0 || next > 0; turns++ {
+			p.At(now)
+			if next = p.Plan(s).Next; next > 2*time.Second {
+				t.Errorf("%s is planned again after %s", what, next)
+			}
+			now = now.Add(next + late)
+		}
+		if turns < 10 || turns > 13 {
+			t.Errorf("%s takes %d turns in 10 s, want one a second", what, turns)
+		}
+	}
+}
+
 // TestRampNeedsToKnow: what is learned late was there before. A daemon that restarts hears of the nearest
 // endpoints after others, and must not ramp.
 func TestRampNeedsToKnow(t *testing.T) {

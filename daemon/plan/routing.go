@@ -165,36 +165,55 @@ func (d *demand) after(old *demand, ramp time.Duration) {
 	d.past, d.step = old.now, max(0, d.at.Sub(old.at).Seconds()/ramp.Seconds())
 }
 
-// moving are the services whose plan changes by itself, with the time when it does.
-type moving map[clustermesh.ServiceName]time.Time
+// moving are the services whose plan changes by itself.
+type moving struct {
+	// due is when each does. All that are due within a second are planned in one turn.
+	due map[clustermesh.ServiceName]time.Time
+	// was is when those that this turn plans were due: a turn is always a little late, and what is due
+	// every second must not fall behind.
+	was map[clustermesh.ServiceName]time.Time
+}
+
+func newMoving() moving {
+	return moving{due: map[clustermesh.ServiceName]time.Time{}, was: map[clustermesh.ServiceName]time.Time{}}
+}
 
 // touch marks those that are due. If the clock was set back, all are. What is planned now is due when
 // that plan says so, and not when an earlier one did.
 func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) {
-	for s, due := range m {
-		if wait := due.Sub(now); wait <= 0 || wait > clustermesh.MaxDrainNext {
+	clear(m.was)
+	for s, due := range m.due {
+		late := now.Sub(due)
+		if late >= 0 || -late > clustermesh.MaxDrainNext {
 			touched[s] = changed
 		}
+		if late >= 0 && late < step {
+			m.was[s] = due
+		}
 		if touched[s] == changed {
-			delete(m, s)
+			delete(m.due, s)
 		}
 	}
 }
 
-// note adds a service that moves. All that are due within a second are planned in one turn.
+// note adds a service that moves.
 func (m moving) note(d *demand) {
 	if d.wait == 0 {
 		return
 	}
-	due := d.at.Add(d.wait + time.Second - 1).Truncate(time.Second)
-	if at, is := m[d.service]; !is || due.Before(at) {
-		m[d.service] = due
+	at := d.at
+	if was, is := m.was[d.service]; is {
+		at = was
+	}
+	due := at.Add(d.wait + time.Second - 1).Truncate(time.Second)
+	if other, is := m.due[d.service]; !is || due.Before(other) {
+		m.due[d.service] = due
 	}
 }
 
 // next returns when to plan again, although nothing changes; 0 if there is no need.
 func (m moving) next(now time.Time) (wait time.Duration) {
-	for _, due := range m {
+	for _, due := range m.due {
 		if left := due.Sub(now); wait == 0 || left < wait {
 			wait = left
 		}
