@@ -166,6 +166,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
 		"daemon/api", "datapath/socklb/inspect",
 	}},
+	{Path: "test/locality", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},
 	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.
@@ -291,7 +292,7 @@ var Dependencies = []Dependency{
 			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
-		Tests: []string{"test/clients", "test/faults", "test/kube"},
+		Tests: []string{"test/clients", "test/faults", "test/kube", "test/locality"},
 		Why:   "system calls that package syscall lacks; practically part of the standard library",
 	},
 	{
