@@ -17,9 +17,10 @@ func (a *app) clusterCommand() *cobra.Command {
 		Short: "Take a cluster out of use, and back",
 		Long:  "Take all endpoints of a cluster out of use in the whole clusterset, and back.",
 		Example: `  strait cluster drain us-east --dry-run
+  strait cluster status us-east
   strait cluster undrain us-east`,
 	}
-	c.AddCommand(a.drainCommand(), a.undrainCommand())
+	c.AddCommand(a.drainCommand(), a.remainingCommand(), a.undrainCommand())
 	return c
 }
 
@@ -42,7 +43,8 @@ strait's Namespace, strait.io/drain, so it survives restarts. strait cluster und
 
 If no other endpoint serves some Service, drain refuses, because that Service's endpoints would stay
 in use; with --force it drains the rest. With --over, the share shrinks little by little. With
---dry-run, it only says what would happen, as strait explain --what-if does.
+--dry-run, it only says what would happen, as strait explain --what-if does. strait cluster status
+counts the connections that are still open.
 
 Outside Kubernetes, --manifest names the directory of YAML that the cluster's daemons read, and the
 daemon of this machine is asked what would happen.`
@@ -107,7 +109,11 @@ func (a *app) drain(ctx context.Context, d drainable, id string, over time.Durat
 	case len(answer.Alone) > 0 && !force:
 		return &exitError{exitProblem, fmt.Errorf("not drained: no other endpoint serves %s; give them endpoints elsewhere, or say --force", some(answer.Alone, 5))}
 	}
-	return a.writeDrain(ctx, d, id, clustermesh.DrainValue(a.now(), over))
+	if err := a.writeDrain(ctx, d, id, clustermesh.DrainValue(a.now(), over)); err != nil || d.dir != "" {
+		return err
+	}
+	p.line("next: strait cluster status %s --context NAME, with the contexts of all clusters, counts the connections that are still open", id)
+	return nil
 }
 
 // afterDrain asks a daemon of the cluster what a drain would do.

@@ -29,6 +29,7 @@ type Answer struct {
 	// MeshOff is true if pods are reached without a tunnel.
 	MeshOff  bool
 	Nodes    []api.Node
+	Clusters []api.Cluster
 	Problems []problem.Problem
 }
 
@@ -72,7 +73,7 @@ func (c *Cluster) ask(ctx context.Context, pod string, a *Answer) error {
 			return err
 		}
 	}
-	a.MeshOff, a.Problems, a.Nodes = status.Datapath.Mesh == "off", status.Problems, nodes.Items
+	a.MeshOff, a.Clusters, a.Problems, a.Nodes = status.Datapath.Mesh == "off", status.Clusters, status.Problems, nodes.Items
 	return nil
 }
 

@@ -46,6 +46,7 @@ func testDrain(t *testing.T, o *ops) {
 	for _, weight := range []int{0, 10, 50, 100} {
 		kubectl(t, "c1", "annotate", "--overwrite", "service", "ops-both", fmt.Sprintf("service.strait.io/weights=c1=%d,c2=%d", 100-weight, weight))
 		o.sends(t, 1-float64(weight)/100, fmt.Sprintf("with %d %% in c2", weight))
+		o.counts(t, load, 1-float64(weight)/100, fmt.Sprintf("with %d %% in c2", weight))
 	}
 	kubectl(t, "c1", "annotate", "service", "ops-both", "service.strait.io/weights-")
 	o.sends(t, 1, "without weights")
@@ -63,10 +64,12 @@ func testDrain(t *testing.T, o *ops) {
 		t.Fatalf("drain: %v\n%s", err, out)
 	}
 	o.sends(t, 0, "drained")
+	o.counts(t, load, 0, "drained")
 	t.Logf("a drain took %s, with the commands", time.Since(began).Round(100*time.Millisecond))
 	if out = o.inStrait(t, "c1", "c1n1", "status"); !strings.Contains(out, "drained 100 %") {
 		t.Errorf("status does not say that c1 is drained:\n%s", out)
 	}
+	o.remains(t)
 	if out, err = o.cli(t, "c1", "cluster", "undrain", "c1"); err != nil {
 		t.Errorf("undrain: %v\n%s", err, out)
 	}
@@ -87,6 +90,45 @@ func testDrain(t *testing.T, o *ops) {
 	}
 	o.sends(t, 1, "with no node cordoned")
 	load.mustBeWhole(t, since)
+}
+
+// remains checks that what is open to the drained c1 is counted on all nodes: the load keeps one connection, which it
+// had before the drain. Nodes of clusters without a context are named, and a wait does not end while one is open.
+func (o *ops) remains(t *testing.T) {
+	t.Helper()
+	testutil.Eventually(t, 30*time.Second, func() error {
+		out, err := o.cliAll(t, "cluster", "status", "c1", "--context", "c1", "--context", "c2")
+		if err != nil || !strings.Contains(out, "drained 100 %: 1 open connection on 4 nodes") || !strings.Contains(out, "c1/c1n1  1") {
+			err = fmt.Errorf("cluster status: %v\n%s", err, out)
+		}
+		return err
+	})
+	if out, err := o.cliAll(t, "cluster", "status", "c1", "--context", "c1"); err != nil || !strings.Contains(out, "c2/c2n1, c2/c2n2") {
+		t.Errorf("without c2, cluster status does not name its nodes: %v\n%s", err, out)
+	}
+	if out, err := o.cliAll(t, "cluster", "status", "c1", "--context", "c1", "--context", "c2", "--wait", "--timeout=5s"); err == nil {
+		t.Errorf("a wait ends while a connection is open:\n%s", out)
+	}
+}
+
+// counts makes new connections from the load's pod, and checks which part of them pods of c1 answered. Five standard
+// deviations are what chance may add.
+func (o *ops) counts(t *testing.T, l load, want float64, when string) {
+	t.Helper()
+	const calls = 500
+	out := kubectl(t, l.cluster, "exec", l.name, "-c", "new", "--", "curl", "-sS", "-H", "Connection: close", "-w", "\n",
+		fmt.Sprintf("http://%s/hostname?[1-%d]", o.vip(t, "c1", "ops-both"), calls))
+	home, all := 0, lines(out)
+	for _, pod := range all {
+		if strings.HasPrefix(pod, "ops-c1-") {
+			home++
+		}
+	}
+	got := float64(home) / float64(max(len(all), 1))
+	if len(all) != calls || math.Abs(got-want) > 5*math.Sqrt(want*(1-want)/calls) {
+		t.Errorf("%s: pods of c1 answered %.1f %% of %d calls, want %.1f %% of %d", when, 100*got, len(all), 100*want, calls)
+	}
+	t.Logf("%s: pods of c1 answered %.1f %% of %d calls", when, 100*got, len(all))
 }
 
 // sends waits until the clients of a node of c1 send this part of their connections to ops-both to c1.
