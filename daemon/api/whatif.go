@@ -43,7 +43,7 @@ type MovedEndpoint struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	// Overloaded is true if it would get more than it can bear: more than factor times its share
-	// before.
+	// before. If it had none, it bears what the endpoint with the largest share did.
 	Overloaded bool   `json:"overloaded"`
 	Reason     string `json:"reason"`
 }
@@ -81,14 +81,18 @@ func alone(f Frontend) bool {
 }
 
 func moved(before, after Frontend, factor float64) (out []MovedEndpoint) {
-	was := map[netip.AddrPort]Endpoint{}
+	was, most := map[netip.AddrPort]Endpoint{}, 0.0
 	for _, e := range before.Endpoints {
 		was[e.Addr] = e
+		most = max(most, e.Share)
 	}
 	add := func(e Endpoint, before, after float64) {
 		if diff := after - before; diff > 0.0005 || diff < -0.0005 {
-			out = append(out, MovedEndpoint{e.Addr, e.Cluster, e.Node, e.Pod, before, after,
-				factor > 0 && before > 0 && after > factor*before+0.0005, e.Reason})
+			bears := factor * before
+			if before == 0 {
+				bears = factor * most
+			}
+			out = append(out, MovedEndpoint{e.Addr, e.Cluster, e.Node, e.Pod, before, after, bears > 0 && after > bears+0.0005, e.Reason})
 		}
 	}
 	for _, e := range after.Endpoints {
