@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -13,22 +12,6 @@ import (
 
 // errStarting means that there is no plan yet.
 var errStarting = errors.New("straitd has started but has no plan yet; wait for it: strait status --wait")
-
-// from returns a node by its name, "NODE" for one of this cluster or "CLUSTER/NODE"; empty for this node.
-func (d *Daemon) from(m *moment, name string) (plan.Self, error) {
-	if name == "" {
-		return d.self(), nil
-	}
-	cluster, node, both := strings.Cut(name, "/")
-	if !both {
-		cluster, node = string(d.self().Cluster), name
-	}
-	self := plan.Self{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
-	if r, is := m.state.Records[self.Origin()]; self != d.self() && (!is || r.Content.Node == nil) {
-		return self, fmt.Errorf("no node is called %s/%s; strait nodes lists them", cluster, node)
-	}
-	return self, nil
-}
 
 // planFor plans for any node, with what this node knows and its configuration.
 func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
@@ -47,7 +30,7 @@ func (d *Daemon) ServicesFrom(node string) (*api.ServiceList, error) {
 	if m == nil {
 		return nil, errStarting
 	}
-	self, err := d.from(m, node)
+	self, err := plan.From(m.state, d.self(), node)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +47,7 @@ func (d *Daemon) WhatIf(change, service, node string) (*api.WhatIf, error) {
 	if m == nil {
 		return nil, errStarting
 	}
-	self, err := d.from(m, node)
+	self, err := plan.From(m.state, d.self(), node)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ out. If the kernel's map holds a different choice, the frontend's line says so. 
 a round trip to the node of another cluster.
 
 PORT is a port's name or number; without it every port is shown. --from explains the choice of
-another node, as this one computes it: NODE in this cluster, or CLUSTER/NODE.
+another node, as this one computes it: NODE in this cluster, CLUSTER/NODE, or the node of a pod,
+which is an address, or NAMESPACE/POD or CLUSTER/NAMESPACE/POD if it is an endpoint of a service.
 
 --what-if says where connections would go after a change, for the service or, without one, for all
 services that the change moves. A change is "cluster NAME down", "node CLUSTER/NAME dead",
@@ -60,7 +61,7 @@ func (a *app) explainCommand() *cobra.Command {
 		},
 	}
 	c.Flags().SortFlags = false
-	c.Flags().StringVar(&from, "from", "", "the `node` that connects: NODE or CLUSTER/NODE (default: this one)")
+	c.Flags().StringVar(&from, "from", "", "the `node` or pod that connects: see above (default: this node)")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "explain again whenever the choice changes")
 	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")
 	c.MarkFlagsMutuallyExclusive("watch", "what-if")
