@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 )
@@ -166,74 +164,6 @@ func TestRamp(t *testing.T) {
 	if got := show(shares(alone)); got != "a=100.0" || alone.Ramping {
 		t.Errorf("alone: %s, ramping %v", got, alone.Ramping)
 	}
-}
-
-// Shares add up to 1, whatever the order; and more healthy endpoints nearby never send more away.
-func TestSpillProperties(t *testing.T) {
-	place := rapid.SampledFrom([][4]string{{"a", "n1", "r1", "z1"}, {"a", "n2", "r1", "z1"}, {"a", "n3", "r2", "z3"}, {"b", "n9", "r1", "z1"}, {"b", "n8", "r3", "z4"}, {"c", "n7", "", ""}})
-	gen := rapid.Custom(func(t *rapid.T) locality.Candidate {
-		p := place.Draw(t, "place")
-		return cand(p[0], p[1], p[2], p[3], func(c *locality.Candidate) {
-			c.Ready = rapid.Bool().Draw(t, "ready")
-			c.Serving = c.Ready
-			c.Drained, c.DrainedBy = float64(rapid.IntRange(0, 4).Draw(t, "drained"))/4, "node"
-		})
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SliceOfN(gen, 1, 30).Draw(t, "candidates")
-		p := locality.Preference{Factor: rapid.SampledFrom([]float64{0, 1, 1.4, 3}).Draw(t, "factor")}
-		p.MinReady.Count = uint32(rapid.IntRange(0, 4).Draw(t, "min"))
-		if rapid.Bool().Draw(t, "weighted") {
-			p.Weights = []clustermesh.ClusterWeight{{Cluster: "a", Weight: uint32(rapid.IntRange(0, 3).Draw(t, "a"))}, {Cluster: "b", Weight: 2}}
-		}
-		got := locality.Select(self, in, p, locality.Ramp{})
-		sum := 0.0
-		for _, l := range got.Levels {
-			if l.Share < 0 || l.Share > 1+1e-9 {
-				t.Fatalf("a share of %v", l.Share)
-			}
-			sum += l.Share
-		}
-		if len(got.Levels) > 0 && math.Abs(sum-1) > 1e-9 {
-			t.Fatalf("the shares add up to %v", sum)
-		}
-		other := slices.Clone(in)
-		slices.Reverse(other)
-		back := locality.Select(self, other, p, locality.Ramp{})
-		for i, v := range got.Verdicts {
-			if w := back.Verdicts[len(in)-1-i].Weight; w != v.Weight {
-				t.Fatalf("candidate %d weighs %d, and %d in another order", i, v.Weight, w)
-			}
-		}
-		if len(p.Weights) > 0 || len(got.Levels) == 0 {
-			return
-		}
-		// One more becomes healthy in the nearest place.
-		near := -1
-		for i, c := range in {
-			if c.Cluster == "a" && c.Node == "n1" && !c.Ready {
-				near = i
-			}
-		}
-		if near < 0 {
-			return
-		}
-		more := slices.Clone(in)
-		more[near].Ready, more[near].Drained = true, 0
-		kept := func(c locality.Choice) (share float64) {
-			total := 0.0
-			for _, v := range c.Verdicts {
-				total += float64(v.Weight)
-				if v.Tier == locality.Node {
-					share += float64(v.Weight)
-				}
-			}
-			return share / total
-		}
-		if before, after := kept(got), kept(locality.Select(self, more, p, locality.Ramp{})); after < before-1e-3 {
-			t.Fatalf("with one more healthy endpoint nearby, %v stays; before, %v", after, before)
-		}
-	})
 }
 
 // TestPrecision: what endpoints weigh adds up to the shares of their ranks, within half a point for
