@@ -154,16 +154,19 @@ func TestClockSetBack(t *testing.T) {
 func TestFlapWrites(t *testing.T) {
 	for _, tc := range []struct {
 		period time.Duration // of coming and going
+		lag    time.Duration // if not 0, a pod on another node does the same so much later
 		most   int           // writes in a minute
 	}{
-		{200 * time.Millisecond, 1}, // never ready for long enough to get anything
-		{700 * time.Millisecond, 1}, // ready again when what was due before would be planned
-		{time.Second, 1},
-		{4 * time.Second, 2 * 15},  // after a second 10 %, and then nothing
-		{20 * time.Second, 10 * 3}, // ten steps, and then nothing, three times
+		{200 * time.Millisecond, 0, 1}, // never ready for long enough to get anything
+		{800 * time.Millisecond, 100 * time.Millisecond, 1},
+		{700 * time.Millisecond, 0, 1}, // ready again when what was due before would be planned
+		{time.Second, 0, 1},
+		{4 * time.Second, 0, 2 * 15},  // after a second 10 %, and then nothing
+		{20 * time.Second, 0, 10 * 3}, // ten steps, and then nothing, three times
 	} {
 		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s, start := clusterset(), time.Unix(1_000_000, 0)
+		both := tc.lag > 0
 		edit(s, "a", "n2", unready)
 		writes := 0
 		var last []datapath.Frontend
@@ -173,6 +176,13 @@ func TestFlapWrites(t *testing.T) {
 				change = unready
 			}
 			edit(s, "a", "n1", change)
+			if later := at - tc.lag; both && later >= 0 {
+				change = ready
+				if later%tc.period < tc.period/2 {
+					change = unready
+				}
+				edit(s, "a", "n2", change)
+			}
 			p.At(start.Add(at))
 			if r := p.Plan(s); !reflect.DeepEqual(last, r.Desired.Frontends) {
 				last = r.Desired.Frontends

@@ -137,32 +137,36 @@ func (d *demand) moves(fs []Frontend) (wait time.Duration) {
 	return wait
 }
 
-// levels are the levels of a frontend's choice.
+// levels are the levels of a frontend's choice. If it ramps, the time up to since has had its effect.
 type levels struct {
 	addr    l4.Addr
 	levels  []locality.Level
 	ramping bool
+	since   time.Time
 }
 
-// ramp returns what limits the choice for a frontend. The time since the last plan counts only if the
-// frontend was ramping then: a ramp begins when more is wanted, not when something last changed.
-func (d *demand) ramp(a l4.Addr) locality.Ramp {
+// ramp returns what limits the choice for a frontend, and until when time has then had its effect. A ramp
+// begins when more is wanted, not when something last changed, and advances by whole steps, however often
+// the service is planned: each plan that gives more is a write.
+func (d *demand) ramp(a l4.Addr) (r locality.Ramp, since time.Time) {
 	i := slices.IndexFunc(d.past, func(l levels) bool { return l.addr == a })
-	switch {
-	case i < 0:
-		return locality.Ramp{}
-	case !d.past[i].ramping:
-		return locality.Ramp{Past: d.past[i].levels}
+	if i < 0 {
+		return r, d.at
 	}
-	return locality.Ramp{Past: d.past[i].levels, Step: d.step}
+	r.Past, since = d.past[i].levels, d.at
+	if passed := d.at.Sub(d.past[i].since); d.past[i].ramping && passed >= 0 { // or else the clock was set back
+		whole := passed.Truncate(step)
+		r.Step, since = whole.Seconds()/d.over.Seconds(), d.past[i].since.Add(whole)
+	}
+	return r, since
 }
 
-// after makes the demand follow an earlier plan of the same service, if there is one.
+// after makes the demand follow an earlier plan of the same service, if there is one. Ramp is how long all
+// traffic takes to return.
 func (d *demand) after(old *demand, ramp time.Duration) {
-	if d.ramps = ramp > 0; !d.ramps || old == nil || old.learning {
-		return
+	if d.over = ramp; ramp > 0 && old != nil && !old.learning {
+		d.past = old.now
 	}
-	d.past, d.step = old.now, max(0, d.at.Sub(old.at).Seconds()/ramp.Seconds())
 }
 
 // moving are the services whose plan changes by itself.

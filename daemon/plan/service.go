@@ -31,15 +31,14 @@ type demand struct {
 	stand  *stand
 	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
-	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past and
-	// step limit it by what was planned before, and now is for the next. Learning is that of the
-	// Planner.
+	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past limits it
+	// by what was planned before, over the time of a ramp, and now is for the next. Learning is that of
+	// the Planner.
 	at        time.Time
 	wait      time.Duration
 	learning  bool
-	ramps     bool
+	over      time.Duration
 	past, now []levels
-	step      float64
 
 	desired  []datapath.Frontend
 	problems []clustermesh.Problem
@@ -73,8 +72,9 @@ func (d *demand) plan() {
 	fs, problems := d.frontends()
 	d.problems, d.wait = append(d.problems, problems...), d.moves(fs)
 	for _, f := range fs {
-		if d.ramps {
-			d.now = append(d.now, levels{f.Addr, f.Choice.Levels, f.Choice.Ramping})
+		if d.over > 0 {
+			_, since := d.ramp(f.Addr)
+			d.now = append(d.now, levels{f.Addr, f.Choice.Levels, f.Choice.Ramping, since})
 		}
 		out := datapath.Frontend{Addr: f.Addr, Service: d.service.String(), AffinitySeconds: d.affinitySeconds}
 		for _, v := range f.Choice.Verdicts {
@@ -118,7 +118,8 @@ func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	}
 	for addr, port := range d.Addrs() {
 		f := Frontend{Addr: addr, Port: port}
-		f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(addr.IP)), d.prefer, d.ramp(addr))
+		ramp, _ := d.ramp(addr)
+		f.Choice = locality.Select(d.stand.where, d.candidates(members, doubles, port, clustermesh.FamilyOf(addr.IP)), d.prefer, ramp)
 		out = append(out, f)
 		problems = append(problems, d.familyProblem(f)...)
 	}
