@@ -32,6 +32,23 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
+// TestLocalityPage: the page's configuration is one that the daemon takes.
+func TestLocalityPage(t *testing.T) {
+	text, err := os.ReadFile("../docs/locality.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```ini\n")
+	block, _, _ = strings.Cut(block, "```")
+	c, err := daemon.ParseConfig([]byte(minimal+block), noFlags)
+	if err != nil || !found {
+		t.Fatalf("%v in %q", err, block)
+	}
+	if l := c.Locality; l.Spill != daemon.SpillOn || len(l.Tiers) != 3 || l.Costs["us-east"]["eu-central"] != 9 {
+		t.Errorf("%+v", l)
+	}
+}
+
 func noFlags(*daemon.Config) error { return nil }
 
 // Every mistake is named at once, each by the path of its field.
