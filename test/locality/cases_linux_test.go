@@ -55,12 +55,12 @@ func (w *world) zoneFlaps() {
 		w.near.ready(0)
 		time.Sleep(period / 2)
 	}
-	if n := writes(); n > times/2 {
+	if n := writes(); n > 3 { // on a busy machine, a flap can last for a second: it then is two writes
 		w.Errorf("the frontend was written %d times while the zone flapped %d times", n, times)
 	} else {
 		w.Logf("the frontend was written %d times while the zone flapped %d times", n, times)
 	}
-	// On a busy machine, a flap can last for a second: it then gets a tenth.
+	// Such a flap gets a tenth.
 	if got, n := w.counts.between(gone, time.Now()); got["us-east"] > 0.05 {
 		w.Errorf("of %d connections, %.1f %% went to pods that flap", n, 100*got["us-east"])
 	}
