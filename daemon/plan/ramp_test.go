@@ -74,6 +74,25 @@ func TestRampKeepsTime(t *testing.T) {
 	}
 }
 
+// TestNoRampForWords: when a Service asks for something else, that is so at once. What was near before says
+// nothing of what is near now: healthy pods nearby must not lose everything for a while.
+func TestNoRampForWords(t *testing.T) {
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+	s, now := clusterset(), time.Unix(1_000_000, 0)
+	for _, tiers := range [][]string{nil, {"cluster", "clusterset"}, nil, {"clusterset"}, {"region", "clusterset"}} {
+		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = &clustermesh.Routing{Tiers: tiers} })
+		want := "a=100%"
+		if len(tiers) == 1 {
+			want = "a=33% b=33% c=33%"
+		}
+		now = now.Add(time.Minute)
+		p.At(now)
+		if r := p.Plan(s); where(r) != want || r.Next != 0 {
+			t.Errorf("tiers %q: %s, next plan in %s; want %s at once", tiers, where(r), r.Next, want)
+		}
+	}
+}
+
 // TestRampNeedsToKnow: what is learned late was there before. A daemon that restarts hears of the nearest
 // endpoints after others, and must not ramp.
 func TestRampNeedsToKnow(t *testing.T) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"iter"
+	"reflect"
 	"slices"
 	"time"
 
@@ -161,10 +162,11 @@ func (d *demand) ramp(a l4.Addr) (r locality.Ramp, since time.Time) {
 	return r, since
 }
 
-// after makes the demand follow an earlier plan of the same service, if there is one. Ramp is how long all
-// traffic takes to return.
+// after makes the demand follow an earlier plan of the same service, if there is one that was asked for the
+// same: what was near for another says nothing of what is near now. Ramp is how long all traffic takes to
+// return.
 func (d *demand) after(old *demand, ramp time.Duration) {
-	if d.over = ramp; ramp > 0 && old != nil && !old.learning {
+	if d.over = ramp; ramp > 0 && old != nil && !old.learning && reflect.DeepEqual(old.prefer, d.prefer) {
 		d.past = old.now
 	}
 }

@@ -19,6 +19,7 @@ func TestTraffic(t *testing.T) {
 	w := newWorld(t, pods)
 	w.run("BrownOut", w.brownOut)
 	w.run("Curve", w.curve)
+	w.run("Rollout", w.rollout)
 	w.run("ZoneFlaps", w.zoneFlaps)
 	w.run("PodFlaps", w.podFlaps)
 	w.run("DrainService", w.drainService)
@@ -39,6 +40,29 @@ func (w *world) brownOut() {
 	w.counted(300, shares{"us-east": 1})
 	l.mustBeWhole(since)
 }
+
+// rollout: weights move the Service to another cluster little by little, and away from all tiers and back.
+// What is asked for is so at once, and no call fails.
+func (w *world) rollout() {
+	l, since := w.call(5*time.Millisecond), time.Now()
+	for _, weight := range []int{0, 10, 50, 100} {
+		w.near.annotate("service.strait.io/weights", fmt.Sprintf("us-east=%d,us-west=%d", 100-weight, weight))
+		want := shares{"us-east": 1 - float64(weight)/100, "us-west": float64(weight) / 100}
+		w.settlesWithin(want, atOnce)
+		w.counted(500, want)
+	}
+	w.near.annotate("service.strait.io/weights", "")
+	w.near.annotate("service.strait.io/locality", "clusterset")
+	third := 1.0 / 3
+	w.settlesWithin(shares{"us-east": third, "us-west": third, "eu-central": third}, atOnce)
+	w.near.annotate("service.strait.io/locality", "")
+	w.settlesWithin(shares{"us-east": 1}, atOnce)
+	w.counted(300, shares{"us-east": 1})
+	l.mustBeWhole(since)
+}
+
+// atOnce is well below the ramp of ten seconds, also on a busy machine.
+const atOnce = 5 * time.Second
 
 // zoneFlaps: all pods of the callers' cluster come and go, and are never ready for a second. So traffic
 // leaves once and stays away, and the map is not written again.
