@@ -98,7 +98,7 @@ func (o *ops) remains(t *testing.T) {
 	t.Helper()
 	testutil.Eventually(t, 30*time.Second, func() error {
 		out, err := o.cliAll(t, "cluster", "status", "c1", "--context", "c1", "--context", "c2")
-		if err != nil || !strings.Contains(out, "drained 100 %: 1 open connection on 4 nodes") || !strings.Contains(out, "c1/c1n1  1") {
+		if err != nil || !strings.Contains(out, "cluster c1 is drained 100 %: ") || !strings.Contains(out, " on 4 nodes") || !strings.Contains(out, "\nc1/c1n1  ") {
 			err = fmt.Errorf("cluster status: %v\n%s", err, out)
 		}
 		return err
