@@ -27,18 +27,70 @@ func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 	return time.Duration(by)*unit + maxAhead
 }
 
-// checkClock reports that this machine's clock was set back since the daemon started, so that others
-// refuse what this node writes. The lock is held.
+// behind returns by how much at least this machine's clock is behind, if most of the records that are
+// held of other nodes' daemons come from the future; otherwise 0. They were accepted once, so the clock
+// was set back since. One cluster's records alone could come from clocks that are wrong.
+func behind(self clustermesh.Origin, records map[clustermesh.Origin]clustermesh.Record, now time.Time) (by time.Duration) {
+	early, all := 0, 0
+	for o, r := range records {
+		if o.Node == "" || o == self {
+			continue
+		}
+		all++
+		if d := ahead(o, r.Stamp.Epoch, now); d > 0 {
+			early++
+			by = max(by, d)
+		}
+	}
+	if 2*early <= all {
+		return 0
+	}
+	return by
+}
+
+// checkClock reports that this machine's clock was set back since the daemon started, or since its last
+// life. The lock is held.
 func (g *Gossip) checkClock(now time.Time) {
-	by := ahead(g.cfg.Self, g.replica.Epoch(), now)
-	if by == 0 {
+	self := "node " + g.cfg.Self.String()
+	late, by := behind(g.cfg.Self, g.replica.Records(), now), ahead(g.cfg.Self, g.replica.Epoch(), now)
+	if g.behind = late > 0; g.behind {
+		g.problem("clock behind", clustermesh.Problem{
+			Code:    problem.ClockBehind,
+			Object:  self,
+			Message: fmt.Sprintf("this machine's clock is behind, by %s at least: what other nodes said before stays in force, and what they say now is ignored", late.Round(time.Minute)),
+			Try:     "correct this machine's clock",
+		}, 0)
+	} else {
+		g.solved("clock behind")
+	}
+	if by == 0 || g.behind { // behind, it is this node's own stamp that is right
 		g.solved("clock")
 		return
 	}
 	g.problem("clock", clustermesh.Problem{
 		Code:    problem.ClockSetBack,
-		Object:  "node " + g.cfg.Self.String(),
+		Object:  self,
 		Message: fmt.Sprintf("this machine's clock was %s ahead when straitd started, and has been set back: other nodes ignore what this node says", by.Round(time.Minute)),
 		Try:     "restart straitd",
+	}, 0)
+}
+
+// checkSigner reports that the clock of the machine that has just signed the statement about this node
+// differs from this machine's. The lock is held.
+func (g *Gossip) checkSigner() {
+	by := g.guard.stated.at.Sub(time.Unix(g.guard.stated.NotBefore, 0))
+	if by.Abs() < maxAhead {
+		g.solved("clock of the signer")
+		return
+	}
+	than := "ahead of"
+	if by < 0 {
+		than = "behind"
+	}
+	g.problem("clock of the signer", clustermesh.Problem{
+		Code:    problem.ClockDiffers,
+		Object:  "node " + g.cfg.Self.String(),
+		Message: fmt.Sprintf("this machine's clock is %s %s that of the machine that signs for it", by.Abs().Round(time.Minute), than),
+		Try:     "correct the clock that is wrong",
 	}, 0)
 }

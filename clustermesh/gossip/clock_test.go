@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -35,3 +36,39 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+// TestBehind: this machine's clock is behind if most nodes speak from the future, not if those of one
+// cluster do.
+func TestBehind(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	self := node("west", "n1")
+	said := func(ahead ...time.Duration) map[clustermesh.Origin]clustermesh.Record {
+		out := map[clustermesh.Origin]clustermesh.Record{}
+		at := func(o clustermesh.Origin, epoch int64) {
+			out[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: uint64(epoch), Version: 1}}
+		}
+		at(self, now.Add(year).UnixNano()) // its own says nothing
+		at(clustermesh.Origin{Cluster: "east"}, now.Add(year).UnixMilli())
+		for i, d := range ahead {
+			at(node("east", fmt.Sprint("n", i)), now.Add(d).UnixNano())
+		}
+		return out
+	}
+	for _, c := range []struct {
+		said []time.Duration
+		want time.Duration
+	}{
+		{nil, 0},
+		{[]time.Duration{0, -year}, 0},
+		{[]time.Duration{year}, year},
+		{[]time.Duration{year, 0}, 0},
+		{[]time.Duration{year, 0, 2 * time.Hour}, year},
+		{[]time.Duration{time.Minute, 0, 2 * time.Minute}, 0},
+	} {
+		if got := behind(self, said(c.said...), now); got != c.want {
+			t.Errorf("others spoke %v from now: the clock is %s behind, want %s", c.said, got, c.want)
+		}
+	}
+}
+
+const year = 365 * 24 * time.Hour

@@ -29,6 +29,7 @@ import (
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
 )
 
 // Config says which node a Gossip speaks for, and where.
@@ -99,6 +100,7 @@ type Gossip struct {
 	cluster   *clustermesh.Content // as published by this leader
 	clusterAt time.Time            // earliest time of the next write of the cluster's record
 	leader    leader
+	behind    bool // this machine's clock is behind those of most
 	problems  problemBook
 	logged    allowance // for lines about Problems
 	running   bool
@@ -357,6 +359,9 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		g.streams.Send(e.To, frame)
 	}
 	for _, p := range out.Problems {
+		if g.behind && p.Code == problem.RecordAhead {
+			continue // one Problem says it of all
+		}
 		g.problem("replica "+string(p.Code)+" "+p.Object, p, problemLife)
 	}
 	if len(out.Changed) == 0 {

@@ -185,6 +185,10 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 		return authority.AdmitUnpinned(g.receiver, e.Record), clustermesh.Problem{}, true
 	}
 	s, err := g.verify(e, now)
+	if errors.Is(err, errEarly) && by == (replica.Peer{}) {
+		// It was believed before, so this machine's clock was set back. What is held stays.
+		err = nil
+	}
 	if err == nil && o.Node != "" && g.revokes(o.Cluster, s.Key) {
 		err = errRevoked
 		delete(g.proven, o)
@@ -254,7 +258,7 @@ func (g *guard) verify(e replica.Entry, now time.Time) (authority.Statement, err
 	if len(g.proven) >= maxProven {
 		clear(g.proven)
 	}
-	g.proven[o] = proof{statement{s, signed}, sum}
+	g.proven[o] = proof{statement{Statement: s, signed: signed}, sum}
 	g.claim(s)
 	return s, nil
 }
@@ -275,6 +279,9 @@ func (g *guard) claim(s authority.Statement) {
 // refuse counts a refused record, and returns the Problem, which is the same for all records of a
 // cluster that are refused for one reason.
 func (g *guard) refuse(o clustermesh.Origin, by replica.Peer, cause error, now time.Time) clustermesh.Problem {
+	if by == (replica.Peer{}) { // held already
+		by = o
+	}
 	for _, known := range reasons {
 		if !errors.Is(cause, known.reason) {
 			continue

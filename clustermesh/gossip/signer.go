@@ -183,7 +183,7 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 	if err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
-	g.adopt(statement{s, signed}, want)
+	g.adopt(statement{s, signed, time.Now()}, want)
 	return nil
 }
 
@@ -193,6 +193,7 @@ func (g *Gossip) adopt(s statement, asked authority.Statement) {
 	defer g.mu.Unlock()
 	had := g.guard.stated.signed != nil
 	g.guard.stated, g.guard.asked = s, asked
+	g.checkSigner()
 	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
 		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 	}

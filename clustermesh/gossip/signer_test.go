@@ -194,12 +194,22 @@ func TestAsks(t *testing.T) {
 	}
 	get := func(says authority.Statement) {
 		g.asked = g.want
-		g.stated = statement{says, []byte("signed")}
+		g.stated = statement{says, []byte("signed"), now}
 	}
 	full := g.want
 	full.NotBefore, full.NotAfter, full.Root = now.Unix(), now.Add(authority.Validity).Unix(), root("west").Public()
 	if get(full); g.asks(now.Add(authority.Renewal)) || !g.asks(now.Add(authority.Renewal+time.Second)) {
 		t.Error("it does not renew its statement after the renewal time, and only then")
+	}
+	for _, by := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
+		other := full // the clock of the signer, or this machine's, is wrong
+		other.NotBefore, other.NotAfter = now.Add(by).Unix(), now.Add(by+authority.Validity).Unix()
+		if get(other); g.asks(now.Add(lacking)) || !g.asks(now.Add(lacking+time.Second)) {
+			t.Errorf("signed %s from now, it is not asked for again after a while, and only then", by)
+		}
+		if get(full); !g.asks(now.Add(by)) {
+			t.Errorf("it is not asked for again at once when this machine's clock is set by %s", by)
+		}
 	}
 	less := full
 	less.Prefixes = nil

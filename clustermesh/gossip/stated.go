@@ -15,6 +15,9 @@ import (
 type statement struct {
 	authority.Statement
 	signed []byte
+	// at is when it was put in force about this node, by this machine's clock: that of the signer may
+	// differ. It is zero if it comes from an earlier life of the daemon, or is about another node.
+	at time.Time
 }
 
 // follows reports whether this machine asks others for the statement about itself: it has pins, and not
@@ -52,7 +55,7 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 		g.log.Error("cannot sign the statement about this node", "error", err)
 		return g.stated.signed != nil
 	}
-	g.stated = statement{want, signed}
+	g.stated = statement{want, signed, now}
 	return true
 }
 
@@ -62,13 +65,13 @@ func (g *guard) due(now time.Time) bool {
 }
 
 func (g *guard) old(now time.Time, limit time.Duration) bool {
-	age := now.Sub(time.Unix(g.stated.NotBefore, 0))
+	age := now.Round(0).Sub(g.stated.at.Round(0)) // not by the monotonic clock, which stops while a machine sleeps
 	return age > limit || age < -time.Minute
 }
 
 // How often a machine without the root asks again for a statement that could be better: while the cluster
 // has two roots, and the former one signed it (rotating); or if it lacks something (lacking), because the
-// signer may know more of the node meanwhile.
+// signer may know more of the node meanwhile, or its clock may be right meanwhile.
 const (
 	rotating = 5 * time.Second
 	lacking  = 30 * time.Second
@@ -86,7 +89,7 @@ func (g *guard) asks(now time.Time) bool {
 		return true
 	case len(roots) > 0 && g.stated.Root != roots[len(roots)-1]:
 		limit = rotating
-	case !g.stated.SaysAs(g.want):
+	case !g.stated.SaysAs(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
 		limit = lacking
 	}
 	return g.old(now, limit)
@@ -96,7 +99,7 @@ func (g *guard) asks(now time.Time) bool {
 func (g *guard) restore(signed []byte) {
 	s, err := authority.OpenStatement(signed, g.Pins)
 	if err == nil && g.follows() && s.Origin() == g.self && s.Key == g.Node.Public() {
-		g.stated = statement{s, signed}
+		g.stated = statement{Statement: s, signed: signed}
 	}
 }
 

@@ -57,11 +57,10 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		if !r.newer(e) || r.left(o) {
 			continue
 		}
-		if by := r.early(e); by > 0 {
-			r.refuse(&out, Rejected{Origin: o, Version: e.version}, aheadProblem(from, o, by))
-			continue
+		admitted, p, ok := r.admit(from, e) // first: what is forged is nobody's clock
+		if by := r.early(e); ok && by > 0 {
+			p, ok = aheadProblem(from, o, by), false
 		}
-		admitted, p, ok := r.admit(from, e)
 		if !ok {
 			r.refuse(&out, Rejected{Origin: o, Version: e.version}, p)
 			continue
@@ -164,7 +163,7 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 // not asked for once we have published: we write above it instead.
 func (r *Replica) lacks(offer Offer, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
-	if ok && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
+	if ok && r.early(have) == 0 && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
 		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) ||
 		r.ahead(offer.Origin, offer.Version.Epoch) > 0 {
 		return false
@@ -181,7 +180,7 @@ func (r *Replica) receiveWant(from Peer, w *Want) Output {
 	seen := map[clustermesh.Origin]bool{}
 	var entries []Entry
 	for _, o := range w.Origins {
-		if e, ok := r.entries[o]; ok && !seen[o] {
+		if e, ok := r.entries[o]; ok && !seen[o] && r.early(e) == 0 {
 			seen[o] = true
 			entries = append(entries, e)
 		}
@@ -244,7 +243,7 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 	offers := map[clustermesh.ClusterName][]Offer{}
 	for _, e := range r.Entries() {
-		if c := e.Record.Origin.Cluster; clusters[c] {
+		if c := e.Record.Origin.Cluster; clusters[c] && r.early(e) == 0 {
 			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
 		}
 	}
@@ -278,7 +277,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 		}
 	}
 	for _, e := range r.Entries() {
-		if o := e.Record.Origin; clusters[o.Cluster] && e.version.Compare(theirs[o]) > 0 {
+		if o := e.Record.Origin; clusters[o.Cluster] && e.version.Compare(theirs[o]) > 0 && r.early(e) == 0 {
 			give = append(give, e)
 		}
 	}

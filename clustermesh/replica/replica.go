@@ -35,13 +35,15 @@ type Config struct {
 	// UID is the UID of Self's cluster. It is part of the records that this replica writes.
 	UID string
 	// Admit returns the part of a record that its origin may say. If the whole record is refused, it
-	// returns false, and the Problem. By is the peer that sent it, or the record's origin if it was
-	// held already. Nil admits all.
+	// returns false, and the Problem. By is the peer that sent it; zero if it was held already. Nil
+	// admits all.
 	Admit func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
 	// Seal returns the proof that this node wrote an entry. Nil writes records without proof.
 	Seal func(e Entry) []byte
 	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
-	// it. A record that is ahead is refused: its owner could not write above it. Nil finds none.
+	// it. A record that is ahead is refused: its owner could not write above it. One that is held
+	// already stays until its owner writes another, because then this machine's clock may be the one
+	// that is wrong. Nil finds none.
 	Ahead func(o clustermesh.Origin, epoch uint64) time.Duration
 	// Complete says that the entries held are everything that was known in an earlier life.
 	Complete bool
@@ -156,13 +158,13 @@ func New(cfg Config, held []Entry) *Replica {
 		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
 	}
 	for _, e := range held {
-		if r.newer(e) && r.early(e) == 0 {
+		if r.newer(e) {
 			if rec, ok := r.readmit(e); ok {
 				r.put(e, rec)
 			}
 		}
 	}
-	if own, ok := r.entries[r.self]; ok {
+	if own, ok := r.entries[r.self]; ok && r.early(own) == 0 {
 		r.writer.above(own.Record.Stamp.Epoch)
 	}
 	return r
@@ -270,10 +272,11 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	return out
 }
 
-// newer reports whether the entry beats the one held for its origin.
+// newer reports whether the entry beats the one held for its origin. One from the future is beaten by
+// any that is not: its writer's clock was corrected.
 func (r *Replica) newer(e Entry) bool {
 	have, ok := r.entries[e.Record.Origin]
-	return !ok || e.version.Compare(have.version) > 0
+	return !ok || e.version.Compare(have.version) > 0 || r.early(have) > 0 && r.early(e) == 0
 }
 
 // put stores an entry, in place of an older one if there is one. Admitted is the part of its record
@@ -320,7 +323,7 @@ func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 	if e.Record.Origin == r.self {
 		return e.Record, true
 	}
-	rec, _, ok := r.admit(e.Record.Origin, e)
+	rec, _, ok := r.admit(Peer{}, e)
 	return rec, ok
 }
 

@@ -101,6 +101,8 @@ const (
 	RecordNotPublished Code = "STR5202"
 	RecordAhead        Code = "STR5203"
 	ClockSetBack       Code = "STR5204"
+	ClockBehind        Code = "STR5205"
+	ClockDiffers       Code = "STR5206"
 )
 
 // The cluster's API server.
