@@ -173,6 +173,9 @@ func (g *Gossip) checkStatements(now time.Time) {
 		g.apply(g.replica.Renew())
 	}
 	g.checkRevoked()
+	for _, p := range g.guard.twins() {
+		g.problem("twin "+p.Object, p, problemLife)
+	}
 	for _, p := range g.guard.late(g.contacts.Alive(), now) {
 		g.problem("late "+p.Object, p, problemLife)
 	}

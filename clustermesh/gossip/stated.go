@@ -103,6 +103,38 @@ func (g *guard) restore(signed []byte) {
 	}
 }
 
+// maxTwins is how many keys of two nodes are named.
+const maxTwins = 8
+
+// twins returns a Problem for each node key that two nodes have, as cloned machines do.
+func (g *guard) twins() (out []clustermesh.Problem) {
+	first := map[authority.PublicKey]clustermesh.Origin{}
+	if g.stated.signed != nil {
+		first[g.Node.Public()] = g.self
+	}
+	for o, p := range g.proven {
+		if _, known := g.held.Record(o); !known || p.signed == nil || o == g.self {
+			continue
+		}
+		a, taken := first[p.Key]
+		if !taken {
+			first[p.Key] = o
+			continue
+		}
+		if a.Compare(o) > 0 {
+			a, o = o, a
+		}
+		if out = append(out, clustermesh.Problem{
+			Code: problem.NodeKeyRepeated, Object: "node " + o.String(),
+			Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
+			Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
+		}); len(out) == maxTwins {
+			break
+		}
+	}
+	return out
+}
+
 // late returns a Problem for each cluster with nodes that are heard and whose statements should have
 // been renewed.
 func (g *guard) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {

@@ -64,6 +64,7 @@ const (
 	PinsFile                Code = "STR2310"
 	StatementMissing        Code = "STR2311"
 	KeyRevoked              Code = "STR2312"
+	NodeKeyRepeated         Code = "STR2313"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"
