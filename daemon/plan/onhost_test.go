@@ -35,6 +35,20 @@ func TestPlanPodsOnTheHost(t *testing.T) {
 			t.Error("its traffic would be looked for at the node's own address")
 		}
 	}
+	// So does kube-proxy, by the slices of the derived Service. Import slices list pods' own addresses.
+	r := planFor(s).Imports[0]
+	for _, c := range r.ForCluster() {
+		for _, v := range c.Choice.Verdicts {
+			if v.Cluster == "b" && !strings.HasPrefix(v.Addr.String(), "10.2.") {
+				t.Errorf("kube-proxy would send to %s", v.Addr)
+			}
+		}
+	}
+	for _, e := range r.Endpoints() {
+		if e.Cluster == "b" && !strings.HasPrefix(e.Addr.String(), "172.31.2.") {
+			t.Errorf("an import slice would list %s", e.Addr)
+		}
+	}
 	without := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	if got := backends(without); got != "172.31.2.1:8080 172.31.2.2:8080" {
 		t.Errorf("without a mesh: backends %s", got)
