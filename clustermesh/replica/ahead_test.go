@@ -88,6 +88,19 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// A record that is forged is reported as that, whatever its stamp.
+func TestForgedFromTheFuture(t *testing.T) {
+	owner := simOrigin(1)
+	forged := clustermesh.Problem{Message: "forged"}
+	r := New(Config{Self: simOrigin(0), Epoch: 1, Ahead: present, Admit: func(Peer, Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+		return clustermesh.Record{}, forged, false
+	}}, nil)
+	out := r.Receive(owner, &Snapshot{Entries: []Entry{stamped(t, owner, far, 1)}})
+	if len(out.Problems) != 1 || out.Problems[0] != forged {
+		t.Errorf("problems %v", out.Problems)
+	}
+}
+
 // Nobody can drive a writer's own stamp into the future, where others would refuse it.
 func TestOwnStampStaysInThePresent(t *testing.T) {
 	self := simOrigin(0)

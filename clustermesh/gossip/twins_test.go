@@ -1,0 +1,56 @@
+package gossip
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// everybody is held, but those.
+type missing map[clustermesh.Origin]bool
+
+func (m missing) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
+	return clustermesh.Record{}, !m[o]
+}
+func (missing) Held(clustermesh.ClusterName) (replica.Held, int) { return replica.Held{}, 0 }
+
+// TestTwins: two nodes with one key are named, each pair once, whichever of them this one is. A node that
+// left is nobody's twin.
+func TestTwins(t *testing.T) {
+	self := node("east", "n1")
+	g := newGuard(&Authority{Node: authority.PrivateKey{1}}, self, slog.New(slog.DiscardHandler))
+	left := missing{node("east", "n9"): true}
+	g.held = left
+	state := func(o clustermesh.Origin, key byte) {
+		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: authority.PrivateKey{key}.Public()}
+		g.proven[o] = proof{statement: statement{Statement: s, signed: []byte("signed")}}
+	}
+	g.stated.signed = []byte("signed")
+	state(self, 1) // as others pass it on
+	state(node("east", "n2"), 2)
+	state(node("east", "n9"), 2)
+	state(node("west", "n1"), 3)
+	if ps := g.twins(); len(ps) > 0 {
+		t.Errorf("each has its own: %v", ps)
+	}
+	state(node("east", "n3"), 1)
+	state(node("west", "n2"), 3)
+	got := map[string]string{}
+	for _, p := range g.twins() {
+		got[p.Object] = p.Message
+	}
+	if len(got) != 2 || !strings.Contains(got["node east/n3"], "node key of node east/n1,") || !strings.Contains(got["node west/n2"], "node key of node west/n1,") {
+		t.Errorf("twins: %v", got)
+	}
+	for n := range byte(100) {
+		state(node("west", fmt.Sprint("x", n)), 7)
+	}
+	if n := len(g.twins()); n > maxTwins {
+		t.Errorf("%d twins are named", n)
+	}
+}
