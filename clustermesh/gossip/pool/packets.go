@@ -5,7 +5,10 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"fmt"
+	"net"
+	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -64,22 +67,16 @@ func (p *packets) why(b []byte) Refusal {
 	return OtherKey
 }
 
-// sift passes on what the socket received, until the port is closed.
-func (p *port) sift() {
-	for {
-		select {
-		case <-p.closed:
-			return
-		case packet := <-p.NetTransport.PacketCh():
-			if why := p.packets.why(packet.Buf); why != "" {
-				p.refused(why, hostOf(packet.From))
-				continue
-			}
-			select {
-			case p.packets.out <- packet:
-			case <-p.ctx.Done():
-			}
-		}
+// sift passes on a datagram that the gossip key encrypted.
+func (p *port) sift(b []byte, from netip.AddrPort, at time.Time) {
+	if why := p.packets.why(b); why != "" {
+		p.refused(why, from.Addr())
+		return
+	}
+	packet := &memberlist.Packet{Buf: bytes.Clone(b), From: net.UDPAddrFromAddrPort(from), Timestamp: at}
+	select {
+	case p.packets.out <- packet:
+	case <-p.ctx.Done():
 	}
 }
 

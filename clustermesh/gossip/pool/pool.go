@@ -72,7 +72,7 @@ type Pool struct {
 func Open(cfg Config) (*Pool, error) {
 	logs := &memberLog{log: cfg.Log, noUDP: cfg.NoUDP}
 	inbox := &inbox{ready: notify.New(), addrs: map[netip.Addr]int{}}
-	port, err := listen(cfg, inbox.knows, logs.logger())
+	port, err := listen(cfg, inbox.knows)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -49,7 +48,7 @@ type TLS interface {
 // it decrypts. Only daemons of the version before are excepted (see plain). memberlist's connections
 // and record streams share one port.
 type port struct {
-	*memberlist.NetTransport
+	*sockets
 	tls     TLS
 	refused func(Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
@@ -62,40 +61,57 @@ type port struct {
 	streams chan net.Conn // the others
 	ctx     context.Context
 	stop    context.CancelFunc // nothing more is handed out
-	closed  chan struct{}      // the sockets are closed
 	wg      sync.WaitGroup
 }
 
+var _ memberlist.NodeAwareTransport = (*port)(nil)
+
 // listen opens the sockets. The error says what to do about a port in use.
-func listen(cfg Config, known func(netip.Addr) bool, logger *log.Logger) (*port, error) {
+func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	bind := cfg.Bind
 	packets, err := newPackets(cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-		BindAddrs: []string{bind.Addr().String()},
-		BindPort:  int(bind.Port()),
-		Logger:    logger,
-	})
-	if err != nil && strings.Contains(err.Error(), "address already in use") {
+	inner, err := openSockets(bind)
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("gossip: %s is in use by another process (another straitd?); stop it or choose another gossip port", bind)
 	}
-	if err != nil && strings.Contains(err.Error(), "cannot assign requested address") {
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		return nil, fmt.Errorf("gossip: %s is not an address of this machine; correct the gossip bind address", bind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("gossip: listen on %s: %w", bind, err)
 	}
 	p := &port{
-		NetTransport: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
+		sockets: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
 		plain: newPlain(), packets: packets, strangers: newDoor(), acquainted: newDoor(),
-		members: make(chan net.Conn), streams: make(chan net.Conn), closed: make(chan struct{}),
+		members: make(chan net.Conn), streams: make(chan net.Conn),
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	p.wg.Go(p.accept)
-	p.wg.Go(p.sift)
+	p.wg.Go(func() { p.sockets.accept(p.ctx, p.enter) })
+	p.wg.Go(func() { p.sockets.receive(p.ctx, p.sift) })
 	return p, nil
+}
+
+// FinalAdvertiseAddr implements memberlist.Transport. strait always says which address others dial.
+func (p *port) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
+	a, err := netip.ParseAddr(ip)
+	return a.Unmap().AsSlice(), port, err
+}
+
+// WriteTo implements memberlist.Transport.
+func (p *port) WriteTo(b []byte, addr string) (time.Time, error) {
+	to, err := netip.ParseAddrPort(addr)
+	if err == nil {
+		_, err = p.udp.WriteToUDPAddrPort(b, to)
+	}
+	return time.Now(), err
+}
+
+// WriteToAddress implements memberlist.NodeAwareTransport.
+func (p *port) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	return p.WriteTo(b, a.Addr)
 }
 
 // StreamCh implements memberlist.Transport. It receives memberlist's own streams.
@@ -121,35 +137,23 @@ func (p *port) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 // open.
 func (p *port) Shutdown() error {
 	p.stop()
-	err := p.NetTransport.Shutdown() // it waits until somebody took what had come
-	select {
-	case <-p.closed:
-	default:
-		close(p.closed)
-	}
+	err := p.close()
 	p.wg.Wait()
 	return err
 }
 
-// accept lets connections wait at a door until their peers have proven that they have the key.
-func (p *port) accept() {
-	for {
-		select {
-		case <-p.closed:
-			return
-		case conn := <-p.NetTransport.StreamCh():
-			addr := hostOf(conn.RemoteAddr())
-			door := p.strangers
-			if p.known(addr) {
-				door = p.acquainted
-			}
-			in, out := door.enter(conn, addr)
-			if out != nil {
-				out.conn.Close()
-			}
-			p.wg.Go(func() { p.acceptOne(conn, addr, door, in) })
-		}
+// enter lets a connection wait at a door until its peer has proven that it has the key.
+func (p *port) enter(conn net.Conn) {
+	addr := hostOf(conn.RemoteAddr())
+	door := p.strangers
+	if p.known(addr) {
+		door = p.acquainted
 	}
+	in, out := door.enter(conn, addr)
+	if out != nil {
+		out.conn.Close()
+	}
+	p.wg.Go(func() { p.acceptOne(conn, addr, door, in) })
 }
 
 // acceptOne hands out a connection whose peer has proven that it has the key, and closes others.

@@ -3,11 +3,12 @@ package pool
 import (
 	"context"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
+	"time"
 
 	"strait.io/strait/internal/gossipkey"
 )
@@ -25,7 +26,7 @@ func TestStreamsAtShutdown(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	for range 100 {
 		p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
-			func(netip.Addr) bool { return false }, log.New(io.Discard, "", 0))
+			func(netip.Addr) bool { return false })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,5 +50,57 @@ func TestStreamsAtShutdown(t *testing.T) {
 			}
 			conn.Close()
 		}
+	}
+}
+
+// TestGarbageTakesNoMemory: what strangers send is looked at where it is, however much it is; an empty
+// datagram is nothing special. What has the key is passed on, and keeps its memory.
+func TestGarbageTakesNoMemory(t *testing.T) {
+	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 202, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
+	refused := make(chan Refusal, 1)
+	key := gossipkey.Key{1}
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{key}, Refused: func(why Refusal, _ netip.Addr) { refused <- why }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Shutdown()
+	out, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const many = 1000
+	for n := range many {
+		if _, err := out.Write(make([]byte, n%2*600)); err != nil {
+			t.Fatal(err)
+		}
+		if why := <-refused; why != NotOurs {
+			t.Fatalf("refused as %s", why)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) / many; took > 4096 {
+		t.Errorf("each datagram takes %d bytes", took)
+	}
+
+	var packets [][]byte
+	for n := range byte(2) {
+		if _, err := out.Write(sealed(t, key, []byte{n})); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-p.PacketCh():
+			packets = append(packets, got.Buf)
+			if got.From.String() != out.LocalAddr().String() {
+				t.Errorf("it came from %s, want %s", got.From, out.LocalAddr())
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("what has the key is not passed on")
+		}
+	}
+	if string(packets[0]) == string(packets[1]) {
+		t.Error("the second datagram is where the first was")
 	}
 }

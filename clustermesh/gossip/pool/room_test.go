@@ -2,8 +2,6 @@ package pool
 
 import (
 	"errors"
-	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -25,7 +23,7 @@ func TestMembersKeepRoom(t *testing.T) {
 		if why == Crowded {
 			crowded <- from
 		}
-	}}, func(a netip.Addr) bool { return a == member }, log.New(io.Discard, "", 0))
+	}}, func(a netip.Addr) bool { return a == member })
 	if err != nil {
 		t.Fatal(err)
 	}
