@@ -17,7 +17,8 @@ import (
 type Config struct {
 	// Quiet is how long triggers must pause before apply is called; default 5 ms.
 	Quiet time.Duration
-	// MaxWait bounds that wait in a storm of triggers; default 50 ms.
+	// MaxWait bounds that wait in a storm of triggers; default 50 ms. The wait is shorter after an apply
+	// that was short; see storm.
 	MaxWait time.Duration
 	// Resync is how long after the last call apply is called again without a trigger; default 30 s.
 	Resync time.Duration
@@ -51,17 +52,26 @@ func Run(ctx context.Context, c Config, trigger <-chan struct{}, apply func(cont
 	c = c.withDefaults()
 	failures := 0
 	for {
-		next := c.Resync
+		next, began := c.Resync, time.Now()
 		if err := apply(ctx); err != nil {
 			next = c.backoff(failures)
 			failures++
 		} else {
 			failures = 0
 		}
-		if !notify.Await(ctx, trigger, next, c.Quiet, c.MaxWait) {
+		if !notify.Await(ctx, trigger, next, c.Quiet, c.storm(time.Since(began))) {
 			return
 		}
 	}
+}
+
+// stormShare is the part of the time that apply takes in a storm of triggers: 1 of stormShare+1.
+const stormShare = 4
+
+// storm returns how long to wait at most for a pause of the triggers, after an apply that took so long.
+// One origin that writes without pause makes a storm for all, and delays what others write.
+func (c Config) storm(took time.Duration) time.Duration {
+	return min(c.MaxWait, max(c.Quiet, stormShare*took))
 }
 
 // backoff doubles from RetryMin to RetryMax, minus a jitter of up to a quarter.

@@ -3,7 +3,9 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strait.io/strait/daemon/reconcile"
@@ -71,6 +73,39 @@ func TestAStormDoesNotStarve(t *testing.T) {
 	next(t, applied)
 	trigger <- struct{}{}
 	next(t, applied) // Quiet is never reached, MaxWait is
+}
+
+// TestShortAppliesWaitLess: in a storm, a short apply is followed by a short wait, so that one origin that
+// makes a storm does not delay others; a long apply still has its rest.
+func TestShortAppliesWaitLess(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ took, wait time.Duration }{{0, 5 * ms}, {1 * ms, 5 * ms}, {5 * ms, 20 * ms}, {200 * ms, 50 * ms}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			trigger := make(chan struct{}, 1)
+			var storm sync.WaitGroup
+			defer storm.Wait()
+			storm.Go(func() {
+				for ctx.Err() == nil {
+					select {
+					case trigger <- struct{}{}:
+					default:
+					}
+					time.Sleep(ms / 2)
+				}
+			})
+			var ended time.Time
+			reconcile.Run(ctx, reconcile.Config{}, trigger, func(context.Context) error {
+				if wait := time.Since(ended); !ended.IsZero() && (wait < c.wait || wait > c.wait+ms) {
+					t.Errorf("after an apply of %s it waits %s, want %s", c.took, wait, c.wait)
+				}
+				time.Sleep(c.took)
+				ended = time.Now()
+				return nil
+			})
+		})
+	}
 }
 
 func TestRetriesUntilItWorks(t *testing.T) {
