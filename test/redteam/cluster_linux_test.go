@@ -1,6 +1,7 @@
 package redteam
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 // TestClusterAlone: a cluster that was taken over has its root, and all others pinned it. It can lie
@@ -67,4 +70,52 @@ func TestClusterAlone(t *testing.T) {
 	w.west.balances(pod(eastNumber))
 	w.west.says("STR2305", "cluster mallory")
 	w.east.balances(pod(eastNumber))
+}
+
+// TestInventedWitnesses: while the daemon of a machine is down, a cluster that was taken over invents nodes
+// that all call the machine dead. Its pods stay: other clusters' nodes alone have no say in that.
+func TestInventedWitnesses(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w := newWorld(t, map[string]byte{"mallory": mallory})
+	end := w.west.always(pod(eastNumber))
+	w.east.stop()
+	dead := []clustermesh.Silence{{Origin: origin("east", "n1"), Epoch: uint64(time.Now().UnixNano())}}
+	root, key := w.roots["mallory"], authority.PrivateKey{66}
+	var nodes []clustermesh.NodeName
+	var entries []replica.Entry
+	for n := range 5 {
+		o := origin("mallory", fmt.Sprint("w", n))
+		statement, err := authority.Statement{
+			Cluster: o.Cluster, Node: o.Node, Key: key.Public(), NotBefore: time.Now().Unix(), NotAfter: time.Now().Add(time.Hour).Unix(),
+		}.Sign(root)
+		w.must(err)
+		said := content(string(o.Node), mallory)
+		said.Silent = dead
+		entries, nodes = append(entries, w.sealed(w.forge(o, 0, said), key, statement)), append(nodes, o.Node)
+	}
+	a := w.attack(origin("mallory", "n0"), &gossip.Authority{Root: &root, Node: key}, entries...)
+	said := content("n0", mallory)
+	said.Silent = dead
+	a.Publish(said)
+	a.lead(clustermesh.Content{Nodes: append(nodes, "n0")})
+	testutil.Eventually(t, patience, func() error {
+		s, err := w.west.status()
+		if err != nil {
+			return err
+		}
+		for _, c := range s.Clusters {
+			if c.Name == "mallory" && c.Nodes == 6 {
+				return nil
+			}
+		}
+		return fmt.Errorf("the witnesses are not heard: %+v", s.Clusters)
+	})
+	time.Sleep(5 * time.Second) // longer than a death takes
+	end()
+	w.west.balances(pod(eastNumber))
+	w.east.start()
+	w.east.write("manifests/serve.yaml", manifestServe(moved))
+	w.west.balances(moved)
 }

@@ -43,18 +43,37 @@ func (m *member) run(args ...string) error {
 // always watches the kernel of a daemon until the returned function is called, which fails the test if
 // the kernel lacked one of the addresses at any time.
 func (m *member) always(want ...netip.Addr) (end func()) {
+	return m.watch(func(got []netip.Addr) error {
+		if slices.ContainsFunc(want, func(a netip.Addr) bool { return slices.Contains(got, a) }) {
+			return nil
+		}
+		return fmt.Errorf("%s balances over %v, without any of %v", m.cluster, got, want)
+	})
+}
+
+// never is the opposite: the kernel had the address at some time.
+func (m *member) never(bad netip.Addr) (end func()) {
+	return m.watch(func(got []netip.Addr) error {
+		if slices.Contains(got, bad) {
+			return fmt.Errorf("%s balances over %v, and so over %s", m.cluster, got, bad)
+		}
+		return nil
+	})
+}
+
+// watch looks at the backends in the kernel of a daemon until the returned function is called, which
+// fails the test if check ever returned an error.
+func (m *member) watch(check func(got []netip.Addr) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		for looks := 0; ; looks++ {
 			got, err := m.backends()
-			has := slices.ContainsFunc(want, func(a netip.Addr) bool { return slices.Contains(got, a) })
-			switch {
-			case err != nil:
+			if err == nil {
+				err = check(got)
+			}
+			if err != nil {
 				done <- err
-				return
-			case !has:
-				done <- fmt.Errorf("%s balances over %v, without any of %v", m.cluster, got, want)
 				return
 			}
 			select {

@@ -27,6 +27,11 @@ func beOutsider() bool {
 	if len(spec) != 2 {
 		return false
 	}
+	if spec[0] != "call" {
+		if err := testutil.Yield(); err != nil {
+			panic(err)
+		}
+	}
 	go attacks[spec[0]](netip.MustParseAddrPort(spec[1]))
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends, or is killed
 	return true
@@ -35,7 +40,9 @@ func beOutsider() bool {
 // attacks go on until the process ends.
 var attacks = map[string]func(to netip.AddrPort){
 	"silent": silent, "flood": flood, "garbage": garbage, "replay": replay,
-	"call": call, // no attack: a client
+	"publish": publish,
+	"call":    call, // no attack: a client
+	"burn":    burn, // nor is this
 }
 
 // outsider is a running attack.

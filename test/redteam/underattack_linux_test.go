@@ -2,11 +2,16 @@ package redteam
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -16,14 +21,23 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/internal/testutil"
 )
 
 // memoryLimit is the chart's limit for the daemon.
 const memoryLimit = 1 << 30
 
 // TestUnderAttack: outsiders and a signed node do all that they can at once. Clients notice nothing, the
-// daemon keeps to its memory limit and fills no log. How long changes take is compared with quiet
-// runs, which alternate with it; machines that run tests are too noisy for a limit on that.
+// daemon keeps to its memory limit and fills no log, and other nodes' changes arrive nearly as fast as
+// without the attack.
+//
+// The attackers' machines would not share the processors of the daemon, so here the attackers only get
+// what is left of them (testutil.Yield). They still take caches and time in the kernel, as any program does. So
+// they are compared with as many programs that only compute, in rounds that alternate. A machine that
+// runs other tests disturbs the slowest changes most, so the limits are for the others, and for the best
+// of a few attempts. On two processors that 40 other programs wanted, the ratio was 1.2 to 1.4 for p50,
+// 2.1 for p90 and 0.8 to 2.2 for p99. When straitd made 64 KiB of memory for each datagram, and waited
+// 50 ms in each storm, it was 2.2, 6.4 and 9.4.
 func TestUnderAttack(t *testing.T) {
 	if !inside(t) {
 		return
@@ -31,17 +45,13 @@ func TestUnderAttack(t *testing.T) {
 	w := newWorld(t, map[string]byte{"mallory": mallory})
 	serve(w, pod(eastNumber))
 	calls := w.outsider("call", w.west.frontend(80), w.west.cgroup)
-	var quiet, attacked []time.Duration
 	rss, logged := w.west.rss(), w.west.log.count()
 	began := time.Now()
-	for range 3 {
-		quiet = append(quiet, w.changes(&rss))
-		end := w.everybody()
-		attacked = append(attacked, w.changes(&rss))
-		if !w.west.alive("mallory") {
-			t.Error("the signed node is not heard, so it was no attack")
+	for attempt := 1; !w.attempt(&rss); attempt++ {
+		if attempt == 3 {
+			t.Error("other nodes' changes take too long under attack")
+			break
 		}
-		end()
 	}
 	took := time.Since(began)
 	s, err := w.west.status()
@@ -49,8 +59,7 @@ func TestUnderAttack(t *testing.T) {
 	calls.stop()
 	made, failed := strings.Count(calls.out.String(), "answered\n"), strings.Count(calls.out.String(), "failed")
 	logged = w.west.log.count() - logged
-	t.Logf("%d of %d calls failed; RSS at most %d MiB; %d lines of log in %s; the slowest of %d changes: quiet %v, attacked %v, ratio of the medians %.1f; refused: %v",
-		failed, made+failed, rss>>20, logged, took.Round(time.Second), changed, quiet, attacked, float64(median(attacked))/float64(median(quiet)), s.Refused)
+	t.Logf("%d of %d calls failed; RSS at most %d MiB; %d lines of log in %s; refused: %v", failed, made+failed, rss>>20, logged, took.Round(time.Second), s.Refused)
 	if failed > 0 || made < 1000 {
 		t.Errorf("%d calls failed, %d were answered", failed, made)
 	}
@@ -62,44 +71,85 @@ func TestUnderAttack(t *testing.T) {
 	}
 }
 
-// everybody attacks west until end is called: strangers, and a node of a cluster that is pinned, which
-// publishes as fast as it can.
-func (w *world) everybody() (end func()) {
+// attempt compares how long changes take, quiet and under attack. It reports whether the ratio is within
+// the limits, and notes the most memory that west has in use.
+func (w *world) attempt(rss *uint64) (ok bool) {
+	w.Helper()
+	var quiet, attacked []time.Duration
+	for range 3 {
+		end := w.everybody("burn", "burn", "burn", "burn", "burn")
+		quiet = append(quiet, w.changes(rss)...)
+		end()
+		end = w.everybody("silent", "flood", "garbage", "replay", "publish")
+		testutil.Eventually(w, patience, func() error {
+			if !w.west.alive("mallory") {
+				return errors.New("the signed node is not heard, so it is no attack")
+			}
+			return nil
+		})
+		attacked = append(attacked, w.changes(rss)...)
+		end()
+	}
+	ok = true
+	for _, l := range []struct{ p, limit float64 }{{50, 2}, {90, 3}, {99, math.Inf(1)}} {
+		q, a := percentile(quiet, l.p), percentile(attacked, l.p)
+		ratio := float64(a) / float64(q)
+		w.Logf("change to map, p%.0f of %d: %s quiet, %s attacked, ratio %.2f", l.p, len(quiet), q.Round(100*time.Microsecond), a.Round(100*time.Microsecond), ratio)
+		ok = ok && ratio <= l.limit
+	}
+	return ok
+}
+
+// everybody runs outsiders that yield to the daemons, until end is called.
+func (w *world) everybody(kinds ...string) (end func()) {
 	w.Helper()
 	var all []*outsider
-	for _, attack := range []string{"silent", "flood", "garbage", "replay"} {
-		all = append(all, w.west.outsider(attack))
+	for _, kind := range kinds {
+		all = append(all, w.west.outsider(kind))
 	}
-	root := w.roots["mallory"]
-	a := w.attack(origin("mallory", "n0"), &gossip.Authority{Root: &root, Node: authority.PrivateKey{66}})
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-				a.Publish(content("n0", mallory, netip.AddrFrom4([4]byte{10, mallory, 1, byte(n)})))
-			}
-		}
-	}()
 	return func() {
-		close(stop)
-		<-ended
 		for _, o := range all {
 			o.stop()
 		}
-		a.end()
 	}
+}
+
+// burn only computes.
+func burn(netip.AddrPort) {
+	for n := 0; ; n++ {
+		_ = sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
+	}
+}
+
+// publish is a node of mallory, with the key and the root of its cluster, which publishes as fast as it can.
+func publish(to netip.AddrPort) {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	root := rootOf("mallory")
+	g, err := gossip.New(gossip.Config{
+		Self: origin("mallory", "n0"), Bind: gossipOf(mallory), Keys: gossipKeys, Seeds: []string{to.String()}, StateDir: dir,
+		Authority: &gossip.Authority{Root: &root, Node: authority.PrivateKey{mallory}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		for n := 0; ; n++ {
+			g.Publish(content("n0", mallory, netip.AddrFrom4([4]byte{10, mallory, 1, byte(n)})))
+		}
+	}()
+	panic(g.Run(context.Background()))
 }
 
 // changed is how many changes a round has.
 const changed = 60
 
-// changes has east add or remove a pod again and again, and returns the longest time until west's kernel
+// changes has east add or remove a pod again and again, and returns how long each took until west's kernel
 // knew. It notes the most memory that west has in use.
-func (w *world) changes(rss *uint64) (slowest time.Duration) {
+func (w *world) changes(rss *uint64) (took []time.Duration) {
 	w.Helper()
 	spare := netip.MustParseAddr("10.2.1.8")
 	for n := range changed {
@@ -110,11 +160,11 @@ func (w *world) changes(rss *uint64) (slowest time.Duration) {
 		w.east.write("manifests/serve.yaml", manifestServes(addrs...))
 		began := time.Now()
 		w.west.has(spare, n%2 == 0)
-		slowest = max(slowest, time.Since(began))
+		took = append(took, time.Since(began))
 		*rss = max(*rss, w.west.rss())
 		time.Sleep(50 * time.Millisecond)
 	}
-	return slowest
+	return took
 }
 
 // has waits until the kernel balances over an address, or does not.
@@ -202,7 +252,7 @@ func callOnce(to netip.AddrPort) error {
 	return err
 }
 
-func median(ds []time.Duration) time.Duration {
+func percentile(ds []time.Duration, p float64) time.Duration {
 	s := slices.Sorted(slices.Values(ds))
-	return s[len(s)/2]
+	return s[min(len(s)-1, int(float64(len(s))*p/100))]
 }

@@ -69,6 +69,8 @@ type member struct {
 	log     *lines
 	pid     int
 	stop    func()
+	// clock is what the machine's clock shows too much; nil if it has the clock of all others.
+	clock *clock
 }
 
 // programs builds strait and straitd, and returns their directory.
@@ -133,17 +135,23 @@ const (
 	mallory                = 66 // the attacker's own cluster
 )
 
+// gossipKeys are everybody's.
+var gossipKeys = gossipkey.Ring{gossipkey.Key(bytes.Repeat([]byte{7}, gossipkey.Size))}
+
+// rootOf returns the root key of a cluster.
+func rootOf(cluster string) authority.PrivateKey { return sha256.Sum256([]byte("root of " + cluster)) }
+
 // newWorld starts both daemons and waits until both balance over east's pod. Clusters are pinned
 // besides west and east.
 func newWorld(t *testing.T, more map[string]byte) *world {
 	t.Helper()
-	w := &world{T: t, programs: os.Getenv(programsEnv), keys: gossipkey.Ring{gossipkey.Key(bytes.Repeat([]byte{7}, gossipkey.Size))}, roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
+	w := &world{T: t, programs: os.Getenv(programsEnv), keys: gossipKeys, roots: map[string]authority.PrivateKey{}, pins: authority.Pins{}}
 	clusters := map[string]byte{"west": westNumber, "east": eastNumber}
 	for c, n := range more {
 		clusters[c] = n
 	}
 	for c, n := range clusters {
-		w.roots[c] = authority.PrivateKey(sha256.Sum256([]byte("root of " + c)))
+		w.roots[c] = rootOf(c)
 		w.pins[clustermesh.ClusterName(c)] = authority.Pin{
 			Cluster: clustermesh.ClusterName(c), Roots: []authority.PublicKey{w.roots[c].Public()}, Namespaces: []string{"default"},
 			Pods: []netip.Prefix{pods(n)}, Nodes: []netip.Prefix{netip.PrefixFrom(machine(n), 32)},
@@ -231,7 +239,7 @@ func (m *member) start() {
 	})
 	m.w.must(err)
 	m.write("strait.yaml", string(config))
-	cmd := exec.Command(filepath.Join(m.w.programs, "straitd"), "--config", m.path("strait.yaml"))
+	cmd := m.clock.straitd(m.w.programs, "--config", m.path("strait.yaml"))
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	m.w.must(cmd.Start())
 	m.pid = cmd.Process.Pid
