@@ -47,3 +47,32 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestPaceOfJudging: what an origin writes too fast is not even judged. What is forged meanwhile is refused
+// later, and the origin goes on.
+func TestPaceOfJudging(t *testing.T) {
+	flooder, by := simOrigin(0), simOrigin(2)
+	const forged = 1 << 40
+	judged := 0
+	r := New(Config{Self: simOrigin(3), Epoch: 1, Admit: func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+		judged++
+		return e.Record, clustermesh.Problem{Message: "forged"}, e.Record.Stamp.Version != forged
+	}}, nil)
+	say := func(n uint64) Output {
+		return r.Receive(by, &Snapshot{Entries: []Entry{mustEntry(t, clustermesh.Record{Origin: flooder, Stamp: clustermesh.Stamp{Epoch: 1, Version: n}, Content: content(flooder, int(n))})}})
+	}
+	for n := range uint64(1000) {
+		say(n + 1)
+	}
+	if judged > paceLimit {
+		t.Errorf("%d versions were judged before a tick", judged)
+	}
+	say(forged)
+	if out := r.Tick(rand.New(rand.NewPCG(1, 1))); len(out.Problems) != 1 || out.Problems[0].Message != "forged" {
+		t.Errorf("problems %v", out.Problems)
+	}
+	say(1001)
+	if got := r.Records()[flooder].Stamp.Version; got != 1001 {
+		t.Errorf("version %d is in force, want the one after the forged one", got)
+	}
+}

@@ -57,6 +57,14 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		if !r.newer(e) || r.left(o) {
 			continue
 		}
+		if o != r.self && r.pace.full(o) {
+			// Before its signature is verified, which costs more than all else here. So a forged one can
+			// take the place of a true one, of an origin that writes too fast; the next exchange repairs
+			// that.
+			kept := e.Held()
+			r.pace.hold(o, waiting{from, e.version, &kept})
+			continue
+		}
 		admitted, p, ok := r.admit(from, e) // first: what is forged is nobody's clock
 		if by := r.early(e); ok && by > 0 {
 			p, ok = aheadProblem(from, o, by), false
@@ -73,11 +81,6 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			// From an earlier life of ours, and later than what we held from it. It stays in force
 			// until we publish.
 			r.writer.above(e.version.Epoch)
-		}
-		if r.pace.full(o) {
-			kept := e.Held()
-			r.pace.hold(o, waiting{from, e.version, &kept})
-			continue
 		}
 		r.pace.taken[o]++
 		r.put(e, admitted)
