@@ -9,7 +9,7 @@ import (
 )
 
 // TestNodeThatLeft: who is taken out of the cluster and is not heard is forgotten, on disk too; if its daemon returns,
-// it is heard whether the leader lists it or not.
+// it is heard for a while, whether the leader lists it or not.
 func TestNodeThatLeft(t *testing.T) {
 	c1 := config(node("a", "n1"))
 	c2, c3 := config(node("a", "n2"), c1.Bind), config(node("b", "n1"), c1.Bind)

@@ -153,7 +153,8 @@ func TestLeftDoesNotComeBack(t *testing.T) {
 
 func abroadIndex(s *sim) int { return len(s.peers) - 1 }
 
-// A node that returns is let in: at once when its daemon is heard, and soon when it is listed again.
+// A node that returns is let in: at once when its daemon is heard, though not for long, and soon when it is listed
+// again.
 func TestLeftReturns(t *testing.T) {
 	for _, way := range []string{"heard", "listed", "both"} {
 		t.Run(way, func(t *testing.T) {
@@ -202,7 +203,8 @@ func TestKeptIsNotLeftAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever happens to nodes, lists and the network: in the end all hold the records of those that are listed or heard.
+// Whatever happens to nodes, lists and the network: in the end all hold the records of those that are listed and heard,
+// and of none that is not listed.
 func TestLeftConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const nodes = 5
@@ -246,20 +248,105 @@ func TestLeftConverges(t *testing.T) {
 				}
 			}
 		}
-		s.settle(30)
+		s.settle(newGrace + 30)
 		for i, r := range s.nodes {
 			for n, o := range s.peers {
 				_, ok := r.Record(o)
-				up, left := !s.down[n], n < nodes && len(listed) > 1 && !listed[n]
-				if !s.down[i] && (up && !ok || !up && left && ok) {
+				up, left := !s.down[n], n < nodes && len(listed) > 1 && !listed[n] && n != i
+				if !s.down[i] && (up && !left && !ok || left && ok) {
 					rt.Fatalf("node %d holds %s: %v; it is up: %v, listed: %v", i, o, ok, up, listed[n])
 				}
 			}
-			for c, d := range r.digests {
-				if !s.down[i] && d != s.nodes[0].digests[c] {
+			for c := range r.digests {
+				if !s.down[i] && r.sum(c) != s.nodes[0].sum(c) {
 					rt.Fatalf("digests of nodes 0 and %d differ in %s", i, c)
 				}
 			}
 		}
 	})
+}
+
+// hear says which nodes a node hears.
+func (s *sim) hear(i int, nodes ...int) {
+	var up []Peer
+	for _, n := range nodes {
+		up = append(up, s.peers[n])
+	}
+	s.do(i, s.nodes[i].SetMembers(up))
+}
+
+// A node that is not listed, and that only half of the others hear, is dropped by all in the end, though
+// those who hear it change again and again, and it does not see that it has left. If it does, nobody sends anything
+// because of it.
+func TestHeardByHalfSettles(t *testing.T) {
+	for _, flaps := range []bool{false, true} {
+		t.Run(fmt.Sprint("flaps ", flaps), func(t *testing.T) {
+			s := clusterOf(t, 4, 1)
+			s.list(0, 0, 1, 2)
+			hearing := func(tick int) {
+				if flaps {
+					clear(s.nodes[3].absent)
+				}
+				for i := range 3 {
+					if odd := tick/7%2 == 1; (i > 0) == (flaps && odd) {
+						s.hear(i, 0, 1, 2, 3, 4)
+					} else {
+						s.hear(i, 0, 1, 2, 4)
+					}
+				}
+			}
+			hearing(0)
+			s.settle(5)
+			if _, ok := s.nodes[0].Record(s.peers[3]); !ok {
+				t.Error("dropped while it is new by one that hears it")
+			}
+			for tick := range newGrace + 5 {
+				hearing(tick)
+				s.settle(1)
+			}
+			for tick := range 3 * newGrace {
+				for i, r := range s.nodes {
+					if _, ok := r.Record(s.peers[3]); ok != (i == 3) {
+						t.Fatalf("%d ticks later, node %d holds it: %v", tick, i, ok)
+					}
+				}
+				if flaps {
+					hearing(tick)
+				}
+				before := s.sent
+				if s.settle(1); !flaps && s.sent-before > 10 {
+					t.Fatalf("%d messages in a tick of five that agree, not 10", s.sent-before)
+				}
+			}
+			s.list(0, 0, 1, 2, 3)
+			s.settle(5)
+			s.held(0, 1, 2, 3, 4)
+			s.meet()
+			s.list(0, 0, 1, 2)
+			s.settle(5) // it counts as new again: the leader may be wrong
+			s.held(0, 1, 2, 3, 4)
+		})
+	}
+}
+
+// Whoever invents nodes makes a replica remember no more than so many of them; those that are listed are not concerned.
+func TestUnlistedAreBounded(t *testing.T) {
+	s := clusterOf(t, 4, 1)
+	s.list(0, 0, 1, 2)
+	s.settle(1)
+	r := s.nodes[0]
+	for i := range 2 * maxUnlisted {
+		r.sees(clustermesh.Origin{Cluster: home.Cluster, Node: clustermesh.NodeName(fmt.Sprint("invented", i))})
+	}
+	if len(r.absent) != maxUnlisted {
+		t.Errorf("%d are remembered", len(r.absent))
+	}
+	if invented := (clustermesh.Origin{Cluster: home.Cluster, Node: "one-more"}); !r.waited(invented) || r.left(s.peers[3]) || r.left(s.peers[1]) {
+		t.Error("one more is waited for; or one that was there before, or is listed, has left")
+	}
+	r.ticks += forgetAfter - 5
+	s.settle(10)
+	if n := len(r.absent); n != 1 { // the one that is a member still
+		t.Errorf("%d are remembered after a while", n)
+	}
 }

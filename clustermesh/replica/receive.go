@@ -212,9 +212,18 @@ func sendSnapshots(out *Output, to Peer, entries []Entry) {
 func (r *Replica) digest() *Digest {
 	d := &Digest{Sender: r.sender()}
 	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
-		d.Clusters = append(d.Clusters, ClusterSum{Cluster: c, Sum: r.digests[c]})
+		d.Clusters = append(d.Clusters, ClusterSum{Cluster: c, Sum: r.sum(c)})
 	}
 	return d
+}
+
+// sum returns the checksum of what this replica offers of a cluster.
+func (r *Replica) sum(c clustermesh.ClusterName) sum {
+	s := r.digests[c]
+	if own, held := r.entries[r.self]; held && c == r.self.Cluster && r.hidden(r.self) {
+		s.toggle(own)
+	}
+	return s
 }
 
 func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
@@ -225,12 +234,12 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 	}
 	differ := map[clustermesh.ClusterName]bool{}
 	for c, s := range theirs {
-		if r.digests[c] != s && clustermesh.CheckName(string(c)) == nil {
+		if r.sum(c) != s && clustermesh.CheckName(string(c)) == nil {
 			differ[c] = true
 		}
 	}
-	for c, s := range r.digests {
-		if theirs[c] != s {
+	for c := range r.digests {
+		if theirs[c] != r.sum(c) {
 			differ[c] = true
 		}
 	}
@@ -243,10 +252,14 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 	return out
 }
 
+// offers reports whether others are told of an entry, and given it: not if they would refuse it, because
+// it is from the future, or is of this node and that has left.
+func (r *Replica) offers(e Entry) bool { return !r.hidden(e.Record.Origin) && r.early(e) == 0 }
+
 func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 	offers := map[clustermesh.ClusterName][]Offer{}
 	for _, e := range r.Entries() {
-		if c := e.Record.Origin.Cluster; clusters[c] && r.early(e) == 0 {
+		if c := e.Record.Origin.Cluster; clusters[c] && r.offers(e) {
 			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
 		}
 	}
@@ -280,7 +293,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 		}
 	}
 	for _, e := range r.Entries() {
-		if o := e.Record.Origin; clusters[o.Cluster] && e.version.Compare(theirs[o]) > 0 && r.early(e) == 0 {
+		if o := e.Record.Origin; clusters[o.Cluster] && r.offers(e) && e.version.Compare(theirs[o]) > 0 {
 			give = append(give, e)
 		}
 	}

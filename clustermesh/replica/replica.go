@@ -10,7 +10,8 @@
 // replicas that have heard the same records hold the same. News is pushed to a few peers and
 // announced to the others. Once a tick, one random peer is asked whether it holds the same, which
 // repairs any loss. Silence alone never deletes a record; the record of a node is dropped once
-// its cluster no longer lists the node and its daemon is not a live member.
+// its cluster no longer lists the node, and its daemon is not a live member or is not listed for a
+// minute.
 package replica
 
 import (
@@ -112,6 +113,8 @@ type Replica struct {
 	complete, synced bool
 	alone            func() bool
 	agree            map[Peer]bool
+	// absent are the nodes that are here, or were lately, and that their clusters do not list.
+	absent map[clustermesh.Origin]absence
 	// ticks counts the ticks of this life.
 	ticks int
 }
@@ -138,6 +141,7 @@ func New(cfg Config, held []Entry) *Replica {
 		complete: cfg.Complete,
 		alone:    cfg.Alone,
 		agree:    map[Peer]bool{},
+		absent:   map[clustermesh.Origin]absence{},
 		topology: cfg.Topology,
 	}
 	if r.topology == nil {
