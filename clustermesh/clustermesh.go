@@ -104,6 +104,9 @@ type Node struct {
 	// Follower is true if the machine does not have the root of its cluster: it never leads, and signs
 	// no statements.
 	Follower bool `cbor:"10,keyasint,omitempty" json:"follower,omitempty"`
+	// Proves is true if the node's daemon proves with the node's key on each TLS connection who it is.
+	// Daemons of the version before do not.
+	Proves bool `cbor:"11,keyasint,omitempty" json:"proves,omitempty"`
 }
 
 // Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
