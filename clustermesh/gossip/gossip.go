@@ -7,6 +7,12 @@
 // are State, Leader and Problems. Package replica decides which record wins and who is a neighbour;
 // package clustermesh decides what a silent node means. It must not know Kubernetes, the datapath
 // or where the content of records comes from.
+//
+// A daemon counts as heard if it proves on a TLS connection that it has its node's key (proof.go). One
+// that does not prove it may be new, and have no statement yet: it may ask a signer, be a member, and
+// pass on records, which prove themselves, but it is no sign of life. Daemons of the version before
+// prove nothing, and their records say nothing of that: they count as they did. So nodes can be
+// upgraded, and set back, in any order.
 package gossip
 
 import (
@@ -66,8 +72,10 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 
-	// topology replaces replica.FullMesh, for tests.
+	// topology replaces replica.FullMesh, for tests. For tests, older makes a daemon that does not prove
+	// on TLS connections which node it is, as the version before.
 	topology replica.Topology
+	older    bool
 }
 
 // Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
@@ -156,13 +164,14 @@ func New(cfg Config) (*Gossip, error) {
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.guard.held = g.replica
+	g.contacts.Pin(g.guard.pinned)
 	g.restoreStatement()
 	g.seats = newSeats(g.guard.Pins)
 	g.seats.know(cfg.Self, g.replica.Records())
 	// What is not believed any more is unknown, not absent: others may have it with proof.
 	g.loaded = g.loaded && len(g.guard.refused) == 0
 	g.contacts.Restore(g.witness.Silences())
-	g.streams, err = stream.New(g.self, cfg.Keys, host{g}, g.signer(), g.log)
+	g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log)
 	return g, err
 }
 
@@ -210,6 +219,11 @@ func (g *Gossip) publish() (changed bool) {
 		return false // nobody would believe it
 	}
 	c.Silent = g.witness.Silences()
+	if c.Node != nil && g.proves() {
+		n := *c.Node
+		n.Proves = true
+		c.Node = &n
+	}
 	return g.carryOut(g.replica.Publish(c))
 }
 

@@ -41,6 +41,9 @@ type guard struct {
 	stated      statement
 	want, asked authority.Statement
 	own         []clustermesh.Problem
+	early       []byte // the statement to show before there is another one; see shown
+	// generation counts the changes of the pins, and impostors the peers that did not prove who they are.
+	generation, impostors uint64
 	// proven is what was verified last of each origin, so that nothing is verified twice. It has at
 	// most maxProven elements.
 	proven map[clustermesh.Origin]proof
@@ -132,6 +135,7 @@ func (g *guard) receive() {
 // repin replaces the pins. What was verified with the former ones is forgotten.
 func (g *guard) repin(pins authority.Pins) {
 	g.Pins = pins
+	g.generation++
 	g.asked = authority.Statement{} // the root may be another one
 	clear(g.proven)
 	clear(g.refused)
@@ -200,6 +204,11 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 		return clustermesh.Record{}, g.refuse(o, by, err, now), false
 	}
 	return authority.Admit(g.receiver, g.Pins[o.Cluster], s, e.Record), clustermesh.Problem{}, true
+}
+
+func (g *guard) pinned(c clustermesh.ClusterName) bool {
+	_, pinned := g.Pins[c]
+	return pinned
 }
 
 // maxClusters bounds the clusters that are believed without pins: whoever has the gossip key can

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
@@ -30,76 +31,58 @@ func (h host) Addr(o clustermesh.Origin) netip.AddrPort {
 }
 
 // Admit implements stream.Host. It refuses a peer whose cluster's name belongs to another cluster.
-func (h host) Admit(p member.Peer, addr string) error {
-	owner, ok := h.clusters.admit(p)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !ok {
-		h.refuse(p, owner, addr)
-		return member.ErrOtherCluster
-	}
-	if p.Origin != h.cfg.Self {
-		h.sign(p.Origin, func(now time.Time) { h.contacts.Met(p.Origin, now) })
-	}
-	return nil
+func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
+	s, err := h.judge(p, addr)
+	return s != nil && s.first == authority.Believed, err
 }
 
-// Accept implements stream.Host. It refuses what Admit refuses, and a daemon with this node's name.
-func (h host) Accept(p member.Peer, addr string) error {
-	if err := h.Admit(p, addr); err != nil {
-		return err
+// Accept implements stream.Host. It refuses what Admit refuses, and a daemon with this node's name. One
+// that is not believed to be its node may ask a signer, and pass on records.
+func (h host) Accept(p stream.Peer, addr string) (stream.Session, error) {
+	s, err := h.judge(p, addr)
+	if err != nil {
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p.Origin == h.cfg.Self {
-		if p.Boot != h.self.Boot {
+		if p.Boot != h.self.Boot && s.first == authority.Believed {
 			h.twin(addr)
 		}
-		return errSelf
+		return nil, errSelf
 	}
 	h.solved("key " + addr) // the daemon was restarted with the right key
-	return nil
+	return s, nil
 }
 
-// Opened implements stream.Host.
-func (h host) Opened(from clustermesh.Origin) { h.streamed(from, +1) }
-
-// Closed implements stream.Host.
-func (h host) Closed(from clustermesh.Origin) { h.streamed(from, -1) }
-
-func (g *Gossip) streamed(from clustermesh.Origin, delta int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.sign(from, func(now time.Time) { g.contacts.Stream(from, delta, now) })
-	g.events.Poke() // a broken stream can make a probe due
-}
-
-// Receive implements stream.Host. It passes a peer's message to the replica.
-func (h host) Receive(from clustermesh.Origin, frame []byte) error {
-	var message replica.Message
-	if len(frame) > 0 {
-		var err error
-		if message, err = h.decode(frame); err != nil {
-			return err
-		}
-	}
+// judge decides about a peer, and notes that its node is there if it is believed to be that.
+func (h host) judge(p stream.Peer, addr string) (*session, error) {
+	stated, generation := h.shows(p)
+	s := &session{Gossip: h.Gossip, peer: p, addr: addr, stated: stated, generation: generation}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sign(from, func(now time.Time) { h.contacts.Frame(from, now) })
-	if message == nil {
-		return nil
+	s.first = s.belief()
+	if s.first == authority.Impostor {
+		h.guard.impostors++
+		h.impostor(p, addr)
+		return s, nil
 	}
-	synced := h.replica.Synced()
-	h.apply(h.replica.Receive(from, message))
-	if !synced && h.replica.Synced() {
-		h.changed.Poke()
+	if owner, ok := h.clusters.admit(p.Peer); !ok {
+		h.refuse(p.Peer, owner, addr)
+		return nil, member.ErrOtherCluster
 	}
-	return nil
+	if p.Origin != h.cfg.Self && s.first == authority.Believed {
+		h.sign(p.Origin, func(now time.Time) { h.contacts.Met(p.ID, now) })
+	}
+	return s, nil
 }
 
 // decode decodes large messages one at a time. While it is decoded, a message takes several times
 // its size in memory, and when the daemon starts, all peers send at once.
 func (g *Gossip) decode(frame []byte) (replica.Message, error) {
+	if len(frame) == 0 {
+		return nil, nil // a heartbeat
+	}
 	if len(frame) > largeMessage {
 		g.decoding.Lock()
 		defer g.decoding.Unlock()

@@ -155,7 +155,7 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	g.met(t.Addr, peer.ID, err)
+	g.met(t.Addr, peer, err)
 	if err != nil || peer.ID == g.self.ID {
 		return err
 	}
@@ -166,7 +166,7 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 }
 
 // met notes who answered at an address.
-func (g *Gossip) met(addr netip.AddrPort, peer member.ID, err error) {
+func (g *Gossip) met(addr netip.AddrPort, peer stream.Peer, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	where := addr.String()
@@ -178,7 +178,8 @@ func (g *Gossip) met(addr netip.AddrPort, peer member.ID, err error) {
 	}
 	g.solved("key " + where)
 	switch {
-	case peer == g.self.ID:
+	case !peer.Believed:
+	case peer.ID == g.self.ID:
 		g.seeds.IsSelf(addr) // a seed that is this daemon, by another address
 	case peer.Origin == g.cfg.Self:
 		g.twin(where)

@@ -244,7 +244,7 @@ func (g *Gossip) probeDue(ctx context.Context, start func(func())) {
 	defer g.mu.Unlock()
 	records := g.replica.Records()
 	for _, o := range g.contacts.Due(records, time.Now()) {
-		addrs := observe.ProbeAddrs(records[o], g.contacts.Addr(o))
+		addrs := g.contacts.ProbeAddrs(o, records[o])
 		start(func() {
 			began := time.Now()
 			if v := probe.TCP(ctx, addrs); ctx.Err() == nil {

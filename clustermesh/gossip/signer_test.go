@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,7 +108,8 @@ func TestFollowerIsRefused(t *testing.T) {
 	eventually(t, "the other leads", func() bool { return keeper.Leader() })
 }
 
-// TestFalseSigner: who has the gossip key and another root gets neither a token nor belief.
+// TestFalseSigner: who has the gossip key and another root is not asked; who is asked all the same gets
+// neither a token nor belief.
 func TestFalseSigner(t *testing.T) {
 	pins := pinned("west")
 	var tokens atomic.Int64
@@ -119,7 +121,13 @@ func TestFalseSigner(t *testing.T) {
 	followed.Token = func() (string, error) { return "the token", nil }
 	follower := start(t, followed)
 	follower.tell(0, 1)
-	eventually(t, "it says why", func() bool { return follower.hasProblem("does not have the pinned root") })
+	eventually(t, "it finds nobody to ask", func() bool {
+		return follower.isMember(mallory.Self) && follower.hasProblem("no machine of the cluster that has its root is heard")
+	})
+	err := follower.askAt(t.Context(), mallory.Bind, authority.Statement{Cluster: "west", Node: "n1"})
+	if err == nil || !strings.Contains(err.Error(), "does not have the pinned root") {
+		t.Errorf("it is asked: %v", err)
+	}
 	if tokens.Load() > 0 || len(follower.Trust().Statements) > 0 {
 		t.Errorf("%d tokens; trust %v", tokens.Load(), follower.Trust().Statements)
 	}

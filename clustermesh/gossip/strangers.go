@@ -107,12 +107,13 @@ func strangerProblem(why pool.Refusal, size uint64, example netip.Addr) clusterm
 	}
 }
 
-// Refused returns how often something that came to the port, or a record, was refused in this life of
-// the daemon, by kind.
+// Refused returns how often something that came to the port, a record, or a peer's word that it is a
+// node, was refused in this life of the daemon, by kind.
 func (g *Gossip) Refused() map[string]uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := g.strangers.counts()
+	out["identity"] = g.guard.impostors
 	for why, n := range g.guard.counts {
 		out["record_"+why] = n
 	}

@@ -105,11 +105,11 @@ func TestFloodIsNotBuffered(t *testing.T) {
 // asker is a daemon without a port: it asks others who they are.
 type asker struct{ stream.Host }
 
-func (asker) Admit(member.Peer, string) error { return nil }
+func (asker) Admit(stream.Peer, string) (bool, error) { return true, nil }
 
 func newAsker(t *testing.T, o clustermesh.Origin) *stream.Streams {
 	t.Helper()
-	s, err := stream.New(member.Peer{ID: member.ID{Origin: o, Boot: 1}}, testKeys, asker{}, nil, slog.New(slog.DiscardHandler))
+	s, err := stream.New(member.Peer{ID: member.ID{Origin: o, Boot: 1}}, testKeys, stream.Credentials{}, asker{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

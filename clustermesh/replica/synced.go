@@ -31,3 +31,17 @@ func (r *Replica) Nobody(everySeed bool) bool {
 	r.synced = !slices.ContainsFunc(r.peers, func(p Peer) bool { return !r.agree[p] })
 	return r.synced
 }
+
+// Doubted returns a message without what it says of its sender: that it knows that it has everything. It
+// is for messages of a peer that may not be who it says.
+func Doubted(m Message) Message {
+	switch m := m.(type) {
+	case *Digest:
+		return &Digest{Clusters: m.Clusters, Sender: Sender{Unsynced: true}}
+	case *Vector:
+		return &Vector{Clusters: m.Clusters, Sender: Sender{Unsynced: true}}
+	case *Agree:
+		return &Agree{Sender{Unsynced: true}}
+	}
+	return m
+}

@@ -65,6 +65,7 @@ const (
 	StatementMissing        Code = "STR2311"
 	KeyRevoked              Code = "STR2312"
 	NodeKeyRepeated         Code = "STR2313"
+	NodeUnproven            Code = "STR2314"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

@@ -32,7 +32,8 @@ const (
 	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
 	// goneRounds is how many silent probes in a row outweigh memberlist, which decides sooner unless
-	// it is told that the node lives: what others say of it can be replayed.
+	// it is told that the node lives: what others say of it can be replayed, or made up by whoever has
+	// the gossip key. So do as many that the machine answers, if its daemon says nothing at all.
 	goneRounds = 6
 	// metGrace is how long a member has to open a stream before it is asked who it is, and metAge how
 	// long before it became a member its daemon can have proven that it is there.
@@ -66,8 +67,8 @@ const (
 // contact is what is observed of one node.
 type contact struct {
 	lives    map[uint64]life // members that memberlist calls alive, by boot
-	met      bool            // since then, the daemon has proven that it is there; see Contacts.Met
-	metAt    time.Time       // when it last did
+	metAt    time.Time       // when a life of the daemon last proved that it is there; see Contacts.Met
+	metBoot  uint64          // which life that was
 	asking   bool
 	ask      time.Time      // earliest time to ask it for that proof
 	addr     netip.AddrPort // where the node was last a member
@@ -78,6 +79,7 @@ type contact struct {
 	answered bool           // the last probe was answered
 	since    time.Time      // first answer after an unanswered probe; zero once silent
 	rounds   int            // silent probes in a row
+	mute     int            // answered probes in a row while its streams said nothing
 	probing  bool
 	due      time.Time // earliest time of the next probe
 }
@@ -85,6 +87,26 @@ type contact struct {
 type life struct {
 	addr  netip.AddrPort
 	since time.Time
+	met   bool // since then, the daemon has proven that it is there
+}
+
+// met reports whether a life that is a member has proven that it is there.
+func (n *contact) met() bool {
+	for _, l := range n.lives {
+		if l.met {
+			return true
+		}
+	}
+	return false
+}
+
+// unmeet forgets that.
+func (n *contact) unmeet() {
+	n.metAt = time.Time{}
+	for b, l := range n.lives {
+		l.met = false
+		n.lives[b] = l
+	}
 }
 
 // state is the contact with the node in any of its lives.
@@ -94,7 +116,7 @@ func (n *contact) state() clustermesh.Contact {
 		limit = quietRounds
 	}
 	switch {
-	case len(n.lives) > 0 && n.met:
+	case n.met():
 		return clustermesh.Alive
 	case n.rounds >= limit:
 		return clustermesh.Silent
@@ -111,8 +133,8 @@ func (n *contact) of(epoch uint64) clustermesh.Contact {
 	if n.state() != clustermesh.Alive {
 		return n.state()
 	}
-	for boot := range n.lives {
-		if boot <= epoch {
+	for boot, l := range n.lives {
+		if l.met && boot <= epoch {
 			return clustermesh.Alive
 		}
 	}
@@ -126,16 +148,17 @@ func (n *contact) back(now time.Time) bool {
 
 // join notes a member at an address. It is no sign of life by itself.
 func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
+	heard := n.streams > 0 && now.Sub(n.framed) <= stalled || now.Sub(n.metAt) < metAge
+	l := life{addr: addr, since: now, met: boot == n.metBoot && !n.metAt.IsZero() && heard}
 	if len(n.lives) == 0 {
-		n.met = n.streams > 0 && now.Sub(n.framed) <= stalled || !n.metAt.IsZero() && now.Sub(n.metAt) < metAge
 		n.ask = now.Add(metGrace)
 		if n.due.Before(n.ask) {
 			n.due = n.ask
 		}
 	}
-	n.lives[boot] = life{addr, now}
+	n.lives[boot] = l
 	n.addr = addr
-	if n.met {
+	if l.met {
 		n.heard = now
 		n.revive(now)
 		n.streamed = n.streams > 0
@@ -145,27 +168,33 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 // leave notes that a member is gone.
 func (n *contact) leave(boot uint64, now time.Time) {
 	delete(n.lives, boot)
-	if len(n.lives) > 0 {
+	if n.met() {
 		return
 	}
-	n.met, n.metAt = false, time.Time{}
+	if len(n.lives) == 0 {
+		n.metAt = time.Time{}
+	}
 	if n.rounds == 0 && !n.answered {
 		n.due = now
 	}
 }
 
-// meet notes that the daemon has proven that it is there.
-func (n *contact) meet(now time.Time) {
-	if !n.met {
+// meet notes that a life of the daemon has proven that it is there.
+func (n *contact) meet(boot uint64, now time.Time) {
+	if !n.met() || n.mute > 0 {
 		n.streamed = n.streams > 0
 	}
-	n.met, n.metAt, n.heard = true, now, now
+	if l, member := n.lives[boot]; member {
+		l.met = true
+		n.lives[boot] = l
+	}
+	n.metBoot, n.metAt, n.heard = boot, now, now
 	n.revive(now)
 }
 
 // unmet reports whether to ask a member for a proof that it is there.
 func (n *contact) unmet(now time.Time) bool {
-	return len(n.lives) > 0 && !n.met && !n.asking && !now.Before(n.ask)
+	return len(n.lives) > 0 && (!n.met() || n.mute > 0) && !n.asking && !now.Before(n.ask)
 }
 
 // oneSided reports whether the node is a member here, and opens no stream to this node.
@@ -193,7 +222,7 @@ func (n *contact) wanted(now time.Time) bool {
 
 // revive forgets the results of probes, on a sign of life.
 func (n *contact) revive(now time.Time) {
-	n.framed, n.answered, n.since, n.rounds = now, false, time.Time{}, 0
+	n.framed, n.answered, n.since, n.rounds, n.mute = now, false, time.Time{}, 0, 0
 }
 
 // probed notes the verdict of a probe that began at began.
@@ -208,11 +237,14 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 			n.since = now
 		}
 		n.answered, n.rounds = true, 0
+		if n.mute++; n.mute >= goneRounds {
+			n.unmeet()
+		}
 	case v == Silent:
-		n.answered = false
+		n.answered, n.mute = false, 0
 		n.rounds++
 		if n.rounds >= goneRounds {
-			n.met, n.metAt = false, time.Time{}
+			n.unmeet()
 		}
 		if n.state() != clustermesh.Silent {
 			n.due = now
@@ -230,9 +262,13 @@ func (n *contact) pause() time.Duration {
 	return reprobe
 }
 
-// youngest returns the address of the life that started last among the live ones, or where the node
-// was last a member.
-func (n *contact) youngest() netip.AddrPort {
+// where returns the address of the life that last proved that it is there, if it is a member;
+// otherwise that of the member that started last, or where the node was last a member. Whoever has
+// the gossip key can name lives and addresses.
+func (n *contact) where() netip.AddrPort {
+	if l, member := n.lives[n.metBoot]; member {
+		return l.addr
+	}
 	addr := n.addr
 	var boot uint64
 	for b, l := range n.lives {

@@ -14,7 +14,7 @@ import (
 
 // TestState: what a node is, of what was seen of it last.
 func TestState(t *testing.T) {
-	live := map[uint64]life{5: {}}
+	live, met := map[uint64]life{5: {}}, map[uint64]life{5: {met: true}}
 	ago := time.Unix(1, 0)
 	for _, tc := range []struct {
 		name  string
@@ -23,11 +23,11 @@ func TestState(t *testing.T) {
 		want  clustermesh.Contact
 	}{
 		{"known from disk", contact{}, 5, clustermesh.Held},
-		{"a member that was met", contact{lives: live, met: true}, 5, clustermesh.Alive},
-		{"a member that was met, and is suspect", contact{lives: live, met: true, rounds: silentRounds}, 5, clustermesh.Alive},
+		{"a member that was met", contact{lives: met}, 5, clustermesh.Alive},
+		{"a member that was met, and is suspect", contact{lives: met, rounds: silentRounds}, 5, clustermesh.Alive},
 		{"a member of which nothing is known", contact{lives: live}, 5, clustermesh.Held},
 		{"a member that a replay made one", contact{lives: live, rounds: silentRounds}, 5, clustermesh.Silent},
-		{"a member that was met, and whose earlier life wrote the record", contact{lives: live, met: true}, 4, clustermesh.Quiet},
+		{"a member that was met, and whose earlier life wrote the record", contact{lives: met}, 4, clustermesh.Quiet},
 		{"gone, and its machine answers", contact{answered: true, since: ago}, 5, clustermesh.Quiet},
 		{"one silent probe", contact{rounds: silentRounds - 1}, 5, clustermesh.Held},
 		{"enough silent probes", contact{rounds: silentRounds}, 5, clustermesh.Silent},
@@ -56,7 +56,7 @@ func TestMet(t *testing.T) {
 	if n.unmet(now) || !n.unmet(now.Add(metGrace)) {
 		t.Error("it is asked at once, or never")
 	}
-	n.meet(now)
+	n.meet(5, now)
 	is("a member that has", clustermesh.Alive)
 	if n.unmet(now.Add(metGrace)) {
 		t.Error("it is asked again")
@@ -69,7 +69,7 @@ func TestMet(t *testing.T) {
 	n.join(6, where, now)
 	is("another life of a silent node", clustermesh.Silent)
 	now = now.Add(time.Second)
-	n.meet(now)
+	n.meet(6, now)
 	is("its daemon answers", clustermesh.Alive)
 	for range goneRounds - 1 {
 		n.probed(Silent, now.Add(1), now.Add(1), rng)
@@ -79,7 +79,7 @@ func TestMet(t *testing.T) {
 	is("memberlist does not see it, whatever it is told", clustermesh.Silent)
 
 	early := &contact{lives: map[uint64]life{}}
-	early.meet(now)
+	early.meet(5, now)
 	early.join(5, where, now.Add(metAge/2))
 	if early.state() != clustermesh.Alive {
 		t.Error("a daemon that answered just before it became a member is not alive")
@@ -89,7 +89,7 @@ func TestMet(t *testing.T) {
 // TestWanted: whom to probe when.
 func TestWanted(t *testing.T) {
 	now := time.Unix(1000, 0)
-	live := map[uint64]life{5: {}}
+	met := map[uint64]life{5: {met: true}}
 	for _, tc := range []struct {
 		name string
 		seen contact
@@ -99,10 +99,10 @@ func TestWanted(t *testing.T) {
 		{"being probed", contact{probing: true}, false},
 		{"probed a moment ago", contact{due: now.Add(time.Millisecond)}, false},
 		{"its turn has come", contact{due: now}, true},
-		{"a member without a stream, as one that is no neighbour", contact{lives: live, met: true}, false},
-		{"a member that speaks", contact{lives: live, met: true, streams: 1, streamed: true, framed: now.Add(-stalled)}, false},
-		{"a member whose stream stalls", contact{lives: live, met: true, streams: 1, streamed: true, framed: now.Add(-stalled - 1)}, true},
-		{"a member whose stream broke", contact{lives: live, met: true, streamed: true, framed: now}, true},
+		{"a member without a stream, as one that is no neighbour", contact{lives: met}, false},
+		{"a member that speaks", contact{lives: met, streams: 1, streamed: true, framed: now.Add(-stalled)}, false},
+		{"a member whose stream stalls", contact{lives: met, streams: 1, streamed: true, framed: now.Add(-stalled - 1)}, true},
+		{"a member whose stream broke", contact{lives: met, streamed: true, framed: now}, true},
 	} {
 		if got := tc.seen.wanted(now); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)

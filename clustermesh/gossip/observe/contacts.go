@@ -24,9 +24,9 @@ type records = map[clustermesh.Origin]clustermesh.Record
 
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
-// A node is alive if memberlist says so and its daemon has proven, on a TLS connection, that it is
-// there (Met). Neither is enough: memberlist's datagrams can be captured and replayed later, when the
-// node is gone, and memberlist watches a node all the time. For a node that is not alive, what
+// A node is alive if memberlist calls a life of its daemon alive, and that life has proven, on a TLS
+// connection, that it is there (Met). Neither is enough: memberlist's datagrams can be captured and
+// replayed later, when the node is gone, and memberlist watches a node all the time. For a node that is not alive, what
 // matters is whether its machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
 // node's stream falls silent, so that both verdicts arrive at about the same time. A node that is
 // not a neighbour has no stream, and is probed once memberlist has lost it.
@@ -35,12 +35,18 @@ type Contacts struct {
 	nodes map[clustermesh.Origin]*contact
 	spent int       // addresses probed since began, at most probeBudget
 	began time.Time // of the current second
+	// pinned reports whether a cluster's records hold only addresses that its root stated.
+	pinned func(clustermesh.ClusterName) bool
 }
 
 // NewContacts returns Contacts without any other node.
 func NewContacts(self clustermesh.Origin) *Contacts {
-	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}}
+	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}, pinned: func(clustermesh.ClusterName) bool { return false }}
 }
+
+// Pin says of which clusters the records hold only addresses that their roots stated. At first there are
+// none.
+func (c *Contacts) Pin(pinned func(clustermesh.ClusterName) bool) { c.pinned = pinned }
 
 // Restore marks as silent the nodes that this node claimed silent before its daemon was restarted:
 // a claim is lifted by a sign of life, not by a restart of the witness.
@@ -67,27 +73,28 @@ func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
 // Leave notes that a member is gone. The node is gone when its last life is gone.
 func (c *Contacts) Leave(m member.ID, now time.Time) { c.node(m.Origin).leave(m.Boot, now) }
 
-// Met notes that the node's daemon has just proven that it is there: it completed a TLS handshake,
-// or sent a frame on a stream. A recording of either proves nothing to another connection.
-func (c *Contacts) Met(o clustermesh.Origin, now time.Time) { c.node(o).meet(now) }
+// Met notes that a life of a node's daemon has just proven that it is there: it completed a TLS
+// handshake, or sent a frame on a stream. A recording of either proves nothing to another connection.
+func (c *Contacts) Met(m member.ID, now time.Time) { c.node(m.Origin).meet(m.Boot, now) }
 
 // Frame notes a frame on a stream from the node.
-func (c *Contacts) Frame(o clustermesh.Origin, now time.Time) { c.Met(o, now) }
+func (c *Contacts) Frame(m member.ID, now time.Time) { c.Met(m, now) }
 
 // Stream notes that a stream from the node opened (+1) or closed (-1).
-func (c *Contacts) Stream(o clustermesh.Origin, delta int, now time.Time) {
-	n := c.node(o)
+func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
+	n := c.node(m.Origin)
 	n.streams += delta
 	if delta > 0 {
 		n.streamed = true
-		c.Frame(o, now)
+		c.Frame(m, now)
 	} else if n.streams == 0 {
 		n.due = now
 	}
 }
 
-// Unmet returns the members to ask now who they are, and marks them as being asked, until Asked is
-// called for each. Most members prove that they are there by a stream before it comes to that.
+// Unmet returns the members to ask now who they are: those that have not proven that they are there,
+// and those that say nothing while their machine answers. They are marked as being asked, until Asked
+// is called for each. Most members prove that they are there by a stream before it comes to that.
 func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
 	asking := 0
 	for _, n := range c.nodes {
@@ -144,7 +151,7 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	due := append(near, far...)
 	due = due[:max(0, min(len(due), room))] // the others stay due
 	for i, o := range due {
-		if !c.spend(len(ProbeAddrs(known[o], c.Addr(o))), now) {
+		if !c.spend(len(c.ProbeAddrs(o, known[o])), now) {
 			return due[:i]
 		}
 		c.node(o).probing = true
@@ -227,11 +234,11 @@ func (c *Contacts) hears() bool {
 	return false
 }
 
-// Addr returns the address of the life of a node that started last among the live ones, or where
-// the node was last a member; zero if unknown.
+// Addr returns the address of the life of a node that last proved that it is there, or else of the
+// one that started last, or where the node was last a member; zero if unknown.
 func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 	if n := c.nodes[o]; n != nil {
-		return n.youngest()
+		return n.where()
 	}
 	return netip.AddrPort{}
 }
@@ -272,6 +279,18 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 		}
 	}
 	return out
+}
+
+// ProbeAddrs returns the addresses at which to probe the machine of a node. Whoever has the gossip key
+// can say where a node is a member, and answer there for a machine that is gone. So if its cluster is
+// pinned, that place counts only if its record has no address.
+func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {
+	if c.pinned(o.Cluster) {
+		if stated := ProbeAddrs(rec, netip.AddrPort{}); len(stated) > 0 {
+			return stated
+		}
+	}
+	return ProbeAddrs(rec, c.Addr(o))
 }
 
 // ProbeAddrs returns the addresses where a machine can answer: the first few on the underlay, the one

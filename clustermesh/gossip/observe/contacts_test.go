@@ -65,7 +65,7 @@ func (w *watch) probe(o clustermesh.Origin, v Verdict) {
 // hear is a member whose daemon has proven that it is there.
 func (w *watch) hear(m member.ID) {
 	w.Join(m, where, w.now)
-	w.Met(m.Origin, w.now)
+	w.Met(m, w.now)
 }
 
 func (w *watch) want(o clustermesh.Origin, want clustermesh.Contact, claimed bool) {
@@ -170,7 +170,7 @@ func TestStalledStreamIsProbedEarly(t *testing.T) {
 	w := newWatch(t, n2, n3)
 	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.hear(member.ID{Origin: n3, Boot: 5})
-	w.Stream(n2, +1, w.now)
+	w.Stream(member.ID{Origin: n2, Boot: 5}, +1, w.now)
 	if due := w.Due(w.records, w.now.Add(stalled/2)); len(due) != 0 {
 		t.Fatalf("probes %v though all is well", due)
 	}
@@ -183,7 +183,7 @@ func TestStalledStreamIsProbedEarly(t *testing.T) {
 
 	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.want(n2, clustermesh.Alive, false)
-	w.Stream(n2, -1, w.now) // a daemon that stops closes its stream
+	w.Stream(member.ID{Origin: n2, Boot: 5}, -1, w.now) // a daemon that stops closes its stream
 	w.probe(n2, Answered)
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.want(n2, clustermesh.Quiet, false)
@@ -193,7 +193,7 @@ func TestProbeThatWasOvertaken(t *testing.T) {
 	n2 := node("a", "n2")
 	w := newWatch(t, n2)
 	began := w.now
-	w.Frame(n2, began.Add(time.Millisecond))
+	w.Frame(member.ID{Origin: n2, Boot: 5}, began.Add(time.Millisecond))
 	for range 3 {
 		w.Probed(n2, Silent, began, began.Add(time.Second), w.rng)
 	}
@@ -208,7 +208,7 @@ func TestForget(t *testing.T) {
 	w := newWatch(t, n2)
 	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.hear(member.ID{Origin: n3, Boot: 5})
-	w.Stream(n4, +1, w.now)
+	w.Stream(member.ID{Origin: n4, Boot: 5}, +1, w.now)
 	w.Forget(w.records)
 	if len(w.nodes) != 3 {
 		t.Errorf("%d nodes are left of one that is held, one that is heard and one with a stream", len(w.nodes))
@@ -216,7 +216,7 @@ func TestForget(t *testing.T) {
 	delete(w.records, n2)
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.Leave(member.ID{Origin: n3, Boot: 5}, w.now)
-	w.Stream(n4, -1, w.now)
+	w.Stream(member.ID{Origin: n4, Boot: 5}, -1, w.now)
 	w.Forget(w.records)
 	if len(w.nodes) > 0 || len(w.All(w.records)) != 1 {
 		t.Errorf("left: %v", w.All(w.records))
@@ -258,9 +258,9 @@ func TestOneSided(t *testing.T) {
 	want("a new member", false)
 	w.now = w.now.Add(2 * oneSidedAfter)
 	want("later, without a stream", true)
-	w.Stream(o, +1, w.now)
+	w.Stream(member.ID{Origin: o, Boot: 5}, +1, w.now)
 	want("with a stream", false)
-	w.Stream(o, -1, w.now)
+	w.Stream(member.ID{Origin: o, Boot: 5}, -1, w.now)
 	w.Join(member.ID{Origin: o, Boot: 6}, where, w.now)
 	want("restarted", false)
 	w.now = w.now.Add(2 * oneSidedAfter)

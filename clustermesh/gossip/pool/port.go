@@ -20,7 +20,8 @@ const (
 	// types are below 16, and a label is 244.
 	tlsHandshake = 0x16
 	// proofTimeout is how long a peer has to prove that it has the gossip key, and handshakeBytes
-	// how much it may send until then: a handshake takes less than 2 KiB.
+	// how much it may send until then: a handshake takes less than 2 KiB, and at most 18 KiB with the
+	// statement of a node that has many prefixes.
 	proofTimeout   = 5 * time.Second
 	handshakeBytes = 32 << 10
 )

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"time"
-
-	"strait.io/strait/clustermesh"
 )
 
 // accept serves a stream that a peer opened, or its request for a statement, until it breaks or ctx
@@ -21,16 +19,21 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	defer s.forget(conn)
 	// After note: the keys may have changed since the handshake.
 	peer, err := s.identity.Load().peer(conn.ConnectionState())
-	if err != nil || s.host.Accept(peer, hostOf(conn)) != nil {
+	if err != nil {
 		return
 	}
+	session, err := s.host.Accept(peer, hostOf(conn))
+	if err != nil {
+		return
+	}
+	defer session.Close()
 	if conn.ConnectionState().NegotiatedProtocol == signerProtocol {
-		if err := s.sign(ctx, conn, peer); err != nil && ctx.Err() == nil {
+		if err := s.sign(ctx, conn, peer.Peer); err != nil && ctx.Err() == nil {
 			s.log.Debug("request for a statement failed", "from", peer.Origin, "error", err)
 		}
 		return
 	}
-	if err := s.read(conn, peer.Origin); err != nil && ctx.Err() == nil {
+	if err := s.read(conn, session); err != nil && ctx.Err() == nil {
 		s.log.Debug("record stream ended", "from", peer.Origin, "error", err)
 	}
 }
@@ -39,15 +42,9 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 const keptFrame = 64 << 10
 
 // read receives a peer's messages until the stream ends.
-func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
+func (s *Streams) read(conn net.Conn, session Session) error {
 	r := bufio.NewReaderSize(conn, 32<<10)
 	var buf []byte
-	opened := false
-	defer func() {
-		if opened {
-			s.host.Closed(peer)
-		}
-	}()
 	for {
 		if err := conn.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
 			return err
@@ -56,14 +53,8 @@ func (s *Streams) read(conn net.Conn, peer clustermesh.Origin) error {
 		if err != nil {
 			return err
 		}
-		if !opened {
-			// Not earlier: a peer that only asked who we are (Ask) has no stream that could fall
-			// silent.
-			s.host.Opened(peer)
-			opened = true
-		}
 		buf = frame
-		if err := s.host.Receive(peer, frame); err != nil {
+		if err := session.Receive(frame); err != nil {
 			return err
 		}
 		if cap(buf) > keptFrame {

@@ -8,13 +8,11 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"strait.io/strait/clustermesh/gossip/member"
 )
 
 // Ask returns which daemon answers at an address. The error is ErrWrongKey if the keys differ. If
 // Host.Admit refuses the peer, Ask returns that error along with the peer.
-func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, error) {
+func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (Peer, error) {
 	conn, p, err := s.dial(ctx, addr.String())
 	if conn != nil {
 		conn.Close()
@@ -24,12 +22,12 @@ func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (member.Peer, er
 
 // dial opens a record stream and returns which daemon answers. It also names memberlist's protocol,
 // which tells the other side that this daemon uses TLS for that.
-func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, member.Peer, error) {
+func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, Peer, error) {
 	return s.dialFor(ctx, addr, streamProtocol, membersProtocol)
 }
 
 // dialFor opens a connection for the first of the protocols that the daemon there speaks.
-func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string) (net.Conn, member.Peer, error) {
+func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string) (net.Conn, Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
@@ -43,17 +41,17 @@ func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string)
 	}}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, member.Peer{}, err
+		return nil, Peer{}, err
 	}
 	id := s.identity.Load()
 	conn := tls.Client(raw, id.config(protocols...))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, member.Peer{}, handshakeError(err)
+		return nil, Peer{}, handshakeError(err)
 	}
 	p, err := id.peer(conn.ConnectionState())
 	if err == nil {
-		err = s.host.Admit(p, addr)
+		p.Believed, err = s.host.Admit(p, addr)
 	}
 	if err != nil {
 		conn.Close()

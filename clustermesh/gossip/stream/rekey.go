@@ -19,11 +19,11 @@ const (
 // Rekey replaces the keys that are accepted, and the one that is used. Streams to neighbours are
 // opened anew. Streams of peers that proved no key of these end.
 func (s *Streams) Rekey(keys gossipkey.Ring) error {
-	id, err := newIdentity(keys, s.self)
+	id, err := newIdentity(keys, s.self, s.mine)
 	if err != nil {
 		return err
 	}
-	s.identity.Store(&id)
+	s.identity.Store(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sender := range s.senders {

@@ -39,18 +39,23 @@ func (s *Streams) keep(ctx context.Context, to *sender) {
 	}
 }
 
-// once opens one stream and writes what is queued until the stream breaks. If the keys change, it
-// opens another at once. What waits goes there.
+// once opens one stream and writes what is queued until the stream breaks. If the keys change, or the
+// peer is doubted and it is time to look again, it opens another at once. What waits goes there.
 func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
 	for {
-		conn, err := s.open(ctx, to.to)
+		conn, believed, err := s.open(ctx, to.to)
 		if err != nil {
 			return err
 		}
 		if again {
 			s.host.Renewed(to.to)
 		}
+		look := time.AfterFunc(doubtedFor, to.renew.Poke)
+		if believed {
+			look.Stop()
+		}
 		err = s.write(ctx, conn, to)
+		look.Stop()
 		conn.Close()
 		if !errors.Is(err, errRenew) {
 			return err
@@ -60,17 +65,17 @@ func (s *Streams) once(ctx context.Context, to *sender, again bool) error {
 }
 
 // errRenew ends a stream that another shall replace.
-var errRenew = errors.New("the gossip keys changed")
+var errRenew = errors.New("the gossip keys changed, or the peer is doubted")
 
 // open opens a stream to a neighbour.
-func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (net.Conn, error) {
+func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (conn net.Conn, believed bool, err error) {
 	addr := s.host.Addr(to)
 	conn, peer, err := s.dial(ctx, addr.String())
 	if err == nil && peer.Origin != to {
 		conn.Close()
 		err = fmt.Errorf("%s answers as %s", addr, peer.Origin)
 	}
-	return conn, err
+	return conn, peer.Believed, err
 }
 
 // write writes what is queued until the stream breaks, or shall be renewed.

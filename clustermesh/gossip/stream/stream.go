@@ -3,9 +3,10 @@
 // requests, each on a connection of its own.
 //
 // Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open,
-// and the gossip key, with which both sides prove that they belong to one clusterset. Outputs are
-// calls of its Host. It must not know memberlist, why a daemon is a neighbour, or what messages
-// say.
+// the gossip key, with which both sides prove that they belong to one clusterset, and the Credentials,
+// with which they prove which node they are. Outputs are calls of its Host, which decides whom to
+// believe. It must not know memberlist, why a daemon is a neighbour, what messages say, or who may
+// sign statements.
 package stream
 
 import (
@@ -39,7 +40,10 @@ const (
 	writeTimeout = 5 * time.Second
 	// userTimeout ends a stream whose bytes are not acknowledged. Without it, TCP's own back-off
 	// would keep a stream stuck for minutes after a partition has healed.
-	userTimeout  = 4 * time.Second
+	userTimeout = 4 * time.Second
+	// doubtedFor ends a stream to a daemon that is not believed to be its node: the node itself may be
+	// elsewhere, or have proven meanwhile that it is there.
+	doubtedFor   = 5 * time.Second
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 )
@@ -49,16 +53,11 @@ const (
 type Host interface {
 	// Addr returns where a neighbour listens now.
 	Addr(neighbour clustermesh.Origin) netip.AddrPort
-	// Admit returns an error unless we may talk to the daemon that answers at an address. Accept
-	// returns an error unless the daemon that opened a stream from a host may talk to us.
-	Admit(p member.Peer, addr string) error
-	Accept(p member.Peer, host string) error
-	// Opened is called when a peer's stream begins to carry messages, Closed when it has ended.
-	Opened(from clustermesh.Origin)
-	Closed(from clustermesh.Origin)
-	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
-	// returns. An error ends the stream.
-	Receive(from clustermesh.Origin, message []byte) error
+	// Admit returns an error unless we may talk to the daemon that answers at an address, and whether
+	// it is believed to be its node. Accept returns an error unless the daemon that opened a stream from
+	// a host may talk to us.
+	Admit(p Peer, addr string) (believed bool, err error)
+	Accept(p Peer, host string) (Session, error)
 	// Renewed is called when a stream to a neighbour has been reopened. Messages in transit on the
 	// broken stream are lost.
 	Renewed(to clustermesh.Origin)
@@ -66,10 +65,20 @@ type Host interface {
 	WrongKey(host string)
 }
 
+// Session takes what comes on one connection that a peer opened.
+type Session interface {
+	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
+	// returns. An error ends the stream. A peer that only asked who we are (Ask) sends none.
+	Receive(message []byte) error
+	// Close is called when the connection has ended.
+	Close()
+}
+
 // Streams are all streams of a daemon. Its methods are safe for concurrent use.
 type Streams struct {
 	host     Host
 	self     member.Peer
+	mine     Credentials
 	identity atomic.Pointer[identity]
 	log      *slog.Logger
 	news     notify.Signal
@@ -84,15 +93,15 @@ type Streams struct {
 	signing chan struct{}
 }
 
-// New makes the certificate that says who this daemon is. It starts nothing. The signer is nil if this
-// daemon signs no statements.
-func New(self member.Peer, keys gossipkey.Ring, host Host, signer Signer, log *slog.Logger) (*Streams, error) {
-	id, err := newIdentity(keys, self)
+// New makes what proves who this daemon is. It starts nothing. The signer is nil if this daemon signs no
+// statements.
+func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, signer Signer, log *slog.Logger) (*Streams, error) {
+	id, err := newIdentity(keys, self, mine)
 	s := &Streams{
-		host: host, self: self, log: log, news: notify.New(), signer: signer, signing: make(chan struct{}, maxSigning),
+		host: host, self: self, mine: mine, log: log, news: notify.New(), signer: signer, signing: make(chan struct{}, maxSigning),
 		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
 	}
-	s.identity.Store(&id)
+	s.identity.Store(id)
 	return s, err
 }
 

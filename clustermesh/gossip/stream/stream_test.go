@@ -33,25 +33,49 @@ type end struct {
 	renewed  int
 	wrong    int
 	refuses  clustermesh.Origin
+	doubts   clustermesh.Origin
 }
 
 func (e *end) Addr(o clustermesh.Origin) netip.AddrPort { return e.addrs(o) }
-func (e *end) Admit(p member.Peer, _ string) error      { return e.Accept(p, "") }
-func (e *end) Accept(p member.Peer, _ string) error {
+func (e *end) Admit(p Peer, _ string) (bool, error) {
 	if p.Origin == e.refuses {
-		return errors.New("refused")
+		return false, errors.New("refused")
 	}
+	return p.Origin != e.doubts, nil
+}
+func (e *end) Accept(p Peer, _ string) (Session, error) {
+	_, err := e.Admit(p, "")
+	return &heard{end: e, from: p.Origin}, err
+}
+func (e *end) Renewed(clustermesh.Origin) { e.do(func() { e.renewed++ }) }
+func (e *end) WrongKey(string)            { e.do(func() { e.wrong++ }) }
+
+// heard is one connection that a peer opened.
+type heard struct {
+	*end
+	from clustermesh.Origin
+	any  bool
+}
+
+func (h *heard) Receive(m []byte) error {
+	h.do(func() {
+		if !h.any {
+			h.any = true
+			h.open[h.from]++
+		}
+		if len(m) > 0 {
+			h.messages = append(h.messages, string(h.from.Node)+" "+string(m))
+		}
+	})
 	return nil
 }
-func (e *end) Opened(o clustermesh.Origin) { e.do(func() { e.open[o]++ }) }
-func (e *end) Closed(o clustermesh.Origin) { e.do(func() { e.open[o]-- }) }
-func (e *end) Renewed(clustermesh.Origin)  { e.do(func() { e.renewed++ }) }
-func (e *end) WrongKey(string)             { e.do(func() { e.wrong++ }) }
-func (e *end) Receive(o clustermesh.Origin, m []byte) error {
-	if len(m) > 0 {
-		e.do(func() { e.messages = append(e.messages, string(o.Node)+" "+string(m)) })
-	}
-	return nil
+
+func (h *heard) Close() {
+	h.do(func() {
+		if h.any {
+			h.open[h.from]--
+		}
+	})
 }
 
 func (e *end) do(f func()) {
@@ -94,7 +118,7 @@ func ends(t *testing.T, names ...string) map[string]*end {
 		if i == len(names)-1 {
 			key[0] = 8
 		}
-		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, e, signerNamed(name), slog.New(slog.DiscardHandler))
+		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, Credentials{}, e, signerNamed(name), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,4 +254,21 @@ func TestRefused(t *testing.T) {
 	if a.got("b hello") || len(a.from())+len(b.from()) > 0 {
 		t.Errorf("streams stand from %v and %v", a.from(), b.from())
 	}
+}
+
+// TestDoubted: a stream to a daemon that is not believed to be its node is opened anew now and then, where
+// the node is by then.
+func TestDoubted(t *testing.T) {
+	all := ends(t, "a", "b", "stranger")
+	a, b, again := all["a"], all["b"], ends(t, "b", "stranger")["b"]
+	var mu sync.Mutex
+	addr := b.addr
+	a.addrs = func(clustermesh.Origin) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return addr }
+	a.doubts = b.self
+	a.Follow([]clustermesh.Origin{b.self})
+	eventually(t, "the stream stands", func() bool { return slices.Equal(b.from(), []string{"a"}) })
+	mu.Lock()
+	addr = again.addr
+	mu.Unlock()
+	eventually(t, "the stream is where the node is", func() bool { return slices.Equal(again.from(), []string{"a"}) && len(b.from()) == 0 })
 }

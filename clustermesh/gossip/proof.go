@@ -1,0 +1,158 @@
+package gossip
+
+import (
+	"fmt"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/problem"
+)
+
+// credentials are what this daemon proves on TLS connections besides that it has the gossip key: nothing
+// if it has no keys.
+func (g *Gossip) credentials() stream.Credentials {
+	if !g.proves() {
+		return stream.Credentials{}
+	}
+	return stream.Credentials{Key: g.cfg.Authority.Node.Signer(), Statement: func() []byte {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.guard.shown(time.Now())
+	}}
+}
+
+// proves reports whether this daemon proves on TLS connections which node it is.
+func (g *Gossip) proves() bool { return g.cfg.Authority != nil && !g.cfg.older }
+
+// shown returns the statement to show on TLS connections. Until this node has published anything, a
+// machine with the root states its key alone.
+func (g *guard) shown(now time.Time) []byte {
+	if g.stated.signed != nil || g.Root == nil {
+		return g.stated.signed
+	}
+	if g.early == nil {
+		s := g.wanted(nil)
+		s.Serial, s.NotBefore, s.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(authority.Validity).Unix()
+		signed, err := s.Sign(*g.Root)
+		if err != nil {
+			g.log.Error("cannot sign the statement about this node", "error", err)
+			return nil
+		}
+		g.early = signed
+	}
+	return g.early
+}
+
+// shows reports whether what a peer shows proves that its key is its node's, and of which generation the
+// pins are by which it does.
+func (g *Gossip) shows(p stream.Peer) (stated bool, generation uint64) {
+	g.mu.Lock()
+	pins, generation := g.guard.Pins, g.guard.generation
+	g.mu.Unlock()
+	return pins.Proves(p.Origin, authority.PublicKey(p.Key), p.Statement) == nil, generation
+}
+
+// believe decides how far a peer is the node that it claims to be. It proves that by what it shows, or by
+// having the key that is stated with the node's record.
+func (g *guard) believe(p stream.Peer, stated bool) authority.Belief {
+	k := authority.PublicKey(p.Key)
+	known, recorded := g.proven[p.Origin]
+	proven := stated || recorded && known.Key == k || p.Origin == g.self && k == g.Node.Public()
+	said, _ := g.held.Record(p.Origin)
+	return g.Pins.Believe(p.Origin, proven && !g.revokes(p.Origin.Cluster, k), said.Content.Node)
+}
+
+// impostor reports such a peer, one for each cluster. The lock is held.
+func (g *Gossip) impostor(p stream.Peer, addr string) {
+	key := "impostor " + string(p.Origin.Cluster)
+	said := clustermesh.Problem{
+		Code: problem.NodeUnproven, Object: "cluster " + string(p.Origin.Cluster),
+		Message: fmt.Sprintf("a daemon claims to be one of its nodes and does not prove it, so it does not count as heard (for example %s at %s)", p.Origin, addr),
+		Try:     "if an older version runs there, or the machine has a new node.key, it is over when that daemon's record has come; otherwise somebody who has the gossip key lies: find that machine",
+		Warning: true,
+	}
+	if shown, any := g.problems[key]; any {
+		said = shown.problem // one example at a time: each change is a line of the log
+	}
+	g.problem(key, said, problemLife)
+}
+
+// session implements stream.Session.
+type session struct {
+	*Gossip
+	peer stream.Peer
+	addr string
+	// stated says that what the peer shows proves its key, by the pins of a generation.
+	stated     bool
+	generation uint64
+	first      authority.Belief // when the connection was made
+	counted    bool             // by contacts
+}
+
+var _ stream.Session = &session{}
+
+// Receive implements stream.Session. It passes a peer's message to the replica, which judges records by
+// their seals. Only a peer that is believed to be its node is a sign of life of that node, or can say
+// that it has everything; where clusters are pinned, no other cluster's can say that.
+func (s *session) Receive(frame []byte) error {
+	message, err := s.decode(frame)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	belief := s.belief()
+	switch belief {
+	case authority.Believed:
+		s.heard()
+	case authority.Impostor:
+		s.impostor(s.peer, s.addr)
+	}
+	if message == nil {
+		return nil
+	}
+	if belief != authority.Believed || s.guard.Pins != nil && !s.guard.pinned(s.peer.Origin.Cluster) {
+		message = replica.Doubted(message)
+	}
+	synced := s.replica.Synced()
+	s.apply(s.replica.Receive(s.peer.Origin, message))
+	if !synced && s.replica.Synced() {
+		s.changed.Poke()
+	}
+	return nil
+}
+
+// belief judges the peer by what is known now. The lock is held.
+func (s *session) belief() authority.Belief {
+	if s.generation != s.guard.generation {
+		s.generation = s.guard.generation
+		s.stated = s.guard.Pins.Proves(s.peer.Origin, authority.PublicKey(s.peer.Key), s.peer.Statement) == nil
+	}
+	return s.guard.believe(s.peer, s.stated)
+}
+
+// heard notes a frame from the node. The lock is held.
+func (s *session) heard() {
+	s.sign(s.peer.Origin, func(now time.Time) {
+		if s.counted {
+			s.contacts.Frame(s.peer.ID, now)
+			return
+		}
+		s.counted = true
+		s.contacts.Stream(s.peer.ID, +1, now)
+		s.events.Poke()
+	})
+}
+
+// Close implements stream.Session.
+func (s *session) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counted {
+		s.sign(s.peer.Origin, func(now time.Time) { s.contacts.Stream(s.peer.ID, -1, now) })
+		s.events.Poke() // a broken stream can make a probe due
+	}
+}
