@@ -30,8 +30,8 @@ var (
 	ErrForged = errors.New("its origin did not sign it")
 )
 
-// Verify checks who signed the bytes of a record, and returns the statement about its node; the zero
-// value for a cluster's record. A node's own key signs its record, and a pinned root that of its
+// Verify checks who signed the bytes of a record, and returns the statement about its node; for a
+// cluster's record it has only the Root that signed it. A node's own key signs its record, and a pinned root that of its
 // cluster. Open opens a statement, see OpenStatement.
 func Verify(pins Pins, o clustermesh.Origin, record, proof []byte, open func([]byte) (Statement, error)) (Statement, error) {
 	pin, pinned := pins[o.Cluster]
@@ -58,6 +58,9 @@ func Verify(pins Pins, o clustermesh.Origin, record, proof []byte, open func([]b
 	}
 	for _, k := range keys {
 		if k.verify(aboutRecord, record, s.Signature) {
+			if o.Node == "" {
+				statement.Root = k
+			}
 			return statement, nil
 		}
 	}

@@ -152,6 +152,7 @@ func New(cfg Config) (*Gossip, error) {
 	for _, e := range held {
 		if e.Record.Origin == cfg.Self && ahead(cfg.Self, e.Record.Stamp.Epoch, time.Now()) == 0 {
 			boot = max(boot, e.Record.Stamp.Epoch+1)
+			g.guard.restoreSealed(e)
 			g.witness.Restore(e.Record.Content.Silent)
 		}
 	}
@@ -215,7 +216,7 @@ func (g *Gossip) publish() (changed bool) {
 		return false // the record of the last life, with its claims, stays in force until Publish
 	}
 	c := *g.own
-	if g.guard.follows() && !g.guard.state(c.Node, time.Now()) {
+	if g.guard.Pins != nil && g.guard.follows() && !g.guard.state(c.Node, time.Now()) {
 		return false // nobody would believe it
 	}
 	c.Silent = g.witness.Silences()

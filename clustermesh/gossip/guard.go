@@ -19,12 +19,15 @@ import (
 
 // Authority says with which keys this node signs, and whom it believes.
 type Authority struct {
-	// Root is the key of this node's cluster; nil on a machine that does not have it. Node is the
-	// machine's own key.
+	// Root is the key of this node's cluster; nil on a machine that does not have it. See Reroot. Node
+	// is the machine's own key.
 	Root *authority.PrivateKey
 	Node authority.PrivateKey
 	// Pins are the clusters that are believed. Nil believes everybody who has the gossip key.
 	Pins authority.Pins
+	// Lax believes everybody all the same: the pins only say who can sign for this machine. So all
+	// machines of a clusterset can sign before any refuses what is not signed.
+	Lax bool
 	// Ranges are what no other cluster can have, besides the pinned ranges of this cluster: those of
 	// its Services and ClusterSetIPs.
 	Ranges []netip.Prefix
@@ -33,9 +36,11 @@ type Authority struct {
 // guard signs what this node writes, and judges what others wrote. Gossip's lock is held for all of
 // its methods.
 type guard struct {
-	Authority
-	self clustermesh.Origin
-	log  *slog.Logger
+	Authority // its Pins are nil with Lax
+	// signers are the pins by which this machine knows who can sign for it.
+	signers authority.Pins
+	self    clustermesh.Origin
+	log     *slog.Logger
 	// stated is the statement about this node; want is what it should say, and asked what it was asked
 	// to say. Own is what other clusters leave out of its record.
 	stated      statement
@@ -113,9 +118,18 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	}
 	if a != nil {
 		g.Authority = *a
+		g.pin(a.Pins)
 	}
 	g.receive()
 	return g
+}
+
+// pin puts pins in force.
+func (g *guard) pin(pins authority.Pins) {
+	g.signers, g.Pins = pins, pins
+	if g.Lax {
+		g.Pins = nil
+	}
 }
 
 // receive brings receiver up to date.
@@ -134,7 +148,7 @@ func (g *guard) receive() {
 
 // repin replaces the pins. What was verified with the former ones is forgotten.
 func (g *guard) repin(pins authority.Pins) {
-	g.Pins = pins
+	g.pin(pins)
 	g.generation++
 	g.asked = authority.Statement{} // the root may be another one
 	clear(g.proven)
@@ -151,6 +165,7 @@ func (g *guard) seal(e replica.Entry) []byte {
 		return nil
 	}
 	if e.Record.Origin.Node == "" {
+		delete(g.proven, e.Record.Origin) // what this node writes itself needs no proof
 		if g.Root == nil {
 			return nil
 		}

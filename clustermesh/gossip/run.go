@@ -43,7 +43,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	wg.Go(func() { g.keep(ctx) })
 	wg.Go(func() { g.streams.Run(ctx, p.Streams()) })
 	wg.Go(func() { g.joinLoop(ctx, p) })
-	if g.guard.follows() {
+	if a := g.cfg.Authority; a != nil && a.Pins != nil {
 		wg.Go(func() { g.keepStated(ctx) })
 	}
 	g.loop(ctx, &wg, p)

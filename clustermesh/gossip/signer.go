@@ -19,22 +19,59 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// signer implements stream.Signer for a machine that has the root.
+// signer implements stream.Signer while a machine has the root.
 type signer struct{ *Gossip }
 
 var _ stream.Signer = signer{}
 
-// signer returns what signs for other machines; nil if this one signs for none.
+// errRootless means that a machine lost the root while it was asked.
+var errRootless = errors.New("the signer does not have the root of its cluster any more")
+
+// signer returns what signs for other machines; nil if this one never signs for any.
 func (g *Gossip) signer() stream.Signer {
-	if g.cfg.Attest == nil || g.guard.Root == nil {
+	if g.cfg.Attest == nil || g.cfg.Authority == nil {
 		return nil
 	}
 	return signer{g}
 }
 
+// root returns the root of the cluster; nil while this machine does not have it.
+func (g *Gossip) root() *authority.PrivateKey {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.guard.Root
+}
+
+// Reroot gives this machine the root of its cluster, or another one, or takes it away with nil. With it,
+// the machine signs at once, for others too. What was signed before stays in force.
+func (g *Gossip) Reroot(root *authority.PrivateKey) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.guard.reroot(root)
+	if g.guard.follows() && g.leader.update(false, time.Now()) {
+		g.elected()
+	}
+	g.events.Poke() // it may lead now
+	if root == nil {
+		return
+	}
+	if g.publish() { // nobody had stated anything about it
+		g.changed.Poke()
+		return
+	}
+	g.apply(g.replica.Renew())
+}
+
+// Signs implements stream.Signer.
+func (s signer) Signs() bool { return s.root() != nil }
+
 // Introduce implements stream.Signer.
 func (s signer) Introduce(channel []byte) []byte {
-	return s.cfg.Authority.Root.Introduce(channel)
+	root := s.root()
+	if root == nil {
+		return nil
+	}
+	return root.Introduce(channel)
 }
 
 // Answer implements stream.Signer.
@@ -64,7 +101,11 @@ func (s signer) certify(ctx context.Context, channel, request []byte) (signed []
 	if err != nil {
 		return nil, about, err
 	}
-	signed, err = stated.Sign(*s.cfg.Authority.Root)
+	root := s.root()
+	if root == nil {
+		return nil, about, errRootless
+	}
+	signed, err = stated.Sign(*root)
 	return signed, about, err
 }
 
@@ -162,7 +203,7 @@ func (g *Gossip) askAny(ctx context.Context, signers []netip.AddrPort, want auth
 
 // askAt asks one signer, and puts the statement in force.
 func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.Statement) error {
-	pins := g.Trust().Pins
+	pins := g.Trust().Listed
 	answer, err := g.streams.AskSigner(ctx, at, func(channel, introduction []byte) ([]byte, error) {
 		if !pins[want.Cluster].Introduced(channel, introduction) {
 			return nil, fmt.Errorf("%s does not have the pinned root of cluster %s", at, want.Cluster)
@@ -191,17 +232,16 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 func (g *Gossip) adopt(s statement, asked authority.Statement) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	had := g.guard.stated.signed != nil
 	g.guard.stated, g.guard.asked = s, asked
 	g.checkSigner()
 	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
 		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 	}
-	if had {
-		g.apply(g.replica.Renew())
-	} else if g.publish() {
+	if g.publish() { // it is the first one
 		g.changed.Poke()
+		return
 	}
+	g.apply(g.replica.Renew())
 }
 
 // reportStatement reports why there is no statement as wanted; nothing if err is nil.
@@ -221,7 +261,11 @@ func (g *Gossip) reportStatement(err error, began time.Time) {
 		Try:     "look at strait status on that machine",
 	}
 	if errors.Is(err, errNoSigners) {
-		p.Try = "start straitd on a machine with authority.rootFile"
+		p.Try = "start straitd on a machine with authority.rootFile; in Kubernetes, look at the Deployment strait-leader"
+	}
+	if g.guard.Lax {
+		p.Warning = true
+		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it says: %v", err)
 	}
 	if g.guard.stated.signed != nil {
 		p.Warning = true
@@ -245,7 +289,7 @@ func saveStatement(dir string, signed []byte) error {
 
 // restoreStatement takes what saveStatement wrote.
 func (g *Gossip) restoreStatement() {
-	if g.cfg.StateDir == "" || !g.guard.follows() {
+	if g.cfg.StateDir == "" {
 		return
 	}
 	signed, err := os.ReadFile(filepath.Join(g.cfg.StateDir, statementFile))

@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/problem"
 )
 
@@ -20,9 +21,18 @@ type statement struct {
 	at time.Time
 }
 
-// follows reports whether this machine asks others for the statement about itself: it has pins, and not
-// the root.
-func (g *guard) follows() bool { return g.Root == nil && g.Pins != nil }
+// follows reports whether this machine asks others for the statement about itself: it knows who has the
+// root, and does not have it now. It then never leads.
+func (g *guard) follows() bool { return g.Root == nil && g.signers != nil }
+
+// reroot gives this machine the root, or takes it away. What it stated of itself stays in force, and is
+// not asked for while it is what the machine wants.
+func (g *guard) reroot(root *authority.PrivateKey) {
+	g.Root = root
+	if root == nil && g.stated.signed != nil && g.stated.SaysAs(g.want) {
+		g.asked = g.want
+	}
+}
 
 // wanted is what a statement about this node should say, without times.
 func (g *guard) wanted(n *clustermesh.Node) authority.Statement {
@@ -59,9 +69,10 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	return true
 }
 
-// due reports whether this machine should sign the statement about itself again.
+// due reports whether this machine should sign the statement about itself again: it is old, or was signed
+// by another root.
 func (g *guard) due(now time.Time) bool {
-	return g.Root != nil && g.stated.signed != nil && g.old(now, authority.Renewal)
+	return g.Root != nil && g.stated.signed != nil && (g.old(now, authority.Renewal) || g.stated.Root != g.Root.Public())
 }
 
 func (g *guard) old(now time.Time, limit time.Duration) bool {
@@ -83,7 +94,7 @@ func (g *guard) asks(now time.Time) bool {
 		return false // nothing was published yet
 	}
 	limit := authority.Renewal
-	roots := g.Pins[g.self.Cluster].Roots
+	roots := g.signers[g.self.Cluster].Roots
 	switch {
 	case g.stated.signed == nil || !g.asked.SaysAs(g.want):
 		return true
@@ -97,9 +108,26 @@ func (g *guard) asks(now time.Time) bool {
 
 // restore takes the statement that was saved, if it is about this node and its key.
 func (g *guard) restore(signed []byte) {
-	s, err := authority.OpenStatement(signed, g.Pins)
-	if err == nil && g.follows() && s.Origin() == g.self && s.Key == g.Node.Public() {
+	s, err := authority.OpenStatement(signed, g.signers)
+	if err == nil && g.follows() && s.Origin() == g.self && s.Key == g.Node.Public() && s.Serial >= g.stated.Serial {
 		g.stated = statement{Statement: s, signed: signed}
+	}
+}
+
+// restoreSealed takes the statement in the seal of this node's own record, as it was saved. A machine
+// that had the root in its last life has saved no other.
+func (g *guard) restoreSealed(e replica.Entry) {
+	raw, err := e.Bytes()
+	if err != nil || !g.follows() {
+		return
+	}
+	var signed []byte
+	_, err = authority.Verify(g.signers, g.self, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
+		signed = b
+		return authority.OpenStatement(b, g.signers)
+	})
+	if err == nil {
+		g.restore(signed)
 	}
 }
 

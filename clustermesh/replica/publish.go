@@ -58,8 +58,10 @@ func (r *Replica) Publish(content clustermesh.Content) Output {
 	return r.write()
 }
 
-// Renew writes this node's own record again, so that it has a new seal.
+// Renew writes this node's own record again, so that it has a new seal. The next PublishCluster also
+// compares the seal of the cluster's record.
 func (r *Replica) Renew() Output {
+	r.writer.saidIn = Version{}
 	if r.writer.content == nil {
 		return Output{}
 	}

@@ -17,7 +17,7 @@ const membersProtocol = "strait-members/1"
 // stream for Run. old is set if the peer's daemon does not use TLS for memberlist.
 func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, members, old bool, err error) {
 	protocols := []string{streamProtocol, membersProtocol}
-	if s.signer != nil {
+	if s.signer != nil && s.signer.Signs() {
 		protocols = append(protocols, signerProtocol)
 	}
 	config := s.identity.Load().config(protocols...)

@@ -29,6 +29,8 @@ const (
 // Signer answers requests for statements. Channel is what both ends know of the connection, and nobody
 // else: 32 bytes.
 type Signer interface {
+	// Signs reports whether it answers now. It can change.
+	Signs() bool
 	// Introduce returns what the signer says first.
 	Introduce(channel []byte) []byte
 	// Answer returns the answer to a request of a peer.

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// notary is a Signer that repeats what it hears.
-type notary struct{}
+// notary is a Signer that repeats what it hears, while it has a seal.
+type notary struct{ sealless *atomic.Bool }
+
+func (n notary) Signs() bool { return !n.sealless.Load() }
 
 func (notary) Introduce(channel []byte) []byte { return append([]byte("I am on "), channel...) }
 
@@ -21,7 +24,7 @@ func (notary) Answer(_ context.Context, p member.Peer, channel, request []byte) 
 
 func signerNamed(name string) Signer {
 	if name == "signer" {
-		return notary{}
+		return notary{new(atomic.Bool)}
 	}
 	return nil
 }
@@ -56,6 +59,11 @@ func TestAskSigner(t *testing.T) {
 	if _, err := signer.AskSigner(t.Context(), a.addr, never); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("a daemon that signs nothing: %v", err)
 	}
+	signer.signer.(notary).sealless.Store(true)
+	if _, err := a.AskSigner(t.Context(), signer.addr, never); !errors.Is(err, ErrNoSigner) {
+		t.Errorf("a daemon that signs nothing any more: %v", err)
+	}
+	signer.signer.(notary).sealless.Store(false)
 	if _, err := stranger.AskSigner(t.Context(), signer.addr, never); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("a stranger: %v", err)
 	}
