@@ -76,7 +76,7 @@ func certify(r authority.Request, local clustermesh.Local, t gossip.Trust, now t
 	case len(local.Nodes[i].Addresses) == 0:
 		return authority.Statement{}, fmt.Errorf("no address of Node %s where the signer reads", r.Want.Node)
 	}
-	known := authority.Known{Node: local.Nodes[i], Pods: t.Pins[r.Want.Cluster].Pods}
+	known := authority.Known{Node: local.Nodes[i], Pods: t.Listed[r.Want.Cluster].Pods}
 	known.Prefixes = slices.Concat(known.Prefixes, local.NodePrefixes[r.Want.Node])
 	for _, n := range local.Nodes {
 		if n.Name != r.Want.Node {

@@ -55,7 +55,7 @@ func TestCertify(t *testing.T) {
 		NodePrefixes: map[clustermesh.NodeName][]netip.Prefix{"n2": ranges("10.1.9.0/24"), "n1": ranges("10.1.3.0/24")},
 	}
 	trust := gossip.Trust{
-		Pins:       authority.Pins{"west": {Cluster: "west", Pods: ranges("10.1.0.0/21")}},
+		Listed:     authority.Pins{"west": {Cluster: "west", Pods: ranges("10.1.0.0/21")}},
 		Statements: map[clustermesh.Origin]authority.Statement{{Cluster: "west", Node: "n3"}: {Prefixes: ranges("10.1.5.0/24")}, {Cluster: "east", Node: "n1"}: {Prefixes: ranges("10.1.4.0/24")}},
 	}
 	r := requested()

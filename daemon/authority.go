@@ -98,7 +98,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if !d.config.Authority.on() {
 		return nil, nil
 	}
-	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs}
+	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, Lax: d.config.Authority.lax()}
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
@@ -125,11 +125,13 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 
 // keepPins notes which pins are in force, for this life of the daemon and the next.
 func (d *Daemon) keepPins(text string, pins authority.Pins) {
-	d.pinned, d.overlap = text, pins.Overlap()
-	d.members = slices.Sorted(maps.Keys(pins))
-	d.remotes = nil
-	if d.config.Mesh.strict() {
-		d.remotes = remotes(pins, d.who.Cluster)
+	d.pinned, d.inForce, d.overlap = text, pins, pins.Overlap()
+	d.members, d.remotes = nil, nil
+	if !d.config.Authority.lax() {
+		d.members = slices.Sorted(maps.Keys(pins))
+		if d.config.Mesh.strict() {
+			d.remotes = remotes(pins, d.who.Cluster)
+		}
 	}
 	err := durable.Replace(d.savedPins(), func(f *os.File) error {
 		_, err := f.WriteString(text)

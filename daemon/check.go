@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
 
@@ -78,7 +79,7 @@ func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.
 		own := clustermesh.ClusterName(c.Cluster)
 		return manifest.Read(c.Source.Manifest, own, c.policies()...), own, nil
 	}
-	_, k, err := openSource(c, slog.New(slog.DiscardHandler))
+	_, k, err := openSource(c, notify.New(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return clustermesh.Local{}, "", err
 	}

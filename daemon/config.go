@@ -76,6 +76,10 @@ type KubernetesConfig struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespace is strait's own: it holds the leader's Lease.
 	Namespace string `json:"namespace,omitempty"`
+	// LeaderDir is where a pod of this node lends the daemon what it needs to lead its cluster: a token
+	// for the API server, with which it writes, and the root. Without it, the daemon writes with its
+	// own account. See package lend.
+	LeaderDir string `json:"leaderDir,omitempty"`
 	// ClusterSetIPs says where ClusterSetIPs come from: derived Services, or the clustersetCIDRs.
 	ClusterSetIPs mcs.IPMode `json:"clusterSetIPs,omitempty"`
 	// DerivedPrefix is prepended to the names of derived Services. Nil means mcs.DerivedPrefix;
@@ -150,6 +154,8 @@ type AuthorityConfig struct {
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are believed. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
+	// Believe says whether only the clusters in PinsFile are believed, which is the default.
+	Believe Believe `json:"believe,omitempty"`
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
 	TokenFile string `json:"tokenFile,omitempty"`
@@ -157,6 +163,9 @@ type AuthorityConfig struct {
 
 // leads reports whether this machine may write its cluster's record. With pins, that needs the root.
 func (a AuthorityConfig) leads() bool { return a.RootFile != "" || a.PinsFile == "" }
+
+// lax reports whether the pins only say who can sign for this machine.
+func (a AuthorityConfig) lax() bool { return a.Believe == BelieveAll }
 
 func (a AuthorityConfig) on() bool { return a != AuthorityConfig{} }
 

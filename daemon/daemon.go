@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/dns"
@@ -37,17 +38,19 @@ type Daemon struct {
 	seeds  *watched
 	pins   *watched
 	shared gossipKeys // owned by the loop
-	// pinned is the text of the pins in force, and overlap what is wrong between them. These, members
-	// and remotes are owned by the loop.
+	// pinned is the text of the pins in force, and overlap what is wrong between them. These, members,
+	// remotes and standing are owned by the loop.
 	pinned  string
+	inForce authority.Pins
 	overlap error
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil without pins
 	// peers is the file with the machines outside every cluster, guests those in force; the latter
 	// and listed, the text that they are from, are owned by the loop.
-	peers   *watched
-	guests  []plan.Guest
-	listed  string
-	remotes []plan.Remote // the pinned pod ranges of other clusters, if the mesh is strict
+	peers    *watched
+	guests   []plan.Guest
+	listed   string
+	remotes  []plan.Remote // the pinned pod ranges of other clusters, if the mesh is strict
+	standing standing
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.
 	who     who
@@ -101,7 +104,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	if d.source, d.kube, err = openSource(c, log); err != nil {
+	if d.source, d.kube, err = openSource(c, wake, log); err != nil {
 		return nil, err
 	}
 	if d.kube == nil {
@@ -180,7 +183,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 				return err
 			}
 			d.log.Info("this node is identified", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
-			if d.config.Authority.leads() {
+			if l := d.kube.lent; l != nil {
+				g.Go(func() error { return l.run(ctx) })
+			}
+			if d.kube.lent != nil || d.config.Authority.leads() {
 				g.Go(func() error { return d.kube.leader.Run(ctx) })
 			}
 			triggers = append(triggers, d.kube.leader.Changed())

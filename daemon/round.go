@@ -33,7 +33,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept)
 	}
-	problems = slices.Concat(d.seed(in.Local), d.repin(), d.rekey(), d.readGuests())
+	problems = slices.Concat(d.seed(in.Local), d.repin(), d.stand(), d.rekey(), d.readGuests())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
@@ -124,7 +124,7 @@ func (r *round) show(s turn.Show) {
 	if s.Names && len(r.config.DNS.Listen) > 0 {
 		m.table, m.namespaces = r.tableOf(m.result, r.in.Local.Namespaces), r.in.Local.Namespaces
 	}
-	m.problems = slices.Concat(r.problems, m.result.Problems)
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state))
 	if r.err == nil {
 		m.applied = time.Now()
 	}

@@ -22,6 +22,21 @@ const (
 // UnmarshalText accepts the names of the modes.
 func (m *MeshMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, MeshWireGuard, MeshOff) }
 
+// Believe says whose word counts for a machine that has pins. The zero value is BelievePinned.
+type Believe string
+
+// Whose word counts.
+const (
+	BelievePinned Believe = "pinned"
+	// BelieveAll: everybody who has the gossip key is believed, until all clusters sign.
+	BelieveAll Believe = "all"
+)
+
+// UnmarshalText accepts the names.
+func (w *Believe) UnmarshalText(b []byte) error {
+	return enum.Decode(w, b, BelievePinned, BelieveAll)
+}
+
 // TunnelOwner says what starts the process of a userspace device. The zero value is TunnelOwn.
 type TunnelOwner string
 

@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/internal/gossipkey"
+	"strait.io/strait/internal/notify"
 )
 
 // source is where the cluster's objects come from.
@@ -44,6 +45,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
+	Reroot(*authority.PrivateKey)
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32
 	RTTs() map[clustermesh.Origin]time.Duration
@@ -54,7 +56,7 @@ type replication interface {
 // openSource creates the source that the config names. It starts nothing. If the source is an API
 // server, it is also in the second result, with what only an API server offers; otherwise that is
 // nil.
-func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
+func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubernetes, error) {
 	log = log.With("part", "source")
 	if c.Source.Kubernetes == nil {
 		return manifest.New(manifest.Config{Dir: c.Source.Manifest, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), Log: log}), nil, nil
@@ -70,6 +72,13 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 		DrainCordoned: k.DrainCordoned, Log: log,
 	})
 	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace}
+	if k.LeaderDir != "" {
+		out.lent = borrow(k.LeaderDir, wake)
+		if client, err = client.As(out.lent.bearer); err != nil {
+			return nil, nil, err
+		}
+		out.client = client
+	}
 	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
 	if err != nil {
 		return nil, nil, err
@@ -81,6 +90,7 @@ func openSource(c Config, log *slog.Logger) (source, *kubernetes, error) {
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
+	out.leader.Stand(out.lent == nil)
 	return s, out, nil
 }
 
@@ -89,8 +99,10 @@ type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
 	// writer and mirrors work while the leader leads.
-	writer    *writer.Writer
-	mirrors   *mirrorer.Mirrorer
+	writer  *writer.Writer
+	mirrors *mirrorer.Mirrorer
+	// lent is nil if the daemon leads with its own account. client has the account that leads.
+	lent      *lent
 	client    kube.Client
 	host      string
 	namespace string // strait's own

@@ -56,6 +56,14 @@ func (c Config) validateAuthority(m *mistakes) {
 	case a.TokenFile != "" && (!k || a.leads()):
 		m.add("authority.tokenFile", "is only for machines with an API server and authority.pinsFile, and without authority.rootFile: remove it")
 	}
+	switch {
+	case a.lax() && a.PinsFile == "":
+		m.add("authority.believe", "is only for machines with authority.pinsFile: without pins, everybody who has the gossip key is believed anyway; remove it")
+	case k && c.Source.Kubernetes.LeaderDir != "" && a.RootFile != "":
+		m.add("authority.rootFile", "is not used with source.kubernetes.leaderDir, where the root is lent: remove one of the two")
+	case k && c.Source.Kubernetes.LeaderDir != "" && a.on() && a.PinsFile == "":
+		m.add("authority.pinsFile", "is required with source.kubernetes.leaderDir: by the pins, a node knows who can sign for it")
+	}
 }
 
 func (c Config) validateSource(m *mistakes) {
@@ -130,7 +138,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
-		{"authority.tokenFile", c.Authority.TokenFile},
+		{"authority.tokenFile", c.Authority.TokenFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
 		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {
 		if x.path != "" && !filepath.IsAbs(x.path) {
@@ -175,6 +183,14 @@ func (c Config) validateMesh(m *mistakes) {
 	if t := c.Mesh.Table; t < 0 || t > 1<<31-1 || t >= 253 && t <= 255 {
 		m.add("mesh.table", "%d is not a routing table of its own: 1 to 2147483647, but 253 to 255 are the system's", t)
 	}
+}
+
+// leaderDir returns where this node is lent what it needs to lead; empty if it needs nothing more.
+func (c Config) leaderDir() string {
+	if c.Source.Kubernetes == nil {
+		return ""
+	}
+	return c.Source.Kubernetes.LeaderDir
 }
 
 // cidrs returns the ranges of ClusterSetIPs; none if derived Services give them out.

@@ -2,8 +2,10 @@ package kube
 
 import (
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -69,6 +71,30 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	}
 	return c, nil
 }
+
+// As returns a Client of the same API server that proves with a token who it is, and with nothing else.
+// The token is asked for with each request.
+func (c Client) As(token func() string) (Client, error) {
+	cfg := rest.AnonymousClientConfig(c.REST)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearing{next, token} })
+	return NewClient(cfg)
+}
+
+// bearing adds the token to requests.
+type bearing struct {
+	http.RoundTripper
+	token func() string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = utilnet.CloneRequest(r)
+	r.Header.Set("Authorization", "Bearer "+b.token())
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper, for transportOf.
+func (b bearing) WrappedRoundTripper() http.RoundTripper { return b.RoundTripper }
 
 // builtin returns a configuration that asks for protobuf, which costs a fifth as much to decode as
 // JSON. API servers serve custom resources only as JSON.

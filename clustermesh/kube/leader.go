@@ -53,6 +53,9 @@ type Leader struct {
 	term    sync.Mutex // held while cfg.Term runs
 
 	mu      sync.Mutex
+	stands  bool
+	stood   notify.Signal      // after stands changed
+	end     context.CancelFunc // of the election, while there is one
 	is      bool
 	since   uint64
 	renewed time.Time        // start of the last request that got or renewed the Lease
@@ -61,7 +64,7 @@ type Leader struct {
 
 // NewLeader makes a Leader that does not lead until it runs.
 func NewLeader(cfg LeaderConfig) *Leader {
-	l := &Leader{cfg: cfg, log: cfg.Log, changed: notify.New(), refused: map[string]error{}}
+	l := &Leader{cfg: cfg, log: cfg.Log, changed: notify.New(), refused: map[string]error{}, stands: true, stood: notify.New()}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -75,7 +78,49 @@ func NewLeader(cfg LeaderConfig) *Leader {
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.is && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
+	return l.is && l.stands && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
+}
+
+// Stand says whether this node stands for election, as it does at first. If it no longer does, it gives up
+// the Lease, and is refused nothing.
+func (l *Leader) Stand(stands bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stands == stands {
+		return
+	}
+	l.stands = stands
+	if !stands && l.end != nil {
+		l.end()
+	}
+	l.stood.Poke()
+	l.changed.Poke()
+}
+
+// election waits until this node stands for election. The context that it returns ends when the node
+// does not any more. It is nil if ctx ended.
+func (l *Leader) election(ctx context.Context) context.Context {
+	for {
+		l.mu.Lock()
+		if l.end != nil {
+			l.end() // of the last one, which is over
+		}
+		stands := l.stands
+		if stands {
+			ctx, l.end = context.WithCancel(ctx)
+		} else {
+			clear(l.refused)
+		}
+		l.mu.Unlock()
+		if stands {
+			return ctx
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.stood:
+		}
+	}
 }
 
 // Problems returns why this node cannot be elected.
@@ -98,11 +143,15 @@ func (l *Leader) Problems() (out []clustermesh.Problem) {
 // Changed receives a value after Leader or Problems changed. It is for one receiver.
 func (l *Leader) Changed() <-chan struct{} { return l.changed }
 
-// Run stands for election until ctx is done. Then it gives up the Lease, so that another node can
+// Run stands for election until ctx is done, while Stand says so. Then it gives up the Lease, so that another node can
 // lead at once, and returns nil.
 func (l *Leader) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
+		while := l.election(ctx)
+		if while == nil {
+			break
+		}
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Name: LeaseName,
 			Lock: &lease{Interface: &resourcelock.LeaseLock{
@@ -120,7 +169,7 @@ func (l *Leader) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("make leader election: %w", err)
 		}
-		elector.Run(ctx)
+		elector.Run(while)
 	}
 	l.terms.Wait()
 	return nil

@@ -4,6 +4,11 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/testutil"
 )
@@ -44,6 +49,64 @@ func TestLeader(t *testing.T) {
 	}
 	if p := cut.Problems(); len(p) > 0 {
 		t.Errorf("problems %v", p)
+	}
+}
+
+// TestStand: a node that no longer stands for election gives up the Lease at once, and can lead again.
+func TestStand(t *testing.T) {
+	b := newBench(t)
+	leads := func(l *Leader) func() bool {
+		return func() bool { is, _ := l.Leader(); return is }
+	}
+	one := NewLeader(LeaderConfig{Client: b.direct, Namespace: b.ns, Node: "n1", Log: testutil.Logger(t)})
+	b.run(one.Run)
+	b.eventually("n1 leads", patient, leads(one))
+	two := NewLeader(LeaderConfig{Client: b.direct, Namespace: b.ns, Node: "n2", Log: testutil.Logger(t)})
+	two.Stand(false)
+	b.run(two.Run)
+	time.Sleep(2 * retryPeriod)
+	two.Stand(true)
+	one.Stand(false)
+	if leads(one)() {
+		t.Error("it leads, and does not stand")
+	}
+	if took := b.eventually("n2 leads", patient, leads(two)); took > leaseDuration-retryPeriod {
+		t.Logf("it took %s, as long as an election after a death", took)
+	}
+	_, first := one.Leader()
+	two.Stand(false)
+	one.Stand(true)
+	b.eventually("n1 leads again", patient, leads(one))
+	if _, again := one.Leader(); again <= first {
+		t.Errorf("terms %d, then %d", first, again)
+	}
+}
+
+// TestAs: a client with a token is the token's account, whoever the client is that it was made from, and
+// follows when the token changes.
+func TestAs(t *testing.T) {
+	b := newBench(t)
+	token := "garbage"
+	c, err := b.direct.As(func() string { return token })
+	must(t, err)
+	who := func() (string, error) {
+		r, err := c.core.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			return "", err
+		}
+		return r.Status.UserInfo.Username, nil
+	}
+	if name, err := who(); !apierrors.IsUnauthorized(err) {
+		t.Errorf("with garbage it is %q, %v", name, err)
+	}
+	accounts := b.direct.core.CoreV1().ServiceAccounts(b.ns)
+	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lent"}}, metav1.CreateOptions{})
+	must(t, err)
+	made, err := accounts.CreateToken(t.Context(), "lent", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	token = made.Status.Token
+	if name, err := who(); err != nil || name != "system:serviceaccount:"+b.ns+":lent" {
+		t.Errorf("with a token it is %q, %v", name, err)
 	}
 }
 

@@ -113,6 +113,8 @@ const (
 	TypeMissing      Code = "STR6102"
 	ReadForbidden    Code = "STR6103"
 	LeaseRefused     Code = "STR6104"
+	NobodyLeads      Code = "STR6105"
+	LoanUnusable     Code = "STR6106"
 	WriteRefused     Code = "STR6201"
 	WriteUndone      Code = "STR6202"
 	WriterCannotList Code = "STR6203"

@@ -95,6 +95,7 @@ var Table = []Package{
 	// The bridge between the two halves, and the packages that run it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
 	{Path: "daemon/reconcile"},
+	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Imports: []string{"datapath"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
@@ -102,13 +103,13 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend",
 	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
 
-	{Path: "cmd/straitd", Imports: []string{"daemon"}},
+	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/lend"}},
 	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",

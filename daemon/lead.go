@@ -1,0 +1,183 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/lend"
+	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
+)
+
+// lentPause is how often the directory of what is lent is read. The lender waits longer than that
+// before it ends.
+const lentPause = time.Second
+
+// lent follows what a pod of this node lends the daemon, so that it can lead its cluster.
+type lent struct {
+	dir     string
+	changed notify.Signal
+
+	mu   sync.Mutex
+	loan lend.Loan
+	err  error
+	// token is the last that was lent. It stays after the loan: the Lease is given up with it.
+	token string
+}
+
+// borrow reads the directory once. See run.
+func borrow(dir string, changed notify.Signal) *lent {
+	l := &lent{dir: dir, changed: changed}
+	l.look()
+	return l
+}
+
+func (l *lent) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lentPause):
+		}
+		if l.look() {
+			l.changed.Poke()
+		}
+	}
+}
+
+// look reads what is lent, and reports whether anything changed that the loop must know.
+func (l *lent) look() bool {
+	loan, err := lend.Look(l.dir, time.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := (loan.Token == "") != (l.loan.Token == "") || loan.Root != l.loan.Root || fmt.Sprint(err) != fmt.Sprint(l.err)
+	l.loan, l.err, l.token = loan, err, cmp.Or(loan.Token, l.token)
+	return news
+}
+
+// now returns what is lent.
+func (l *lent) now() (lend.Loan, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loan, l.err
+}
+
+// bearer returns the token for requests to the API server; empty if none was ever lent.
+func (l *lent) bearer() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
+// mayLead reports whether this node may lead its cluster now.
+func (d *Daemon) mayLead() bool {
+	if d.kube == nil || d.kube.lent == nil {
+		return d.config.Authority.leads()
+	}
+	return d.standing.may
+}
+
+// standing is with what this node stands for election. It is owned by the loop.
+type standing struct {
+	may  bool
+	root *authority.PrivateKey
+	// unled is since when no daemon of the cluster can lead; zero while one can.
+	unled time.Time
+}
+
+// stand puts in force what is lent to this node: the root, and with it the right to stand for election. It
+// returns what is wrong with it.
+func (d *Daemon) stand() []clustermesh.Problem {
+	if d.kube == nil || d.kube.lent == nil {
+		return nil
+	}
+	loan, err := d.kube.lent.now()
+	var root *authority.PrivateKey
+	var rootErr error
+	if d.config.Authority.on() {
+		root, rootErr = lentRoot(loan.Root, d.inForce[d.who.Cluster].Roots)
+	}
+	if s := &d.standing; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
+		d.log.Info("the root that is lent to this node changed", "from", loan.From, "has", root != nil)
+		s.root = root
+		d.gossip.Reroot(root)
+	}
+	may := loan.Token != "" && (root != nil || !d.config.Authority.on())
+	if may != d.standing.may {
+		d.standing.may = may
+		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)
+	}
+	d.kube.leader.Stand(may)
+	return lentProblems(cmp.Or(err, rootErr))
+}
+
+// lentRoot parses the root that is lent, which must be one that the cluster pins for itself: what
+// another one signs, nobody believes.
+func lentRoot(text string, pinned []authority.PublicKey) (*authority.PrivateKey, error) {
+	if text == "" {
+		return nil, nil
+	}
+	root, err := authority.ParsePrivate(text)
+	if err != nil {
+		return nil, fmt.Errorf("the root that is lent to this node: %w", err)
+	}
+	if !slices.Contains(pinned, root.Public()) {
+		return nil, fmt.Errorf("the root that is lent to this node is %s, and this cluster does not pin it for itself", root.Public().Fingerprint())
+	}
+	return &root, nil
+}
+
+func lentProblems(err error) []clustermesh.Problem {
+	if err == nil {
+		return nil
+	}
+	return []clustermesh.Problem{{
+		Code: problem.LoanUnusable, Object: "leader's credentials", Field: "source.kubernetes.leaderDir", Warning: true,
+		Message: strings.ReplaceAll(err.Error(), "\n", ", ") + "; so this node does not lead",
+		Try:     "compare the root in the Secret strait-authority with strait clusterset pins; look at the logs of the pods of strait-leader",
+	}}
+}
+
+// unledGrace is how long a cluster may have no daemon that can lead before that is a Problem: pods
+// take a while to be replaced.
+const unledGrace = time.Minute
+
+// unled reports that no daemon of this cluster can lead.
+func (d *Daemon) unled(s clustermesh.State) []clustermesh.Problem {
+	if d.kube == nil || d.kube.lent == nil || d.standing.may || canLead(d.who.Cluster, s) {
+		d.standing.unled = time.Time{}
+		return nil
+	}
+	now := time.Now()
+	if d.standing.unled.IsZero() {
+		d.standing.unled = now
+	}
+	if left := unledGrace - now.Sub(d.standing.unled); left > 0 {
+		d.againIn(left)
+		return nil
+	}
+	return []clustermesh.Problem{{
+		Code: problem.NobodyLeads, Object: "Deployment " + d.kube.namespace + "/strait-leader",
+		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
+			d.standing.unled.UTC().Format(time.TimeOnly+"Z")),
+		Try: "look at its pods: kubectl -n " + d.kube.namespace + " get pods -l app.kubernetes.io/component=leader",
+	}}
+}
+
+// canLead reports whether a daemon that is heard says that it can lead the cluster.
+func canLead(c clustermesh.ClusterName, s clustermesh.State) bool {
+	for o, contact := range s.Contacts {
+		n := s.Records[o].Content.Node
+		if o.Cluster == c && contact == clustermesh.Alive && n != nil && !n.Follower {
+			return true
+		}
+	}
+	return false
+}

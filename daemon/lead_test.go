@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/internal/notify"
+)
+
+// rerooted is a replication that only notes the root.
+type rerooted struct {
+	replication
+	root  *authority.PrivateKey
+	times int
+}
+
+func (r *rerooted) Reroot(k *authority.PrivateKey) { r.root, r.times = k, r.times+1 }
+
+// candidate is a daemon of which only what lets it lead is real.
+func candidate(t *testing.T, a AuthorityConfig, pinned ...authority.PublicKey) (d *Daemon, g *rerooted, lends func(token, root string)) {
+	t.Helper()
+	dir := t.TempDir()
+	g = &rerooted{}
+	d = &Daemon{
+		config: Config{Authority: a, Source: SourceConfig{Kubernetes: &KubernetesConfig{LeaderDir: dir}}}, log: slog.New(slog.DiscardHandler),
+		gossip: g, who: who{Cluster: "west"}, inForce: authority.Pins{"west": {Roots: pinned}}, wake: notify.New(),
+		kube: &kubernetes{namespace: "strait-system", lent: borrow(dir, notify.New()), leader: kube.NewLeader(kube.LeaderConfig{})},
+	}
+	return d, g, func(token, root string) {
+		t.Helper()
+		own := filepath.Join(dir, "pod")
+		if err := os.RemoveAll(own); err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			if err := os.Mkdir(own, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range map[string]string{"token": token, "root.key": root, "alive": ""} {
+				if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		d.kube.lent.look()
+	}
+}
+
+// TestStand: a daemon can lead while it is lent a token, and where the cluster signs also a root that the
+// cluster pins. The token outlives the loan, for the Lease is given up with it.
+func TestStand(t *testing.T) {
+	root, other := authority.PrivateKey{1}, authority.PrivateKey{2}
+	d, g, lends := candidate(t, AuthorityConfig{PinsFile: "/p"}, root.Public())
+	for _, c := range []struct {
+		what, token, root string
+		may               bool
+		has               *authority.PrivateKey
+		says              string
+	}{
+		{"nothing", "", "", false, nil, ""},
+		{"a token alone", "a", "", false, nil, ""},
+		{"both", "a", root.Base64(), true, &root, ""},
+		{"a renewed token", "b", root.Base64(), true, &root, ""},
+		{"a root that is not pinned", "b", other.Base64(), false, nil, "does not pin it"},
+		{"no root", "b", "garbage", false, nil, "the root that is lent"},
+		{"both again", "c", root.Base64(), true, &root, ""},
+		{"nothing again", "", "", false, nil, ""},
+	} {
+		lends(c.token, c.root)
+		problems := d.stand()
+		if d.mayLead() != c.may || (g.root == nil) != (c.has == nil) || g.root != nil && *g.root != *c.has {
+			t.Errorf("%s: may lead %v, root %v", c.what, d.mayLead(), g.root)
+		}
+		if (c.says == "") != (len(problems) == 0) || c.says != "" && !strings.Contains(problems[0].Message, c.says) {
+			t.Errorf("%s: problems %v, want %q", c.what, problems, c.says)
+		}
+	}
+	if g.times != 4 {
+		t.Errorf("gossip was told %d times", g.times)
+	}
+	if got := d.kube.lent.bearer(); got != "c" {
+		t.Errorf("the Lease would be given up with the token %q", got)
+	}
+	d.inForce = authority.Pins{"west": {Roots: []authority.PublicKey{other.Public()}}}
+	lends("d", root.Base64())
+	if d.stand(); d.mayLead() || g.root != nil {
+		t.Error("it goes on with a root that is not pinned any more")
+	}
+
+	unsigned, g, lends := candidate(t, AuthorityConfig{})
+	lends("a", "")
+	if ps := unsigned.stand(); !unsigned.mayLead() || g.times > 0 || len(ps) > 0 {
+		t.Errorf("where the cluster signs nothing: %v, told %d times, %v", unsigned.mayLead(), g.times, ps)
+	}
+	d.kube.lent, d.config.Authority = nil, AuthorityConfig{}
+	if ps := d.stand(); !d.mayLead() || len(ps) > 0 {
+		t.Errorf("with an account of its own that may write: %v, %v", d.mayLead(), ps)
+	}
+}
+
+// TestNobodyLeads: every daemon says so, after a while, and not while one that is heard can lead.
+func TestNobodyLeads(t *testing.T) {
+	d, _, lends := candidate(t, AuthorityConfig{})
+	var state clustermesh.State
+	node := func(cluster, name string) clustermesh.Origin {
+		return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
+	}
+	heard := func(contact clustermesh.Contact, cluster string, follower bool) {
+		o := node(cluster, "n2")
+		state = clustermesh.State{
+			Records:  map[clustermesh.Origin]clustermesh.Record{o: {Content: clustermesh.Content{Node: &clustermesh.Node{Follower: follower}}}},
+			Contacts: map[clustermesh.Origin]clustermesh.Contact{o: contact},
+		}
+	}
+	heard(clustermesh.Alive, "west", false)
+	if ps := d.unled(state); len(ps) > 0 || !d.standing.unled.IsZero() {
+		t.Errorf("another can lead: %v", ps)
+	}
+	for what, is := range map[string]func(){
+		"a follower":            func() { heard(clustermesh.Alive, "west", true) },
+		"of another cluster":    func() { heard(clustermesh.Alive, "east", false) },
+		"one that is not heard": func() { heard(clustermesh.Quiet, "west", false) },
+	} {
+		is()
+		d.standing.unled = time.Time{}
+		if ps := d.unled(state); len(ps) > 0 || d.standing.unled.IsZero() {
+			t.Errorf("%s: at once it says %v", what, ps)
+		}
+		d.standing.unled = time.Now().Add(-unledGrace)
+		if ps := d.unled(state); len(ps) != 1 || ps[0].Code != "STR6105" || !strings.Contains(ps[0].Object, "strait-system/strait-leader") {
+			t.Errorf("%s: %v", what, ps)
+		}
+	}
+	lends("a", "")
+	d.stand()
+	if ps := d.unled(state); len(ps) > 0 {
+		t.Errorf("it can lead itself: %v", ps)
+	}
+}
