@@ -28,7 +28,7 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
-		m.RTT = milliseconds(rtts[o])
+		m.RTT, m.Signed = milliseconds(rtts[o]), t.Sealed[o]
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
 		}
@@ -42,7 +42,10 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		name := clustermesh.ClusterName(c.Name)
 		shown[name] = true
 		m := clusterMember(t.Pins, name, string(c.State))
-		m.Heard = c.Heard
+		m.Heard, m.Signed = c.Heard, t.Sealed[clustermesh.Origin{Cluster: name}]
+		if root, known := t.Roots[name]; known {
+			m.Root = root.Fingerprint()
+		}
 		if step := far[name]; step > 0 {
 			if limit, known := gossip.Limit(step); known {
 				m.Distance = limit.Milliseconds()

@@ -28,7 +28,7 @@ func (g *guard) follows() bool { return g.Root == nil && g.signers != nil }
 // reroot gives this machine the root, or takes it away. What it stated of itself stays in force, and is
 // not asked for while it is what the machine wants.
 func (g *guard) reroot(root *authority.PrivateKey) {
-	g.Root = root
+	g.Root, g.early = root, nil
 	if root == nil && g.stated.signed != nil && g.stated.SaysAs(g.want) {
 		g.asked = g.want
 	}

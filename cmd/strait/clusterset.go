@@ -126,6 +126,11 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 		func() error { return a.join(ctx, t, m, b) },
 		func() error { return a.turnOn(ctx, t, m, "sign") },
 		func() error { return a.meet(ctx, t, m, b) },
+		func() error {
+			ctx, cancel := t.waiting(ctx)
+			defer cancel()
+			return a.signed(ctx, m.clusters)
+		},
 		func() error { return a.turnOn(ctx, t, m, "pin") },
 	} {
 		if err := step(); err != nil {

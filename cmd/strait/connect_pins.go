@@ -14,6 +14,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/install/bundle"
 	"strait.io/strait/install/chart"
 	"strait.io/strait/install/cluster"
@@ -99,7 +100,7 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		}
 		root, pins, err := readKeys(keys)
 		if err != nil {
-			return nil, fmt.Errorf("context %s: Secret %s/%s: %w", c.Context, c.Namespace, cluster.KeysSecret, err)
+			return nil, fmt.Errorf("context %s: namespace %s: Secret %s and ConfigMap %s: %w", c.Context, c.Namespace, cluster.KeysSecret, cluster.PinsConfigMap, err)
 		}
 		network, err := c.ReadNetwork(ctx)
 		if err != nil {
@@ -151,7 +152,9 @@ func (t *trusting) write(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		a.printer().line("%s: cluster %s, root %s: Secret %s is %s", c.Context, t.trusted[i].ID, t.trusted[i].Root.Fingerprint(), done.Name, done.Did)
+		for _, d := range done {
+			a.printer().line("%s: cluster %s, root %s: %s %s is %s", c.Context, t.trusted[i].ID, t.trusted[i].Root.Fingerprint(), d.Kind, d.Name, d.Did)
+		}
 		if err := c.Nudge(ctx); err != nil {
 			return err
 		}
@@ -183,17 +186,46 @@ func (a *app) turnOn(ctx context.Context, t target, m members, value string) err
 
 // followed waits until all daemons have these pins.
 func (a *app) followed(ctx context.Context, clusters []*cluster.Cluster, pins func(i int) authority.Pins) error {
-	var lag string
+	return until(ctx, "not every daemon has the pins", func() string { return lagging(ctx, clusters, pins) })
+}
+
+// until waits until nothing lags any more.
+func until(ctx context.Context, what string, lag func() string) error {
 	for {
-		if lag = lagging(ctx, clusters, pins); lag == "" {
+		says := lag()
+		if says == "" {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return waitOver(fmt.Errorf("not every daemon has the pins: %s: %w", lag, context.Cause(ctx)))
+			return waitOver(fmt.Errorf("%s: %s: %w", what, says, context.Cause(ctx)))
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// signed waits until every daemon holds only signed records of those that are there: what is not signed
+// goes where pins are turned on.
+func (a *app) signed(ctx context.Context, clusters []*cluster.Cluster) error {
+	return until(ctx, "not all is signed", func() string {
+		return firstOf(ctx, clusters, func(l api.MemberList) []string { return l.Unsigned() })
+	})
+}
+
+// firstOf returns what is found in the first list of members, of all daemons, in which anything is; "" if none does.
+func firstOf(ctx context.Context, clusters []*cluster.Cluster, find func(api.MemberList) []string) string {
+	for _, c := range clusters {
+		lists, err := c.Members(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for node, l := range lists {
+			if found := find(l); len(found) > 0 {
+				return fmt.Sprintf("%s of context %s has %s", node, c.Context, some(found, 5))
+			}
+		}
+	}
+	return ""
 }
 
 // lagging says which daemon has other pins; "" if none has.

@@ -61,7 +61,7 @@ func (a *app) installCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install strait in a Kubernetes cluster",
-		Long: `Install strait's DaemonSet, its RBAC rules and the CRDs in the cluster of a kubeconfig context, by
+		Long: `Install strait's workloads, its RBAC rules and the CRDs in the cluster of a kubeconfig context, by
 server-side apply of the same chart that Helm would use. Running it again changes only what differs.
 Values that one command sets are kept; later commands add to them.
 
@@ -248,6 +248,14 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 	if err != nil {
 		return err
 	}
+	if !dryRun {
+		// The new pods wait for the pins.
+		moved, err := c.MovePins(ctx)
+		a.printChanges(moved)
+		if err != nil {
+			return err
+		}
+	}
 	changes, err = c.Apply(ctx, docs[1:], dryRun)
 	a.printChanges(changes)
 	if err != nil {
@@ -265,7 +273,7 @@ func freshKey() bundle.Key {
 	return bundle.NewKey(random)
 }
 
-// waitDaemons waits for the tunnel's and the daemon's pods.
+// waitDaemons waits for the pods of the tunnel, the daemon and strait-leader.
 func (a *app) waitDaemons(ctx context.Context, c *cluster.Cluster, t target, values chart.Values) error {
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
@@ -280,6 +288,12 @@ func (a *app) waitDaemons(ctx context.Context, c *cluster.Cluster, t target, val
 			return waitOver(err)
 		}
 		p.line("%s: %s runs on %d nodes", c.Context, name, pods)
+		if name != cluster.Daemon || pods == 0 {
+			continue // without nodes, no pod of strait-leader can run
+		}
+		if _, err := c.WaitLeader(ctx, func(s string) { p.line("%s: %s", c.Context, s) }); err != nil {
+			return waitOver(err)
+		}
 	}
 	a.printDigests(ctx, c)
 	return a.oldTunnels(ctx, c, names[0])

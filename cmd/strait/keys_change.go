@@ -33,7 +33,7 @@ The evicted cluster still has the gossip key, with which it sees who is a member
 strait clusterset rotate --gossip-key.
 
 In Kubernetes, name the contexts of the clusters that shall stop believing it: the pin goes from
-their Secret strait-authority, and evict returns when every daemon has followed.
+their ConfigMap strait-pins, and evict returns when every daemon has followed.
 
 Outside Kubernetes, copy the changed pins to all machines of this cluster, and do the same in every
 other cluster.`,
@@ -91,9 +91,9 @@ func (a *app) keysRotateCommand() *cobra.Command {
 		Long: `Replace a cluster's root key, or the gossip key of the clusterset. Between the steps both the old
 and the new one count, so no Service is away for a moment.
 
-In Kubernetes, name the cluster, and the contexts of all clusters: all pin both roots, the cluster's
-daemons restart with the new one, and then all pin that alone. rotate waits after each step until
-every daemon has followed.
+In Kubernetes, name the cluster, and the contexts of all clusters: all pin both roots, the new one
+signs all that counts of the cluster, and then all pin that alone. rotate waits after each step until
+every daemon has followed. No daemon restarts.
 
 Outside Kubernetes, in three steps:
 

@@ -9,6 +9,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/install/cluster"
 )
 
@@ -85,6 +86,14 @@ func (r *rotation) pin(ctx context.Context, a *app, roots ...authority.PublicKey
 	return a.followed(ctx, r.clusters, func(i int) authority.Pins { return r.pins[i] })
 }
 
+// renewed waits until every daemon of every cluster holds nothing of the rotated one any more for which
+// another root signed.
+func (r *rotation) renewed(ctx context.Context, root string) error {
+	return until(ctx, "the old root still counts", func() string {
+		return firstOf(ctx, r.clusters, func(l api.MemberList) []string { return l.OfOtherRoot(string(r.id), root) })
+	})
+}
+
 // rotateMembers replaces the root of a cluster. In each step, what was signed before it still counts.
 func (a *app) rotateMembers(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) error {
 	r, err := a.readRotation(ctx, t, contexts, id)
@@ -110,12 +119,13 @@ func (a *app) rotateMembers(ctx context.Context, t target, contexts []string, id
 	if _, err := own.WriteKeys(ctx, r.keys[r.own]); err != nil {
 		return err
 	}
-	if err := own.RollForRoot(ctx, next.Public().Fingerprint()); err != nil {
+	if err := own.Nudge(ctx); err != nil {
 		return err
 	}
-	if _, err := own.WaitDaemonSet(ctx, cluster.Daemon, func(s string) { p.line("%s: %s", own.Context, s) }); err != nil {
-		return waitOver(err)
+	if err := r.renewed(ctx, next.Public().Fingerprint()); err != nil {
+		return err
 	}
+	p.line("%s: the new root has signed all that counts of cluster %s", own.Context, id)
 	if err := r.pin(ctx, a, next.Public()); err != nil {
 		return err
 	}

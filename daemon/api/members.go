@@ -35,7 +35,10 @@ type Member struct {
 	Accepts []string `json:"accepts,omitempty"`
 	// Keys are fingerprints: of a cluster's pinned roots, or of the key with which a node signs.
 	Keys []string `json:"keys,omitempty"`
-	// Root is the fingerprint of the root that signed the statement about a node.
+	// Signed is true if the record that is held came with a signature, whether or not it counts.
+	Signed bool `json:"signed,omitempty"`
+	// Root is the fingerprint of the root that signed the statement about a node, or the record of a
+	// cluster. It is empty for the record of its own cluster on the node that leads.
 	Root string `json:"root,omitempty"`
 	// HasRoot is true for a node that is believed and can lead its cluster and sign statements.
 	HasRoot bool `json:"hasRoot,omitempty"`
@@ -87,11 +90,27 @@ func (l *MemberList) GossipKeys() map[string][]string {
 	return out
 }
 
+// Unsigned returns the nodes that are there, and the clusters, of which a record came without a signature
+// or none came at all, sorted.
+func (l *MemberList) Unsigned() (out []string) {
+	for _, m := range l.Items {
+		if !m.Signed && slices.Contains([]string{string(Here), string(Joined), Self, Alive}, m.State) {
+			out = append(out, strings.TrimSuffix(m.Cluster+"/"+m.Node, "/"))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // OfOtherRoot returns the nodes of a cluster that are there, and which another root states than the one
-// with a fingerprint, sorted.
+// with a fingerprint, sorted; and the cluster's own name, if its record was signed by another.
 func (l *MemberList) OfOtherRoot(cluster, root string) (nodes []string) {
 	for _, m := range l.Items {
-		if m.Cluster == cluster && m.Node != "" && (m.State == Self || m.State == Alive) && m.Root != root {
+		switch {
+		case m.Cluster != cluster || m.Root == root:
+		case m.Node == "" && m.Root != "":
+			nodes = append(nodes, m.Cluster)
+		case m.Node != "" && (m.State == Self || m.State == Alive):
 			nodes = append(nodes, m.Node)
 		}
 	}

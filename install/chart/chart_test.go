@@ -202,30 +202,35 @@ func configOf(t *testing.T, all map[string]map[string]any) (c map[string]any) {
 	return c
 }
 
-// TestAuthority: what is mounted is what the configuration names, and pins need a root.
+// TestAuthority: what is mounted is what the configuration names, and pins need signatures. The root is
+// mounted for the leader's pods alone.
 func TestAuthority(t *testing.T) {
-	sources := func(all map[string]map[string]any) string {
-		text, err := yaml.Marshal(dig(all["DaemonSet/strait"], "spec", "template", "spec", "volumes"))
+	sources := func(all map[string]map[string]any, workload string) string {
+		text, err := yaml.Marshal(dig(all[workload], "spec", "template", "spec", "volumes"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(text)
 	}
 	for values, c := range map[string]struct {
-		root, pins any
-		mounted    []string
+		authority       string
+		daemons, leader []string
 	}{
-		"{}":                      {nil, nil, nil},
-		"authority: {sign: true}": {"/etc/strait/authority/root.key", nil, []string{"root.key"}},
-		"authority: {sign: true, pin: true, secret: mine}": {"/etc/strait/authority/root.key", "/etc/strait/authority/pins.yaml", []string{"root.key", "pins.yaml", "name: mine"}},
+		"{}": {"<nil>", nil, nil},
+		"authority: {sign: true}": {"map[believe:all pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]",
+			[]string{"pins.yaml", "strait-pins", "strait.io/signer"}, []string{"root.key", "strait-authority"}},
+		"authority: {sign: true, pin: true, secret: mine, configMap: ours}": {"map[pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]",
+			[]string{"pins.yaml", "name: ours", "strait.io/signer"}, []string{"root.key", "name: mine"}},
 	} {
 		all := render(t, values)
-		if root, pins := dig(configOf(t, all), "authority", "rootFile"), dig(configOf(t, all), "authority", "pinsFile"); root != c.root || pins != c.pins {
-			t.Errorf("%s: rootFile %v, pinsFile %v", values, root, pins)
+		if got := fmt.Sprint(configOf(t, all)["authority"]); got != c.authority {
+			t.Errorf("%s: authority %s", values, got)
 		}
-		for _, want := range []string{"root.key", "pins.yaml", "name: mine"} {
-			if is := strings.Contains(sources(all), want); is != slices.Contains(c.mounted, want) {
-				t.Errorf("%s: %s is mounted: %v\n%s", values, want, is, sources(all))
+		for workload, mounted := range map[string][]string{"DaemonSet/strait": c.daemons, "Deployment/strait-leader": c.leader} {
+			for _, want := range []string{"root.key", "pins.yaml", "strait-pins", "name: ours", "strait-authority", "name: mine", "strait.io/signer"} {
+				if is := strings.Contains(sources(all, workload), want); is != slices.Contains(mounted, want) {
+					t.Errorf("%s: %s: %s is mounted: %v\n%s", values, workload, want, is, sources(all, workload))
+				}
 			}
 		}
 	}

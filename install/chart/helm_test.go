@@ -74,6 +74,8 @@ func TestHelm(t *testing.T) {
 		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
 		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
 		"bpf: {destroySockets: false}",
+		"authority: {sign: true}\nleader: {replicas: 3, resources: null, nodeSelector: {trusted: 'yes', 'kubernetes.io/os': other}}",
+		"authority: {sign: true, pin: true, secret: s, configMap: c}\nseLinuxOptions: {type: spc_t}",
 		"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",
 		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53']}",
 		"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// containers are all of the chart's pods, by "DaemonSet/container", and which of them see the host's bpffs.
+// containers are those of the chart's DaemonSets, by "DaemonSet/container", and which of them see the host's bpffs.
 func containers(t *testing.T, values string) (all map[string]corev1.Container, bpffs map[string]bool) {
 	t.Helper()
 	all, bpffs = map[string]corev1.Container{}, map[string]bool{}
@@ -65,6 +65,73 @@ func TestUnconfined(t *testing.T) {
 	for name, c := range labelled {
 		if got := fmt.Sprint(c.SecurityContext.SELinuxOptions); got != "&SELinuxOptions{User:,Role:,Type:spc_t,Level:s0,}" {
 			t.Errorf("%s: SELinux options %s", name, got)
+		}
+	}
+}
+
+// leader is the pod of the Deployment strait-leader.
+func leader(t *testing.T, values string) (corev1.PodSpec, appsv1.DeploymentSpec) {
+	t.Helper()
+	text, err := yaml.Marshal(render(t, values)["Deployment/strait-leader"])
+	var d appsv1.Deployment
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &d)
+	}
+	if err != nil || len(d.Spec.Template.Spec.Containers) != 1 {
+		t.Fatalf("the Deployment strait-leader: %v\n%s", err, text)
+	}
+	return d.Spec.Template.Spec, d.Spec
+}
+
+// TestLeaderPod: the pods that have the token that writes, and the root, can do nothing on their node but
+// lend them, and leave a node that died.
+func TestLeaderPod(t *testing.T) {
+	for _, values := range []string{"{}", "{authority: {sign: true, secret: mine}, seLinuxOptions: {type: spc_t}, nodeSelector: {a: b}, leader: {nodeSelector: {c: d}}}"} {
+		pod, d := leader(t, values)
+		s := pod.Containers[0].SecurityContext
+		if pod.HostNetwork || pod.HostPID || s == nil || len(s.Capabilities.Add) > 0 || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" ||
+			!*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || *s.Privileged || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: what it may do on the node: %+v", values, s)
+		}
+		if *d.Replicas != 2 || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != "strait-leader" {
+			t.Errorf("%s: %d pods of account %s", values, *d.Replicas, pod.ServiceAccountName)
+		}
+		var hosts, lends []string
+		for _, v := range pod.Volumes {
+			if v.HostPath != nil {
+				hosts = append(hosts, v.HostPath.Path)
+			}
+			if v.Projected == nil {
+				continue
+			}
+			for _, p := range v.Projected.Sources {
+				if p.ServiceAccountToken != nil {
+					lends = append(lends, fmt.Sprintf("token %s %d", p.ServiceAccountToken.Audience, *p.ServiceAccountToken.ExpirationSeconds))
+				} else if p.Secret != nil {
+					lends = append(lends, p.Secret.Name+" "+p.Secret.Items[0].Key)
+				}
+			}
+		}
+		want := "[token  3600]"
+		if values != "{}" {
+			want = "[token  3600 mine root.key]"
+		}
+		if fmt.Sprint(hosts) != "[/run/strait/leader]" || fmt.Sprint(lends) != want {
+			t.Errorf("%s: it sees %v of the host, and lends %v; want %s", values, hosts, lends, want)
+		}
+		if selects := fmt.Sprint(pod.NodeSelector); values != "{}" && selects != "map[a:b c:d kubernetes.io/os:linux]" {
+			t.Errorf("%s: on nodes %s", values, selects)
+		}
+		// The first toleration of a taint counts.
+		for _, taint := range []string{"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"} {
+			for _, tol := range pod.Tolerations {
+				if tol.Key == taint || tol.Key == "" {
+					if tol.TolerationSeconds == nil || *tol.TolerationSeconds > 60 {
+						t.Errorf("%s: it stays on a node that is %s: %+v", values, taint, tol)
+					}
+					break
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,11 +14,11 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// TestRights: the daemon's account may list and watch every kind that strait reads, and do what is
-// written here, and nothing else. That it suffices is tested where it is used:
+// TestRights: the daemon's account may list and watch every kind that strait reads, and nothing else. The
+// leader's may do what is written here besides. That it suffices is tested where it is used:
 // TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
 func TestRights(t *testing.T) {
-	daemon := []rbacv1.PolicyRule{
+	leader := []rbacv1.PolicyRule{
 		rule("services", "get", "create", "update", "patch", "delete"),
 		rule("endpointslices.discovery.k8s.io", "create", "update", "patch", "delete"),
 		rule("endpointslices/restricted.discovery.k8s.io", "create"),
@@ -30,16 +31,35 @@ func TestRights(t *testing.T) {
 		rule("servicepolicies/status.strait.io", "patch"),
 		rule("events.events.k8s.io", "create"),
 	}
+	var daemon []rbacv1.PolicyRule
 	for _, k := range object.Kinds {
 		daemon = append(daemon, rule(k.Resource, "list", "watch"))
 	}
 	lease := rule("leases.coordination.k8s.io", "get", "update")
 	lease.ResourceNames = []string{"strait-leader"}
-	objects := render(t, "{}")
-	for id, rules := range map[string][]rbacv1.PolicyRule{
-		"ClusterRole/strait": daemon,
-		"Role/strait":        {rule("leases.coordination.k8s.io", "create"), lease},
-	} {
+	signer := append(slices.Clone(leader), rule("tokenreviews.authentication.k8s.io", "create"))
+	for _, x := range []struct {
+		values string
+		leader []rbacv1.PolicyRule
+	}{{"{}", leader}, {"authority: {sign: true}", signer}} {
+		rightsAre(t, render(t, x.values), map[string][]rbacv1.PolicyRule{
+			"ClusterRole/strait": daemon, "ClusterRole/strait-leader": x.leader,
+			"Role/strait-leader": {rule("leases.coordination.k8s.io", "create"), lease},
+		})
+	}
+	for id, o := range render(t, "{}") {
+		if role, is := o["roleRef"].(map[string]any); is && role["name"] == "strait-leader" {
+			if got := fmt.Sprint(o["subjects"]); strings.Count(got, "name:") != 1 || !strings.Contains(got, "name:strait-leader ") {
+				t.Errorf("%s is bound to %s", id, got)
+			}
+		}
+	}
+}
+
+// rightsAre compares the rules of roles.
+func rightsAre(t *testing.T, objects map[string]map[string]any, roles map[string][]rbacv1.PolicyRule) {
+	t.Helper()
+	for id, rules := range roles {
 		text, err := yaml.Marshal(objects[id])
 		var role rbacv1.ClusterRole // a Role has the same fields
 		if err == nil {

@@ -109,6 +109,7 @@ func same(a, b *unstructured.Unstructured) bool {
 var installed = []schema.GroupVersionResource{
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
+	resource("apps", "v1", "deployments"),
 	resource("apps", "v1", "daemonsets"),
 	resource("", "v1", "configmaps"),
 	resource("rbac.authorization.k8s.io", "v1", "rolebindings"),

@@ -26,7 +26,8 @@ spec:
         - {name: state, mountPath: /var/lib/strait}
         - {name: bpffs, mountPath: /sys/fs/bpf}
       volumes:
-      - {name: config, projected: {sources: [{configMap: {name: strait}}, {secret: {name: strait-clusterset}}]}}
+      - {name: config, projected: {sources: [{configMap: {name: strait}}, {secret: {name: strait-clusterset}},
+          {configMap: {name: strait-pins}}, {serviceAccountToken: {path: token}}]}}
       - {name: state, hostPath: {path: /var/lib/strait}}
       - {name: bpffs, hostPath: {path: /sys/fs/bpf}}`
 	var ds appsv1.DaemonSet
@@ -50,7 +51,7 @@ spec:
 		work.VolumeMounts[1].MountPath != "/sys/fs/bpf" {
 		t.Errorf("mounts %+v of %+v", work.VolumeMounts, spec.Volumes)
 	}
-	if own := ds.Spec.Template.Spec.Volumes; own[1].HostPath.Path != "/var/lib/strait" || len(own[0].Projected.Sources) != 2 {
+	if own := ds.Spec.Template.Spec.Volumes; own[1].HostPath.Path != "/var/lib/strait" || len(own[0].Projected.Sources) != 4 {
 		t.Error("the daemon's own was changed")
 	}
 }

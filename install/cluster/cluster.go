@@ -27,6 +27,7 @@ const Manager = "strait-install"
 // Names of installed objects and of the daemon's container. The chart has the same.
 const (
 	Daemon     = "strait"
+	Leader     = "strait-leader"
 	Tunnel     = "strait-tunnel"
 	SecretName = "strait-clusterset"
 	configName = "strait"

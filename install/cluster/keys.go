@@ -11,61 +11,109 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon/api"
 )
 
-// KeysSecret is the Secret with the cluster's root key and pins. The chart has the same name.
-const KeysSecret = "strait-authority"
+// KeysSecret is the Secret with the cluster's root key, which only the pods of strait-leader mount, and
+// PinsConfigMap has the pins, which are no secret. The chart has the same names.
+const (
+	KeysSecret    = "strait-authority"
+	PinsConfigMap = "strait-pins"
+)
 
-// Keys are what the Secret holds: the private root key, and pins. They are empty if it holds none.
+const (
+	rootEntry = "root.key"
+	pinsEntry = "pins.yaml"
+)
+
+// Keys are the private root key, and pins. They are empty if there are none.
 type Keys struct{ Root, Pins []byte }
 
-// ReadKeys reads the Secret; the zero value if there is none.
+// ReadKeys reads the Secret and the ConfigMap. Versions before this one kept the pins in the Secret.
 func (c *Cluster) ReadKeys(ctx context.Context) (Keys, error) {
 	s, err := get[corev1.Secret](ctx, c, secrets, c.Namespace, KeysSecret)
-	if apierrors.IsNotFound(err) {
-		return Keys{}, nil
-	}
-	if err != nil {
+	if ignoreNotFound(err) != nil {
 		return Keys{}, fmt.Errorf("context %s: read Secret %s/%s: %w", c.Context, c.Namespace, KeysSecret, err)
 	}
-	return Keys{s.Data["root.key"], s.Data["pins.yaml"]}, nil
+	k := Keys{}
+	if err == nil {
+		k = Keys{s.Data[rootEntry], s.Data[pinsEntry]}
+	}
+	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, PinsConfigMap)
+	if ignoreNotFound(err) != nil {
+		return Keys{}, fmt.Errorf("context %s: read ConfigMap %s/%s: %w", c.Context, c.Namespace, PinsConfigMap, err)
+	}
+	if err == nil {
+		k.Pins = []byte(m.Data[pinsEntry])
+	}
+	return k, nil
 }
 
-// WriteKeys writes the Secret.
-func (c *Cluster) WriteKeys(ctx context.Context, k Keys) (Change, error) {
-	o := &unstructured.Unstructured{Object: map[string]any{
+// WriteKeys writes the ConfigMap and the Secret, in this order: what a root signs counts where it is
+// pinned. Pins that the Secret had are removed from it.
+func (c *Cluster) WriteKeys(ctx context.Context, k Keys) ([]Change, error) {
+	secret := map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
 		"metadata": map[string]any{
 			"name": KeysSecret, "namespace": c.Namespace,
 			"labels": map[string]any{partOf: Daemon, "app.kubernetes.io/name": "strait"},
 		},
-		"data": map[string]any{"root.key": k.Root, "pins.yaml": k.Pins},
-	}}
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
-		return Change{}, err
+		"data": map[string]any{rootEntry: k.Root},
 	}
-	done, err := c.Apply(ctx, [][]byte{text}, false)
+	text, err := yaml.Marshal(secret)
 	if err != nil {
-		return Change{}, err
+		return nil, err
 	}
-	return done[0], nil
+	pins, err := c.pinsObject(k.Pins)
+	if err != nil {
+		return nil, err
+	}
+	return c.Apply(ctx, [][]byte{pins, text}, false)
+}
+
+// pinsObject has no label of what the chart renders: an upgrade would remove it.
+func (c *Cluster) pinsObject(pins []byte) ([]byte, error) {
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": PinsConfigMap, "namespace": c.Namespace, "labels": map[string]any{"app.kubernetes.io/name": "strait"}},
+		"data":     map[string]any{pinsEntry: string(pins)},
+	})
+}
+
+// MovePins copies pins from the Secret, where versions before this one kept them, to the ConfigMap that
+// daemons mount. The pods of that version still mount the Secret, so its copy stays until WriteKeys.
+func (c *Cluster) MovePins(ctx context.Context) ([]Change, error) {
+	_, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, PinsConfigMap)
+	if !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	k, err := c.ReadKeys(ctx)
+	if err != nil || len(k.Pins) == 0 {
+		return nil, err
+	}
+	text, err := c.pinsObject(k.Pins)
+	if err != nil {
+		return nil, err
+	}
+	return c.Apply(ctx, [][]byte{text}, false)
 }
 
 // nudgeAnnotation is changed to make kubelets look at a pod. They refresh its volumes then, and not
 // only after a minute or two.
 const nudgeAnnotation = "strait.io/nudged"
 
-// Nudge makes the kubelets pass changed Secrets on to the daemons now.
+// nudgedPods selects the pods of daemons, which mount pins, and those of strait-leader, which mount the
+// root.
+const nudgedPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,leader)"
+
+// Nudge makes the kubelets pass changed Secrets and ConfigMaps on to the pods now.
 func (c *Cluster) Nudge(ctx context.Context) error {
-	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
+	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, nudgedPods)
 	if err != nil {
-		return fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
+		return fmt.Errorf("context %s: list strait's pods: %w", c.Context, err)
 	}
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{nudgeAnnotation: time.Now().UTC().Format(time.RFC3339Nano)}}})
 	if err != nil {
@@ -117,12 +165,4 @@ func (c *Cluster) Members(ctx context.Context) (map[string]api.MemberList, error
 		out[p.Spec.NodeName] = answer
 	}
 	return out, errors.Join(errs...)
-}
-
-// rootAnnotation is the annotation of the daemon's pods with the root that they were restarted for.
-const rootAnnotation = "strait.io/root"
-
-// RollForRoot restarts the daemons, which read their root key when they start.
-func (c *Cluster) RollForRoot(ctx context.Context, fingerprint string) error {
-	return c.annotate(ctx, "daemonsets", "DaemonSet", c.Namespace, Daemon, rootAnnotation, fingerprint)
 }

@@ -41,9 +41,13 @@ func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (st
 	}
 	clean := cleanupOf(daemon)
 	foreground := metav1.DeletePropagationForeground
-	for _, name := range []string{Daemon, Tunnel} {
-		if err := sets.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground}); ignoreNotFound(err) != nil {
-			return false, fmt.Errorf("context %s: delete DaemonSet %s: %w", c.Context, name, err)
+	for _, x := range []struct {
+		kind schema.GroupVersionResource
+		name string
+	}{{deployments, Leader}, {daemonSets, Daemon}, {daemonSets, Tunnel}} {
+		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+		if ignoreNotFound(err) != nil {
+			return false, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)
 		}
 	}
 	wait, cancel := bound(ctx)
@@ -65,8 +69,8 @@ func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (st
 	return true, nil
 }
 
-// servingPods selects the pods of the daemon and of the tunnel.
-const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel)"
+// servingPods selects the pods of the daemon, of the tunnel and of strait-leader.
+const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel,leader)"
 
 // dropPods deletes the objects of pods that do not end by themselves, such as those on a node that
 // does not answer.
@@ -94,8 +98,10 @@ func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
 	work.StartupProbe, work.LivenessProbe, work.ReadinessProbe = nil, nil, nil
 	work.Command = []string{"/straitd", "cleanup", "--config=/etc/strait/strait.yaml", "--state"}
 	for _, v := range pod.Volumes {
-		if v.Projected != nil { // the configuration is needed, the key is not
-			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool { return p.Secret != nil })
+		if v.Projected != nil { // the configuration is needed; keys, pins and the token are not
+			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+				return p.ConfigMap == nil || p.ConfigMap.Name != configName
+			})
 		}
 	}
 	// The parents of the state directories are mounted, so that the directories themselves can be
@@ -245,7 +251,7 @@ func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 	for _, x := range []struct {
 		kind schema.GroupVersionResource
 		name string
-	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {resource("", "v1", "secrets"), SecretName}} {
+	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {secrets, SecretName}, {secrets, KeysSecret}, {configMaps, PinsConfigMap}} {
 		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{})
 		if ignoreNotFound(err) != nil {
 			return out, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)

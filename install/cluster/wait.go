@@ -32,7 +32,7 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(strin
 			return true, nil
 		}
 		now := fmt.Sprintf("%d of %d pods of %s are ready and up to date", min(ds.Status.NumberAvailable, ds.Status.UpdatedNumberScheduled), count, name)
-		if why := c.whyNot(ctx, ds); why != "" {
+		if why := c.whyNot(ctx, ds.Spec.Selector); why != "" {
 			now += ": " + why
 		}
 		if now != last {
@@ -71,9 +71,38 @@ func rolledOut(ds *appsv1.DaemonSet) bool {
 	return s.ObservedGeneration >= ds.Generation && updated == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled
 }
 
+// WaitLeader waits until the pods of strait-leader have their current template and are ready. Call it
+// only if there are nodes that can run them.
+func (c *Cluster) WaitLeader(ctx context.Context, say func(string)) (count int, err error) {
+	last := ""
+	err = poll(ctx, waitEvery, func() (bool, error) {
+		d, err := get[appsv1.Deployment](ctx, c, deployments, c.Namespace, Leader)
+		if err != nil {
+			return false, fmt.Errorf("context %s: read Deployment %s: %w", c.Context, Leader, err)
+		}
+		s := d.Status
+		if count = int(*d.Spec.Replicas); s.ObservedGeneration >= d.Generation && int(s.UpdatedReplicas) == count && int(s.Replicas) == count && int(s.AvailableReplicas) == count {
+			return true, nil
+		}
+		now := fmt.Sprintf("%d of %d pods of %s are ready and up to date", min(s.AvailableReplicas, s.UpdatedReplicas), count, Leader)
+		if why := c.whyNot(ctx, d.Spec.Selector); why != "" {
+			now += ": " + why
+		}
+		if now != last {
+			last = now
+			say(now)
+		}
+		return false, nil
+	})
+	if err != nil && errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("context %s: wait for Deployment %s/%s: %s: %w", c.Context, c.Namespace, Leader, cmp.Or(last, "it does not exist"), err)
+	}
+	return count, err
+}
+
 // whyNot names the pods that are not ready, with their reasons.
-func (c *Cluster) whyNot(ctx context.Context, ds *appsv1.DaemonSet) string {
-	selector := metav1.FormatLabelSelector(ds.Spec.Selector)
+func (c *Cluster) whyNot(ctx context.Context, of *metav1.LabelSelector) string {
+	selector := metav1.FormatLabelSelector(of)
 	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
 	if err != nil {
 		return ""

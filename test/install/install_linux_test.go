@@ -115,14 +115,14 @@ func (u user) uninstallAtEnd(cluster string) {
 func (u user) traces(cluster string) string {
 	u.Helper()
 	kinds := "namespaces,clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,validatingadmissionpolicybindings," +
-		"roles,rolebindings,daemonsets,configmaps,secrets,serviceaccounts,leases"
+		"roles,rolebindings,daemonsets,deployments,configmaps,secrets,serviceaccounts,leases"
 	return u.kubectl(cluster, "get", kinds, "-A", "-l", "app.kubernetes.io/part-of in (strait,strait-dns)", "-o", "name")
 }
 
 // versions tells an object that was written from one that was not.
 func (u user) versions(cluster string) string {
 	u.Helper()
-	return u.kubectl(cluster, "get", "clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,roles,daemonsets,configmaps,secrets,serviceaccounts", "-A",
+	return u.kubectl(cluster, "get", "clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,roles,daemonsets,deployments,configmaps,secrets,serviceaccounts", "-A",
 		"-l", "app.kubernetes.io/part-of=strait", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
 }
 
@@ -186,6 +186,33 @@ func TestLife(t *testing.T) {
 	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed")
 }
 
+// TestPinsMove: an upgrade takes over pins that the version before kept in the Secret, once, and the pods of
+// that version still find them there.
+func TestPinsMove(t *testing.T) {
+	u := newUser(t)
+	u.uninstallAtEnd("c1")
+	u.does(installC1)
+	pins := func() string {
+		return u.kubectl("c1", "-n", "strait-system", "get", "configmap", "strait-pins", "-o", "jsonpath={.data.pins\\.yaml}", "--ignore-not-found")
+	}
+	if got := pins(); got != "" {
+		t.Fatalf("without pins there are %q", got)
+	}
+	u.kubectl("c1", "-n", "strait-system", "create", "secret", "generic", "strait-authority", "--from-literal=root.key=root", "--from-literal=pins.yaml=those before")
+	u.does([]string{"upgrade", "--context", "c1"}, "created", "ConfigMap strait-system/strait-pins")
+	if got := pins(); got != "those before" {
+		t.Errorf("the upgrade took over %q", got)
+	}
+	if got := u.kubectl("c1", "-n", "strait-system", "get", "secret", "strait-authority", "-o", "jsonpath={.data.pins\\.yaml}"); got == "" {
+		t.Error("the pods of the version before do not find their pins")
+	}
+	u.kubectl("c1", "-n", "strait-system", "patch", "configmap", "strait-pins", "--type=merge", "-p", `{"data": {"pins.yaml": "those now"}}`)
+	u.does([]string{"upgrade", "--context", "c1"})
+	if got := pins(); got != "those now" {
+		t.Errorf("the next upgrade left %q", got)
+	}
+}
+
 // deadNode gets pods and runs none: no kubelet is behind it.
 const deadNode = `
 apiVersion: v1
@@ -211,7 +238,7 @@ func TestUninstallForce(t *testing.T) {
 	})
 	u.does(with(installC1, "--wait=false"), "created")
 	testutil.Eventually(t, 30*time.Second, func() error {
-		pod := u.kubectl("c1", "-n", "strait-system", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")
+		pod := u.kubectl("c1", "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component=daemon", "-o", "jsonpath={.items[*].metadata.name}")
 		if pod == "" {
 			return errors.New("the daemon has no pod")
 		}

@@ -29,7 +29,7 @@ func TestPolicies(t *testing.T) {
 	u.does(with(installC1, "--set", "admissionPolicy=true", "--set", "barredNamespaces={[^d]*}"), "ValidatingAdmissionPolicy")
 	const derived = `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}, metadata: {name: derived-policy, namespace: default,
 labels: {app.kubernetes.io/managed-by: strait, strait.io/service-import: policy}}}`
-	const daemon = "system:serviceaccount:strait-system:strait"
+	const daemon = "system:serviceaccount:strait-system:strait-leader"
 	if err := u.as(daemon, derived, "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}

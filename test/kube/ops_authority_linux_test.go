@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func testAuthority(t *testing.T, o *ops) {
 			if out, err := o.cli(t, c, "upgrade", "--set", "authority.sign=null", "--set", "authority.pin=null"); err != nil {
 				t.Errorf("%s: %v: %s", c, err, out)
 			}
-			kubectl(t, c, "-n", "strait-system", "delete", "secret", "strait-authority")
+			kubectl(t, c, "-n", "strait-system", "delete", "secret/strait-authority", "configmap/strait-pins")
 		}
 	}
 	unpin()
@@ -51,8 +52,11 @@ func testAuthority(t *testing.T, o *ops) {
 	for _, c := range []string{"c1", "c2"} {
 		o.shows(t, c, `(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c1n1 .* SHA256:\S+ +in 2[34]h`, `(?m)^  c2n2 .* SHA256:\S+ +in `)
 	}
+	o.hasRoot(t, "c2", "c2n1", "c2n2")
 	does(connect...) // again: nothing changes
 	does("clusterset", "rotate", "c2", "--context", "c1", "--context", "c2")
+	kubectl(t, "c2", "-n", "strait-system", "scale", "deployment/strait-leader", "--replicas=2")
+	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "deployment/strait-leader", "--timeout=60s")
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
 	if out, err := o.cliAll(t, "clusterset", "rotate", "--gossip-key", "--context", "c1"); err == nil || !strings.Contains(out, "c2 would lose the others") {
 		t.Errorf("a rotation without c2: %v\n%s", err, out)
@@ -78,6 +82,40 @@ func testAuthority(t *testing.T, o *ops) {
 		}
 		return err
 	})
+}
+
+// hasRoot demands that the root of a cluster is on the nodes that run strait-leader, in no daemon's pod, and
+// that these nodes say that they have it; and that it goes from a node with its pod. One node has it then,
+// and the other must ask.
+func (o *ops) hasRoot(t *testing.T, cluster, first, second string) {
+	t.Helper()
+	for _, node := range []string{first, second} {
+		if got := o.inStrait(t, cluster, node, "members", "-o", "json"); strings.Count(got, `"hasRoot": true`) < 2 {
+			t.Errorf("on %s, strait members says\n%s", node, got)
+		}
+		out, err := o.OnNode(t.Context(), node, "sh", "-c", "find /var/lib/kubelet/pods -name root.key")
+		if found := lines(out); err != nil || len(found) == 0 || slices.ContainsFunc(found, func(s string) bool { return !strings.Contains(s, "/lent/") }) {
+			t.Errorf("%s: these pods have the root, want only the leader's: %v %v", node, found, err)
+		}
+		out, err = o.OnNode(t.Context(), node, "sh", "-c", "stat -c %a /run/strait/leader /run/strait/leader/*/root.key")
+		if modes := strings.Join(lines(out), " "); err != nil || modes != "700 600" {
+			t.Errorf("%s: what is lent there has modes %q, %v", node, modes, err)
+		}
+	}
+	kubectl(t, cluster, "-n", "strait-system", "scale", "deployment/strait-leader", "--replicas=1")
+	testutil.Eventually(t, 40*time.Second, func() error {
+		has := 0
+		for _, node := range []string{first, second} {
+			if _, err := o.OnNode(t.Context(), node, "sh", "-c", "ls /run/strait/leader/*/root.key"); err == nil {
+				has++
+			}
+		}
+		if has != 1 {
+			return fmt.Errorf("%d nodes have the root, want 1", has)
+		}
+		return nil
+	})
+	o.shows(t, cluster, `(?m)^  `+cluster+`n\d .* SHA256:\S+ +in 2[34]h\S* +yes`, `(?m)^  `+cluster+`n\d .* SHA256:\S+ +in 2[34]h\S* +- `)
 }
 
 // hasSlicesOf waits until a cluster's API server has EndpointSlices of another cluster, or none.

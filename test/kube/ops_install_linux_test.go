@@ -26,12 +26,12 @@ func testInstallTwice(t *testing.T, o *ops) {
 	}
 	const ours = "app.kubernetes.io/part-of=strait"
 	state := func() string {
-		return get("pods,daemonsets", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") + // their status changes by itself
+		return get("pods,daemonsets,deployments", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") + // their status changes by itself
 			get("configmaps,secrets,serviceaccounts,roles,rolebindings", "{.metadata.resourceVersion}", "-n", "strait-system", "-l", ours) +
 			get("clusterroles,clusterrolebindings,customresourcedefinitions", "{.metadata.resourceVersion}", "-l", ours)
 	}
 	before := state()
-	for _, kind := range []string{"Pod ", "DaemonSet ", "ConfigMap ", "Secret ", "ServiceAccount ", "Role ", "RoleBinding ", "ClusterRole ", "ClusterRoleBinding ",
+	for _, kind := range []string{"Pod ", "DaemonSet ", "Deployment ", "ConfigMap ", "Secret ", "ServiceAccount ", "Role ", "RoleBinding ", "ClusterRole ", "ClusterRoleBinding ",
 		"CustomResourceDefinition "} {
 		if !strings.Contains("\n"+before, "\n"+kind) {
 			t.Errorf("no %sis found: this test would not see it change:\n%s", kind, before)
@@ -108,7 +108,7 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 	}
 	all := kubectl(t, cluster, "get", "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses", "-o", "name")
-	all += kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,pods",
+	all += kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,deployments,pods",
 		"-A", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
 	for _, line := range lines(all) {
 		if strings.Contains(line, "strait") || strings.Contains(line, "/derived-") || strings.HasPrefix(line, "ServiceImport/") || strings.Contains(line, "about.k8s.io") {

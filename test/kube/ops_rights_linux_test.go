@@ -7,79 +7,124 @@ import (
 	"testing"
 )
 
-const account = "system:serviceaccount:strait-system:strait"
+// account is the daemon's, and leader that with whose token the daemon writes that leads.
+const (
+	account = "system:serviceaccount:strait-system:strait"
+	leader  = account + "-leader"
+)
 
 // everybody are the rights of any account, which Kubernetes gives.
 var everybody = []string{
-	"selfsubjectreviews.authentication.k8s.io [] [] [create]",
-	"selfsubjectaccessreviews.authorization.k8s.io [] [] [create]",
-	"selfsubjectrulesreviews.authorization.k8s.io [] [] [create]",
+	"selfsubjectreviews.authentication.k8s.io [] [create]",
+	"selfsubjectaccessreviews.authorization.k8s.io [] [create]",
+	"selfsubjectrulesreviews.authorization.k8s.io [] [create]",
 }
 
-// rights are those of the daemon's account in every namespace, in the words of kubectl auth can-i --list.
-var rights = []string{
-	"events.events.k8s.io [] [] [create]",
-	"endpointslices.discovery.k8s.io/restricted [] [] [create]",
-	"services [] [] [get list watch create update patch delete]",
-	"endpointslices.discovery.k8s.io [] [] [list watch create update patch delete]",
-	"serviceimports.multicluster.x-k8s.io [] [] [list watch create patch delete]",
-	"namespaces [] [] [list watch]",
-	"nodes [] [] [list watch]",
-	"pods [] [] [list watch]",
-	"clusterproperties.about.k8s.io [] [] [list watch]",
-	"serviceexports.multicluster.k8s.io [] [] [get list watch]",
-	"serviceexports.multicluster.x-k8s.io [] [] [get list watch]",
-	"serviceexports.net.gke.io [] [] [get list watch]",
-	"servicepolicies.strait.io [] [] [list watch]",
-	"multiclusterservices.networking.karmada.io [] [] [list watch]",
-	"serviceexports.multicluster.x-k8s.io/status [] [] [patch]",
-	"serviceimports.multicluster.x-k8s.io/status [] [] [patch]",
-	"servicepolicies.strait.io/status [] [] [patch]",
-}
+// read is what both accounts read in every namespace, and write what only the leader's does, as group and
+// resource.
+var (
+	read = []string{
+		"namespaces", "nodes", "pods", "services", "endpointslices.discovery.k8s.io", "serviceimports.multicluster.x-k8s.io",
+		"clusterproperties.about.k8s.io", "serviceexports.multicluster.k8s.io", "serviceexports.multicluster.x-k8s.io",
+		"serviceexports.net.gke.io", "servicepolicies.strait.io", "multiclusterservices.networking.karmada.io",
+	}
+	write = map[string]string{
+		"events.events.k8s.io":                       "create",
+		"endpointslices.discovery.k8s.io/restricted": "create",
+		"services":                                    "get create update patch delete",
+		"endpointslices.discovery.k8s.io":             "create update patch delete",
+		"serviceimports.multicluster.x-k8s.io":        "create patch delete",
+		"serviceexports.multicluster.k8s.io":          "get",
+		"serviceexports.multicluster.x-k8s.io":        "get",
+		"serviceexports.net.gke.io":                   "get",
+		"serviceexports.multicluster.x-k8s.io/status": "patch",
+		"serviceimports.multicluster.x-k8s.io/status": "patch",
+		"servicepolicies.strait.io/status":            "patch",
+	}
+	// inOwnNamespace are rights of the leader's account besides in strait-system.
+	inOwnNamespace = []string{
+		"leases.coordination.k8s.io [] [create]",
+		"leases.coordination.k8s.io [strait-leader] [get update]",
+	}
+)
 
-// inOwnNamespace are those that it has besides in strait-system.
-var inOwnNamespace = []string{
-	"leases.coordination.k8s.io [] [] [create]",
-	"leases.coordination.k8s.io [] [strait-leader] [get update]",
-}
-
-// testRights: the daemon's account can do this and nothing else.
-func testRights(t *testing.T, o *ops) {
-	for namespace, want := range map[string][]string{
-		"default":       slices.Concat(everybody, rights),
-		"kube-system":   slices.Concat(everybody, rights),
-		"strait-system": slices.Concat(everybody, rights, inOwnNamespace),
-	} {
-		var got []string
-		for _, line := range lines(kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
-			// Paths such as /healthz are everybody's to read.
-			if !strings.HasPrefix(line, "Resources ") && !strings.HasPrefix(line, "[/") {
-				got = append(got, line)
-			}
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("rights in %s:\n%s\nwant\n%s", namespace, strings.Join(got, "\n"), strings.Join(want, "\n"))
+// rightsOf are those of an account in every namespace, with sorted verbs.
+func rightsOf(account string) (out []string) {
+	verbs := map[string][]string{}
+	for _, r := range read {
+		verbs[r] = []string{"list", "watch"}
+	}
+	for r, more := range write {
+		if account == leader {
+			verbs[r] = append(verbs[r], strings.Fields(more)...)
 		}
 	}
-	for _, args := range []string{
-		"get secrets -n strait-system", "get secret strait-clusterset -n strait-system", "get configmaps -n kube-system",
-		"delete node c1n2", "label node c1n2 a=b", "delete pod -n kube-system --all", "create namespace strait-forbidden",
-		"delete serviceexport ops-c1", "get leases -n kube-system", "delete lease strait-leader -n strait-system",
-		"create serviceaccount strait-forbidden", "get clusterroles", "delete crd serviceexports.multicluster.x-k8s.io",
-		"get --raw /metrics", "exec -n strait-system " + o.daemon(t, "c1", "c1n1", "daemon") + " -- /strait version",
-	} {
-		// Only what asks for nothing else first tells: others would fail for want of a right to read.
-		out, err := o.Kubectl(t.Context(), "c1", nil, append(strings.Fields("--as="+account), strings.Fields(args)...)...)
-		if err == nil || !strings.Contains(err.Error(), "orbidden") {
-			t.Errorf("kubectl %s as the daemon: %q, %v; want it forbidden", args, out, err)
+	for r, v := range verbs {
+		slices.Sort(v)
+		out = append(out, fmt.Sprintf("%s [] [%s]", r, strings.Join(v, " ")))
+	}
+	return out
+}
+
+// listed are the rights of an account in a namespace, as kubectl auth can-i lists them.
+func listed(t *testing.T, account, namespace string) (out []string) {
+	t.Helper()
+	for _, line := range lines(kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
+		// Paths such as /healthz are everybody's to read.
+		if strings.HasPrefix(line, "Resources ") || strings.HasPrefix(line, "[/") {
+			continue
 		}
+		resource, rest, _ := strings.Cut(line, " [] ")
+		names, verbs, _ := strings.Cut(rest, "] [")
+		sorted := strings.Fields(strings.TrimSuffix(verbs, "]"))
+		slices.Sort(sorted)
+		out = append(out, fmt.Sprintf("%s %s] [%s]", resource, names, strings.Join(sorted, " ")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// testRights: the accounts of the daemon and of the leader can do this and nothing else.
+func testRights(t *testing.T, o *ops) {
+	for _, who := range []string{account, leader} {
+		for _, namespace := range []string{"default", "kube-system", "strait-system"} {
+			want := slices.Concat(everybody, rightsOf(who))
+			if who == leader && namespace == "strait-system" {
+				want = append(want, inOwnNamespace...)
+			}
+			slices.Sort(want)
+			if got := listed(t, who, namespace); !slices.Equal(got, want) {
+				t.Errorf("rights of %s in %s:\n%s\nwant\n%s", who, namespace, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	}
+	mayNot(t, o, account, "create service clusterip strait-forbidden --tcp=80", "delete service ops-c1", "annotate service ops-c1 a=b",
+		"label endpointslices --all a=b", "annotate serviceexport ops-c1 a=b", "delete serviceimport ops-c2",
+		"get lease strait-leader -n strait-system", "create token strait-leader -n strait-system")
+	for _, who := range []string{account, leader} {
+		mayNot(t, o, who, "get secret strait-authority -n strait-system", "get secrets -n strait-system",
+			"get secret strait-clusterset -n strait-system", "get configmaps -n kube-system",
+			"delete node c1n2", "label node c1n2 a=b", "delete pod -n kube-system --all", "create namespace strait-forbidden",
+			"delete serviceexport ops-c1", "get leases -n kube-system", "delete lease strait-leader -n strait-system",
+			"create serviceaccount strait-forbidden", "get clusterroles", "delete crd serviceexports.multicluster.x-k8s.io",
+			"get --raw /metrics", "exec -n strait-system "+o.daemon(t, "c1", "c1n1", "daemon")+" -- /strait version")
 	}
 	ownWrites(t, o)
 }
 
-// ownWrites: with the daemon's account, nothing can be written that strait would not write, and what it
+// mayNot tries commands as an account, which must be forbidden.
+func mayNot(t *testing.T, o *ops, who string, commands ...string) {
+	t.Helper()
+	for _, args := range commands {
+		// Only what asks for nothing else first tells: others would fail for want of a right to read.
+		out, err := o.Kubectl(t.Context(), "c1", nil, append(strings.Fields("--as="+who), strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(err.Error(), "orbidden") {
+			t.Errorf("kubectl %s as %s: %q, %v; want it forbidden", args, who, out, err)
+		}
+	}
+}
+
+// ownWrites: with the leader's account, nothing can be written that strait would not write, and what it
 // would can be.
 func ownWrites(t *testing.T, o *ops) {
 	const (
@@ -89,7 +134,7 @@ func ownWrites(t *testing.T, o *ops) {
 		sliced  = `, labels: {endpointslice.kubernetes.io/managed-by: strait.io}`
 	)
 	write := func(verb, namespace, text string) error {
-		_, err := o.Kubectl(t.Context(), "c1", []byte(text), "--as="+account, "-n", namespace, verb, "-f", "-")
+		_, err := o.Kubectl(t.Context(), "c1", []byte(text), "--as="+leader, "-n", namespace, verb, "-f", "-")
 		return err
 	}
 	for name, x := range map[string]struct{ namespace, text, why string }{
@@ -106,7 +151,7 @@ func ownWrites(t *testing.T, o *ops) {
 			t.Errorf("%s: %v, want it refused: %s", name, err, x.why)
 		}
 	}
-	if out, err := o.Kubectl(t.Context(), "c1", nil, "--as="+account, "delete", "service", "ops-c1"); err == nil || !strings.Contains(err.Error(), "changes only objects") {
+	if out, err := o.Kubectl(t.Context(), "c1", nil, "--as="+leader, "delete", "service", "ops-c1"); err == nil || !strings.Contains(err.Error(), "changes only objects") {
 		t.Errorf("to delete a user's Service: %q, %v", out, err)
 	}
 	for _, text := range []string{fmt.Sprintf(service, ours, ""), fmt.Sprintf(slice, sliced, "")} {

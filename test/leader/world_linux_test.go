@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 const (
 	// within is how long what must happen may take on a busy machine.
 	within  = 40 * time.Second
-	account = "system:serviceaccount:strait-system:strait"
+	account = "system:serviceaccount:strait-system:strait-leader"
 	// clusters are the lab's, of which a world may have fewer.
 	clusters = 3
 )

@@ -17,7 +17,7 @@ app.kubernetes.io/part-of: strait
 {{- /* The daemon's configuration, docs/configuration.md. */ -}}
 {{- define "strait.config" -}}
 {{- $v := .Values -}}
-{{- $kubernetes := dict "namespace" .Release.Namespace "clusterSetIPs" $v.clusterSetIPs "importSlices" $v.importSlices -}}
+{{- $kubernetes := dict "namespace" .Release.Namespace "leaderDir" "/run/strait/leader" "clusterSetIPs" $v.clusterSetIPs "importSlices" $v.importSlices -}}
 {{- if ne $v.derivedPrefix "derived-" }}{{ $_ := set $kubernetes "derivedPrefix" $v.derivedPrefix }}{{ end -}}
 {{- with $v.barredNamespaces }}{{ $_ := set $kubernetes "barredNamespaces" . }}{{ end -}}
 {{- $bpf := dict "pins" $v.bpf.pins -}}
@@ -44,8 +44,8 @@ app.kubernetes.io/part-of: strait
   "log" $v.log -}}
 {{- if and $v.authority.pin (not $v.authority.sign) }}{{ fail "authority.pin: needs authority.sign: a cluster that believes only what is signed must sign, too" }}{{ end -}}
 {{- if $v.authority.sign -}}
-{{- $authority := dict "rootFile" "/etc/strait/authority/root.key" -}}
-{{- if $v.authority.pin }}{{ $_ := set $authority "pinsFile" "/etc/strait/authority/pins.yaml" }}{{ end -}}
+{{- $authority := dict "pinsFile" "/etc/strait/authority/pins.yaml" "tokenFile" "/etc/strait/authority/token" -}}
+{{- if not $v.authority.pin }}{{ $_ := set $authority "believe" "all" }}{{ end -}}
 {{- $_ := set $c "authority" $authority -}}
 {{- end -}}
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
@@ -90,12 +90,19 @@ serviceAccountName: {{ .account }}
 hostNetwork: true
 # The node's own resolver, because the cluster's DNS can depend on strait.
 dnsPolicy: Default
+{{ include "strait.where" (dict "root" .root "nodeSelector" .root.Values.nodeSelector) }}
+tolerations:
+  {{- toYaml .root.Values.tolerations | nindent 2 }}
+{{- end }}
+
+{{- /* Where pods run. Those of strait-leader run where daemons do. */ -}}
+{{- define "strait.where" -}}
 priorityClassName: {{ .root.Values.priorityClassName }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.nodeSelector }}
+{{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -103,8 +110,6 @@ nodeSelector:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-tolerations:
-  {{- toYaml .root.Values.tolerations | nindent 2 }}
 {{- end }}
 
 {{- /* How the node's AppArmor and SELinux confine a container. */ -}}
