@@ -138,7 +138,7 @@ func (a *app) revokeMember(ctx context.Context, t target, r revocation) error {
 	case err != nil || idErr != nil:
 		return errors.Join(err, idErr)
 	case pins == nil:
-		return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect --pin", c.Context)
+		return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect pins", c.Context)
 	}
 	own := clustermesh.ClusterName(id)
 	if r.key == "" {

@@ -52,7 +52,7 @@ func (a *app) readRotation(ctx context.Context, t target, contexts []string, id 
 			return nil, err
 		}
 		if _, pinned := pins[id]; !pinned {
-			return nil, usageError("context %s does not pin cluster %s; strait clusterset connect --pin does", c.Context, id)
+			return nil, usageError("context %s does not pin cluster %s; strait clusterset connect does", c.Context, id)
 		}
 		if own == string(id) {
 			r.own = i

@@ -30,6 +30,7 @@ var (
 	}
 	write = map[string]string{
 		"events.events.k8s.io":                       "create",
+		"tokenreviews.authentication.k8s.io":         "create", // the lab signs
 		"endpointslices.discovery.k8s.io/restricted": "create",
 		"services":                                    "get create update patch delete",
 		"endpointslices.discovery.k8s.io":             "create update patch delete",
