@@ -15,7 +15,7 @@ func TestFrom(t *testing.T) {
 			edit(s, cluster, node, func(c *clustermesh.Content) {
 				c.Endpoints[0].Pod = map[string]string{"a": "near", "b": "both", "c": "both"}[cluster]
 				if node == "n2" {
-					c.Endpoints[0].Pod = "only-" + cluster
+					c.Endpoints[0].Pod = map[string]string{"a": "twin", "b": "twin", "c": "only-c"}[cluster]
 				}
 			})
 		}
@@ -29,6 +29,7 @@ func TestFrom(t *testing.T) {
 		"n2":                         "a/n2",
 		"b/n2":                       "b/n2",
 		ns + "/only-c":               "c/n2",
+		ns + "/twin":                 "a/n2", // of the own cluster first
 		ns + "/near":                 "a/n1",
 		"b/" + ns + "/both":          "b/n1",
 		addr.String():                "c/n2",
@@ -46,7 +47,7 @@ func TestFrom(t *testing.T) {
 	} {
 		got, err := plan.From(s, plan.Self{Cluster: "a", Node: "n1"}, text)
 		if err != nil {
-			if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "; ") {
+			if !strings.Contains(want, " ") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "; ") {
 				t.Errorf("%q: %v, want %s, and what to do", text, err, want)
 			}
 			continue

@@ -184,20 +184,17 @@ func newMoving() moving {
 	return moving{due: map[clustermesh.ServiceName]time.Time{}, was: map[clustermesh.ServiceName]time.Time{}}
 }
 
-// touch marks those that are due. If the clock was set back, all are. What is planned now is due when
-// that plan says so, and not when an earlier one did.
+// touch marks those that are due. If the clock was set back, all are.
 func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) {
 	clear(m.was)
 	for s, due := range m.due {
 		late := now.Sub(due)
 		if late >= 0 || -late > clustermesh.MaxDrainNext {
 			touched[s] = changed
+			delete(m.due, s)
 		}
 		if late >= 0 && late < step {
 			m.was[s] = due
-		}
-		if touched[s] == changed {
-			delete(m.due, s)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestRemains(t *testing.T) {
 			cluster.Remaining{Known: true, Drained: 1, Nodes: []cluster.NodeOpen{{Node: "a/n1"}}, Unasked: []string{"a/n2"}}, 0, false,
 		},
 		"one is behind": {
-			[]cluster.Answer{says("a", "n1", 1, some(0), nil), says("a", "n2", 0.5, some(0), nil)},
+			[]cluster.Answer{says("a", "n1", 0.5, some(0), nil), says("a", "n2", 1, some(0), nil)},
 			cluster.Remaining{Known: true, Drained: 0.5, Nodes: []cluster.NodeOpen{{Node: "a/n1"}, {Node: "a/n2"}}}, 0, false,
 		},
 		"a dead node has none": {
