@@ -83,7 +83,7 @@ func TestMuteMember(t *testing.T) {
 }
 
 // TestAttested: of a node of a cluster that is pinned, the addresses that were admitted are probed, and
-// not those where it is said to be a member, if there are others.
+// that where it proved itself, but not one where it is only said to be a member.
 func TestAttested(t *testing.T) {
 	o := node("b", "n1")
 	elsewhere := netip.MustParseAddrPort("203.0.113.66:7946")
@@ -98,11 +98,17 @@ func TestAttested(t *testing.T) {
 	}{
 		{"nothing is pinned", false, placed, []netip.AddrPort{where, elsewhere}},
 		{"pinned", true, placed, []netip.AddrPort{where}},
-		{"pinned, without addresses", true, clustermesh.Record{}, []netip.AddrPort{elsewhere}},
+		{"pinned, without addresses", true, clustermesh.Record{}, nil},
 	} {
 		w.Pin(func(clustermesh.ClusterName) bool { return c.pinned })
 		if got := w.ProbeAddrs(o, c.record); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", c.what, got)
 		}
+	}
+	w.Met(member.ID{Origin: o, Boot: 5}, w.now)
+	w.Leave(member.ID{Origin: o, Boot: 5}, w.now)
+	w.Join(member.ID{Origin: o, Boot: 6}, netip.MustParseAddrPort("203.0.113.67:7946"), w.now)
+	if got := w.ProbeAddrs(o, placed); !slices.Equal(got, []netip.AddrPort{where, elsewhere}) {
+		t.Errorf("where it proved itself: %v", got)
 	}
 }

@@ -69,6 +69,7 @@ type contact struct {
 	lives    map[uint64]life // members that memberlist calls alive, by boot
 	metAt    time.Time       // when a life of the daemon last proved that it is there; see Contacts.Met
 	metBoot  uint64          // which life that was
+	metAddr  netip.AddrPort  // where a life was a member that had proven it
 	asking   bool
 	ask      time.Time      // earliest time to ask it for that proof
 	addr     netip.AddrPort // where the node was last a member
@@ -159,6 +160,7 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	n.lives[boot] = l
 	n.addr = addr
 	if l.met {
+		n.metAddr = addr
 		n.heard = now
 		n.revive(now)
 		n.streamed = n.streams > 0
@@ -187,6 +189,7 @@ func (n *contact) meet(boot uint64, now time.Time) {
 	if l, member := n.lives[boot]; member {
 		l.met = true
 		n.lives[boot] = l
+		n.metAddr = l.addr
 	}
 	n.metBoot, n.metAt, n.heard = boot, now, now
 	n.revive(now)

@@ -283,12 +283,10 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 
 // ProbeAddrs returns the addresses at which to probe the machine of a node. Whoever has the gossip key
 // can say where a node is a member, and answer there for a machine that is gone. So if its cluster is
-// pinned, that place counts only if its record has no address.
+// pinned, a place that its record does not name counts only if the node proved there that it is that.
 func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {
 	if c.pinned(o.Cluster) {
-		if stated := ProbeAddrs(rec, netip.AddrPort{}); len(stated) > 0 {
-			return stated
-		}
+		return ProbeAddrs(rec, c.node(o).metAddr)
 	}
 	return ProbeAddrs(rec, c.Addr(o))
 }
