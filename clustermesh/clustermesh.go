@@ -335,6 +335,9 @@ type Content struct {
 	// Mirrors are the Services that ServicePolicies share under plain names: one for each Service and
 	// policy. They are no imports. Labels are those that the policy copies. Older builds leave them out.
 	Mirrors []Export `cbor:"25,keyasint,omitempty" json:"mirrors,omitempty"`
+	// Results say what the cluster has made of other clusters' Services by its policies, sorted by
+	// policy. They are for people only. Older builds leave them out.
+	Results []PolicyResult `cbor:"27,keyasint,omitempty" json:"results,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
 	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster

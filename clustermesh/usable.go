@@ -68,6 +68,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 		return err == nil || u.checked("record "+o.String(), at("late", i), err)
 	})
 	u.keys(&c)
+	u.results(&c)
 	if !u.names(c.Nodes) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
@@ -88,6 +89,13 @@ func (u *usable) keys(c *Content) {
 	})
 	c.Revoked = keep(c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
 		return u.checked(object, at("revoked", i), CheckFingerprint(c.Revoked[i]))
+	})
+}
+
+// results leaves out what cannot be shown of policies.
+func (u *usable) results(c *Content) {
+	c.Results = keep(c.Results[:min(len(c.Results), maxResults)], func(i int) bool {
+		return u.checked("record "+u.origin.String(), at("results", i), c.Results[i].check())
 	})
 }
 
@@ -163,6 +171,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("mirrors", len(c.Mirrors) > 0) {
 		c.Mirrors = nil
+	}
+	if foreign("results", len(c.Results) > 0) {
+		c.Results = nil
 	}
 	if foreign("globals", len(c.Globals) > 0) {
 		c.Globals = nil

@@ -54,6 +54,10 @@ func saidByLeader() clustermesh.Content {
 			{Service: theServe, Ports: ports(), IPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}, Affinity: "moon"},
 			{Service: other, Ports: ports()},
 		},
+		Results: []clustermesh.PolicyResult{
+			{Policy: "stars", Mirrored: 3, Skipped: []clustermesh.SkippedSource{{Source: "c2/default/serve", Reason: "TargetExists", Message: "Service default/serve is no mirror, ä"}}},
+			{Policy: "shop/cart"},
+		},
 		Allocations: []clustermesh.Allocation{{Service: theServe, IP: netip.MustParseAddr("241.0.0.1")}, {Service: other, IP: netip.MustParseAddr("241.0.0.2")}},
 		Nodes:       []clustermesh.NodeName{"n1", "n2"},
 	}
@@ -139,6 +143,7 @@ func TestUsableOfNodes(t *testing.T) {
 		"exports of a node":             {func(c *clustermesh.Content) { c.Exports = saidByLeader().Exports }, "record us-east/n1: exports: ", func(*clustermesh.Content) {}},
 		"globals of a node":             {func(c *clustermesh.Content) { c.Globals = saidByLeader().Globals }, "record us-east/n1: globals: ", func(*clustermesh.Content) {}},
 		"addresses given out by a node": {func(c *clustermesh.Content) { c.Allocations = saidByLeader().Allocations }, "record us-east/n1: allocations: ", func(*clustermesh.Content) {}},
+		"results of a node":             {func(c *clustermesh.Content) { c.Results = saidByLeader().Results }, "record us-east/n1: results: ", func(*clustermesh.Content) {}},
 		"nodes of a node":               {func(c *clustermesh.Content) { c.Nodes = saidByLeader().Nodes }, "record us-east/n1: nodes: ", func(*clustermesh.Content) {}},
 		"no address":                    {func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.Addr{} }, "endpoint invalid IP of default/serve of cluster us-east: addr: an address is missing", first},
 		"no service":                    {func(c *clustermesh.Content) { c.Endpoints[0].Service.Name = "" }, `endpoint 10.1.0.5 of "default/" of cluster us-east: service: `, first},
@@ -210,7 +215,35 @@ func TestUsableOfLeaders(t *testing.T) {
 		cases["global's "+name] = unusable{func(c *clustermesh.Content) { f(&c.Globals[0]) }, "global Service default/serve of cluster us-east: ",
 			func(c *clustermesh.Content) { c.Globals = c.Globals[1:] }}
 	}
+	for name, f := range map[string]func(*clustermesh.PolicyResult){
+		"no policy":      func(r *clustermesh.PolicyResult) { r.Policy = "" },
+		"a long policy":  func(r *clustermesh.PolicyResult) { r.Policy = strings.Repeat("x", 254) },
+		"less than none": func(r *clustermesh.PolicyResult) { r.SkippedMore = -1 },
+		"too many":       func(r *clustermesh.PolicyResult) { r.Skipped = make([]clustermesh.SkippedSource, 21) },
+		"a source":       func(r *clustermesh.PolicyResult) { r.Skipped[0].Source = "a b" },
+		"a reason":       func(r *clustermesh.PolicyResult) { r.Skipped[0].Reason = "a b" },
+		"an escape":      func(r *clustermesh.PolicyResult) { r.Skipped[0].Message = "\x1b[2J" },
+		"a long message": func(r *clustermesh.PolicyResult) { r.Skipped[0].Message = strings.Repeat("x", 1<<10+1) },
+	} {
+		cases["result's "+name] = unusable{func(c *clustermesh.Content) { f(&c.Results[0]) }, "record us-east: results[0]: ",
+			func(c *clustermesh.Content) { c.Results = c.Results[1:] }}
+	}
 	checkUnusable(t, ofCluster, saidByLeader, cases)
+}
+
+// TestResultsCanBeSaid: whatever an API server answers, a record can carry it.
+func TestResultsCanBeSaid(t *testing.T) {
+	c := clustermesh.Content{Results: []clustermesh.PolicyResult{{Policy: "p"}}}
+	for _, message := range []string{"two\nlines\x1b[2J", strings.Repeat("é", 1<<10), "\xff\xfe", ""} {
+		c.Results[0].Skip("c1/shop/cart", "Refused", message)
+	}
+	for range clustermesh.MaxSkipped {
+		c.Results[0].Skip("c1/shop/more", "Refused", "")
+	}
+	got, problems := clustermesh.Usable(ofCluster, c)
+	if len(problems) > 0 || len(got.Results) != 1 || got.Results[0].Skipped[0].Message != "two lines [2J" || got.Results[0].SkippedMore != 4 {
+		t.Errorf("%+v, %v", got.Results, problems)
+	}
 }
 
 // A record that is bad all over does not fill the status.

@@ -189,7 +189,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			if d.kube.lent != nil || d.config.Authority.leads() {
 				g.Go(func() error { return d.kube.leader.Run(ctx) })
 			}
-			triggers = append(triggers, d.kube.leader.Changed())
+			triggers = append(triggers, d.kube.leader.Changed(), d.kube.mirrors.Changed())
 		}
 		g.Go(func() error { return d.gossip.Run(ctx) })
 		reconcile.Run(ctx, reconcile.Config{}, merge(ctx, append(triggers, d.gossip.Changed())...), d.apply)

@@ -8,6 +8,15 @@ import (
 	"strait.io/strait/clustermesh/policy/mirror"
 )
 
+// results returns what this node has made of other clusters' Services by policies, if it leads its
+// cluster; nil while it has not looked.
+func (d *Daemon) results() []clustermesh.PolicyResult {
+	if d.kube == nil {
+		return nil
+	}
+	return d.kube.mirrors.Results()
+}
+
 // writeMirrors tells what other clusters offer. It is called only while this node leads its
 // cluster.
 func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
 )
 
@@ -16,26 +18,53 @@ func (d *Daemon) PolicyList() *api.PolicyList {
 		return nil
 	}
 	local, _ := d.source.Local()
-	var mirrored map[string]int
-	if d.kube != nil {
-		mirrored = d.kube.mirrors.Made()
-	}
-	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, mirrored))
+	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, d.kube != nil))
 }
 
-// policies returns what a cluster's policies share, and what they get from others. Mirrored is how
-// many mirrors there are by each; only the leader knows.
-func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, mirrored map[string]int) (out []api.Policy) {
+// policies returns what a cluster's policies share, what they get from others, and what the clusters'
+// leaders have made of it. Without an API server, no leader makes anything: what others share counts.
+func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, written bool) (out []api.Policy) {
 	others := sharedByOthers(s, own)
 	for _, x := range shares {
 		p := api.Policy{
 			Name: x.Policy, As: x.As, From: text(x.From), To: text(x.To), Selected: x.Selected, Shared: x.Shared, Joined: x.Joined,
-			SkippedMore: x.SkippedMore, Others: others[x.Policy], Mirrored: mirrored[x.Policy],
+			SkippedMore: x.SkippedMore, Others: others[x.Policy],
 		}
 		for _, k := range x.Skipped {
 			p.Skipped = append(p.Skipped, api.SkippedService{Service: k.Service.String(), Reason: k.Reason, Message: k.Message})
 		}
+		for _, c := range s.Clusters() {
+			r, ok := resultIn(s, c, x.Policy)
+			switch {
+			case c == own && !written && x.As == string(policy.Import):
+				p.Imported = len(p.Others)
+			case c == own:
+				p.Mirrored, p.Imported, p.SkippedMore = r.Mirrored, r.Imported, p.SkippedMore+r.SkippedMore
+				p.Skipped = append(p.Skipped, skipped(r)...)
+			case ok:
+				p.Elsewhere = append(p.Elsewhere, api.PolicyElsewhere{
+					Cluster: string(c), Mirrored: r.Mirrored, Imported: r.Imported, Skipped: skipped(r), SkippedMore: r.SkippedMore,
+				})
+			}
+		}
 		out = append(out, p)
+	}
+	return out
+}
+
+// resultIn returns what a cluster's leader says that it made by a policy.
+func resultIn(s clustermesh.State, c clustermesh.ClusterName, policy string) (clustermesh.PolicyResult, bool) {
+	all := s.Records[clustermesh.Origin{Cluster: c}].Content.Results
+	i := slices.IndexFunc(all, func(r clustermesh.PolicyResult) bool { return r.Policy == policy })
+	if i < 0 {
+		return clustermesh.PolicyResult{}, false
+	}
+	return all[i], true
+}
+
+func skipped(r clustermesh.PolicyResult) (out []api.SkippedService) {
+	for _, k := range r.Skipped {
+		out = append(out, api.SkippedService{Service: k.Source, Reason: k.Reason, Message: k.Message})
 	}
 	return out
 }
@@ -77,6 +106,36 @@ func sharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 		slices.SortFunc(list, strings.Compare)
 	}
 	return out
+}
+
+// MirrorOf returns the policy by which a Service of this cluster is a mirror, and its sources.
+func (d *Daemon) MirrorOf(service string) (policy string, sources []string) {
+	m := d.now()
+	if m == nil || d.kube == nil {
+		return "", nil
+	}
+	taking, _ := d.kube.source.Policies()
+	return mirrorOf(taking, m.state, d.self().Cluster, service)
+}
+
+// mirrorOf finds the oldest policy that makes a Service. Others that make the same merge into it.
+func mirrorOf(taking []policy.Policy, s clustermesh.State, own clustermesh.ClusterName, service string) (by string, sources []string) {
+	for _, p := range taking {
+		for _, c := range s.Clusters() {
+			if p.Spec.As != policy.Mirror || c == own || !p.Spec.Shares(c) {
+				continue
+			}
+			for _, e := range s.Records[clustermesh.Origin{Cluster: c}].Content.Mirrors {
+				expand := func(template string) string {
+					return policy.Expand(template, e.Service.Name, e.Service.Namespace, string(c))
+				}
+				if e.Policy == p.Name && e.For(own) && expand(p.Spec.Namespace)+"/"+expand(p.Spec.Name) == service {
+					by, sources = cmp.Or(by, p.Name), append(sources, string(c)+"/"+e.Service.String())
+				}
+			}
+		}
+	}
+	return by, sources
 }
 
 // sharedBy returns the policies behind imports, and behind global services, as "POLICY of CLUSTER".

@@ -38,7 +38,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
 	in.Synced, in.Missing = d.gossip.Synced()
-	in.Fresh = d.gossip.Fresh()
+	in.Fresh, in.Results = d.gossip.Fresh(), d.results()
 	host, err := d.kernel.host()
 	if err != nil {
 		problems = append(problems, addressesUnknown(d.config.Node, err))

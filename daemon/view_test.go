@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
@@ -169,12 +170,67 @@ func TestViewPolicies(t *testing.T) {
 		t.Errorf("policies of the service: %q", got)
 	}
 	shares := []clustermesh.Share{{Policy: "shop", As: "import", From: []clustermesh.ClusterName{"b"}}}
-	if got := policies(shares, v.state, "a", nil); len(got) != 1 || !slices.Equal(got[0].Others, []string{"default/serve of b"}) {
+	if got := policies(shares, v.state, "a", true); len(got) != 1 || !slices.Equal(got[0].Others, []string{"default/serve of b"}) {
 		t.Errorf("policies: %+v", got)
 	}
 	r.Content.Exports[0].To = []clustermesh.ClusterName{"c"}
-	if got := policies(shares, v.state, "a", nil); len(got[0].Others) > 0 {
+	if got := policies(shares, v.state, "a", true); len(got[0].Others) > 0 {
 		t.Errorf("what is for others: %+v", got)
+	}
+}
+
+// TestViewPolicyResults: a policy shows what leaders have made by it and left out, here and elsewhere.
+func TestViewPolicyResults(t *testing.T) {
+	v := twoClusters()
+	for c, n := range map[clustermesh.ClusterName]int{"a": 4, "b": 2} {
+		o := clustermesh.Origin{Cluster: c}
+		r := v.state.Records[o]
+		made := clustermesh.PolicyResult{Policy: "shop", Mirrored: n, SkippedMore: n}
+		made.Skip("x/shop/cart", "TargetExists", "of "+string(c))
+		r.Content.Results = []clustermesh.PolicyResult{{Policy: "other", Mirrored: 9}, made}
+		v.state.Records[o] = r
+	}
+	shares := []clustermesh.Share{{Policy: "shop", As: "mirror", SkippedMore: 1, Skipped: []clustermesh.SkippedService{
+		{Service: clustermesh.ServiceName{Namespace: "shop", Name: "old"}, Reason: "ExternalName"},
+	}}}
+	got := policies(shares, v.state, "a", true)[0]
+	here := []api.SkippedService{{Service: "shop/old", Reason: "ExternalName"}, {Service: "x/shop/cart", Reason: "TargetExists", Message: "of a"}}
+	there := []api.PolicyElsewhere{{Cluster: "b", Mirrored: 2, SkippedMore: 2, Skipped: []api.SkippedService{{Service: "x/shop/cart", Reason: "TargetExists", Message: "of b"}}}}
+	if got.Mirrored != 4 || got.SkippedMore != 5 || !reflect.DeepEqual(got.Skipped, here) || !reflect.DeepEqual(got.Elsewhere, there) {
+		t.Errorf("%+v", got)
+	}
+	// Without an API server, what others share is imported at once.
+	shares[0].As = "import"
+	b := v.state.Records[clustermesh.Origin{Cluster: "b"}]
+	b.Content.Exports = slices.Clone(b.Content.Exports)
+	b.Content.Exports[0].Policy = "shop"
+	v.state.Records[b.Origin] = b
+	if got := policies(shares, v.state, "a", false)[0]; got.Imported != 1 || len(got.Skipped) != 1 {
+		t.Errorf("without an API server: %+v", got)
+	}
+}
+
+// TestMirrorOf: a mirror is known by the name that its policy gives it, with all its sources.
+func TestMirrorOf(t *testing.T) {
+	v := twoClusters()
+	for _, c := range []clustermesh.ClusterName{"a", "b", "c"} {
+		o := clustermesh.Origin{Cluster: c}
+		cart := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, Policy: "stars"}
+		private := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "pay"}, Policy: "stars", To: []clustermesh.ClusterName{"c"}}
+		v.state.Records[o] = clustermesh.Record{Origin: o, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart, private}}}
+	}
+	taking := func(name string) []policy.Policy {
+		p := policy.Policy{Spec: policy.Spec{From: []string{"*"}, To: []string{"*"}, As: policy.Mirror, Name: name}.WithDefaults()}
+		p.Name = "stars"
+		return []policy.Policy{p}
+	}
+	for _, c := range []struct{ template, service, by, sources string }{
+		{"far-{name}", "shop/far-cart", "stars", "b/shop/cart c/shop/cart"}, {"{name}-{cluster}", "shop/cart-b", "stars", "b/shop/cart"},
+		{"far-{name}", "shop/cart", "", ""}, {"far-{name}", "shop/far-pay", "", ""}, {"{name}-{cluster}", "shop/cart-a", "", ""},
+	} {
+		if by, sources := mirrorOf(taking(c.template), v.state, "a", c.service); by != c.by || strings.Join(sources, " ") != c.sources {
+			t.Errorf("%s by %s: %q, %q", c.service, c.template, by, sources)
+		}
 	}
 }
 

@@ -33,6 +33,8 @@ type server struct {
 	// Set by follow.
 	shared informers.SharedInformerFactory
 	synced []cache.InformerSynced
+	// retired are mirrors whose name has changed.
+	retired mirrorer.Retired
 }
 
 func open(c FileCluster) (*server, error) {

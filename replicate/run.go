@@ -109,7 +109,11 @@ func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed 
 			continue
 		}
 		plan := mirror.Wanted(r.cfg.Set, r.policies, clusters, *known[i])
-		failed += r.carryOut(ctx, s, plan, mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] }))
+		ops := mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] })
+		if s.shared != nil { // otherwise, there is no later pass
+			ops = s.retired.Due(ops, time.Now())
+		}
+		failed += r.carryOut(ctx, s, plan, ops)
 	}
 	return failed
 }

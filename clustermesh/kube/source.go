@@ -77,7 +77,7 @@ type known struct {
 
 	identity Identity
 	pods     Pods
-	mirrors  []policy.Policy
+	taking   []policy.Policy
 	policies []policy.Facts
 }
 
@@ -118,12 +118,12 @@ func (s *Source) Pods() Pods {
 	return s.known.pods
 }
 
-// Policies returns the policies by which the cluster has mirrors of other clusters' Services, the
-// oldest first, and what is known of each ServicePolicy object.
-func (s *Source) Policies() (mirrors []policy.Policy, objects []policy.Facts) {
+// Policies returns the policies by which the cluster has mirrors or imports of other clusters' Services,
+// the oldest first, and what is known of each ServicePolicy object.
+func (s *Source) Policies() (taking []policy.Policy, objects []policy.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known.mirrors, s.known.policies
+	return s.known.taking, s.known.policies
 }
 
 // Changed receives a value after Local, Identity or Pods changed; several changes can share one
@@ -217,7 +217,7 @@ func (s *Source) gather(settled bool) known {
 	}
 	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}
 	if settled {
-		k.objects, k.mirrors = object.Local(all), object.Mirrors(all)
+		k.objects, k.taking = object.Local(all), object.Taking(all)
 		k.policies = object.PolicyFacts(all, k.objects.Shares)
 	}
 	return k

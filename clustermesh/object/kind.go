@@ -1,6 +1,7 @@
 package object
 
 import (
+	"slices"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,8 @@ type Kind struct {
 	// Labels and Annotations are the keys that count. All others are removed from an object before
 	// it is read.
 	Labels, Annotations []string
+	// OtherAnnotations reports which annotations are kept besides; nil for none.
+	OtherAnnotations func(key string) bool
 	// AllLabels keeps every label, because users' policies select by any.
 	AllLabels bool
 	// Selector is the label selector for what an API server sends; empty for all.
@@ -108,7 +111,11 @@ func (k *Kind) trim(o metav1.Object) metav1.Object {
 	if !k.AllLabels {
 		o.SetLabels(only(o.GetLabels(), k.Labels))
 	}
-	o.SetAnnotations(only(o.GetAnnotations(), k.Annotations))
+	if k.OtherAnnotations == nil {
+		o.SetAnnotations(only(o.GetAnnotations(), k.Annotations))
+		return o
+	}
+	o.SetAnnotations(where(o.GetAnnotations(), func(key string) bool { return slices.Contains(k.Annotations, key) || k.OtherAnnotations(key) }))
 	return o
 }
 
@@ -121,6 +128,20 @@ func only(in map[string]string, keys []string) (out map[string]string) {
 		}
 		if out == nil {
 			out = make(map[string]string, 1)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// where returns the entries whose keys pass, nil if there are none.
+func where(in map[string]string, pass func(key string) bool) (out map[string]string) {
+	for k, v := range in {
+		if !pass(k) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string, len(in))
 		}
 		out[k] = v
 	}

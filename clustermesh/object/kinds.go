@@ -51,6 +51,8 @@ var Kinds = []Kind{
 		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
 		AllLabels:   true,
 		Annotations: slices.Concat(globalNames, sharedNames, affinityNames, routingNames),
+		// Policies may copy them.
+		OtherAnnotations: policy.Copyable,
 	},
 	{
 		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,

@@ -42,8 +42,13 @@ func policyFrom(in *policy.Policy) *Policy {
 	spec := in.Spec.WithDefaults()
 	named := *in
 	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
+	mistakes := named.Validate()
+	if spec.As == policy.Mirror && spec.Endpoints == policy.ClusterIP {
+		mistakes = append(mistakes, field.Forbidden(field.NewPath("spec", "endpoints"), "the mesh leads to pods, not to the ClusterIPs of other clusters; "+
+			"write pods, or run strait replicate --policies where a network routes ClusterIPs"))
+	}
 	return &Policy{
-		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate(),
+		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: mistakes,
 		object: policy.Facts{Name: in.Name, Version: in.ResourceVersion, Generation: in.Generation, Was: in.Status},
 	}
 }
@@ -86,7 +91,9 @@ func (l *reader) readPolicies(objs Objects) {
 		if len(p.mistakes) > 0 || own == "" {
 			continue
 		}
-		p.unused(o)
+		if p.ports {
+			o.warning(problem.ValueInvalid, "spec.ports", "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
+		}
 		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && p.spec.Reaches(own) {
 			o.warning(problem.ValueInvalid, "spec.as", "mirrors are written into an API server, and this cluster has none: it shares its Services, and gets no mirrors",
 				"write import or join, or leave this cluster out of spec.to")
@@ -94,35 +101,6 @@ func (l *reader) readPolicies(objs Objects) {
 		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(own), takes: p.spec.Reaches(own), share: clustermesh.Share{
 			Policy: p.title(), As: string(p.spec.As), From: policy.Clusters(p.spec.From), To: policy.Clusters(p.spec.To),
 		}})
-	}
-}
-
-// unused reports what a policy asks for and this cluster does not carry out.
-func (p *Policy) unused(o *objectReport) {
-	const leave = "leave it out, or run strait replicate --policies"
-	mirrors := p.spec.As == policy.Mirror
-	for _, f := range []struct {
-		field        string
-		set          bool
-		why, instead string // of a policy that mirrors
-	}{
-		{"spec.name", !mirrors && p.spec.Name != "{name}", "", ""},
-		{"spec.endpoints", p.spec.Endpoints != policy.Pods, "the mesh leads to pods, not to the ClusterIPs of other clusters: pods are used",
-			"write pods, or run strait replicate --policies where a network routes ClusterIPs"},
-		{"spec.exposeAs", p.spec.ExposeAs != string(corev1.ServiceTypeClusterIP),
-			"the daemon's account may write Services of type ClusterIP only: mirrors have that type", leave},
-		{"spec.createNamespace", p.spec.CreateNamespace, "the daemon's account may not create namespaces: it makes mirrors where there is one",
-			"create the namespace, or run strait replicate --policies"},
-		{"spec.copy.annotations", len(p.spec.Copy.Annotations) > 0, "the daemon does not know all annotations of a Service: none is copied", leave},
-		{"spec.ports", p.ports, "", ""},
-	} {
-		switch {
-		case !f.set:
-		case mirrors:
-			o.warning(problem.ValueInvalid, f.field, f.why, f.instead)
-		default:
-			o.warning(problem.ValueInvalid, f.field, "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
-		}
 	}
 }
 
@@ -214,15 +192,15 @@ func (l *reader) exportByPolicy(r *rule, s *Service) *clustermesh.Export {
 	r.share.Shared++
 	// A policy can be older than what it shares, and the export is not.
 	e.Service, e.Created, e.Policy, e.To = s.service(), max(r.created, s.created), r.title(), r.share.To
-	e.Labels = r.copied(s)
+	e.Labels, e.Annotations = r.copied(s)
 	e.Routing = readRouting(noted{{s.annotations, l.report.on("Service", s.Namespace, s.Name)}})
 	return &e
 }
 
 // extend adds the clusters of another rule that shares the same Service.
 func (l *reader) extend(e *clustermesh.Export, r *rule, s *Service) {
-	if !maps.Equal(e.Labels, r.copied(s)) {
-		r.share.Skip(e.Service, policy.Conflict, e.Policy+" is older and shares it with other labels")
+	if labels, annotations := r.copied(s); !maps.Equal(e.Labels, labels) || !maps.Equal(e.Annotations, annotations) {
+		r.share.Skip(e.Service, policy.Conflict, e.Policy+" is older and shares it with other labels or annotations")
 		return
 	}
 	r.share.Shared++
@@ -247,31 +225,39 @@ func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
 			}
 			r.share.Shared++
 			e.Service, e.Created, e.Policy, e.To = s.service(), s.created, r.title(), r.share.To
-			e.Labels = sharable(policy.Copied(s.labels, r.spec.Copy.Labels, policy.Portable))
+			e.Labels = r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, policy.Portable))
+			e.Annotations = r.sharable(s, "annotations", policy.Copied(s.annotations, r.spec.Copy.Annotations, nothing))
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// sharable returns labels if a record can carry them, nil otherwise or if there are none.
-func sharable(m map[string]string) map[string]string {
-	if len(m) == 0 || clustermesh.CheckExported(m) != nil {
+// sharable returns labels or annotations of a Service if a record can carry them, nil otherwise or if
+// there are none.
+func (r *rule) sharable(s *Service, what string, m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	if err := clustermesh.CheckExported(m); err != nil {
+		r.share.Skip(s.service(), policy.NotSupported, "it is shared without its "+what+": "+err.Error())
 		return nil
 	}
 	return m
 }
 
-// Mirrors returns the policies by which a cluster has mirrors of other clusters' Services, the
-// oldest first.
-func Mirrors(objs Objects) (out []policy.Policy) {
+// nothing is the choice of keys to copy where none is copied by default.
+func nothing(string) bool { return false }
+
+// Taking returns the policies by which a cluster makes objects for other clusters' Services: mirrors,
+// or namespaces for imports. The oldest is first.
+func Taking(objs Objects) (out []policy.Policy) {
 	l := newReader(Objects{Config: objs.Config, Properties: objs.Properties, Policies: objs.Policies})
 	l.readPolicies(objs)
 	for _, r := range l.policies {
-		if r.spec.As == policy.Mirror && r.takes {
+		if r.spec.As != policy.Join && r.takes {
 			p := policy.Policy{TypeMeta: policy.Type, Spec: r.spec}
-			// What the daemon does not do; see unused.
-			p.Name, p.Spec.Endpoints, p.Spec.CreateNamespace, p.Spec.ExposeAs = r.Name, policy.Pods, false, string(corev1.ServiceTypeClusterIP)
+			p.Name = r.Name
 			out = append(out, p)
 		}
 	}
@@ -296,10 +282,11 @@ func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) 
 	return out
 }
 
-// copied returns the labels of a Service that a rule exports: those that it names, as a
-// ServiceExport names those that it exports.
-func (r *rule) copied(s *Service) map[string]string {
-	return sharable(policy.Copied(s.labels, r.spec.Copy.Labels, func(string) bool { return false }))
+// copied returns the labels and annotations of a Service that a rule exports: those that it names, as
+// a ServiceExport names those that it exports.
+func (r *rule) copied(s *Service) (labels, annotations map[string]string) {
+	return r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, nothing)),
+		r.sharable(s, "annotations", policy.Copied(s.annotations, r.spec.Copy.Annotations, nothing))
 }
 
 // union returns the clusters of both lists. Nil stands for all.

@@ -114,6 +114,37 @@ func TestPolicyCopiesLabels(t *testing.T) {
 	}
 }
 
+// annotated gives the Service cart annotations.
+func annotated(objs Objects, annotations map[string]string) Objects {
+	objs.Services[0].annotations = annotations
+	return objs
+}
+
+// TestPolicyCopiesAnnotations: an import and a mirror have those that the policy names, and no others.
+// What a record cannot carry is named as left out.
+func TestPolicyCopiesAnnotations(t *testing.T) {
+	for _, as := range []policy.As{policy.Import, policy.Mirror} {
+		p := sharing("p", 50, func(s *policy.Spec) { s.As, s.Copy.Annotations = as, []string{"team"} })
+		l := Local(annotated(shop("east", p), map[string]string{"team": "blue", "other": "x"}))
+		e := append(l.Exports, l.Mirrors...)[0]
+		if want := map[string]string{"team": "blue"}; !reflect.DeepEqual(e.Annotations, want) {
+			t.Errorf("%s: annotations %v", as, e.Annotations)
+		}
+		l = Local(annotated(shop("east", p), map[string]string{"team": strings.Repeat("x", 100_000)}))
+		e = append(l.Exports, l.Mirrors...)[0]
+		if s := l.Shares[0]; e.Annotations != nil || s.Shared != 2 || s.Skipped[0].Service.Name != "cart" || !strings.Contains(s.Skipped[0].Message, "without its annotations") {
+			t.Errorf("%s: %d annotations, %+v", as, len(e.Annotations), s)
+		}
+	}
+	kept := Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource == ServiceResource })]
+	k, _ := kept.Keep(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"team": "blue", corev1.LastAppliedConfigAnnotation: "{}", "strait.io/from": "c1/shop/cart", "service.strait.io/global": "true",
+	}}}, "")
+	if want := map[string]string{"team": "blue", "service.strait.io/global": "true"}; !reflect.DeepEqual(k.(*Service).annotations, want) {
+		t.Errorf("kept %v", k.(*Service).annotations)
+	}
+}
+
 // Machinery of strait and mirrors of other systems are no sources.
 func TestPolicySelectsNoMirrors(t *testing.T) {
 	objs := shop("east", sharing("p", 50, func(s *policy.Spec) { s.Select[0].Names = []string{"cart.*"} }))
@@ -191,7 +222,7 @@ func TestPolicyMirrors(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s to %s by %s at %d %v", e.Service.Name, names(e.To), e.Policy, e.Created, e.Labels))
 	}
 	expect(t, "mirrors", got, "cart to [west] by m at 100 map[app:cart tier:web]", "front to [west] by m at 101 map[app:front tier:web]")
-	if len(Mirrors(objs)) != 0 || len(Mirrors(shop("west", sharing("m", 50, func(s *policy.Spec) { s.As = policy.Mirror })))) != 1 {
+	if len(Taking(objs)) != 0 || len(Taking(shop("west", sharing("m", 50, func(s *policy.Spec) { s.As = policy.Mirror })))) != 1 {
 		t.Error("who gets mirrors")
 	}
 	if l.Shares[0].Shared != 2 || len(l.Problems) > 0 {
@@ -200,6 +231,30 @@ func TestPolicyMirrors(t *testing.T) {
 	objs.Config.Cluster, objs.Config.ReadOnly = "west", true
 	if l := Local(objs); len(l.Problems) != 1 || l.Problems[0].Field != "spec.as" {
 		t.Errorf("without an API server: %v", l.Problems)
+	}
+}
+
+// TestTaking: a cluster makes objects by the policies whose spec.to has it, the oldest first, as they say.
+func TestTaking(t *testing.T) {
+	to := func(c string, as policy.As) func(*policy.Spec) {
+		return func(s *policy.Spec) { s.To, s.As, s.CreateNamespace = []string{c}, as, as == policy.Import }
+	}
+	all := func(s *policy.Spec) {
+		s.As, s.CreateNamespace, s.ExposeAs, s.Name, s.Copy.Annotations = policy.Mirror, true, "NodePort", "{name}-{cluster}", []string{"team"}
+	}
+	var got []string
+	for _, p := range Taking(shop("west", sharing("b", 60, to("west", policy.Import)), sharing("a", 70, all), sharing("j", 1, to("west", policy.Join)),
+		sharing("n", 2, to("north", policy.Mirror)), sharing("bad", 3, func(s *policy.Spec) { s.As, s.Endpoints = policy.Mirror, policy.ClusterIP }))) {
+		got = append(got, fmt.Sprint(p.Name, " ", p.Spec.As, " ", p.Spec.CreateNamespace, " ", p.Spec.ExposeAs, " ", p.Spec.Name, " ", p.Spec.Copy.Annotations))
+	}
+	expect(t, "policies", got, "b import true ClusterIP {name} []", "a mirror true NodePort {name}-{cluster} [team]")
+}
+
+// TestPolicyRefusesClusterIPs: the daemon does not lead to pods where ClusterIPs are asked for.
+func TestPolicyRefusesClusterIPs(t *testing.T) {
+	l := Local(shop("east", sharing("m", 50, func(s *policy.Spec) { s.As, s.Endpoints = policy.Mirror, policy.ClusterIP })))
+	if len(l.Mirrors) > 0 || len(l.Problems) != 1 || l.Problems[0].Field != "spec.endpoints" || l.Problems[0].Warning {
+		t.Errorf("mirrors %v, problems %v", l.Mirrors, l.Problems)
 	}
 }
 

@@ -86,6 +86,34 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestRefusesWhatHasNoEffect: a field that another As has no use for is a mistake, and named.
+func TestRefusesWhatHasNoEffect(t *testing.T) {
+	pods := policy.Spec{From: []string{"*"}, To: []string{"*"}, Select: []policy.Term{{Names: []string{".*"}}}, Endpoints: policy.Pods}
+	for _, as := range []policy.As{policy.Import, "", policy.Join, policy.Mirror} {
+		for field, set := range map[string]func(*policy.Spec){
+			"spec.name":            func(s *policy.Spec) { s.Name = "far-{name}" },
+			"spec.namespace":       func(s *policy.Spec) { s.Namespace = "{namespace}-{cluster}" },
+			"spec.createNamespace": func(s *policy.Spec) { s.CreateNamespace = true },
+			"spec.endpoints":       func(s *policy.Spec) { s.Endpoints = policy.ClusterIP },
+			"spec.exposeAs":        func(s *policy.Spec) { s.ExposeAs = "NodePort" },
+			"spec.copy":            func(s *policy.Spec) { s.Copy.Annotations = []string{"team"} },
+		} {
+			p := policy.Policy{TypeMeta: policy.Type, Spec: pods}
+			p.Name, p.Spec.As = "p", as
+			set(&p.Spec)
+			var fields []string
+			for _, m := range p.Validate() {
+				fields = append(fields, m.Field)
+			}
+			imports := as == "" || as == policy.Import
+			fits := as == policy.Mirror || imports && (field == "spec.copy" || field == "spec.createNamespace")
+			if want := []string{field}; fits && len(fields) > 0 || !fits && !reflect.DeepEqual(fields, want) {
+				t.Errorf("as %q with %s: mistakes at %q", as, field, fields)
+			}
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte("{}"))

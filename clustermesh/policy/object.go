@@ -16,9 +16,10 @@ type Status struct {
 	// these other clusters may use.
 	Selected int `json:"selected"`
 	Shared   int `json:"shared"`
-	// Mirrored is how many mirrors of other clusters' Services the cluster has by the policy, and
-	// Joined how many of its own Services get backends by it.
+	// Mirrored is how many mirrors of other clusters' Services the cluster has by the policy, Imported
+	// how many imports of theirs, and Joined how many of its own Services get backends by it.
 	Mirrored int `json:"mirrored"`
+	Imported int `json:"imported"`
 	Joined   int `json:"joined"`
 	// Skipped lists the first Services that are left out; SkippedMore counts the rest.
 	Skipped     []Skipped          `json:"skipped,omitempty"`

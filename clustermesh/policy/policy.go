@@ -105,6 +105,8 @@ const (
 	TargetExists     = "TargetExists"
 	Conflict         = "Conflict"
 	NotSupported     = "NotSupported"
+	// Refused: the API server refuses the object.
+	Refused = "Refused"
 )
 
 // WithDefaults fills in what is empty.

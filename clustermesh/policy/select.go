@@ -16,7 +16,9 @@ import (
 var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cluster-id", "lighthouse.submariner.io/sourceCluster"}
 
 // neverCopied are prefixes of the keys of labels and annotations; see Copied.
-var neverCopied = []string{"kubectl.kubernetes.io/", "strait.io/", "mirror.linkerd.io/"}
+var neverCopied = []string{
+	"kubectl.kubernetes.io/", "strait.io/", "service.strait.io/", "service.cilium.io/", "io.cilium/", "mirror.linkerd.io/",
+}
 
 // Mirrored reports whether labels are those of a Service that another system has mirrored from
 // another cluster. Such a Service is no source: two systems would mirror each other's mirrors.
@@ -100,7 +102,8 @@ func (s Selector) Selects(namespace, name string, of map[string]string) bool {
 
 // Copied returns the entries of labels or annotations to copy: those that a pattern fits, or
 // without patterns those that isDefault accepts. What belongs to kubectl, to strait or to another
-// system that mirrors is never copied: Linkerd would mirror a mirror that has its label.
+// system that shares Services is never copied: Linkerd would mirror a mirror that has its label, and a
+// mirror that is marked as global would be joined with its source.
 func Copied(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
 	out := map[string]string{}
 	for k, v := range from {
@@ -110,11 +113,16 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 				fits = true
 			}
 		}
-		if fits && !slices.ContainsFunc(neverCopied, func(prefix string) bool { return strings.HasPrefix(k, prefix) }) {
+		if fits && Copyable(k) {
 			out[k] = v
 		}
 	}
 	return out
+}
+
+// Copyable reports whether a pattern of a policy can choose a label or annotation by its key.
+func Copyable(key string) bool {
+	return !slices.ContainsFunc(neverCopied, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // Portable reports whether the key of a label has no domain of Kubernetes. Such labels are copied

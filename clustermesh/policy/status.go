@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +29,7 @@ const (
 
 const (
 	// maxSkipped bounds Status.Skipped.
-	maxSkipped = 10
+	maxSkipped = clustermesh.MaxSkipped
 	// maxMessage is the limit of a condition's message.
 	maxMessage = 32768
 )
@@ -50,15 +49,9 @@ type Facts struct {
 	Was Status
 }
 
-// Mirrors is what a cluster has made of other clusters' Services by a policy.
-type Mirrors struct {
-	Made    int
-	Skipped []Skipped
-}
-
 // Status returns the status that a cluster's copy of a policy should have; ok is false if too
 // little is known to say. The time counts only if Ready changes.
-func (f Facts) Status(own clustermesh.ClusterName, made Mirrors, now time.Time) (s Status, ok bool) {
+func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult, now time.Time) (s Status, ok bool) {
 	s = Status{ObservedGeneration: f.Generation, Cluster: string(own)}
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, ObservedGeneration: f.Generation}
 	switch {
@@ -93,14 +86,15 @@ func (f Facts) inForce(own clustermesh.ClusterName, s Status) (reason, message s
 }
 
 // count adds up what the cluster shares and gets. What it does not share comes first in Skipped.
-func (s *Status) count(share clustermesh.Share, made Mirrors) {
-	s.Selected, s.Shared, s.Joined, s.Mirrored = share.Selected, share.Shared, share.Joined, made.Made
+func (s *Status) count(share clustermesh.Share, made clustermesh.PolicyResult) {
+	s.Selected, s.Shared, s.Joined, s.Mirrored, s.Imported = share.Selected, share.Shared, share.Joined, made.Mirrored, made.Imported
 	for _, k := range share.Skipped {
 		s.Skipped = append(s.Skipped, Skipped{s.Cluster + "/" + k.Service.String(), k.Reason, k.Message})
 	}
-	others := slices.SortedFunc(slices.Values(made.Skipped), func(a, b Skipped) int { return strings.Compare(a.Service, b.Service) })
-	s.Skipped = append(s.Skipped, others...)
-	s.SkippedMore = share.SkippedMore
+	for _, k := range made.Skipped {
+		s.Skipped = append(s.Skipped, Skipped{k.Source, k.Reason, k.Message})
+	}
+	s.SkippedMore = share.SkippedMore + made.SkippedMore
 	if more := len(s.Skipped) - maxSkipped; more > 0 {
 		s.Skipped, s.SkippedMore = s.Skipped[:maxSkipped], s.SkippedMore+more
 	}

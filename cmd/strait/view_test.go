@@ -54,8 +54,15 @@ func wellView() *view {
 		Policies: []api.Policy{
 			{Name: "shop/cart", As: "join", From: []string{"eu-central"}, To: []string{"us-east"}, Selected: 1, Joined: 1,
 				Others: []string{"shop/cart of eu-central"}},
-			{Name: "shop", As: "import", From: []string{"us-east"}, Selected: 3, Shared: 1, SkippedMore: 1,
-				Skipped: []api.SkippedService{{Service: "shop/old", Reason: "ExternalName", Message: "its type is ExternalName, so it has no endpoints"}}},
+			{Name: "shop", As: "mirror", Selected: 3, Shared: 1, SkippedMore: 1, Mirrored: 2,
+				Others: []string{"shop/pay of us-west", "shop/taken of us-west", "shop/till of us-west"},
+				Skipped: []api.SkippedService{
+					{Service: "shop/old", Reason: "ExternalName", Message: "its type is ExternalName, so it has no endpoints"},
+					{Service: "us-west/shop/taken", Reason: "TargetExists", Message: "Service shop/taken of cluster us-east is not a mirror, and stays as it is"},
+				},
+				Elsewhere: []api.PolicyElsewhere{{Cluster: "eu-central", SkippedMore: 2}, {Cluster: "us-west", Mirrored: 1, Skipped: []api.SkippedService{
+					{Service: "us-east/shop/cart", Reason: "NamespaceMissing", Message: "cluster us-west has no namespace shop; create it, or write createNamespace: true"},
+				}}}},
 		},
 	}
 }

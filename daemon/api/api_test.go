@@ -67,6 +67,13 @@ func (s *source) Nodes() *NodeList {
 
 func (s *source) PolicyList() *PolicyList { return nil }
 
+func (s *source) MirrorOf(service string) (string, []string) {
+	if service == "shop/far" {
+		return "stars", []string{"us-west/shop/cart", "us-east/shop/cart"}
+	}
+	return "", nil
+}
+
 func (s *source) Peers() *PeerList {
 	v := s.view.Load()
 	if v == nil {

@@ -80,6 +80,10 @@ func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, 
 		service := r.URL.Query().Get("service")
 		body, found := derive(l, service)
 		if !found {
+			if policy, sources := s.src.MirrorOf(service); policy != "" {
+				writeMirror(w, service, policy, sources)
+				return
+			}
 			writeNoService(w, l, service)
 			return
 		}
@@ -108,6 +112,14 @@ func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
 		}
 		next(w, r)
 	}
+}
+
+// writeMirror says why there is no answer about a mirror: its ClusterIP is no frontend of strait's.
+func writeMirror(w http.ResponseWriter, service, policy string, sources []string) {
+	namespace, name, _ := strings.Cut(service, "/")
+	writeError(w, http.StatusNotFound,
+		fmt.Sprintf("Service %s is a mirror of %s by policy %s: what serves ClusterIPs, such as kube-proxy, chooses its pods", service, strings.Join(sources, ", "), policy),
+		fmt.Sprintf("strait policy %s, and kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", policy, namespace, name))
 }
 
 func writeNoService(w http.ResponseWriter, l *ServiceList, service string) {

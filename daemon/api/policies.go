@@ -21,15 +21,32 @@ type Policy struct {
 	Selected int `json:"selected"`
 	Shared   int `json:"shared"`
 	Joined   int `json:"joined,omitempty"`
-	// Skipped are the first that it selects and does not share; SkippedMore counts the rest.
+	// Skipped are the first that it selects and does not share, as NAMESPACE/NAME, and the first that
+	// others share and that it does not make here, as CLUSTER/NAMESPACE/NAME. SkippedMore counts the rest.
 	Skipped     []SkippedService `json:"skipped,omitempty"`
 	SkippedMore int              `json:"skippedMore,omitempty"`
 	// Others are the Services that other clusters share under a policy of this name, as
 	// NAMESPACE/NAME of CLUSTER, and that this cluster uses.
 	Others []string `json:"others,omitempty"`
-	// Mirrored is how many mirrors of these the cluster has. Only the cluster's leader says it.
+	// Mirrored is how many mirrors of these the cluster has, Imported how many imports, as its leader says.
 	Mirrored int `json:"mirrored,omitempty"`
+	Imported int `json:"imported,omitempty"`
+	// Elsewhere is what the leaders of other clusters say of their policies of this name.
+	Elsewhere []PolicyElsewhere `json:"elsewhere,omitempty"`
 }
+
+// PolicyElsewhere is what another cluster's leader has made by a policy of the same name, and leaves out.
+type PolicyElsewhere struct {
+	Cluster     string           `json:"cluster"`
+	Mirrored    int              `json:"mirrored,omitempty"`
+	Imported    int              `json:"imported,omitempty"`
+	Skipped     []SkippedService `json:"skipped,omitempty"`
+	SkippedMore int              `json:"skippedMore,omitempty"`
+}
+
+// Made is how many Services of other clusters the policy has brought into this one: mirrors, imports, or
+// own Services that reach them too.
+func (p Policy) Made() int { return p.Mirrored + p.Imported + p.Joined }
 
 // SkippedService is a Service that a policy leaves out.
 type SkippedService struct {
@@ -52,14 +69,14 @@ func NewPolicyList(from Viewpoint, items []Policy) *PolicyList {
 
 // TableHeader is that of Row.
 func (Policy) TableHeader() []string {
-	return []string{"POLICY", "AS", "FROM", "TO", "SELECTED", "SHARED", "SKIPPED", "FROM OTHERS"}
+	return []string{"POLICY", "AS", "FROM", "TO", "SELECTED", "SHARED", "FROM OTHERS", "MADE", "SKIPPED"}
 }
 
 // TableRow is that of Row.
 func (p Policy) TableRow(time.Time) []string {
 	return []string{
 		p.Name, p.As, clusters(p.From), clusters(p.To), fmt.Sprint(p.Selected), fmt.Sprint(p.Shared),
-		fmt.Sprint(len(p.Skipped) + p.SkippedMore), fmt.Sprint(len(p.Others)),
+		fmt.Sprint(len(p.Others)), fmt.Sprint(p.Made()), fmt.Sprint(len(p.Skipped) + p.SkippedMore),
 	}
 }
 

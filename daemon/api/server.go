@@ -34,6 +34,9 @@ type Source interface {
 	Peers() *PeerList
 	// PolicyList lists the cluster's policies; nil while the daemon starts.
 	PolicyList() *PolicyList
+	// MirrorOf returns the policy by which a Service, as NAMESPACE/NAME, is a mirror, and its sources, as
+	// CLUSTER/NAMESPACE/NAME; empty if it is none.
+	MirrorOf(service string) (policy string, sources []string)
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
 	ServicesFrom(node string) (*ServiceList, error)

@@ -61,6 +61,7 @@ func TestHandlerErrorsAreAnswers(t *testing.T) {
 		{"unknown service", "GET", "/v1/explain?service=default/srve", sample(), 404, "did you mean default/serve?"},
 		{"service missing", "GET", "/v1/explain", sample(), 400, "?service=NAMESPACE/NAME"},
 		{"service without namespace", "GET", "/v1/explain?service=serve", sample(), 400, "?service=NAMESPACE/NAME"},
+		{"a mirror", "GET", "/v1/explain?service=shop/far", sample(), 404, "is a mirror of us-west/shop/cart, us-east/shop/cart by policy stars"},
 		{"unknown path", "GET", "/v2/status", sample(), 404, "/v1/services"},
 		{"writing", "POST", "/v1/status", sample(), 405, "read-only"},
 		{"not JSON", "GET", "/v1/services", broken, 500, "encode the answer"},

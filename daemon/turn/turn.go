@@ -42,6 +42,10 @@ type Inputs struct {
 	// Record is what this node publishes about itself, see NodeContent; nil while that is unknown.
 	Record *clustermesh.Content
 
+	// Results say what the leader has made of other clusters' Services by its policies; nil while it
+	// has not looked yet.
+	Results []clustermesh.PolicyResult
+
 	// Leads is true if this node writes its cluster's record.
 	Leads bool
 	// Synced is false until gossip holds the whole clusterset; Missing then says what it waits for.
@@ -116,7 +120,9 @@ func Decide(in Inputs) []Step {
 	}
 	leads := in.Leads && in.Sourced && in.Synced
 	if leads && !in.First && !in.Told {
-		return []Step{Tell{in.Local.ClusterContent(in.allocations(), in.State.Late(in.Self.Cluster))}, Look{}}
+		content := in.Local.ClusterContent(in.allocations(), in.State.Late(in.Self.Cluster))
+		content.Results = in.results()
+		return []Step{Tell{content}, Look{}}
 	}
 	waiting := in.waiting()
 	// The first plan has the node's own record as the last life saved it.
@@ -141,6 +147,18 @@ func (in Inputs) allocations() []clustermesh.Allocation {
 		return in.Local.Allocations
 	}
 	return in.Plan.Allocations
+}
+
+// results returns what the cluster's record should say of the policies: the word of the last leader
+// until this one has looked.
+func (in Inputs) results() []clustermesh.PolicyResult {
+	switch {
+	case in.Results == nil:
+		return in.State.Records[clustermesh.Origin{Cluster: in.Self.Cluster}].Content.Results
+	case len(in.Results) == 0:
+		return nil
+	}
+	return in.Results
 }
 
 // waiting says who has not spoken yet.

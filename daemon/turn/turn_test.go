@@ -3,6 +3,7 @@ package turn_test
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,22 @@ func TestSettled(t *testing.T) {
 		apply, is := turn.Decide(in)[0].(turn.Apply)
 		if !is || apply.Settled != c.want {
 			t.Errorf("first %v, fresh %v: %+v, want settled %v", c.first, c.fresh, turn.Decide(in)[0], c.want)
+		}
+	}
+}
+
+// What a cluster's record says of its policies is the last leader's word until this one has looked.
+func TestTellsResults(t *testing.T) {
+	before, now := []clustermesh.PolicyResult{{Policy: "before"}}, []clustermesh.PolicyResult{{Policy: "now"}}
+	for _, c := range []struct {
+		results []clustermesh.PolicyResult
+		want    []clustermesh.PolicyResult
+	}{{nil, before}, {now, now}, {now[:0], nil}} {
+		in := spoken()
+		in.Results, in.Plan = c.results, &plan.Result{Allocations: given}
+		in.State.Records[clustermesh.Origin{Cluster: "a"}] = clustermesh.Record{Content: clustermesh.Content{Results: before}}
+		if tell, is := turn.Decide(in)[0].(turn.Tell); !is || !reflect.DeepEqual(tell.Content.Results, c.want) {
+			t.Errorf("%v: %+v", c.results, turn.Decide(in)[0])
 		}
 	}
 }

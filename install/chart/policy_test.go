@@ -110,6 +110,35 @@ func TestAnyBarredPattern(t *testing.T) {
 	})
 }
 
+// TestTypesOfMirrors: with strait's account, Services can have the types that the value exposeAs adds.
+func TestTypesOfMirrors(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}":                                   `["ClusterIP"]`,
+		"exposeAs: null":                       `["ClusterIP"]`,
+		"exposeAs: [LoadBalancer]":             `["ClusterIP","LoadBalancer"]`,
+		"exposeAs: [NodePort, LoadBalancer]":   `["ClusterIP","NodePort","LoadBalancer"]`,
+		"exposeAs: [ExternalName]":             `exposeAs: "ExternalName" is invalid`,
+		"exposeAs: NodePort":                   "exposeAs: NodePort is not a list",
+		"{exposeAs: [1], ownWritesPolicy: no}": `exposeAs: "1" is invalid`,
+	} {
+		var v chart.Values
+		if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
+			t.Fatal(err)
+		}
+		docs, err := chart.Render(chart.Options{Values: v})
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", values, err, want)
+			}
+			continue
+		}
+		text := fmt.Sprint(objects(t, docs)["ValidatingAdmissionPolicy/strait-own-writes"])
+		if !strings.Contains(text, "in "+want+" &&") {
+			t.Errorf("%s: there is no %s in %s", values, want, text)
+		}
+	}
+}
+
 // TestPolicyIsOfTheConfiguration: whichever value bars a namespace, the policy says what the daemon reads.
 func TestPolicyIsOfTheConfiguration(t *testing.T) {
 	for values, want := range map[string][]string{

@@ -19,6 +19,7 @@ import (
 // TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
 func TestRights(t *testing.T) {
 	leader := []rbacv1.PolicyRule{
+		rule("namespaces", "create"),
 		rule("services", "get", "create", "update", "patch", "delete"),
 		rule("endpointslices.discovery.k8s.io", "create", "update", "patch", "delete"),
 		rule("endpointslices/restricted.discovery.k8s.io", "create"),

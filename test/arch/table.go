@@ -104,7 +104,7 @@ var Table = []Package{
 		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend",
-	}, Tests: []string{"clustermesh/replica"}}, // its benchmark starts at a record's bytes
+	}, Tests: []string{"clustermesh/replica", "clustermesh/object"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
@@ -238,10 +238,10 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"install/chart", "test/faults", "test/kube"},
+		Tests:  []string{"daemon", "install/chart", "test/faults", "test/kube"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
-			"the chart's tests, and those of faults, read what the chart renders",
+			"the chart's tests, and those of faults, read what the chart renders; daemon's tests of policies go from objects to objects",
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
@@ -252,7 +252,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/apimachinery",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"install/chart", "test/kube"},
+		Tests:  []string{"daemon", "install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{

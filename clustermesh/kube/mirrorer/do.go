@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,8 +20,7 @@ func Do(ctx context.Context, client kubernetes.Interface, manager string, o mirr
 	defer cancel()
 	switch {
 	case o.Namespace != "":
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Annotations: map[string]string{mirror.AnnotationFrom: manager}}}
-		return write(ctx, client.CoreV1().Namespaces(), manager, mirror.Create, ns)
+		return write(ctx, client.CoreV1().Namespaces(), manager, mirror.Create, mirror.Namespace(o.Namespace, manager))
 	case o.Service != nil:
 		return write(ctx, client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
 	case o.Slice != nil:

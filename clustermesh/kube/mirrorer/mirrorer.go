@@ -1,7 +1,8 @@
 // Package mirrorer carries out a cluster's ServicePolicies in its API server while this daemon
-// leads the cluster: it writes the mirrors of other clusters' Services, and each policy's status.
+// leads the cluster: it writes the mirrors of other clusters' Services, the namespaces that policies
+// create, and each policy's status.
 //
-// Inputs are policies, and what other clusters offer; outputs are writes, and Problems. It is a
+// Inputs are policies, and what other clusters offer; outputs are writes, results and Problems. It is a
 // shell around client-go and decides nothing: packages mirror and policy do. It must not know
 // gossip or the kernel.
 package mirrorer
@@ -50,7 +51,7 @@ const (
 // View is what the leader of a cluster knows.
 type View struct {
 	Cluster  clustermesh.ClusterName
-	Policies []policy.Policy // those that make mirrors here
+	Policies []policy.Policy // those that make mirrors or imports here
 	Objects  []policy.Facts  // those that have a status
 	// Clusters are the others whose word is known. Unknown reports whether one's word is not: what
 	// came from it stays as it is.
@@ -75,14 +76,16 @@ type Mirrorer struct {
 	dynamic dynamic.Interface
 	leading func() bool
 	log     *slog.Logger
-	changed notify.Signal
-	// fresh are mirrors that were created and that the watch has not shown yet; owned by Run.
-	fresh mirrors
+	changed notify.Signal // asks for another pass
+	told    notify.Signal // Results changed
+	// retired and fresh are owned by Run. Fresh are mirrors that were created and that the watch has not shown yet.
+	retired Retired
+	fresh   mirrors
 
 	mu       sync.Mutex
 	view     func() View // nil until one was submitted
 	problems []clustermesh.Problem
-	made     map[string]int // by policy
+	results  []clustermesh.PolicyResult
 }
 
 // New makes a Mirrorer. It opens no connection until Run.
@@ -97,7 +100,7 @@ func New(c Config) (*Mirrorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mirrorer{client: client, dynamic: statuses, leading: c.Leading, log: c.Log, changed: notify.New()}, nil
+	return &Mirrorer{client: client, dynamic: statuses, leading: c.Leading, log: c.Log, changed: notify.New(), told: notify.New()}, nil
 }
 
 // Submit says what is known now. It calls view when it needs it: what all clusters offer is large.
@@ -115,12 +118,16 @@ func (m *Mirrorer) Problems() []clustermesh.Problem {
 	return m.problems
 }
 
-// Made returns how many mirrors the cluster has by a policy.
-func (m *Mirrorer) Made() map[string]int {
+// Results says what the cluster has made by each policy, sorted by policy. It is nil before the first
+// pass of a term.
+func (m *Mirrorer) Results() []clustermesh.PolicyResult {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.made
+	return m.results
 }
+
+// Changed receives after Results changed. It is for one receiver.
+func (m *Mirrorer) Changed() <-chan struct{} { return m.told }
 
 // Run writes until ctx is done, and begins when all mirrors have been read.
 func (m *Mirrorer) Run(ctx context.Context) error {
@@ -166,17 +173,19 @@ func (m *Mirrorer) Run(ctx context.Context) error {
 func (m *Mirrorer) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.view, m.problems, m.made, m.fresh = nil, nil, nil, nil
+	m.view, m.problems, m.results, m.fresh, m.retired = nil, nil, nil, nil, nil
 }
 
 // pass writes what is missing.
 func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
 	plan := mirror.Wanted(set, v.Policies, v.Clusters, have)
 	var problems []clustermesh.Problem
+	var refused []mirror.Skipped
 	skipped, there := plan.Skipped, inventory(have.Services)
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
-	for _, o := range mirror.Diff(set, plan, have, v.Unknown) {
+	ops := m.retired.Due(mirror.Diff(set, plan, have, v.Unknown), time.Now())
+	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {
 			return
 		}
@@ -193,16 +202,34 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
 				skipped = append(skipped, taken(o.Service))
 			}
 		default:
+			if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+				refused = append(refused, refusal(o, err)...)
+			}
 			problems = append(problems, failed(o.String(), err)...)
 		}
 	}
 	for _, s := range skipped {
 		problems = append(problems, left(s))
 	}
-	problems = append(problems, m.writeStatuses(ctx, v, there.count(skipped))...)
+	results := mirror.Results(v.Policies, plan, there.made(), append(skipped, refused...))
+	problems = append(problems, m.writeStatuses(ctx, v, results)...)
 	m.mu.Lock()
-	m.problems, m.made = bounded(problems), there.made()
-	m.mu.Unlock()
+	defer m.mu.Unlock()
+	if m.results == nil || !slices.EqualFunc(results, m.results, clustermesh.PolicyResult.Equal) {
+		m.told.Poke()
+	}
+	m.problems, m.results = bounded(problems), results
+}
+
+// refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it
+// for all of them.
+func refusal(o mirror.Op, err error) []mirror.Skipped {
+	if o.Service == nil || o.Verb == mirror.Delete {
+		return nil
+	}
+	return []mirror.Skipped{{
+		Policy: o.Service.Labels[mirror.LabelPolicy], Source: o.Service.Annotations[mirror.AnnotationFrom], Reason: policy.Refused, Message: err.Error(),
+	}}
 }
 
 // taken says that there is a Service of a mirror's name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/problem"
 )
@@ -25,11 +27,11 @@ func TestTermEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Submit(func() View { t.Error("the view of a term that is over is used"); return View{} })
-	m.problems, m.made = []clustermesh.Problem{{}}, map[string]int{"p": 1}
+	m.problems, m.results = []clustermesh.Problem{{}}, []clustermesh.PolicyResult{{Policy: "p"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.Run(ctx); err != nil || m.view != nil || m.Problems() != nil || m.Made() != nil {
-		t.Errorf("%v, problems %v, made %v", err, m.Problems(), m.Made())
+	if err := m.Run(ctx); err != nil || m.view != nil || m.Problems() != nil || m.Results() != nil {
+		t.Errorf("%v, problems %v, results %v", err, m.Problems(), m.Results())
 	}
 }
 
@@ -80,14 +82,16 @@ func TestInventory(t *testing.T) {
 		seen.did(o)
 	}
 	fresh.did(mirror.Op{Verb: mirror.Create, Service: service("c", "q")})
-	if got := seen.made(); len(got) != 1 || got["q"] != 2 {
-		t.Errorf("%v", got)
-	}
 	if !fresh.has(service("c", "q")) || fresh.without(seen).has(service("c", "q")) {
 		t.Errorf("fresh: %v, seen: %v", fresh, seen)
 	}
-	got := seen.count([]mirror.Skipped{{Policy: "q", Source: "c1/shop/x", Reason: "r"}, {Policy: "p", Source: "c1/shop/y"}})
-	if q := got["q"]; q.Made != 2 || len(q.Skipped) != 1 || q.Skipped[0].Service != "c1/shop/x" || len(got["p"].Skipped) != 1 {
+	got := mirror.Results([]policy.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "i"}}}, mirror.Plan{Imported: map[string]int{"i": 3}}, seen.made(),
+		[]mirror.Skipped{{Policy: "q", Source: "c1/shop/z"}, {Policy: "q", Source: "c1/shop/x", Reason: "r"}, {Policy: "p", Source: "c1/shop/y"}})
+	want := []clustermesh.PolicyResult{
+		{Policy: "i", Imported: 3}, {Policy: "p", Skipped: []clustermesh.SkippedSource{{Source: "c1/shop/y"}}},
+		{Policy: "q", Mirrored: 2, Skipped: []clustermesh.SkippedSource{{Source: "c1/shop/x", Reason: "r"}, {Source: "c1/shop/z"}}},
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -21,9 +21,9 @@ var policies = schema.GroupVersionResource{Group: "strait.io", Version: "v1alpha
 
 // writeStatuses writes the status of each policy whose status is another, and returns what is
 // refused.
-func (m *Mirrorer) writeStatuses(ctx context.Context, v View, made map[string]policy.Mirrors) (problems []clustermesh.Problem) {
+func (m *Mirrorer) writeStatuses(ctx context.Context, v View, made []clustermesh.PolicyResult) (problems []clustermesh.Problem) {
 	for _, f := range v.Objects {
-		status, ok := f.Status(v.Cluster, made[f.Name], time.Now())
+		status, ok := f.Status(v.Cluster, resultOf(made, f.Name), time.Now())
 		if !ok || reflect.DeepEqual(status, f.Was) {
 			continue
 		}
@@ -101,16 +101,12 @@ func (m mirrors) made() map[string]int {
 	return out
 }
 
-// count returns the mirrors and what was left out, by policy.
-func (m mirrors) count(skipped []mirror.Skipped) map[string]policy.Mirrors {
-	out := map[string]policy.Mirrors{}
-	for p, n := range m.made() {
-		out[p] = policy.Mirrors{Made: n}
+// resultOf returns the result of a policy, empty if there is none.
+func resultOf(results []clustermesh.PolicyResult, policy string) clustermesh.PolicyResult {
+	for _, r := range results {
+		if r.Policy == policy {
+			return r
+		}
 	}
-	for _, s := range skipped {
-		x := out[s.Policy]
-		x.Skipped = append(x.Skipped, policy.Skipped{Service: s.Source, Reason: s.Reason, Message: s.Message})
-		out[s.Policy] = x
-	}
-	return out
+	return clustermesh.PolicyResult{Policy: policy}
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +29,10 @@ type Op struct {
 	Namespace string // a Namespace to create
 	Service   *corev1.Service
 	Slice     *discoveryv1.EndpointSlice
+	// Early says that the object to delete, or its Service, has another name now, under which there is
+	// no Service with endpoints yet. Carry it out later, or when patience ends: in between, clients
+	// should find one of the two.
+	Early bool
 }
 
 func (o Op) String() string {
@@ -63,18 +68,50 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 		wanted[nameOf(m.Service)] = true
 		d.service(m.Service)
 	}
+	pending, early := d.pending(p.Mirrors), map[name]bool{}
 	for _, s := range have.Services {
 		if Ours(set, s.Labels) && !d.waits(s) && !wanted[nameOf(s)] {
-			d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}})
+			of := nameOf(s)
+			early[of] = slices.ContainsFunc(sourcesOf(s), func(source string) bool { return pending[source] })
+			d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
 		}
 	}
 	for _, s := range have.Slices {
 		if Ours(set, s.Labels) && !d.holds(s.Labels, s.Labels[LabelSource]) && !wantedSlices[nameOf(s)] {
-			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}})
+			of := name{s.Namespace, s.Labels[discoveryv1.LabelServiceName]}
+			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
 		}
 	}
 	return d.ops
 }
+
+// pending returns the sources whose mirror is not there yet, or has no endpoint that is ready while it
+// should have one.
+func (d *differ) pending(mirrors []Mirrored) map[string]bool {
+	serves := map[name]bool{}
+	for _, s := range d.slices {
+		if anyReady(s) {
+			serves[name{s.Namespace, s.Labels[discoveryv1.LabelServiceName]}] = true
+		}
+	}
+	out := map[string]bool{}
+	for _, m := range mirrors {
+		if of := nameOf(m.Service); d.services[of] == nil || !serves[of] && slices.ContainsFunc(m.Slices, anyReady) {
+			for _, source := range sourcesOf(m.Service) {
+				out[source] = true
+			}
+		}
+	}
+	return out
+}
+
+// anyReady reports whether an endpoint of a slice is ready. No word counts as yes (discovery/v1).
+func anyReady(s *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+}
+
+// sourcesOf returns the sources of a mirror, as CLUSTER/NAMESPACE/NAME.
+func sourcesOf(s *corev1.Service) []string { return strings.Split(s.Annotations[AnnotationFrom], ",") }
 
 type differ struct {
 	services map[name]*corev1.Service
@@ -98,7 +135,7 @@ func (d *differ) holds(labels map[string]string, cluster string) bool {
 
 // waits reports whether a source of a mirror is unknown.
 func (d *differ) waits(s *corev1.Service) bool {
-	for from := range strings.SplitSeq(s.Annotations[AnnotationFrom], ",") {
+	for _, from := range sourcesOf(s) {
 		cluster, _, _ := strings.Cut(from, "/")
 		if d.holds(s.Labels, cluster) {
 			return true
@@ -123,7 +160,7 @@ func (d *differ) service(want *corev1.Service) {
 		return
 	}
 	next := have.DeepCopy()
-	next.Labels, next.Annotations = want.Labels, want.Annotations
+	next.Labels, next.Annotations = want.Labels, annotations(have, want)
 	next.Spec.Type, next.Spec.Selector = want.Spec.Type, nil
 	next.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
 	if want.Spec.SessionAffinity != "" {
@@ -133,13 +170,28 @@ func (d *differ) service(want *corev1.Service) {
 	for i := range next.Spec.Ports {
 		port := &next.Spec.Ports[i]
 		// The API server chose the node port, if there is one.
-		if at := slices.IndexFunc(have.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == port.Port && q.Protocol == port.Protocol }); at >= 0 {
+		at := slices.IndexFunc(have.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == port.Port && q.Protocol == port.Protocol })
+		if at >= 0 && want.Spec.Type != corev1.ServiceTypeClusterIP {
 			port.NodePort = have.Spec.Ports[at].NodePort
 		}
 	}
 	if !equality.Semantic.DeepEqual(have, next) {
 		d.do(Op{Verb: Update, Service: next})
 	}
+}
+
+// annotations returns those of a mirror: what others wrote stays.
+func annotations(have, want *corev1.Service) map[string]string {
+	out := maps.Clone(have.Annotations)
+	for k := range strings.SplitSeq(out[AnnotationCopied], ",") {
+		delete(out, k)
+	}
+	delete(out, AnnotationCopied)
+	if out == nil {
+		return want.Annotations
+	}
+	maps.Copy(out, want.Annotations)
+	return out
 }
 
 func (d *differ) slice(want *discoveryv1.EndpointSlice) {

@@ -34,6 +34,9 @@ const (
 	LabelSource = "multicluster.kubernetes.io/source-cluster"
 	// AnnotationFrom, of a Service, lists its sources, as in us-east/shop/cart.
 	AnnotationFrom = "strait.io/from"
+	// AnnotationCopied, of a Service, lists the keys of the annotations that are copied. Others, which
+	// the controller of a load balancer may have written, stay.
+	AnnotationCopied = "strait.io/copied"
 )
 
 // Cluster is what a cluster's API server has.
@@ -45,6 +48,8 @@ type Cluster struct {
 	// Offered are the Services that the cluster itself shares, by policy, if it selects them. Nil means
 	// that a policy's own terms select from Services.
 	Offered map[string][]*corev1.Service
+	// Exported are the Services that the cluster shares as imports, by policy.
+	Exported map[string][]clustermesh.ServiceName
 
 	// Barred are namespaces that get no mirrors, besides those that never do.
 	Barred clustermesh.Barred
@@ -97,6 +102,8 @@ type Plan struct {
 	Namespaces []string
 	Mirrors    []Mirrored // sorted by namespace and name
 	Skipped    []Skipped
+	// Imported counts, by policy, the Services of other clusters that are imported.
+	Imported map[string]int
 	// Policies are the names of those that the plan was made by.
 	Policies map[string]bool
 }
@@ -116,19 +123,25 @@ type from struct {
 
 func (f from) String() string { return f.cluster.ID + "/" + f.svc.Namespace + "/" + f.svc.Name }
 
-// Wanted returns what a cluster should have by the policies that mirror, made from what all clusters
-// have whose word is known. Set is the value of LabelSet. If two policies make different objects of
-// one name, the earlier one counts.
+// Wanted returns what a cluster should have by the policies that mirror, and the namespaces that those
+// which import need, made from what all clusters have whose word is known. Set is the value of
+// LabelSet. If two policies make different objects of one name, the earlier one counts.
 func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster) (p Plan) {
 	targets := map[name]*target{}
-	p.Policies = map[string]bool{}
+	p.Policies, p.Imported = map[string]bool{}, map[string]int{}
 	clusters = slices.Clone(clusters)
 	for i := range clusters {
 		clusters[i].index()
 	}
 	for _, from := range policies {
 		from.Spec = from.Spec.WithDefaults()
-		if from.Spec.As != policy.Mirror || !from.Spec.Reaches(clustermesh.ClusterName(to.ID)) {
+		if !from.Spec.Reaches(clustermesh.ClusterName(to.ID)) {
+			continue
+		}
+		if from.Spec.As == policy.Import {
+			p.imports(from, clusters, to)
+		}
+		if from.Spec.As != policy.Mirror {
 			continue
 		}
 		p.Policies[from.Name] = true
@@ -152,6 +165,45 @@ func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster
 
 func (p *Plan) skip(by string, f from, reason, format string, args ...any) {
 	p.Skipped = append(p.Skipped, Skipped{by, f.String(), reason, fmt.Sprintf(format, args...)})
+}
+
+// imports adds the namespaces that the imports of a policy need, if it creates them. The imports
+// themselves follow from the exports, in every cluster that has the namespace.
+func (p *Plan) imports(by policy.Policy, clusters []Cluster, to Cluster) {
+	selector, seen := by.Spec.Selector(false), map[clustermesh.ServiceName]bool{}
+	for i := range clusters {
+		c := &clusters[i]
+		if c.ID == to.ID || !by.Spec.Shares(clustermesh.ClusterName(c.ID)) {
+			continue
+		}
+		for _, s := range c.Exported[by.Name] {
+			if !selector.Selects(s.Namespace, s.Name, nil) {
+				continue
+			}
+			source := c.ID + "/" + s.String()
+			if why := to.Barred.Why(s); why != "" {
+				p.Skipped = append(p.Skipped, Skipped{by.Name, source, policy.Barred, fmt.Sprintf("cluster %s: %s", to.ID, why)})
+			} else if why := p.namespace(by, s.Namespace, to); why != "" {
+				p.Skipped = append(p.Skipped, Skipped{by.Name, source, policy.NamespaceMissing, why})
+			} else if !seen[s] {
+				seen[s] = true
+				p.Imported[by.Name]++
+			}
+		}
+	}
+}
+
+// namespace says why what a policy makes cannot be in a namespace; empty if it can. The plan creates
+// the namespace if the policy says so.
+func (p *Plan) namespace(by policy.Policy, ns string, to Cluster) (why string) {
+	switch {
+	case to.Namespaces[ns]:
+		return ""
+	case !by.Spec.CreateNamespace:
+		return fmt.Sprintf("cluster %s has no namespace %s; create it, or write createNamespace: true", to.ID, ns)
+	}
+	p.Namespaces = append(p.Namespaces, ns)
+	return ""
 }
 
 // collect adds what a policy selects of a cluster.
@@ -237,11 +289,10 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 	case have != nil && !Ours(set, have.Labels):
 		p.skip(by, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
 		return
-	case !to.Namespaces[t.namespace] && !t.policy.Spec.CreateNamespace:
-		p.skip(by, first, policy.NamespaceMissing, "cluster %s has no namespace %s; create it", to.ID, t.namespace)
+	}
+	if why := p.namespace(t.policy, t.namespace, to); why != "" {
+		p.skip(by, first, policy.NamespaceMissing, "%s", why)
 		return
-	case !to.Namespaces[t.namespace]:
-		p.Namespaces = append(p.Namespaces, t.namespace)
 	}
 	m := Mirrored{Service: t.service(set)}
 	for _, f := range t.sources {
@@ -257,6 +308,14 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 	p.Mirrors = append(p.Mirrors, m)
 }
 
+// Namespace returns a namespace to create. Its label says who created it: nobody deletes it, because others
+// may have put something into it.
+func Namespace(name, manager string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{object.LabelManagedBy: object.ManagedBy}, Annotations: map[string]string{AnnotationFrom: manager},
+	}}
+}
+
 // Ours reports whether labels are those of a set's mirrors.
 func Ours(set string, labels map[string]string) bool {
 	return labels[object.LabelManagedBy] == object.ManagedBy && labels[LabelSet] == set
@@ -268,6 +327,9 @@ func (t *target) service(set string) *corev1.Service {
 	labels := policy.Copied(first.Labels, s.Copy.Labels, policy.Portable)
 	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Name, LabelSet: set})
 	annotations := policy.Copied(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
+	if len(annotations) > 0 {
+		annotations[AnnotationCopied] = strings.Join(slices.Sorted(maps.Keys(annotations)), ",")
+	}
 	var sources []string
 	for _, f := range t.sources {
 		sources = append(sources, f.String())

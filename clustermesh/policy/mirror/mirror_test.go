@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 )
@@ -136,7 +137,7 @@ func reasons(p mirror.Plan) (out []string) {
 
 func TestMirror(t *testing.T) {
 	cart := service("cart", 0, 80)
-	cart.Labels["mirror.linkerd.io/exported"] = "true"
+	cart.Labels["mirror.linkerd.io/exported"], cart.Labels["service.cilium.io/global"] = "true", "true"
 	got, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, cluster("c1", cart, slice("cart", "10.1.0.1", "10.1.0.2")))
 	s := find(t, got, "shop/cart")
 	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.Selector != nil || s.Spec.ClusterIP != "" || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].NodePort != 0 {
@@ -222,8 +223,8 @@ func TestRule6_Namespaces(t *testing.T) {
 	to.Namespaces = nil
 	if got, p := settle(t, []policy.Policy{mirroring("shop")}, to, nil, c1); len(got.Services) > 0 || !slices.Equal(reasons(p), []string{"NamespaceMissing c1/shop/cart"}) {
 		t.Errorf("%d Services, skipped %v", len(got.Services), p.Skipped)
-	} else if want := "cluster c2 has no namespace shop; create it"; p.Skipped[0].Message != want {
-		t.Errorf("%q; want %q: the daemon's account may not create namespaces", p.Skipped[0].Message, want)
+	} else if want := "cluster c2 has no namespace shop; create it, or write createNamespace: true"; p.Skipped[0].Message != want {
+		t.Errorf("%q; want %q", p.Skipped[0].Message, want)
 	}
 	create := mirroring("shop", func(s *policy.Spec) { s.CreateNamespace = true })
 	got, _ := settle(t, []policy.Policy{create}, to, nil, c1)
@@ -269,6 +270,103 @@ func TestRule8_NewBeforeOld(t *testing.T) {
 	}
 }
 
+// TestRule8_TheOldOneWaits: the mirror of the old name goes early until the new one has endpoints, if the
+// source has any. What goes for another reason is not early.
+func TestRule8_TheOldOneWaits(t *testing.T) {
+	renamed := []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}
+	early := func(ps []policy.Policy, c1, to mirror.Cluster) (out []string) {
+		for _, o := range mirror.Diff(set, mirror.Wanted(set, ps, []mirror.Cluster{c1}, to), to, known) {
+			if o.Verb == mirror.Delete {
+				out = append(out, fmt.Sprint(o.Early))
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		what  string
+		addrs []string
+		// made is how many of the writes are carried out: slice, Service.
+		made int
+		want []string
+	}{
+		{"nothing is there", []string{"10.1.0.1"}, 0, []string{"true", "true"}},
+		{"endpoints and no Service", []string{"10.1.0.1"}, 1, []string{"true", "true"}},
+		{"all is there", []string{"10.1.0.1"}, 2, []string{"false", "false"}},
+		{"a source without pods, and no Service", nil, 0, []string{"true", "true"}},
+		{"a source without pods", nil, 2, []string{"false", "false"}},
+	} {
+		c1 := cluster("c1", service("cart", 0, 80), slice("cart", c.addrs...))
+		to, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
+		ops := mirror.Diff(set, mirror.Wanted(set, renamed, []mirror.Cluster{c1}, to), to, known)
+		to = apply(to, ops[:c.made])
+		if got := early(renamed, c1, to); !slices.Equal(got, c.want) {
+			t.Errorf("%s: early %v, want %v", c.what, got, c.want)
+		}
+	}
+	c1 := cluster("c1", service("cart", 0, 80), slice("cart", "10.1.0.1"))
+	to, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
+	if got := early(nil, c1, to); !slices.Equal(got, []string{"false", "false"}) {
+		t.Errorf("without the policy: early %v", got)
+	}
+}
+
+// TestImports: a policy that imports makes namespaces, counts what is imported, and says why something
+// is not.
+func TestImports(t *testing.T) {
+	offer := func(id string, services ...clustermesh.ServiceName) mirror.Cluster {
+		return mirror.Cluster{ID: id, Offered: map[string][]*corev1.Service{}, Exported: map[string][]clustermesh.ServiceName{"shop": services}}
+	}
+	cart, pay, other := clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, clustermesh.ServiceName{Namespace: "pay", Name: "pay"}, clustermesh.ServiceName{Namespace: "x", Name: "x"}
+	imports := func(create bool) []policy.Policy {
+		return []policy.Policy{mirroring("shop", func(s *policy.Spec) {
+			s.As, s.CreateNamespace, s.From = policy.Import, create, []string{"c1", "c3"}
+			s.Select = []policy.Term{{Namespaces: []string{"shop", "pay"}, Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
+		})}
+	}
+	others := []mirror.Cluster{offer("c1", cart, pay, other), offer("c3", cart), offer("c4", pay)}
+	p := mirror.Wanted(set, imports(false), others, cluster("c2"))
+	if p.Imported["shop"] != 1 || len(p.Namespaces) > 0 || !slices.Equal(reasons(p), []string{"NamespaceMissing c1/pay/pay"}) {
+		t.Errorf("%d imported, namespaces %v, skipped %v", p.Imported["shop"], p.Namespaces, p.Skipped)
+	}
+	p = mirror.Wanted(set, imports(true), others, cluster("c2"))
+	if p.Imported["shop"] != 2 || !slices.Equal(p.Namespaces, []string{"pay"}) || len(p.Skipped) > 0 {
+		t.Errorf("%d imported, namespaces %v, skipped %v", p.Imported["shop"], p.Namespaces, p.Skipped)
+	}
+	to := cluster("c2")
+	to.Barred = clustermesh.Barred{"pay"}
+	p = mirror.Wanted(set, imports(true), others, to)
+	if p.Imported["shop"] != 1 || len(p.Namespaces) > 0 || !slices.Equal(reasons(p), []string{"Barred c1/pay/pay"}) {
+		t.Errorf("barred: %d imported, namespaces %v, skipped %v", p.Imported["shop"], p.Namespaces, p.Skipped)
+	}
+	if p = mirror.Wanted(set, imports(true), others, cluster("c1")); p.Imported["shop"] != 1 {
+		t.Errorf("c1 imports %d; its own do not count", p.Imported["shop"])
+	}
+}
+
+// TestAnnotations: those that are copied follow the source, and those that others write on a mirror, as
+// the controller of a load balancer does, stay.
+func TestAnnotations(t *testing.T) {
+	ps := []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.ExposeAs, s.Copy.Annotations = "LoadBalancer", []string{"team", "tier"} })}
+	cart := service("cart", 0, 80)
+	got, _ := settle(t, ps, cluster("c2"), nil, cluster("c1", cart))
+	s := find(t, got, "shop/cart")
+	if s.Annotations["team"] != "a" || s.Annotations[mirror.AnnotationCopied] != "team" {
+		t.Errorf("annotations %v", s.Annotations)
+	}
+	s.Annotations["cloud.example/id"] = "lb-7"
+	cart.Annotations = map[string]string{"tier": "web"}
+	got, _ = settle(t, ps, got, nil, cluster("c1", cart))
+	want := map[string]string{"tier": "web", "cloud.example/id": "lb-7", mirror.AnnotationCopied: "tier", mirror.AnnotationFrom: "c1/shop/cart"}
+	if s = find(t, got, "shop/cart"); !reflect.DeepEqual(s.Annotations, want) {
+		t.Errorf("annotations %v, want %v", s.Annotations, want)
+	}
+	got, _ = settle(t, []policy.Policy{mirroring("shop")}, got, nil, cluster("c1", cart))
+	want = map[string]string{"cloud.example/id": "lb-7", mirror.AnnotationFrom: "c1/shop/cart"}
+	if s = find(t, got, "shop/cart"); !reflect.DeepEqual(s.Annotations, want) {
+		t.Errorf("annotations %v, want %v", s.Annotations, want)
+	}
+}
+
 func TestRule9_Types(t *testing.T) {
 	headless, external := service("db", 0, 5432), service("out", 0)
 	headless.Spec.ClusterIP, headless.Spec.Type = corev1.ClusterIPNone, corev1.ServiceTypeClusterIP
@@ -279,6 +377,12 @@ func TestRule9_Types(t *testing.T) {
 	}
 	if s := find(t, got, "shop/cart"); s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		t.Errorf("exposeAs made %s", s.Spec.Type)
+	}
+	find(t, got, "shop/cart").Spec.Ports[0].NodePort = 31000 // by the API server
+	kept, _ := settle(t, []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.ExposeAs = "NodePort" })}, got, nil, cluster("c1", service("cart", 0, 80)))
+	back, _ := settle(t, []policy.Policy{mirroring("shop")}, kept, nil, cluster("c1", service("cart", 0, 80)))
+	if n, none := find(t, kept, "shop/cart").Spec.Ports[0].NodePort, find(t, back, "shop/cart").Spec.Ports[0].NodePort; n != 31000 || none != 0 {
+		t.Errorf("node port %d, without exposeAs %d", n, none)
 	}
 	if !slices.Equal(reasons(p), []string{"ExternalName c1/shop/out"}) {
 		t.Errorf("skipped %v", p.Skipped)

@@ -19,9 +19,15 @@ const maxEndpoints = 100
 // Offer returns what a cluster offers to another one by its policies, from what it says. The objects are
 // those that its API server may have, as far as a mirror of them goes.
 func Offer(s clustermesh.State, from, to clustermesh.ClusterName) Cluster {
-	out := Cluster{ID: string(from), Offered: map[string][]*corev1.Service{}}
+	out := Cluster{ID: string(from), Offered: map[string][]*corev1.Service{}, Exported: map[string][]clustermesh.ServiceName{}}
 	services := map[clustermesh.ServiceName]*corev1.Service{}
-	for _, e := range s.Records[clustermesh.Origin{Cluster: from}].Content.Mirrors {
+	said := s.Records[clustermesh.Origin{Cluster: from}].Content
+	for _, e := range said.Exports {
+		if e.Policy != "" && e.For(to) {
+			out.Exported[e.Policy] = append(out.Exported[e.Policy], e.Service)
+		}
+	}
+	for _, e := range said.Mirrors {
 		if !e.For(to) {
 			continue
 		}
@@ -29,6 +35,9 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName) Cluster {
 		services[e.Service] = svc
 		out.Services = append(out.Services, svc)
 		out.Offered[e.Policy] = append(out.Offered[e.Policy], svc)
+	}
+	if len(services) == 0 {
+		return out
 	}
 	groups := map[group][]clustermesh.Endpoint{}
 	for o, r := range s.Records {
@@ -110,7 +119,7 @@ func address(a netip.Addr) string { return a.Unmap().String() }
 // service returns the part of a Service that its mirrors have.
 func service(e clustermesh.Export) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: e.Service.Namespace, Name: e.Service.Name, Labels: e.Labels, CreationTimestamp: metav1.Unix(e.Created, 0),
+		Namespace: e.Service.Namespace, Name: e.Service.Name, Labels: e.Labels, Annotations: e.Annotations, CreationTimestamp: metav1.Unix(e.Created, 0),
 	}}
 	if e.Type == clustermesh.Headless {
 		out.Spec.ClusterIP = corev1.ClusterIPNone

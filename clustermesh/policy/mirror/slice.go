@@ -74,9 +74,5 @@ func (f from) slices() []*discoveryv1.EndpointSlice { return f.cluster.sources[n
 
 // ready reports whether an endpoint of a source is.
 func (f from) ready() bool {
-	return slices.ContainsFunc(f.slices(), func(s *discoveryv1.EndpointSlice) bool {
-		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-			return e.Conditions.Ready == nil || *e.Conditions.Ready // discovery/v1: nil is to be read as true
-		})
-	})
+	return slices.ContainsFunc(f.slices(), anyReady)
 }

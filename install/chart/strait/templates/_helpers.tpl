@@ -70,6 +70,18 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- toJson $barred -}}
 {{- end }}
 
+{{- /* The types of Services that strait's account may write. */ -}}
+{{- define "strait.types" -}}
+{{- $types := list "ClusterIP" -}}
+{{- $more := .Values.exposeAs | default list -}}
+{{- if not (kindIs "slice" $more) }}{{ fail (printf "exposeAs: %v is not a list of types: write [%v]" $more $more) }}{{ end -}}
+{{- range $more -}}
+{{- if not (has . (list "NodePort" "LoadBalancer")) }}{{ fail (printf "exposeAs: %q is invalid: use NodePort, LoadBalancer or both" (printf "%v" .)) }}{{ end -}}
+{{- $types = append $types . -}}
+{{- end -}}
+{{- toJson $types -}}
+{{- end }}
+
 {{- /* Checks the values before anything is created. */ -}}
 {{- define "strait.check" -}}
 {{- $v := .Values -}}
@@ -81,6 +93,7 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is invalid: use all, headless or none" $v.importSlices) }}{{ end -}}
 {{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is not text: write it in quotes, or with Helm use --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
 {{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is not a DNS label: use lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
+{{- $_ := include "strait.types" . -}}
 {{- $_ := include "strait.barred" . -}}
 {{- end }}
 
