@@ -44,6 +44,8 @@ type ruleCluster struct {
 	written []string
 	results []clustermesh.PolicyResult
 	retired mirrorer.Retired
+	taken   map[string]bool
+	refuses string // a Service that the API server does not take
 }
 
 func newRules(t *testing.T, clusters ...string) *ruleWorld {
@@ -153,10 +155,14 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 		}
 	}
 	c.written = nil
+	have.Taken = c.taken
 	plan := mirror.Wanted(ruleSet, v.Policies, v.Clusters, have)
 	skipped := plan.Skipped
+	var held mirrorer.Held
 	for _, o := range c.retired.Due(mirror.Diff(ruleSet, plan, have, v.Unknown), now) {
 		switch {
+		case held.Back(o):
+			continue
 		case o.Namespace != "":
 			c.namespaces[o.Namespace] = true
 		case o.Slice != nil && o.Verb == mirror.Delete:
@@ -165,10 +171,15 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 			c.slices[o.Slice.Namespace+"/"+o.Slice.Name] = o.Slice
 		case o.Verb == mirror.Delete:
 			delete(c.services, o.Service.Namespace+"/"+o.Service.Name)
+		case o.Verb == mirror.Create && c.refuses == o.Service.Namespace+"/"+o.Service.Name:
+			held.Failed(o)
+			continue
 		case o.Verb == mirror.Create && c.services[o.Service.Namespace+"/"+o.Service.Name] != nil:
 			skipped = append(skipped, mirror.Skipped{
 				Policy: o.Service.Labels[mirror.LabelPolicy], Source: o.Service.Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,
 			})
+			held.Failed(o)
+			c.taken = map[string]bool{o.Service.Namespace + "/" + o.Service.Name: true}
 			continue
 		default:
 			c.services[o.Service.Namespace+"/"+o.Service.Name] = o.Service
@@ -261,8 +272,31 @@ func TestPolicyRule2_WhatIsNotOursIsNeverTouched(t *testing.T) {
 		if now := w.clusters["c2"].services["shop/cart"]; now.String() != theirs.String() {
 			t.Errorf("%s: it is %v", name, now)
 		}
+		for _, s := range w.clusters["c2"].slices {
+			if mirror.Ours(ruleSet, s.Labels) {
+				t.Errorf("%s: it gets endpoints: %v", name, s.Endpoints)
+			}
+		}
 		w.expectSkips("c2", "p", "TargetExists c1/shop/cart")
 	}
+}
+
+// TestPolicyRule2_ANameIsTakenOver: a user's Service in the place of a mirror gets none of its endpoints.
+func TestPolicyRule2_ANameIsTakenOver(t *testing.T) {
+	w := newRules(t, "c1", "c2")
+	w.serve("c1", "cart", []string{"10.1.0.1"})
+	w.policy("p", 10, func(s *policy.Spec) { s.To = []string{"c2"} })
+	w.pass(0)
+	w.expect("c2", "shop/cart by p [10.1.0.1]")
+	w.serve("c2", "cart", nil)
+	w.pass(1)
+	w.pass(2)
+	for _, s := range w.clusters["c2"].slices {
+		if mirror.Ours(ruleSet, s.Labels) {
+			t.Errorf("it has the mirror's endpoints: %v", s.Endpoints)
+		}
+	}
+	w.expectSkips("c2", "p", "TargetExists c1/shop/cart")
 }
 
 func TestPolicyRule3_NoLoops(t *testing.T) {
@@ -373,15 +407,20 @@ func TestPolicyRule8_NewBeforeOld(t *testing.T) {
 	w.pass(2)
 	w.expect("c2", "shop/cart-c1 by p [10.1.0.1]")
 
-	// The new name is taken: the old mirror waits for half a minute, and goes.
-	w.serve("c2", "far-cart", []string{"10.2.0.1"})
+	// The new one cannot be made: the old one waits for half a minute.
+	w.clusters["c2"].refuses = "shop/far-cart"
 	w.policy("p", 10, named("far-{name}"))
 	w.pass(10)
 	w.pass(39)
 	w.expect("c2", "shop/cart-c1 by p [10.1.0.1]")
 	w.pass(40)
 	w.expect("c2")
-	w.expectSkips("c2", "p", "TargetExists c1/shop/cart")
+	if len(w.clusters["c2"].slices) > 0 {
+		t.Errorf("without a Service there are endpoints: %v", w.clusters["c2"].slices)
+	}
+	w.clusters["c2"].refuses = ""
+	w.pass(41)
+	w.expect("c2", "shop/far-cart by p [10.1.0.1]")
 }
 
 func TestPolicyRule9_Types(t *testing.T) {

@@ -141,9 +141,14 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 			r.tell(func() { r.cfg.Skipped(s.id, skip) })
 		}
 	}
+	var held mirrorer.Held
 	for _, o := range ops {
+		if held.Back(o) {
+			continue
+		}
 		if !r.cfg.DryRun {
 			if err := s.do(ctx, o); err != nil {
+				held.Failed(o)
 				if ctx.Err() != nil || mirrorer.Passes(err) && s.shared != nil {
 					continue // the next pass sees what is there
 				}

@@ -81,6 +81,8 @@ type Mirrorer struct {
 	// retired and fresh are owned by Run. Fresh are mirrors that were created and that the watch has not shown yet.
 	retired Retired
 	fresh   mirrors
+	// taken are the names of Services that are no mirrors, with the time when one was met; owned by Run.
+	taken map[[2]string]time.Time
 
 	mu       sync.Mutex
 	view     func() View // nil until one was submitted
@@ -173,23 +175,31 @@ func (m *Mirrorer) Run(ctx context.Context) error {
 func (m *Mirrorer) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.view, m.problems, m.results, m.fresh, m.retired = nil, nil, nil, nil, nil
+	m.view, m.problems, m.results, m.fresh, m.retired, m.taken = nil, nil, nil, nil, nil, nil
 }
 
 // pass writes what is missing.
 func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
+	have.Taken = m.names(time.Now())
 	plan := mirror.Wanted(set, v.Policies, v.Clusters, have)
 	var problems []clustermesh.Problem
 	var refused []mirror.Skipped
 	skipped, there := plan.Skipped, inventory(have.Services)
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
+	var held Held
 	ops := m.retired.Due(mirror.Diff(set, plan, have, v.Unknown), time.Now())
 	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {
 			return
 		}
+		if held.Back(o) {
+			continue
+		}
 		err := Do(ctx, m.client, manager, o)
+		if err != nil {
+			held.Failed(o)
+		}
 		switch {
 		case err == nil:
 			there.did(o)
@@ -200,6 +210,7 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
 		case o.Verb == mirror.Create && o.Service != nil && apierrors.IsAlreadyExists(err):
 			if !m.fresh.has(o.Service) {
 				skipped = append(skipped, taken(o.Service))
+				m.meet(o.Service, time.Now())
 			}
 		default:
 			if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
@@ -230,6 +241,27 @@ func refusal(o mirror.Op, err error) []mirror.Skipped {
 	return []mirror.Skipped{{
 		Policy: o.Service.Labels[mirror.LabelPolicy], Source: o.Service.Annotations[mirror.AnnotationFrom], Reason: policy.Refused, Message: err.Error(),
 	}}
+}
+
+// meet takes note of a Service that is no mirror.
+func (m *Mirrorer) meet(s *corev1.Service, now time.Time) {
+	if m.taken == nil {
+		m.taken = map[[2]string]time.Time{}
+	}
+	m.taken[key(s)] = now
+}
+
+// names returns the names that count as taken.
+func (m *Mirrorer) names(now time.Time) map[string]bool {
+	out := map[string]bool{}
+	for k, met := range m.taken {
+		if now.Sub(met) >= again { // the mirrorer watches only mirrors, so it has to try
+			delete(m.taken, k)
+			continue
+		}
+		out[k[0]+"/"+k[1]] = true
+	}
+	return out
 }
 
 // taken says that there is a Service of a mirror's name.

@@ -45,8 +45,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s Namespace %s", o.Verb, o.Namespace)
 }
 
-// Diff returns the writes that bring a cluster from what it has to a plan, in their order: endpoints
-// come before their Service, and go after it. Unknown are the clusters that should have been asked and
+// Diff returns the writes that bring a cluster from what it has to a plan, in their order. EndpointSlices
+// come and go after their Service: without it, a Service of that name that somebody else creates would get
+// the endpoints. So if a Service cannot be created, leave out the writes of its EndpointSlices. Unknown are the clusters that should have been asked and
 // did not answer. What came from them stays as it is.
 func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []Op) {
 	d := differ{unknown: unknown, policies: p.Policies, services: map[name]*corev1.Service{}, slices: map[name]*discoveryv1.EndpointSlice{}}
@@ -61,12 +62,12 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 		d.do(Op{Verb: Create, Namespace: ns})
 	}
 	for _, m := range p.Mirrors {
+		wanted[nameOf(m.Service)] = true
+		d.service(m.Service)
 		for _, s := range m.Slices {
 			wantedSlices[nameOf(s)] = true
 			d.slice(s)
 		}
-		wanted[nameOf(m.Service)] = true
-		d.service(m.Service)
 	}
 	pending, early := d.pending(p.Mirrors), map[name]bool{}
 	for _, s := range have.Services {

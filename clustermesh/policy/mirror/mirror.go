@@ -51,6 +51,10 @@ type Cluster struct {
 	// Exported are the Services that the cluster shares as imports, by policy.
 	Exported map[string][]clustermesh.ServiceName
 
+	// Taken are names, as NAMESPACE/NAME, that Services have which are no mirrors, and which Services
+	// does not list.
+	Taken map[string]bool
+
 	// Barred are namespaces that get no mirrors, besides those that never do.
 	Barred clustermesh.Barred
 
@@ -286,7 +290,7 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 	case why != "":
 		p.skip(by, first, policy.Barred, "cluster %s: %s", to.ID, why)
 		return
-	case have != nil && !Ours(set, have.Labels):
+	case have != nil && !Ours(set, have.Labels), have == nil && to.Taken[name{t.namespace, t.name}.String()]:
 		p.skip(by, first, policy.TargetExists, "Service %s/%s of cluster %s is not a mirror, and stays as it is", t.namespace, t.name, to.ID)
 		return
 	}

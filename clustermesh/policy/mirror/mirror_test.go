@@ -265,7 +265,7 @@ func TestRule8_NewBeforeOld(t *testing.T) {
 	for _, o := range mirror.Diff(set, p, to, known) {
 		verbs = append(verbs, o.String()[:strings.LastIndex(o.String(), "/")])
 	}
-	if want := []string{"create EndpointSlice shop", "create Service shop", "delete Service shop", "delete EndpointSlice shop"}; !slices.Equal(verbs, want) {
+	if want := []string{"create Service shop", "create EndpointSlice shop", "delete Service shop", "delete EndpointSlice shop"}; !slices.Equal(verbs, want) {
 		t.Errorf("writes %v, want %v", verbs, want)
 	}
 }
@@ -290,7 +290,7 @@ func TestRule8_TheOldOneWaits(t *testing.T) {
 		want []string
 	}{
 		{"nothing is there", []string{"10.1.0.1"}, 0, []string{"true", "true"}},
-		{"endpoints and no Service", []string{"10.1.0.1"}, 1, []string{"true", "true"}},
+		{"a Service without endpoints", []string{"10.1.0.1"}, 1, []string{"true", "true"}},
 		{"all is there", []string{"10.1.0.1"}, 2, []string{"false", "false"}},
 		{"a source without pods, and no Service", nil, 0, []string{"true", "true"}},
 		{"a source without pods", nil, 2, []string{"false", "false"}},

@@ -1,0 +1,26 @@
+package mirrorer
+
+import (
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"strait.io/strait/clustermesh/policy/mirror"
+)
+
+// Held are the Services of one pass that could not be created. Their EndpointSlices are not written:
+// another Service that has the name would get the endpoints. The zero value is empty.
+type Held map[[2]string]bool
+
+// Failed takes note of a write that failed.
+func (h *Held) Failed(o mirror.Op) {
+	if o.Verb == mirror.Create && o.Service != nil {
+		if *h == nil {
+			*h = Held{}
+		}
+		(*h)[key(o.Service)] = true
+	}
+}
+
+// Back reports whether a write has to be left out.
+func (h Held) Back(o mirror.Op) bool {
+	return o.Slice != nil && o.Verb != mirror.Delete && h[[2]string{o.Slice.Namespace, o.Slice.Labels[discoveryv1.LabelServiceName]}]
+}
