@@ -32,6 +32,7 @@ var (
 		"events.events.k8s.io":                       "create",
 		"tokenreviews.authentication.k8s.io":         "create", // the lab signs
 		"endpointslices.discovery.k8s.io/restricted": "create",
+		"namespaces":                                  "create",
 		"services":                                    "get create update patch delete",
 		"endpointslices.discovery.k8s.io":             "create update patch delete",
 		"serviceimports.multicluster.x-k8s.io":        "create patch delete",
@@ -133,6 +134,9 @@ func ownWrites(t *testing.T, o *ops) {
 		slice   = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: own-writes%s}, addressType: IPv4, endpoints: []%s}`
 		ours    = `, labels: {app.kubernetes.io/managed-by: strait}`
 		sliced  = `, labels: {endpointslice.kubernetes.io/managed-by: strait.io}`
+		// A label that would let the namespace's pods do what they like.
+		privileged = `, labels: {app.kubernetes.io/managed-by: strait, pod-security.kubernetes.io/enforce: privileged}`
+		namespace  = `{apiVersion: v1, kind: Namespace, metadata: {name: own-writes%s}}`
 	)
 	write := func(verb, namespace, text string) error {
 		_, err := o.Kubectl(t.Context(), "c1", []byte(text), "--as="+leader, "-n", namespace, verb, "-f", "-")
@@ -142,9 +146,11 @@ func ownWrites(t *testing.T, o *ops) {
 		"a Service without the label":       {"default", fmt.Sprintf(service, "", ""), "only objects with its label"},
 		"a Service with a selector":         {"default", fmt.Sprintf(service, ours, ", selector: {a: b}"), "without a selector"},
 		"a Service with external addresses": {"default", fmt.Sprintf(service, ours, ", externalIPs: [192.0.2.1]"), "external addresses"},
-		"a NodePort":                        {"default", fmt.Sprintf(service, ours, ", type: NodePort"), "of type ClusterIP"},
-		"an ExternalName":                   {"default", fmt.Sprintf(service, ours, ", type: ExternalName, externalName: example.com"), "of type ClusterIP"},
+		"a NodePort":                        {"default", fmt.Sprintf(service, ours, ", type: NodePort"), "of the types"},
+		"an ExternalName":                   {"default", fmt.Sprintf(service, ours, ", type: ExternalName, externalName: example.com"), "of the types"},
 		"a Service of the system":           {"kube-system", fmt.Sprintf(service, ours, ""), "barred namespaces"},
+		"a Namespace without the label":     {"default", fmt.Sprintf(namespace, ""), "only objects with its label"},
+		"a Namespace of more labels":        {"default", fmt.Sprintf(namespace, privileged), "no label but its own"},
 		"a slice without the label":         {"default", fmt.Sprintf(slice, "", ""), "only objects with its label"},
 		"a slice of another's":              {"default", fmt.Sprintf(slice, ", labels: {endpointslice.kubernetes.io/managed-by: other}", ""), "only objects with its label"},
 	} {
