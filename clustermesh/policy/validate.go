@@ -146,5 +146,11 @@ func template(at *field.Path, text string) field.ErrorList {
 
 // Expand fills in a template.
 func Expand(template, name, namespace, cluster string) string {
+	switch template { // the defaults, for thousands of Services
+	case "{name}":
+		return name
+	case "{namespace}":
+		return namespace
+	}
 	return strings.NewReplacer("{name}", name, "{namespace}", namespace, "{cluster}", cluster).Replace(template)
 }

@@ -152,20 +152,24 @@ func (m *Mirrorer) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), services.Informer().HasSynced, slices.Informer().HasSynced) {
 		return nil
 	}
-	for more := true; more; more = notify.Await(ctx, m.changed, again, quiet, patience) {
+	var took time.Duration // of what a pass decides
+	for more := true; more; more = notify.Await(ctx, m.changed, again, max(quiet, took), max(patience, 5*took)) {
 		m.mu.Lock()
 		view := m.view
 		m.mu.Unlock()
 		if view == nil || ctx.Err() != nil {
 			continue
 		}
+		start := time.Now()
 		v := view()
 		have := mirror.Cluster{ID: string(v.Cluster), Namespaces: v.Namespaces, Barred: v.Barred}
 		var err1, err2 error
 		have.Services, err1 = services.Lister().List(labels.Everything())
 		have.Slices, err2 = slices.Lister().List(labels.Everything())
 		if err1 == nil && err2 == nil {
-			m.pass(ctx, v, have)
+			plan, ops := m.decide(v, &have)
+			took = time.Since(start)
+			m.pass(ctx, v, have, plan, ops)
 		}
 	}
 	return nil
@@ -178,17 +182,22 @@ func (m *Mirrorer) forget() {
 	m.view, m.problems, m.results, m.fresh, m.retired, m.taken = nil, nil, nil, nil, nil, nil
 }
 
+// decide returns what there should be, and the writes for that.
+func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []mirror.Op) {
+	now := time.Now()
+	have.Taken = m.names(now)
+	plan := mirror.Wanted(set, v.Policies, v.Clusters, *have)
+	return plan, m.retired.Due(mirror.Diff(set, plan, *have, v.Unknown), now)
+}
+
 // pass writes what is missing.
-func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster) {
-	have.Taken = m.names(time.Now())
-	plan := mirror.Wanted(set, v.Policies, v.Clusters, have)
+func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []mirror.Op) {
 	var problems []clustermesh.Problem
 	var refused []mirror.Skipped
 	skipped, there := plan.Skipped, inventory(have.Services)
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
 	var held Held
-	ops := m.retired.Due(mirror.Diff(set, plan, have, v.Unknown), time.Now())
 	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {
 			return

@@ -66,7 +66,9 @@ func (b bench) facts() (f policy.Facts, version string) {
 
 // work lets the Mirrorer work with what is known, and returns its Problems.
 func (b bench) work(f policy.Facts) []clustermesh.Problem {
-	b.pass(b.t.Context(), View{Cluster: "c1", Objects: []policy.Facts{f}, Unknown: func(string) bool { return false }}, mirror.Cluster{ID: "c1"})
+	v, have := View{Cluster: "c1", Objects: []policy.Facts{f}, Unknown: func(string) bool { return false }}, mirror.Cluster{ID: "c1"}
+	plan, ops := b.decide(v, &have)
+	b.pass(b.t.Context(), v, have, plan, ops)
 	return b.Problems()
 }
 
