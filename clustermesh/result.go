@@ -32,8 +32,12 @@ const (
 	// maxResults bounds the results of a record.
 	maxResults = 1 << 10
 	// maxReason is how long a SkippedSource's Message can be.
-	maxReason = 1 << 10
+	maxReason = 1 << 9
 )
+
+// MaxNamed bounds the Services that all results of a record name: a record is gossiped as a whole, and
+// what is for people must not make it too large.
+const MaxNamed = 400
 
 // Skip adds a Service that is left out. Call it in the order of the sources.
 func (r *PolicyResult) Skip(source, reason, message string) {

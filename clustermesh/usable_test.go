@@ -223,7 +223,7 @@ func TestUsableOfLeaders(t *testing.T) {
 		"a source":       func(r *clustermesh.PolicyResult) { r.Skipped[0].Source = "a b" },
 		"a reason":       func(r *clustermesh.PolicyResult) { r.Skipped[0].Reason = "a b" },
 		"an escape":      func(r *clustermesh.PolicyResult) { r.Skipped[0].Message = "\x1b[2J" },
-		"a long message": func(r *clustermesh.PolicyResult) { r.Skipped[0].Message = strings.Repeat("x", 1<<10+1) },
+		"a long message": func(r *clustermesh.PolicyResult) { r.Skipped[0].Message = strings.Repeat("x", 1<<9+1) },
 	} {
 		cases["result's "+name] = unusable{func(c *clustermesh.Content) { f(&c.Results[0]) }, "record us-east: results[0]: ",
 			func(c *clustermesh.Content) { c.Results = c.Results[1:] }}

@@ -44,6 +44,7 @@ func leaderRecord() clustermesh.Record {
 				InternalTrafficPolicy: "Cluster", TrafficDistribution: "PreferSameZone", Families: []clustermesh.Family{clustermesh.IPv6, clustermesh.IPv4}, FamiliesDeclared: true,
 				Labels: map[string]string{"a/b": "c"}, Annotations: map[string]string{"note": "any text, ä"}}},
 			Allocations: []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.0.0.1")}},
+			Results:     []clustermesh.PolicyResult{{Policy: "stars", Mirrored: 2, Imported: 1, SkippedMore: 3, Skipped: []clustermesh.SkippedSource{{Source: "c/ns/s", Reason: "Conflict", Message: "is taken, ä"}}}},
 			Globals: []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}},
 				IPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}, Shared: true,
 				Affinity: clustermesh.AffinityLocal, AffinitySeconds: 3, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferSameNode"}},

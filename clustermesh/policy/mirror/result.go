@@ -11,7 +11,8 @@ import (
 
 // Results says what a cluster has by each policy, and what is left out, sorted by policy. Made counts the
 // mirrors that there are, by policy; a policy that made one and is gone is among them. Skipped are those
-// of the plan, and others. The result is not nil.
+// of the plan, and others; of those beyond clustermesh.MaxNamed, only the number is said. The result is
+// not nil.
 func Results(policies []policy.Policy, p Plan, made map[string]int, skipped []Skipped) []clustermesh.PolicyResult {
 	all := map[string]*clustermesh.PolicyResult{}
 	of := func(policy string) *clustermesh.PolicyResult {
@@ -29,9 +30,12 @@ func Results(policies []policy.Policy, p Plan, made map[string]int, skipped []Sk
 	for _, s := range slices.SortedStableFunc(slices.Values(skipped), func(a, b Skipped) int { return strings.Compare(a.Source, b.Source) }) {
 		of(s.Policy).Skip(s.Source, s.Reason, s.Message)
 	}
-	out := make([]clustermesh.PolicyResult, 0, len(all))
+	out, named := make([]clustermesh.PolicyResult, 0, len(all)), 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, *all[name])
+		r := *all[name]
+		some := min(len(r.Skipped), clustermesh.MaxNamed-named)
+		r.Skipped, r.SkippedMore = r.Skipped[:some:some], r.SkippedMore+len(r.Skipped)-some
+		out, named = append(out, r), named+some
 	}
 	return out
 }
