@@ -166,9 +166,7 @@ func (d *differ) service(want *corev1.Service) {
 	next.Labels, next.Annotations = want.Labels, annotations(have, want)
 	next.Spec.Type, next.Spec.Selector = want.Spec.Type, nil
 	next.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
-	if want.Spec.SessionAffinity != "" {
-		next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = want.Spec.SessionAffinity, want.Spec.SessionAffinityConfig
-	}
+	next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = want.Spec.SessionAffinity, want.Spec.SessionAffinityConfig
 	next.Spec.Ports = slices.Clone(want.Spec.Ports)
 	for i := range next.Spec.Ports {
 		port := &next.Spec.Ports[i]

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
@@ -342,7 +343,7 @@ func (t *target) service(set string) *corev1.Service {
 	out := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, Labels: labels, Annotations: annotations},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceType(s.ExposeAs), SessionAffinity: first.Spec.SessionAffinity, SessionAffinityConfig: first.Spec.SessionAffinityConfig,
+			Type: corev1.ServiceType(s.ExposeAs), SessionAffinity: cmp.Or(first.Spec.SessionAffinity, corev1.ServiceAffinityNone), SessionAffinityConfig: first.Spec.SessionAffinityConfig,
 			PublishNotReadyAddresses: first.Spec.PublishNotReadyAddresses,
 		},
 	}
@@ -356,6 +357,9 @@ func (t *target) service(set string) *corev1.Service {
 			}
 			if !slices.ContainsFunc(out.Spec.Ports, taken) {
 				port.NodePort = 0
+				if port.TargetPort == (intstr.IntOrString{}) {
+					port.TargetPort = intstr.FromInt32(port.Port) // as the API server would
+				}
 				out.Spec.Ports = append(out.Spec.Ports, port)
 			}
 		}

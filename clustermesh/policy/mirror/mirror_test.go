@@ -1,6 +1,7 @@
 package mirror_test
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
@@ -84,7 +86,7 @@ func apply(c mirror.Cluster, ops []mirror.Op) mirror.Cluster {
 		case o.Service != nil:
 			out.Services = slices.DeleteFunc(out.Services, func(s *corev1.Service) bool { return s.Namespace == o.Service.Namespace && s.Name == o.Service.Name })
 			if o.Verb != mirror.Delete {
-				s := o.Service.DeepCopy()
+				s := defaulted(o.Service.DeepCopy())
 				s.UID = types.UID("u-" + s.Name)
 				out.Services = append(out.Services, s)
 			}
@@ -98,6 +100,18 @@ func apply(c mirror.Cluster, ops []mirror.Op) mirror.Cluster {
 		}
 	}
 	return out
+}
+
+// defaulted fills in what an API server does.
+func defaulted(s *corev1.Service) *corev1.Service {
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; p.TargetPort == (intstr.IntOrString{}) {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	s.Spec.SessionAffinity = cmp.Or(s.Spec.SessionAffinity, corev1.ServiceAffinityNone)
+	s.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
+	return s
 }
 
 // settle brings a cluster to its plan, and checks that a second pass has nothing to do.

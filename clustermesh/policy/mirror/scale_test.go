@@ -3,7 +3,10 @@ package mirror_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
@@ -45,7 +48,7 @@ func TestWritesAtScale(t *testing.T) {
 	}
 	for _, o := range ops { // apply would look for each among all
 		if o.Service != nil {
-			to.Services = append(to.Services, o.Service)
+			to.Services = append(to.Services, defaulted(o.Service.DeepCopy()))
 		} else {
 			to.Slices = append(to.Slices, o.Slice)
 		}
@@ -53,7 +56,19 @@ func TestWritesAtScale(t *testing.T) {
 	if ops = pass(s, ps, to); len(ops) > 0 {
 		t.Errorf("%d writes where nothing changed: %v", len(ops), ops[0])
 	}
-	s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Endpoints[4711].Ready = false
+	// What an API server fills in does not count, and affinity that ends does.
+	said := s.Records[clustermesh.Origin{Cluster: "c1"}].Content
+	said.Mirrors[7].AffinitySeconds = 60
+	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service == nil || ops[0].Service.Spec.SessionAffinity != "ClientIP" {
+		t.Fatalf("one Service has affinity now: %v", ops)
+	}
+	i := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Name == ops[0].Service.Name })
+	to.Services[i], said.Mirrors[7].AffinitySeconds = ops[0].Service, 0
+	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service.Spec.SessionAffinity != "None" {
+		t.Fatalf("it has none again: %v", ops)
+	}
+	to.Services[i] = ops[0].Service
+	said.Endpoints[4711].Ready = false
 	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Verb != mirror.Update || ops[0].Slice == nil {
 		t.Errorf("one endpoint changed: %v", ops)
 	}
@@ -65,7 +80,7 @@ func BenchmarkPass(b *testing.B) {
 	to := cluster("c2")
 	for _, o := range pass(s, ps, to) {
 		if o.Service != nil {
-			to.Services = append(to.Services, o.Service)
+			to.Services = append(to.Services, defaulted(o.Service.DeepCopy()))
 		} else {
 			to.Slices = append(to.Slices, o.Slice)
 		}
