@@ -24,7 +24,7 @@ func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	}
 	all := o.sizes()
 	return scale.Measure(ctx, scale.Options{
-		Services: all.frontends, Endpoints: all.backends, Changes: 20, Turns: 200, Peers: 1000,
+		Services: all.frontends, Endpoints: all.backends, Changes: 20, Turns: 200, Mirrors: 5000, Peers: 1000,
 		// WireGuard retries handshakes for 90 s with peers that do not answer, like these, and Go's
 		// runtime returns memory slowly.
 		Rest: 100 * time.Second,

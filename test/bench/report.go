@@ -104,6 +104,11 @@ var kubeGoals = []goal{
 	{"kube_watch_to_map_ms", nil, nil, "one endpoint changes: from the API server's answer to the map, ms"},
 	{"kube_writes_per_change", value(2), nil, "writes of the leader for that change: a slice of the import, and one of the derived Service"},
 	{"kube_writes_after_restart", value(0), nil, "writes of a new leader if nothing changed"},
+	{"kube_mirrors_first_s", nil, nil, "a policy selects 5,000 Services of another cluster: until all mirrors are written, s"},
+	{"kube_writes_per_new_mirror", value(2.1), nil, "writes for each: a Service and a slice"},
+	{"kube_mirror_change_ms", nil, nil, "one endpoint of one changes: from its leader's word to the slice of the mirror, p50, ms"},
+	{"kube_writes_per_mirror_change", value(1), nil, "writes for that change: the slice"},
+	{"kube_policy_status_writes", value(5), nil, "writes of the policy's status, in all"},
 }
 
 func (g goal) verdict(v float64) string {

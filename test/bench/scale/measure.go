@@ -71,6 +71,8 @@ type measurement struct {
 	// runs runs the gossip of another node. quick is the gossip of the quick node.
 	runs  func(*gossip.Gossip)
 	quick *gossip.Gossip
+	// far is the gossip of the other cluster's leader.
+	far *gossip.Gossip
 }
 
 func (m *measurement) run(ctx context.Context) (err error) {
@@ -123,6 +125,7 @@ func (m *measurement) others(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
+	m.far = first
 	m.runs(m.quick)
 	m.runs(first)
 	return lead(ctx, first, m.Peers)
@@ -169,6 +172,9 @@ func (m *measurement) lives(ctx context.Context) error {
 		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
 	}
 	m.metrics["kube_sync_s"] = took
+	if err := m.mirrors(ctx); err != nil {
+		return fmt.Errorf("%w; %s", err, m.daemon.lastWords())
+	}
 	return m.daemon.stop()
 }
 

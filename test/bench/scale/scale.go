@@ -33,6 +33,9 @@ type Options struct {
 	// Changes is how many changes of one endpoint are timed through the API server, Turns how many
 	// through gossip.
 	Changes, Turns int
+	// Mirrors is the number of the other cluster's Services of which a ServicePolicy makes mirrors, at
+	// most 65,536.
+	Mirrors int
 	// Peers is the number of nodes in the other cluster, from 10 to 10,000. They are straitd's
 	// peers in the tunnel.
 	Peers int
@@ -51,7 +54,7 @@ const role = "STRAIT_SCALE_JOB"
 type job struct {
 	Dir, Kubeconfig, Cgroup, Straitd string
 	Services, Endpoints              int
-	Changes, Turns, Peers            int
+	Changes, Turns, Mirrors, Peers   int
 	Rest                             time.Duration
 }
 
@@ -73,10 +76,17 @@ func Measure(ctx context.Context, o Options) (metrics map[string]float64, err er
 	defer func() { err = errors.Join(err, l.Down(context.WithoutCancel(ctx))) }()
 	j := job{
 		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints,
-		Changes: o.Changes, Turns: o.Turns, Peers: o.Peers, Rest: o.Rest,
+		Changes: o.Changes, Turns: o.Turns, Mirrors: o.Mirrors, Peers: o.Peers, Rest: o.Rest,
 	}
 	j.Kubeconfig, j.Straitd = filepath.Join(j.Dir, "kubeconfig"), filepath.Join(j.Dir, "straitd")
 	if err := prepare(ctx, l, o.Lab.Source, j); err != nil {
+		return nil, err
+	}
+	crd, err := os.ReadFile(filepath.Join(o.Lab.Source, "install", "chart", "strait", "files", "strait.io_servicepolicies.yaml"))
+	if err == nil {
+		err = l.Apply(ctx, "c1", string(crd))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := runInner(ctx, l, j); err != nil {

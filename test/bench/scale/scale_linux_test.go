@@ -27,7 +27,7 @@ func TestSmall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	t.Cleanup(testutil.AtInterrupt(func() { cancel(); <-done }))
-	got, err := Measure(ctx, Options{Services: 50, Endpoints: 4, Changes: 4, Turns: 4, Peers: 20, Lab: apiserver.Options(t)})
+	got, err := Measure(ctx, Options{Services: 50, Endpoints: 4, Changes: 4, Turns: 4, Mirrors: 30, Peers: 20, Lab: apiserver.Options(t)})
 	cancel()
 	close(done)
 	apiserver.Must(t, err)
@@ -37,11 +37,16 @@ func TestSmall(t *testing.T) {
 		"kube_rss_mb": 100, "kube_rss_peak_mb": 100, "kube_watch_to_map_ms": 2000,
 		"kube_first_sync_s": 60, "kube_services_alone_s": 60, "kube_sync_s": 20,
 		"kube_writes_per_new_import": 10, "kube_writes_per_change": 2,
+		"kube_mirrors_first_s": 20, "kube_mirror_change_ms": 5000, "kube_writes_per_mirror_change": 1, "kube_policy_status_writes": 3,
 		"turn_ms_one_change": 2000, "turn_ms_one_change_few_peers": 2000, "turn_syscalls_one_change": 10_000, "readyz_us": 20_000,
 	} {
 		if v, ok := got[metric]; !ok || v <= 0 || v > most {
 			t.Errorf("%s is %v (there: %v), want at most %v", metric, v, ok, most)
 		}
+	}
+	// A Service and a slice for each mirror, the policy itself, and its statuses.
+	if n := got["kube_writes_per_new_mirror"] * 30; n < 61 || n > 64 {
+		t.Errorf("30 new mirrors took %v writes", n)
 	}
 	if n := got["kube_writes_after_restart"]; n != 0 {
 		t.Errorf("a restarted daemon wrote %v times where nothing had changed", n)

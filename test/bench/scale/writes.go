@@ -11,7 +11,10 @@ import (
 
 // counted matches the requests that change the kinds of objects that strait writes. Besides strait,
 // only this package makes such requests.
-var counted = regexp.MustCompile(`^apiserver_request_total\{.*resource="(?:serviceimports|serviceexports|services|endpointslices)".*verb="(?:POST|PUT|PATCH|APPLY|DELETE)".*\} ([0-9.e+]+)$`)
+var counted = regexp.MustCompile(`^apiserver_request_total\{.*resource="(?:serviceimports|serviceexports|services|endpointslices|servicepolicies)".*verb="(?:POST|PUT|PATCH|APPLY|DELETE)".*\} ([0-9.e+]+)$`)
+
+// statusWrites matches those of the statuses of policies.
+var statusWrites = regexp.MustCompile(`^apiserver_request_total\{.*resource="servicepolicies".*subresource="status".*verb="(?:PATCH|APPLY)".*\} ([0-9.e+]+)$`)
 
 // writes returns how many such requests the API server has counted.
 func (w *world) writes(ctx context.Context) (total int, err error) {
@@ -26,7 +29,19 @@ func (w *world) writes(ctx context.Context) (total int, err error) {
 	return n, err
 }
 
-func sumWrites(metrics string) (total int, err error) {
+// statuses returns how many writes of policies' statuses the API server has counted.
+func (w *world) statuses(ctx context.Context) (int, error) {
+	text, err := w.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read metrics of the API server: %w", err)
+	}
+	return sum(string(text), statusWrites)
+}
+
+func sumWrites(metrics string) (total int, err error) { return sum(metrics, counted) }
+
+// sum adds up the values of the metrics that an expression matches.
+func sum(metrics string, counted *regexp.Regexp) (total int, err error) {
 	for line := range strings.Lines(metrics) {
 		if m := counted.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			n, err := strconv.ParseFloat(m[1], 64)
