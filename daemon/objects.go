@@ -4,18 +4,23 @@ import (
 	"strings"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gke"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/daemon/plan"
 )
 
-// writeObjects tells the writer what the cluster's objects should be. It is called only while this
+// writeObjects tells the writers what the cluster's objects should be. It is called only while this
 // node leads its cluster.
 func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
+	c := d.mcsConfig()
+	d.kube.writer.Submit(mcsView(c, d.self().Cluster, d.members, local, m.state, m.result))
+	d.kube.gke.Submit(gke.View{Cluster: d.self().Cluster, GKE: d.kube.source.GKE(), Backend: c.DerivedService})
+}
+
+func (d *Daemon) mcsConfig() mcs.Config {
 	k := d.config.Source.Kubernetes
-	d.kube.writer.Submit(mcsView(mcs.Config{
-		ImportSlices: k.ImportSlices, ClusterSetIPs: k.ClusterSetIPs, DerivedPrefix: k.DerivedPrefix, Barred: d.config.barred(),
-	}, d.self().Cluster, d.members, local, m.state, m.result))
+	return mcs.Config{ImportSlices: k.ImportSlices, ClusterSetIPs: k.ClusterSetIPs, DerivedPrefix: k.DerivedPrefix, Barred: d.config.barred()}
 }
 
 // mcsView returns what the leader of a cluster wants in its API server, from what its source says,

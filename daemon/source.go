@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/kube"
+	"strait.io/strait/clustermesh/kube/gkewriter"
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
@@ -87,6 +88,10 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 	if err != nil {
 		return nil, nil, err
 	}
+	out.gke, err = gkewriter.New(gkewriter.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "gke")})
+	if err != nil {
+		return nil, nil, err
+	}
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
@@ -98,9 +103,10 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
-	// writer and mirrors work while the leader leads.
+	// writer, mirrors and gke work while the leader leads.
 	writer  *writer.Writer
 	mirrors *mirrorer.Mirrorer
+	gke     *gkewriter.Writer
 	// lent is nil if the daemon leads with its own account. client has the account that leads.
 	lent      *lent
 	client    kube.Client
@@ -113,6 +119,7 @@ func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.writer.Run(ctx) })
 	g.Go(func() error { return k.mirrors.Run(ctx) })
+	g.Go(func() error { return k.gke.Run(ctx) })
 	return g.Wait()
 }
 

@@ -41,7 +41,7 @@ func (d *Daemon) Status() *api.Status {
 	}
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
 	if d.kube != nil {
-		problems = slices.Concat(problems, d.kube.writer.Problems(), d.kube.mirrors.Problems())
+		problems = slices.Concat(problems, d.kube.writer.Problems(), d.kube.mirrors.Problems(), d.kube.gke.Problems())
 		status.Unwritten = d.kube.writer.Unwritten()
 		if p, is := d.kube.writer.Progress(); is {
 			status.Writing = &api.Writing{Done: p.Done, Total: p.Total, Began: p.Began}

@@ -79,6 +79,7 @@ type known struct {
 	pods     Pods
 	taking   []policy.Policy
 	policies []policy.Facts
+	gke      object.GKE
 }
 
 // New makes a Source that knows nothing until it runs.
@@ -124,6 +125,13 @@ func (s *Source) Policies() (taking []policy.Policy, objects []policy.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known.taking, s.known.policies
+}
+
+// GKE returns the cluster's objects of networking.gke.io.
+func (s *Source) GKE() object.GKE {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.gke
 }
 
 // Changed receives a value after Local, Identity or Pods changed; several changes can share one
@@ -218,7 +226,7 @@ func (s *Source) gather(settled bool) known {
 	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}
 	if settled {
 		k.objects, k.taking = object.Local(all), object.Taking(all)
-		k.policies = object.PolicyFacts(all, k.objects.Shares)
+		k.policies, k.gke = object.PolicyFacts(all, k.objects.Shares), object.ReadGKE(all)
 	}
 	return k
 }

@@ -60,6 +60,19 @@ func (c Config) derivedNames(importName string) []string {
 	return append(names, derivedName(DerivedPrefix, importName))
 }
 
+// DerivedService returns the name of the Service that is derived from an import, empty if there is
+// none in this cluster. Own is true if the cluster has a Service of the import's name.
+func (c Config) DerivedService(importName string, own bool) string {
+	if !c.derived() {
+		return ""
+	}
+	names := c.derivedNames(importName)
+	if own {
+		return names[len(names)-1]
+	}
+	return names[0]
+}
+
 // derivedName returns the prefix followed by the import's name. If that is too long for a Service,
 // it is cut, and a hash keeps it distinct.
 func derivedName(prefix, importName string) string {

@@ -50,7 +50,7 @@ func compareBool(a, b bool) int {
 }
 
 // readExports returns the exports sorted by service: one per wish whose Service can be exported, and
-// those of policies. It also returns a verdict per wish.
+// those of policies and MultiClusterServices. It also returns a verdict per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
 	all := wishes(objs)
 	out, status = make([]clustermesh.Export, 0, len(all)), make([]clustermesh.ExportStatus, 0, len(all))
@@ -68,7 +68,7 @@ func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []c
 	for _, w := range all {
 		wished[w.service] = true
 	}
-	if more := l.exportsByPolicy(wished); len(more) > 0 {
+	if more := slices.Concat(l.exportsByPolicy(wished), l.exportsByMulti(wished)); len(more) > 0 {
 		out = append(out, more...)
 		slices.SortFunc(out, func(a, b clustermesh.Export) int { return a.Service.Compare(b.Service) })
 	}

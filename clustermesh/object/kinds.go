@@ -1,6 +1,7 @@
 package object
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ const (
 	PropertyResource  = "clusterproperties.about.k8s.io"
 	PolicyResource    = "servicepolicies.strait.io"
 	KarmadaResource   = "multiclusterservices.networking.karmada.io"
+
+	MultiServiceResource = "multiclusterservices.networking.gke.io"
+	MultiIngressResource = "multiclusteringresses.networking.gke.io"
 )
 
 const (
@@ -105,6 +109,16 @@ var Kinds = []Kind{
 	{
 		Resource: KarmadaResource, Name: karmadaKind, Need: Optional, Custom: true,
 		Versions: []Version{{Name: "v1alpha1", keep: keeping(karmadaFrom)}},
+	},
+	{
+		Resource: MultiServiceResource, Name: "MultiClusterService", Need: Optional, Custom: true,
+		Versions:    []Version{{Name: "v1", keep: keeping(multiServiceFrom)}, {Name: "v1beta1", keep: keeping(multiServiceFrom)}},
+		Annotations: slices.Concat([]string{annotationProtocols}, slices.Sorted(maps.Keys(notOfServices)), routingNames),
+	},
+	{
+		Resource: MultiIngressResource, Name: "MultiClusterIngress", Need: Optional, Custom: true,
+		Versions:    []Version{{Name: "v1", keep: keeping(multiIngressFrom)}, {Name: "v1beta1", keep: keeping(multiIngressFrom)}},
+		Annotations: slices.Concat([]string{AnnotationIngressClass}, slices.Sorted(maps.Keys(notOfIngresses))),
 	},
 	{
 		Resource: PropertyResource, Name: "ClusterProperty", Need: Optional, ClusterScoped: true, Custom: true,

@@ -56,7 +56,8 @@ func whole() map[string][]runtime.Object {
 		PolicyResource: {&policy.Policy{ObjectMeta: named("", "some"), Spec: policy.Spec{
 			From: []string{"*"}, To: []string{"*"}, Select: []policy.Term{{Names: []string{".*"}}},
 		}}},
-		KarmadaResource:   {karmada(map[string]any{"types": []any{"CrossCluster"}})},
+		KarmadaResource:      {karmada(map[string]any{"types": []any{"CrossCluster"}})},
+		MultiServiceResource: {multiService(selecting)}, MultiIngressResource: {multiIngress(backend("cart", int64(80)))},
 		GKEExportResource: alias,
 		KEPExportResource: alias,
 		PropertyResource: {&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": clusterID},
@@ -91,6 +92,7 @@ type meaning struct {
 	Local    clustermesh.Local
 	Pods     Pods
 	Identity Identity
+	GKE      GKE
 }
 
 // read reads objects that carry marks by the rows of a table. Without trimming it reads them with
@@ -114,7 +116,7 @@ func read(table []Kind, m marks, trimmed bool) meaning {
 			objs.Insert(kept)
 		}
 	}
-	return meaning{Local(objs), ReadPods(objs), ReadIdentity(objs, "n1")}
+	return meaning{Local(objs), ReadPods(objs), ReadIdentity(objs, "n1"), ReadGKE(objs)}
 }
 
 // values are what labels and annotations may say that mean something.

@@ -31,6 +31,8 @@ type Objects struct {
 	Pods           []*Pod
 	Properties     []*Property
 	Policies       []*Policy
+	MultiServices  []*MultiService
+	MultiIngresses []*MultiIngress
 	// All names the resources that are listed completely. There may be more objects of the others:
 	// without NamespaceResource, every namespace counts as existing.
 	All map[string]bool
@@ -65,9 +67,9 @@ type Config struct {
 
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
 // endpoints: those that are exported, by a ServiceExport of the same namespace and name (KEP-1645),
-// an alias of one or a ServicePolicy, and those that are global, by annotation or policy. Whatever
-// is wrong becomes a Problem that names the object and the field; the rest is used. The result is
-// sorted and does not depend on the order of the objects.
+// an alias of one, a ServicePolicy or a MultiClusterService of GKE, and those that are global, by
+// annotation or policy. Whatever is wrong becomes a Problem that names the object and the field; the
+// rest is used. The result is sorted and does not depend on the order of the objects.
 //
 // What strait itself wrote is never read back as the cluster's own. Derived Services are neither
 // exported nor global: they only tell which addresses the imports have. Their EndpointSlices are
@@ -81,6 +83,7 @@ func Local(objs Objects) clustermesh.Local {
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
 	nodes := readNodes(objs.Nodes, objs.Config, &l.report)
 	out.Nodes, out.NodePrefixes, out.NodeKeys = nodes.list, nodes.prefixes, nodes.keys
+	l.readGKE(objs, out.Nodes)
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	out.Mirrors = l.mirrorsByPolicy()
 	out.Shares = l.shares()
@@ -129,14 +132,18 @@ type reader struct {
 	barred clustermesh.Barred
 	// services are sorted, each name once.
 	services []*Service
+	// own is the cluster's id, empty if unknown.
+	own clustermesh.ClusterName
 	// policies are those in force, the oldest first.
 	policies []*rule
+	gke      GKE
 }
 
 // newReader sorts the Services. If several have the same name, the first counts.
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	l.report.unread = objs.Unread
+	l.own = cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
 	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })
 	return l

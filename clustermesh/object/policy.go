@@ -66,7 +66,6 @@ type rule struct {
 // readPolicies sorts the policies, the oldest first, and reports what is wrong with them. A policy
 // with a mistake shares nothing.
 func (l *reader) readPolicies(objs Objects) {
-	own := cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	all := make([]*Policy, 0, len(objs.Config.Policies)+len(objs.Policies))
 	for i := range objs.Config.Policies {
 		all = append(all, policyFrom(&objs.Config.Policies[i]))
@@ -88,17 +87,17 @@ func (l *reader) readPolicies(objs Objects) {
 		for _, m := range p.mistakes {
 			o.problem(problem.ValueInvalid, m.Field, m.ErrorBody()+": the policy shares nothing", "correct it, here and in the other clusters that have it")
 		}
-		if len(p.mistakes) > 0 || own == "" {
+		if len(p.mistakes) > 0 || l.own == "" {
 			continue
 		}
 		if p.ports {
 			o.warning(problem.ValueInvalid, "spec.ports", "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
 		}
-		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && p.spec.Reaches(own) {
+		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && p.spec.Reaches(l.own) {
 			o.warning(problem.ValueInvalid, "spec.as", "mirrors are written into an API server, and this cluster has none: it shares its Services, and gets no mirrors",
 				"write import or join, or leave this cluster out of spec.to")
 		}
-		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(own), takes: p.spec.Reaches(own), share: clustermesh.Share{
+		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(l.own), takes: p.spec.Reaches(l.own), share: clustermesh.Share{
 			Policy: p.title(), As: string(p.spec.As), From: policy.Clusters(p.spec.From), To: policy.Clusters(p.spec.To),
 		}})
 	}

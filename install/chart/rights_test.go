@@ -30,6 +30,9 @@ func TestRights(t *testing.T) {
 		rule("serviceexports.net.gke.io", "get"),
 		rule("serviceexports.multicluster.k8s.io", "get"),
 		rule("servicepolicies/status.strait.io", "patch"),
+		rule("ingresses.networking.k8s.io", "get", "list", "watch", "create", "update", "delete"),
+		rule("multiclusterservices/status.networking.gke.io", "patch"),
+		rule("multiclusteringresses/status.networking.gke.io", "patch"),
 		rule("events.events.k8s.io", "create"),
 	}
 	var daemon []rbacv1.PolicyRule

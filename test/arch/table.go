@@ -70,6 +70,9 @@ var Table = []Package{
 		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/policy", "clustermesh/policy/mirror"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
+	// What networking.gke.io asks for, and who writes it.
+	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy/mirror"}},
+	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/object", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -102,7 +105,7 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
-		"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
+		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend",
 	}, Tests: []string{"clustermesh/replica", "clustermesh/object"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
@@ -170,7 +173,7 @@ var Table = []Package{
 	}},
 	{Path: "test/locality", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},
-	{Path: "test/leader", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/leader", Tests: []string{"clustermesh/object", "test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
 	{Path: "test/vm/initrd", Pure: true},
@@ -238,8 +241,8 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"daemon", "install/chart", "test/faults", "test/kube"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Tests:  []string{"daemon", "install/chart", "test/faults", "test/kube", "test/leader"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
 			"the chart's tests, and those of faults, read what the chart renders; daemon's tests of policies go from objects to objects",
@@ -247,28 +250,28 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/mcs-api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale"},
-		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube"},
+		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube", "test/leader"},
 		Why:    "same as k8s.io/api; also, kubelab installs its CRDs, and the chart's tests compare the chart's CRDs with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"daemon", "install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
+		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{
 		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer"}, Why: "client-go logs through it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{
@@ -310,7 +313,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
-		Tests:  []string{"clustermesh/kube", "test/faults"},
+		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 

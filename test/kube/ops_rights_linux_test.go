@@ -27,21 +27,25 @@ var (
 		"namespaces", "nodes", "pods", "services", "endpointslices.discovery.k8s.io", "serviceimports.multicluster.x-k8s.io",
 		"clusterproperties.about.k8s.io", "serviceexports.multicluster.k8s.io", "serviceexports.multicluster.x-k8s.io",
 		"serviceexports.net.gke.io", "servicepolicies.strait.io", "multiclusterservices.networking.karmada.io",
+		"multiclusteringresses.networking.gke.io", "multiclusterservices.networking.gke.io",
 	}
 	write = map[string]string{
 		"events.events.k8s.io":                       "create",
 		"tokenreviews.authentication.k8s.io":         "create", // the lab signs
 		"endpointslices.discovery.k8s.io/restricted": "create",
-		"namespaces":                                  "create",
-		"services":                                    "get create update patch delete",
-		"endpointslices.discovery.k8s.io":             "create update patch delete",
-		"serviceimports.multicluster.x-k8s.io":        "create patch delete",
-		"serviceexports.multicluster.k8s.io":          "get",
-		"serviceexports.multicluster.x-k8s.io":        "get",
-		"serviceexports.net.gke.io":                   "get",
-		"serviceexports.multicluster.x-k8s.io/status": "patch",
-		"serviceimports.multicluster.x-k8s.io/status": "patch",
-		"servicepolicies.strait.io/status":            "patch",
+		"namespaces":                                     "create",
+		"services":                                       "get create update patch delete",
+		"endpointslices.discovery.k8s.io":                "create update patch delete",
+		"serviceimports.multicluster.x-k8s.io":           "create patch delete",
+		"serviceexports.multicluster.k8s.io":             "get",
+		"serviceexports.multicluster.x-k8s.io":           "get",
+		"serviceexports.net.gke.io":                      "get",
+		"serviceexports.multicluster.x-k8s.io/status":    "patch",
+		"serviceimports.multicluster.x-k8s.io/status":    "patch",
+		"servicepolicies.strait.io/status":               "patch",
+		"ingresses.networking.k8s.io":                    "get list watch create update delete",
+		"multiclusteringresses.networking.gke.io/status": "patch",
+		"multiclusterservices.networking.gke.io/status":  "patch",
 	}
 	// inOwnNamespace are rights of the leader's account besides in strait-system.
 	inOwnNamespace = []string{
@@ -133,6 +137,8 @@ func ownWrites(t *testing.T, o *ops) {
 		service = `{apiVersion: v1, kind: Service, metadata: {name: own-writes%s}, spec: {ports: [{port: 80}]%s}}`
 		slice   = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: own-writes%s}, addressType: IPv4, endpoints: []%s}`
 		ours    = `, labels: {app.kubernetes.io/managed-by: strait}`
+		ingress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: own-writes%s}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`
+		owned   = `, ownerReferences: [{apiVersion: networking.gke.io/v1, kind: %s, name: a, uid: 4d6b0e4c-95f4-4f0a-8a44-3a3c3a3c3a3c}]`
 		sliced  = `, labels: {endpointslice.kubernetes.io/managed-by: strait.io}`
 		// A label that would let the namespace's pods do what they like.
 		privileged = `, labels: {app.kubernetes.io/managed-by: strait, pod-security.kubernetes.io/enforce: privileged}`
@@ -143,16 +149,20 @@ func ownWrites(t *testing.T, o *ops) {
 		return err
 	}
 	for name, x := range map[string]struct{ namespace, text, why string }{
-		"a Service without the label":       {"default", fmt.Sprintf(service, "", ""), "only objects with its label"},
-		"a Service with a selector":         {"default", fmt.Sprintf(service, ours, ", selector: {a: b}"), "without a selector"},
-		"a Service with external addresses": {"default", fmt.Sprintf(service, ours, ", externalIPs: [192.0.2.1]"), "external addresses"},
-		"a NodePort":                        {"default", fmt.Sprintf(service, ours, ", type: NodePort"), "of the types"},
-		"an ExternalName":                   {"default", fmt.Sprintf(service, ours, ", type: ExternalName, externalName: example.com"), "of the types"},
-		"a Service of the system":           {"kube-system", fmt.Sprintf(service, ours, ""), "barred namespaces"},
-		"a Namespace without the label":     {"default", fmt.Sprintf(namespace, ""), "only objects with its label"},
-		"a Namespace of more labels":        {"default", fmt.Sprintf(namespace, privileged), "no label but its own"},
-		"a slice without the label":         {"default", fmt.Sprintf(slice, "", ""), "only objects with its label"},
-		"a slice of another's":              {"default", fmt.Sprintf(slice, ", labels: {endpointslice.kubernetes.io/managed-by: other}", ""), "only objects with its label"},
+		"a Service without the label":          {"default", fmt.Sprintf(service, "", ""), "only objects with its label"},
+		"a Service with a selector":            {"default", fmt.Sprintf(service, ours, ", selector: {a: b}"), "without a selector"},
+		"a Service with external addresses":    {"default", fmt.Sprintf(service, ours, ", externalIPs: [192.0.2.1]"), "external addresses"},
+		"a NodePort":                           {"default", fmt.Sprintf(service, ours, ", type: NodePort"), "of the types"},
+		"an ExternalName":                      {"default", fmt.Sprintf(service, ours, ", type: ExternalName, externalName: example.com"), "of the types"},
+		"a Service of the system":              {"kube-system", fmt.Sprintf(service, ours, ""), "barred namespaces"},
+		"a Namespace without the label":        {"default", fmt.Sprintf(namespace, ""), "only objects with its label"},
+		"a Namespace of more labels":           {"default", fmt.Sprintf(namespace, privileged), "no label but its own"},
+		"a slice without the label":            {"default", fmt.Sprintf(slice, "", ""), "only objects with its label"},
+		"a slice of another's":                 {"default", fmt.Sprintf(slice, ", labels: {endpointslice.kubernetes.io/managed-by: other}", ""), "only objects with its label"},
+		"a headless one of another owner's":    {"default", fmt.Sprintf(service, ours+fmt.Sprintf(owned, "MultiClusterIngress"), ", clusterIP: None, selector: {a: b}"), "without a selector"},
+		"one with an address, of that owner's": {"default", fmt.Sprintf(service, ours+fmt.Sprintf(owned, "MultiClusterService"), ", selector: {a: b}"), "without a selector"},
+		"an Ingress without the label":         {"default", fmt.Sprintf(ingress, ""), "only objects with its label"},
+		"an Ingress of the system":             {"kube-system", fmt.Sprintf(ingress, ours), "barred namespaces"},
 	} {
 		if err := write("create", x.namespace, x.text); err == nil || !strings.Contains(err.Error(), x.why) {
 			t.Errorf("%s: %v, want it refused: %s", name, err, x.why)
@@ -161,7 +171,10 @@ func ownWrites(t *testing.T, o *ops) {
 	if out, err := o.Kubectl(t.Context(), "c1", nil, "--as="+leader, "delete", "service", "ops-c1"); err == nil || !strings.Contains(err.Error(), "changes only objects") {
 		t.Errorf("to delete a user's Service: %q, %v", out, err)
 	}
-	for _, text := range []string{fmt.Sprintf(service, ours, ""), fmt.Sprintf(slice, sliced, "")} {
+	for _, text := range []string{
+		fmt.Sprintf(service, ours, ""), fmt.Sprintf(slice, sliced, ""), fmt.Sprintf(ingress, ours),
+		fmt.Sprintf(service, ours+fmt.Sprintf(owned, "MultiClusterService"), ", clusterIP: None, selector: {a: b}"),
+	} {
 		must(t, write("create", "default", text))
 		must(t, write("delete", "default", text))
 	}

@@ -20,23 +20,24 @@ func Do(ctx context.Context, client kubernetes.Interface, manager string, o mirr
 	defer cancel()
 	switch {
 	case o.Namespace != "":
-		return write(ctx, client.CoreV1().Namespaces(), manager, mirror.Create, mirror.Namespace(o.Namespace, manager))
+		return Write(ctx, client.CoreV1().Namespaces(), manager, mirror.Create, mirror.Namespace(o.Namespace, manager))
 	case o.Service != nil:
-		return write(ctx, client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
+		return Write(ctx, client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
 	case o.Slice != nil:
-		return write(ctx, client.DiscoveryV1().EndpointSlices(o.Slice.Namespace), manager, o.Verb, o.Slice)
+		return Write(ctx, client.DiscoveryV1().EndpointSlices(o.Slice.Namespace), manager, o.Verb, o.Slice)
 	}
 	return nil
 }
 
-// resource is what client-go has for each kind.
-type resource[T any] interface {
+// Resource is what client-go has for each kind.
+type Resource[T any] interface {
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	Update(context.Context, T, metav1.UpdateOptions) (T, error)
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-func write[T metav1.Object](ctx context.Context, to resource[T], manager string, verb mirror.Verb, o T) (err error) {
+// Write creates, updates or deletes an object.
+func Write[T metav1.Object](ctx context.Context, to Resource[T], manager string, verb mirror.Verb, o T) (err error) {
 	switch verb {
 	case mirror.Create:
 		_, err = to.Create(ctx, o, metav1.CreateOptions{FieldManager: manager})

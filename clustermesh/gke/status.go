@@ -1,0 +1,128 @@
+package gke
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
+)
+
+// Ready is the type of the condition in a status.
+const Ready = "Ready"
+
+// Reasons of the condition Ready. It is false for the first three.
+const (
+	// Invalid: the object has mistakes, and nothing is done by it.
+	Invalid = "Invalid"
+	// NoBackends: the cluster's ClusterSetIPs are not those of Services.
+	NoBackends = "NoBackends"
+	// Failed: the API server refuses a write, or another object has the name.
+	Failed = "Failed"
+	// NotListed: the pods of this cluster do not answer.
+	NotListed = "NotListed"
+	InForce   = "InForce"
+)
+
+// maxMessage is the limit of a condition's message.
+const maxMessage = 32768
+
+// ToSay is a status to write.
+type ToSay struct {
+	object.GKEObject
+	Resource string // as in package object
+	Status   object.GKEStatus
+}
+
+// Statuses returns the statuses that differ from what the objects have. Failed says why a write of an
+// object failed, by Op.Target. The time counts only if Ready changes.
+func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []ToSay) {
+	say := func(resource string, g object.GKEObject, c metav1.Condition, vip string) {
+		c.Type, c.ObservedGeneration, c.LastTransitionTime = Ready, g.Generation, since(g.Was, c.Status, now)
+		s := object.GKEStatus{VIP: vip, Conditions: []metav1.Condition{c}}
+		if s.VIP != g.Was.VIP || !slices.Equal(s.Conditions, g.Was.Conditions) {
+			out = append(out, ToSay{g, resource, s})
+		}
+	}
+	for _, s := range v.Services {
+		say(object.MultiServiceResource, s.GKEObject, v.ofService(s, failed), "")
+	}
+	for _, i := range v.Ingresses {
+		say(object.MultiIngressResource, i.GKEObject, v.ofIngress(i, failed), vip(h.Ingresses, clustermesh.ServiceName(i.ID)))
+	}
+	return out
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Status: status, Reason: reason, Message: message}
+}
+
+func (v View) ofService(s object.MultiService, failed map[string]string) metav1.Condition {
+	target := object.Name("Service", s.Namespace, s.Derived())
+	switch {
+	case len(s.Mistakes) > 0:
+		return condition(metav1.ConditionFalse, Invalid, mistakes(s.Mistakes))
+	case failed[target] != "":
+		return condition(metav1.ConditionFalse, Failed, failed[target])
+	case !s.Lists(v.Cluster):
+		return condition(metav1.ConditionTrue, NotListed, fmt.Sprintf("spec.clusters does not list this cluster, %s", v.Cluster))
+	}
+	return condition(metav1.ConditionTrue, InForce, target+" selects pods of this cluster, "+string(v.Cluster))
+}
+
+func (v View) ofIngress(i object.MultiIngress, failed map[string]string) metav1.Condition {
+	target := object.Name("Ingress", i.Namespace, i.Name)
+	switch {
+	case len(i.Mistakes) > 0:
+		return condition(metav1.ConditionFalse, Invalid, mistakes(i.Mistakes))
+	case v.noBackends():
+		return condition(metav1.ConditionFalse, NoBackends, "clusterSetIPs of the daemon's configuration is cidr, so there is no Service that an Ingress can lead to")
+	case failed[target] != "":
+		return condition(metav1.ConditionFalse, Failed, failed[target])
+	}
+	return condition(metav1.ConditionTrue, InForce, target+" has the same rules")
+}
+
+// vip returns the first address of an Ingress.
+func vip(ingresses []*networkingv1.Ingress, name clustermesh.ServiceName) string {
+	for _, i := range ingresses {
+		if nameOf(i) != name {
+			continue
+		}
+		for _, a := range i.Status.LoadBalancer.Ingress {
+			if a.IP != "" {
+				return a.IP
+			}
+			if a.Hostname != "" {
+				return a.Hostname
+			}
+		}
+	}
+	return ""
+}
+
+// since returns the time from which Ready has a value.
+func since(was object.GKEStatus, ready metav1.ConditionStatus, now time.Time) metav1.Time {
+	for _, c := range was.Conditions {
+		if c.Type == Ready && c.Status == ready {
+			return c.LastTransitionTime
+		}
+	}
+	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// mistakes returns all mistakes with the paths of their fields.
+func mistakes(list field.ErrorList) string {
+	var texts []string
+	for _, m := range list {
+		texts = append(texts, m.Error())
+	}
+	text := strings.Join(texts, "; ")
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}

@@ -1,0 +1,226 @@
+// Package gkewriter carries out MultiClusterServices and MultiClusterIngresses of
+// networking.gke.io in a cluster's API server while this daemon leads the cluster.
+//
+// Inputs are these objects; outputs are headless Services, Ingresses, statuses and Problems. It is a
+// shell around client-go and decides nothing: package gke does. It must not know gossip or the
+// kernel.
+package gkewriter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gke"
+	"strait.io/strait/clustermesh/kube/mirrorer"
+	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/internal/notify"
+	"strait.io/strait/internal/problem"
+)
+
+const (
+	// manager is the field manager of what this package writes.
+	manager = "strait"
+	// quiet and patience gather changes that come together.
+	quiet, patience = 50 * time.Millisecond, time.Second
+	// again is how often a pass is done although nothing changed: what failed is tried again.
+	again = 15 * time.Second
+	// writeWithin bounds the wait for an API server that does not answer.
+	writeWithin = 30 * time.Second
+)
+
+// Config says where to write.
+type Config struct {
+	REST *rest.Config
+	// Leading is called right before each write; nothing is written while it returns false.
+	Leading func() bool
+	Log     *slog.Logger
+}
+
+// Writer writes what one cluster's objects of networking.gke.io ask for. Make it with New; Run it
+// for as long as the daemon leads.
+type Writer struct {
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	leading func() bool
+	log     *slog.Logger
+	changed notify.Signal
+	// said are the statuses that were written, by the UID of their object; owned by Run.
+	said map[string]gke.ToSay
+
+	mu       sync.Mutex
+	view     *gke.View // nil until one was submitted
+	problems []clustermesh.Problem
+}
+
+// New makes a Writer. It opens no connection until Run.
+func New(c Config) (*Writer, error) {
+	client, err := kubernetes.NewForConfig(c.REST)
+	if err != nil {
+		return nil, err
+	}
+	statuses, err := dynamic.NewForConfig(c.REST)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{client: client, dynamic: statuses, leading: c.Leading, log: c.Log, changed: notify.New()}, nil
+}
+
+// Submit says what is known now.
+func (w *Writer) Submit(v gke.View) {
+	w.mu.Lock()
+	w.view = &v
+	w.mu.Unlock()
+	w.changed.Poke()
+}
+
+// Problems are those of the last pass.
+func (w *Writer) Problems() []clustermesh.Problem {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.problems
+}
+
+// submitted returns the latest view, and whether there is one.
+func (w *Writer) submitted() (gke.View, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.view == nil {
+		return gke.View{}, false
+	}
+	return *w.view, true
+}
+
+// Run writes until ctx is done. In a cluster without objects of networking.gke.io, it reads
+// nothing: what was made for objects that are gone goes with them.
+func (w *Writer) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.log.Handler()))
+	defer w.forget()
+	for {
+		if v, is := w.submitted(); is && len(v.Services)+len(v.Ingresses) > 0 {
+			break
+		}
+		if !notify.Await(ctx, w.changed, again, quiet, patience) {
+			return nil
+		}
+	}
+	services, ingresses := w.watch(object.LabelMultiService), w.watch(object.LabelMultiIngress)
+	poke := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { w.changed.Poke() }, UpdateFunc: func(any, any) { w.changed.Poke() }, DeleteFunc: func(any) { w.changed.Poke() },
+	}
+	read := []cache.SharedIndexInformer{services.Core().V1().Services().Informer(), ingresses.Networking().V1().Ingresses().Informer()}
+	for _, i := range read {
+		if _, err := i.AddEventHandler(poke); err != nil {
+			return err
+		}
+	}
+	for _, f := range []informers.SharedInformerFactory{services, ingresses} {
+		f.StartWithContext(ctx)
+		defer f.Shutdown()
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), read[0].HasSynced, read[1].HasSynced) {
+		return nil
+	}
+	for more := true; more; more = notify.Await(ctx, w.changed, again, quiet, patience) {
+		v, is := w.submitted()
+		var have gke.Have
+		var err1, err2 error
+		have.Services, err1 = services.Core().V1().Services().Lister().List(labels.Everything())
+		have.Ingresses, err2 = ingresses.Networking().V1().Ingresses().Lister().List(labels.Everything())
+		if is && ctx.Err() == nil && err1 == nil && err2 == nil {
+			w.pass(ctx, v, have)
+		}
+	}
+	return nil
+}
+
+// watch returns informers for what strait made and labelled.
+func (w *Writer) watch(label string) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(w.client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = object.LabelManagedBy + "=" + object.ManagedBy + "," + label
+	}))
+}
+
+// forget drops what is out of date when the next term begins, or is for the next leader to say.
+func (w *Writer) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.view, w.problems, w.said = nil, nil, nil
+}
+
+// pass writes what is missing.
+func (w *Writer) pass(ctx context.Context, v gke.View, have gke.Have) {
+	failed := map[string]string{}
+	var problems []clustermesh.Problem
+	for _, o := range gke.Diff(v, have) {
+		if ctx.Err() != nil || !w.leading() {
+			return
+		}
+		err := w.do(ctx, o)
+		if o.Verb == mirror.Create && apierrors.IsAlreadyExists(err) {
+			err = w.other(ctx, o)
+		}
+		if err == nil || ctx.Err() != nil || mirrorer.Passes(err) {
+			continue
+		}
+		failed[o.Target()] = err.Error()
+		problems = append(problems, refused(o.String(), err))
+	}
+	for _, s := range gke.Statuses(v, have, failed, time.Now()) {
+		if ctx.Err() != nil || !w.leading() {
+			return
+		}
+		if err := w.say(ctx, s); err != nil && ctx.Err() == nil && !mirrorer.Passes(err) {
+			problems = append(problems, refused("patch status of "+object.Name(s.Kind, s.Namespace, s.Name), err))
+		}
+	}
+	w.mu.Lock()
+	w.problems = problems
+	w.mu.Unlock()
+}
+
+func refused(write string, err error) clustermesh.Problem {
+	return clustermesh.Problem{Code: problem.WriteRefused, Object: write, Message: err.Error(), Try: "it is tried again; see what the API server says"}
+}
+
+func (w *Writer) do(ctx context.Context, o gke.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	if o.Service != nil {
+		return mirrorer.Write(ctx, w.client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
+	}
+	return mirrorer.Write(ctx, w.client.NetworkingV1().Ingresses(o.Ingress.Namespace), manager, o.Verb, o.Ingress)
+}
+
+// other returns an error if the object that has the name of one to create is not strait's. If it
+// is, the watch has only not shown it yet.
+func (w *Writer) other(ctx context.Context, o gke.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	var there metav1.Object
+	var err error
+	if o.Service != nil {
+		there, err = w.client.CoreV1().Services(o.Service.Namespace).Get(ctx, o.Service.Name, metav1.GetOptions{})
+	} else {
+		there, err = w.client.NetworkingV1().Ingresses(o.Ingress.Namespace).Get(ctx, o.Ingress.Name, metav1.GetOptions{})
+	}
+	if err == nil && !gke.Ours(there.GetLabels()) {
+		err = fmt.Errorf("%s; rename or delete it", gke.Taken(o))
+	}
+	return err
+}
