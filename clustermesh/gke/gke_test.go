@@ -153,6 +153,16 @@ func TestMade(t *testing.T) {
 	}
 }
 
+// TestNoBackends: without a Service to lead to, no Ingress is made.
+func TestNoBackends(t *testing.T) {
+	v := viewOf(t, whereami, front)
+	v.Backend = func(string, bool) string { return "" }
+	var w world
+	if did := w.settle(t, v); !slices.Equal(did, []string{"create Service whereami/" + derived}) {
+		t.Errorf("%q", did)
+	}
+}
+
 // TestFilledIn: what the API server fills in, and others add, is not written over.
 func TestFilledIn(t *testing.T) {
 	v := viewOf(t, whereami, strings.Replace(front, ", annotations: {strait.io/ingress-class: traefik}", "", 1))

@@ -172,6 +172,30 @@ func TestMultiServiceBarred(t *testing.T) {
 	}
 }
 
+// TestMultiServiceExported: a ServiceExport of the headless Service counts, and there is one export.
+func TestMultiServiceExported(t *testing.T) {
+	objs := Objects{Config: Config{Cluster: "east"}}
+	objs.Insert(serviceFrom(derivedOf(derivedLabels)))
+	objs.Insert(multiServiceFrom(multiService(selecting)))
+	objs.Insert(&Export{ID: ID{"shop", DerivedName("shop", "cart")}})
+	if e := Local(objs).Exports; len(e) != 1 || e[0].Type != clustermesh.Headless {
+		t.Errorf("exports %+v", e)
+	}
+}
+
+// TestGKENames: what is made for an object has its name as a label.
+func TestGKENames(t *testing.T) {
+	for name, bad := range map[string]bool{strings.Repeat("x", 63): false, strings.Repeat("x", 64): true, "a.b": true} {
+		for _, g := range []GKEObject{
+			multiServiceFrom(gkeObject("MultiClusterService", name, selecting)).GKEObject, multiIngressFrom(gkeObject("MultiClusterIngress", name, backend("cart", "web"))).GKEObject,
+		} {
+			if has := len(g.Mistakes) > 0 && g.Mistakes[0].Field == "metadata.name"; has != bad {
+				t.Errorf("%s %s: mistakes %v", g.Kind, name, g.Mistakes)
+			}
+		}
+	}
+}
+
 // TestDerivedName: it fits, depends on namespace and name only, and keeps long names apart.
 func TestDerivedName(t *testing.T) {
 	long := strings.Repeat("x", 60)

@@ -148,9 +148,10 @@ var (
 
 	endpointSlices = resource("discovery.k8s.io", "v1", "endpointslices")
 	services       = resource("", "v1", "services")
+	ingresses      = resource("networking.k8s.io", "v1", "ingresses")
 )
 
-// Selectors of what the leader writes; see package mirrorer.
+// Selectors of what the leader writes; see packages mirrorer and object.
 const (
 	written = "endpointslice.kubernetes.io/managed-by=strait.io"
 	mirrors = "strait.io/policy-set=daemon"
@@ -159,8 +160,8 @@ const (
 // policyLag is how long the API server may keep applying an admission policy that was deleted.
 const policyLag = 15 * time.Second
 
-// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors and imports. It
-// also removes the fields that the leader wrote into objects of others.
+// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors, Ingresses and
+// imports. It also removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
 	// First the policies, one of which lets only strait change these. The API server notices a
@@ -183,6 +184,8 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		{endpointSlices, written + "," + mirrors},
 		{services, "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
 		{services, "app.kubernetes.io/managed-by=strait," + mirrors},
+		{ingresses, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-ingress"},
+		{services, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-service"},
 		{imports, "app.kubernetes.io/managed-by=strait"},
 	} {
 		deadline := time.Now().Add(patience)

@@ -213,6 +213,28 @@ func TestPinsMove(t *testing.T) {
 	}
 }
 
+// TestUninstallMultiCluster: what strait made for objects of networking.gke.io goes, and what others made stays.
+func TestUninstallMultiCluster(t *testing.T) {
+	u := newUser(t)
+	u.does(installC1)
+	for name, labels := range map[string]string{
+		"mci": "app.kubernetes.io/managed-by: strait, strait.io/multi-cluster-service: a, strait.io/multi-cluster-ingress: a", "mine": "strait.io/multi-cluster-service: a, strait.io/multi-cluster-ingress: a",
+	} {
+		for _, text := range []string{
+			`{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: default, labels: {%s}}, spec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}}`,
+			`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: %s, namespace: default, labels: {%s}}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`,
+		} {
+			if err := apiserver.Lab(t, 2).Apply(t.Context(), "c1", fmt.Sprintf(text, name, labels)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed")
+	if got := u.kubectl("c1", "-n", "default", "delete", "services,ingresses", "-l", "strait.io/multi-cluster-service", "-o", "name"); got != "service/mine\ningress.networking.k8s.io/mine" {
+		t.Errorf("uninstall left %q", got)
+	}
+}
+
 // deadNode gets pods and runs none: no kubelet is behind it.
 const deadNode = `
 apiVersion: v1

@@ -51,11 +51,11 @@ func newGKE(t *testing.T) *world {
 	return w
 }
 
-// podsOf writes what the endpoints controller, which this lab lacks, would: one pod behind a Service.
+// podsOf writes one pod behind a Service: this lab has no nodes.
 func (w *world) podsOf(cluster, service, addr string) {
 	w.Helper()
 	w.apply(cluster, fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4,
-metadata: {name: pods, labels: {kubernetes.io/service-name: %s, endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}},
+metadata: {name: pods, labels: {kubernetes.io/service-name: %s, endpointslice.kubernetes.io/managed-by: test}},
 ports: [{name: web, port: 8080, protocol: TCP}], endpoints: [{addresses: [%q], nodeName: %s-node, conditions: {ready: true}}]}`, service, addr, cluster))
 }
 
