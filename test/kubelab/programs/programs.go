@@ -1,4 +1,4 @@
-// Package programs builds Kubernetes' own programs from the modules in test/kubelab/tools. Their
+// Package programs builds Kubernetes' own programs, and an ingress controller, from the modules in test/kubelab/tools. Their
 // go.mod and go.sum pin the exact versions.
 //
 // Inputs are those files. Output is a folder of programs in the user's cache, named after a hash of
@@ -28,7 +28,7 @@ import (
 const tools = "test/kubelab/tools"
 
 // modules are the folders below tools.
-var modules = []string{"etcd", "containerd", "kubernetes", "coredns"}
+var modules = []string{"etcd", "containerd", "kubernetes", "coredns", "traefik"}
 
 // program is a program that a module's go.mod names as a tool.
 type program struct {
@@ -195,8 +195,16 @@ func isVersion(s string) bool {
 // build builds to a temporary file and renames it to target, so that target is always complete.
 func (p program) build(ctx context.Context, target string) error {
 	part := target + ".part"
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-mod=readonly",
-		"-ldflags", p.ldflags(), "-o", part, p.path)
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-mod=readonly", "-ldflags", p.ldflags(), "-o", part}
+	if l, is := leaner[p.name]; is {
+		file, err := l.modfile(ctx, p.dir)
+		if err != nil {
+			return fmt.Errorf("build %s: %w", p.path, err)
+		}
+		defer os.RemoveAll(filepath.Dir(file))
+		args = append(args, "-modfile="+file)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, p.path)...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "PWD="+p.dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
