@@ -26,8 +26,8 @@ type View struct {
 	Cluster clustermesh.ClusterName
 	object.GKE
 	// Backend returns the name of the Service that is derived from an import, behind which the pods
-	// of all clusters are. Own is true if the cluster has a Service of the import's name. The result
-	// is empty if the cluster makes no such Services.
+	// of all clusters are. Own is true if the cluster has a Service of the import's name. The
+	// result is empty if the cluster makes no such Services.
 	Backend func(imported string, own bool) string
 }
 

@@ -115,7 +115,8 @@ func TestDiff(t *testing.T) {
 		{"the same again", []string{front, whereami}, nil},
 		{"another port", []string{front, strings.Replace(whereami, "targetPort: 8080", "targetPort: 80", 1)}, []string{"update Service whereami/" + derived}},
 		{"another selector", []string{front, strings.Replace(whereami, "app: whereami", "app: x", 1)}, []string{"update Service whereami/" + derived}},
-		// The Ingress leads to the other derived Service: this cluster has none of the import's name.
+		// The Ingress leads to the other derived Service: this cluster has none of the import's
+		// name.
 		{"not listed", []string{front, listing}, []string{"update Ingress whereami/whereami-ingress", "delete Service whereami/" + derived}},
 		{"listed again", []string{front, whereami}, []string{"create Service whereami/" + derived, "update Ingress whereami/whereami-ingress"}},
 		{"another class", []string{strings.Replace(front, "traefik", "nginx", 1), whereami}, []string{"update Ingress whereami/whereami-ingress"}},

@@ -40,8 +40,8 @@ type ToSay struct {
 	Status   object.GKEStatus
 }
 
-// Statuses returns the statuses that differ from what the objects have. Failed says why a write of an
-// object failed, by Op.Target. The time counts only if Ready changes.
+// Statuses returns the statuses that differ from what the objects have. Failed says why a write of
+// an object failed, by Op.Target. The time counts only if Ready changes.
 func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []ToSay) {
 	say := func(resource string, g object.GKEObject, c metav1.Condition, vip string) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = Ready, g.Generation, since(g.Was, c.Status, now)

@@ -49,8 +49,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// readExports returns the exports sorted by service: one per wish whose Service can be exported, and
-// those of policies and MultiClusterServices. It also returns a verdict per wish.
+// readExports returns the exports sorted by service: one per wish whose Service can be exported,
+// and those of policies and MultiClusterServices. It also returns a verdict per wish.
 func (l *reader) readExports(objs Objects) (out []clustermesh.Export, status []clustermesh.ExportStatus) {
 	all := wishes(objs)
 	out, status = make([]clustermesh.Export, 0, len(all)), make([]clustermesh.ExportStatus, 0, len(all))

@@ -172,7 +172,8 @@ func TestMultiServiceBarred(t *testing.T) {
 	}
 }
 
-// TestMultiServiceExported: a ServiceExport of the headless Service counts, and there is one export.
+// TestMultiServiceExported: a ServiceExport of the headless Service counts, and there is one
+// export.
 func TestMultiServiceExported(t *testing.T) {
 	objs := Objects{Config: Config{Cluster: "east"}}
 	objs.Insert(serviceFrom(derivedOf(derivedLabels)))
@@ -213,8 +214,8 @@ func TestDerivedName(t *testing.T) {
 	}
 }
 
-// FuzzGKE: whatever an object of networking.gke.io says, reading it ends, and what has no mistake can
-// be made.
+// FuzzGKE: whatever an object of networking.gke.io says, reading it ends, and what has no mistake
+// can be made.
 func FuzzGKE(f *testing.F) {
 	for _, o := range []*unstructured.Unstructured{multiService(linking("us/east")), multiIngress(rules("/x/*")), multiIngress(backend("cart", "web"))} {
 		text, err := o.MarshalJSON()

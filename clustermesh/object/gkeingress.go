@@ -173,8 +173,8 @@ func (s *MultiService) port(b networkingv1.ServiceBackendPort) int32 {
 	return 0
 }
 
-// Standard returns the spec of the Ingress. Backend returns the Service behind which the pods of all
-// clusters are.
+// Standard returns the spec of the Ingress. Backend returns the Service behind which the pods of
+// all clusters are.
 func (i MultiIngress) Standard(all GKE, backend func(MultiService) string) *networkingv1.IngressSpec {
 	i.Spec = *i.Spec.DeepCopy()
 	i.backends(func(_ *field.Path, b *networkingv1.IngressServiceBackend) {

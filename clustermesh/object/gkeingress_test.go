@@ -18,8 +18,8 @@ func rules(paths ...string) map[string]any {
 	return templated(map[string]any{"rules": []any{map[string]any{"host": "a.example", "http": map[string]any{"paths": list}}}})
 }
 
-// TestMultiIngress: the Ingress that a MultiClusterIngress becomes, and what it asks for that is not
-// carried out.
+// TestMultiIngress: the Ingress that a MultiClusterIngress becomes, and what it asks for that is
+// not carried out.
 func TestMultiIngress(t *testing.T) {
 	const at = "spec.template.spec."
 	for what, c := range map[string]struct {

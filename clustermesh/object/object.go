@@ -68,8 +68,8 @@ type Config struct {
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
 // endpoints: those that are exported, by a ServiceExport of the same namespace and name (KEP-1645),
 // an alias of one, a ServicePolicy or a MultiClusterService of GKE, and those that are global, by
-// annotation or policy. Whatever is wrong becomes a Problem that names the object and the field; the
-// rest is used. The result is sorted and does not depend on the order of the objects.
+// annotation or policy. Whatever is wrong becomes a Problem that names the object and the field;
+// the rest is used. The result is sorted and does not depend on the order of the objects.
 //
 // What strait itself wrote is never read back as the cluster's own. Derived Services are neither
 // exported nor global: they only tell which addresses the imports have. Their EndpointSlices are

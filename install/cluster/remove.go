@@ -160,8 +160,8 @@ const (
 // policyLag is how long the API server may keep applying an admission policy that was deleted.
 const policyLag = 15 * time.Second
 
-// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors, Ingresses and
-// imports. It also removes the fields that the leader wrote into objects of others.
+// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors,
+// Ingresses and imports. It also removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
 	// First the policies, one of which lets only strait change these. The API server notices a

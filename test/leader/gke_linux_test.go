@@ -118,8 +118,8 @@ func (w *world) derived(cluster, imported string) (name string) {
 	return name
 }
 
-// TestMultiClusterIngress: it becomes an Ingress that leads to the derived Service, whose address it
-// shows.
+// TestMultiClusterIngress: it becomes an Ingress that leads to the derived Service, whose address
+// it shows.
 func TestMultiClusterIngress(t *testing.T) {
 	w := newGKE(t)
 	name := object.DerivedName(w.ns, "whereami-mcs")

@@ -1,8 +1,8 @@
-// Package gkewriter carries out MultiClusterServices and MultiClusterIngresses of
-// networking.gke.io in a cluster's API server while this daemon leads the cluster.
+// Package gkewriter carries out MultiClusterServices and MultiClusterIngresses of networking.gke.io
+// in a cluster's API server while this daemon leads the cluster.
 //
-// Inputs are these objects; outputs are headless Services, Ingresses, statuses and Problems. It is a
-// shell around client-go and decides nothing: package gke does. It must not know gossip or the
+// Inputs are these objects; outputs are headless Services, Ingresses, statuses and Problems. It is
+// a shell around client-go and decides nothing: package gke does. It must not know gossip or the
 // kernel.
 package gkewriter
 

@@ -60,8 +60,8 @@ func served(t *testing.T, status int, text string) (host string, asked func() []
 	return s.URL, func() []string { return slices.Clone(all) }
 }
 
-// TestStatusOnce: a status for which the kind's definition has no room is written once, not in every
-// pass; another status, or one of another version of the object, is written.
+// TestStatusOnce: a status for which the kind's definition has no room is written once, not in
+// every pass; another status, or one of another version of the object, is written.
 func TestStatusOnce(t *testing.T) {
 	host, asked := served(t, http.StatusOK, `{"apiVersion":"networking.gke.io/v1","kind":"MultiClusterService","metadata":{"namespace":"shop","name":"cart","resourceVersion":"7"}}`)
 	w := writerTo(t, host, always)
@@ -118,8 +118,8 @@ func TestNotLeading(t *testing.T) {
 	}
 }
 
-// TestRefused: what the API server refuses is a Problem, and the object's condition says it; the rest
-// goes on.
+// TestRefused: what the API server refuses is a Problem, and the object's condition says it; the
+// rest goes on.
 func TestRefused(t *testing.T) {
 	host, asked := served(t, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`)
 	w := writerTo(t, host, always)

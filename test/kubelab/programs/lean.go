@@ -13,13 +13,13 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// lean says what a program is built without: a folder of a module that it needs otherwise. File takes
-// the place of the folder's files.
+// lean says what a program is built without: a folder of a module that it needs otherwise. File
+// takes the place of the folder's files.
 type lean struct{ module, folder, file string }
 
-// leaner are the programs that are built so. Traefik proves to certificate authorities that it owns a
-// name, with the clients of 180 hosters of DNS: they are a third of the packages that there are to
-// compile, and the largest.
+// leaner are the programs that are built so. Traefik proves to certificate authorities that it owns
+// a name, with the clients of 180 hosters of DNS: they are a third of the packages that there are
+// to compile, and the largest.
 var leaner = map[string]lean{
 	"traefik": {"github.com/go-acme/lego/v4", "providers/dns", `package dns
 
@@ -35,8 +35,8 @@ func NewDNSChallengeProviderByName(name string) (challenge.Provider, error) {
 `},
 }
 
-// modfile writes a copy of the module without the folder, and of a program's go.mod that leads to it. It
-// returns the path of the latter, in a folder that the caller removes.
+// modfile writes a copy of the module without the folder, and of a program's go.mod that leads to
+// it. It returns the path of the latter, in a folder that the caller removes.
 func (l lean) modfile(ctx context.Context, dir string) (file string, err error) {
 	to, err := os.MkdirTemp("", "strait-lean-")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestLean: a program's module is copied without what it is built without, and with what takes its place.
+// TestLean: a program's module is copied without what it is built without, and with what takes its
+// place.
 func TestLean(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
 	for _, name := range []string{"go.mod", "challenge/challenge.go", "providers/dns/all.go", "providers/dns/hoster/hoster.go", "providers/http/http.go"} {

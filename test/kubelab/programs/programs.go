@@ -1,5 +1,5 @@
-// Package programs builds Kubernetes' own programs, and an ingress controller, from the modules in test/kubelab/tools. Their
-// go.mod and go.sum pin the exact versions.
+// Package programs builds Kubernetes' own programs, and an ingress controller, from the modules in
+// test/kubelab/tools. Their go.mod and go.sum pin the exact versions.
 //
 // Inputs are those files. Output is a folder of programs in the user's cache, named after a hash of
 // those files: programs are built once per machine, and again only when a version changes. An
