@@ -28,12 +28,14 @@ const (
 	Replicate = "replicate"
 	// test/kube: two clusters with strait, with contexts c1 and c2
 	EKS = "eks"
-	// test/kube: the same, and $NAMESPACE with an exported Service hello
+	// test/kube: the same, and a namespace whereami with an app of that name
+	GKE = "gke"
+	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported Service hello
 	Istio = "istio"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, Istio}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio}
 
 // Page is one Markdown file.
 type Page struct {
