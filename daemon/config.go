@@ -220,6 +220,9 @@ type DNSConfig struct {
 	Listen []netip.AddrPort `json:"listen,omitempty"`
 	// Upstreams answer for every other zone.
 	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
+	// FallThrough is the cluster's own zone. Names of Services in it that the upstreams do not know
+	// are answered like those in clusterset.local. Empty means that there is no such zone.
+	FallThrough string `json:"fallThrough,omitempty"`
 }
 
 // MetricsConfig configures /metrics, /healthz and /readyz.

@@ -96,6 +96,7 @@ func (d DNSConfig) givenAddrs() (out []netip.Addr) {
 
 func dnsConfig(c Config, log *slog.Logger) dns.Config {
 	return dns.Config{
-		Listen: c.DNS.Listen, Upstreams: c.DNS.Upstreams, Coming: c.DNS.givenAddrs(), Log: log.With("part", "dns"),
+		Listen: c.DNS.Listen, Upstreams: c.DNS.Upstreams, Coming: c.DNS.givenAddrs(), FallThrough: c.DNS.FallThrough,
+		Log: log.With("part", "dns"),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/daemon/dns"
 	"strait.io/strait/datapath/sockdestroy"
 )
 
@@ -163,6 +164,22 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for i, a := range c.DNS.Upstreams {
 		m.present(fmt.Sprintf("dns.upstreams[%d]", i), a)
+	}
+	c.validateFallThrough(m)
+}
+
+func (c Config) validateFallThrough(m *mistakes) {
+	const field = "dns.fallThrough"
+	zone := strings.TrimSuffix(c.DNS.FallThrough, ".")
+	msgs := validation.IsDNS1123Subdomain(zone)
+	switch {
+	case c.DNS.FallThrough == "":
+	case len(msgs) > 0:
+		m.add(field, "%q: %s", c.DNS.FallThrough, msgs[0])
+	case strings.HasSuffix("."+zone, "."+dns.DefaultZone) || strings.HasSuffix("."+dns.DefaultZone, "."+zone):
+		m.add(field, "%q is not the cluster's own zone: want the one of its Services, as in cluster.local", zone)
+	case len(c.DNS.Listen) == 0:
+		m.add(field, "needs dns.listen: without it there is no DNS server; set dns.listen, or remove this field")
 	}
 }
 

@@ -30,31 +30,52 @@ func (a *app) dnsCommand() *cobra.Command {
 func (a *app) dnsSetupCommand() *cobra.Command {
 	var t target
 	var context string
-	var undo, force bool
+	var e dnsEdit
+	var force bool
 	c := &cobra.Command{
 		Use:   "setup",
 		Short: "Add the zone clusterset.local to CoreDNS, or remove it",
 		Long: `Add the zone and "multicluster clusterset.local" to the plugin kubernetes in the Corefile, let
 CoreDNS read ServiceImports, and restart it, pod by pod. The rest of the Corefile stays as it is,
 comments included. CoreDNS must be 1.12.2 or newer. If you cannot change CoreDNS, let strait itself
-answer: docs/kubernetes.md.`,
+answer: docs/kubernetes.md.
+
+With --fall-through, a name such as cart.shop.svc.cluster.local, for which the cluster has no
+Service, is answered like cart.shop.svc.clusterset.local.`,
 		Example: `  strait dns setup --context c1 --dry-run
-  strait dns setup --context c1`,
+  strait dns setup --context c1
+  strait dns setup --context c1 --fall-through`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.dnsSetup(cmd.Context(), t, context, undo, force)
+			return a.dnsSetup(cmd.Context(), t, context, e, force)
 		},
 	}
 	c.Flags().StringVar(&context, "context", "", "`name` of the kubeconfig context (default: the current one)")
 	t.flags(c)
-	c.Flags().BoolVar(&undo, "undo", false, "remove the zone again")
+	c.Flags().BoolVar(&e.undo, "undo", false, "remove the zone again, and the fall-through")
+	c.Flags().BoolVar(&e.fallThrough, "fall-through", false, "answer local names that the cluster lacks from the clusterset")
+	c.MarkFlagsMutuallyExclusive("undo", "fall-through")
 	c.Flags().BoolVar(&force, "force", false, "continue even if CoreDNS seems too old")
 	c.Flags().BoolVar(&t.dryRun, "dry-run", false, "print the Corefile that would be written, and change nothing")
 	return c
 }
 
-func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force bool) error {
+// dnsEdit is what to do to a Corefile.
+type dnsEdit struct{ undo, fallThrough bool }
+
+func (e dnsEdit) apply(text string) (string, error) {
+	if e.undo {
+		return corefile.Remove(text, clustersetZone)
+	}
+	text, err := corefile.Add(text, clustersetZone)
+	if err != nil || !e.fallThrough {
+		return text, err
+	}
+	return corefile.AddFallThrough(text, clustersetZone)
+}
+
+func (a *app) dnsSetup(ctx context.Context, t target, name string, e dnsEdit, force bool) error {
 	c, err := t.open(name)
 	if err != nil {
 		return err
@@ -66,16 +87,12 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force b
 	if err != nil {
 		return err
 	}
-	if !undo {
+	if !e.undo {
 		if err := a.dnsReady(ctx, c, dns, force); err != nil {
 			return err
 		}
 	}
-	edit := corefile.Add
-	if undo {
-		edit = corefile.Remove
-	}
-	text, err := edit(dns.Corefile, clustersetZone)
+	text, err := e.apply(dns.Corefile)
 	if err != nil {
 		return fmt.Errorf("context %s: ConfigMap kube-system/coredns: %w", c.Context, err)
 	}
@@ -86,7 +103,7 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, undo, force b
 		}
 		return nil
 	}
-	if undo {
+	if e.undo {
 		return a.dnsUndo(ctx, t, c, dns, text)
 	}
 	changes, err := c.DNSRights(ctx, dns, false)

@@ -124,7 +124,7 @@ func (a *app) forgetDNS(ctx context.Context, t target, c *cluster.Cluster, force
 	if err != nil || !taught {
 		return err
 	}
-	err = a.dnsSetup(ctx, t, c.Context, true, false)
+	err = a.dnsSetup(ctx, t, c.Context, dnsEdit{undo: true}, false)
 	var over *exitError
 	switch {
 	case errors.Is(err, cluster.ErrNoCoreDNS):

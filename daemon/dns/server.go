@@ -47,6 +47,9 @@ type Config struct {
 	Upstreams []netip.AddrPort
 	// Zone is DefaultZone if empty.
 	Zone string
+	// FallThrough is the cluster's own zone, such as cluster.local: names of Services in it that the
+	// upstreams do not know are answered as those of Zone. Empty means none.
+	FallThrough string
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -202,13 +205,7 @@ func bindAnyway(_, _ string, c syscall.RawConn) error {
 
 // handle answers one query.
 func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWriter, q *dns.Msg) {
-	var r *dns.Msg
-	if q.Opcode == dns.OpcodeQuery && len(q.Question) == 1 && !InZone(s.cfg.Zone, q) && s.forward.able() {
-		r = s.forward.ask(ctx, network, q)
-	} else {
-		r = Answer(s.table(), s.cfg.Zone, q)
-		r.RecursionAvailable = s.forward.able()
-	}
+	r := s.answer(ctx, network, q)
 	size := dns.MaxMsgSize
 	if network == "udp" {
 		size = limit(q)
@@ -222,6 +219,22 @@ func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWrite
 	if err != nil {
 		s.cfg.Log.Debug("dns answer", "to", w.RemoteAddr().String(), "error", err)
 	}
+}
+
+// answer finds who knows the name: this server, the upstreams, or the one and then the other.
+func (s *Server) answer(ctx context.Context, network string, q *dns.Msg) *dns.Msg {
+	outside := q.Opcode == dns.OpcodeQuery && len(q.Question) == 1 && !InZone(s.cfg.Zone, q)
+	var r *dns.Msg
+	switch {
+	case outside && s.local(q):
+		r = s.answerLocal(ctx, network, q)
+	case outside && s.forward.able():
+		return s.forward.ask(ctx, network, q)
+	default:
+		r = Answer(s.table(), s.cfg.Zone, q)
+	}
+	r.RecursionAvailable = s.forward.able()
+	return r
 }
 
 // limit returns the largest UDP answer for a query: what the client accepts, but never more than

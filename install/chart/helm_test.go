@@ -77,7 +77,7 @@ func TestHelm(t *testing.T) {
 		"authority: {sign: true}\nleader: {replicas: 3, resources: null, nodeSelector: {trusted: 'yes', 'kubernetes.io/os': other}}",
 		"authority: {sign: true, pin: true, secret: s, configMap: c}\nseLinuxOptions: {type: spc_t}",
 		"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",
-		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53']}",
+		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53'], fallThrough: cluster.local}",
 		"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",
 		"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
 		"derivedPrefix: ''",

@@ -56,12 +56,16 @@ func Add(text, zone string) (string, error) {
 	edits := addKey(*b, zone)
 	d := *b.kubernetes()
 	edits = append(edits, addZone(*b, d, zone)...)
-	edits = append(edits, addOption(text, d, zone)...)
+	edits = append(edits, addOption(text, d, "multicluster", zone)...)
 	return apply(text, append(edits, b.addUncached(d, zone)...)), nil
 }
 
-// Remove undoes Add.
+// Remove undoes AddFallThrough and Add.
 func Remove(text, zone string) (string, error) {
+	text, err := removeFallThrough(text, zone)
+	if err != nil {
+		return "", err
+	}
 	blocks, err := parse(text)
 	if err != nil {
 		return "", err
@@ -83,7 +87,7 @@ func Remove(text, zone string) (string, error) {
 				}
 			}
 		}
-		edits = append(edits, removeOption(text, *d, zone)...)
+		edits = append(edits, removeOption(text, *d, "multicluster", zone)...)
 		for _, o := range b.uncached() {
 			if i := slices.IndexFunc(o.args[1:], func(t token) bool { return zoneOf(t.text) == zone }); i >= 0 && len(o.args) > 2 {
 				edits = append(edits, cut(text, o.args[1+i]))
@@ -215,10 +219,10 @@ func addZone(b block, d directive, zone string) []edit {
 	return []edit{{d.name.end, d.name.end, list + " " + zone}}
 }
 
-// addOption adds the option multicluster ZONE.
-func addOption(text string, d directive, zone string) []edit {
+// addOption adds a zone to an option such as multicluster ZONE.
+func addOption(text string, d directive, name, zone string) []edit {
 	for _, o := range d.body {
-		if o.name.text != "multicluster" {
+		if o.name.text != name {
 			continue
 		}
 		if has(o.args, zone) {
@@ -234,7 +238,7 @@ func addOption(text string, d directive, zone string) []edit {
 	if len(d.body) > 0 {
 		inner = indent(text, d.body[0].name.start)
 	}
-	option := inner + "multicluster " + zone + "\n"
+	option := inner + name + " " + zone + "\n"
 	if !d.braces() {
 		end := d.name.end
 		if len(d.args) > 0 {
@@ -253,11 +257,11 @@ func addOption(text string, d directive, zone string) []edit {
 	return []edit{{begin, begin, option}}
 }
 
-// removeOption removes the zone from multicluster, and the option, or the plugin's braces, if they
-// are empty then.
-func removeOption(text string, d directive, zone string) []edit {
+// removeOption removes the zone from an option, and the option, or the plugin's braces, if they are
+// empty then.
+func removeOption(text string, d directive, name, zone string) []edit {
 	for _, o := range d.body {
-		if o.name.text != "multicluster" || !has(o.args, zone) {
+		if o.name.text != name || !has(o.args, zone) {
 			continue
 		}
 		if len(o.args) > 1 {

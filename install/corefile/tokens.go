@@ -62,6 +62,7 @@ func quoted(s string, i, line int) (text string, end, endLine int) {
 type block struct {
 	keys       []token
 	directives []directive
+	shut       token // the closing brace
 }
 
 // directive is a plugin with its arguments, or an option of a plugin. body is within its braces.
@@ -119,7 +120,7 @@ func parse(s string) ([]block, error) {
 			}
 		}
 		var err error
-		if b.directives, _, err = p.body(); err != nil {
+		if b.directives, b.shut, err = p.body(); err != nil {
 			return nil, err
 		}
 		out = append(out, b)

@@ -34,7 +34,7 @@ metadata: {name: ops-headless}
 // of each node reach their node's, whatever the CNI; and by CoreDNS, which forwards the zone, all pods do.
 func testOwnDNS(t *testing.T, o *ops) {
 	want := o.ownNames(t)
-	o.setOwnDNS(t, "{"+ownDNS+":53}")
+	o.setOwnDNS(t, "{"+ownDNS+":53}", "cluster.local")
 	defer o.takeOwnDNSBack(t)
 	for _, c := range o.Topology.Clusters {
 		for _, n := range c.Nodes {
@@ -43,6 +43,9 @@ func testOwnDNS(t *testing.T, o *ops) {
 			for _, protocol := range []string{"+notcp", "+tcp"} {
 				o.answers(t, c.Name, pod, want, "@"+ownDNS, protocol)
 			}
+			o.answers(t, c.Name, pod, map[string]func(string) []string{
+				"ops-c2.default.svc.cluster.local.": want["ops-c2.default.svc.clusterset.local."], "nothing.default.svc.cluster.local.": nil,
+			}, "@"+ownDNS)
 		}
 	}
 
@@ -138,13 +141,13 @@ func (o *ops) dig(t *testing.T, cluster, pod string, args ...string) (a answer) 
 	return a
 }
 
-// setOwnDNS has strait listen in both clusters.
-func (o *ops) setOwnDNS(t *testing.T, listen string) {
+// setOwnDNS has strait listen in both clusters, also for local names that fall through.
+func (o *ops) setOwnDNS(t *testing.T, listen, fallThrough string) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for _, c := range o.Topology.Clusters {
 		wg.Go(func() {
-			if out, err := o.cli(t, c.Name, "upgrade", "--set", "dns.listen="+listen); err != nil {
+			if out, err := o.cli(t, c.Name, "upgrade", "--set", "dns.listen="+listen, "--set", "dns.fallThrough="+fallThrough); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
@@ -161,7 +164,7 @@ func (o *ops) takeOwnDNSBack(t *testing.T) {
 	if before == "" {
 		t.Errorf("c1n1 has no address %s: this test would not see it stay", ownDNS)
 	}
-	o.setOwnDNS(t, "null")
+	o.setOwnDNS(t, "null", "null")
 	for _, c := range o.Topology.Clusters {
 		for _, n := range c.Nodes {
 			testutil.Eventually(t, 10*time.Second, func() error {
