@@ -52,7 +52,7 @@ func testOwnDNS(t *testing.T, o *ops) {
 	_, err := o.cli(t, "c1", "dns", "setup", "--undo")
 	must(t, err)
 	coreDNS(t)
-	plain := kubectl(t, "c1", "-n", "kube-system", "get", "configmap", "coredns", "-o", "jsonpath={.data.Corefile}")
+	plain := corefileOf(t, "c1")
 	defer func() {
 		writeCorefile(t, plain)
 		if out, err := o.cli(t, "c1", "dns", "setup"); err != nil {

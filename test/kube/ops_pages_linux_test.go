@@ -84,8 +84,12 @@ exec %s "$@"
 }
 
 func (o *ops) script(t *testing.T, path, text string) error {
+	return o.scriptIn(t, root, path, text)
+}
+
+func (o *ops) scriptIn(t *testing.T, dir, path, text string) error {
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", text)
-	cmd.Dir = root
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+o.Kubeconfig())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

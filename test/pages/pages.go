@@ -32,10 +32,12 @@ const (
 	GKE = "gke"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported Service hello
 	Istio = "istio"
+	// test/kube: two clusters with strait, with contexts c1 and c2, and the page's file fall-through.yaml
+	Kubernetai = "kubernetai"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai}
 
 // Page is one Markdown file.
 type Page struct {
