@@ -66,6 +66,8 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 		k.publicKey = private.Public()
 		k.mesh = &tunnels{kernel: k}
 		parts = slices.Insert(parts, 0, part(k.mesh))
+	} else {
+		parts = slices.Insert(parts, 0, part(noTunnels{k}))
 	}
 	k.stack = newStack(m.Observe, parts...)
 	return k, nil

@@ -20,7 +20,7 @@ func CleanUp(cfg Config) error {
 		return err
 	}
 	defer h.Close()
-	return errors.Join(cfg.removeRules(h), cfg.removeRoutes(h), cfg.removeDevice())
+	return errors.Join(cfg.removeRules(h), cfg.removeRoutes(h), RemoveDevice(cfg.Device))
 }
 
 func (c Config) removeRules(h *netlink.Handle) error {
@@ -47,22 +47,24 @@ func (c Config) removeRoutes(h *netlink.Handle) error {
 	return problem.Strict(v.problems, errors.Join(v.errs...))
 }
 
-func (c Config) removeDevice() error {
-	if c.Device == "" {
+// RemoveDevice deletes the device with its routes. It succeeds if there is none. A device of another
+// kind than WireGuard or TUN is an error.
+func RemoveDevice(device string) error {
+	if device == "" {
 		return nil
 	}
-	l, err := netlink.LinkByName(c.Device)
+	l, err := netlink.LinkByName(device)
 	var missing netlink.LinkNotFoundError
 	switch {
 	case errors.As(err, &missing):
 		return nil
 	case err != nil:
-		return fmt.Errorf("find device %s: %w", c.Device, err)
+		return fmt.Errorf("find device %s: %w", device, err)
 	case l.Type() != kindWireGuard && l.Type() != kindTUN:
-		return fmt.Errorf("delete device %s: it is of kind %q, so it is not strait's", c.Device, l.Type())
+		return fmt.Errorf("delete device %s: it is of kind %q, so it is not strait's", device, l.Type())
 	}
 	if err := netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("delete device %s: %w", c.Device, err)
+		return fmt.Errorf("delete device %s: %w", device, err)
 	}
 	return nil
 }
