@@ -43,7 +43,7 @@ func TestOps(t *testing.T) {
 		{"TunnelPod", testTunnelPod},
 		{"APIServerDown", testAPIServerDown},
 		{"LeaderDies", testLeaderDies},
-		{"NodeDies", testNodeKill},
+		{"Failures", testFailures},
 		{"Upgrade", testUpgrade},
 		{"Uninstall", testUninstall},
 		{"Pages", testPages},

@@ -20,7 +20,7 @@ type load struct {
 
 // caller is one curl: --rate bounds the log, not the calls' outcome. It writes to stderr, which has no buffer that
 // would hold lines, and so their time, back.
-const caller = `  - {name: %s, image: "localhost/shell:1", command: [curl, -s, --connect-timeout, "0.4", --max-time, "%s", --rate, 100/s, -o, /dev/null, ` +
+const caller = `  - {name: %s, image: "localhost/shell:1", command: [curl, -s, --connect-timeout, "0.4", --max-time, "%s", --rate, %d/s, -o, /dev/null, ` +
 	`-w, '%%{stderr}%%{http_code} %%{num_connects} %%{errormsg}\n', %s "http://%s/hostname?[1-100000000]"]}
 `
 
@@ -40,16 +40,26 @@ func (o *ops) startLoad(t *testing.T, name string) load {
 // startLoadOn is startLoad for an import.
 func (o *ops) startLoadOn(t *testing.T, name, service string) load {
 	t.Helper()
-	vip := o.vip(t, "c1", service)
-	_, near := podOn(t, "c1", "ops-c1", "c1n2")
+	return o.startLoads(t, name, 100, map[string]string{"": o.vip(t, "c1", service)})
+}
+
+// startLoads calls several addresses from one pod, so many times a second each. The names of their
+// containers begin with what the map calls them.
+func (o *ops) startLoads(t *testing.T, name string, rate int, addresses map[string]string) load {
+	t.Helper()
 	const anew = `-H, "Connection: close",`
-	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+fmt.Sprintf(caller, "new", "2", anew, vip)+
-		fmt.Sprintf(caller, "kept", "5", "", vip)+fmt.Sprintf(caller, "beside", "2", anew, near+":8080"))
+	_, near := podOn(t, "c1", "ops-c1", "c1n2")
+	containers, names := fmt.Sprintf(caller, "beside", "2", rate, anew, near+":8080"), []string{"beside"}
+	for prefix, address := range addresses {
+		containers += fmt.Sprintf(caller, prefix+"new", "2", rate, anew, address) + fmt.Sprintf(caller, prefix+"kept", "5", rate, "", address)
+		names = append(names, prefix+"new", prefix+"kept")
+	}
+	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+containers)
 	l := load{o, "c1", name}
-	testutil.Eventually(t, 15*time.Second, func() error {
-		for _, container := range []string{"new", "kept", "beside"} {
-			if len(l.calls(t, container, time.Time{})) < 100 {
-				return fmt.Errorf("fewer than 100 calls of %s", container)
+	testutil.Eventually(t, 30*time.Second, func() error {
+		for _, container := range names {
+			if calls := l.calls(t, container, time.Time{}); len(calls) < rate || !calls[len(calls)-1].ok {
+				return fmt.Errorf("fewer than %d calls of %s, or the last one failed", rate, container)
 			}
 		}
 		return nil
@@ -76,14 +86,20 @@ func (l load) calls(t *testing.T, container string, since time.Time) (out []call
 // that timed out while the client beside stood still too is the machine's, which has too much to do, and not strait's.
 func (l load) mustBeWhole(t *testing.T, since time.Time) {
 	t.Helper()
+	l.oneMustBeWhole(t, "", since)
+}
+
+// oneMustBeWhole is mustBeWhole for one of several addresses.
+func (l load) oneMustBeWhole(t *testing.T, prefix string, since time.Time) {
+	t.Helper()
 	stalls := stallsOf(l.calls(t, "beside", since.Add(-maxCall)))
-	for _, container := range []string{"new", "kept"} {
+	for _, container := range []string{prefix + "new", prefix + "kept"} {
 		calls := l.calls(t, container, since)
 		failed, excused := 0, 0
 		for _, c := range calls {
 			switch {
-			case c.ok && (container == "new" || c.connects == "0"):
-			case container == "new" && c.timedOut() && slices.ContainsFunc(stalls, c.during):
+			case c.ok && (container == prefix+"new" || c.connects == "0"):
+			case container == prefix+"new" && c.timedOut() && slices.ContainsFunc(stalls, c.during):
 				excused++
 			default:
 				if failed++; failed <= 5 {

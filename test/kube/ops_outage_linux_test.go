@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -142,38 +141,4 @@ func testLeaderDies(t *testing.T, o *ops) {
 	})
 	kubectl(t, "c1", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
 	l.mustBeWhole(t, start)
-}
-
-// testNodeKill: calls go to the dead node's pods for 6 s at most. Beside it: when Kubernetes itself knows.
-func testNodeKill(t *testing.T, o *ops) {
-	l := o.startLoad(t, "load-node")
-	start := time.Now()
-	must(t, o.NodeDown(t.Context(), "c2n2"))
-	time.Sleep(12 * time.Second)
-	calls := l.calls(t, "new", start)
-	failed, last := 0, time.Duration(0)
-	for _, c := range calls {
-		if !c.ok {
-			failed, last = failed+1, c.ended.Sub(start)
-		}
-	}
-	t.Logf("%d of %d calls failed, the last %.1f s after the node died", failed, len(calls), last.Seconds())
-	if failed == 0 {
-		t.Error("no call failed: did the node serve any?")
-	}
-	if last > 6*time.Second || len(calls) < 200 {
-		t.Errorf("the dead node's pods were called until %.1f s after its death, in %d calls; want 6 s at most", last.Seconds(), len(calls))
-	}
-	testutil.Eventually(t, 90*time.Second, func() error {
-		ready := kubectl(t, "c2", "get", "node", "c2n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
-		if ready == "True" {
-			return errors.New("Kubernetes still believes that the node is Ready")
-		}
-		return nil
-	})
-	t.Logf("Kubernetes' own condition of the node knew after %.1f s", time.Since(start).Seconds())
-	must(t, o.NodeUp(t.Context(), "c2n2"))
-	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
-	kubectl(t, "c2", "rollout", "status", "daemonset/ops-c2", "--timeout=60s")
-	t.Logf("the node and strait were back after %.1f s", time.Since(start).Seconds())
 }
