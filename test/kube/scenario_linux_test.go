@@ -23,12 +23,22 @@ func both(t *testing.T, annotations map[string]string) (c1, c2 *member) {
 // ports.
 func TestScenarioC(t *testing.T) {
 	t.Parallel()
-	c1, c2 := both(t, nil)
+	scenarioC(t)
+}
+
+// scenarioC is row C, over whatever network there is. It returns the clusters, with the pods still
+// there.
+func scenarioC(t *testing.T) (c1, c2 *member) {
+	c1, c2 = both(t, nil)
 	for _, m := range []*member{c1, c2} {
 		ip := m.imported("hello", from("c1", "c2")).Spec.IPs[0]
 		m.resolves(m.fqdn("hello"), "A", ip)
 		m.answered(m.fqdn("hello")+":42", m.name)
 	}
+	c1.pods(0)
+	c1.answered(c1.fqdn("hello")+":42", "c2")
+	c1.pods(1)
+	c1.answered(c1.fqdn("hello")+":42", "c1")
 	c1.unexport("hello")
 	c2.imported("hello", from("c2"))
 	c1.answered(c1.fqdn("hello")+":42", "c2")
@@ -37,6 +47,7 @@ func TestScenarioC(t *testing.T) {
 		m.gone("hello")
 		m.resolves(m.fqdn("hello"), "A")
 	}
+	return c1, c2
 }
 
 // TestScenarioH is Cilium's Multi-Cluster Services: the name answers from both clusters alike, CoreDNS needs no more than

@@ -34,10 +34,12 @@ const (
 	Istio = "istio"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and the page's file fall-through.yaml
 	Kubernetai = "kubernetai"
+	// test/kube: two clusters with strait, with contexts and cluster ids c1 and c2
+	Submariner = "submariner"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai, Submariner}
 
 // Page is one Markdown file.
 type Page struct {
