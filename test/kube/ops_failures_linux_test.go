@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,9 +112,21 @@ func (o *ops) startFailing(t *testing.T) load {
 		})
 		return ip
 	}
-	return o.startLoads(t, "load-failures", 40, map[string]string{
+	addresses := map[string]string{
 		"import-": o.vip(t, "c1", "fails-import"), "join-": clusterIP("fails-join"), "mirror-": clusterIP("fails-mirror"),
-	})
+	}
+	c1 := clientOf(t, o.Lab, "c1")
+	for name, ip := range addresses { // only then do the connections that are kept lead to c2
+		testutil.Eventually(t, within, func() error {
+			for _, a := range c1.calls(1, 12, ip) {
+				if !strings.HasPrefix(a, "ops-c2-") {
+					return fmt.Errorf("%s is answered by %q, want only pods of c2", name, a)
+				}
+			}
+			return nil
+		})
+	}
+	return o.startLoads(t, "load-failures", 40, addresses)
 }
 
 // damage says what a failure did.
