@@ -92,8 +92,8 @@ func (a *app) keysRotateCommand() *cobra.Command {
 and the new one count, so no Service is away for a moment.
 
 In Kubernetes, name the cluster, and the contexts of all clusters: all pin both roots, the new one
-signs all that counts of the cluster, and then all pin that alone. rotate waits after each step until
-every daemon has followed. No daemon restarts.
+signs all that counts of the cluster, and then all pin that alone. rotate waits after each step
+until every daemon has followed. No daemon restarts.
 
 Outside Kubernetes, in three steps:
 
