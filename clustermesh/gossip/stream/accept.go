@@ -33,7 +33,8 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 		}
 		return
 	}
-	if err := s.read(conn, session); err != nil && ctx.Err() == nil {
+	err = s.read(conn, session)
+	if ctx.Err() == nil {
 		s.log.Debug("record stream ended", "from", peer.Origin, "error", err)
 	}
 }
@@ -41,7 +42,7 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 // keptFrame is the largest buffer, in bytes, that a stream keeps for its next message.
 const keptFrame = 64 << 10
 
-// read receives a peer's messages until the stream ends.
+// read receives a peer's messages until the stream ends, and returns why it did.
 func (s *Streams) read(conn net.Conn, session Session) error {
 	r := bufio.NewReaderSize(conn, 32<<10)
 	var buf []byte
