@@ -44,7 +44,7 @@ func TestWatchNews(t *testing.T) {
 	}{
 		{"the same", plain("a"), plain("a"), false},
 		{"metadata", plain("a"), plain("a", func(s *corev1.Service) {
-			s.ResourceVersion, s.Annotations = "2", map[string]string{"a": "1"}
+			s.ResourceVersion, s.Annotations = "2", map[string]string{"kubectl.kubernetes.io/a": "1"}
 		}), false},
 		{"labels", plain("a"), plain("a", func(s *corev1.Service) { s.Labels = map[string]string{"l": "1"} }), true},
 		{"target port", plain("a"), plain("a", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal = 1 }), false},
@@ -56,6 +56,7 @@ func TestWatchNews(t *testing.T) {
 		{"type", plain("a"), plain("a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }), true},
 		{"policy", plain("a"), plain("a", func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal) }), true},
 		{"annotation", plain("a"), plain("a", func(s *corev1.Service) { s.Annotations = map[string]string{"io.cilium/global-service": "true"} }), true},
+		{"an annotation to copy", plain("a"), plain("a", func(s *corev1.Service) { s.Annotations = map[string]string{"a": "1"} }), true},
 		{"derived now", plain("a"), plain("a", derived), true},
 		{"another", plain("a"), plain("b"), true},
 	} {

@@ -18,6 +18,7 @@ var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cl
 // neverCopied are prefixes of the keys of labels and annotations; see Copied.
 var neverCopied = []string{
 	"kubectl.kubernetes.io/", "strait.io/", "service.strait.io/", "service.cilium.io/", "io.cilium/", "mirror.linkerd.io/",
+	"multicluster.kubernetes.io/", // of imports and derived Services
 }
 
 // Mirrored reports whether labels are those of a Service that another system has mirrored from
