@@ -312,7 +312,11 @@ func TestConnectRefuses(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		u.kubectl(c, "delete", "node", "twin")
 	}
-	u.fails(connect, "the clusters are not connected")
+	u.fails(connect, "cannot pin", "say --pods same=CIDR", "say --pods other=CIDR")
+	if now := secrets(); now != before {
+		t.Error("a refused connect wrote a Secret")
+	}
+	u.fails(with(connect, "--pin=false"), "the clusters are not connected")
 	if now := secrets(); now == before {
 		t.Error("connect wrote no Secret")
 	}
