@@ -1,10 +1,14 @@
 package clients
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"net"
+	"fmt"
 	"net/netip"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,15 +45,36 @@ func (w *world) serveIperf(iperf string, at netip.AddrPort) {
 	w.server(iperf, "--server", "--bind", at.Addr().String(), "--port", "5201")
 	testutil.Eventually(w.t, 5*time.Second, func() error {
 		return w.servers.Do(func() error {
-			// Taken is what is waited for; to connect would be a test that the server counts.
-			l, err := net.Listen("tcp", at.String())
-			if err == nil {
-				l.Close()
+			// To connect would be a test that the server counts, and to listen would be in its way.
+			if !listens(w.t, at) {
 				return errors.New("iperf3 does not listen")
 			}
 			return nil
 		})
 	})
+}
+
+// listens reports whether there is a TCP socket that listens at an address.
+func listens(t *testing.T, at netip.AddrPort) bool {
+	t.Helper()
+	file, addr := "/proc/thread-self/net/tcp", at.Addr().AsSlice()
+	if at.Addr().Is6() {
+		file += "6"
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range slices.Chunk(addr, 4) { // the kernel prints words in the machine's order
+		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+	}
+	local := fmt.Sprintf("%X:%04X", addr, at.Port())
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 3 && f[1] == local && f[3] == "0A" {
+			return true
+		}
+	}
+	return false
 }
 
 // iperf runs a client and decodes what it printed.
