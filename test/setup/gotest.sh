@@ -63,7 +63,7 @@ case $set_ in
   kube)
     useRace
     parallel='-p 2 -parallel 8'
-    timeout=30m
+    timeout=50m
     list=$(grep '/test/kube$' <<<"$list"; grep -v '/test/kube$' <<<"$list")
     ;;
   # No race detector: the demo's processes are tested, and the test itself only waits for them.
