@@ -78,6 +78,20 @@ func newWorldOfThree(t *testing.T) (*world, *member) {
 	w.east.write("manifests/n3.yaml", manifestFollower(key))
 	w.west.balances(pod(eastNumber), shared)
 	f.saysNothing()
+	// What it says can come into force before it has proven who it is. Until then, its machine is not
+	// probed where its daemon listens, but only at the addresses that are stated, and here none answers.
+	testutil.Eventually(t, patience, func() error {
+		s, err := w.west.status()
+		if err != nil {
+			return err
+		}
+		for _, c := range s.Clusters {
+			if c.Name == "east" && c.Alive == 2 {
+				return nil
+			}
+		}
+		return fmt.Errorf("west does not hear both of east: %+v", s.Clusters)
+	})
 	return w, f
 }
 

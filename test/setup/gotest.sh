@@ -56,7 +56,7 @@ case $set_ in
   unit) useRace ;;
   # Two packages at a time, because they wait more than they work. They share the machine's kernel,
   # but each test has its own cgroup, namespaces and bpffs.
-  kernel | script) useRace; parallel='-p 2' ;;
+  kernel | script) useRace; parallel='-p 2'; timeout=20m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package. The package that takes longest comes first, so that the others run one after the other
   # beside it.
