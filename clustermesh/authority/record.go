@@ -31,8 +31,8 @@ var (
 )
 
 // Verify checks who signed the bytes of a record, and returns the statement about its node; for a
-// cluster's record it has only the Root that signed it. A node's own key signs its record, and a pinned root that of its
-// cluster. Open opens a statement, see OpenStatement.
+// cluster's record it has only the Root that signed it. A node's own key signs its record, and a
+// pinned root that of its cluster. Open opens a statement, see OpenStatement.
 func Verify(pins Pins, o clustermesh.Origin, record, proof []byte, open func([]byte) (Statement, error)) (Statement, error) {
 	pin, pinned := pins[o.Cluster]
 	if !pinned {

@@ -3,15 +3,14 @@ package gke
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // Ready is the type of the condition in a status.
@@ -30,9 +29,6 @@ const (
 	InForce   = "InForce"
 )
 
-// maxMessage is the limit of a condition's message.
-const maxMessage = 32768
-
 // ToSay is a status to write.
 type ToSay struct {
 	object.GKEObject
@@ -44,7 +40,7 @@ type ToSay struct {
 // an object failed, by Op.Target. The time counts only if Ready changes.
 func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []ToSay) {
 	say := func(resource string, g object.GKEObject, c metav1.Condition, vip string) {
-		c.Type, c.ObservedGeneration, c.LastTransitionTime = Ready, g.Generation, since(g.Was, c.Status, now)
+		c.Type, c.ObservedGeneration, c.LastTransitionTime = Ready, g.Generation, policy.Since(g.Was.Conditions, c.Status, now)
 		s := object.GKEStatus{VIP: vip, Conditions: []metav1.Condition{c}}
 		if s.VIP != g.Was.VIP || !slices.Equal(s.Conditions, g.Was.Conditions) {
 			out = append(out, ToSay{g, resource, s})
@@ -67,7 +63,7 @@ func (v View) ofService(s object.MultiService, failed map[string]string) metav1.
 	target := object.Name("Service", s.Namespace, s.Derived())
 	switch {
 	case len(s.Mistakes) > 0:
-		return condition(metav1.ConditionFalse, Invalid, mistakes(s.Mistakes))
+		return condition(metav1.ConditionFalse, Invalid, policy.Message(s.Mistakes))
 	case failed[target] != "":
 		return condition(metav1.ConditionFalse, Failed, failed[target])
 	case !s.Lists(v.Cluster):
@@ -80,7 +76,7 @@ func (v View) ofIngress(i object.MultiIngress, failed map[string]string) metav1.
 	target := object.Name("Ingress", i.Namespace, i.Name)
 	switch {
 	case len(i.Mistakes) > 0:
-		return condition(metav1.ConditionFalse, Invalid, mistakes(i.Mistakes))
+		return condition(metav1.ConditionFalse, Invalid, policy.Message(i.Mistakes))
 	case v.noBackends():
 		return condition(metav1.ConditionFalse, NoBackends, "clusterSetIPs of the daemon's configuration is cidr, so there is no Service that an Ingress can lead to")
 	case failed[target] != "":
@@ -105,24 +101,4 @@ func vip(ingresses []*networkingv1.Ingress, name clustermesh.ServiceName) string
 		}
 	}
 	return ""
-}
-
-// since returns the time from which Ready has a value.
-func since(was object.GKEStatus, ready metav1.ConditionStatus, now time.Time) metav1.Time {
-	for _, c := range was.Conditions {
-		if c.Type == Ready && c.Status == ready {
-			return c.LastTransitionTime
-		}
-	}
-	return metav1.NewTime(now.Truncate(time.Second))
-}
-
-// mistakes returns all mistakes with the paths of their fields.
-func mistakes(list field.ErrorList) string {
-	var texts []string
-	for _, m := range list {
-		texts = append(texts, m.Error())
-	}
-	text := strings.Join(texts, "; ")
-	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }

@@ -56,7 +56,7 @@ func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, ObservedGeneration: f.Generation}
 	switch {
 	case len(f.Mistakes) > 0:
-		ready.Reason, ready.Message = Invalid, mistakes(f.Mistakes)
+		ready.Reason, ready.Message = Invalid, Message(f.Mistakes)
 	case f.Configured:
 		ready.Reason, ready.Message = Overridden, "replication in the daemon's configuration has a policy of this name, which is used instead"
 	case f.Share == nil:
@@ -66,7 +66,7 @@ func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult
 		ready.Status = metav1.ConditionTrue
 		ready.Reason, ready.Message = f.inForce(own, s)
 	}
-	ready.LastTransitionTime = f.Was.since(ready.Status, now)
+	ready.LastTransitionTime = Since(f.Was.Conditions, ready.Status, now)
 	s.Conditions = []metav1.Condition{ready}
 	return s, true
 }
@@ -100,9 +100,9 @@ func (s *Status) count(share clustermesh.Share, made clustermesh.PolicyResult) {
 	}
 }
 
-// since returns the time from which Ready has a value.
-func (s Status) since(ready metav1.ConditionStatus, now time.Time) metav1.Time {
-	for _, c := range s.Conditions {
+// Since returns the time from which Ready has a value, by the conditions that were written last.
+func Since(was []metav1.Condition, ready metav1.ConditionStatus, now time.Time) metav1.Time {
+	for _, c := range was {
 		if c.Type == Ready && c.Status == ready {
 			return c.LastTransitionTime
 		}
@@ -110,8 +110,8 @@ func (s Status) since(ready metav1.ConditionStatus, now time.Time) metav1.Time {
 	return metav1.NewTime(now.Truncate(time.Second))
 }
 
-// mistakes returns all mistakes with the paths of their fields, as the message of a condition.
-func mistakes(list field.ErrorList) string {
+// Message returns all mistakes with the paths of their fields, as the message of a condition.
+func Message(list field.ErrorList) string {
 	var texts []string
 	for _, m := range list {
 		texts = append(texts, m.Error())

@@ -71,7 +71,7 @@ var Table = []Package{
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	// What networking.gke.io asks for, and who writes it.
-	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy/mirror"}},
+	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror"}},
 	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/object", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
@@ -261,7 +261,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
+		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{

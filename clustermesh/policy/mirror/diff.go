@@ -45,10 +45,11 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s Namespace %s", o.Verb, o.Namespace)
 }
 
-// Diff returns the writes that bring a cluster from what it has to a plan, in their order. EndpointSlices
-// come and go after their Service: without it, a Service of that name that somebody else creates would get
-// the endpoints. So if a Service cannot be created, leave out the writes of its EndpointSlices. Unknown are the clusters that should have been asked and
-// did not answer. What came from them stays as it is.
+// Diff returns the writes that bring a cluster from what it has to a plan, in their order.
+// EndpointSlices are written and deleted after their Service: otherwise a user's Service of the same
+// name would get their endpoints. So if a Service cannot be created, leave out the writes of its
+// EndpointSlices. Unknown are the clusters that should have been asked and did not answer. What came
+// from them stays as it is.
 func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []Op) {
 	d := differ{unknown: unknown, policies: p.Policies, services: map[name]*corev1.Service{}, slices: map[name]*discoveryv1.EndpointSlice{}}
 	for _, s := range have.Services {
