@@ -71,7 +71,7 @@ func (g *Gossip) impostor(p stream.Peer, addr string) {
 	said := clustermesh.Problem{
 		Code: problem.NodeUnproven, Object: "cluster " + string(p.Origin.Cluster),
 		Message: fmt.Sprintf("a daemon claims to be one of its nodes and does not prove it, so it does not count as heard (for example %s at %s)", p.Origin, addr),
-		Try:     "if an older version runs there, or the machine has a new node.key, it is over when that daemon's record has come; otherwise somebody who has the gossip key lies: find that machine",
+		Try:     "nothing to do if that node was just downgraded or got a new node.key: this ends when its record arrives; otherwise find that machine: it has the gossip key and pretends to be the node",
 		Warning: true,
 	}
 	if shown, any := g.problems[key]; any {

@@ -55,7 +55,7 @@ func (g *Gossip) Reroot(root *authority.PrivateKey) {
 	if root == nil {
 		return
 	}
-	if g.publish() { // nobody had stated anything about it
+	if g.publish() { // until now there was no statement about this node
 		g.changed.Poke()
 		return
 	}

@@ -60,7 +60,7 @@ type Credentials struct {
 const maxShown = 16 << 10
 
 // statementOID marks the certificate's extension that holds the statement. It is in the arc of RFC 1155
-// for experiments: nobody but strait reads these certificates.
+// for experiments: only strait reads these certificates.
 var statementOID = asn1.ObjectIdentifier{1, 3, 6, 1, 3, 5354, 1}
 
 // identity is how a daemon proves on streams that it has the gossip key and which node it is. The

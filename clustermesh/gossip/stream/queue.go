@@ -23,7 +23,7 @@ type sender struct {
 	ctx    context.Context // ends when the stream is no longer wanted
 	cancel context.CancelFunc
 	ready  notify.Signal
-	renew  notify.Signal // the stream shall be opened anew
+	renew  notify.Signal // the stream must be reopened
 	// total counts the bytes that wait, and are written now, for all neighbours.
 	total *atomic.Int64
 

@@ -78,7 +78,7 @@ func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (conn net.Con
 	return conn, peer.Believed, err
 }
 
-// write writes what is queued until the stream breaks, or shall be renewed.
+// write writes what is queued until the stream breaks or must be reopened.
 func (s *Streams) write(ctx context.Context, conn net.Conn, to *sender) error {
 	// The peer sends nothing on this stream; reading ends when it closes the stream.
 	ctx, cancel := context.WithCancelCause(ctx)
