@@ -175,21 +175,13 @@ func (m *machine) eventuallyHolds(t *testing.T, want string) {
 	})
 }
 
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "strait-t-faults-")
-	if err != nil {
-		return "", err
-	}
-	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
-	// As make build does, so that what it compiled is not compiled again.
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
+var programs = testutil.Programs("faults")
+
+// build returns straitd's file.
+func build() (string, error) {
+	dir, err := programs()
 	return filepath.Join(dir, "straitd"), err
-})
+}
 
 func TestMain(m *testing.M) {
 	if backends := os.Getenv(podEnv); backends != "" {

@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -65,20 +64,7 @@ type daemon struct {
 }
 
 // programs builds strait and straitd, and returns their directory.
-var programs = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "strait-t-locality-")
-	if err != nil {
-		return "", err
-	}
-	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd", "strait.io/strait/cmd/strait")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, err
-})
+var programs = testutil.Programs("locality")
 
 func TestMain(m *testing.M) {
 	if order := os.Getenv(callerEnv); order != "" {

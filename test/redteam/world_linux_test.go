@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,20 +73,7 @@ type member struct {
 }
 
 // programs builds strait and straitd, and returns their directory.
-var programs = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "strait-t-redteam-")
-	if err != nil {
-		return "", err
-	}
-	testutil.AtInterrupt(func() { os.RemoveAll(dir) })
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir, "strait.io/strait/cmd/straitd", "strait.io/strait/cmd/strait")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, err
-})
+var programs = testutil.Programs("redteam")
 
 // programsEnv names the directory of the programs to the inner process of a test.
 const programsEnv = "STRAIT_REDTEAM_PROGRAMS"
