@@ -51,9 +51,9 @@ root; takes about two minutes.`
 const example = `  strait demo
   strait demo --clusters 5 --nodes 3 --json result.json
 
-  strait demo --keep                # leave it up and print commands to try, such as:
+  strait demo up                    # only build it, and print commands to try, such as:
   strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
-  strait demo down                  # remove what --keep left`
+  strait demo down                  # remove it`
 
 // options are the flags of `strait demo`.
 type options struct {
@@ -72,23 +72,47 @@ func Command() *cobra.Command {
 		Long:    long,
 		Example: example,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, *o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, *o, (*scenario).play) },
 	}
 	c.PersistentFlags().StringVar(&o.dir, "dir", "./.demo", "`directory` of the demo, which is removed with it")
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.keep, "keep", false, "leave it up and print commands to try; 'strait demo down' removes it")
 	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
+	o.sizeFlags(c, "; 1 skips some steps")
+	c.AddCommand(upCommand(o), downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand(), measureCommand(o), holdCommand())
+	return c
+}
+
+// sizeFlags adds the flags for the size of the demo.
+func (o *options) sizeFlags(c *cobra.Command, about1 string) {
+	f := c.Flags()
 	f.IntVar(&o.size.Clusters, "clusters", 3, fmt.Sprintf("`number` of clusters, 2 to %d", len(lab.ClusterNames)))
-	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d; 1 skips some steps", lab.MaxNodes))
-	c.AddCommand(downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand(), measureCommand(o), holdCommand())
+	f.IntVar(&o.size.Nodes, "nodes", 2, fmt.Sprintf("`number` of nodes in each cluster, 1 to %d%s", lab.MaxNodes, about1))
+}
+
+func upCommand(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Build the clusterset and leave it up, after the first step only",
+		Example: `  strait demo up
+  strait demo up --clusters 2`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			own := *o
+			own.keep = true
+			return run(cmd, own, (*scenario).comeUp)
+		},
+	}
+	c.Flags().SortFlags = false
+	o.sizeFlags(c, "")
 	return c
 }
 
 func downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Remove what a kept or killed demo left behind",
+		Short: "Remove a demo that is up, or what a killed one left behind",
 		Example: `  strait demo down
   strait demo down --dir /tmp/demo    # of a demo that was started with this --dir`,
 		Args: cobra.NoArgs,
@@ -120,14 +144,14 @@ func execCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "exec NODE[/POD] -- COMMAND…",
 		DisableFlagsInUseLine: true,
-		Short:                 "Run a command on a node of a kept demo, or in one of its pods (serve, client, far)",
+		Short:                 "Run a command on a node of a demo, or in one of its pods (serve, client, far)",
 		Example: `  strait demo exec us-east-1/client -- curl -s http://serve.default.svc.clusterset.local
   strait demo exec us-east-1 -- ip route`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := lab.Open(o.dir, nil)
 			if errors.Is(err, lab.ErrNone) {
-				return fmt.Errorf("%w (%s): start one with `strait demo --keep`", err, o.dir)
+				return fmt.Errorf("%w (%s): start one with `strait demo up`", err, o.dir)
 			}
 			if err != nil {
 				return err

@@ -19,8 +19,8 @@ import (
 	"strait.io/strait/demo/lab"
 )
 
-// run is `strait demo`: it builds the lab, runs the scenario, reports, and tears everything down.
-func run(cmd *cobra.Command, o options) (err error) {
+// run is `strait demo`: it builds the lab, plays the scenario, reports, and tears everything down.
+func run(cmd *cobra.Command, o options, play func(*scenario, context.Context) error) (err error) {
 	if err := o.size.Check(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func run(cmd *cobra.Command, o options) (err error) {
 
 	res := &Result{Kernel: kernelRelease(), Clusters: o.size.Clusters, Nodes: o.size.Nodes, Steps: []*Step{}}
 	begun := time.Now()
-	err = playInLab(ctx, o, b, out, res, func(ctx context.Context, s *scenario) error { return s.play(ctx) })
+	err = playInLab(ctx, o, b, out, res, func(ctx context.Context, s *scenario) error { return play(s, ctx) })
 	res.Seconds = seconds(time.Since(begun))
 	res.total()
 	res.OK = res.OK && err == nil

@@ -49,14 +49,11 @@ func newScenario(cs *clusterset, out *printer, res *Result) *scenario {
 // step still runs. Only an interruption, or a clusterset that does not come up, ends the demo
 // early.
 func (s *scenario) play(ctx context.Context) error {
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
-	if err := s.answer(ctx); err != nil {
+	if err := s.comeUp(ctx); err != nil {
 		return err
 	}
 	if !s.ip.IsValid() || !s.farIP.IsValid() || s.whole == nil {
-		return errors.New("skip the remaining steps: no ClusterSetIP works everywhere; `strait demo --keep` leaves the clusterset up for inspection")
+		return errors.New("skip the remaining steps: no ClusterSetIP works everywhere; `strait demo up` leaves the clusterset up for inspection")
 	}
 	for _, part := range []func(context.Context) error{
 		s.failover, s.comeHome, s.nodeDeath, s.partition, s.clientRestart, s.backendDown, s.brownOut,
@@ -66,6 +63,14 @@ func (s *scenario) play(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// comeUp waits until the clusterset is up, and runs the first step: all that a user needs to look around.
+func (s *scenario) comeUp(ctx context.Context) error {
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	return s.answer(ctx)
 }
 
 // settle waits until every node hears every other node and sends both Services to the right

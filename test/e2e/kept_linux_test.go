@@ -26,8 +26,8 @@ func TestDemoKept(t *testing.T) {
 			t.Errorf("strait demo down: %v", err)
 		}
 	})
-	if err := demo(t, bin, "--keep", "--clusters", "2", "--nodes", "2").Run(); err != nil {
-		t.Errorf("strait demo --keep: %v", err) // what it left up is still worth a look
+	if err := demo(t, bin, "up", "--clusters", "2", "--nodes", "2").Run(); err != nil {
+		t.Errorf("strait demo up: %v", err) // what it left up is still worth a look
 	}
 	t.Run("explain", func(t *testing.T) { explains(t, bin) })
 	t.Run("maps", func(t *testing.T) { mapsReadable(t, bin) })

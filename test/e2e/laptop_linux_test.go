@@ -47,10 +47,8 @@ func newSite(t *testing.T, nodes string) site {
 			t.Errorf("strait demo down: %v", err)
 		}
 	})
-	// Whether the demo keeps its promises is the question of TestDemo; here it only has to be up.
-	err := demo(t, s.bin, "--keep", "--clusters", "2", "--nodes", nodes).Run()
-	if sockets := find(t, s.bin, "strait.sock"); len(sockets) == 0 {
-		t.Fatalf("strait demo --keep left no daemon up: %v", err)
+	if err := demo(t, s.bin, "up", "--clusters", "2", "--nodes", nodes).Run(); err != nil {
+		t.Fatalf("strait demo up: %v", err)
 	}
 	return s
 }
