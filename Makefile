@@ -51,7 +51,7 @@ demo: build ## run the demo: three clusters on this machine, as root; ARGS="--ke
 # Test
 
 .PHONY: test
-test: ## run all tests: setup, build, e2e, compile, lint, arch, unit, generate-check, then kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
+test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
 	@test/setup/test.sh
 
 .PHONY: setup

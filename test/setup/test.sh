@@ -3,16 +3,16 @@
 # and why.
 #
 # The first steps run one after the other: the demo's tests, which measure failover times and need
-# the machine for themselves, and the steps that compute and never wait. Then two lanes run in
-# parallel: their tests wait most of the time, so one lane works while the other waits. A step's
+# the machine for themselves, and short steps that compute. Then two lanes run in parallel: the tests
+# on real Kubernetes wait most of the time, so the other lane works meanwhile. A step's
 # output is printed in one piece when the step ends. If a step fails, the running steps finish and
 # no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
 # The steps of each lane, in order.
-first="setup build e2e compile lint arch unit generate-check"
-lanes=("kernel script")
+first="setup build e2e compile lint arch"
+lanes=("unit generate-check kernel script")
 kube_lane="kube-programs test-kube"
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
 yielding=" kube-programs "
