@@ -66,7 +66,7 @@ func (a *app) drainCommand() *cobra.Command {
 			if over < 0 || over > clustermesh.MaxDrainOver {
 				return usageError("--over %s: want a time from 0s to %s", over, clustermesh.MaxDrainOver)
 			}
-			return a.drain(cmd.Context(), d, args[0], over, force)
+			return d.within(cmd.Context(), func(ctx context.Context) error { return a.drain(ctx, d, args[0], over, force) })
 		},
 	}
 	c.Flags().DurationVar(&over, "over", 0, "let the share shrink over this `time`")
@@ -87,7 +87,7 @@ func (a *app) undrainCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.writeDrain(cmd.Context(), d, args[0], "")
+			return d.within(cmd.Context(), func(ctx context.Context) error { return a.writeDrain(ctx, d, args[0], "") })
 		},
 	}
 	d.flag(c)

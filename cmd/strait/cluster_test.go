@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,4 +151,24 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// TestDrainTimeout: an API server that does not answer is not waited for longer than --timeout says.
+func TestDrainTimeout(t *testing.T) {
+	released := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
+	defer server.Close()
+	defer close(released)
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+		clusters: [{name: a, cluster: {server: "` + server.URL + `"}}], users: [{name: a, user: {}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"drain", "undrain"} {
+		got := world("cluster", verb, "us-east", "--kubeconfig", kubeconfig, "--timeout", "200ms").run(t)
+		if got.code != exitWaitOver || !strings.Contains(got.stderr, "not done within 200ms; use --timeout to wait longer") {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
 }

@@ -48,6 +48,17 @@ func (t *target) waiting(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, t.timeout, &exitError{exitWaitOver, fmt.Errorf("not done within %s; use --timeout to wait longer", t.timeout)})
 }
 
+// within does something that must end before --timeout.
+func (t *target) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	err := do(ctx)
+	if err != nil && ctx.Err() != nil {
+		return waitOver(fmt.Errorf("%w (%v)", context.Cause(ctx), err))
+	}
+	return err
+}
+
 // installFlags are the flags of install and upgrade.
 type installFlags struct {
 	target

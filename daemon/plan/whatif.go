@@ -39,7 +39,7 @@ func ParseChange(text string) (Change, error) {
 	case verb(4, 0, "scale") && words[2] == "to":
 		n, err := strconv.Atoi(words[3])
 		if err != nil || n < 0 || n > maxScale {
-			return Change{}, fmt.Errorf("%q is not a number of endpoints from 0 to %d", words[3], maxScale)
+			return Change{}, fmt.Errorf("%q is not a number of endpoints from 0 to %d; write for example \"scale %s to 3\"", words[3], maxScale, words[1])
 		}
 		c.apply = func(s clustermesh.State) (clustermesh.State, error) { return scale(s, words[1], n) }
 	default:
