@@ -71,7 +71,7 @@ func phaseNames() string {
 	for _, p := range phases {
 		names = append(names, p.name)
 	}
-	return strings.Join(append(names, phaseDemo, phaseKube), ",")
+	return strings.Join(append(names, outerPhases...), ",")
 }
 
 // measure is the inner process: it runs the phases and writes their results.

@@ -36,7 +36,7 @@ func TestQuick(t *testing.T) {
 		testutil.Missing(t, "needs nft, to load kube-proxy's rules: apt-get install nftables")
 	}
 	own := strings.Split(phaseNames(), ",")
-	own = slices.DeleteFunc(own, func(p string) bool { return p == phaseDemo || p == phaseKube })
+	own = slices.DeleteFunc(own, func(p string) bool { return slices.Contains(outerPhases, p) })
 	metrics, out := quick(t, "BENCH_PHASES="+strings.Join(own, ","))
 	without := ""
 	if ipvs.Available() != nil {

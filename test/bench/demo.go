@@ -40,18 +40,18 @@ func measureDemo(ctx context.Context, o options, dir string, r *result) error {
 	if err != nil {
 		return err
 	}
-	return r.addDemo(text)
+	return r.addRounds(text, demoMetrics)
 }
 
-// addDemo adds the metrics that `strait demo measure` has written.
-func (r *result) addDemo(text []byte) error {
+// addRounds adds metrics that another program has written: the numbers of each one's rounds.
+func (r *result) addRounds(text []byte, metrics []string) error {
 	var rounds map[string][]float64
 	if err := json.Unmarshal(text, &rounds); err != nil {
-		return fmt.Errorf("read the result of strait demo measure: %w", err)
+		return fmt.Errorf("read its result: %w", err)
 	}
-	for _, metric := range demoMetrics {
+	for _, metric := range metrics {
 		if len(rounds[metric]) == 0 {
-			return errors.New("strait demo measure has no " + metric)
+			return errors.New("its result has no " + metric)
 		}
 		r.Metrics[metric] = summary(stats.Summarize(rounds[metric]))
 	}

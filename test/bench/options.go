@@ -35,24 +35,31 @@ func (o options) check() error {
 		return fmt.Errorf("BENCH_DOC needs every phase, or only kube: unset BENCH_PHASES")
 	}
 	for _, name := range o.Phases {
-		if name != phaseKube && name != phaseDemo && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
+		if !slices.Contains(outerPhases, name) && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
 			return fmt.Errorf("BENCH_PHASES: no phase %q; choose from %s", name, phaseNames())
 		}
 	}
 	return nil
 }
 
-// phaseKube and phaseDemo are the phases that the outer process runs itself. phaseProxy is the one
-// that needs nft.
+// outerPhases are the phases that the outer process runs itself. phaseProxy is the one that needs nft.
+var outerPhases = []string{phaseDemo, phaseAttack, phaseKube}
+
 const (
-	phaseDemo  = "demo"
-	phaseKube  = "kube"
-	phaseProxy = "kube-proxy"
+	phaseDemo   = "demo"
+	phaseAttack = "attack"
+	phaseKube   = "kube"
+	phaseProxy  = "kube-proxy"
 )
 
 func (o options) kubeAlone() bool { return len(o.Phases) == 1 && o.Phases[0] == phaseKube }
 
 func (o options) wantsKube() bool { return o.Kube || slices.Contains(o.Phases, phaseKube) }
+
+// wantsAttack: it takes minutes however little is measured, so a quick run must ask for it.
+func (o options) wantsAttack() bool {
+	return o.wants(phaseAttack) && (!o.Quick || slices.Contains(o.Phases, phaseAttack))
+}
 
 func (o options) wants(phase string) bool {
 	return len(o.Phases) == 0 || slices.Contains(o.Phases, phase)

@@ -75,6 +75,11 @@ func outer(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
+	if o.wantsAttack() {
+		if err := measureAttack(ctx, dir, &r); err != nil {
+			return fmt.Errorf("attack: %w", err)
+		}
+	}
 	var kube result
 	if o.wantsKube() {
 		kube = result{Machine: thisMachine(), Metrics: map[string]summary{}}
