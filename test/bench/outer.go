@@ -70,15 +70,8 @@ func outer(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	if o.wants(phaseDemo) {
-		if err := measureDemo(ctx, o, dir, &r); err != nil {
-			return fmt.Errorf("demo: %w", err)
-		}
-	}
-	if o.wantsAttack() {
-		if err := measureAttack(ctx, dir, &r); err != nil {
-			return fmt.Errorf("attack: %w", err)
-		}
+	if err := measureDaemons(ctx, o, dir, &r); err != nil {
+		return err
 	}
 	var kube result
 	if o.wantsKube() {
@@ -94,6 +87,21 @@ func outer(ctx context.Context, o options) (err error) {
 		kube.Took, kube.Machine.LoadAfter = time.Since(start), loadAverage()
 	}
 	return publish(o, r, kube)
+}
+
+// measureDaemons runs the phases that are programs of their own.
+func measureDaemons(ctx context.Context, o options, dir string, r *result) error {
+	if o.wants(phaseDemo) {
+		if err := measureDemo(ctx, o, dir, r); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
+	if o.wantsAttack() {
+		if err := measureAttack(ctx, dir, r); err != nil {
+			return fmt.Errorf("attack: %w", err)
+		}
+	}
+	return nil
 }
 
 func runInner(ctx context.Context, cgroup, dir string) error {

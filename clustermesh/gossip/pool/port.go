@@ -160,6 +160,7 @@ func (p *port) enter(conn net.Conn) {
 // acceptOne hands out a connection whose peer has proven that it has the key, and closes others.
 func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor) {
 	stop := context.AfterFunc(p.ctx, func() { raw.Close() })
+	defer stop() // whatever becomes of the connection: until then the context keeps it in memory
 	conn := &bounded{Conn: raw, left: handshakeBytes}
 	to, secured, why := p.judge(conn, addr)
 	crowded := door.leave(in)

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/gossipkey"
+	"strait.io/strait/internal/testutil"
 )
 
 // trusting takes a connection for a record stream, and reads nothing.
@@ -103,4 +105,30 @@ func TestGarbageTakesNoMemory(t *testing.T) {
 	if string(packets[0]) == string(packets[1]) {
 		t.Error("the second datagram is where the first was")
 	}
+}
+
+// TestRefusedTakesNoMemory: nothing is left of a connection that was refused, or that a peer left.
+func TestRefusedTakesNoMemory(t *testing.T) {
+	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 203, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, Refused: func(Refusal, netip.Addr) {}}, func(netip.Addr) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Shutdown()
+	const many = 20
+	freed := make(chan bool, many)
+	for range many {
+		in, out := net.Pipe()
+		conn := &struct{ net.Conn }{in}
+		runtime.AddCleanup(conn, func(c chan bool) { c <- true }, freed)
+		p.enter(conn)
+		out.Close()
+	}
+	testutil.Eventually(t, 10*time.Second, func() error {
+		runtime.GC()
+		if n := len(freed); n < many {
+			return fmt.Errorf("the memory of %d of %d connections is still in use", many-n, many)
+		}
+		return nil
+	})
 }
