@@ -34,9 +34,12 @@ const measuredEnv = "STRAIT_REDTEAM_MEASURED"
 // measuredAttempts is how many attempts make bench gets; it takes their median.
 const measuredAttempts = 5
 
-// slower is how much longer changes may take under attack, in a test. The slowest are judged by make
-// bench alone: whatever else runs on the machine disturbs these most.
-var slower = map[string]float64{"p50": 2, "p90": 3}
+// slower is how much longer changes may take under attack, in the best of maxAttempts: whatever else
+// runs on the machine disturbs the slowest of them.
+const (
+	slower      = 2.0
+	maxAttempts = 4
+)
 
 // TestUnderAttack: outsiders and a signed node do all that they can at once. Clients notice nothing, the
 // daemon keeps to its memory limit and fills no log, and other nodes' changes arrive nearly as fast as
@@ -45,9 +48,10 @@ var slower = map[string]float64{"p50": 2, "p90": 3}
 // The attackers' machines would not share the processors of the daemon, so here the attackers only get
 // what is left of them (testutil.Yield). They still take caches and time in the kernel, as any program does. So
 // they are compared with as many programs that only compute, in rounds that alternate; and the best of a
-// few attempts counts. On a quiet machine of two processors, the ratio was 1.1 for p50, and 1.2 for p90
-// and p99. While 40 other programs wanted them, it was 1.2 to 1.4, 2.1, and 0.8 to 2.2. When straitd made
-// 64 KiB of memory for each datagram, and waited 50 ms in each storm, it was 2.2, 6.4 and 9.4.
+// few attempts counts. On two processors that other work wanted too (load 10 to 20), the ratio was 1.0 to
+// 1.2 for p50, 1.1 to 1.4 for p90 and 0.1 to 1.4 for p99, and memory stayed at 41 MiB. While refused
+// connections were not freed, p99 was up to 8; when straitd made 64 KiB of memory for each datagram, and
+// waited 50 ms in each storm, the three were 2.2, 6.4 and 9.4.
 func TestUnderAttack(t *testing.T) {
 	if !inside(t) {
 		return
@@ -91,14 +95,13 @@ func (w *world) attempts(measure bool, rss *uint64) map[string][]float64 {
 		ok := true
 		for p, ratio := range w.attempt(rss) {
 			all["attack_"+p+"_ratio"] = append(all["attack_"+p+"_ratio"], ratio)
-			limit, judged := slower[p]
-			ok = ok && (!judged || ratio <= limit)
+			ok = ok && ratio <= slower
 		}
 		switch {
 		case measure && n < measuredAttempts:
 		case measure, ok:
 			return all
-		case n == 3:
+		case n == maxAttempts:
 			w.Error("other nodes' changes take too long under attack")
 			return all
 		}
