@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,21 +27,26 @@ func measureDemo(ctx context.Context, o options, dir string, r *result) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build strait: %w:\n%s", err, out)
 	}
-	start := time.Now()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "strait"), "demo", "measure", file,
 		"--rounds", strconv.Itoa(o.sizes().clustersets), "--dir", filepath.Join(dir, "demo"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it tears down
+	return r.run(phaseDemo, cmd, file, demoMetrics)
+}
+
+// run runs a program that measures a phase and writes its metrics to a file.
+func (r *result) run(phase string, cmd *exec.Cmd, file string, metrics []string) error {
+	start := time.Now()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it cleans up
 	cmd.WaitDelay = time.Minute
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("strait demo measure: %w:\n%s", err, out)
+		return fmt.Errorf("%s: %w:\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
-	fmt.Fprintf(os.Stderr, "bench: %-12s %5.1f s\n", phaseDemo, time.Since(start).Seconds())
+	fmt.Fprintf(os.Stderr, "bench: %-12s %5.1f s\n", phase, time.Since(start).Seconds())
 	r.Took += time.Since(start)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	return r.addRounds(text, demoMetrics)
+	return r.addRounds(text, metrics)
 }
 
 // addRounds adds metrics that another program has written: the numbers of each one's rounds.
