@@ -92,6 +92,16 @@ func (b *backlog) tried(s clustermesh.ServiceName, written bool) {
 	}
 }
 
+// untried notes that a service could not be tried, and will be queued again: where it was, if that is the
+// backlog.
+func (b *backlog) untried(s clustermesh.ServiceName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left[s] {
+		b.bulk[s] = true
+	}
+}
+
 // progress returns how much of the backlog is done; zero if all of it is.
 func (b *backlog) progress() Progress {
 	b.mu.Lock()

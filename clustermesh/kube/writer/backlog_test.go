@@ -166,3 +166,18 @@ func TestUnwritten(t *testing.T) {
 	}
 	want("in the end", 0)
 }
+
+// TestUntriedStaysInTheBacklog: what could not be tried waits behind changes, as before, and is not done.
+func TestUntriedStaysInTheBacklog(t *testing.T) {
+	b, names := newBacklog(), bulk(2*many)
+	b.expect(names, time.Now())
+	for _, s := range names {
+		b.Push(s)
+	}
+	s := b.Pop()
+	b.untried(s)
+	b.Push(s)
+	if p := b.progress(); p.Done != 0 || p.Total != len(names) || !b.among(s) || len(b.changes) > 0 || b.Len() != len(names) {
+		t.Errorf("progress %+v, %d changes, %d wait", p, len(b.changes), b.Len())
+	}
+}

@@ -28,7 +28,7 @@ const (
 	retryMax = time.Minute
 )
 
-// errStopped ends the work of a term that is over.
+// errStopped means that this node may not write now: the term is over, or its Lease is renewed late.
 var errStopped = errors.New("not leading")
 
 // term is the work of one term of leadership.
@@ -158,11 +158,15 @@ func (t *term) work(ctx context.Context, tell *teller) {
 		err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s))
 		if err == nil {
 			t.queue.Forget(s)
-		} else if !errors.Is(err, errStopped) {
+		} else if ctx.Err() == nil {
 			t.log.Debug("will retry", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
-		t.backlog.tried(s, err == nil)
+		if errors.Is(err, errStopped) {
+			t.backlog.untried(s)
+		} else {
+			t.backlog.tried(s, err == nil)
+		}
 		t.queue.Done(s)
 	}
 }
