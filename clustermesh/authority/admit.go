@@ -124,7 +124,8 @@ func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 // locality returns where a node is: as its cluster stated, if that is where the pin allows.
 func (a *admission) locality(object string) clustermesh.Locality {
 	l := a.statement.Locality
-	if !a.foreign || len(a.pin.Regions) == 0 || slices.Contains(a.pin.Regions, l.Region) {
+	claimsNothing := l == clustermesh.Locality{}
+	if !a.foreign || claimsNothing || len(a.pin.Regions) == 0 || slices.Contains(a.pin.Regions, l.Region) {
 		return l
 	}
 	a.refuse("region", object, "region", fmt.Sprintf("%q is none of the pinned regions of cluster %s %q", l.Region, a.origin.Cluster, a.pin.Regions), a.repin())

@@ -115,6 +115,11 @@ func TestRegions(t *testing.T) {
 	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != (clustermesh.Locality{}) || got.Content.Endpoints[0].Zone != "" {
 		t.Errorf("outside the pin: %+v, zone %q", got.Content.Node.Locality, got.Content.Endpoints[0].Zone)
 	}
+	silent := statement()
+	silent.Locality = clustermesh.Locality{}
+	if got := Admit(self, p, silent, honest()); len(got.Problems) > 0 {
+		t.Errorf("a node that says no region: %v", got.Problems)
+	}
 	p.Regions = []string{"asia", "eu"}
 	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != statement().Locality || got.Content.Endpoints[0].Zone != "eu-1" || len(got.Problems) > 0 {
 		t.Errorf("inside the pin: %+v, zone %q, %v", got.Content.Node.Locality, got.Content.Endpoints[0].Zone, got.Problems)

@@ -110,7 +110,7 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		if from != "" {
 			a.printer().line("%s: cluster %s has its pods in %v, says %s", c.Context, m.views[i].Cluster.ID, ranges, from)
 		}
-		one := trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Root: root.Public(), Pins: pins}
+		one := trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Regions: m.views[i].Regions, Root: root.Public(), Pins: pins}
 		if len(ranges)+len(one.PodCIDRs) == 0 {
 			if one.PodAddrs, err = c.PodAddrs(ctx); err != nil {
 				return nil, err

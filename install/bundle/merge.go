@@ -14,6 +14,8 @@ import (
 type View struct {
 	Context string
 	Cluster Cluster
+	// Regions are those of its nodes, sorted; nil if a node names none.
+	Regions []string
 	// Have is the bundle of its Secret; nil if there is none.
 	Have *Bundle
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,8 +101,22 @@ func (c *Cluster) view(ctx context.Context, d daemonConfig, v *bundle.View) erro
 		v.Cluster.Nodes = append(v.Cluster.Nodes, addresses(&n, port)...)
 		v.Cluster.PodCIDRs = append(v.Cluster.PodCIDRs, podCIDRs(&n)...)
 	}
+	v.Regions = regions(machines)
 	v.Have, err = c.ReadBundle(ctx)
 	return err
+}
+
+// regions returns where the nodes are, sorted; nil if one does not say.
+func regions(nodes []corev1.Node) (out []string) {
+	for _, n := range nodes {
+		region := n.Labels[corev1.LabelTopologyRegion]
+		if region == "" {
+			return nil
+		}
+		out = append(out, region)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func addresses(n *corev1.Node, port uint16) (out []netip.AddrPort) {

@@ -26,6 +26,8 @@ type Member struct {
 	Ranges []netip.Prefix
 	// PodAddrs are the addresses that its pods have, which count if nothing else names a range.
 	PodAddrs []netip.Addr
+	// Regions are those of its nodes; nil if a node names none.
+	Regions []string
 	// Root is the public key of the cluster's root.
 	Root authority.PublicKey
 	// Pins are those that the cluster has; nil if it has none.
@@ -137,14 +139,19 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 	}
 	p.Pods = choose(asked.Pods[m.ID], p.Pods, m.Ranges, cover(m.PodCIDRs, 16, 48), cover(addrs, 16, 48))
 	p.Nodes = choose(asked.Nodes[m.ID], p.Nodes, cover(nodes, 24, 64))
-	p.Regions = choose(asked.Regions[m.ID], p.Regions, nil)
+	p.Regions = choose(asked.Regions[m.ID], p.Regions, m.Regions)
 	p.Namespaces = choose(asked.Namespaces[m.ID], p.Namespaces, []string{"*"})
 	return p, m.misses(p, nodes)
 }
 
-// misses returns an error unless the ranges contain what the cluster has.
+// misses returns an error unless the ranges and regions contain what the cluster has.
 func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 	var errs []error
+	for _, r := range m.Regions {
+		if !slices.Contains(p.Regions, r) {
+			errs = append(errs, fmt.Errorf("cluster %s has a node in region %s, which is none of %v: say --regions %s=NAME[,NAME]", m.ID, r, p.Regions, m.ID))
+		}
+	}
 	if len(p.Pods) == 0 {
 		errs = append(errs, fmt.Errorf("cluster %s: neither its network, a Node nor a pod says which ranges its pods have: say --pods %s=CIDR", m.ID, m.ID))
 	}

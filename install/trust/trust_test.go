@@ -29,6 +29,24 @@ func member(id string, root byte, pods string, nodes ...string) Member {
 	return m
 }
 
+// TestRegionsAreThoseOfTheNodes: what every node says is pinned. It must be inside a pin that exists.
+func TestRegionsAreThoseOfTheNodes(t *testing.T) {
+	ms := two()
+	ms[0].Regions = []string{"eu", "us"}
+	pins, err := Propose(ms, []string{"c1", "c2"}, Asked{}, now)
+	if err != nil || !slices.Equal(pins["c1"].Regions, []string{"eu", "us"}) || len(pins["c2"].Regions) > 0 {
+		t.Errorf("%+v, %v", pins, err)
+	}
+	ms[0].Pins, ms[0].Regions = pins, []string{"asia", "us"}
+	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c1 has a node in region asia, which is none of [eu us]: say --regions c1=") {
+		t.Errorf("a node in another region: %v", err)
+	}
+	again, err := Propose(ms, nil, Asked{Regions: map[string][]string{"c1": {"asia", "us"}}}, now)
+	if err != nil || !slices.Equal(again["c1"].Regions, []string{"asia", "us"}) {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
 func two() []Member {
 	return []Member{
 		member("c1", 1, "10.11.0.0/24 10.11.1.0/24", "172.31.1.1", "172.31.1.2"),
