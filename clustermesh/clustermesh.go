@@ -338,6 +338,9 @@ type Content struct {
 	// Results say what the cluster has made of other clusters' Services by its policies, sorted by
 	// policy. They are for people only. Older builds leave them out.
 	Results []PolicyResult `cbor:"27,keyasint,omitempty" json:"results,omitempty"`
+	// Config are objects of the cluster's API server for clusters that accept its configuration; others
+	// leave them out. Older builds do, too.
+	Config []ConfigObject `cbor:"28,keyasint,omitempty" json:"config,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
 	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster
@@ -362,6 +365,9 @@ type Record struct {
 	// Late are those of the cluster's exports that are younger than they claim, as this node has
 	// seen. They are not on the wire.
 	Late []Late `cbor:"-" json:"-"`
+	// Unasked counts the objects of Content.Config that were left out because this cluster does not
+	// accept the origin's configuration. It is not on the wire.
+	Unasked int `cbor:"-" json:"-"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).
@@ -403,6 +409,8 @@ type Local struct {
 	// Mirrors are as in Content, sorted by Service and policy.
 	Mirrors   []Export
 	Endpoints []Endpoint
+	// Config are as in Content, sorted by kind and name.
+	Config []ConfigObject
 	// Shares says what the cluster's policies share, sorted by policy.
 	Shares []Share
 	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, exported or

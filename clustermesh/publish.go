@@ -18,12 +18,12 @@ func (l Local) NodeContent(name NodeName) (c Content, found bool) {
 
 // ClusterContent returns what a cluster's leader publishes: the exports, the global services, the
 // addresses given to imports, the endpoints that name no node, the exports of all clusters that are
-// younger than they claim, whether the cluster is drained and, if the source knows all Nodes, their
-// names.
+// younger than they claim, whether the cluster is drained, its configuration for others and, if the
+// source knows all Nodes, their names.
 func (l Local) ClusterContent(allocations []Allocation, late []Late) Content {
 	return Content{
 		Exports: l.Exports, Globals: l.Globals, Mirrors: l.Mirrors, Allocations: allocations, Endpoints: l.endpointsOn(""), Nodes: l.nodeNames(),
-		Late: late, Drain: l.Drain, Drains: l.nodeDrains(),
+		Late: late, Drain: l.Drain, Drains: l.nodeDrains(), Config: l.Config,
 	}
 }
 

@@ -14,6 +14,7 @@ func (l Local) Reuse(before Local) Local {
 	l.Mirrors = reuse(l.Mirrors, before.Mirrors, Export.Equal)
 	l.Globals = reuse(l.Globals, before.Globals, Global.Equal)
 	l.Endpoints = reuse(l.Endpoints, before.Endpoints, Endpoint.Equal)
+	l.Config = reuse(l.Config, before.Config, ConfigObject.Equal)
 	l.Allocations = reuse(l.Allocations, before.Allocations, func(a, o Allocation) bool { return a == o })
 	return l
 }

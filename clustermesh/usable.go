@@ -69,6 +69,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 	})
 	u.keys(&c)
 	u.results(&c)
+	u.config(&c)
 	if !u.names(c.Nodes) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
@@ -96,6 +97,13 @@ func (u *usable) keys(c *Content) {
 func (u *usable) results(c *Content) {
 	c.Results = keep(c.Results[:min(len(c.Results), maxResults)], func(i int) bool {
 		return u.checked("record "+u.origin.String(), at("results", i), c.Results[i].check())
+	})
+}
+
+// config leaves out objects that no cluster can carry out.
+func (u *usable) config(c *Content) {
+	c.Config = keep(c.Config[:min(len(c.Config), MaxConfigObjects)], func(i int) bool {
+		return u.checked("record "+u.origin.String(), at("config", i), c.Config[i].Check())
 	})
 }
 
@@ -174,6 +182,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("results", len(c.Results) > 0) {
 		c.Results = nil
+	}
+	if foreign("config", len(c.Config) > 0) {
+		c.Config = nil
 	}
 	if foreign("globals", len(c.Globals) > 0) {
 		c.Globals = nil

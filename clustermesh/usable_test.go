@@ -58,6 +58,7 @@ func saidByLeader() clustermesh.Content {
 			{Policy: "stars", Mirrored: 3, Skipped: []clustermesh.SkippedSource{{Source: "c2/default/serve", Reason: "TargetExists", Message: "Service default/serve is no mirror, ä"}}},
 			{Policy: "shop/cart"},
 		},
+		Config:      orders("cart", "web"),
 		Allocations: []clustermesh.Allocation{{Service: theServe, IP: netip.MustParseAddr("241.0.0.1")}, {Service: other, IP: netip.MustParseAddr("241.0.0.2")}},
 		Nodes:       []clustermesh.NodeName{"n1", "n2"},
 	}
@@ -144,6 +145,7 @@ func TestUsableOfNodes(t *testing.T) {
 		"globals of a node":             {func(c *clustermesh.Content) { c.Globals = saidByLeader().Globals }, "record us-east/n1: globals: ", func(*clustermesh.Content) {}},
 		"addresses given out by a node": {func(c *clustermesh.Content) { c.Allocations = saidByLeader().Allocations }, "record us-east/n1: allocations: ", func(*clustermesh.Content) {}},
 		"results of a node":             {func(c *clustermesh.Content) { c.Results = saidByLeader().Results }, "record us-east/n1: results: ", func(*clustermesh.Content) {}},
+		"configuration of a node":       {func(c *clustermesh.Content) { c.Config = saidByLeader().Config }, "record us-east/n1: config: ", func(*clustermesh.Content) {}},
 		"nodes of a node":               {func(c *clustermesh.Content) { c.Nodes = saidByLeader().Nodes }, "record us-east/n1: nodes: ", func(*clustermesh.Content) {}},
 		"no address":                    {func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.Addr{} }, "endpoint invalid IP of default/serve of cluster us-east: addr: an address is missing", first},
 		"no service":                    {func(c *clustermesh.Content) { c.Endpoints[0].Service.Name = "" }, `endpoint 10.1.0.5 of "default/" of cluster us-east: service: `, first},
@@ -227,6 +229,26 @@ func TestUsableOfLeaders(t *testing.T) {
 	} {
 		cases["result's "+name] = unusable{func(c *clustermesh.Content) { f(&c.Results[0]) }, "record us-east: results[0]: ",
 			func(c *clustermesh.Content) { c.Results = c.Results[1:] }}
+	}
+	for name, f := range map[string]func(*clustermesh.ConfigObject){
+		"no kind":             func(o *clustermesh.ConfigObject) { o.Kind = "" },
+		"a kind of two lines": func(o *clustermesh.ConfigObject) { o.Kind = "a\nb" },
+		"no namespace":        func(o *clustermesh.ConfigObject) { o.Name.Namespace = "" },
+		"a name":              func(o *clustermesh.ConfigObject) { o.Name.Name = "a b" },
+		"no spec":             func(o *clustermesh.ConfigObject) { o.Spec = "" },
+		"a spec that is text": func(o *clustermesh.ConfigObject) { o.Spec = `"x"` },
+		"a spec that is cut":  func(o *clustermesh.ConfigObject) { o.Spec = `{"a": ` },
+		"a large spec":        func(o *clustermesh.ConfigObject) { o.Spec = "{" + strings.Repeat(" ", 16<<10) + "}" },
+		"an annotation":       func(o *clustermesh.ConfigObject) { o.Annotations["a b"] = "" },
+		"a large annotation":  func(o *clustermesh.ConfigObject) { o.Annotations["a"] = strings.Repeat("x", 4<<10+1) },
+		"too many annotations": func(o *clustermesh.ConfigObject) {
+			for i := range 64 {
+				o.Annotations[strconv.Itoa(i)] = ""
+			}
+		},
+	} {
+		cases["configuration: "+name] = unusable{func(c *clustermesh.Content) { f(&c.Config[0]) }, "record us-east: config[0]: ",
+			func(c *clustermesh.Content) { c.Config = c.Config[1:] }}
 	}
 	checkUnusable(t, ofCluster, saidByLeader, cases)
 }

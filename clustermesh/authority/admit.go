@@ -17,7 +17,8 @@ import (
 // What a node says of its place (addresses, prefixes, locality, WireGuard key) must be in its
 // statement, and the statement inside the pin. An endpoint has an address of its origin: one of the
 // node's prefixes, or the node's own; an endpoint that names no node has one in the pin. No other
-// cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted.
+// cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted, or
+// configures one that does not accept its configuration.
 // The receiver's own cluster is judged by the statements alone.
 func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
 	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.WithDefaults()}
@@ -29,6 +30,7 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
 	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
 	c.Mirrors = kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) })
+	a.config(&r)
 	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
 	c.Exports = atMost(a, "exports", a.quota.Exports, c.Exports)
 	c.Globals = atMost(a, "globals", a.quota.Exports, c.Globals)
@@ -38,12 +40,18 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	return r
 }
 
-// AdmitUnpinned is Admit where nothing is pinned: it leaves out what namespaces do not accept.
+// AdmitUnpinned is Admit where nothing is pinned: it leaves out what namespaces do not accept, and all
+// configuration, which anybody who has the gossip key could have written.
 func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
-	if len(self.Accept) == 0 || r.Origin.Cluster == self.Cluster {
+	if r.Origin.Cluster == self.Cluster {
 		return r
 	}
+	self.ConfigFrom = nil
 	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: true}
+	a.config(&r)
+	if len(self.Accept) == 0 {
+		return r
+	}
 	c := &r.Content
 	c.Endpoints = kept(c.Endpoints, func(e clustermesh.Endpoint) bool { return a.accepts("endpoint of Service", e.Service) })
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
@@ -94,6 +102,16 @@ func (a *admission) found() (out []clustermesh.Problem) {
 		out = append(out, p)
 	}
 	return out
+}
+
+// config leaves out the configuration of clusters that may not configure this one. That is no Problem:
+// a cluster does not choose who obeys it.
+func (a *admission) config(r *clustermesh.Record) {
+	c := &r.Content
+	if a.foreign && !slices.Contains(a.self.ConfigFrom, a.origin.Cluster) {
+		r.Unasked, c.Config = len(c.Config), nil
+	}
+	c.Config = kept(c.Config, func(o clustermesh.ConfigObject) bool { return a.accepts(o.Kind, o.Name) })
 }
 
 func (a *admission) node(n clustermesh.Node) *clustermesh.Node {

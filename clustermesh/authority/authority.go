@@ -73,6 +73,8 @@ type Self struct {
 	Own []netip.Prefix
 	// Accept goes before the namespaces of pins.
 	Accept clustermesh.Accept
+	// ConfigFrom are the other clusters whose configuration it accepts.
+	ConfigFrom []clustermesh.ClusterName
 }
 
 // MaxAhead is how far ahead of the receiver's clock a stamp or a statement may be.

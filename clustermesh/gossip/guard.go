@@ -31,6 +31,8 @@ type Authority struct {
 	// Ranges are what no other cluster can have, besides the pinned ranges of this cluster: those of
 	// its Services and ClusterSetIPs.
 	Ranges []netip.Prefix
+	// ConfigFrom are the clusters whose configuration this cluster accepts.
+	ConfigFrom []clustermesh.ClusterName
 }
 
 // guard signs what this node writes, and judges what others wrote. Gossip's lock is held for all of
@@ -134,7 +136,7 @@ func (g *guard) pin(pins authority.Pins) {
 
 // receive brings receiver up to date.
 func (g *guard) receive() {
-	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Accept: g.accept}
+	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Accept: g.accept, ConfigFrom: g.ConfigFrom}
 	g.joined = map[clustermesh.ClusterName]int64{}
 	for c, p := range g.Pins {
 		if !p.Joined.IsZero() {

@@ -45,6 +45,8 @@ func leaderRecord() clustermesh.Record {
 				Labels: map[string]string{"a/b": "c"}, Annotations: map[string]string{"note": "any text, ä"}}},
 			Allocations: []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.0.0.1")}},
 			Results:     []clustermesh.PolicyResult{{Policy: "stars", Mirrored: 2, Imported: 1, SkippedMore: 3, Skipped: []clustermesh.SkippedSource{{Source: "c/ns/s", Reason: "Conflict", Message: "is taken, ä"}}}},
+			Config: []clustermesh.ConfigObject{{Kind: "MultiClusterService.networking.gke.io", Name: serve, Created: 4,
+				Annotations: map[string]string{"networking.gke.io/app-protocols": `{"web": "HTTP2"}`}, Spec: `{"template":{"spec":{"selector":{"app":"cart, ä"}}}}`}},
 			Globals: []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}},
 				IPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}, Shared: true,
 				Affinity: clustermesh.AffinityLocal, AffinitySeconds: 3, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferSameNode"}},
