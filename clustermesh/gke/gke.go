@@ -9,6 +9,7 @@ package gke
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -29,6 +30,15 @@ type View struct {
 	// of all clusters are. Own is true if the cluster has a Service of the import's name. The
 	// result is empty if the cluster makes no such Services.
 	Backend func(imported string, own bool) string
+	// Namespaces are the cluster's own. An object of another cluster makes nothing in one that is
+	// missing. Nil means that every namespace counts as existing.
+	Namespaces map[string]bool
+	// Unknown are clusters whose configuration is accepted, and of which nothing is known: what was
+	// made for their objects stays.
+	Unknown []clustermesh.ClusterName
+	// Elsewhere are the other clusters that export the headless Service of an object of this one, by
+	// the Policy of their exports.
+	Elsewhere map[string][]string
 }
 
 // Have is what the API server has of what was made for objects of networking.gke.io: nothing else
@@ -63,7 +73,9 @@ func Diff(v View, h Have) (ops []Op) {
 	var deletions []Op
 	for _, have := range h.Ingresses {
 		want := ingresses[nameOf(have)]
-		if delete(ingresses, nameOf(have)); want == nil {
+		if delete(ingresses, nameOf(have)); want == nil && v.held(have) {
+			continue
+		} else if want == nil {
 			deletions = append(deletions, Op{Verb: mirror.Delete, Ingress: &networkingv1.Ingress{ObjectMeta: identity(have)}})
 		} else if next := ingressFrom(have, want); !equality.Semantic.DeepEqual(have, next) {
 			ops = append(ops, Op{Verb: mirror.Update, Ingress: next})
@@ -72,7 +84,9 @@ func Diff(v View, h Have) (ops []Op) {
 	var early []Op
 	for _, have := range h.Services {
 		want := services[nameOf(have)]
-		if delete(services, nameOf(have)); want == nil {
+		if delete(services, nameOf(have)); want == nil && v.held(have) {
+			continue
+		} else if want == nil {
 			deletions = append(deletions, Op{Verb: mirror.Delete, Service: &corev1.Service{ObjectMeta: identity(have)}})
 		} else if next := serviceFrom(have, want); !equality.Semantic.DeepEqual(have, next) {
 			early = append(early, Op{Verb: mirror.Update, Service: next})
@@ -91,6 +105,13 @@ func Diff(v View, h Have) (ops []Op) {
 	return append(append(early, ops...), deletions...)
 }
 
+// held reports whether something stays although nothing asks for it, because nothing is known of the
+// cluster whose object asked for it.
+func (v View) held(o metav1.Object) bool {
+	from := o.GetLabels()[object.LabelConfigCluster]
+	return from != "" && slices.Contains(v.Unknown, clustermesh.ClusterName(from))
+}
+
 func nameOf(o metav1.Object) clustermesh.ServiceName {
 	return clustermesh.ServiceName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
@@ -104,7 +125,7 @@ func identity(o metav1.Object) metav1.ObjectMeta {
 func (v View) services() map[clustermesh.ServiceName]*corev1.Service {
 	out := map[clustermesh.ServiceName]*corev1.Service{}
 	for _, s := range v.Services {
-		if len(s.Mistakes) > 0 || !s.Lists(v.Cluster) {
+		if len(s.Mistakes) > 0 || !s.Lists(v.Cluster) || !v.here(s.GKEObject) {
 			continue
 		}
 		want := &corev1.Service{
@@ -120,7 +141,7 @@ func (v View) services() map[clustermesh.ServiceName]*corev1.Service {
 func (v View) ingresses() map[clustermesh.ServiceName]*networkingv1.Ingress {
 	out := map[clustermesh.ServiceName]*networkingv1.Ingress{}
 	for _, i := range v.Ingresses {
-		if len(i.Mistakes) > 0 || v.noBackends() {
+		if len(i.Mistakes) > 0 || v.noBackends() || !v.here(i.GKEObject) {
 			continue
 		}
 		want := &networkingv1.Ingress{ObjectMeta: made(i.GKEObject, i.Name, object.LabelMultiIngress)}
@@ -130,16 +151,27 @@ func (v View) ingresses() map[clustermesh.ServiceName]*networkingv1.Ingress {
 	return out
 }
 
+// here reports whether the cluster has an object's namespace.
+func (v View) here(g object.GKEObject) bool {
+	return g.From == "" || v.Namespaces == nil || v.Namespaces[g.Namespace]
+}
+
 // noBackends reports whether the cluster has no Services that an Ingress can lead to.
 func (v View) noBackends() bool { return v.Backend("any", false) == "" }
 
-// made returns the metadata of what is made for an object. It goes with the object.
+// made returns the metadata of what is made for an object. It goes with the object, if that is in this
+// cluster: an owner that does not exist would have it deleted.
 func made(g object.GKEObject, name, label string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
+	out := metav1.ObjectMeta{
 		Namespace: g.Namespace, Name: name,
-		Labels:          map[string]string{object.LabelManagedBy: object.ManagedBy, label: g.Name},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: g.APIVersion, Kind: g.Kind, Name: g.Name, UID: types.UID(g.UID)}},
+		Labels: map[string]string{object.LabelManagedBy: object.ManagedBy, label: g.Name},
 	}
+	if g.From != "" {
+		out.Labels[object.LabelConfigCluster] = string(g.From)
+	} else {
+		out.OwnerReferences = []metav1.OwnerReference{{APIVersion: g.APIVersion, Kind: g.Kind, Name: g.Name, UID: types.UID(g.UID)}}
+	}
+	return out
 }
 
 // serviceFrom returns a Service as it should be, with what the API server fills in and others add.
@@ -163,6 +195,7 @@ func ingressFrom(have, want *networkingv1.Ingress) *networkingv1.Ingress {
 // adopt writes strait's own metadata into that of an object.
 func adopt(have *metav1.ObjectMeta, want metav1.ObjectMeta) {
 	labels := maps.Clone(have.Labels)
+	delete(labels, object.LabelConfigCluster)
 	maps.Copy(labels, want.Labels)
 	have.Labels, have.OwnerReferences = labels, want.OwnerReferences
 }

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy/mirror"
@@ -41,23 +39,8 @@ spec:
 // viewOf is what the leader of east knows when its cluster has the objects.
 func viewOf(t *testing.T, texts ...string) View {
 	t.Helper()
-	objs := object.Objects{Config: object.Config{Cluster: "east"}}
-	for _, text := range texts {
-		var o unstructured.Unstructured
-		json, err := yaml.YAMLToJSON([]byte(text))
-		if err == nil {
-			err = o.UnmarshalJSON(json)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range object.Kinds {
-			if k.Name == o.GetKind() && k.GroupResource().Group == "networking.gke.io" {
-				kept, _ := k.Keep(&o, "")
-				objs.Insert(kept)
-			}
-		}
-	}
+	objs := read(t, texts...)
+	objs.Config.Cluster = "east"
 	return View{Cluster: "east", GKE: object.ReadGKE(objs), Backend: func(name string, own bool) string {
 		if own {
 			return "own-" + name

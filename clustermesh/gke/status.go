@@ -3,6 +3,7 @@ package gke
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -47,9 +48,14 @@ func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []To
 		}
 	}
 	for _, s := range v.Services {
-		say(object.MultiServiceResource, s.GKEObject, v.ofService(s, failed), "")
+		if s.From == "" { // else its own cluster says it
+			say(object.MultiServiceResource, s.GKEObject, v.ofService(s, failed), "")
+		}
 	}
 	for _, i := range v.Ingresses {
+		if i.From != "" {
+			continue
+		}
 		say(object.MultiIngressResource, i.GKEObject, v.ofIngress(i, failed), vip(h.Ingresses, clustermesh.ServiceName(i.ID)))
 	}
 	return out
@@ -66,10 +72,15 @@ func (v View) ofService(s object.MultiService, failed map[string]string) metav1.
 		return condition(metav1.ConditionFalse, Invalid, policy.Message(s.Mistakes))
 	case failed[target] != "":
 		return condition(metav1.ConditionFalse, Failed, failed[target])
-	case !s.Lists(v.Cluster):
-		return condition(metav1.ConditionTrue, NotListed, fmt.Sprintf("spec.clusters does not list this cluster, %s", v.Cluster))
 	}
-	return condition(metav1.ConditionTrue, InForce, target+" selects pods of this cluster, "+string(v.Cluster))
+	reason, message := InForce, target+" selects pods of this cluster, "+string(v.Cluster)
+	if !s.Lists(v.Cluster) {
+		reason, message = NotListed, fmt.Sprintf("spec.clusters does not list this cluster, %s", v.Cluster)
+	}
+	if there := v.Elsewhere[string(v.Cluster)+"/"+s.Title()]; len(there) > 0 {
+		message += "; by this object, the same Service selects pods of " + strings.Join(there, ", ")
+	}
+	return condition(metav1.ConditionTrue, reason, message)
 }
 
 func (v View) ofIngress(i object.MultiIngress, failed map[string]string) metav1.Condition {

@@ -49,6 +49,8 @@ type Config struct {
 	Policies []policy.Policy
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// Obeys says that other clusters' configuration counts; see Obey.
+	Obeys bool
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -66,6 +68,10 @@ type Source struct {
 
 	mu    sync.Mutex
 	known known
+	// orders are what Obey said, and carried the objects of them. Given counts their versions.
+	orders  []clustermesh.ClusterConfig
+	carried []object.Kept
+	given   int
 }
 
 // known is what the API server says. Immutable once published.
@@ -80,6 +86,9 @@ type known struct {
 	taking   []policy.Policy
 	policies []policy.Facts
 	gke      object.GKE
+	// orders are those that it follows from, and obeyed is their version.
+	orders []clustermesh.ClusterConfig
+	obeyed int
 }
 
 // New makes a Source that knows nothing until it runs.
@@ -134,6 +143,23 @@ func (s *Source) GKE() object.GKE {
 	return s.known.gke
 }
 
+// Obey says what the clusters want whose configuration is accepted, those that go before others first,
+// and reports whether Local follows from a word of each of them, if not the last. Nothing counts as read
+// before the first call: what these clusters want is unknown then, not empty.
+func (s *Source) Obey(orders []clustermesh.ClusterConfig) (followed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.given == 0 || !slices.EqualFunc(orders, s.orders, clustermesh.ClusterConfig.Equal) {
+		s.orders, s.carried = orders, nil
+		for _, c := range orders {
+			s.carried = append(s.carried, object.ReadConfig(c)...)
+		}
+		s.given++
+		s.dirty.Poke()
+	}
+	return s.known.synced && slices.EqualFunc(s.known.orders, orders, func(a, b clustermesh.ClusterConfig) bool { return a.Cluster == b.Cluster })
+}
+
 // Changed receives a value after Local, Identity or Pods changed; several changes can share one
 // value. It is for one receiver.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
@@ -171,13 +197,14 @@ func (s *Source) read() {
 	start := time.Now()
 	states, news := s.states()
 	s.mu.Lock()
-	old := s.known
+	old, orders, carried, given := s.known, s.orders, s.carried, s.given
 	s.mu.Unlock()
 	next := old
 	// Once everything was read, synced stays true: a kind that appears later only adds objects.
-	synced := old.synced || settled(states, start)
-	if news = news || synced != old.synced; news {
-		next = s.gather(synced)
+	synced := old.synced || settled(states, start) && (given > 0 || !s.cfg.Obeys)
+	if news = news || synced != old.synced || given != old.obeyed; news {
+		next = s.gather(synced, carried)
+		next.orders, next.obeyed = orders, given
 		next.objects = next.objects.Reuse(old.objects)
 	}
 	s.took = time.Since(start)
@@ -216,12 +243,15 @@ func (s *Source) states() (out []state, news bool) {
 
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
-func (s *Source) gather(settled bool) known {
+func (s *Source) gather(settled bool, carried []object.Kept) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{
 		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
 	}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)
+	}
+	for _, o := range carried {
+		all.Insert(o)
 	}
 	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}
 	if settled {

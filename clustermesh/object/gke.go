@@ -28,6 +28,8 @@ const (
 	LabelMultiService = "strait.io/multi-cluster-service"
 	// LabelMultiIngress names the MultiClusterIngress that an Ingress was made for.
 	LabelMultiIngress = "strait.io/multi-cluster-ingress"
+	// LabelConfigCluster names the cluster whose object something was made for, if it is another one.
+	LabelConfigCluster = "strait.io/config-cluster"
 )
 
 // GKEObject is what is kept of an object of networking.gke.io besides its spec. An object with
@@ -38,6 +40,10 @@ type GKEObject struct {
 	UID, ResourceVersion string
 	Generation           int64
 	Mistakes             field.ErrorList
+	// From is the cluster that has the object, if that is another one.
+	From clustermesh.ClusterName
+	// said is the object as the cluster's record carries it; empty if From is not.
+	said clustermesh.ConfigObject
 	// Was is the status that the object has.
 	Was     GKEStatus
 	created int64 // in Unix seconds, 0 for none
@@ -50,10 +56,28 @@ type GKEStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GKE are the objects of networking.gke.io of a cluster, sorted by their names.
+// GKE are the objects of networking.gke.io that a cluster carries out, sorted by their names.
 type GKE struct {
 	Services  []MultiService
 	Ingresses []MultiIngress
+	// unused are objects of other clusters whose name is taken.
+	unused []unused
+}
+
+// unused is an object that does not count, because another cluster, or this one, has one of its name.
+type unused struct {
+	GKEObject
+	by clustermesh.ClusterName // empty if it is this one
+}
+
+// Title names an object for people, in one word that a record can carry: "shop/cart", or "us/shop/cart"
+// for another cluster's.
+func (g GKEObject) Title() string {
+	title := g.Namespace + "/" + g.Name
+	if g.From != "" {
+		title = string(g.From) + "/" + title
+	}
+	return title
 }
 
 // DerivedName returns the name of the headless Service of a MultiClusterService. Like GKE's, it
@@ -66,13 +90,15 @@ func DerivedName(namespace, name string) string {
 }
 
 // gkeFrom reads an object: its spec into a Go value that has a field for everything that strait
-// carries out. All else that the object says is a mistake: nothing is left out in silence.
-func gkeFrom(in *unstructured.Unstructured, spec any) GKEObject {
+// carries out. All else that the object says is a mistake: nothing is left out in silence. Names are
+// the annotations that count.
+func gkeFrom(in *unstructured.Unstructured, spec any, names []string) GKEObject {
 	out := GKEObject{
 		ID: idOf(in), APIVersion: in.GetAPIVersion(), Kind: in.GetKind(), UID: string(in.GetUID()), ResourceVersion: in.GetResourceVersion(),
 		Generation: in.GetGeneration(), created: createdAt(in),
 	}
 	has, _, _ := unstructured.NestedMap(in.Object, "spec")
+	out.say(only(in.GetAnnotations(), names), has)
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(map[string]any{"spec": has}, spec, true)
 	if strict, is := runtime.AsStrictDecodingError(err); is {
 		for _, e := range strict.Errors() {
@@ -107,7 +133,8 @@ func (g *GKEObject) forbidAnnotations(has, why map[string]string) {
 	slices.SortFunc(g.Mistakes, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 }
 
-// ReadGKE returns the objects of networking.gke.io, with all that is wrong with each.
+// ReadGKE returns the objects of networking.gke.io, with all that is wrong with each. Of several of one
+// name, the cluster's own counts, else the first.
 func ReadGKE(objs Objects) (out GKE) {
 	barred := clustermesh.Barred(objs.Config.BarredPatterns)
 	judge := func(g *GKEObject) {
@@ -115,13 +142,15 @@ func ReadGKE(objs Objects) (out GKE) {
 			g.Mistakes = append(slices.Clone(g.Mistakes), field.Forbidden(field.NewPath("metadata", "namespace"), why))
 		}
 	}
-	for _, s := range objs.MultiServices {
+	services := first(&out, objs.MultiServices, func(s *MultiService) GKEObject { return s.GKEObject })
+	ingresses := first(&out, objs.MultiIngresses, func(i *MultiIngress) GKEObject { return i.GKEObject })
+	for _, s := range services {
 		s := *s
 		judge(&s.GKEObject)
 		out.Services = append(out.Services, s)
 	}
 	slices.SortFunc(out.Services, func(a, b MultiService) int { return a.service().Compare(b.service()) })
-	for _, i := range objs.MultiIngresses {
+	for _, i := range ingresses {
 		i := *i
 		judge(&i.GKEObject)
 		i.Mistakes = append(slices.Clone(i.Mistakes), i.unresolved(out)...)
@@ -129,6 +158,26 @@ func ReadGKE(objs Objects) (out GKE) {
 	}
 	slices.SortFunc(out.Ingresses, func(a, b MultiIngress) int { return a.service().Compare(b.service()) })
 	return out
+}
+
+// first returns the objects that count, and notes the others.
+func first[T any](out *GKE, all []T, of func(T) GKEObject) (kept []T) {
+	owners := map[ID]clustermesh.ClusterName{}
+	for _, own := range []bool{true, false} {
+		for _, o := range all {
+			g := of(o)
+			if own != (g.From == "") {
+				continue
+			}
+			if by, taken := owners[g.ID]; taken {
+				out.unused = append(out.unused, unused{g, by})
+				continue
+			}
+			owners[g.ID] = g.From
+			kept = append(kept, o)
+		}
+	}
+	return kept
 }
 
 // Service returns a MultiClusterService, or nil.
@@ -146,17 +195,34 @@ func (l *reader) readGKE(objs Objects, nodes []clustermesh.Node) {
 	l.gke = ReadGKE(objs)
 	report := func(kind string, g GKEObject) {
 		for _, m := range g.Mistakes {
-			l.report.on(kind, g.Namespace, g.Name).problem(problem.ValueInvalid, m.Field, m.ErrorBody()+": the object does nothing", "correct it, or leave the field out")
+			l.onGKE(kind, g).problem(problem.ValueInvalid, m.Field, m.ErrorBody()+": the object does nothing", "correct it, or leave the field out")
 		}
 	}
 	for _, s := range l.gke.Services {
 		report(gkeServiceKind, s.GKEObject)
 		if at, location := s.elsewhere(l.own, nodes); location != "" {
-			l.report.on(gkeServiceKind, s.Namespace, s.Name).warning(problem.ValueInvalid, fmt.Sprintf("spec.clusters[%d].link", at),
+			l.onGKE(gkeServiceKind, s.GKEObject).warning(problem.ValueInvalid, fmt.Sprintf("spec.clusters[%d].link", at),
 				fmt.Sprintf("%q is no region or zone of a node of cluster %s: only the cluster's id counts", location, l.own), "write the region or a zone of the cluster")
 		}
 	}
 	for _, i := range l.gke.Ingresses {
 		report(gkeIngressKind, i.GKEObject)
 	}
+	for _, u := range l.gke.unused {
+		owner := "this cluster"
+		if u.by != "" {
+			owner = "cluster " + string(u.by)
+		}
+		l.onGKE(u.Kind+".networking.gke.io", u.GKEObject).warning(problem.ConfigUnused, "",
+			fmt.Sprintf("is not used: %s has one of this name, which goes before it", owner), "delete one of the two")
+	}
+}
+
+// onGKE returns a report for the problems of an object, which may be another cluster's.
+func (l *reader) onGKE(kind string, g GKEObject) *objectReport {
+	name := g.Name
+	if g.From != "" {
+		name += " of cluster " + string(g.From)
+	}
+	return l.report.on(kind, g.Namespace, name)
 }

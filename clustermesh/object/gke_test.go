@@ -2,6 +2,7 @@ package object
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -232,7 +233,18 @@ func FuzzGKE(f *testing.F) {
 		objs := Objects{Config: Config{Cluster: "east"}}
 		objs.Insert(multiServiceFrom(annotatedWith(o.DeepCopy(), annotationProtocols, protocols)))
 		objs.Insert(multiIngressFrom(&o))
-		Local(objs)
+		l := Local(objs)
+		// What is carried means the same elsewhere.
+		elsewhere := Objects{Config: Config{Cluster: "west"}}
+		for _, k := range ReadConfig(clustermesh.ClusterConfig{Cluster: "east", Objects: l.Config}) {
+			elsewhere.Insert(k)
+		}
+		for _, s := range ReadGKE(elsewhere).Services {
+			if was := ReadGKE(objs).Service(s.Namespace, s.Name); !reflect.DeepEqual(s.Ports, was.Ports) ||
+				fmt.Sprint(s.Mistakes, s.Selector, s.links, s.routing) != fmt.Sprint(was.Mistakes, was.Selector, was.links, was.routing) {
+				t.Errorf("%+v was %+v", s, was)
+			}
+		}
 		all := ReadGKE(objs)
 		if i := all.Ingresses[0]; len(i.Mistakes) == 0 {
 			for _, r := range i.Standard(all, func(MultiService) string { return "derived" }).Rules {

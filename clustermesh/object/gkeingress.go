@@ -3,6 +3,8 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -22,6 +24,9 @@ var notOfIngresses = map[string]string{
 	"networking.gke.io/frontend-config":  "a FrontendConfig is for Google's load balancer; redirects and TLS policies are the ingress controller's",
 	"kubernetes.io/ingress.allow-http":   "whether HTTP is served is the ingress controller's",
 }
+
+// multiIngressNames are the annotations of MultiClusterIngresses that count.
+var multiIngressNames = slices.Concat([]string{AnnotationIngressClass}, slices.Sorted(maps.Keys(notOfIngresses)))
 
 // MultiIngress is a MultiClusterIngress of networking.gke.io. The Ingress that is made from it has
 // the same rules.
@@ -60,7 +65,7 @@ func multiIngressFrom(in *unstructured.Unstructured) *MultiIngress {
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	out := &MultiIngress{GKEObject: gkeFrom(in, &i)}
+	out := &MultiIngress{GKEObject: gkeFrom(in, &i, multiIngressNames)}
 	at, spec := field.NewPath("spec", "template", "spec"), i.Spec.Template.Spec
 	if class, has := in.GetAnnotations()[AnnotationIngressClass]; has {
 		out.Spec.IngressClassName = &class

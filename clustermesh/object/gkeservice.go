@@ -29,6 +29,9 @@ var notOfServices = map[string]string{
 	"beta.cloud.google.com/backend-config": "a BackendConfig is for Google's load balancer; pods are healthy by their readiness, and strait does not check who comes in",
 }
 
+// multiServiceNames are the annotations of MultiClusterServices that count.
+var multiServiceNames = slices.Concat([]string{annotationProtocols}, slices.Sorted(maps.Keys(notOfServices)), routingNames)
+
 // MultiService is a MultiClusterService of networking.gke.io. In each cluster that it lists, it
 // selects pods, which all clusters reach.
 type MultiService struct {
@@ -58,7 +61,7 @@ func multiServiceFrom(in *unstructured.Unstructured) *MultiService {
 			} `json:"clusters"`
 		} `json:"spec"`
 	}
-	out := &MultiService{GKEObject: gkeFrom(in, &s)}
+	out := &MultiService{GKEObject: gkeFrom(in, &s, multiServiceNames)}
 	at, spec := field.NewPath("spec", "template", "spec"), s.Spec.Template.Spec
 	if out.Selector = spec.Selector; len(spec.Selector) == 0 {
 		out.Mistakes = append(out.Mistakes, field.Required(at.Child("selector"), "say by their labels which pods answer"))
@@ -154,7 +157,7 @@ func (l *reader) exportsByMulti(wished map[clustermesh.ServiceName]bool) (out []
 		if len(m.Mistakes) > 0 {
 			continue
 		}
-		o := l.report.on(gkeServiceKind, m.Namespace, m.Name)
+		o := l.onGKE(gkeServiceKind, m.GKEObject)
 		routing := readRouting(noted{{m.routing, o}})
 		name := clustermesh.ServiceName{Namespace: m.Namespace, Name: m.Derived()}
 		s := l.service(name)
@@ -165,7 +168,7 @@ func (l *reader) exportsByMulti(wished map[clustermesh.ServiceName]bool) (out []
 		if !ok {
 			continue
 		}
-		e.Service, e.Type, e.Created, e.Policy = name, clustermesh.ClusterSetIP, max(m.created, s.created), m.Namespace+"/"+m.Name
+		e.Service, e.Type, e.Created, e.Policy = name, clustermesh.ClusterSetIP, max(m.created, s.created), m.Title()
 		e.Routing = routing
 		out = append(out, e)
 	}

@@ -1,7 +1,6 @@
 package object
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,12 +112,12 @@ var Kinds = []Kind{
 	{
 		Resource: MultiServiceResource, Name: "MultiClusterService", Need: Optional, Custom: true,
 		Versions:    []Version{{Name: "v1", keep: keeping(multiServiceFrom)}, {Name: "v1beta1", keep: keeping(multiServiceFrom)}},
-		Annotations: slices.Concat([]string{annotationProtocols}, slices.Sorted(maps.Keys(notOfServices)), routingNames),
+		Annotations: multiServiceNames,
 	},
 	{
 		Resource: MultiIngressResource, Name: "MultiClusterIngress", Need: Optional, Custom: true,
 		Versions:    []Version{{Name: "v1", keep: keeping(multiIngressFrom)}, {Name: "v1beta1", keep: keeping(multiIngressFrom)}},
-		Annotations: slices.Concat([]string{AnnotationIngressClass}, slices.Sorted(maps.Keys(notOfIngresses))),
+		Annotations: multiIngressNames,
 	},
 	{
 		Resource: PropertyResource, Name: "ClusterProperty", Need: Optional, ClusterScoped: true, Custom: true,

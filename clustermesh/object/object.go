@@ -85,7 +85,7 @@ func Local(objs Objects) clustermesh.Local {
 	out.Nodes, out.NodePrefixes, out.NodeKeys = nodes.list, nodes.prefixes, nodes.keys
 	l.readGKE(objs, out.Nodes)
 	out.Exports, out.ExportStatus = l.readExports(objs)
-	out.Mirrors = l.mirrorsByPolicy()
+	out.Mirrors, out.Config = l.mirrorsByPolicy(), l.config()
 	out.Shares = l.shares()
 	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
 	for _, e := range slices.Concat(out.Exports, out.Mirrors) {

@@ -52,6 +52,7 @@ const (
 	FamilyWithoutRange      Code = "STR2206"
 	ExportLate              Code = "STR2207"
 	PolicySkips             Code = "STR2208"
+	ConfigUnused            Code = "STR2209"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"

@@ -106,14 +106,23 @@ func (w *Writer) submitted() (gke.View, bool) {
 	return *w.view, true
 }
 
-// Run writes until ctx is done. In a cluster without objects of networking.gke.io, it reads
-// nothing: what was made for objects that are gone goes with them.
+// Run writes until ctx is done. In a cluster without objects of networking.gke.io, it looks once, and
+// reads nothing more: what was made for objects that are gone goes with them, unless they were another
+// cluster's.
 func (w *Writer) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.log.Handler()))
 	defer w.forget()
-	for {
-		if v, is := w.submitted(); is && len(v.Services)+len(v.Ingresses) > 0 {
+	for looked := false; ; {
+		v, is := w.submitted()
+		if is && len(v.Services)+len(v.Ingresses) > 0 {
 			break
+		}
+		if is && !looked {
+			left, err := w.leftover(ctx)
+			if left {
+				break
+			}
+			looked = err == nil
 		}
 		if !notify.Await(ctx, w.changed, again, quiet, patience) {
 			return nil
@@ -147,6 +156,19 @@ func (w *Writer) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leftover reports whether there is something that was made for another cluster's object.
+func (w *Writer) leftover(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	one := metav1.ListOptions{LabelSelector: object.LabelManagedBy + "=" + object.ManagedBy + "," + object.LabelConfigCluster, Limit: 1}
+	services, err := w.client.CoreV1().Services("").List(ctx, one)
+	if err != nil || len(services.Items) > 0 {
+		return err == nil, err
+	}
+	ingresses, err := w.client.NetworkingV1().Ingresses("").List(ctx, one)
+	return err == nil && len(ingresses.Items) > 0, err
 }
 
 // watch returns informers for what strait made and labelled.

@@ -34,15 +34,40 @@ func writerTo(t *testing.T, host string, leading func() bool) *Writer {
 func always() bool { return true }
 
 // TestTermEnds: what was known in a term of leadership does not count in the next. Without objects
-// of networking.gke.io, nothing is asked.
+// of networking.gke.io, it is asked once whether something is left of another cluster's.
 func TestTermEnds(t *testing.T) {
-	w := writerTo(t, "127.0.0.1:1", always)
+	host, asked := served(t, http.StatusOK, `{"apiVersion":"v1","kind":"List","items":[]}`)
+	w := writerTo(t, host, always)
 	w.Submit(gke.View{})
 	w.problems, w.said = []clustermesh.Problem{{}}, map[string]gke.ToSay{"u": {}}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := w.Run(ctx); err != nil || w.view != nil || w.Problems() != nil || w.said != nil {
 		t.Errorf("%v, problems %v", err, w.Problems())
+	}
+	if all := asked(); len(all) != 2 { // once for Services, once for Ingresses
+		t.Errorf("%q", all)
+	}
+}
+
+// TestLeftover: what was made for another cluster's object has no owner, so it is looked for once in each
+// term, until the API server answers.
+func TestLeftover(t *testing.T) {
+	for what, c := range map[string]struct {
+		status int
+		text   string
+		left   bool
+		failed bool
+	}{
+		"nothing":   {http.StatusOK, `{"apiVersion":"v1","kind":"List","items":[]}`, false, false},
+		"something": {http.StatusOK, `{"apiVersion":"v1","kind":"ServiceList","items":[{"metadata":{"name":"mci-cart"}}]}`, true, false},
+		"no answer": {http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403}`, false, true},
+	} {
+		host, asked := served(t, c.status, c.text)
+		left, err := writerTo(t, host, always).leftover(t.Context())
+		if left != c.left || (err != nil) != c.failed || !strings.HasPrefix(asked()[0], "GET /api/v1/services ") {
+			t.Errorf("%s: %v, %v, asked %q", what, left, err, asked())
+		}
 	}
 }
 

@@ -1,0 +1,63 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+)
+
+// TestObey: what config clusters say counts as what the source says, from the next read on; before the
+// first word of them, nothing is read.
+func TestObey(t *testing.T) {
+	settled := func(obeys bool) *Source {
+		s := New(Config{Cluster: "west", Obeys: obeys, Client: Client{contact: &contact{}}})
+		for _, w := range s.watches {
+			w.st.synced = true
+		}
+		s.read()
+		return s
+	}
+	says := func(names ...string) []clustermesh.ClusterConfig {
+		c := clustermesh.ClusterConfig{Cluster: "east"}
+		for _, n := range names {
+			c.Objects = append(c.Objects, clustermesh.ConfigObject{Kind: "MultiClusterService.networking.gke.io", Name: clustermesh.ServiceName{Namespace: "shop", Name: n},
+				Spec: `{"template":{"spec":{"selector":{"a":"b"},"ports":[{"port":1}]}}}`})
+		}
+		return []clustermesh.ClusterConfig{c}
+	}
+	if _, synced := settled(false).Local(); !synced {
+		t.Error("a cluster that obeys none waits for some")
+	}
+	s := settled(true)
+	if _, synced := s.Local(); synced {
+		t.Error("it counts as read before config clusters were heard")
+	}
+	for _, c := range []struct {
+		what     string
+		orders   []clustermesh.ClusterConfig
+		followed bool // at once
+		want     int
+	}{
+		{"the first word", nil, false, 0}, {"the same", nil, true, 0},
+		{"two objects", says("a", "b"), false, 2}, {"the same two", says("a", "b"), true, 2},
+		// Whoever changes its mind all the time cannot make the leader wait.
+		{"another two", says("a", "c"), true, 2}, {"a third", says("a", "b", "c"), true, 3}, {"none", says(), true, 0},
+		{"one more cluster", append(says("a"), clustermesh.ClusterConfig{Cluster: "south"}), false, 1}, {"no cluster", nil, false, 0},
+	} {
+		if got := s.Obey(c.orders); got != c.followed {
+			t.Errorf("%s: followed %v", c.what, got)
+		}
+		s.read()
+		if _, synced := s.Local(); !synced || !s.Obey(c.orders) || len(s.GKE().Services) != c.want {
+			t.Errorf("%s: read %v, services %v", c.what, synced, s.GKE().Services)
+		}
+		select {
+		case <-s.Changed():
+		default:
+			if !strings.HasPrefix(c.what, "the same") {
+				t.Errorf("%s: nobody is told", c.what)
+			}
+		}
+	}
+}
