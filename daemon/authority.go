@@ -98,7 +98,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if !d.config.Authority.on() {
 		return nil, nil
 	}
-	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, Lax: d.config.Authority.lax()}
+	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, Lax: d.config.Authority.lax(), ConfigFrom: d.config.configFrom(own)}
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}

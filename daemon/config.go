@@ -92,6 +92,9 @@ type KubernetesConfig struct {
 	// BarredNamespaces are patterns of namespaces that take no part, besides kube-system,
 	// kube-public and kube-node-lease.
 	BarredNamespaces []string `json:"barredNamespaces,omitempty"`
+	// AcceptConfigFrom are the pinned clusters whose MultiClusterServices and MultiClusterIngresses are
+	// carried out here too. One that is listed before another goes before it.
+	AcceptConfigFrom []clustermesh.ClusterName `json:"acceptConfigFrom,omitempty"`
 }
 
 // BPFConfig configures the socket load balancer.

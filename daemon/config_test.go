@@ -101,9 +101,10 @@ log: {level: loud, format: xml}
 			"bpf.maxAffinity: 16777217 is more than 16777216", "bpf.maxOptOuts: 1048577 is more than 1048576", "log.level:", "log.format:"}},
 		{"a Kubernetes source and another", `
 node: n1
-source: {manifest: /etc/strait/manifests, kubernetes: {namespace: Not_One, clusterSetIPs: some, derivedPrefix: "1-", importSlices: few, barredNamespaces: ["[", "", "[c-a]"]}}
+source: {manifest: /etc/strait/manifests, kubernetes: {namespace: Not_One, clusterSetIPs: some, derivedPrefix: "1-", importSlices: few, barredNamespaces: ["[", "", "[c-a]"], acceptConfigFrom: [c1, C2, c1]}}
 gossip: {keyFile: k}
 `, []string{"source: has both", "source.kubernetes.namespace:", "source.kubernetes.clusterSetIPs:", `source.kubernetes.derivedPrefix: "1-" cannot begin`, "source.kubernetes.importSlices:",
+			`source.kubernetes.acceptConfigFrom[1]: "C2"`, "source.kubernetes.acceptConfigFrom[2]: c1 is listed twice",
 			"source.kubernetes.barredNamespaces[0]:", "source.kubernetes.barredNamespaces[1]:",
 			`source.kubernetes.barredNamespaces[2]: namespace pattern "[c-a]": the range c-a is empty: write a-c`}},
 		{"a time without a unit", minimal + "bpf: {unreadyGrace: 10}\n", []string{`bpf.unreadyGrace: "10" is not a time with a unit, as in 10s`}},

@@ -13,9 +13,13 @@ import (
 // writeObjects tells the writers what the cluster's objects should be. It is called only while this
 // node leads its cluster.
 func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
-	c := d.mcsConfig()
-	d.kube.writer.Submit(mcsView(c, d.self().Cluster, d.members, local, m.state, m.result))
-	d.kube.gke.Submit(gke.View{Cluster: d.self().Cluster, GKE: d.kube.source.GKE(), Backend: c.DerivedService})
+	c, own := d.mcsConfig(), d.self().Cluster
+	v := mcsView(c, own, d.members, local, m.state, m.result)
+	d.kube.writer.Submit(v)
+	d.kube.gke.Submit(gke.View{
+		Cluster: own, GKE: d.kube.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,
+		Unknown: d.unknownConfig(m.state), Elsewhere: elsewhere(m.state, own),
+	})
 }
 
 func (d *Daemon) mcsConfig() mcs.Config {

@@ -30,14 +30,16 @@ func (d *Daemon) apply(ctx context.Context) error {
 // inputs returns what is known when a turn begins.
 func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
+	in.Synced, in.Missing = d.gossip.Synced()
+	var unpinned []clustermesh.Problem
+	in.Behind, unpinned = d.obey() // asked after Synced, so that Local follows from all that was synced
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept)
 	}
-	problems = slices.Concat(d.seed(in.Local), d.repin(), d.stand(), d.rekey(), d.readGuests())
+	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.stand(), d.rekey(), d.readGuests())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
-	in.Synced, in.Missing = d.gossip.Synced()
 	in.Fresh, in.Results = d.gossip.Fresh(), d.results()
 	host, err := d.kernel.host()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -89,6 +90,14 @@ func (c Config) validateSource(m *mistakes) {
 	for i, p := range k.BarredNamespaces {
 		if err := (clustermesh.Barred{p}).Check(); err != nil {
 			m.add(fmt.Sprintf("source.kubernetes.barredNamespaces[%d]", i), "%v", err)
+		}
+	}
+	for i, other := range k.AcceptConfigFrom {
+		field := fmt.Sprintf("source.kubernetes.acceptConfigFrom[%d]", i)
+		if msgs := validation.IsDNS1123Label(string(other)); len(msgs) > 0 {
+			m.add(field, "%q: %s", other, msgs[0])
+		} else if slices.Contains(k.AcceptConfigFrom[:i], other) {
+			m.add(field, "%s is listed twice: remove one of the two", other)
 		}
 	}
 	if c.Gossip.Bind.Port() == 0 {
@@ -220,6 +229,14 @@ func (c Config) cidrs() []netip.Prefix {
 
 func (c Config) derived() bool {
 	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs != mcs.IPsCIDR
+}
+
+// configFrom returns the clusters whose configuration is accepted. The cluster's own needs no such word.
+func (c Config) configFrom(own clustermesh.ClusterName) []clustermesh.ClusterName {
+	if c.Source.Kubernetes == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.Source.Kubernetes.AcceptConfigFrom), func(o clustermesh.ClusterName) bool { return o == own })
 }
 
 // barred returns the namespaces that take no part.

@@ -61,6 +61,20 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
+// TestViewConfig: what another cluster says for those that accept its configuration is counted, by whether
+// this one does.
+func TestViewConfig(t *testing.T) {
+	v := twoClusters()
+	for c, unasked := range map[clustermesh.ClusterName]int{"a": 0, "b": 3} {
+		r := v.state.Records[clustermesh.Origin{Cluster: c}]
+		r.Content.Config, r.Unasked = make([]clustermesh.ConfigObject, 2), unasked
+		v.state.Records[clustermesh.Origin{Cluster: c}] = r
+	}
+	if got := v.clusters(); got[0].Config != 0 || got[0].ConfigLeftOut != 0 || got[1].Config != 2 || got[1].ConfigLeftOut != 3 {
+		t.Errorf("clusters %+v", got)
+	}
+}
+
 // TestEndpointsByFamily: a pod of both families is two endpoints.
 func TestEndpointsByFamily(t *testing.T) {
 	v := twoClusters()

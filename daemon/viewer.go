@@ -57,6 +57,9 @@ func (v viewer) clusters() []api.Cluster {
 	for o, r := range v.state.Records {
 		c := at[o.Cluster]
 		c.Exports += len(r.Content.Exports)
+		if c.ConfigLeftOut += r.Unasked; o.Cluster != v.self.Cluster {
+			c.Config += len(r.Content.Config)
+		}
 		c.Endpoints += len(r.Content.Endpoints)
 		for i := range r.Content.Endpoints {
 			if r.Content.Endpoints[i].Addr.Is6() {

@@ -31,6 +31,9 @@ var (
 		"1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held "+
 			"(nothing is heard; kept as last known).",
 		"remote_cluster", "state")
+	configObjects = desc("config_objects",
+		"Objects of another cluster for clusters that accept its configuration, by what becomes of them here: accepted or left_out.",
+		"remote_cluster", "result")
 	unwritten = desc("imports_to_write",
 		"Services whose imports this node, as its cluster's leader, has yet to write to the API server, or could not.")
 	written = desc("api_writes_total",
@@ -46,7 +49,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, unwritten, written, problems, attached}) {
+		lastHeard, remoteState, configObjects, unwritten, written, problems, attached}) {
 		ch <- d
 	}
 }
@@ -110,6 +113,8 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 		for _, state := range []ClusterState{Joined, Quiet, Held} {
 			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
 		}
+		gauge(configObjects, float64(remote.Config), remote.Name, "accepted")
+		gauge(configObjects, float64(remote.ConfigLeftOut), remote.Name, "left_out")
 		if !remote.Heard.IsZero() {
 			gauge(lastHeard, float64(remote.Heard.UnixMilli())/1000, remote.Name)
 		}

@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 24 {
-		t.Errorf("%d metrics of strait, want 24", own)
+	if own != 25 {
+		t.Errorf("%d metrics of strait, want 25", own)
 	}
 }
 
@@ -60,6 +60,13 @@ func TestMetricsFollowTheView(t *testing.T) {
 strait_api_writes_total{kind="Service",result="failed",verb="create"} 1
 strait_api_writes_total{kind="ServiceImport",result="ok",verb="apply"} 3
 `, "strait_api_writes_total")
+	check(`# HELP strait_config_objects Objects of another cluster for clusters that accept its configuration, by what becomes of them here: accepted or left_out.
+# TYPE strait_config_objects gauge
+strait_config_objects{remote_cluster="b",result="accepted"} 2
+strait_config_objects{remote_cluster="b",result="left_out"} 0
+strait_config_objects{remote_cluster="c",result="accepted"} 0
+strait_config_objects{remote_cluster="c",result="left_out"} 3
+`, "strait_config_objects")
 	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows about them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
 # TYPE strait_gossip_members gauge
 strait_gossip_members{state="alive"} 2

@@ -84,6 +84,10 @@ type Cluster struct {
 	Exports       int `json:"exports"`
 	Endpoints     int `json:"endpoints"`
 	EndpointsIPv6 int `json:"endpointsIPv6,omitempty"`
+	// Config counts the cluster's objects that this one carries out as if they were its own, and
+	// ConfigLeftOut those that it would if it accepted the cluster's configuration.
+	Config        int `json:"config,omitempty"`
+	ConfigLeftOut int `json:"configLeftOut,omitempty"`
 	// Heard is when gossip last heard a node of the cluster; zero if not since the daemon started.
 	Heard time.Time `json:"heard,omitzero"`
 }

@@ -46,6 +46,10 @@ type Inputs struct {
 	// has not looked yet.
 	Results []clustermesh.PolicyResult
 
+	// Behind is true while Local does not follow yet from a word of each cluster whose configuration
+	// is accepted, and of which a record is here: what it lacks is then unknown, not absent.
+	Behind bool
+
 	// Leads is true if this node writes its cluster's record.
 	Leads bool
 	// Synced is false until gossip holds the whole clusterset; Missing then says what it waits for.
@@ -118,7 +122,7 @@ func Decide(in Inputs) []Step {
 		}
 		return []Step{Look{}}
 	}
-	leads := in.Leads && in.Sourced && in.Synced
+	leads := in.Leads && in.Sourced && in.Synced && !in.Behind
 	if leads && !in.First && !in.Told {
 		content := in.Local.ClusterContent(in.allocations(), in.State.Late(in.Self.Cluster))
 		content.Results = in.results()

@@ -78,6 +78,7 @@ func TestOrder(t *testing.T) {
 		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Greet Show Again"},
 		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Greet Show"},
 		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Greet Show"},
+		{"unknown is not empty: what a config cluster says is not read yet", func(in *turn.Inputs) { in.Behind = true }, "Publish Look Apply Greet Show"},
 		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look Tell Look Apply Greet Show Write"},
 	} {
 		in := spoken()

@@ -133,19 +133,24 @@ func TestValues(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for values, says := range map[string]string{
-		`image: {digest: "sha256:12"}`: "image.digest",
-		"image: {digest: latest}":      "image.digest",
-		"mehs: {}":                     "value mehs",
-		"mesh: {prot: 1}":              "value mesh.prot",
-		"mesh: 7":                      "value mesh: want a table",
-		"mesh: {implementation: auto}": "mesh.implementation",
-		"clusterSetIPs: [derived]":     "clusterSetIPs",
-		"{importSlices: some}":         "importSlices",
-		"cluster: Not_A_Label":         "cluster: \"Not_A_Label\" is not a DNS label",
-		"cluster: 1":                   "cluster: 1 is not text: write it in quotes",
-		"cluster: 0":                   "cluster: 0 is not text",
-		"derivedPrefix: 1-":            "derivedPrefix",
-		"derivedPrefix: Mc-":           "derivedPrefix",
+		`image: {digest: "sha256:12"}`:                "image.digest",
+		"image: {digest: latest}":                     "image.digest",
+		"mehs: {}":                                    "value mehs",
+		"mesh: {prot: 1}":                             "value mesh.prot",
+		"mesh: 7":                                     "value mesh: want a table",
+		"mesh: {implementation: auto}":                "mesh.implementation",
+		"clusterSetIPs: [derived]":                    "clusterSetIPs",
+		"{importSlices: some}":                        "importSlices",
+		"cluster: Not_A_Label":                        "cluster: \"Not_A_Label\" is not a DNS label",
+		"cluster: 1":                                  "cluster: 1 is not text: write it in quotes",
+		"cluster: 0":                                  "cluster: 0 is not text",
+		"derivedPrefix: 1-":                           "derivedPrefix",
+		"acceptConfigFrom: c1":                        "acceptConfigFrom: c1 is not a list of clusters: write [c1]",
+		"{acceptConfigFrom: c1, ownWritesPolicy: no}": "acceptConfigFrom: c1 is not a list of clusters",
+		"acceptConfigFrom: [C1]":                      `acceptConfigFrom: "C1" is not the id of a cluster`,
+		"acceptConfigFrom: [1]":                       `acceptConfigFrom: "1" is not the id of a cluster`,
+		"config: {source: {kubernetes: {acceptConfigFrom: [c1.c2]}}}": `acceptConfigFrom: "c1.c2" is not the id`,
+		"derivedPrefix: Mc-": "derivedPrefix",
 	} {
 		v, err := chart.Read([][]byte{[]byte(values)}, nil)
 		if err == nil {

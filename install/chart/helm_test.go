@@ -74,6 +74,8 @@ func TestHelm(t *testing.T) {
 		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
 		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
 		"bpf: {destroySockets: false}",
+		"acceptConfigFrom: [c1, c2]",
+		"config: {source: {kubernetes: {acceptConfigFrom: [c1]}}}",
 		"authority: {sign: true}\nleader: {replicas: 3, resources: null, nodeSelector: {trusted: 'yes', 'kubernetes.io/os': other}}",
 		"authority: {sign: true, pin: true, secret: s, configMap: c}\nseLinuxOptions: {type: spc_t}",
 		"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",

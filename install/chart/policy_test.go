@@ -139,6 +139,32 @@ func TestTypesOfMirrors(t *testing.T) {
 	}
 }
 
+// TestConfigClusters: with strait's account, headless Services select pods for objects of the clusters whose
+// configuration the daemon accepts, whichever value says so, and of no other.
+func TestConfigClusters(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}":                          "",
+		"acceptConfigFrom: []":        "",
+		"acceptConfigFrom: [c1, '2']": `in ["c1","2"] ||`,
+		"acceptConfigFrom: null":      "",
+		"config: {source: null}":      "",
+		"{acceptConfigFrom: [c1], config: {source: {kubernetes: {acceptConfigFrom: [c2]}}}}": `in ["c2"] ||`,
+	} {
+		var v chart.Values
+		if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
+			t.Fatal(err)
+		}
+		docs, err := chart.Render(chart.Options{Values: v})
+		if err != nil {
+			t.Fatalf("%s: %v", values, err)
+		}
+		text := fmt.Sprint(objects(t, docs)["ValidatingAdmissionPolicy/strait-own-writes"])
+		if _, from, any := strings.Cut(text, "strait.io/config-cluster"); any != (want != "") || any && !strings.Contains(from[:60], want) {
+			t.Errorf("%s: want %q in %s", values, want, text)
+		}
+	}
+}
+
 // TestPolicyIsOfTheConfiguration: whichever value bars a namespace, the policy says what the daemon reads.
 func TestPolicyIsOfTheConfiguration(t *testing.T) {
 	for values, want := range map[string][]string{

@@ -53,6 +53,7 @@ const (
 	ExportLate              Code = "STR2207"
 	PolicySkips             Code = "STR2208"
 	ConfigUnused            Code = "STR2209"
+	ConfigNotPinned         Code = "STR2210"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"

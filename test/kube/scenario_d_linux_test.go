@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,16 +43,17 @@ spec: {controller: traefik.io/ingress-controller}
 	traefikPort = "18080"
 )
 
-// TestScenarioD is GKE's Multi Cluster Ingress, by the commands of docs/from/gke.md, with Traefik: requests
-// reach pods of both clusters, those of the other one when a cluster's turn unready, and a cluster that is
-// not listed any more has no derived Service.
+// TestScenarioD is GKE's Multi Cluster Ingress, by the commands of docs/from/gke.md, with Traefik: c1 is the
+// config cluster, and c2 accepts its configuration. Requests reach pods of both clusters, those of the other
+// one when a cluster's turn unready, and a cluster that is not listed any more has no derived Service. What c2
+// has stays while c1's API server is away, and goes when c2 accepts nothing more.
 func TestScenarioD(t *testing.T) {
 	o := newOps(t)
 	for _, c := range []string{"c1", "c2"} {
 		kubectl(t, c, "create", "namespace", "whereami")
 		t.Cleanup(func() {
 			for _, args := range [][]string{
-				{"namespace", "whereami"}, {"crd", "multiclusterservices.networking.gke.io", "multiclusteringresses.networking.gke.io"}, {"ingressclass", "traefik"},
+				{"namespace", "whereami"}, {"ingressclass", "traefik"}, {"crd", "multiclusterservices.networking.gke.io", "multiclusteringresses.networking.gke.io"},
 			} {
 				if _, err := o.Kubectl(context.Background(), c, nil, append([]string{"delete", "--ignore-not-found", "--timeout=90s"}, args...)...); err != nil {
 					t.Error(err)
@@ -67,20 +69,25 @@ func TestScenarioD(t *testing.T) {
 	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
 	path, blocks := o.commands(t), pages.Of(all, pages.GKE)
-	if len(blocks) != 4 {
-		t.Fatalf("%d blocks to execute, want 4: kinds, MultiClusterService, MultiClusterIngress, another list of clusters", len(blocks))
+	if len(blocks) != 6 {
+		t.Fatalf("%d blocks to execute, want 6: kinds, accept, MultiClusterService, MultiClusterIngress, another list of clusters, accept no more", len(blocks))
 	}
 	must(t, o.script(t, path, blocks[0].Script()))
-	for _, c := range []string{"c1", "c2"} {
-		kubectl(t, c, "wait", "crd/multiclusterservices.networking.gke.io", "crd/multiclusteringresses.networking.gke.io", "--for=condition=Established", "--timeout=30s")
-	}
-	for _, b := range blocks[1:3] {
+	kubectl(t, "c1", "wait", "crd/multiclusterservices.networking.gke.io", "crd/multiclusteringresses.networking.gke.io", "--for=condition=Established", "--timeout=30s")
+	back := sync.OnceFunc(func() {
+		if out, err := exec.Command("env", "KUBECONFIG="+o.Kubeconfig(), "bash", "-c", "PATH="+path+":$PATH; "+blocks[5].Script()).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Cleanup(back)
+	for _, b := range blocks[1:4] {
 		must(t, o.script(t, path, b.Script()))
 	}
 	derived := o.derivedOf(t, "c1")
-	testutil.Eventually(t, within, func() error { // each cluster notices the new kind for itself
-		headless := kubectl(t, "c2", "-n", "whereami", "get", "service", derived, "--ignore-not-found", "-o", "jsonpath={.spec.clusterIP} {.spec.selector}")
-		return equal("derived Service of c2", headless, `None {"app":"whereami"}`)
+	o.obeys(t, derived)
+	testutil.Eventually(t, within, func() error {
+		class := kubectl(t, "c2", "-n", "whereami", "get", "ingress", "whereami-ingress", "--ignore-not-found", "-o", "jsonpath={.spec.ingressClassName}")
+		return equal("class of c2's Ingress", class, "traefik")
 	})
 	o.answeredThroughTraefik(t, "whereami-c1", "whereami-c2")
 	testutil.Eventually(t, within, func() error {
@@ -101,15 +108,64 @@ func TestScenarioD(t *testing.T) {
 		t.Errorf("fail-over takes %v, want less than 5 s", took[1])
 	}
 
-	must(t, o.script(t, path, blocks[3].Script()))
+	must(t, o.script(t, path, blocks[4].Script()))
+	o.lacks(t, "c2", "service/"+derived)
+	o.answeredThroughTraefik(t, "whereami-c1")
+	kubectl(t, "c1", "-n", "whereami", "patch", "multiclusterservices.networking.gke.io", "whereami-mcs", "--type=merge", "-p", `{"spec":{"clusters":null}}`)
+	o.obeys(t, derived)
+	o.answeredThroughTraefik(t, "whereami-c1", "whereami-c2")
+
+	// The config cluster's API server is away, and c2 reads anew what it obeys.
+	uid := kubectl(t, "c2", "-n", "whereami", "get", "service", derived, "-o", "jsonpath={.metadata.uid}")
+	must(t, o.StopAPIServer(t.Context(), "c1"))
+	start := sync.OnceFunc(func() {
+		if err := o.StartAPIServer(context.Background(), "c1"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(start)
+	for _, n := range []string{"c2n1", "c2n2"} {
+		o.restartDaemon(t, "c2", n)
+	}
+	time.Sleep(10 * time.Second)
+	if now := kubectl(t, "c2", "-n", "whereami", "get", "service", derived, "-o", "jsonpath={.metadata.uid}"); now != uid {
+		t.Errorf("while c1's API server was away, c2 made its derived Service anew: %q, was %q", now, uid)
+	}
+	o.answeredThroughTraefik(t, "whereami-c1", "whereami-c2")
+	start()
+
+	back()
+	o.lacks(t, "c2", "service/"+derived)
+	o.lacks(t, "c2", "ingress/whereami-ingress")
+	o.answeredThroughTraefik(t, "whereami-c1")
+}
+
+// obeys waits until c2 has the derived Service, and explains where it comes from.
+func (o *ops) obeys(t *testing.T, derived string) {
+	t.Helper()
 	testutil.Eventually(t, within, func() error {
-		out, err := o.Kubectl(t.Context(), "c2", nil, "-n", "whereami", "get", "service", derived, "--ignore-not-found", "-o", "name")
-		if err == nil && out != "" {
-			err = fmt.Errorf("c2 still has %s", out)
+		headless := kubectl(t, "c2", "-n", "whereami", "get", "service", derived, "--ignore-not-found", "-o", `jsonpath={.spec.clusterIP} {.spec.selector} {.metadata.labels.strait\.io/config-cluster}`)
+		if err := equal("derived Service of c2", headless, `None {"app":"whereami"} c1`); err != nil {
+			return err
+		}
+		text, err := o.Kubectl(t.Context(), "c2", nil, "-n", "strait-system", "exec", o.daemon(t, "c2", "c2n1", "daemon"), "--", "/strait", "explain", "whereami/"+derived)
+		if err == nil && !strings.Contains(text, "c1/whereami/whereami-mcs of c2") {
+			err = fmt.Errorf("strait explain in c2 does not name the object of c1: %s", text)
 		}
 		return err
 	})
-	o.answeredThroughTraefik(t, "whereami-c1")
+}
+
+// lacks waits until a cluster has no such object.
+func (o *ops) lacks(t *testing.T, cluster, object string) {
+	t.Helper()
+	testutil.Eventually(t, within, func() error {
+		out, err := o.Kubectl(t.Context(), cluster, nil, "-n", "whereami", "get", object, "--ignore-not-found", "-o", "name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("%s still has %s", cluster, out)
+		}
+		return err
+	})
 }
 
 // gate opens or closes the readiness gate of a cluster's pod.

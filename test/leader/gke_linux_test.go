@@ -41,14 +41,20 @@ spec:
 // newGKE is a world whose clusters know the kinds of networking.gke.io.
 func newGKE(t *testing.T) *world {
 	w := newWorld(t, nil)
+	w.gkeKinds("c1", "c2")
+	return w
+}
+
+// gkeKinds makes the kinds of networking.gke.io in clusters.
+func (w *world) gkeKinds(clusters ...string) {
+	w.Helper()
 	text, err := os.ReadFile("../../install/examples/kubernetes/gke-crds.yaml")
 	w.must(err)
-	for _, c := range []string{"c1", "c2"} {
-		_, err := w.lab.Kubectl(t.Context(), c, text, "apply", "-f", "-")
+	for _, c := range clusters {
+		_, err := w.lab.Kubectl(w.Context(), c, text, "apply", "-f", "-")
 		w.must(err)
 		w.undo(c, "delete", "crd", "multiclusterservices.networking.gke.io", "multiclusteringresses.networking.gke.io")
 	}
-	return w
 }
 
 // podsOf writes one pod behind a Service: this lab has no nodes.
@@ -135,10 +141,17 @@ func TestMultiClusterIngress(t *testing.T) {
 	w.apply("c1", strings.Replace(multiIngress, "some}", "some, networking.gke.io/pre-shared-certs: cert}", 1))
 	w.becomes("c1", "mci/whereami-ingress", readiness, "False Invalid")
 	w.until("c1", "", "-n", w.ns, "get", "ingresses", "-o", "name")
-	testutil.Eventually(t, within, func() error {
-		out, err := exec.CommandContext(w.Context(), w.bin("strait"), "status", "--socket", filepath.Join(w.dir, "c1", "run", "strait.sock")).CombinedOutput()
-		if want := "metadata.annotations[networking.gke.io/pre-shared-certs]"; !strings.Contains(strings.Join(strings.Fields(string(out)), ""), want) {
-			return fmt.Errorf("strait status (%v) lacks %q:\n%s", err, want, out)
+	w.status("c1", "metadata.annotations[networking.gke.io/pre-shared-certs]")
+}
+
+// status waits until strait status of a cluster has a text; spaces and line ends do not count.
+func (w *world) status(cluster, want string) {
+	w.Helper()
+	flat := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	testutil.Eventually(w, within, func() error {
+		out, err := exec.CommandContext(w.Context(), w.bin("strait"), "status", "--socket", filepath.Join(w.dir, cluster, "run", "strait.sock")).CombinedOutput()
+		if !strings.Contains(flat(string(out)), flat(want)) {
+			return fmt.Errorf("strait status of %s (%v) lacks %q:\n%s", cluster, err, want, out)
 		}
 		return nil
 	})

@@ -20,6 +20,7 @@ app.kubernetes.io/part-of: strait
 {{- $kubernetes := dict "namespace" .Release.Namespace "leaderDir" "/run/strait/leader" "clusterSetIPs" $v.clusterSetIPs "importSlices" $v.importSlices -}}
 {{- if ne $v.derivedPrefix "derived-" }}{{ $_ := set $kubernetes "derivedPrefix" $v.derivedPrefix }}{{ end -}}
 {{- with $v.barredNamespaces }}{{ $_ := set $kubernetes "barredNamespaces" . }}{{ end -}}
+{{- with $v.acceptConfigFrom }}{{ $_ := set $kubernetes "acceptConfigFrom" . }}{{ end -}}
 {{- $bpf := dict "pins" $v.bpf.pins -}}
 {{- with $v.cgroup.path }}{{ $_ := set $bpf "cgroup" . }}{{ end -}}
 {{- if $v.cgroup.allowVirtualRoot }}{{ $_ := set $bpf "allowVirtualRoot" true }}{{ end -}}
@@ -82,6 +83,17 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- toJson $types -}}
 {{- end }}
 
+{{- /* The clusters whose configuration the daemon accepts, whichever value says so, in JSON. */ -}}
+{{- define "strait.configFrom" -}}
+{{- $source := (include "strait.config" . | fromYaml).source | default dict -}}
+{{- $from := ($source.kubernetes | default dict).acceptConfigFrom | default list -}}
+{{- if not (kindIs "slice" $from) }}{{ fail (printf "acceptConfigFrom: %v is not a list of clusters: write [%v]" $from $from) }}{{ end -}}
+{{- range $from -}}
+{{- if not (and (kindIs "string" .) (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" (printf "%v" .))) }}{{ fail (printf "acceptConfigFrom: %q is not the id of a cluster: use lower-case letters, digits and '-', in quotes if it is a number" (printf "%v" .)) }}{{ end -}}
+{{- end -}}
+{{- toJson $from -}}
+{{- end }}
+
 {{- /* Checks the values before anything is created. */ -}}
 {{- define "strait.check" -}}
 {{- $v := .Values -}}
@@ -94,6 +106,7 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is not text: write it in quotes, or with Helm use --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
 {{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is not a DNS label: use lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
 {{- $_ := include "strait.types" . -}}
+{{- $_ := include "strait.configFrom" . -}}
 {{- $_ := include "strait.barred" . -}}
 {{- end }}
 
