@@ -125,6 +125,5 @@ func Certify(want Statement, known Known, now time.Time) Statement {
 			(!slices.ContainsFunc(known.Pods, within) || slices.ContainsFunc(known.Others, p.Overlaps))
 	})
 	want.Locality = known.Locality
-	want.Serial, want.NotBefore, want.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(Validity).Unix()
-	return want
+	return want.Signed(now)
 }

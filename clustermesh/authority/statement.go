@@ -36,7 +36,7 @@ type Statement struct {
 	// Prefixes contain the addresses of the node's pods.
 	Prefixes []netip.Prefix       `cbor:"6,keyasint,omitempty"`
 	Locality clustermesh.Locality `cbor:"7,keyasint"`
-	// Serial orders the statements about one node. A lower one does not replace a higher one.
+	// Serial orders the statements about one node. See Older.
 	Serial uint64 `cbor:"8,keyasint"`
 	// NotBefore and NotAfter are Unix seconds.
 	NotBefore int64 `cbor:"9,keyasint"`

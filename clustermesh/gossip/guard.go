@@ -49,10 +49,11 @@ type guard struct {
 	want, asked authority.Statement
 	own         []clustermesh.Problem
 	early       []byte // the statement to show before there is another one; see shown
+	former      uint64 // the serial of the statement in an earlier life
 	// generation counts the changes of the pins, and impostors the peers that did not prove who they are.
 	generation, impostors uint64
-	// proven is what was verified last of each origin, so that nothing is verified twice. It has at
-	// most maxProven elements.
+	// proven is what was verified last of each origin, so that nothing is verified twice, and no older
+	// statement comes back. It has at most maxProven elements, or as many as records are held.
 	proven map[clustermesh.Origin]proof
 	// machines are the addresses of this cluster's nodes, by their statements. They are no other
 	// cluster's, so what was admitted must be judged again when one is added: then news is true.
@@ -92,6 +93,8 @@ func (nothing) Held(clustermesh.ClusterName) (replica.Held, int) { return replic
 type proof struct {
 	statement
 	sum [sha256.Size]byte
+	// latest is the statement about the node that makes older ones void.
+	latest authority.Statement
 }
 
 const exampleLife = 10 * problemLife
@@ -205,8 +208,9 @@ func (g *guard) judge(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 		}
 		return authority.AdmitUnpinned(g.receiver, e.Record), clustermesh.Problem{}, true
 	}
-	s, err := g.verify(e, now)
-	if errors.Is(err, errEarly) && by == (replica.Peer{}) {
+	held := by == (replica.Peer{})
+	s, err := g.verify(e, held, now)
+	if errors.Is(err, errEarly) && held {
 		// It was believed before, so this machine's clock was set back. What is held stays.
 		err = nil
 	}
@@ -253,10 +257,13 @@ var (
 	errClusters = fmt.Errorf("there are %d clusters already", maxClusters)
 )
 
-// errEarly means that a statement begins in the future.
-var errEarly = errors.New("its statement is from the future")
+// Errors of verify: a statement begins in the future, or its cluster has stated something else since.
+var (
+	errEarly = errors.New("its statement is from the future")
+	errOlder = errors.New("its cluster has stated something else of it since")
+)
 
-func (g *guard) verify(e replica.Entry, now time.Time) (authority.Statement, error) {
+func (g *guard) verify(e replica.Entry, held bool, now time.Time) (authority.Statement, error) {
 	o := e.Record.Origin
 	raw, err := e.Bytes()
 	if err != nil {
@@ -280,13 +287,24 @@ func (g *guard) verify(e replica.Entry, now time.Time) (authority.Statement, err
 		return s, err
 	case o.Node != "" && s.Age(now) == authority.Early:
 		return s, errEarly
+	case !held && s.Older(known.latest, now):
+		return s, errOlder
 	}
-	if len(g.proven) >= maxProven {
-		clear(g.proven)
-	}
-	g.proven[o] = proof{statement{Statement: s, signed: signed}, sum}
+	g.bound()
+	g.proven[o] = proof{statement{Statement: s, signed: signed}, sum, s.Latest(known.latest, now)}
 	g.claim(s)
 	return s, nil
+}
+
+// bound makes room in proven. What is known of a node whose record is held is not forgotten.
+func (g *guard) bound() {
+	if len(g.proven) < maxProven {
+		return
+	}
+	maps.DeleteFunc(g.proven, func(o clustermesh.Origin, _ proof) bool {
+		_, known := g.held.Record(o)
+		return !known
+	})
 }
 
 // claim notes which addresses the nodes of this cluster have.
@@ -379,6 +397,10 @@ var reasons = []struct {
 	{errRevoked, "revoked", clustermesh.Problem{
 		Code: problem.KeyRevoked, Message: "a node says something with a key that its cluster revoked",
 		Try: "nothing to do while the machine is not in the right hands again; then give it a new key (docs/security.md)",
+	}},
+	{errOlder, "older", clustermesh.Problem{
+		Code: problem.StatementOlder, Message: "a node brings back what its cluster stated of it before",
+		Try: "nothing to do if the machine was restored from a snapshot: it gets a new statement within seconds; otherwise the machine was taken over: revoke its key (docs/security.md)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",

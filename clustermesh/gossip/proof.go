@@ -34,9 +34,7 @@ func (g *guard) shown(now time.Time) []byte {
 		return g.stated.signed
 	}
 	if g.early == nil {
-		s := g.wanted(nil)
-		s.Serial, s.NotBefore, s.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(authority.Validity).Unix()
-		signed, err := s.Sign(*g.Root)
+		signed, err := g.wanted(nil).Signed(now).Sign(*g.Root)
 		if err != nil {
 			g.log.Error("cannot sign the statement about this node", "error", err)
 			return nil

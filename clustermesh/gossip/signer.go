@@ -13,7 +13,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/problem"
@@ -75,8 +74,8 @@ func (s signer) Introduce(channel []byte) []byte {
 }
 
 // Answer implements stream.Signer.
-func (s signer) Answer(ctx context.Context, p member.Peer, channel, request []byte) []byte {
-	signed, about, err := s.certify(ctx, channel, request)
+func (s signer) Answer(ctx context.Context, p stream.Peer, channel, request []byte) []byte {
+	signed, about, err := s.certify(ctx, p, channel, request)
 	if err != nil {
 		s.unstated(about, err)
 		return authority.Answer{Refused: err.Error()}.Encode()
@@ -85,7 +84,7 @@ func (s signer) Answer(ctx context.Context, p member.Peer, channel, request []by
 	return authority.Answer{Statement: signed}.Encode()
 }
 
-func (s signer) certify(ctx context.Context, channel, request []byte) (signed []byte, about clustermesh.Origin, err error) {
+func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []byte) (signed []byte, about clustermesh.Origin, err error) {
 	r, err := authority.OpenRequest(request, channel)
 	about = r.Want.Origin()
 	if err != nil {
@@ -105,8 +104,19 @@ func (s signer) certify(ctx context.Context, channel, request []byte) (signed []
 	if root == nil {
 		return nil, about, errRootless
 	}
-	signed, err = stated.Sign(*root)
+	signed, err = stated.Above(s.latest(about, p.Statement)).Sign(*root)
 	return signed, about, err
+}
+
+// latest returns the highest serial that is known of a node, which may show a statement of another signer.
+func (g *Gossip) latest(o clustermesh.Origin, shown []byte) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	latest := g.guard.latest(o)
+	if s, err := authority.OpenStatement(shown, g.guard.signers); err == nil && s.Origin() == o {
+		latest = max(latest, s.Serial)
+	}
+	return latest
 }
 
 func (g *Gossip) revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {

@@ -54,11 +54,10 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	if g.Root == nil {
 		return g.stated.signed != nil
 	}
-	if g.stated.signed != nil && g.stated.SaysAs(g.want) && !g.due(now) {
+	if g.stated.signed != nil && g.stated.SaysAs(g.want) && !g.due(now) && !g.void(now) {
 		return true
 	}
-	want := g.want
-	want.Serial, want.NotBefore, want.NotAfter = uint64(now.UnixNano()), now.Unix(), now.Add(authority.Validity).Unix()
+	want := g.want.Signed(now).Above(g.latest(g.self))
 	want.Root = g.Root.Public()
 	signed, err := want.Sign(*g.Root)
 	if err != nil {
@@ -67,6 +66,21 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	}
 	g.stated = statement{want, signed, now}
 	return true
+}
+
+// latest returns the highest serial that is known of statements about a node.
+func (g *guard) latest(o clustermesh.Origin) uint64 {
+	latest := max(g.proven[o].Serial, g.proven[o].latest.Serial)
+	if o == g.self {
+		latest = max(latest, g.stated.Serial, g.former)
+	}
+	return latest
+}
+
+// void reports whether others do not believe what this node says under the statement about it, because they
+// know a later one: another daemon with this name has it.
+func (g *guard) void(now time.Time) bool {
+	return g.stated.signed != nil && g.stated.Older(g.proven[g.self].latest, now)
 }
 
 // due reports whether this machine should sign the statement about itself again: it is old, or was signed
@@ -81,7 +95,7 @@ func (g *guard) old(now time.Time, limit time.Duration) bool {
 }
 
 // How often a machine without the root asks again for a statement that could be better: while the cluster
-// has two roots, and the former one signed it (rotating); or if it lacks something (lacking), because the
+// has two roots, and the former one signed it, or others know a later one (rotating); or if it lacks something (lacking), because the
 // signer may know more of the node meanwhile, or its clock may be right meanwhile.
 const (
 	rotating = 5 * time.Second
@@ -99,6 +113,8 @@ func (g *guard) asks(now time.Time) bool {
 	case g.stated.signed == nil || !g.asked.SaysAs(g.want):
 		return true
 	case len(roots) > 0 && g.stated.Root != roots[len(roots)-1]:
+		limit = rotating
+	case g.void(now):
 		limit = rotating
 	case !g.stated.SaysAs(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
 		limit = lacking
@@ -118,15 +134,16 @@ func (g *guard) restore(signed []byte) {
 // that had the root in its last life has saved no other.
 func (g *guard) restoreSealed(e replica.Entry) {
 	raw, err := e.Bytes()
-	if err != nil || !g.follows() {
+	if err != nil {
 		return
 	}
 	var signed []byte
-	_, err = authority.Verify(g.signers, g.self, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
+	s, err := authority.Verify(g.signers, g.self, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
 		signed = b
 		return authority.OpenStatement(b, g.signers)
 	})
 	if err == nil {
+		g.former = s.Serial
 		g.restore(signed)
 	}
 }

@@ -68,6 +68,7 @@ const (
 	KeyRevoked              Code = "STR2312"
 	NodeKeyRepeated         Code = "STR2313"
 	NodeUnproven            Code = "STR2314"
+	StatementOlder          Code = "STR2315"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

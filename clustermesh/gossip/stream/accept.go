@@ -28,7 +28,7 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	}
 	defer session.Close()
 	if conn.ConnectionState().NegotiatedProtocol == signerProtocol {
-		if err := s.sign(ctx, conn, peer.Peer); err != nil && ctx.Err() == nil {
+		if err := s.sign(ctx, conn, peer); err != nil && ctx.Err() == nil {
 			s.log.Debug("request for a statement failed", "from", peer.Origin, "error", err)
 		}
 		return

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"time"
-
-	"strait.io/strait/clustermesh/gossip/member"
 )
 
 // signerProtocol is the ALPN protocol of requests for statements. Only signers offer it.
@@ -34,7 +32,7 @@ type Signer interface {
 	// Introduce returns what the signer says first.
 	Introduce(channel []byte) []byte
 	// Answer returns the answer to a request of a peer.
-	Answer(ctx context.Context, p member.Peer, channel, request []byte) []byte
+	Answer(ctx context.Context, p Peer, channel, request []byte) []byte
 }
 
 // ErrNoSigner means that the daemon at an address signs nothing.
@@ -72,7 +70,7 @@ func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request fu
 }
 
 // sign serves one request for a statement.
-func (s *Streams) sign(ctx context.Context, conn net.Conn, peer member.Peer) error {
+func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	select {
 	case s.signing <- struct{}{}:
 		defer func() { <-s.signing }()

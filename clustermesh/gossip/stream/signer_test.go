@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-
-	"strait.io/strait/clustermesh/gossip/member"
 )
 
 // notary is a Signer that repeats what it hears, while it has a seal.
@@ -18,7 +16,7 @@ func (n notary) Signs() bool { return !n.sealless.Load() }
 
 func (notary) Introduce(channel []byte) []byte { return append([]byte("I am on "), channel...) }
 
-func (notary) Answer(_ context.Context, p member.Peer, channel, request []byte) []byte {
+func (notary) Answer(_ context.Context, p Peer, channel, request []byte) []byte {
 	return slices.Concat([]byte(p.Origin.String()+" asks "), request, []byte(" on "), channel)
 }
 
