@@ -107,6 +107,9 @@ type Node struct {
 	// Proves is true if the node's daemon proves with the node's key on each TLS connection who it is.
 	// Daemons of the version before do not.
 	Proves bool `cbor:"11,keyasint,omitempty" json:"proves,omitempty"`
+	// Life names the life of the daemon that wrote the record; zero if the record's epoch does. A clock
+	// that was ahead when the daemon started makes its life later than what it says once the clock is right.
+	Life uint64 `cbor:"12,keyasint,omitempty" json:"life,omitempty"`
 }
 
 // Endpoint is one pod address of one exported service, as its EndpointSlice reports it.

@@ -63,22 +63,41 @@ func (g *Gossip) checkClock(now time.Time) {
 	} else {
 		g.solved("clock behind")
 	}
-	if by == 0 || g.behind { // behind, it is this node's own stamp that is right
+	if g.behind { // it is this node's own stamp that is right
 		g.solved("clock")
 		return
+	}
+	g.leader.correct(g.cfg.Self.Cluster, now)
+	if by == 0 {
+		return
+	}
+	if g.replica.Refused() {
+		g.begin(now)
 	}
 	g.problem("clock", clustermesh.Problem{
 		Code:    problem.ClockSetBack,
 		Object:  self,
-		Message: fmt.Sprintf("this machine's clock was %s ahead when straitd started, and has been set back: other nodes ignore what this node says", by.Round(time.Minute)),
-		Try:     "restart straitd",
-	}, 0)
+		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes ignore what this node says", by.Round(time.Minute)),
+		Try:     "nothing to do if the clock is right now: other nodes believe this one again within seconds; otherwise correct it",
+		Warning: true,
+	}, problemLife)
+}
+
+// begin makes what this node says from now on count where the clock is right. The lock is held.
+func (g *Gossip) begin(now time.Time) {
+	g.log.Info("this machine's clock was ahead; what this node says is stamped anew")
+	g.replica.Begin(uint64(now.UnixNano()))
+	if g.publish() {
+		g.changed.Poke()
+		return
+	}
+	g.apply(g.replica.Renew())
 }
 
 // checkSigner reports that the clock of the machine that has just signed the statement about this node
 // differs from this machine's. The lock is held.
-func (g *Gossip) checkSigner() {
-	by := g.guard.stated.at.Sub(time.Unix(g.guard.stated.NotBefore, 0))
+func (g *Gossip) checkSigner(signed statement) {
+	by := signed.at.Sub(time.Unix(signed.NotBefore, 0))
 	if by.Abs() < maxAhead {
 		g.solved("clock of the signer")
 		return

@@ -106,3 +106,35 @@ func TestHeldFromTheFuture(t *testing.T) {
 		t.Errorf("what is held is not believed any more: %v", p)
 	}
 }
+
+// TestClockCorrected: a daemon started, and was elected, while its clock was ahead. Now the clock is right,
+// and what it says of itself and of its cluster is believed, without a restart.
+func TestClockCorrected(t *testing.T) {
+	west := config(node("west", "n1"))
+	east := config(node("east", "n1"), west.Bind)
+	east.Lead = func() (bool, uint64) { return true, uint64(time.Now().Add(year).UnixMilli()) }
+	dw := start(t, west)
+	g, err := New(east)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.replica.Begin(uint64(time.Now().Add(year).UnixNano()))
+	de := running(t, g)
+	de.say(7)
+	eventually(t, "what the node says is believed", func() bool { return dw.said(east.Self) == 7 })
+	eventually(t, "what its cluster says is believed", func() bool {
+		de.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1"}})
+		return len(dw.State().Records[node("east", "")].Content.Nodes) == 1
+	})
+	if !de.hasProblem("node east/n1", "clock was 8760h", "other nodes believe this one again within seconds") {
+		t.Errorf("nobody is told: %v", de.Problems())
+	}
+	if dw.contact(east.Self) != clustermesh.Alive {
+		t.Errorf("contact %s", dw.contact(east.Self))
+	}
+	stamp := dw.State().Records[node("east", "")].Stamp
+	time.Sleep(3 * beat)
+	if now := dw.State().Records[node("east", "")].Stamp; now != stamp {
+		t.Errorf("the cluster's record is stamped again and again: %s, %s", stamp, now)
+	}
+}

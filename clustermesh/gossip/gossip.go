@@ -225,6 +225,11 @@ func (g *Gossip) publish() (changed bool) {
 		n.Proves = true
 		c.Node = &n
 	}
+	if c.Node != nil && g.replica.Epoch() < g.self.Boot {
+		n := *c.Node
+		n.Life = g.self.Boot
+		c.Node = &n
+	}
 	return g.carryOut(g.replica.Publish(c))
 }
 
@@ -263,7 +268,7 @@ func (g *Gossip) publishCluster() (changed bool) {
 	}
 	content := *g.cluster
 	content.AsOf, content.Revoked = g.asOf(start), g.guard.Pins[g.cfg.Self.Cluster].Revoked
-	out := g.replica.PublishCluster(content, g.leader.since)
+	out := g.replica.PublishCluster(content, g.leader.epoch())
 	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})
 	if changed && size > clusterSmall {

@@ -66,6 +66,10 @@ func start(t *testing.T, c Config) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return running(t, g)
+}
+
+func running(t *testing.T, g *Gossip) *daemon {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &daemon{Gossip: g, t: t, cancel: cancel, ended: make(chan error, 1)}
 	go func() { d.ended <- g.Run(ctx) }()

@@ -9,8 +9,25 @@ import (
 // leader says whether this node writes its cluster's record. It is pure.
 type leader struct {
 	is bool
-	// since is when this node was elected, in Unix milliseconds: the epoch of what it writes.
-	since uint64
+	// since is when this node was elected, in Unix milliseconds. Anew is when its clock was found to have
+	// been ahead then; zero if it was not.
+	since, anew uint64
+}
+
+// epoch returns the epoch of what this node writes.
+func (l leader) epoch() uint64 {
+	if l.anew > 0 {
+		return l.anew
+	}
+	return l.since
+}
+
+// correct makes what this node writes of its cluster count where the clock is right, if this machine's
+// clock was ahead when the node was elected.
+func (l *leader) correct(c clustermesh.ClusterName, now time.Time) {
+	if l.is && ahead(clustermesh.Origin{Cluster: c}, l.epoch(), now) > 0 {
+		l.anew = uint64(now.UnixMilli())
+	}
 }
 
 // update makes this node the leader if it has the lowest name of the live members. It reports
@@ -19,7 +36,7 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 	if l.is == lowest {
 		return false
 	}
-	l.is = lowest
+	l.is, l.anew = lowest, 0
 	if lowest {
 		l.since = max(l.since+1, uint64(now.UnixMilli()))
 	}
@@ -73,7 +90,11 @@ func (g *Gossip) mayLead(o clustermesh.Origin, started, now time.Time) bool {
 func (g *Gossip) follow() {
 	is, since := g.cfg.Lead()
 	is = is && g.running && !g.guard.follows()
-	if next := (leader{is, max(since, g.leader.since)}); next != g.leader {
+	next := leader{is: is, since: max(since, g.leader.since)}
+	if is && next.since == g.leader.since {
+		next.anew = g.leader.anew
+	}
+	if next != g.leader {
 		g.leader = next
 		g.elected()
 	}

@@ -1,8 +1,10 @@
 package gossip
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -250,4 +252,74 @@ func TestStatementsAreNotForgotten(t *testing.T) {
 	if _, _, ok := s.judge(node("east", "n2"), s.says(wide), s.now); ok {
 		t.Error("an older statement is admitted")
 	}
+}
+
+// TestBetterStatements: a machine keeps the statement in force if others would not believe the one that a
+// signer with a wrong clock gives it.
+func TestBetterStatements(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	g := newGuard(following(config(self), pinned("west")).Authority, self, slog.New(slog.DiscardHandler))
+	g.state(placed(self, 0, "1").Node, now)
+	less := g.want
+	less.Prefixes = nil
+	for _, c := range []struct {
+		name      string
+		have, get authority.Statement
+		want      error
+	}{
+		{"the first one", authority.Statement{}, g.want.Signed(now.Add(year)), nil},
+		{"a renewal", g.want.Signed(now.Add(-time.Hour)), g.want.Signed(now), nil},
+		{"what says less", g.want.Signed(now.Add(-time.Hour)), less.Signed(now), nil},
+		{"from the future", g.want.Signed(now.Add(-time.Hour)), g.want.Signed(now.Add(time.Hour)), errSignerAhead},
+		{"after one from the future", g.want.Signed(now.Add(time.Hour)), g.want.Signed(now.Add(2 * time.Hour)), nil},
+		{"after one that has ended", g.want.Signed(now.Add(-year)), g.want.Signed(now.Add(time.Hour)), nil},
+		{"older, and the same", g.want.Signed(now.Add(-time.Hour)), g.want.Signed(now.Add(-2 * time.Hour)), nil},
+		{"older, and another", g.want.Signed(now.Add(-time.Hour)), less.Signed(now.Add(-2 * time.Hour)), errSignerBehind},
+	} {
+		if g.stated = (statement{Statement: c.have}); c.have.Node != "" {
+			g.stated.signed = []byte("signed")
+		}
+		if err := g.better(c.get, now); err != c.want {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+// TestSignerAhead: the clock of the machine that signs is ahead. Machines that had a statement go on, say so,
+// and have the new one soon after that clock is right.
+func TestSignerAhead(t *testing.T) {
+	pins := pinned("west", "east")
+	first, second := node("west", "n1"), node("west", "n2")
+	var ahead atomic.Int64
+	c := signing(config(second), pins)
+	c.Attest = func(_ context.Context, r authority.Request) (authority.Statement, error) {
+		known := clustermesh.Node{Addresses: r.Want.Addresses, Prefixes: r.Want.Prefixes}
+		return authority.Certify(r.Want, authority.Known{Node: known}, time.Now().Add(time.Duration(ahead.Load()))), nil
+	}
+	keeper := start(t, c)
+	keeper.tell(0, 2)
+	follower := start(t, following(config(first, keeper.cfg.Bind), pins))
+	content := placed(first, 0, "1")
+	content.Node.Follower = true
+	follower.Publish(content)
+	east := start(t, signing(config(node("east", "n1"), keeper.cfg.Bind), pins))
+	eventually(t, "it is believed", func() bool { return east.said(first) == 1 })
+
+	const says = "behind that of the machine that signs for it"
+	ahead.Store(int64(year))
+	content = placed(first, 0, "3")
+	content.Node.Follower = true
+	content.Node.Prefixes = append(content.Node.Prefixes, netip.MustParsePrefix("10.0.77.0/24"))
+	follower.Publish(content)
+	eventually(t, "it says that a clock is wrong", func() bool { return follower.hasProblem(says) })
+	content.Endpoints = placed(first, 0, "4").Endpoints
+	follower.Publish(content)
+	eventually(t, "what it says is believed", func() bool { return east.said(first) == 4 })
+	follower.reportStatement(fmt.Errorf("answers: %w", errSignerAhead), time.Time{})
+	if follower.hasProblem("is not renewed") {
+		t.Errorf("it says it twice: %v", follower.Problems())
+	}
+	ahead.Store(0)
+	eventually(t, "what is new is stated", func() bool { return len(east.Trust().Statements[first].Prefixes) == 2 })
+	eventually(t, "no clock is wrong", func() bool { return !follower.hasProblem(says) })
 }

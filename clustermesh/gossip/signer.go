@@ -164,15 +164,21 @@ func (g *Gossip) keepStated(ctx context.Context) {
 			err = g.askAny(ctx, signers, want)
 		}
 		g.reportStatement(err, began)
-		switch {
-		case err == nil:
-			wait = firstAsk
-		case errors.Is(err, errNoSigners):
-			wait = min(2*wait, unheardAsk)
-		default:
-			wait = min(2*wait, lastAsk)
-		}
+		wait = nextAsk(wait, err)
 	}
+}
+
+// nextAsk returns the pause after an attempt, from the one before it.
+func nextAsk(wait time.Duration, err error) time.Duration {
+	switch {
+	case err == nil:
+		return firstAsk
+	case errors.Is(err, errSignerAhead):
+		return rotating // its clock can be right at any moment
+	case errors.Is(err, errNoSigners):
+		return min(2*wait, unheardAsk)
+	}
+	return min(2*wait, lastAsk)
 }
 
 // errNoSigners means that nobody can be asked.
@@ -234,31 +240,38 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 	if err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
-	g.adopt(statement{s, signed, time.Now()}, want)
+	if err := g.adopt(statement{s, signed, time.Now()}, want); err != nil {
+		return fmt.Errorf("%s answers: %w", at, err)
+	}
 	return nil
 }
 
-// adopt puts a statement about this node in force.
-func (g *Gossip) adopt(s statement, asked authority.Statement) {
+// adopt puts a statement about this node in force, unless others would not believe it.
+func (g *Gossip) adopt(s statement, asked authority.Statement) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.checkSigner(s)
+	if err := g.guard.better(s.Statement, s.at); err != nil {
+		return err
+	}
 	g.guard.stated, g.guard.asked = s, asked
-	g.checkSigner()
 	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
 		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 	}
 	if g.publish() { // it is the first one
 		g.changed.Poke()
-		return
+		return nil
 	}
 	g.apply(g.replica.Renew())
+	return nil
 }
 
-// reportStatement reports why there is no statement as wanted; nothing if err is nil.
+// reportStatement reports why there is no statement as wanted; nothing if err is nil. Of a signer whose
+// clock is ahead, checkSigner has reported.
 func (g *Gossip) reportStatement(err error, began time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil {
+	if err == nil || errors.Is(err, errSignerAhead) {
 		g.solved("statement")
 		return
 	}

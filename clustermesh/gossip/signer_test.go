@@ -188,6 +188,23 @@ func TestRevokedNode(t *testing.T) {
 	}
 }
 
+// TestNextAsk: while nobody signs, the pauses grow, but not so long that a change is noticed late.
+func TestNextAsk(t *testing.T) {
+	for err, want := range map[error]time.Duration{
+		errors.New("refused"):                     lastAsk,
+		fmt.Errorf("answers: %w", errSignerAhead): rotating,
+		errNoSigners:                              unheardAsk,
+	} {
+		wait := firstAsk
+		for range 20 {
+			wait = nextAsk(wait, err)
+		}
+		if wait != want || nextAsk(wait, nil) != firstAsk {
+			t.Errorf("%v: the pause becomes %s, want %s", err, wait, want)
+		}
+	}
+}
+
 // TestAsks: a machine without the root asks for what it lacks, and not more often than that takes.
 func TestAsks(t *testing.T) {
 	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
@@ -212,7 +229,11 @@ func TestAsks(t *testing.T) {
 	for _, by := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
 		other := full // the clock of the signer, or this machine's, is wrong
 		other.NotBefore, other.NotAfter = now.Add(by).Unix(), now.Add(by+authority.Validity).Unix()
-		if get(other); g.asks(now.Add(lacking)) || !g.asks(now.Add(lacking+time.Second)) {
+		again := lacking
+		if by > 0 {
+			again = rotating // others do not believe it
+		}
+		if get(other); g.asks(now.Add(again)) || !g.asks(now.Add(again+time.Second)) {
 			t.Errorf("signed %s from now, it is not asked for again after a while, and only then", by)
 		}
 		if get(full); !g.asks(now.Add(by)) {

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -95,7 +96,7 @@ func (g *guard) old(now time.Time, limit time.Duration) bool {
 }
 
 // How often a machine without the root asks again for a statement that could be better: while the cluster
-// has two roots, and the former one signed it, or others know a later one (rotating); or if it lacks something (lacking), because the
+// has two roots, and the former one signed it, or others do not believe it (rotating); or if it lacks something (lacking), because the
 // signer may know more of the node meanwhile, or its clock may be right meanwhile.
 const (
 	rotating = 5 * time.Second
@@ -114,12 +115,34 @@ func (g *guard) asks(now time.Time) bool {
 		return true
 	case len(roots) > 0 && g.stated.Root != roots[len(roots)-1]:
 		limit = rotating
-	case g.void(now):
+	case g.void(now), g.stated.Age(now) == authority.Early:
 		limit = rotating
 	case !g.stated.SaysAs(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
 		limit = lacking
 	}
 	return g.old(now, limit)
+}
+
+// Errors of better: a signer's clock is wrong.
+var (
+	errSignerAhead  = errors.New("it signs for the future; correct the clock that is wrong")
+	errSignerBehind = errors.New("what it signs is older than the statement in force, and says something else; correct its clock")
+)
+
+// better returns an error if the statement in force about this node is better than another one, which
+// others would not believe. It is none if the one in force has ended or has not begun.
+func (g *guard) better(s authority.Statement, now time.Time) error {
+	have := g.stated
+	if age := have.Age(now); have.signed == nil || age == authority.Early || age == authority.Expired {
+		return nil
+	}
+	switch {
+	case s.Age(now) == authority.Early:
+		return errSignerAhead
+	case s.Older(have.Statement, now):
+		return errSignerBehind
+	}
+	return nil
 }
 
 // restore takes the statement that was saved, if it is about this node and its key.

@@ -31,6 +31,9 @@ type writer struct {
 	takeovers int
 	holdOff   int
 	quiet     int
+
+	// refused counts the answers since a peer was seen to hold what this node says in this epoch.
+	refused int
 }
 
 // above makes the next stamp of this writer larger than all stamps of an epoch.

@@ -39,6 +39,7 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	case *Vector:
 		return r.receiveVector(from, m)
 	case *Agree:
+		r.answered(m.Sender, true)
 		r.agreed(from, m.Sender)
 	}
 	return Output{}
@@ -124,7 +125,7 @@ func aheadProblem(from Peer, o clustermesh.Origin, by time.Duration) clustermesh
 		Code:    problem.RecordAhead,
 		Object:  "record " + o.String(),
 		Message: fmt.Sprintf("it was written %s in the future: ignored, its last valid version stays in force (received from %s)", by.Round(time.Minute), from),
-		Try:     fmt.Sprintf("correct the clock of the machine that writes for %s and restart straitd there; or correct this machine's clock, if it is the one that is wrong", o),
+		Try:     fmt.Sprintf("correct the clock of the machine that writes for %s; or this machine's clock, if it is the one that is wrong", o),
 	}
 }
 
@@ -245,6 +246,7 @@ func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
 	}
 	if len(differ) == 0 {
 		out.send(from, &Agree{r.sender()})
+		r.answered(d.Sender, true)
 		r.agreed(from, d.Sender)
 		return out
 	}
@@ -292,6 +294,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 			}
 		}
 	}
+	r.answered(v.Sender, !clusters[r.self.Cluster] || theirs[r.self].Epoch >= r.writer.epoch)
 	for _, e := range r.Entries() {
 		if o := e.Record.Origin; clusters[o.Cluster] && r.offers(e) && e.version.Compare(theirs[o]) > 0 {
 			give = append(give, e)

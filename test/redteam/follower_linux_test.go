@@ -80,19 +80,25 @@ func newWorldOfThree(t *testing.T) (*world, *member) {
 	f.saysNothing()
 	// What it says can come into force before it has proven who it is. Until then, its machine is not
 	// probed where its daemon listens, but only at the addresses that are stated, and here none answers.
-	testutil.Eventually(t, patience, func() error {
-		s, err := w.west.status()
+	w.west.hearsNodes("east", 2)
+	return w, f
+}
+
+// hearsNodes waits until so many nodes of a cluster are alive.
+func (m *member) hearsNodes(cluster string, nodes int) {
+	m.w.Helper()
+	testutil.Eventually(m.w, patience, func() error {
+		s, err := m.status()
 		if err != nil {
 			return err
 		}
 		for _, c := range s.Clusters {
-			if c.Name == "east" && c.Alive == 2 {
+			if c.Name == cluster && c.Alive == nodes {
 				return nil
 			}
 		}
-		return fmt.Errorf("west does not hear both of east: %+v", s.Clusters)
+		return fmt.Errorf("want %d nodes of %s alive: %+v", nodes, cluster, s.Clusters)
 	})
-	return w, f
 }
 
 // TestWithoutRoot: a machine that does not have the root is believed once the one that has it knows its

@@ -3,6 +3,7 @@ package redteam
 import (
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,7 +42,8 @@ func (m *member) restart(ahead time.Duration) {
 }
 
 // TestClockAhead: a machine whose clock is a year ahead is named by all others. What it said before stays
-// in force, and the others go on. Once the clock is corrected, it is believed again.
+// in force, and the others go on. Once the clock is corrected, it is believed again, without a restart: as a
+// node, and as its cluster's leader.
 func TestClockAhead(t *testing.T) {
 	if !insideWithClocks(t) {
 		return
@@ -71,10 +73,12 @@ func TestClockAhead(t *testing.T) {
 	w.east.balances(pod(eastNumber))
 	w.west.balances(moved)
 	w.east.clock.set(0)
-	w.east.says("STR5204", "node east/n1", "ahead when straitd started", "restart straitd")
-	w.east.restart(0)
+	w.east.says("STR5204", "node east/n1", "ahead of what it shows now when straitd started", "believe this one again within seconds")
 	w.west.balances(pod(eastNumber))
 	north.balances(pod(eastNumber))
+	w.west.hears("east", 1)
+	w.east.write("manifests/serve.yaml", manifestServe(moved))
+	w.west.balances(moved)
 	for _, m := range []*member{w.west, w.east, north} {
 		m.saysNothing()
 	}
@@ -124,14 +128,15 @@ func TestClockBehind(t *testing.T) {
 }
 
 // TestClockOfFollower: a machine without the root learns from the one that signs for it that a clock is
-// wrong. It does not ask again and again, for statements that cannot be better.
+// wrong. It does not ask again and again, for statements that cannot be better. Once the clock is corrected,
+// it is believed again, without a restart.
 func TestClockOfFollower(t *testing.T) {
 	if !insideWithClocks(t) {
 		return
 	}
 	w, f := newWorldOfThree(t)
-	followers := netip.MustParseAddr("10.2.3.7")
-	end := w.west.always(followers)
+	followers, other := netip.MustParseAddr("10.2.3.7"), netip.MustParseAddr("10.2.3.8")
+	end := w.west.always(followers, other)
 	for _, by := range []time.Duration{year, -year} {
 		f.restart(by)
 		f.says("STR5206", "node east/n3", "this machine's clock is 8760h", map[bool]string{true: "ahead of", false: "behind"}[by > 0])
@@ -145,7 +150,11 @@ func TestClockOfFollower(t *testing.T) {
 			t.Errorf("%s ahead: it asked for %d statements in 4 s", by, len(asked)-1)
 		}
 		w.west.balances(pod(eastNumber), followers)
-		f.restart(0)
+		f.clock.set(0)
+		followers, other = other, followers
+		f.write("manifests/serve.yaml", strings.Replace(manifestServe(followers), "nodeName: n1", "nodeName: n3", 1))
+		w.west.balances(pod(eastNumber), followers)
+		w.west.hearsNodes("east", 2)
 	}
 	for _, m := range []*member{w.west, w.east, f} {
 		m.saysNothing()

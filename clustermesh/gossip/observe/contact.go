@@ -127,15 +127,18 @@ func (n *contact) state() clustermesh.Contact {
 	return clustermesh.Held
 }
 
-// of returns the contact with the life that wrote a record of the given epoch. If the daemon is
-// heard but has not published in its new life, the record is from an earlier life. Of that life,
-// only the machine is left: Quiet.
-func (n *contact) of(epoch uint64) clustermesh.Contact {
+// of returns the contact with the life that wrote a record. If the daemon is heard but has not
+// published in its new life, the record is from an earlier life. Of that life, only the machine is
+// left: Quiet.
+func (n *contact) of(rec clustermesh.Record) clustermesh.Contact {
 	if n.state() != clustermesh.Alive {
 		return n.state()
 	}
+	wrote := func(boot uint64) bool {
+		return boot <= rec.Stamp.Epoch || rec.Content.Node != nil && boot == rec.Content.Node.Life
+	}
 	for boot, l := range n.lives {
-		if l.met && boot <= epoch {
+		if l.met && wrote(boot) {
 			return clustermesh.Alive
 		}
 	}

@@ -20,21 +20,25 @@ func TestState(t *testing.T) {
 		name  string
 		seen  contact
 		epoch uint64 // of its record
+		life  uint64 // that its record names
 		want  clustermesh.Contact
 	}{
-		{"known from disk", contact{}, 5, clustermesh.Held},
-		{"a member that was met", contact{lives: met}, 5, clustermesh.Alive},
-		{"a member that was met, and is suspect", contact{lives: met, rounds: silentRounds}, 5, clustermesh.Alive},
-		{"a member of which nothing is known", contact{lives: live}, 5, clustermesh.Held},
-		{"a member that a replay made one", contact{lives: live, rounds: silentRounds}, 5, clustermesh.Silent},
-		{"a member that was met, and whose earlier life wrote the record", contact{lives: met}, 4, clustermesh.Quiet},
-		{"gone, and its machine answers", contact{answered: true, since: ago}, 5, clustermesh.Quiet},
-		{"one silent probe", contact{rounds: silentRounds - 1}, 5, clustermesh.Held},
-		{"enough silent probes", contact{rounds: silentRounds}, 5, clustermesh.Silent},
-		{"it had answered, so that takes more", contact{rounds: silentRounds, since: ago}, 5, clustermesh.Held},
-		{"more", contact{rounds: quietRounds, since: ago}, 5, clustermesh.Silent},
+		{"known from disk", contact{}, 5, 0, clustermesh.Held},
+		{"a member that was met", contact{lives: met}, 5, 0, clustermesh.Alive},
+		{"a member that was met, and is suspect", contact{lives: met, rounds: silentRounds}, 5, 0, clustermesh.Alive},
+		{"a member of which nothing is known", contact{lives: live}, 5, 0, clustermesh.Held},
+		{"a member that a replay made one", contact{lives: live, rounds: silentRounds}, 5, 0, clustermesh.Silent},
+		{"a member that was met, and whose earlier life wrote the record", contact{lives: met}, 4, 0, clustermesh.Quiet},
+		{"one whose clock was ahead when it started", contact{lives: met}, 4, 5, clustermesh.Alive},
+		{"a restart since its clock is right", contact{lives: met}, 4, 6, clustermesh.Quiet},
+		{"gone, and its machine answers", contact{answered: true, since: ago}, 5, 0, clustermesh.Quiet},
+		{"one silent probe", contact{rounds: silentRounds - 1}, 5, 0, clustermesh.Held},
+		{"enough silent probes", contact{rounds: silentRounds}, 5, 0, clustermesh.Silent},
+		{"it had answered, so that takes more", contact{rounds: silentRounds, since: ago}, 5, 0, clustermesh.Held},
+		{"more", contact{rounds: quietRounds, since: ago}, 5, 0, clustermesh.Silent},
 	} {
-		if got := tc.seen.of(tc.epoch); got != tc.want {
+		rec := clustermesh.Record{Stamp: clustermesh.Stamp{Epoch: tc.epoch}, Content: clustermesh.Content{Node: &clustermesh.Node{Life: tc.life}}}
+		if got := tc.seen.of(rec); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}

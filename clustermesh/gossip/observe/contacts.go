@@ -263,7 +263,7 @@ func (c *Contacts) All(known records) map[clustermesh.Origin]clustermesh.Contact
 		if o == c.self {
 			continue
 		}
-		if s := n.of(known[o].Stamp.Epoch); s != clustermesh.Held {
+		if s := n.of(known[o]); s != clustermesh.Held {
 			out[o] = s
 		}
 	}

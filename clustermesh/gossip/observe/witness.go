@@ -55,7 +55,7 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 		rec, held := known[o]
 		claimed, isClaimed := w.claims[o]
 		epoch := rec.Stamp.Epoch
-		switch state := n.of(epoch); {
+		switch state := n.of(rec); {
 		case !held || o == c.self:
 		case isClaimed && (state == clustermesh.Alive || n.back(now)):
 			delete(w.claims, o)
