@@ -3,6 +3,7 @@ package clustermesh
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -22,21 +23,29 @@ const maxUnusable = 8
 // record must not vanish because of one bad prefix. If all of the content is valid, Usable returns
 // it as it is. It never changes its argument.
 func Usable(o Origin, c Content) (Content, []Problem) {
-	u := &usable{origin: o}
+	c, problems, _ := Sift(o, c, math.MaxInt)
+	return c, problems
+}
+
+// Sift is Usable for what comes from outside: it gives up once it has found more than so many faults, for
+// each costs as much as some hundred bytes. It returns how many it found. If they are too many, its other
+// results mean nothing.
+func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
+	u := &usable{origin: o, most: most}
 	u.writer(&c)
 	if c.Node != nil {
 		c.Node = u.node(c.Node)
 	}
 	c.Endpoints = u.endpoints(c.Endpoints)
-	c.Exports = keep(c.Exports, func(i int) bool {
+	c.Exports = keep(u, c.Exports, func(i int) bool {
 		err := c.Exports[i].check()
 		return err == nil || u.checked("ServiceExport "+u.of(c.Exports[i].Service), "", err)
 	})
-	c.Mirrors = keep(c.Mirrors, func(i int) bool {
+	c.Mirrors = keep(u, c.Mirrors, func(i int) bool {
 		err := c.Mirrors[i].check()
 		return err == nil || u.checked("mirrored Service "+u.of(c.Mirrors[i].Service), "", err)
 	})
-	c.Globals = keep(c.Globals, func(i int) bool {
+	c.Globals = keep(u, c.Globals, func(i int) bool {
 		err := c.Globals[i].check()
 		return err == nil || u.checked("global Service "+u.of(c.Globals[i].Service), "", err)
 	})
@@ -49,20 +58,20 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 	if !u.checked("record "+o.String(), "drain", c.Drain.check()) {
 		c.Drain = nil
 	}
-	c.Drains = keep(c.Drains[:min(len(c.Drains), maxDrains)], func(i int) bool {
+	c.Drains = keep(u, c.Drains[:min(len(c.Drains), maxDrains)], func(i int) bool {
 		d := c.Drains[i]
 		return u.checked("record "+o.String(), at("drains", i), errors.Join(CheckName(string(d.Node)), d.Drain.check()))
 	})
-	c.Allocations = keep(c.Allocations, func(i int) bool {
+	c.Allocations = keep(u, c.Allocations, func(i int) bool {
 		a := c.Allocations[i]
 		err := errors.Join(a.Service.Check(), CheckHost(a.IP))
 		return err == nil || u.checked("ServiceImport "+u.of(a.Service), "ip", err)
 	})
-	c.Silent = keep(c.Silent, func(i int) bool {
+	c.Silent = keep(u, c.Silent, func(i int) bool {
 		err := u.silence(c.Silent[i])
 		return err == nil || u.checked("record "+o.String(), at("silent", i), err)
 	})
-	c.Late = keep(c.Late[:min(len(c.Late), maxLate)], func(i int) bool {
+	c.Late = keep(u, c.Late[:min(len(c.Late), maxLate)], func(i int) bool {
 		l := c.Late[i]
 		err := errors.Join(CheckName(string(l.Cluster)), l.Service.Check())
 		return err == nil || u.checked("record "+o.String(), at("late", i), err)
@@ -79,30 +88,30 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 			Object: "record " + o.String(), Message: fmt.Sprintf("%d more of its objects cannot be used: left out", u.more), Try: u.try(),
 		})
 	}
-	return c, u.problems
+	return c, u.problems, u.found
 }
 
 // keys leaves out fingerprints that are none.
 func (u *usable) keys(c *Content) {
 	object := "record " + u.origin.String()
-	c.GossipKeys = keep(c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
+	c.GossipKeys = keep(u, c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
 		return u.checked(object, at("gossipKeys", i), checkText(c.GossipKeys[i], maxWord))
 	})
-	c.Revoked = keep(c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
+	c.Revoked = keep(u, c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
 		return u.checked(object, at("revoked", i), CheckFingerprint(c.Revoked[i]))
 	})
 }
 
 // results leaves out what cannot be shown of policies.
 func (u *usable) results(c *Content) {
-	c.Results = keep(c.Results[:min(len(c.Results), maxResults)], func(i int) bool {
+	c.Results = keep(u, c.Results[:min(len(c.Results), maxResults)], func(i int) bool {
 		return u.checked("record "+u.origin.String(), at("results", i), c.Results[i].check())
 	})
 }
 
 // config leaves out objects that no cluster can carry out.
 func (u *usable) config(c *Content) {
-	c.Config = keep(c.Config[:min(len(c.Config), MaxConfigObjects)], func(i int) bool {
+	c.Config = keep(u, c.Config[:min(len(c.Config), MaxConfigObjects)], func(i int) bool {
 		return u.checked("record "+u.origin.String(), at("config", i), c.Config[i].Check())
 	})
 }
@@ -128,7 +137,11 @@ type usable struct {
 	origin   Origin
 	problems []Problem
 	more     int // Problems beyond the bound
+	// found counts the faults. Above most, nothing more is looked at.
+	found, most int
 }
+
+func (u *usable) full() bool { return u.found > u.most }
 
 func (u *usable) try() string {
 	return fmt.Sprintf("correct it in cluster %s; the rest is in force", u.origin.Cluster)
@@ -136,9 +149,11 @@ func (u *usable) try() string {
 
 // checked reports whether err is nil. If not, it records a Problem.
 func (u *usable) checked(object, field string, err error) bool {
-	switch {
-	case err == nil:
+	if err == nil {
 		return true
+	}
+	u.found++
+	switch {
 	case len(u.problems) < maxUnusable:
 		u.problems = append(u.problems, Problem{Code: problem.RecordPartLeftOut, Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
 	default:
@@ -215,7 +230,7 @@ func (u *usable) node(given *Node) *Node {
 		u.checked(object, "name", fmt.Errorf("the record says %s", shown(string(n.Name))))
 		return nil
 	}
-	found := len(u.problems) + u.more
+	found := u.found
 	if !u.checked(object, "locality.region", checkText(n.Locality.Region, maxName)) {
 		n.Locality.Region = ""
 	}
@@ -225,12 +240,12 @@ func (u *usable) node(given *Node) *Node {
 	if !u.checked(object, "drain", n.Drain.check()) {
 		n.Drain = nil
 	}
-	n.Addresses = keep(n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
-	n.Prefixes = keep(n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })
+	n.Addresses = keep(u, n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
+	n.Prefixes = keep(u, n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })
 	if n.Inside.IsValid() && !u.checked(object, "inside", CheckHost(n.Inside)) {
 		n.Inside = netip.Addr{}
 	}
-	if len(u.problems)+u.more == found {
+	if u.found == found {
 		return given
 	}
 	return &n
@@ -241,9 +256,12 @@ func (u *usable) endpoints(given []Endpoint) []Endpoint {
 	var out []Endpoint
 	changed := false
 	for i := range given {
-		found := len(u.problems) + u.more
+		if u.full() {
+			return nil
+		}
+		found := u.found
 		e, ok := u.endpoint(given[i])
-		if !changed && len(u.problems)+u.more > found {
+		if !changed && u.found > found {
 			changed, out = true, slices.Clone(given[:i])
 		}
 		if changed && ok {
@@ -278,7 +296,7 @@ func (u *usable) endpoint(e Endpoint) (Endpoint, bool) {
 		e.Pod = ""
 	}
 	ports := e.Ports
-	e.Ports = keep(ports, func(i int) bool {
+	e.Ports = keep(u, ports, func(i int) bool {
 		err := ports[i].check()
 		return err == nil || u.checked(object(), at("ports", i), err)
 	})
@@ -310,10 +328,13 @@ func (u *usable) names(nodes []NodeName) bool {
 }
 
 // keep returns the elements whose index passes, or the list itself if all do.
-func keep[T any](list []T, pass func(i int) bool) []T {
+func keep[T any](u *usable, list []T, pass func(i int) bool) []T {
 	var out []T
 	dropped := false
 	for i := range list {
+		if u.full() {
+			return nil
+		}
 		ok := pass(i)
 		if !ok && !dropped {
 			dropped, out = true, slices.Clone(list[:i])

@@ -124,9 +124,9 @@ func decodeSnapshot(body []byte) (*Snapshot, error) {
 	if n := len(raw.Seals); n > 0 && n != len(raw.Records) {
 		return nil, fmt.Errorf("decode snapshot: %d records and %d seals", len(raw.Records), n)
 	}
-	s := &Snapshot{}
+	s, faults := &Snapshot{}, maxFaults
 	for i, b := range raw.Records {
-		e, err := decodeEntry(b)
+		e, err := decodeEntry(b, &faults)
 		if len(raw.Seals) > 0 {
 			e.seal = raw.Seals[i]
 		}

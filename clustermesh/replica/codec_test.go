@@ -106,7 +106,7 @@ func TestBytesAreMadeAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := decodeEntry(sent)
+		e, err := decodeEntry(sent, new(int))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestValidate(t *testing.T) {
 	} {
 		rec := full()
 		change(&rec)
-		if _, err := decodeEntry(mustMarshal(t, rec)); err == nil {
+		if _, err := decodeEntry(mustMarshal(t, rec), new(int)); err == nil {
 			t.Errorf("%s: let in", name)
 		}
 		if _, err := NewEntry(rec); err == nil {
@@ -218,7 +218,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	for _, rec := range []clustermesh.Record{full(), leaderRecord()} {
-		if e, err := decodeEntry(mustMarshal(t, rec)); err != nil || len(e.Record.Problems) > 0 {
+		if e, err := decodeEntry(mustMarshal(t, rec), new(int)); err != nil || len(e.Record.Problems) > 0 {
 			t.Errorf("%s: %v, %v", rec.Origin, err, e.Record.Problems)
 		}
 	}

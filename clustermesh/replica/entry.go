@@ -97,9 +97,14 @@ func entry(rec clustermesh.Record, raw []byte) Entry {
 // are passed on stay complete, so that every replica has the same version, and a newer build can
 // use more of it. With an error, the entry is empty if the record cannot be read; if it is only
 // invalid, the entry has its origin and version, so that it is not asked for again.
-func decodeEntry(raw []byte) (Entry, error) {
+//
+// Faults is how many more of the objects may be unusable; it is counted down.
+func decodeEntry(raw []byte, faults *int) (Entry, error) {
 	if len(raw) > MaxRecord {
 		return Entry{}, fmt.Errorf("record has %d bytes, more than the limit of %d", len(raw), MaxRecord)
+	}
+	if err := dense(raw); err != nil {
+		return sparse(raw), fmt.Errorf("measure record: %w", err)
 	}
 	var rec clustermesh.Record
 	if err := decMode.Unmarshal(raw, &rec); err != nil {
@@ -108,12 +113,36 @@ func decodeEntry(raw []byte) (Entry, error) {
 	if err := validate(rec); err != nil {
 		return entry(rec, raw), err
 	}
-	rec.Content, rec.Problems = clustermesh.Usable(rec.Origin, rec.Content)
+	var found int
+	rec.Content, rec.Problems, found = clustermesh.Sift(rec.Origin, rec.Content, *faults)
+	if *faults -= found; *faults < 0 {
+		*faults = 0
+		return entry(clustermesh.Record{Origin: rec.Origin, Stamp: rec.Stamp}, raw), errFaults
+	}
 	share(&rec.Content)
 	e := entry(rec, raw)
 	again, err := encode(nil, rec, len(raw))
 	e.whole = err == nil && bytes.Equal(again, raw)
 	return e, nil
+}
+
+// maxFaults is how many of the objects in one message may be unusable. One version that does not understand
+// another finds fewer in what it gets at once, or leaves nothing of it anyway.
+const maxFaults = 1 << 12
+
+var errFaults = fmt.Errorf("it came with more than %d objects that cannot be used", maxFaults)
+
+// sparse returns the entry of a record that is not decoded, with its origin and version; empty if it has
+// none.
+func sparse(raw []byte) Entry {
+	var rec struct {
+		Origin clustermesh.Origin `cbor:"1,keyasint"`
+		Stamp  clustermesh.Stamp  `cbor:"2,keyasint"`
+	}
+	if decMode.Unmarshal(raw, &rec) != nil {
+		return Entry{}
+	}
+	return entry(clustermesh.Record{Origin: rec.Origin, Stamp: rec.Stamp}, raw)
 }
 
 // Held returns the entry as it is kept in memory: without its bytes if they can be made again.
