@@ -120,26 +120,22 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 	if err != nil {
 		return err
 	}
-	// What pins already must know the newcomer before that is heard, and all must sign before any pins.
-	for _, step := range []func() error{
-		func() error { return trusting.write(ctx, a) },
-		func() error { return a.join(ctx, t, m, b) },
-		func() error { return a.turnOn(ctx, t, m, "sign") },
-		func() error { return a.meet(ctx, t, m, b) },
-		func() error {
+	err = pinTogether(pinSteps{
+		write:  func() error { return trusting.write(ctx, a) },
+		join:   func() error { return a.join(ctx, t, m, b) },
+		turnOn: func(value string) error { return a.turnOn(ctx, t, m, value) },
+		meet:   func() error { return a.meet(ctx, t, m, b) },
+		signed: func() error {
 			ctx, cancel := t.waiting(ctx)
 			defer cancel()
 			return a.signed(ctx, m.clusters)
 		},
-		func() error { return a.turnOn(ctx, t, m, "pin") },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := t.waiting(ctx)
-	defer cancel()
-	err = a.followed(ctx, m.clusters, func(int) authority.Pins { return trusting.pins })
+		followed: func() error {
+			ctx, cancel := t.waiting(ctx)
+			defer cancel()
+			return a.followed(ctx, m.clusters, func(int) authority.Pins { return trusting.pins })
+		},
+	})
 	if err == nil {
 		a.printer().line("pinned: %s; every daemon has followed", strings.Join(b.Members(), ", "))
 	}

@@ -86,6 +86,32 @@ type trusting struct {
 	pins    authority.Pins
 }
 
+// pinSteps are what it takes to have clusters believe only each other. Signed and followed wait for all
+// daemons.
+type pinSteps struct {
+	write, join, meet, signed, followed func() error
+	turnOn                              func(value string) error
+}
+
+// pinTogether makes the steps. What pins already must know the newcomer before that is heard, and all must
+// have signed before any pins.
+func pinTogether(s pinSteps) error {
+	for _, step := range []func() error{
+		s.write,
+		s.join,
+		func() error { return s.turnOn("sign") },
+		s.meet,
+		s.signed,
+		func() error { return s.turnOn("pin") },
+		s.followed,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // propose reads or makes the clusters' roots, and asks whether the pins are right. It writes nothing.
 func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlags) (*trusting, error) {
 	asked, err := f.asked()

@@ -20,6 +20,7 @@ type rotation struct {
 	keys     []cluster.Keys
 	pins     []authority.Pins
 	own      int // which of them has the root
+	app      *app
 }
 
 // others returns the clusters that the rotated one pins and that are not among some, sorted.
@@ -35,7 +36,7 @@ func (r *rotation) others(ids []string) (out []string) {
 
 // readRotation reads the pins of all contexts. Each must pin the cluster, and one must be it.
 func (a *app) readRotation(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) (*rotation, error) {
-	r := &rotation{id: id, own: -1}
+	r := &rotation{id: id, own: -1, app: a}
 	var ids []string
 	for i, name := range contexts {
 		c, err := t.open(name)
@@ -70,7 +71,7 @@ func (a *app) readRotation(ctx context.Context, t target, contexts []string, id 
 }
 
 // pin has all clusters pin these roots, and waits until every daemon has followed.
-func (r *rotation) pin(ctx context.Context, a *app, roots ...authority.PublicKey) error {
+func (r *rotation) pin(ctx context.Context, roots ...authority.PublicKey) error {
 	for i, c := range r.clusters {
 		p := r.pins[i][r.id]
 		p.Roots = roots
@@ -83,7 +84,7 @@ func (r *rotation) pin(ctx context.Context, a *app, roots ...authority.PublicKey
 			return err
 		}
 	}
-	return a.followed(ctx, r.clusters, func(i int) authority.Pins { return r.pins[i] })
+	return r.app.followed(ctx, r.clusters, func(i int) authority.Pins { return r.pins[i] })
 }
 
 // renewed waits until every daemon of every cluster holds nothing of the rotated one any more for which
@@ -92,6 +93,42 @@ func (r *rotation) renewed(ctx context.Context, root string) error {
 	return until(ctx, "the old root still counts", func() string {
 		return firstOf(ctx, r.clusters, func(l api.MemberList) []string { return l.OfOtherRoot(string(r.id), root) })
 	})
+}
+
+// give has the rotated cluster sign with a root.
+func (r *rotation) give(ctx context.Context, root authority.PrivateKey) error {
+	r.keys[r.own].Root = []byte(root.Base64() + "\n")
+	own := r.clusters[r.own]
+	if _, err := own.WriteKeys(ctx, r.keys[r.own]); err != nil {
+		return err
+	}
+	return own.Nudge(ctx)
+}
+
+// rootSteps are what it takes to replace a root. Each returns when every daemon has followed.
+type rootSteps interface {
+	pin(ctx context.Context, roots ...authority.PublicKey) error
+	give(ctx context.Context, root authority.PrivateKey) error
+	renewed(ctx context.Context, root string) error
+}
+
+var _ rootSteps = &rotation{}
+
+// replaceRoot makes the steps. After each, all that counts is signed by a root that all pin.
+func replaceRoot(ctx context.Context, s rootSteps, old authority.PublicKey, next authority.PrivateKey, say func(format string, args ...any)) error {
+	print := next.Public().Fingerprint()
+	if err := s.pin(ctx, old, next.Public()); err != nil {
+		return err
+	}
+	say("the old root and the new one, %s, are pinned everywhere", print)
+	if err := s.give(ctx, next); err != nil {
+		return err
+	}
+	if err := s.renewed(ctx, print); err != nil {
+		return err
+	}
+	say("the new root has signed all that counts")
+	return s.pin(ctx, next.Public())
 }
 
 // rotateMembers replaces the root of a cluster. In each step, what was signed before it still counts.
@@ -111,22 +148,10 @@ func (a *app) rotateMembers(ctx context.Context, t target, contexts []string, id
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
 	p, own := a.printer(), r.clusters[r.own]
-	if err := r.pin(ctx, a, old.Public(), next.Public()); err != nil {
-		return err
+	say := func(format string, args ...any) {
+		p.line("%s: cluster %s: %s", own.Context, id, fmt.Sprintf(format, args...))
 	}
-	p.line("%s: the old root of cluster %s and the new one, %s, are pinned everywhere", own.Context, id, next.Public().Fingerprint())
-	r.keys[r.own].Root = []byte(next.Base64() + "\n")
-	if _, err := own.WriteKeys(ctx, r.keys[r.own]); err != nil {
-		return err
-	}
-	if err := own.Nudge(ctx); err != nil {
-		return err
-	}
-	if err := r.renewed(ctx, next.Public().Fingerprint()); err != nil {
-		return err
-	}
-	p.line("%s: the new root has signed all that counts of cluster %s", own.Context, id)
-	if err := r.pin(ctx, a, next.Public()); err != nil {
+	if err := replaceRoot(ctx, r, old.Public(), next, say); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: the root of cluster %s is %s, and the old one counts nowhere\n", own.Context, id, next.Public().Fingerprint())
