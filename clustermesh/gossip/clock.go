@@ -77,7 +77,7 @@ func (g *Gossip) checkClock(now time.Time) {
 	g.problem("clock", clustermesh.Problem{
 		Code:    problem.ClockSetBack,
 		Object:  self,
-		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes ignore what this node says", by.Round(time.Minute)),
+		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes may ignore what this node says", by.Round(time.Minute)),
 		Try:     "nothing to do if the clock is right now: other nodes believe this one again within seconds; otherwise correct it",
 		Warning: true,
 	}, problemLife)

@@ -323,3 +323,14 @@ func TestSignerAhead(t *testing.T) {
 	eventually(t, "what is new is stated", func() bool { return len(east.Trust().Statements[first].Prefixes) == 2 })
 	eventually(t, "no clock is wrong", func() bool { return !follower.hasProblem(says) })
 }
+
+// TestEndedStatementsCount: while a root is away, its nodes go on, and what they say is news.
+func TestEndedStatementsCount(t *testing.T) {
+	s := newStating(t, pinned("west", "east"))
+	ended := s.signs(root("east"), 1, s.now.Add(-2*authority.Validity))
+	for range 2 {
+		if _, p, ok := s.judge(node("east", "n2"), s.says(ended), s.now); !ok {
+			t.Errorf("a record under a statement that has ended is refused: %v", p)
+		}
+	}
+}

@@ -169,7 +169,7 @@ var Table = []Package{
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
-		"daemon/api", "datapath/socklb/inspect",
+		"daemon/api", "datapath/socklb/inspect", "test/pages",
 	}},
 	{Path: "test/locality", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},

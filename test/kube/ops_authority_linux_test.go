@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,10 +10,41 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/pages"
 )
 
+// runbooks are the blocks of commands on the pages about keys and pins.
+type runbooks struct {
+	*testing.T
+	o      *ops
+	path   string
+	blocks []pages.Block
+	done   map[string]bool
+}
+
+func (o *ops) runbooks(t *testing.T) *runbooks {
+	t.Helper()
+	all, err := pages.Load(os.DirFS(root))
+	must(t, err)
+	return &runbooks{t, o, o.commands(t), pages.Of(all, pages.Authority), map[string]bool{}}
+}
+
+// does runs the one block that begins so, as it is on its page, and says yes.
+func (r *runbooks) does(begins string) time.Duration {
+	r.Helper()
+	i := slices.IndexFunc(r.blocks, func(b pages.Block) bool { return strings.HasPrefix(b.Script(), begins) })
+	if i < 0 {
+		r.Fatalf("no page has a block that begins with %q", begins)
+	}
+	began := time.Now()
+	must(r.T, r.o.answered(r.T, root, r.path, r.blocks[i].Script(), "yes\n"))
+	r.Logf("%s took %s", r.blocks[i].Place(), time.Since(began).Round(100*time.Millisecond))
+	r.done[r.blocks[i].Place()] = true
+	return time.Since(began)
+}
+
 // testAuthority takes the clusters' keys and pins away, as if they had been joined before there were any, and gives
-// them new ones as docs/kubernetes.md says. Calls go on meanwhile. Then each cluster knows the other by its root, and
+// them new ones by the commands on docs/kubernetes.md, as they are there. Calls go on meanwhile. Then each cluster knows the other by its root, and
 // each node by its key. One evicts the other beside its running daemons, and takes it back. At last, the key of a node
 // is revoked.
 func testAuthority(t *testing.T, o *ops) {
@@ -46,26 +78,28 @@ func testAuthority(t *testing.T, o *ops) {
 	if out, err := o.cliAll(t, append(connect, "--nodes", "c1=198.51.100.0/24")...); err == nil || !regexp.MustCompile(`cluster c1 has a node at`).MatchString(out) {
 		t.Errorf("ranges that miss a node: %v\n%s", err, out)
 	}
+	page := o.runbooks(t)
 	load := o.startLoad(t, "authority")
 	since := time.Now()
-	does(connect...)
+	page.does("strait clusterset connect --context c1 --context c2\n")
 	for _, c := range []string{"c1", "c2"} {
 		o.shows(t, c, `(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c1n1 .* SHA256:\S+ +in 2[34]h`, `(?m)^  c2n2 .* SHA256:\S+ +in `)
 	}
 	o.hasRoot(t, "c2", "c2n1", "c2n2")
 	does(connect...) // again: nothing changes
-	does("clusterset", "rotate", "c2", "--context", "c1", "--context", "c2")
+	page.does("strait clusterset connect --context c1 --context c2 --pods")
+	page.does("strait clusterset rotate c2")
 	kubectl(t, "c2", "-n", "strait-system", "scale", "deployment/strait-leader", "--replicas=2")
 	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "deployment/strait-leader", "--timeout=60s")
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`)
 	if out, err := o.cliAll(t, "clusterset", "rotate", "--gossip-key", "--context", "c1"); err == nil || !strings.Contains(out, "c2 would lose the others") {
 		t.Errorf("a rotation without c2: %v\n%s", err, out)
 	}
-	does("clusterset", "rotate", "--gossip-key", "--context", "c1", "--context", "c2")
+	page.does("strait clusterset rotate --gossip-key")
 	load.mustBeWhole(t, since)
 
 	o.hasSlicesOf(t, "c1", "c2", true)
-	if took := does("clusterset", "evict", "c2", "--context", "c1", "--yes"); took > time.Minute {
+	if took := page.does("strait clusterset evict"); took > time.Minute {
 		t.Errorf("evict took %s", took)
 	}
 	o.shows(t, "c1", `(?m)^c2 +\S+ refused`)
@@ -74,7 +108,10 @@ func testAuthority(t *testing.T, o *ops) {
 	o.shows(t, "c1", `(?m)^c2 .* yes +SHA256:`, `(?m)^  c2n2 .* SHA256:`)
 	o.hasSlicesOf(t, "c1", "c2", true)
 
-	does("nodes", "revoke", "c2n2", "--context", "c2", "--yes")
+	page.does("strait node revoke")
+	if len(page.done) != len(page.blocks) {
+		t.Errorf("of the blocks on the pages, only these were executed: %v", page.done)
+	}
 	testutil.Eventually(t, 30*time.Second, func() error {
 		out, err := o.Kubectl(t.Context(), "c1", nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
 		if err == nil && strings.Contains(out, "c2n2") {

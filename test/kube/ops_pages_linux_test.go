@@ -88,8 +88,13 @@ func (o *ops) script(t *testing.T, path, text string) error {
 }
 
 func (o *ops) scriptIn(t *testing.T, dir, path, text string) error {
+	return o.answered(t, dir, path, text, "")
+}
+
+// answered is scriptIn for a script that asks.
+func (o *ops) answered(t *testing.T, dir, path, text, answer string) error {
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", text)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(answer)
 	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+o.Kubeconfig())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

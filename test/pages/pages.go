@@ -36,10 +36,15 @@ const (
 	Kubernetai = "kubernetai"
 	// test/kube: two clusters with strait, with contexts and cluster ids c1 and c2
 	Submariner = "submariner"
+	// test/kube: the same, with a node c2n2, and somebody who says yes. The test chooses the order
+	Authority = "authority"
+	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
+	// copy files between the commands, as the block's comments say
+	RedTeam = "redteam"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai, Submariner}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai, Submariner, Authority, RedTeam}
 
 // Page is one Markdown file.
 type Page struct {

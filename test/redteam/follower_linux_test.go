@@ -125,7 +125,7 @@ func TestRevokeNode(t *testing.T) {
 		return
 	}
 	w, f := newWorldOfThree(t)
-	w.east.strait("nodes", "revoke", "n3", "--yes", "--dir", w.east.dir)
+	w.east.does(w.runbook("strait node revoke", 1)[0])
 	w.west.balances(pod(eastNumber))
 	w.east.balances(pod(eastNumber))
 	w.west.says("STR2312", "cluster east", "east/n3")

@@ -17,8 +17,10 @@ import (
 func (m *member) rotateGossip(others ...*member) (done bool) {
 	m.w.Helper()
 	var out []byte
+	command := m.w.runbook("strait clusterset rotate --gossip-key", 1)[0]
 	testutil.Eventually(m.w, patience, func() error {
-		cmd := exec.Command(filepath.Join(m.w.programs, "strait"), "clusterset", "rotate", "--gossip-key", "--dir", m.dir, "--socket", m.path("run/strait.sock"), "--ascii")
+		args := append(command[1:len(command):len(command)], "--dir", m.dir, "--socket", m.path("run/strait.sock"), "--ascii")
+		cmd := exec.Command(filepath.Join(m.w.programs, "strait"), args...)
 		var err error
 		if out, err = cmd.CombinedOutput(); err != nil {
 			return errors.New(string(out))

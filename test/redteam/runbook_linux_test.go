@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/pages"
 )
 
 // clusterset runs strait clusterset with the keys of a cluster, as its operator does.
@@ -38,6 +40,75 @@ func (m *member) run(args ...string) error {
 		err = fmt.Errorf("strait %v: %w: %s", args, err, out)
 	}
 	return err
+}
+
+// runbooks say how each block of docs/security.md begins that a test here executes.
+var runbooks = []string{
+	"strait clusterset rotate  ", "strait clusterset evict", "strait clusterset rotate --gossip-key", "strait node revoke",
+}
+
+// TestRunbooks: every block of commands on the page is one that a test knows.
+func TestRunbooks(t *testing.T) {
+	blocks := securityBlocks(t)
+	for _, begins := range runbooks {
+		n := len(blocks)
+		if blocks = slices.DeleteFunc(blocks, func(b pages.Block) bool { return strings.HasPrefix(b.Script(), begins) }); len(blocks) != n-1 {
+			t.Errorf("%d blocks begin with %q, want one", n-len(blocks), begins)
+		}
+	}
+	for _, b := range blocks {
+		t.Errorf("%s: no test executes it", b.Place())
+	}
+}
+
+func securityBlocks(t testing.TB) []pages.Block {
+	t.Helper()
+	all, err := pages.Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages.Of(all, pages.RedTeam)
+}
+
+// runbook returns the commands of the block that begins so, without their comments. It demands how many
+// they are, because the test does what is between them.
+func (w *world) runbook(begins string, commands int) (out [][]string) {
+	w.Helper()
+	for _, b := range securityBlocks(w) {
+		if !strings.HasPrefix(b.Script(), begins) || !slices.Contains(runbooks, begins) {
+			continue
+		}
+		for line := range strings.Lines(b.Script()) {
+			command, _, _ := strings.Cut(line, "#")
+			if words := strings.Fields(command); len(words) > 0 {
+				out = append(out, words)
+			}
+		}
+	}
+	if len(out) != commands {
+		w.Fatalf("the block that begins with %q has the commands %q, want %d", begins, out, commands)
+	}
+	return out
+}
+
+// does runs a command of a page on this machine, where its keys are in another directory than usual.
+func (m *member) does(command []string) {
+	m.w.Helper()
+	if err := m.tries(command); err != nil {
+		m.w.Fatal(err)
+	}
+}
+
+func (m *member) tries(command []string) error {
+	here := map[string]string{"rack2": "east", "pins.yaml": m.w.east.path("pins.yaml")}
+	var args []string
+	for _, word := range command[1:] { // without strait
+		if to, known := here[word]; known {
+			word = to
+		}
+		args = append(args, word)
+	}
+	return m.run(append(args, "--dir", m.dir)...)
 }
 
 // always watches the kernel of a daemon until the returned function is called, which fails the test if
@@ -137,25 +208,25 @@ func TestRotateRoot(t *testing.T) {
 	}
 	w, f := newWorldOfThree(t)
 	moved, followers := netip.MustParseAddr("10.2.1.8"), netip.MustParseAddr("10.2.3.7")
+	page := w.runbook("strait clusterset rotate  ", 4)
+	begin, accept, use, forget := page[0], page[1], page[2], page[3]
 	copyPins := func() {
 		w.Helper()
 		text, err := os.ReadFile(w.east.path("pins.yaml"))
 		w.must(err)
 		f.write("pins.yaml", string(text))
-		w.west.clusterset("accept", w.east.path("pins.yaml"), "--yes")
+		w.west.does(accept)
 	}
 	ends := []func(){w.west.always(pod(eastNumber), moved), w.west.always(followers), w.east.believes("n3"), f.believes("n1")}
-	w.east.clusterset("rotate")
+	w.east.does(begin)
 	copyPins()
-	w.east.clusterset("rotate", "--finish")
+	w.east.does(use)
 	w.east.stop()
 	w.east.start()
 	// What east says with its new root is believed before west forgets the old one.
 	w.east.write("manifests/serve.yaml", manifestServe(moved))
 	w.west.balances(moved, followers)
-	testutil.Eventually(w, patience, func() error {
-		return w.east.run("clusterset", "rotate", "--finish", "--dir", w.east.dir)
-	})
+	testutil.Eventually(w, patience, func() error { return w.east.tries(forget) })
 	copyPins()
 	w.east.write("manifests/serve.yaml", manifestServe(pod(eastNumber)))
 	w.west.balances(pod(eastNumber), followers)
@@ -181,7 +252,7 @@ func TestEvict(t *testing.T) {
 		return
 	}
 	w := newWorld(t, nil)
-	w.west.clusterset("evict", "east", "--yes")
+	w.west.does(w.runbook("strait clusterset evict", 1)[0])
 	w.west.balances()
 	w.west.says("STR2305", "cluster east", "not pinned")
 	out, err := exec.Command(filepath.Join(w.programs, "strait"), "members", "--ascii", "--socket", w.west.path("run/strait.sock")).CombinedOutput()
