@@ -429,6 +429,9 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	// What was refused may be believed now; otherwise it is reported again.
 	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
 	g.readmit()
+	if own, held := g.replica.Records()[g.cfg.Self]; held {
+		g.guard.own = g.guard.left(own)
+	}
 }
 
 // Accept says which clusters' Services the namespaces of this cluster accept that say so.

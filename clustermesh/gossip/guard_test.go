@@ -212,6 +212,29 @@ func TestRepin(t *testing.T) {
 	eventually(t, "pinned again, it is believed", func() bool { return dw.said(east.Self) == 4 })
 }
 
+// TestRepinOwn: what other clusters leave out of a node's record is told by the pins that are in force.
+func TestRepinOwn(t *testing.T) {
+	narrow, wide := pinned("west", "east"), pinned("west", "east")
+	own := narrow["west"]
+	own.Pods = []netip.Prefix{netip.MustParsePrefix("10.7.0.0/16")}
+	narrow["west"] = own
+	west := signing(config(node("west", "n1")), narrow)
+	d := start(t, west)
+	d.Publish(placed(west.Self, 0, "1"))
+	leftOut := func() bool { return d.hasProblem("node west/n1", "left out by other clusters") }
+	if !leftOut() {
+		t.Errorf("outside its own pin, nobody is told: %v", d.Problems())
+	}
+	d.Repin(wide)
+	if leftOut() {
+		t.Errorf("with a pin that has it: %v", d.Problems())
+	}
+	d.Repin(narrow)
+	if !leftOut() {
+		t.Errorf("and back: %v", d.Problems())
+	}
+}
+
 // TestStatementsAreRenewed drives the clock.
 func TestStatementsAreRenewed(t *testing.T) {
 	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
