@@ -39,6 +39,7 @@ func TestOps(t *testing.T) {
 		{"Drain", testDrain},
 		{"Authority", testAuthority},
 		{"InstallTwice", testInstallTwice},
+		{"PagesThatJoin", testPagesThatJoin},
 		{"RollingUpdate", testRollingUpdate},
 		{"TunnelPod", testTunnelPod},
 		{"APIServerDown", testAPIServerDown},

@@ -54,6 +54,36 @@ func testPages(t *testing.T, o *ops) {
 	}
 }
 
+// testPagesThatJoin does what the pages about other systems say to join clusters. These are joined, so no daemon restarts.
+// Their names on the pages stand for c1 and c2. Blocks that say the same then are run once.
+func testPagesThatJoin(t *testing.T, o *ops) {
+	names := strings.NewReplacer("us-east", "c1", "eu-central", "c2", "eu-west", "c2", "member1", "c1", "member2", "c2")
+	kubectl(t, "c2", "create", "namespace", "shop")
+	defer func() { kubectl(t, "c2", "delete", "namespace", "shop", "--wait=false") }()
+	daemons := func() (out string) {
+		for _, c := range []string{"c1", "c2"} {
+			out += kubectl(t, c, "-n", "strait-system", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid} ")
+		}
+		return out
+	}
+	all, err := pages.Load(os.DirFS(root))
+	must(t, err)
+	path, before, ran := o.commands(t), daemons(), map[string]bool{}
+	for _, b := range pages.Of(all, pages.Joined) {
+		script := names.Replace(b.Script())
+		if ran[script] {
+			continue
+		}
+		ran[script] = true
+		start := time.Now()
+		must(t, o.script(t, path, script))
+		t.Logf("%s took %.1f s", b.Place(), time.Since(start).Seconds())
+	}
+	if after := daemons(); len(ran) < 3 || after != before {
+		t.Errorf("%d scripts ran, and the pods of strait were %q, then %q", len(ran), before, after)
+	}
+}
+
 // uninstallAll takes strait from both clusters at once.
 func (o *ops) uninstallAll(t *testing.T) {
 	start := time.Now()

@@ -30,6 +30,9 @@ const (
 	EKS = "eks"
 	// test/kube: the same, and a namespace whereami with an app of that name
 	GKE = "gke"
+	// test/kube: two clusters with strait, with contexts c1 and c2, and a namespace shop. Nothing is left to
+	// do there: the commands are those that join clusters. Other names of clusters stand for c1 and c2
+	Joined = "joined"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported Service hello
 	Istio = "istio"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and the page's file fall-through.yaml
@@ -44,7 +47,7 @@ const (
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Istio, Kubernetai, Submariner, Authority, RedTeam}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
 
 // Page is one Markdown file.
 type Page struct {
