@@ -146,6 +146,12 @@ func (e Export) check() error {
 		checkExported("labels", e.Labels), checkExported("annotations", e.Annotations),
 		checkClusters("to", e.To), checkText(e.Policy, maxName),
 	)
+	if len(e.IPs) > 2 {
+		return errors.Join(err, fmt.Errorf("%d addresses are more than one per family", len(e.IPs)))
+	}
+	for _, ip := range e.IPs {
+		err = errors.Join(err, CheckHost(ip))
+	}
 	for i, f := range e.Families {
 		if f != IPv4 && f != IPv6 || slices.Contains(e.Families[:i], f) {
 			return errors.Join(err, fmt.Errorf("family %s is repeated or unknown", shown(string(f))))

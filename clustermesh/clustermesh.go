@@ -110,6 +110,10 @@ type Node struct {
 	// Life names the life of the daemon that wrote the record; zero if the record's epoch does. A clock
 	// that was ahead when the daemon started makes its life later than what it says once the clock is right.
 	Life uint64 `cbor:"12,keyasint,omitempty" json:"life,omitempty"`
+	// ClusterIPs are those of Prefixes that hold no pods, but ClusterIPs of the node's cluster: the node
+	// is the entry to them. Daemons older than this field take them for pods' prefixes, to which they
+	// lead packets in the same way.
+	ClusterIPs []netip.Prefix `cbor:"13,keyasint,omitempty" json:"clusterIPs,omitempty"`
 }
 
 // Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
@@ -218,6 +222,9 @@ type Export struct {
 	// Policy is the ServicePolicy that shares the Service; empty if a ServiceExport does. It is for
 	// people only.
 	Policy string `cbor:"14,keyasint,omitempty" json:"policy,omitempty"`
+	// IPs are the Service's ClusterIPs, if a policy that mirrors leads to them. Daemons older than this
+	// field have no such policies.
+	IPs []netip.Addr `cbor:"15,keyasint,omitempty" json:"ips,omitempty"`
 }
 
 // For reports whether a cluster imports an export.
@@ -405,6 +412,12 @@ type Local struct {
 	// NodePrefixes are the prefixes from the annotation strait.io/prefixes of Node objects. Unless
 	// the daemon's configuration gives the node prefixes, it answers for exactly these.
 	NodePrefixes map[NodeName][]netip.Prefix
+	// NodeClusterIPs are the ranges of ClusterIPs from the annotation strait.io/cluster-ips of Node
+	// objects: each of these nodes is the entry to them for other clusters.
+	NodeClusterIPs map[NodeName][]netip.Prefix
+	// ClusterIPs are ranges that hold the ClusterIPs of all the cluster's Services, as narrow as these
+	// tell, sorted.
+	ClusterIPs []netip.Prefix
 	// NodeKeys are the fingerprints from the annotation strait.io/node-key of Node objects.
 	NodeKeys map[NodeName]string
 	Exports  []Export

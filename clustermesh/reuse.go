@@ -31,7 +31,7 @@ func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&
 		e.AffinitySeconds == o.AffinitySeconds && e.InternalTrafficPolicy == o.InternalTrafficPolicy && e.TrafficDistribution == o.TrafficDistribution &&
 		slices.Equal(e.Families, o.Families) && e.FamiliesDeclared == o.FamiliesDeclared && maps.Equal(e.Labels, o.Labels) && maps.Equal(e.Annotations, o.Annotations) &&
-		e.Routing.Equal(o.Routing) && slices.Equal(e.To, o.To) && e.Policy == o.Policy
+		e.Routing.Equal(o.Routing) && slices.Equal(e.To, o.To) && e.Policy == o.Policy && slices.Equal(e.IPs, o.IPs)
 }
 
 // Equal reports whether two global services are identical.

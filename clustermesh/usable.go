@@ -242,6 +242,12 @@ func (u *usable) node(given *Node) *Node {
 	}
 	n.Addresses = keep(u, n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
 	n.Prefixes = keep(u, n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })
+	n.ClusterIPs = keep(u, n.ClusterIPs, func(i int) bool {
+		if !slices.Contains(n.Prefixes, n.ClusterIPs[i]) {
+			return u.checked(object, at("clusterIPs", i), fmt.Errorf("%s is none of its prefixes", n.ClusterIPs[i]))
+		}
+		return true
+	})
 	if n.Inside.IsValid() && !u.checked(object, "inside", CheckHost(n.Inside)) {
 		n.Inside = netip.Addr{}
 	}

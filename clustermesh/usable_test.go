@@ -137,7 +137,10 @@ func TestUsableOfNodes(t *testing.T) {
 	first := func(c *clustermesh.Content) { c.Endpoints = c.Endpoints[1:] }
 	long := strings.Repeat("x", 254)
 	for name, c := range map[string]unusable{
-		"no prefix":                     {func(c *clustermesh.Content) { c.Node.Prefixes[0] = netip.Prefix{} }, "node us-east/n1: prefixes[0]: invalid Prefix", func(c *clustermesh.Content) { c.Node.Prefixes = c.Node.Prefixes[1:] }},
+		"no prefix": {func(c *clustermesh.Content) { c.Node.Prefixes[0] = netip.Prefix{} }, "node us-east/n1: prefixes[0]: invalid Prefix", func(c *clustermesh.Content) { c.Node.Prefixes = c.Node.Prefixes[1:] }},
+		"an entry to what it lacks": {func(c *clustermesh.Content) {
+			c.Node.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+		}, "node us-east/n1: clusterIPs[0]: 10.96.0.0/16 is none of its prefixes", func(c *clustermesh.Content) { c.Node.ClusterIPs = []netip.Prefix{} }},
 		"another's name":                {func(c *clustermesh.Content) { c.Node.Name = "n2" }, `node us-east/n1: name: the record says "n2"`, func(c *clustermesh.Content) { c.Node = nil }},
 		"long region":                   {func(c *clustermesh.Content) { c.Node.Locality.Region = long }, "node us-east/n1: locality.region: ", func(c *clustermesh.Content) { c.Node.Locality.Region = "" }},
 		"zone of two lines":             {func(c *clustermesh.Content) { c.Node.Locality.Zone = "a\nb" }, `node us-east/n1: locality.zone: "a\nb"`, func(c *clustermesh.Content) { c.Node.Locality.Zone = "" }},
@@ -199,6 +202,8 @@ func TestUsableOfLeaders(t *testing.T) {
 		"too many labels":          func(e *clustermesh.Export) { e.Labels = many },
 		"annotations too long":     func(e *clustermesh.Export) { e.Annotations["x"] = strings.Repeat("x", 64<<10) },
 		"no name":                  func(e *clustermesh.Export) { e.Service.Name = "" },
+		"three ClusterIPs":         func(e *clustermesh.Export) { e.IPs = slices.Repeat([]netip.Addr{netip.MustParseAddr("10.96.0.1")}, 3) },
+		"ClusterIP of loopback":    func(e *clustermesh.Export) { e.IPs = []netip.Addr{netip.MustParseAddr("127.0.0.1")} },
 	} {
 		says := "ServiceExport default/serve of cluster us-east: "
 		if name == "no name" {

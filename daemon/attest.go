@@ -77,10 +77,10 @@ func certify(r authority.Request, local clustermesh.Local, t gossip.Trust, now t
 		return authority.Statement{}, fmt.Errorf("no address of Node %s where the signer reads", r.Want.Node)
 	}
 	known := authority.Known{Node: local.Nodes[i], Pods: t.Listed[r.Want.Cluster].Pods}
-	known.Prefixes = slices.Concat(known.Prefixes, local.NodePrefixes[r.Want.Node])
+	known.Prefixes = slices.Concat(known.Prefixes, local.NodePrefixes[r.Want.Node], local.NodeClusterIPs[r.Want.Node])
 	for _, n := range local.Nodes {
 		if n.Name != r.Want.Node {
-			known.Others = slices.Concat(known.Others, n.Prefixes, local.NodePrefixes[n.Name])
+			known.Others = slices.Concat(known.Others, n.Prefixes, local.NodePrefixes[n.Name], local.NodeClusterIPs[n.Name])
 		}
 	}
 	for o, s := range t.Statements {

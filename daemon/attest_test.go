@@ -53,15 +53,18 @@ func TestCertify(t *testing.T) {
 			{Name: "n3"},
 		},
 		NodePrefixes: map[clustermesh.NodeName][]netip.Prefix{"n2": ranges("10.1.9.0/24"), "n1": ranges("10.1.3.0/24")},
+		NodeClusterIPs: map[clustermesh.NodeName][]netip.Prefix{
+			"n2": ranges("10.96.0.0/16"), "n1": ranges("10.96.0.0/16", "10.1.6.0/24"), // n1 alone is the entry to the second
+		},
 	}
 	trust := gossip.Trust{
 		Listed:     authority.Pins{"west": {Cluster: "west", Pods: ranges("10.1.0.0/21")}},
 		Statements: map[clustermesh.Origin]authority.Statement{{Cluster: "west", Node: "n3"}: {Prefixes: ranges("10.1.5.0/24")}, {Cluster: "east", Node: "n1"}: {Prefixes: ranges("10.1.4.0/24")}},
 	}
 	r := requested()
-	r.Want.Prefixes = append(r.Want.Prefixes, ranges("10.1.5.7/32")...)
+	r.Want.Prefixes = append(r.Want.Prefixes, ranges("10.1.5.7/32", "10.96.0.0/16", "10.1.6.0/24", "10.97.0.0/16")...)
 	s, err := certify(r, local, trust, time.Unix(1_700_000_000, 0))
-	if err != nil || !slices.Equal(s.Prefixes, ranges("10.1.2.0/24", "10.1.9.0/24", "10.1.4.7/32")) || len(s.Addresses) != 1 || s.Locality.Zone != "a" {
+	if err != nil || !slices.Equal(s.Prefixes, ranges("10.1.2.0/24", "10.1.9.0/24", "10.1.4.7/32", "10.96.0.0/16")) || len(s.Addresses) != 1 || s.Locality.Zone != "a" {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	for node, says := range map[clustermesh.NodeName]string{"n3": "no address", "n4": "no Node n4"} {

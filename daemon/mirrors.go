@@ -23,20 +23,20 @@ func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
 	own, members, barred := d.self().Cluster, d.members, d.config.barred()
 	policies, objects := d.kube.source.Policies()
 	d.kube.mirrors.Submit(func() mirrorer.View {
-		v := mirrorView(policies, own, members, local.Namespaces, m.state)
+		v := mirrorView(policies, own, members, local, m.state)
 		v.Barred, v.Objects = barred, objects
 		return v
 	})
 }
 
 // mirrorView returns what the leader of a cluster knows of what others offer.
-func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members []clustermesh.ClusterName, namespaces []string, s clustermesh.State) mirrorer.View {
+func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State) mirrorer.View {
 	known := mcs.View{Cluster: own, Clusters: knowledge(own, s), Members: members}
 	v := mirrorer.View{
-		Cluster: own, Policies: policies, Namespaces: make(map[string]bool, len(namespaces)),
+		Cluster: own, Policies: policies, Namespaces: make(map[string]bool, len(local.Namespaces)),
 		Unknown: func(c string) bool { return !known.Settled(clustermesh.ClusterName(c)) },
 	}
-	for _, ns := range namespaces {
+	for _, ns := range local.Namespaces {
 		v.Namespaces[ns] = true
 	}
 	if len(policies) == 0 {
@@ -44,7 +44,7 @@ func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members [
 	}
 	for c, k := range known.Clusters {
 		if c != own && k == mcs.Spoken {
-			v.Clusters = append(v.Clusters, mirror.Offer(s, c, own))
+			v.Clusters = append(v.Clusters, mirror.Offer(s, c, own, local.ClusterIPs))
 		}
 	}
 	return v

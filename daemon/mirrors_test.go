@@ -22,7 +22,7 @@ func TestMirrorView(t *testing.T) {
 		s.Records[o] = r
 	}
 	members := []clustermesh.ClusterName{"heard", "held", "never", "own"}
-	v := mirrorView([]policy.Policy{{}}, "own", members, []string{"shop"}, s)
+	v := mirrorView([]policy.Policy{{}}, "own", members, clustermesh.Local{Namespaces: []string{"shop"}}, s)
 	if len(v.Clusters) != 1 || v.Clusters[0].ID != "heard" || v.Clusters[0].Offered == nil || !v.Namespaces["shop"] {
 		t.Errorf("%+v", v)
 	}

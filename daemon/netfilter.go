@@ -19,7 +19,8 @@ func (netfilterTable) again() time.Duration { return 0 }
 
 func (netfilterTable) same(a, b want) bool {
 	return a.Sources.Node == b.Sources.Node && a.Sources.Port == b.Sources.Port && slices.Equal(a.Sources.Listeners, b.Sources.Listeners) &&
-		slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes) && slices.EqualFunc(a.Sources.Guests, b.Sources.Guests, datapath.Guest.Equal)
+		slices.Equal(a.Sources.Prefixes, b.Sources.Prefixes) && slices.Equal(a.Sources.ClusterIPs, b.Sources.ClusterIPs) &&
+		slices.EqualFunc(a.Sources.Guests, b.Sources.Guests, datapath.Guest.Equal)
 }
 
 func (t netfilterTable) put(_ context.Context, j job) ([]problem.Problem, error) {

@@ -135,7 +135,7 @@ func (w *ruleWorld) pass(at int64) {
 	}
 	for name, c := range w.clusters {
 		own := clustermesh.ClusterName(name)
-		v := mirrorView(object.Taking(w.objects(name)), own, members, slices.Collect(maps.Keys(c.namespaces)), s)
+		v := mirrorView(object.Taking(w.objects(name)), own, members, clustermesh.Local{Namespaces: slices.Collect(maps.Keys(c.namespaces))}, s)
 		c.write(v, time.Unix(at, 0))
 	}
 }

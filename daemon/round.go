@@ -48,6 +48,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	}
 	d.planner.On(host)
 	d.planner.KeepInside(d.remotes)
+	d.planner.KeepOut(in.Local.ClusterIPs)
 	d.planner.Invite(d.guests)
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)

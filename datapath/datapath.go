@@ -101,6 +101,9 @@ type Sources struct {
 	// Prefixes are sorted and contain the node's pods, which keep their addresses on the way into
 	// the tunnel.
 	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
+	// ClusterIPs are sorted ranges of Services of the node's cluster, which peers may call through the
+	// node. Something else on the node, such as kube-proxy, replaces these addresses.
+	ClusterIPs []netip.Prefix `json:"clusterIPs,omitempty"`
 	// Node is the node's own address, for packets that are not a pod's; can be invalid.
 	Node netip.Addr `json:"node"`
 	// Port is the node's TCP port that peers may connect to inside the tunnel; 0 if there is none.

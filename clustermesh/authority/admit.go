@@ -29,7 +29,7 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	c.Endpoints = a.located(kept(c.Endpoints, a.endpoint))
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
 	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
-	c.Mirrors = kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) })
+	c.Mirrors = a.clusterIPs(kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) }))
 	a.config(&r)
 	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
 	c.Exports = atMost(a, "exports", a.quota.Exports, c.Exports)
@@ -132,6 +132,7 @@ func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 		return a.isNotOurs(object, "addresses", addr)
 	})
 	n.Prefixes = kept(n.Prefixes, func(p netip.Prefix) bool { return a.prefix(object, given, p) })
+	n.ClusterIPs = kept(n.ClusterIPs, func(p netip.Prefix) bool { return slices.Contains(n.Prefixes, p) })
 	if n.Inside.IsValid() && !contains(n.Prefixes, n.Inside) {
 		a.refuse("inside", object, "inside", fmt.Sprintf("%s is in none of its prefixes", n.Inside), given)
 		n.Inside = netip.Addr{}
@@ -208,6 +209,30 @@ func (a *admission) endpoint(e clustermesh.Endpoint) bool {
 		return a.refuse("range", object, "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
 	}
 	return a.isNotOurs(object, "addr", e.Addr)
+}
+
+// clusterIPs returns mirrored Services without the ClusterIPs that their cluster cannot have here.
+func (a *admission) clusterIPs(es []clustermesh.Export) []clustermesh.Export {
+	cloned := false
+	for i := range es {
+		ips := kept(es[i].IPs, func(ip netip.Addr) bool { return a.clusterIP(es[i].Service, ip) })
+		if len(ips) == len(es[i].IPs) {
+			continue
+		}
+		if !cloned {
+			es, cloned = slices.Clone(es), true
+		}
+		es[i].IPs = ips
+	}
+	return es
+}
+
+func (a *admission) clusterIP(s clustermesh.ServiceName, ip netip.Addr) bool {
+	object := fmt.Sprintf("mirrored Service %s of cluster %s", s, a.origin.Cluster)
+	if a.foreign && !contains(a.pin.Pods, ip) {
+		return a.refuse("ClusterIP", object, "ips", fmt.Sprintf("its ClusterIP %s is in no pinned range of pods of cluster %s", ip, a.origin.Cluster), a.repin())
+	}
+	return a.isNotOurs(object, "ips", ip)
 }
 
 // accepts reports whether this cluster accepts a Service of the origin's cluster.

@@ -99,6 +99,31 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestClusterIPs: a node is the entry to what is pinned, and a Service has a ClusterIP there, and none of the
+// receiver's.
+func TestClusterIPs(t *testing.T) {
+	r, s, p := honest(), statement(), pins()["east"]
+	services := prefixes("10.128.0.0/16", "10.129.0.0/16", "10.2.0.0/24")
+	r.Content.Node.ClusterIPs = services
+	r.Content.Node.Prefixes, s.Prefixes = slices.Concat(r.Content.Node.Prefixes, services), slices.Concat(s.Prefixes, services)
+	p.Pods = slices.Concat(p.Pods, prefixes("10.128.0.0/16", "10.2.0.0/16"))
+	got := Admit(self, p, s, r)
+	if !slices.Equal(got.Content.Node.ClusterIPs, prefixes("10.128.0.0/16")) || len(got.Problems) != 2 {
+		t.Errorf("entry to %v, problems %v", got.Content.Node.ClusterIPs, got.Problems)
+	}
+
+	cart := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, IPs: addrs("10.128.0.7", "10.129.0.7", "10.2.0.7")}
+	r = clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart}}}
+	got = Admit(self, p, s, r)
+	if m := got.Content.Mirrors; len(m) != 1 || !slices.Equal(m[0].IPs, addrs("10.128.0.7")) || len(got.Problems) != 2 || len(cart.IPs) != 3 || len(r.Content.Mirrors[0].IPs) != 3 {
+		t.Errorf("mirrored %+v, problems %v", m, got.Problems)
+	}
+	r.Origin.Cluster = self.Cluster
+	if got := Admit(self, Pin{}, s, r); len(got.Content.Mirrors[0].IPs) != 3 || len(got.Problems) > 0 {
+		t.Errorf("the receiver's own: %+v, %v", got.Content.Mirrors, got.Problems)
+	}
+}
+
 func TestLocalityIsStated(t *testing.T) {
 	r := honest()
 	r.Content.Node.Locality, r.Content.Endpoints[1].Zone = clustermesh.Locality{Region: "us", Zone: "us-1"}, "us-1"

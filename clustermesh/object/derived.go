@@ -68,6 +68,16 @@ func (l *reader) readAllocations() (out []clustermesh.Allocation) {
 	return orNil(out)
 }
 
+// allClusterIPs returns ranges that hold the ClusterIPs of all Services. An address that cannot be read
+// is reported where its Service counts.
+func (l *reader) allClusterIPs() []netip.Prefix {
+	ips, unsaid := make([]netip.Addr, 0, len(l.services)), (&report{}).on("Service", "", "")
+	for _, s := range l.services {
+		ips = append(ips, clusterIPs(s, unsaid)...)
+	}
+	return clustermesh.Around(ips)
+}
+
 // clusterIPs returns the Service's own addresses, the preferred family first. There are none if it
 // is headless or has not been given any yet.
 func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {

@@ -43,7 +43,7 @@ func ReadIdentity(objs Objects, node clustermesh.NodeName) Identity {
 		if n.Name != string(node) {
 			continue
 		}
-		if read := readNodes([]*Node{n}, Config{}, &report{}).list; len(read) > 0 && len(read[0].Addresses) > 0 {
+		if read := readNodes([]*Node{n}, Config{}, nil, &report{}).list; len(read) > 0 && len(read[0].Addresses) > 0 {
 			out.Node = read[0].Addresses[0]
 		}
 	}

@@ -19,6 +19,10 @@ import (
 // give out blocks of addresses of their own.
 const AnnotationPrefixes = "strait.io/prefixes"
 
+// AnnotationClusterIPs is the annotation of a Node that makes it the entry to ranges of its cluster's
+// ClusterIPs, separated by commas, for other clusters whose pins contain them.
+const AnnotationClusterIPs = "strait.io/cluster-ips"
+
 // The labels with a Node's location; the first one that is set counts.
 var (
 	regionLabels = []string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
@@ -55,12 +59,17 @@ func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
 type nodes struct {
 	list     []clustermesh.Node
 	prefixes map[clustermesh.NodeName][]netip.Prefix
-	keys     map[clustermesh.NodeName]string
+	// clusterIPs are those of AnnotationClusterIPs.
+	clusterIPs map[clustermesh.NodeName][]netip.Prefix
+	keys       map[clustermesh.NodeName]string
 }
 
-// readNodes reads Nodes. If two objects have the same name, the first counts.
-func readNodes(objs []*Node, c Config, r *report) nodes {
-	out := nodes{prefixes: map[clustermesh.NodeName][]netip.Prefix{}, keys: map[clustermesh.NodeName]string{}}
+// readNodes reads Nodes. ClusterIPs are ranges of the cluster's ClusterIPs. If two objects have the same
+// name, the first counts.
+func readNodes(objs []*Node, c Config, clusterIPs []netip.Prefix, r *report) nodes {
+	out := nodes{
+		prefixes: map[clustermesh.NodeName][]netip.Prefix{}, clusterIPs: map[clustermesh.NodeName][]netip.Prefix{}, keys: map[clustermesh.NodeName]string{},
+	}
 	seen := map[string]bool{}
 	for _, obj := range objs {
 		o := r.on("Node", "", obj.Name)
@@ -80,6 +89,9 @@ func readNodes(objs []*Node, c Config, r *report) nodes {
 		out.list = append(out.list, n)
 		if p := writtenPrefixes(obj, o); len(p) > 0 {
 			out.prefixes[n.Name] = p
+		}
+		if p := writtenClusterIPs(obj, clusterIPs, o); len(p) > 0 {
+			out.clusterIPs[n.Name] = p
 		}
 		if k := nodeKey(obj, o); k != "" {
 			out.keys[n.Name] = k
@@ -152,16 +164,32 @@ func nodePrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
 }
 
 // writtenPrefixes returns the prefixes in AnnotationPrefixes.
-func writtenPrefixes(obj *Node, o *objectReport) (out []netip.Prefix) {
-	value, ok := obj.annotations[AnnotationPrefixes]
+func writtenPrefixes(obj *Node, o *objectReport) []netip.Prefix {
+	return obj.ranges(AnnotationPrefixes, `write the prefixes of the node's pods, separated by commas, such as "10.1.2.0/24,fd00:1:2::/64"`, o)
+}
+
+// writtenClusterIPs returns the ranges in AnnotationClusterIPs that hold ClusterIPs of the cluster.
+func writtenClusterIPs(obj *Node, have []netip.Prefix, o *objectReport) []netip.Prefix {
+	const try = `write the cluster's range of ClusterIPs, or single ones, separated by commas, such as "10.96.0.0/16" or "10.96.3.4/32"`
+	return slices.DeleteFunc(obj.ranges(AnnotationClusterIPs, try, o), func(p netip.Prefix) bool {
+		if slices.ContainsFunc(have, p.Overlaps) {
+			return false
+		}
+		o.problem(problem.ValueInvalid, path(AnnotationClusterIPs), fmt.Sprintf("no Service of this cluster has a ClusterIP in %s: not used", p), try)
+		return true
+	})
+}
+
+// ranges returns the CIDRs in an annotation, each once.
+func (obj *Node) ranges(annotation, try string, o *objectReport) (out []netip.Prefix) {
+	value, ok := obj.annotations[annotation]
 	if !ok {
 		return nil
 	}
 	for _, text := range strings.Split(value, ",") {
 		p, err := parsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			o.problem(problem.ValueInvalid, path(AnnotationPrefixes), err.Error(),
-				`write the prefixes of the node's pods, separated by commas, such as "10.1.2.0/24,fd00:1:2::/64"`)
+			o.problem(problem.ValueInvalid, path(annotation), err.Error(), try)
 			continue
 		}
 		if !slices.Contains(out, p) {

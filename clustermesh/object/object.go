@@ -81,8 +81,9 @@ func Local(objs Objects) clustermesh.Local {
 	l := newReader(objs)
 	l.readPolicies(objs)
 	out := clustermesh.Local{Allocations: l.readAllocations(), Globals: l.readGlobals()}
-	nodes := readNodes(objs.Nodes, objs.Config, &l.report)
-	out.Nodes, out.NodePrefixes, out.NodeKeys = nodes.list, nodes.prefixes, nodes.keys
+	out.ClusterIPs = l.allClusterIPs()
+	nodes := readNodes(objs.Nodes, objs.Config, out.ClusterIPs, &l.report)
+	out.Nodes, out.NodePrefixes, out.NodeClusterIPs, out.NodeKeys = nodes.list, nodes.prefixes, nodes.clusterIPs, nodes.keys
 	l.readGKE(objs, out.Nodes)
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	out.Mirrors, out.Config = l.mirrorsByPolicy(), l.config()

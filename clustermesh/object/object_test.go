@@ -1,6 +1,7 @@
 package object
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -308,6 +309,38 @@ func TestNodePrefixesByAnnotation(t *testing.T) {
 		}
 		if !slices.Equal(got.Nodes[0].Prefixes, prefixes("10.1.1.0/24")) {
 			t.Errorf("%q: the object's own became %v", c.value, got.Nodes[0].Prefixes)
+		}
+	}
+}
+
+// A node is the entry to ranges that have ClusterIPs of its cluster, and to no others.
+func TestClusterIPsByAnnotation(t *testing.T) {
+	const where = "Node n1: metadata.annotations[strait.io/cluster-ips]: "
+	const try = `; write the cluster's range of ClusterIPs, or single ones, separated by commas, such as "10.96.0.0/16" or "10.96.3.4/32"`
+	services := []*corev1.Service{service(func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.0.1" }),
+		service(func(s *corev1.Service) { s.Name, s.Spec.ClusterIPs = "dns", []string{"10.96.3.4", "fd00:96::a"} }),
+		service(func(s *corev1.Service) { s.Name, s.Spec.ClusterIP = "pods", "None" })}
+	for _, c := range []struct {
+		value, want string
+		problems    []string
+	}{
+		{"10.96.0.0/12,fd00:96::/112", "[10.96.0.0/12 fd00:96::/112]", nil},
+		{"10.96.3.4/32", "[10.96.3.4/32]", nil},
+		{"10.1.1.0/24,10.96.0.0/16", "[10.96.0.0/16]", []string{where + `no Service of this cluster has a ClusterIP in 10.1.1.0/24: not used` + try}},
+		{"10.96.0.0", "[]", []string{where + `"10.96.0.0" is not a CIDR: not used` + try}},
+	} {
+		n := &corev1.Node{ObjectMeta: meta("", "n1"), Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
+		n.Annotations = map[string]string{"strait.io/cluster-ips": c.value}
+		got := typed{Nodes: []*corev1.Node{n}, Services: services}.local()
+		check(t, c.value, got, c.problems...)
+		if have := fmt.Sprint(got.NodeClusterIPs["n1"]); have != c.want {
+			t.Errorf("%q: %s, want %s", c.value, have, c.want)
+		}
+		if have := fmt.Sprint(got.ClusterIPs); have != "[10.96.0.0/22 fd00:96::a/128]" {
+			t.Errorf("the ClusterIPs are in %s", have)
+		}
+		if len(got.NodePrefixes) > 0 || len(got.Nodes[0].Prefixes) > 0 {
+			t.Errorf("%q: they became pods' prefixes", c.value)
 		}
 	}
 }

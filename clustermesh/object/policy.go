@@ -42,13 +42,8 @@ func policyFrom(in *policy.Policy) *Policy {
 	spec := in.Spec.WithDefaults()
 	named := *in
 	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
-	mistakes := named.Validate()
-	if spec.As == policy.Mirror && spec.Endpoints == policy.ClusterIP {
-		mistakes = append(mistakes, field.Forbidden(field.NewPath("spec", "endpoints"), "the mesh leads to pods, not to the ClusterIPs of other clusters; "+
-			"write pods, or run strait replicate --policies where a network routes ClusterIPs"))
-	}
 	return &Policy{
-		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: mistakes,
+		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate(),
 		object: policy.Facts{Name: in.Name, Version: in.ResourceVersion, Generation: in.Generation, Was: in.Status},
 	}
 }
@@ -226,6 +221,9 @@ func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
 			e.Service, e.Created, e.Policy, e.To = s.service(), s.created, r.title(), r.share.To
 			e.Labels = r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, policy.Portable))
 			e.Annotations = r.sharable(s, "annotations", policy.Copied(s.annotations, r.spec.Copy.Annotations, nothing))
+			if r.spec.Endpoints == policy.ClusterIP {
+				e.IPs = clusterIPs(s, l.report.on("Service", s.Namespace, s.Name))
+			}
 			out = append(out, e)
 		}
 	}

@@ -244,17 +244,23 @@ func TestTaking(t *testing.T) {
 	}
 	var got []string
 	for _, p := range Taking(shop("west", sharing("b", 60, to("west", policy.Import)), sharing("a", 70, all), sharing("j", 1, to("west", policy.Join)),
-		sharing("n", 2, to("north", policy.Mirror)), sharing("bad", 3, func(s *policy.Spec) { s.As, s.Endpoints = policy.Mirror, policy.ClusterIP }))) {
+		sharing("n", 2, to("north", policy.Mirror)), sharing("bad", 3, func(s *policy.Spec) { s.As, s.Endpoints = policy.Join, policy.ClusterIP }))) {
 		got = append(got, fmt.Sprint(p.Name, " ", p.Spec.As, " ", p.Spec.CreateNamespace, " ", p.Spec.ExposeAs, " ", p.Spec.Name, " ", p.Spec.Copy.Annotations))
 	}
 	expect(t, "policies", got, "b import true ClusterIP {name} []", "a mirror true NodePort {name}-{cluster} [team]")
 }
 
-// TestPolicyRefusesClusterIPs: the daemon does not lead to pods where ClusterIPs are asked for.
-func TestPolicyRefusesClusterIPs(t *testing.T) {
-	l := Local(shop("east", sharing("m", 50, func(s *policy.Spec) { s.As, s.Endpoints = policy.Mirror, policy.ClusterIP })))
-	if len(l.Mirrors) > 0 || len(l.Problems) != 1 || l.Problems[0].Field != "spec.endpoints" || l.Problems[0].Warning {
-		t.Errorf("mirrors %v, problems %v", l.Mirrors, l.Problems)
+// TestPolicySaysClusterIPs: a cluster says its ClusterIPs where a policy leads to them, and nowhere else.
+func TestPolicySaysClusterIPs(t *testing.T) {
+	for endpoints, want := range map[policy.Endpoints]string{policy.ClusterIP: "[10.96.0.10] [10.96.0.11] ", "": "[] [] "} {
+		l := Local(shop("east", sharing("m", 50, func(s *policy.Spec) { s.As, s.Endpoints = policy.Mirror, endpoints })))
+		got := ""
+		for _, e := range l.Mirrors {
+			got += fmt.Sprint(e.IPs, " ")
+		}
+		if got != want || len(l.Problems) > 0 {
+			t.Errorf("endpoints %q: %q, want %q; problems %v", endpoints, got, want, l.Problems)
+		}
 	}
 }
 

@@ -105,6 +105,8 @@ const (
 	TargetExists     = "TargetExists"
 	Conflict         = "Conflict"
 	NotSupported     = "NotSupported"
+	// NoEntry: no node of the source's cluster is the entry to its ClusterIP.
+	NoEntry = "NoEntry"
 	// Refused: the API server refuses the object.
 	Refused = "Refused"
 )

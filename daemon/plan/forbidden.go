@@ -35,6 +35,9 @@ type forbidden struct {
 	landmarks []landmark
 }
 
+// entry says that a prefix holds ClusterIPs of the node's cluster.
+func (n node) entry(p netip.Prefix) bool { return n.Node != nil && slices.Contains(n.ClusterIPs, p) }
+
 // landmark is an address or network that is known not to be a remote pod's.
 type landmark struct {
 	prefix netip.Prefix
@@ -113,6 +116,9 @@ func (f *forbidden) check(n node, p netip.Prefix) *refusal {
 	if r, is := clustermesh.TunnelRange(p); is && p != netip.PrefixFrom(clustermesh.TunnelAddr(n.origin, p.Addr().Is6()), p.Addr().BitLen()) {
 		return &refusal{covers: fmt.Sprintf("%s overlaps %s, of which a node has one address that strait chooses", p, r)}
 	}
+	if i := slices.IndexFunc(f.clusterIPs, p.Overlaps); i >= 0 && n.entry(p) && n.origin.Cluster != f.self.Cluster {
+		return &refusal{covers: fmt.Sprintf("%s overlaps %s, where this cluster has ClusterIPs of its own", p, f.clusterIPs[i])}
+	}
 	return f.covered(n, p)
 }
 
@@ -124,7 +130,7 @@ func (f *forbidden) covered(n node, p netip.Prefix) (out *refusal) {
 		if !p.Contains(l.prefix.Addr()) {
 			break
 		}
-		if !f.counts(l, n) {
+		if !f.counts(l, n, p) {
 			continue
 		}
 		contested := l.kind == underlay && l.node.Cluster != f.self.Cluster && l.node.Cluster != n.origin.Cluster
@@ -140,8 +146,11 @@ func (f *forbidden) covered(n node, p netip.Prefix) (out *refusal) {
 
 // counts reports whether a landmark is anything to a node's prefix. In this cluster's own prefixes,
 // this machine has addresses too, such as that of the CNI's bridge; other clusters do not get those
-// prefixes anyway.
-func (f *forbidden) counts(l landmark, n node) bool {
+// prefixes anyway. The entry to this cluster's ClusterIPs has them all.
+func (f *forbidden) counts(l landmark, n node, p netip.Prefix) bool {
+	if l.kind == service && n.origin.Cluster == f.self.Cluster {
+		return !n.entry(p)
+	}
 	if l.kind != hostAddr && l.kind != connected {
 		return true
 	}
@@ -173,6 +182,6 @@ func refused(o clustermesh.Origin, all []refusal) clustermesh.Problem {
 		Code:   problem.PrefixForbidden,
 		Object: "node " + o.String(), Field: "prefixes",
 		Message: fmt.Sprintf("%s%s: pods of %s there cannot be reached through the tunnel", all[0].covers, more, o),
-		Try:     "let the node list only addresses of its pods: correct its annotation strait.io/prefixes, its podCIDR or nodePrefixes",
+		Try:     "let the node list only addresses of its pods: correct its annotation strait.io/prefixes or strait.io/cluster-ips, its podCIDR or nodePrefixes",
 	}
 }

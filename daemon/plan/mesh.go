@@ -23,7 +23,9 @@ type mesh struct {
 	own    datapath.Own // strait's own addresses in this cluster
 	// remotes are kept inside the tunnels.
 	remotes []Remote
-	guests  []Guest
+	// clusterIPs are ranges of this cluster's ClusterIPs.
+	clusterIPs []netip.Prefix
+	guests     []Guest
 	// forbidden is made from the above.
 	forbidden *forbidden
 }
@@ -66,11 +68,16 @@ func (m mesh) sources() datapath.Sources {
 	s := datapath.Sources{Node: n.Inside, Port: n.GossipPort, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
 	self := node{origin: m.self.Origin(), Node: n}
 	for _, pre := range n.Prefixes {
-		if r := m.forbidden.check(self, pre.Masked()); r == nil || r.contested {
+		switch r := m.forbidden.check(self, pre.Masked()); {
+		case r != nil && !r.contested:
+		case slices.Contains(n.ClusterIPs, pre):
+			s.ClusterIPs = append(s.ClusterIPs, pre.Masked())
+		default:
 			s.Prefixes = append(s.Prefixes, pre.Masked())
 		}
 	}
 	slices.SortFunc(s.Prefixes, comparePrefix)
+	slices.SortFunc(s.ClusterIPs, comparePrefix)
 	s.Listeners = m.listeners()
 	return s
 }
@@ -119,6 +126,9 @@ type claim struct {
 	node    clustermesh.Origin
 	foreign int // 1 if the node is in another cluster
 	dead    int // 1 if the node is dead
+	// entry says that it is to ClusterIPs. Several nodes of a cluster can be the entry to one range: the
+	// others stand by.
+	entry bool
 	// contested: it takes part, so that no other claim gets the addresses, but does not get them
 	// itself.
 	contested bool
@@ -161,7 +171,9 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 				}
 				continue
 			}
-			problems = append(problems, overlap(c, won[i]))
+			if standsBy := c.entry && won[i].entry && c.node.Cluster == won[i].node.Cluster; !standsBy {
+				problems = append(problems, overlap(c, won[i]))
+			}
 		}
 	}
 	for o := range owned {
@@ -184,7 +196,7 @@ func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 			c.dead = 1
 		}
 		for _, pre := range n.Prefixes {
-			c.prefix = pre.Masked()
+			c.prefix, c.entry = pre.Masked(), slices.Contains(n.ClusterIPs, pre)
 			if i := slices.IndexFunc(m.config.CIDRs, c.prefix.Overlaps); i >= 0 {
 				problems = append(problems, clustermesh.Problem{
 					Code:   problem.ClusterPrefixOverlap,

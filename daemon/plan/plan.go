@@ -105,13 +105,14 @@ type Planner struct {
 	shares   shares
 	tunnels  tunnels
 
-	far       map[clustermesh.ClusterName]uint32
-	remotes   []Remote
-	guests    []Guest
-	imports   []*Import
-	globals   []*Global
-	frontends frontends
-	owned     owned
+	far        map[clustermesh.ClusterName]uint32
+	remotes    []Remote
+	guests     []Guest
+	clusterIPs []netip.Prefix
+	imports    []*Import
+	globals    []*Global
+	frontends  frontends
+	owned      owned
 }
 
 // stand is the node and its location. Services planned from the same location share a stand.
@@ -164,7 +165,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 		r.Problems = append(r.Problems, g.problems...)
 	}
 	r.Desired.Own = p.owned.update(p.config.CIDRs, p.merged.given)
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes, guests: p.guests})
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes, clusterIPs: p.clusterIPs, guests: p.guests})
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Ends, r.Guests = p.tunnels.ends, p.tunnels.admitted

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -11,18 +12,19 @@ import (
 // tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
-	nodes     map[clustermesh.Origin]plannedNode
-	listeners []datapath.Listener
-	host      Host
-	own       datapath.Own
-	remotes   []Remote
-	peers     []datapath.Peer
-	ends      []End
-	guests    []Guest
-	admitted  []Admitted
-	sources   datapath.Sources
-	routes    []datapath.Route
-	problems  []clustermesh.Problem
+	nodes      map[clustermesh.Origin]plannedNode
+	listeners  []datapath.Listener
+	host       Host
+	own        datapath.Own
+	remotes    []Remote
+	clusterIPs []netip.Prefix
+	peers      []datapath.Peer
+	ends       []End
+	guests     []Guest
+	admitted   []Admitted
+	sources    datapath.Sources
+	routes     []datapath.Route
+	problems   []clustermesh.Problem
 }
 
 // plannedNode is what a node said, and whether it was dead.
@@ -38,7 +40,7 @@ func (t *tunnels) update(m mesh) {
 		return
 	}
 	t.listeners = m.listeners()
-	t.host, t.own, t.remotes, t.guests = m.host, m.own, m.remotes, m.guests
+	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
@@ -56,7 +58,8 @@ func (t *tunnels) update(m mesh) {
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
-	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) || !slices.Equal(t.remotes, m.remotes) || !slices.EqualFunc(t.guests, m.guests, Guest.equal) {
+	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) ||
+		!slices.Equal(t.remotes, m.remotes) || !slices.Equal(t.clusterIPs, m.clusterIPs) || !slices.EqualFunc(t.guests, m.guests, Guest.equal) {
 		return false
 	}
 	nodes := 0

@@ -55,6 +55,8 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 		n.PublicKey, n.WireGuardPort = m.Key, m.Port
 		giveInside(n, firstInside(m.Addresses, n.Prefixes), m.Origin)
 		c.Endpoints = onHost(c.Endpoints, *n)
+		n.ClusterIPs = local.NodeClusterIPs[n.Name]
+		n.Prefixes = slices.Concat(n.Prefixes, n.ClusterIPs)
 	}
 	return c, found
 }

@@ -97,6 +97,29 @@ func TestNodeContent(t *testing.T) {
 	}
 }
 
+// TestEntryContent: a node with tunnels is the entry to the ClusterIPs of its annotation; an address of its own
+// that is one, as kube-proxy gives in some modes, is no way into the tunnel.
+func TestEntryContent(t *testing.T) {
+	local := clustermesh.Local{
+		Nodes:          []clustermesh.Node{{Name: "n1", Prefixes: prefixes("10.1.1.0/24")}},
+		NodeClusterIPs: map[clustermesh.NodeName][]netip.Prefix{"n1": prefixes("10.96.0.0/16"), "n2": prefixes("10.97.0.0/16")},
+	}
+	m := Machine{
+		Origin: clustermesh.Origin{Cluster: "a", Node: "n1"}, Advertise: netip.MustParseAddrPort("192.0.2.1:7946"),
+		Mesh: true, Key: key.Public{7}, Port: 51820, Addresses: addrs("10.96.0.1"),
+	}
+	c, _ := NodeContent(m, local)
+	inside := clustermesh.TunnelAddr(m.Origin, false)
+	if n := c.Node; !slices.Equal(n.ClusterIPs, prefixes("10.96.0.0/16")) || n.Inside != inside ||
+		!slices.Equal(n.Prefixes, prefixes("10.1.1.0/24", inside.String()+"/32", "10.96.0.0/16")) {
+		t.Errorf("%+v", *n)
+	}
+	m.Mesh = false
+	if c, _ := NodeContent(m, local); len(c.Node.ClusterIPs) > 0 || !slices.Equal(c.Node.Prefixes, prefixes("10.1.1.0/24")) {
+		t.Errorf("without tunnels: %+v", *c.Node)
+	}
+}
+
 func TestFirstInside(t *testing.T) {
 	own := addrs("127.0.0.1", "10.8.0.9", "10.8.0.1", "10.9.0.1", "fd00:8::1")
 	for text, want := range map[string]string{

@@ -29,6 +29,8 @@ type wanted struct {
 	// listeners are ports of node that lead on to another address of the node.
 	listeners []datapath.Listener
 	guests    []datapath.Guest
+	// clusterIPs are ranges of Services that other clusters call through the node.
+	clusterIPs []netip.Prefix
 }
 
 func (c content) equal(d content) bool {
@@ -36,7 +38,7 @@ func (c content) equal(d content) bool {
 }
 
 func contentOf(device string, want datapath.Sources) content {
-	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners, want.Guests}}
+	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners, want.Guests, want.ClusterIPs}}
 	for _, ch := range c.chains() {
 		for _, r := range ch.rules {
 			c.rules = append(c.rules, r.comment)

@@ -92,6 +92,7 @@ func TestContentDiffers(t *testing.T) {
 		"no node":   contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes}),
 		"port":      contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes, Node: base.Node, Port: 7946}),
 		"prefix":    contentOf("strait0", datapath.Sources{Prefixes: prefixes("10.1.1.0/25"), Node: base.Node}),
+		"Services":  contentOf("strait0", datapath.Sources{Prefixes: base.Prefixes, Node: base.Node, ClusterIPs: prefixes("10.96.0.0/16")}),
 		"not based": {rules: c.rules, pods: c.pods},
 		"a rule":    {based: true, rules: c.rules[1:], pods: c.pods},
 	} {

@@ -22,7 +22,7 @@ import (
 //
 //	iifname != "strait0" return
 //	ct state established,related return
-//	… and the rules of guestsForward
+//	… and the rules of guestsForward and entryForward
 //	meta nfproto ipv4 ip daddr != @pods4 counter drop
 //	meta nfproto ipv6 ip6 daddr != @pods6 counter drop
 //
@@ -30,7 +30,7 @@ import (
 // address, and the answer goes on to the client.
 func (c content) guardForward() []rule {
 	device := c.want.device
-	out := append(answers(device), c.guestsForward()...)
+	out := slices.Concat(answers(device), c.guestsForward(), c.entryForward())
 	for _, f := range families {
 		out = append(out, rule{fmt.Sprintf("all else goes to this node's pods, %s", f.name), slices.Concat(
 			f.only(), f.destination(),

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 )
 
 // A guest comes out of the tunnel like another cluster's packets, and by the rules of the guard
@@ -59,11 +58,7 @@ func (c content) guestsAddresses() (out []rule) {
 		for _, from := range g.Range {
 			f := familyOf(from.Addr())
 			out = append(out, rule{fmt.Sprintf("peer %s at %s has the node's address elsewhere", g.Name, from), slices.Concat(
-				[]expr.Any{
-					&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-					&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(c.want.device)},
-				},
-				f.from(from), f.destination(),
+				notInto(c.want.device), f.from(from), f.destination(),
 				[]expr.Any{&expr.Lookup{SourceRegister: 1, SetName: f.set, Invert: true}, &expr.Masq{}},
 			)})
 		}
@@ -76,12 +71,6 @@ func (f family) from(p netip.Prefix) []expr.Any {
 	return slices.Concat(f.only(), []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.offset, Len: uint32(f.bits / 8)},
 	}, within(p))
-}
-
-// called matches the destination address of the first packet of the connection, before any NAT.
-func (f family) called(p netip.Prefix) []expr.Any {
-	const original = 0 // the direction of the first packet
-	return slices.Concat([]expr.Any{&expr.Ct{Key: unix.NFT_CT_DST, Register: 1, Direction: original}}, within(p))
 }
 
 // within compares register 1 with a prefix.

@@ -85,8 +85,8 @@ func (c content) chains() []chain {
 	}
 }
 
-// addresses returns the rules about source addresses, in order: those of guestsAddresses, and in
-// nft's syntax:
+// addresses returns the rules about source addresses, in order: those of guestsAddresses and
+// entryAddresses, and in nft's syntax:
 //
 //	oifname != "strait0" return
 //	ip saddr @pods4 snat ip to ip saddr
@@ -97,7 +97,7 @@ func (c content) chains() []chain {
 // such as a connection that kube-proxy redirected to another cluster after its source address had
 // been chosen. A peer would drop them.
 func (c content) addresses() []rule {
-	out := append(c.guestsAddresses(), rule{"only what enters " + c.want.device, []expr.Any{
+	out := append(slices.Concat(c.guestsAddresses(), c.entryAddresses()), rule{"only what enters " + c.want.device, []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: deviceName(c.want.device)},
 		&expr.Verdict{Kind: expr.VerdictReturn},

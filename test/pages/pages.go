@@ -30,8 +30,11 @@ const (
 	EKS = "eks"
 	// test/kube: the same, and a namespace whereami with an app of that name
 	GKE = "gke"
-	// test/kube: two clusters with strait, with contexts c1 and c2, and a namespace shop. Nothing is left to
-	// do there: the commands are those that join clusters. Other names of clusters stand for c1 and c2
+	// test/kube: two clusters with strait, with contexts and cluster ids c1 and c2, and in c1 a Service
+	// important-service
+	Kilo = "kilo"
+	// test/kube: the same, with a namespace shop. Nothing is left to do there: the commands are those that
+	// join clusters. Other names of clusters stand for c1 and c2
 	Joined = "joined"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported Service hello
 	Istio = "istio"
@@ -47,7 +50,7 @@ const (
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
+var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Kilo, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
 
 // Page is one Markdown file.
 type Page struct {

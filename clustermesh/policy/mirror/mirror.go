@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ type Cluster struct {
 	// Offered are the Services that the cluster itself shares, by policy, if it selects them. Nil means
 	// that a policy's own terms select from Services.
 	Offered map[string][]*corev1.Service
+	// Entered are the ranges of its ClusterIPs that can be called from where the mirrors are. They count
+	// if Offered is not nil; otherwise all can be called.
+	Entered []netip.Prefix
 	// Exported are the Services that the cluster shares as imports, by policy.
 	Exported map[string][]clustermesh.ServiceName
 
@@ -220,9 +224,11 @@ func (p *Plan) collect(targets map[name]*target, by policy.Policy, c *Cluster) {
 			p.skip(by.Name, f, reason, "%s", message)
 			continue
 		}
-		if s.Endpoints == policy.ClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
-			p.skip(by.Name, f, policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods")
-			continue
+		if s.Endpoints == policy.ClusterIP {
+			if reason, message := f.noClusterIP(); reason != "" {
+				p.skip(by.Name, f, reason, "%s", message)
+				continue
+			}
 		}
 		key := name{policy.Expand(s.Namespace, svc.Name, svc.Namespace, c.ID), policy.Expand(s.Name, svc.Name, svc.Namespace, c.ID)}
 		if bad := slices.Concat(validation.IsDNS1123Label(key.namespace), validation.IsDNS1035Label(key.name)); len(bad) > 0 {

@@ -17,9 +17,12 @@ import (
 const maxEndpoints = 100
 
 // Offer returns what a cluster offers to another one by its policies, from what it says. The objects are
-// those that its API server may have, as far as a mirror of them goes.
-func Offer(s clustermesh.State, from, to clustermesh.ClusterName) Cluster {
-	out := Cluster{ID: string(from), Offered: map[string][]*corev1.Service{}, Exported: map[string][]clustermesh.ServiceName{}}
+// those that its API server may have, as far as a mirror of them goes. Own are the ranges of the other
+// one's ClusterIPs.
+func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Prefix) Cluster {
+	out := Cluster{
+		ID: string(from), Offered: map[string][]*corev1.Service{}, Entered: s.Entries(from, own), Exported: map[string][]clustermesh.ServiceName{},
+	}
 	services := map[clustermesh.ServiceName]*corev1.Service{}
 	said := s.Records[clustermesh.Origin{Cluster: from}].Content
 	for _, e := range said.Exports {
@@ -123,6 +126,9 @@ func service(e clustermesh.Export) *corev1.Service {
 	}}
 	if e.Type == clustermesh.Headless {
 		out.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	for _, ip := range e.IPs {
+		out.Spec.ClusterIPs = append(out.Spec.ClusterIPs, address(ip))
 	}
 	if e.AffinitySeconds > 0 {
 		seconds := int32(e.AffinitySeconds)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"strait.io/strait/clustermesh"
@@ -25,7 +26,7 @@ func offering(pods int) clustermesh.State {
 	}}
 	for n := range 2 {
 		o := clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(fmt.Sprint("n", n))}
-		r := clustermesh.Record{Content: clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}}}
+		r := clustermesh.Record{Origin: o, Content: clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}}}
 		for i := range pods {
 			r.Content.Endpoints = append(r.Content.Endpoints, clustermesh.Endpoint{
 				Service: cart, Addr: netip.AddrFrom4([4]byte{10, 1, byte(n), byte(i)}), Node: o.Node, Ready: i > 0, Serving: i > 0, Zone: "z",
@@ -42,7 +43,7 @@ func TestOffer(t *testing.T) {
 	s := offering(60)
 	p := mirroring("p", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })
 	p.Spec.Select[0].Labels = nil
-	plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c2")}, cluster("c2"))
+	plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, cluster("c2"))
 	if len(plan.Mirrors) != 1 || plan.Mirrors[0].Service.Name != "cart-c1" || plan.Mirrors[0].Service.Labels["app"] != "cart" {
 		t.Fatalf("%+v", plan)
 	}
@@ -62,21 +63,74 @@ func TestOffer(t *testing.T) {
 	if len(m.Slices) != 2 || len(seen) != 120 || ready != 118 {
 		t.Errorf("%d slices, %d endpoints, %d of them ready", len(m.Slices), len(seen), ready)
 	}
-	again := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c2")}, cluster("c2"))
+	again := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, cluster("c2"))
 	if ops := mirror.Diff(set, again, apply(cluster("c2"), mirror.Diff(set, plan, cluster("c2"), known)), known); len(ops) > 0 {
 		t.Errorf("the same offer leads to other objects: %v", ops)
 	}
-	headless := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c3")}, cluster("c3"))
+	headless := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c3", nil)}, cluster("c3"))
 	if len(headless.Mirrors) != 1 || headless.Mirrors[0].Service.Spec.ClusterIP != "None" || len(headless.Mirrors[0].Slices) != 0 {
 		t.Errorf("headless: %+v", headless.Mirrors)
 	}
 	other := mirroring("q")
-	if plan := mirror.Wanted(set, []policy.Policy{other}, []mirror.Cluster{mirror.Offer(s, "c1", "c2")}, cluster("c2")); len(plan.Mirrors) != 0 {
+	if plan := mirror.Wanted(set, []policy.Policy{other}, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, cluster("c2")); len(plan.Mirrors) != 0 {
 		t.Errorf("another policy gets %+v", plan.Mirrors)
 	}
 	elsewhere := mirroring("p", func(s *policy.Spec) { s.Select = []policy.Term{{Namespaces: []string{"other"}}} })
-	if plan := mirror.Wanted(set, []policy.Policy{elsewhere}, []mirror.Cluster{mirror.Offer(s, "c1", "c2")}, cluster("c2")); len(plan.Mirrors) != 0 {
+	if plan := mirror.Wanted(set, []policy.Policy{elsewhere}, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, cluster("c2")); len(plan.Mirrors) != 0 {
 		t.Errorf("what this cluster's own document does not select comes: %+v", plan.Mirrors)
+	}
+}
+
+// TestOfferClusterIPs: a mirror leads to the ClusterIP that its cluster says, if a node there is the entry to
+// it. Otherwise it is left out, and people are told what to do.
+func TestOfferClusterIPs(t *testing.T) {
+	p := mirroring("p", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })
+	for name, c := range map[string]struct {
+		says  []string
+		entry string
+		own   string
+		want  []string
+		why   string
+	}{
+		"an entry":               {says: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.97.0.0/20", want: []string{"10.96.0.9"}},
+		"a /32":                  {says: []string{"10.96.0.9"}, entry: "10.96.0.9/32", want: []string{"10.96.0.9"}},
+		"one family":             {says: []string{"fd00:96::9", "10.96.0.9"}, entry: "10.96.0.0/16", want: []string{"10.96.0.9"}},
+		"no entry":               {says: []string{"10.96.0.9"}, why: "no node of cluster c1 is the entry to 10.96.0.9"},
+		"an entry to others":     {says: []string{"10.96.0.9"}, entry: "10.96.1.0/24", why: "set annotation strait.io/cluster-ips of a Node there"},
+		"this cluster's own":     {says: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.96.128.0/20", why: "must not overlap this cluster's"},
+		"a cluster that says no": {entry: "10.96.0.0/16", why: "cluster c1 does not say its ClusterIP"},
+	} {
+		s := offering(2)
+		said := s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Mirrors
+		for _, ip := range c.says {
+			said[0].IPs = append(said[0].IPs, netip.MustParseAddr(ip))
+		}
+		if c.entry != "" {
+			s.Records[clustermesh.Origin{Cluster: "c1", Node: "n1"}].Content.Node.ClusterIPs = []netip.Prefix{netip.MustParsePrefix(c.entry)}
+		}
+		var own []netip.Prefix
+		if c.own != "" {
+			own = append(own, netip.MustParsePrefix(c.own))
+		}
+		plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(s, "c1", "c2", own)}, cluster("c2"))
+		var got []string
+		for _, m := range plan.Mirrors {
+			for _, s := range m.Slices {
+				if got = append(got, s.Endpoints[0].Addresses...); len(s.Endpoints) != 1 || !*s.Endpoints[0].Conditions.Ready || *s.Ports[0].Port != 80 {
+					t.Errorf("%s: slice %+v", name, s)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: leads to %v, want %v", name, got, c.want)
+		}
+		if c.why == "" && len(plan.Skipped) > 0 || c.why != "" && (len(plan.Skipped) != 1 || plan.Skipped[0].Reason != policy.NoEntry || !strings.Contains(plan.Skipped[0].Message, c.why)) {
+			t.Errorf("%s: skipped %+v, want %q", name, plan.Skipped, c.why)
+		}
+	}
+	plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(offering(1), "c1", "c3", nil)}, cluster("c3"))
+	if len(plan.Skipped) != 1 || plan.Skipped[0].Reason != policy.NotSupported {
+		t.Errorf("headless: %+v", plan.Skipped)
 	}
 }
 
@@ -86,7 +140,7 @@ func TestBarredTarget(t *testing.T) {
 	to.Namespaces["kube-system"], to.Namespaces["team-a"], to.Barred = true, true, clustermesh.Barred{"team-*"}
 	for _, ns := range []string{"kube-system", "team-a"} {
 		p := mirroring("p", func(s *policy.Spec) { s.Namespace = ns })
-		plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(offering(1), "c1", "c2")}, to)
+		plan := mirror.Wanted(set, []policy.Policy{p}, []mirror.Cluster{mirror.Offer(offering(1), "c1", "c2", nil)}, to)
 		if len(plan.Mirrors) != 0 || len(plan.Skipped) != 1 || plan.Skipped[0].Reason != policy.Barred {
 			t.Errorf("%s: %+v", ns, plan)
 		}
@@ -97,7 +151,7 @@ func TestBarredTarget(t *testing.T) {
 func TestPolicyGone(t *testing.T) {
 	p := mirroring("p")
 	unknown := func(c string) bool { return c == "c1" }
-	offer := []mirror.Cluster{mirror.Offer(offering(2), "c1", "c2")}
+	offer := []mirror.Cluster{mirror.Offer(offering(2), "c1", "c2", nil)}
 	have := apply(cluster("c2"), mirror.Diff(set, mirror.Wanted(set, []policy.Policy{p}, offer, cluster("c2")), cluster("c2"), known))
 	if ops := mirror.Diff(set, mirror.Wanted(set, []policy.Policy{p}, nil, have), have, unknown); len(ops) > 0 {
 		t.Errorf("unknown: %v", ops)

@@ -32,7 +32,7 @@ func many(services int) clustermesh.State {
 
 // pass is the leader's work of one pass, up to the writes.
 func pass(s clustermesh.State, ps []policy.Policy, to mirror.Cluster) []mirror.Op {
-	p := mirror.Wanted(set, ps, []mirror.Cluster{mirror.Offer(s, "c1", "c2")}, to)
+	p := mirror.Wanted(set, ps, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, to)
 	return mirror.Diff(set, p, to, known)
 }
 

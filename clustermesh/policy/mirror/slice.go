@@ -3,14 +3,17 @@ package mirror
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // slice makes an EndpointSlice of a target, without endpoints. Its name depends on the object of the
@@ -49,24 +52,55 @@ func (t *target) addresses(set string, f from) (out []*discoveryv1.EndpointSlice
 		ports = append(ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
 	}
 	ready := f.ready()
-	ips := f.svc.Spec.ClusterIPs
-	if len(ips) == 0 {
-		ips = []string{f.svc.Spec.ClusterIP}
-	}
-	for _, text := range ips {
-		ip, err := netip.ParseAddr(text)
-		if err != nil {
-			continue // a Service whose address is not chosen yet
+	for _, ip := range f.clusterIPs() {
+		if !f.entered(ip) {
+			continue
 		}
 		family := discoveryv1.AddressTypeIPv4
 		if ip.Is6() {
 			family = discoveryv1.AddressTypeIPv6
 		}
 		s := t.slice(set, f, f.svc.Name+" "+string(family), family, ports)
-		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{text}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{ip.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
 		out = append(out, s)
 	}
 	return out
+}
+
+// clusterIPs are the addresses of a source; none while they are not chosen yet.
+func (f from) clusterIPs() (out []netip.Addr) {
+	texts := f.svc.Spec.ClusterIPs
+	if len(texts) == 0 {
+		texts = []string{f.svc.Spec.ClusterIP}
+	}
+	for _, text := range texts {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			out = append(out, ip)
+		}
+	}
+	return out
+}
+
+// entered reports whether a ClusterIP of a source can be called from where its mirror is.
+func (f from) entered(ip netip.Addr) bool {
+	return f.cluster.Offered == nil || slices.ContainsFunc(f.cluster.Entered, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// noClusterIP says why no mirror can lead to the ClusterIP of a source; empty if one can.
+func (f from) noClusterIP() (reason, message string) {
+	if f.svc.Spec.ClusterIP == corev1.ClusterIPNone {
+		return policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods"
+	}
+	switch ips := f.clusterIPs(); {
+	case slices.ContainsFunc(ips, f.entered), f.cluster.Offered == nil:
+		return "", ""
+	case len(ips) == 0:
+		return policy.NoEntry, fmt.Sprintf("cluster %s does not say its ClusterIP, or says one outside the pin; write endpoints: clusterIP there too, "+
+			"and pin its range of ClusterIPs here, as in strait clusterset connect --pods %[1]s=PODS,CLUSTERIPS", f.cluster.ID)
+	default:
+		return policy.NoEntry, fmt.Sprintf("no node of cluster %s is the entry to %s; set annotation %s of a Node there to the range of ClusterIPs, which must not overlap this cluster's, "+
+			"and pin it here, as in strait clusterset connect --pods %[1]s=PODS,CLUSTERIPS", f.cluster.ID, ips[0], object.AnnotationClusterIPs)
+	}
 }
 
 // slices are the EndpointSlices of a source, without those that strait wrote.
