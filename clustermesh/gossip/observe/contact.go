@@ -19,8 +19,9 @@ const (
 	silentRounds = 2
 	quietRounds  = 4
 	// holdDown is how long a machine that was silent must answer before it counts as back, unless
-	// its daemon is heard. A booting machine answers long before its pods do.
-	holdDown = 20 * time.Second
+	// its daemon is heard. A booting machine answers long before its pods do: until the kubelet and the
+	// container runtime are up, and have started strait's own pod, takes 25 s and more.
+	holdDown = time.Minute
 	// reprobe is the pause between probes of a lost node, before jitter.
 	reprobe = time.Second
 	// lostRounds is how many probes in a row must be silent before a machine counts as lost for long:
