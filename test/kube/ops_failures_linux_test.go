@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ var shapes = []shape{
 	{"import-", "C, E, F, H, I, L", true},
 	{"join-", "G, J, K", true},
 	{"mirror-", "A4, B", false},
+	{"entry-", "A3", false},
 }
 
 // failing is what is called: servers of c2 first, and those of c1 when there are no others.
@@ -46,6 +48,11 @@ apiVersion: strait.io/v1alpha1
 kind: ServicePolicy
 metadata: {name: fails-mirror}
 spec: {from: [c2], to: [c1], as: mirror, select: [{namespaces: [default], names: [fails-mirror]}]}
+---
+apiVersion: strait.io/v1alpha1
+kind: ServicePolicy
+metadata: {name: fails-entry}
+spec: {from: [c2], to: [c1], as: mirror, name: fails-entry, endpoints: clusterIP, select: [{namespaces: [default], names: [fails-mirror]}]}
 `
 
 const failingMirror = `
@@ -67,12 +74,15 @@ var failures = []struct {
 	{"the daemon of a server's node restarts", true, func(t *testing.T, o *ops, _ load) { o.restartDaemon(t, "c2", "c2n1") }},
 	{"the other cluster's API server stops", true, apiServerStopped},
 	{"the link between the clusters is cut", false, linkCut},
+	{"a server's node gets new keys", false, keysRotated},
 	{"a node of the other cluster dies", false, nodeKilled},
 }
 
 // testFailures lets everything happen once to all shapes at a time, and says for each how many calls
 // failed, until when, and how many connections broke.
 func testFailures(t *testing.T, o *ops) {
+	o.makeEntry(t, "strait.io/cluster-ips=10.202.0.0/16", "10.12.0.0/16,10.202.0.0/16")
+	defer o.makeEntry(t, "strait.io/cluster-ips-", "10.12.0.0/16")
 	l := o.startFailing(t)
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
@@ -92,6 +102,15 @@ func testFailures(t *testing.T, o *ops) {
 	}
 }
 
+// makeEntry sets the annotation of c2n1 about ClusterIPs, and the ranges that are pinned of c2.
+func (o *ops) makeEntry(t *testing.T, annotation, ranges string) {
+	t.Helper()
+	kubectl(t, "c2", "annotate", "node", "c2n1", annotation)
+	if out, err := o.cliAll(t, "clusterset", "connect", "--context", "c1", "--context", "c2", "--yes", "--pods", "c2="+ranges); err != nil {
+		t.Fatalf("connect: %v\n%s", err, out)
+	}
+}
+
 // startFailing makes the Services and calls them.
 func (o *ops) startFailing(t *testing.T) load {
 	t.Helper()
@@ -99,7 +118,7 @@ func (o *ops) startFailing(t *testing.T) load {
 		must(t, o.Apply(t.Context(), c.name, fmt.Sprintf(failing, c.name, c.affinity)+c.more))
 		t.Cleanup(func() {
 			_, err := o.Kubectl(context.Background(), c.name, nil, "delete", "--wait=false", "--ignore-not-found", "serviceexport/fails-import",
-				"service/fails-import", "service/fails-join", "service/fails-mirror", "servicepolicy/fails-mirror")
+				"service/fails-import", "service/fails-join", "service/fails-mirror", "servicepolicy/fails-mirror", "servicepolicy/fails-entry")
 			if err != nil {
 				t.Error(err)
 			}
@@ -113,7 +132,7 @@ func (o *ops) startFailing(t *testing.T) load {
 		return ip
 	}
 	addresses := map[string]string{
-		"import-": o.vip(t, "c1", "fails-import"), "join-": clusterIP("fails-join"), "mirror-": clusterIP("fails-mirror"),
+		"import-": o.vip(t, "c1", "fails-import"), "join-": clusterIP("fails-join"), "mirror-": clusterIP("fails-mirror"), "entry-": clusterIP("fails-entry"),
 	}
 	c1 := clientOf(t, o.Lab, "c1")
 	for name, ip := range addresses { // only then do the connections that are kept lead to c2
@@ -126,7 +145,7 @@ func (o *ops) startFailing(t *testing.T) load {
 			return nil
 		})
 	}
-	return o.startLoads(t, "load-failures", 40, addresses)
+	return o.startLoads(t, "load-failures", 20, addresses)
 }
 
 // damage says what a failure did.
@@ -164,6 +183,34 @@ func (o *ops) restartDaemon(t *testing.T, cluster, node string) {
 	t.Helper()
 	kubectl(t, cluster, "-n", "strait-system", "delete", "pod", o.daemon(t, cluster, node, "daemon"))
 	kubectl(t, cluster, "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
+}
+
+// keysRotated takes the keys of a node away, as docs/security.md says, so that its daemon makes others. The other cluster
+// believes these, and has a tunnel by them.
+func keysRotated(t *testing.T, o *ops, _ load) {
+	const node, dir = "c2n1", "/var/lib/strait/"
+	known := func() string {
+		for _, line := range lines(o.inStrait(t, "c1", "c1n1", "members", "--ascii")) {
+			if fields := strings.Fields(line); fields[0] == node {
+				return regexp.MustCompile("SHA256:\\S+").FindString(line)
+			}
+		}
+		return ""
+	}
+	before, start := known(), time.Now()
+	out, err := o.OnNode(t.Context(), node, "rm", dir+"node.key", dir+"wireguard.key")
+	if err != nil || before == "" {
+		t.Fatalf("the node had the key %q: %v %s", before, err, out)
+	}
+	o.restartDaemon(t, "c2", node)
+	t.Logf("the daemon with new keys was ready after %.1f s", time.Since(start).Seconds())
+	testutil.Eventually(t, 30*time.Second, func() error {
+		if now := known(); now == "" || now == before {
+			return fmt.Errorf("c1 knows %s by the key %q, and by %q before", node, now, before)
+		}
+		return nil
+	})
+	t.Logf("the other cluster knew them after %.1f s", time.Since(start).Seconds())
 }
 
 func apiServerStopped(t *testing.T, o *ops, _ load) {
@@ -222,8 +269,13 @@ func nodeKilled(t *testing.T, o *ops, l load) {
 		return nil
 	})
 	t.Logf("Kubernetes' own condition of the node knew after %.1f s", time.Since(start).Seconds())
+	back := time.Now()
 	must(t, o.NodeUp(t.Context(), "c2n2"))
 	kubectl(t, "c2", "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
 	kubectl(t, "c2", "rollout", "status", "daemonset/ops-c2", "--timeout=60s")
-	t.Logf("the node and strait were back after %.1f s", time.Since(start).Seconds())
+	t.Logf("the node and strait were back after %.1f s, %.1f s after it was started", time.Since(start).Seconds(), time.Since(back).Seconds())
+	for _, s := range shapes {
+		failed, last := failedOf(l.calls(t, s.name+"new", back), back)
+		t.Logf("%s %d calls failed since it was started, the last after %.1f s", s.name, failed, last.Seconds())
+	}
 }
