@@ -192,7 +192,7 @@ func keysRotated(t *testing.T, o *ops, _ load) {
 	known := func() string {
 		for _, line := range lines(o.inStrait(t, "c1", "c1n1", "members", "--ascii")) {
 			if fields := strings.Fields(line); fields[0] == node {
-				return regexp.MustCompile("SHA256:\\S+").FindString(line)
+				return regexp.MustCompile(`SHA256:\S+`).FindString(line)
 			}
 		}
 		return ""
