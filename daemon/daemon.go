@@ -64,6 +64,7 @@ type Daemon struct {
 	asked   time.Time     // next scheduled turn; owned by the loop
 	planner *plan.Planner // owned by the loop
 	greeted bool          // the first turn is over; owned by the loop
+	born    time.Time     // when Run began
 
 	current atomic.Pointer[moment]
 }
@@ -160,6 +161,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := d.api.Listen(ctx); err != nil {
 		return err
 	}
+	d.born = time.Now()
 	d.log.Info("starting", "version", d.version, "cluster", d.config.Cluster, "node", d.config.Node)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.source.Run(ctx) })

@@ -52,7 +52,14 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	d.planner.Invite(d.guests)
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
+	in.NoTunnels, in.Age = d.config.Mesh.on() && !d.tunneled(), time.Since(d.born)
 	return in, slices.Concat(in.Local.Problems, problems, more)
+}
+
+// tunneled reports whether the tunnels' device has been there in this life.
+func (d *Daemon) tunneled() bool {
+	_, device := d.kernel.opened()
+	return device != nil
 }
 
 // round is a turn that is being carried out.
@@ -107,6 +114,13 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 			r.againIn(again)
 		}
 		r.problems, r.err = slices.Concat(r.problems, problems), err
+		switch {
+		case !r.in.Silent():
+		case r.tunneled():
+			r.againIn(0) // what was not published can be now
+		default:
+			r.againIn(time.Second)
+		}
 	case turn.Greet:
 		r.kernel.greet(ctx, s.Wait)
 	case turn.Show:

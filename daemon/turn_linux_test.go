@@ -130,7 +130,20 @@ func busyState(nodes, services int) (own clustermesh.Content, clusters map[clust
 	return own, clusters, each
 }
 
+// newBusy is a node after the first turns of its life.
 func newBusy(t testing.TB, nodes, services int) *busy {
+	t.Helper()
+	w := newborn(t, nodes, services)
+	w.run(t)
+	for range 3 {
+		w.turn(t)
+	}
+	w.holds(t)
+	return w
+}
+
+// newborn is a node before its first turn. Nothing serves its tunnels' device.
+func newborn(t testing.TB, nodes, services int) *busy {
 	t.Helper()
 	self := clustermesh.Origin{Cluster: "a", Node: "n1"}
 	own, clusters, each := busyState(nodes, services)
@@ -169,19 +182,16 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 			w.flipped = time.Now()
 		}
 	}
-	w.run(t, device)
-	for range 3 { // the first turns of a life
-		w.turn(t)
-	}
-	w.holds(t)
 	return w
 }
 
 // run serves the tunnel's device and watches the kernel until the test ends.
-func (w *busy) run(t testing.TB, device string) {
+func (w *busy) run(t testing.TB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- wireguard.RunTunnel(ctx, wireguard.TunnelArgs{Device: device, MemoryLimit: -1}) }()
+	go func() {
+		ended <- wireguard.RunTunnel(ctx, wireguard.TunnelArgs{Device: w.d.config.Mesh.Device, MemoryLimit: -1})
+	}()
 	disturbed := notify.New()
 	go func() { ended <- w.d.kernel.watch(ctx, disturbed) }()
 	if !testutil.Signalled(disturbed, 5*time.Second) {

@@ -7,6 +7,7 @@ package turn
 
 import (
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
@@ -41,6 +42,11 @@ type Inputs struct {
 	Sourced bool
 	// Record is what this node publishes about itself, see NodeContent; nil while that is unknown.
 	Record *clustermesh.Content
+
+	// NoTunnels is true while the daemon has tunnels to keep, and has had none in its life; Age is how long
+	// it lives.
+	NoTunnels bool
+	Age       time.Duration
 
 	// Results say what the leader has made of other clusters' Services by its policies; nil while it
 	// has not looked yet.
@@ -114,8 +120,12 @@ func (Again) step()   {}
 //	publish the node's record → look → publish the cluster's record → look → kernel → greet → show → write objects
 //
 // The first turn of a daemon's life applies what is known from disk before it publishes anything:
-// what is published attracts traffic, which needs the tunnels.
+// what is published attracts traffic, which needs the tunnels. While it cannot have any, it does not
+// publish; see Silent.
 func Decide(in Inputs) []Step {
+	if in.Silent() {
+		in.Record = nil
+	}
 	if in.Plan == nil {
 		if in.Record != nil && !in.First {
 			return []Step{Publish{*in.Record}, Look{}}
@@ -143,6 +153,13 @@ func Decide(in Inputs) []Step {
 	}
 	return steps
 }
+
+// tunnelGrace is how long a daemon waits for its tunnels before it publishes. Another container can run
+// their process, which comes up seconds later when a machine boots.
+const tunnelGrace = 30 * time.Second
+
+// Silent reports whether the node says nothing yet, because nobody could reach its pods.
+func (in Inputs) Silent() bool { return in.NoTunnels && in.Age < tunnelGrace }
 
 // allocations returns the ClusterSetIPs that the cluster should have: those of its derived
 // Services, or as planned.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
@@ -74,6 +75,9 @@ func TestOrder(t *testing.T) {
 		{"the leader", func(*turn.Inputs) {}, "Publish Look Tell Look Apply Greet Show Write"},
 		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Greet Show"},
 		{"nothing is published before the tunnels stand", func(in *turn.Inputs) { in.First = true }, "Look Apply Greet Publish Show Write Again"},
+		{"no tunnel yet", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Second }, "Look Tell Look Apply Greet Show Write"},
+		{"no tunnel yet, in the first turn", func(in *turn.Inputs) { in.First, in.NoTunnels = true, true }, "Look Apply Greet Show Write Again"},
+		{"no tunnel for long", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Minute }, "Publish Look Tell Look Apply Greet Show Write"},
 		{"the first turn of another node", func(in *turn.Inputs) { in.First, in.Leads = true, false }, "Look Apply Greet Publish Show Again"},
 		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Greet Show Again"},
 		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Greet Show"},
