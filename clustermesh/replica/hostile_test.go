@@ -62,7 +62,7 @@ func TestHostileFrames(t *testing.T) {
 		limit float64
 	}{
 		{"M3: empty endpoints", hostile(t, owner, 2, times(most, struct{}{}), 15_700_000), 3},
-		{"empty endpoints in small records", hostile(t, owner, 2, times(100, struct{}{}), mega), 12},
+		{"empty endpoints in small records", hostile(t, owner, 2, times(100, struct{}{}), mega), 20},
 		{"endpoints that say nothing", hostile(t, owner, 2, times(most, rubbish), 4*mega), 40},
 		{"endpoints that say nothing, in small records", hostile(t, owner, 2, times(64, rubbish), 4*mega), 40},
 		{"an endpoint of empty ports", hostile(t, owner, 2, []any{map[uint64]any{3: times(most, struct{}{})}}, mega), 3},
