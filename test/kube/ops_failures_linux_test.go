@@ -145,7 +145,7 @@ func (o *ops) startFailing(t *testing.T) load {
 			return nil
 		})
 	}
-	return o.startLoads(t, "load-failures", 20, addresses)
+	return o.startLoads(t, "load-failures", 20, patiently, addresses)
 }
 
 // damage says what a failure did.
