@@ -94,7 +94,7 @@ func (o *options) sizeFlags(c *cobra.Command, about1 string) {
 func upCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
-		Short: "Build the clusterset and leave it up, after the first step only",
+		Short: "Only build the clusterset, check that it answers, and leave it up",
 		Example: `  strait demo up
   strait demo up --clusters 2`,
 		Args: cobra.NoArgs,

@@ -30,12 +30,12 @@ func TestConfiguration(t *testing.T) {
 		unasked  int
 		problems string
 	}{
-		"named":     {got: Admit(accepting("south", "east"), pins()["east"], Statement{}, said()), want: "shop annotated", problems: "web-1 closed"},
-		"not named": {got: Admit(accepting("south"), pins()["east"], Statement{}, said()), unasked: 4},
-		"nobody is": {got: Admit(self, pins()["east"], Statement{}, said()), unasked: 4},
-		"unpinned":  {got: AdmitUnpinned(accepting("east"), said()), unasked: 4},
-		"no accept": {got: AdmitUnpinned(Self{Cluster: "west", ConfigFrom: []clustermesh.ClusterName{"east"}}, said()), unasked: 4},
-		"its own":   {got: Admit(Self{Cluster: "east"}, pins()["east"], Statement{}, said()), want: "shop web-1 closed annotated"},
+		"named":      {got: Admit(accepting("south", "east"), pins()["east"], Statement{}, said()), want: "shop annotated", problems: "web-1 closed"},
+		"not named":  {got: Admit(accepting("south"), pins()["east"], Statement{}, said()), unasked: 4},
+		"none named": {got: Admit(self, pins()["east"], Statement{}, said()), unasked: 4},
+		"unpinned":   {got: AdmitUnpinned(accepting("east"), said()), unasked: 4},
+		"no accept":  {got: AdmitUnpinned(Self{Cluster: "west", ConfigFrom: []clustermesh.ClusterName{"east"}}, said()), unasked: 4},
+		"its own":    {got: Admit(Self{Cluster: "east"}, pins()["east"], Statement{}, said()), want: "shop web-1 closed annotated"},
 	} {
 		var names, refused []string
 		for _, o := range c.got.Content.Config {

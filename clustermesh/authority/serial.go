@@ -14,8 +14,9 @@ func (s Statement) Signed(now time.Time) Statement {
 }
 
 // Above returns the statement with a serial above the highest that its signer knows of the node: another
-// signer's clock can be ahead of this one's. If that is so by more than Validity, the other clock was
-// wrong, and nobody compares with its serials (Older); or this one is, and what it signs has ended.
+// signer's clock can be ahead of this one's. If it is ahead by more than Validity, one of the two is
+// wrong. If it is the other, its serials are ignored (Older); if it is this one, what it signs has
+// already expired.
 func (s Statement) Above(known uint64) Statement {
 	if next := known + 1; next > s.Serial && next-s.Serial <= uint64(Validity) {
 		s.Serial = next

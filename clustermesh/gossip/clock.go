@@ -85,7 +85,7 @@ func (g *Gossip) checkClock(now time.Time) {
 
 // begin makes what this node says from now on count where the clock is right. The lock is held.
 func (g *Gossip) begin(now time.Time) {
-	g.log.Info("this machine's clock was ahead; what this node says is stamped anew")
+	g.log.Info("this machine's clock was ahead and has been corrected; this node's record gets a new timestamp")
 	g.replica.Begin(uint64(now.UnixNano()))
 	if g.publish() {
 		g.changed.Poke()

@@ -127,7 +127,7 @@ func TestClockCorrected(t *testing.T) {
 		return len(dw.State().Records[node("east", "")].Content.Nodes) == 1
 	})
 	if !de.hasProblem("node east/n1", "clock was 8760h", "other nodes believe this one again within seconds") {
-		t.Errorf("nobody is told: %v", de.Problems())
+		t.Errorf("no Problem says so: %v", de.Problems())
 	}
 	if dw.contact(east.Self) != clustermesh.Alive {
 		t.Errorf("contact %s", dw.contact(east.Self))

@@ -223,7 +223,7 @@ func TestRepinOwn(t *testing.T) {
 	d.Publish(placed(west.Self, 0, "1"))
 	leftOut := func() bool { return d.hasProblem("node west/n1", "left out by other clusters") }
 	if !leftOut() {
-		t.Errorf("outside its own pin, nobody is told: %v", d.Problems())
+		t.Errorf("outside its own pin, and no Problem says so: %v", d.Problems())
 	}
 	d.Repin(wide)
 	if leftOut() {

@@ -9,15 +9,15 @@ import (
 // leader says whether this node writes its cluster's record. It is pure.
 type leader struct {
 	is bool
-	// since is when this node was elected, in Unix milliseconds. Anew is when its clock was found to have
-	// been ahead then; zero if it was not.
-	since, anew uint64
+	// since is when this node was elected, in Unix milliseconds. If its clock was ahead then, corrected
+	// is when the daemon noticed; otherwise it is zero.
+	since, corrected uint64
 }
 
 // epoch returns the epoch of what this node writes.
 func (l leader) epoch() uint64 {
-	if l.anew > 0 {
-		return l.anew
+	if l.corrected > 0 {
+		return l.corrected
 	}
 	return l.since
 }
@@ -26,7 +26,7 @@ func (l leader) epoch() uint64 {
 // clock was ahead when the node was elected.
 func (l *leader) correct(c clustermesh.ClusterName, now time.Time) {
 	if l.is && ahead(clustermesh.Origin{Cluster: c}, l.epoch(), now) > 0 {
-		l.anew = uint64(now.UnixMilli())
+		l.corrected = uint64(now.UnixMilli())
 	}
 }
 
@@ -36,7 +36,7 @@ func (l *leader) update(lowest bool, now time.Time) bool {
 	if l.is == lowest {
 		return false
 	}
-	l.is, l.anew = lowest, 0
+	l.is, l.corrected = lowest, 0
 	if lowest {
 		l.since = max(l.since+1, uint64(now.UnixMilli()))
 	}
@@ -92,7 +92,7 @@ func (g *Gossip) follow() {
 	is = is && g.running && !g.guard.follows()
 	next := leader{is: is, since: max(since, g.leader.since)}
 	if is && next.since == g.leader.since {
-		next.anew = g.leader.anew
+		next.corrected = g.leader.corrected
 	}
 	if next != g.leader {
 		g.leader = next

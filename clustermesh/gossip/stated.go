@@ -95,9 +95,10 @@ func (g *guard) old(now time.Time, limit time.Duration) bool {
 	return age > limit || age < -time.Minute
 }
 
-// How often a machine without the root asks again for a statement that could be better: while the cluster
-// has two roots, and the former one signed it, or others do not believe it (rotating); or if it lacks something (lacking), because the
-// signer may know more of the node meanwhile, or its clock may be right meanwhile.
+// How often a machine without the root asks again for a statement that could be better. It is rotating
+// while the cluster has two roots and the former one signed the statement, or while others do not believe
+// it. It is lacking if the statement lacks something: the signer may know more of the node meanwhile, or
+// its clock may be right meanwhile.
 const (
 	rotating = 5 * time.Second
 	lacking  = 30 * time.Second

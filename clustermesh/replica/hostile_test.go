@@ -91,7 +91,7 @@ func TestHostileFrames(t *testing.T) {
 			t.Errorf("%s: %.1f times its size, want %.0f at most", c.name, ratio, c.limit)
 		}
 		if len(out.Problems) == 0 || !strings.Contains(fmt.Sprint(out.Problems), "record c1") || !strings.Contains(fmt.Sprint(out.Problems), "received from "+simOrigin(2).String()) {
-			t.Errorf("%s: nobody is told: %v", c.name, out.Problems)
+			t.Errorf("%s: no Problem names the record and its sender: %v", c.name, out.Problems)
 		}
 		for o, rec := range r.Records() {
 			if len(rec.Content.Endpoints)+len(rec.Content.Exports) > 0 {

@@ -26,7 +26,8 @@ func TestEntry(t *testing.T) {
 			"add rule inet proxy services ip daddr "+back+" dnat ip to "+far4+"; "+
 			"add rule inet proxy services ip6 daddr "+beyond6+" dnat ip6 to "+neighbour6).Run()
 	}))
-	must(t, neighbour.Do(func() error { // it answers only what its own network can send, and would take what has no Service
+	// It answers only what its own network can send, and would take what has no Service.
+	must(t, neighbour.Do(func() error {
 		addresses(t, "eth0", unserved+"/32")
 		return withoutDefault(t)
 	}))

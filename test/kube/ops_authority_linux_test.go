@@ -43,10 +43,11 @@ func (r *runbooks) does(begins string) time.Duration {
 	return time.Since(began)
 }
 
-// testAuthority takes the clusters' keys and pins away, as if they had been joined before there were any, and gives
-// them new ones by the commands on docs/kubernetes.md, as they are there. Calls go on meanwhile. Then each cluster knows the other by its root, and
-// each node by its key. One evicts the other beside its running daemons, and takes it back. At last, the key of a node
-// is revoked.
+// testAuthority takes the clusters' keys and pins away, as if they had been joined before there
+// were any, and gives them new ones by the commands on docs/kubernetes.md, as they are there. Calls
+// go on meanwhile. Then each cluster knows the other by its root, and each node by its key. One
+// evicts the other beside its running daemons, and takes it back. At last, the key of a node is
+// revoked.
 func testAuthority(t *testing.T, o *ops) {
 	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--yes"}
 	does := func(args ...string) time.Duration {

@@ -185,8 +185,8 @@ func (o *ops) restartDaemon(t *testing.T, cluster, node string) {
 	kubectl(t, cluster, "-n", "strait-system", "rollout", "status", "daemonset/strait", "--timeout=120s")
 }
 
-// keysRotated takes the keys of a node away, as docs/security.md says, so that its daemon makes others. The other cluster
-// believes these, and has a tunnel by them.
+// keysRotated takes the keys of a node away, as docs/security.md says, so that its daemon makes
+// others. The other cluster believes these, and has a tunnel by them.
 func keysRotated(t *testing.T, o *ops, _ load) {
 	const node, dir = "c2n1", "/var/lib/strait/"
 	known := func() string {

@@ -54,8 +54,9 @@ func testPages(t *testing.T, o *ops) {
 	}
 }
 
-// testPagesThatJoin does what the pages about other systems say to join clusters. These are joined, so no daemon restarts.
-// Their names on the pages stand for c1 and c2. Blocks that say the same then are run once.
+// testPagesThatJoin does what the pages about other systems say to join clusters. These are joined,
+// so no daemon restarts. Their names on the pages stand for c1 and c2. Blocks that say the same
+// then are run once.
 func testPagesThatJoin(t *testing.T, o *ops) {
 	names := strings.NewReplacer("us-east", "c1", "eu-central", "c2", "eu-west", "c2", "member1", "c1", "member2", "c2")
 	kubectl(t, "c2", "create", "namespace", "shop")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -87,18 +88,7 @@ func newWorldOfThree(t *testing.T) (*world, *member) {
 // hearsNodes waits until so many nodes of a cluster are alive.
 func (m *member) hearsNodes(cluster string, nodes int) {
 	m.w.Helper()
-	testutil.Eventually(m.w, patience, func() error {
-		s, err := m.status()
-		if err != nil {
-			return err
-		}
-		for _, c := range s.Clusters {
-			if c.Name == cluster && c.Alive == nodes {
-				return nil
-			}
-		}
-		return fmt.Errorf("want %d nodes of %s alive: %+v", nodes, cluster, s.Clusters)
-	})
+	m.shows(cluster, fmt.Sprintf("with %d nodes alive", nodes), func(c api.Cluster) bool { return c.Alive == nodes })
 }
 
 // TestWithoutRoot: a machine that does not have the root is believed once the one that has it knows its

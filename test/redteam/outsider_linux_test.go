@@ -3,10 +3,12 @@ package redteam
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -105,17 +107,18 @@ func (m *member) alive(cluster string) bool {
 // hears waits until a cluster is joined, with a number of exports.
 func (m *member) hears(cluster string, exports int) {
 	m.w.Helper()
+	m.shows(cluster, fmt.Sprintf("alive with %d exports", exports), func(c api.Cluster) bool { return c.Alive > 0 && c.Exports == exports })
+}
+
+// shows waits until the status of a cluster is as wanted.
+func (m *member) shows(cluster, want string, is func(api.Cluster) bool) {
+	m.w.Helper()
 	testutil.Eventually(m.w, patience, func() error {
 		s, err := m.status()
-		if err != nil {
-			return err
+		if err == nil && !slices.ContainsFunc(s.Clusters, func(c api.Cluster) bool { return c.Name == cluster && is(c) }) {
+			err = fmt.Errorf("want %s %s: %+v", cluster, want, s.Clusters)
 		}
-		for _, c := range s.Clusters {
-			if c.Name == cluster && c.Alive > 0 && c.Exports == exports {
-				return nil
-			}
-		}
-		return fmt.Errorf("want %s alive with %d exports: %+v", cluster, exports, s.Clusters)
+		return err
 	})
 }
 
