@@ -117,12 +117,18 @@ func (o *ops) startServers(t *testing.T, cluster string) {
 }
 
 // vip is the ClusterSetIP of an import, once it has one.
-func (o *ops) vip(t *testing.T, cluster, name string) (ip string) {
+func (o *ops) vip(t *testing.T, cluster, name string) string {
+	t.Helper()
+	return o.vipIn(t, cluster, "default", name)
+}
+
+// vipIn is vip in a namespace.
+func (o *ops) vipIn(t *testing.T, cluster, namespace, name string) (ip string) {
 	t.Helper()
 	testutil.Eventually(t, 15*time.Second, func() (err error) {
-		ip, err = o.Kubectl(t.Context(), cluster, nil, "get", "serviceimport", name, "-o", "jsonpath={.spec.ips[0]}")
+		ip, err = o.Kubectl(t.Context(), cluster, nil, "-n", namespace, "get", "serviceimport", name, "-o", "jsonpath={.spec.ips[0]}")
 		if err == nil && ip == "" {
-			err = fmt.Errorf("import %s of %s has no address", name, cluster)
+			err = fmt.Errorf("import %s/%s of %s has no address", namespace, name, cluster)
 		}
 		return err
 	})

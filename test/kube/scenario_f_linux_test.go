@@ -60,7 +60,7 @@ func TestScenarioF(t *testing.T) {
 	must(t, o.script(t, path, blocks[0].Script()))
 	must(t, o.script(t, path, blocks[1].Script()))
 	o.cloudMapEndpoints(t, 5)
-	ip := strings.TrimSpace(kubectl(t, "c2", "-n", "hello", "get", "serviceimport", "my-amazing-service", "-o", "jsonpath={.spec.ips[*]}"))
+	ip := o.vipIn(t, "c2", "hello", "my-amazing-service")
 	c2.resolves("my-amazing-service.hello.svc.clusterset.local", "A", ip)
 
 	// An export of c2 does not take c1's endpoints away.
