@@ -116,12 +116,18 @@ func (s *scenario) unsettled(ctx context.Context) string {
 			return err.Error()
 		}
 		for _, kind := range []string{lab.Serve, lab.Far} {
-			if !slices.ContainsFunc(services.Items, func(x api.Service) bool { return x.Name == "default/"+kind }) {
+			if !hasAddress(services.Items, kind) {
 				return n.Name + " does not answer for " + kind + " yet"
 			}
 		}
 	}
 	return ""
+}
+
+// hasAddress reports whether a daemon's services include one with a ClusterSetIP. A daemon knows a service
+// before the leader gives it its address, and has no answer for its name until then.
+func hasAddress(items []api.Service, kind string) bool {
+	return slices.ContainsFunc(items, func(x api.Service) bool { return x.Name == "default/"+kind && len(x.IPs) > 0 })
 }
 
 // missing describes the first backend that a node's maps lack; "" if none. A node needs a backend
