@@ -39,9 +39,10 @@ func twoClusters() viewer {
 	add("a", "", clustermesh.Content{Allocations: []clustermesh.Allocation{{Service: serve, IP: ip}}})
 	add("a", "n1", clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}})
 	add("b", "", clustermesh.Content{Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{port}}}})
+	entered := netip.MustParsePrefix("10.202.0.0/16")
 	add("b", "n1", clustermesh.Content{
 		Node: &clustermesh.Node{Name: "n1", PublicKey: key.Public{9}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")},
-			Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24")}},
+			Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24"), entered}, ClusterIPs: []netip.Prefix{entered}},
 		Endpoints: []clustermesh.Endpoint{{Service: serve, Addr: netip.MustParseAddr("10.2.1.10"), Node: "n1", Ready: true,
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}},
 	})
@@ -328,6 +329,9 @@ func TestViewNodes(t *testing.T) {
 	}
 	if tun := got[1].Tunnel; !tun.Handshake.Equal(time.Unix(90, 0)) || tun.Received != 2 {
 		t.Errorf("tunnel %+v", tun)
+	}
+	if entry := got[1].ClusterIPs; len(got[0].ClusterIPs) > 0 || len(entry) != 1 || entry[0] != netip.MustParsePrefix("10.202.0.0/16") {
+		t.Errorf("entry to %v", entry)
 	}
 }
 

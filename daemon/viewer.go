@@ -228,7 +228,7 @@ func (v viewer) nodes() (out []api.Node) {
 		a := api.Node{
 			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts[r.Origin].String(),
 			Region: n.Locality.Region, Zone: n.Locality.Zone,
-			Addresses: n.Addresses, Prefixes: n.Prefixes, Endpoints: len(r.Content.Endpoints),
+			Addresses: n.Addresses, Prefixes: n.Prefixes, ClusterIPs: n.ClusterIPs, Endpoints: len(r.Content.Endpoints),
 			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin],
 		}
 		switch {

@@ -106,6 +106,7 @@ const nodesLong = `List every node of the clusterset as this node knows it. CONT
   held    not heard; kept as last known
   dead    its own cluster says so; its endpoints are withdrawn
 
+PODS is the range of its pods, and says "entry" if other clusters call ClusterIPs through the node.
 The tunnel columns are for nodes of other clusters, while the mesh is on. TUNNEL is just a port if
 the tunnel goes to ADDRESS. Long texts are cut, and only the first of several addresses is shown.
 -o json has them all, and the stamp (epoch/version) of each node's record.`

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -103,6 +104,9 @@ func (e Endpoint) TableRow(time.Time) []string {
 	return []string{orNone(e.Tier), ready, Percent(e.Share), e.Addr.String(), e.Where(), orNone(e.Pod), e.Reason}
 }
 
+// entry marks a node through which other clusters call its cluster's ClusterIPs.
+const entry = " entry"
+
 // Widths of a node's cells, since its table has many columns. The JSON has the full values.
 const (
 	nameWidth = 28 // CLUSTER/NODE
@@ -130,8 +134,13 @@ func (n Node) TableRow(now time.Time) []string {
 		}
 		tunnel = []string{Short(n.tunnelEnd(), addrWidth), handshake, Bytes(t.Sent) + "/" + Bytes(t.Received)}
 	}
+	ofPods := slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return slices.Contains(n.ClusterIPs, p) })
+	pods := Short(first(ofPods, netip.Prefix.String), addrWidth)
+	if len(n.ClusterIPs) > 0 {
+		pods = Short(pods, addrWidth-len(entry)) + entry
+	}
 	return append([]string{Short(n.Cluster+"/"+n.Name, nameWidth), n.contact(), heard, Short(orNone(n.Zone), zoneWidth),
-		Short(first(n.Addresses, netip.Addr.String), addrWidth), Short(first(n.Prefixes, netip.Prefix.String), addrWidth),
+		Short(first(n.Addresses, netip.Addr.String), addrWidth), pods,
 		fmt.Sprint(n.Endpoints)}, tunnel...)
 }
 

@@ -227,7 +227,11 @@ func TestNodeRowIsNarrow(t *testing.T) {
 		Addresses: []netip.Addr{netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), netip.MustParseAddr("192.0.2.1")},
 		Prefixes:  []netip.Prefix{netip.MustParsePrefix("2001:db8:1234:5678:9abc::/80"), netip.MustParsePrefix("10.0.0.0/24")},
 		Tunnel:    &Tunnel{Underlay: netip.MustParseAddrPort("[2001:db8:1234:5678:9abc:def0:1234:9999]:51820"), Sent: math.MaxInt64, Received: 1}}
+	n.ClusterIPs = n.Prefixes[1:]
 	for i, cell := range n.TableRow(time.Time{}) {
+		if n.TableHeader()[i] == "PODS" && !strings.HasSuffix(cell, "/80 entry") {
+			t.Errorf("PODS of an entry is %q", cell)
+		}
 		if width := len([]rune(cell)); width > nameWidth {
 			t.Errorf("column %s is %d wide: %s", n.TableHeader()[i], width, cell)
 		}

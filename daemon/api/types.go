@@ -216,10 +216,12 @@ type Node struct {
 	Zone      string         `json:"zone,omitempty"`
 	Addresses []netip.Addr   `json:"addresses"`
 	Prefixes  []netip.Prefix `json:"prefixes"`
-	Endpoints int            `json:"endpoints"`
-	Stamp     string         `json:"stamp"`
-	Heard     time.Time      `json:"heard,omitzero"`
-	Tunnel    *Tunnel        `json:"tunnel,omitempty"`
+	// ClusterIPs are those of the prefixes that hold ClusterIPs, to which the node is the entry.
+	ClusterIPs []netip.Prefix `json:"clusterIPs,omitempty"`
+	Endpoints  int            `json:"endpoints"`
+	Stamp      string         `json:"stamp"`
+	Heard      time.Time      `json:"heard,omitzero"`
+	Tunnel     *Tunnel        `json:"tunnel,omitempty"`
 	// Peer is the node as a WireGuard peer of the nodes of other clusters.
 	Peer *Peer `json:"peer,omitempty"`
 }
