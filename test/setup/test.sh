@@ -67,7 +67,7 @@ lane() {
 
 # together runs lanes in parallel, and prints their steps' output, until all lanes are over.
 together() {
-  local left=$# lane what step status seconds
+  local left=$# lane line='' more what step status seconds
   set -m # each lane gets its own process group, so that all of it can be ended
   for lane; do
     # shellcheck disable=SC2086 # a list of words
@@ -76,11 +76,15 @@ together() {
   done
   set +m
   while [ "$left" -gt 0 ]; do
-    if ! read -r -t 60 -u "$events" what step status seconds; then
+    # On a busy machine the time can be over in the middle of a line.
+    if ! IFS='' read -r -t 60 -u "$events" more; then
+      line+=$more
       printf -- '-- after %d min, running: %s\n' $(((SECONDS - begin) / 60)) "${running[*]}"
       kill -0 "${jobs[@]}" 2>/dev/null || { echo "make test: all lanes were killed" >&2; exit 1; }
       continue
     fi
+    read -r what step status seconds <<<"$line$more"
+    line=''
     case $what in
       begin) running+=("$step") ;;
       end) ended "$step" "$status" "$seconds" ;;
