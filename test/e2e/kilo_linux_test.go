@@ -28,15 +28,17 @@ func TestScenarioA1(t *testing.T) {
 			t.Errorf("strait%d: handshakes %q, want one with each of the other cluster's two nodes", device+1, peers)
 		}
 	}
-	l := newLaptop(s, "us-east-1", "10.1.0.0/16,10.2.0.0/16,10.96.0.0/16,241.0.0.0/8")
 	const (
 		near, neighbour, far = "10.1.1.10:8080", "10.1.2.10:8080", "10.2.1.10:8080"
 		nodeInside           = "10.1.1.1:7946" // the daemon's port, which other clusters' nodes reach
 		service              = "10.96.0.10:80"
 	)
-	l.reaches(false, near) // nobody knows it yet
-	l.pin(laptopAddr + "/32")
-	l.reaches(true, near)
+	// What kube-proxy writes for a derived Service whose pod is in the other cluster.
+	s.in("strait-us-east-1", "nft", "add table ip proxy; add chain ip proxy services { type nat hook prerouting priority dstnat; }; "+
+		"add rule ip proxy services ip daddr 10.96.0.10 tcp dport 80 dnat to "+far)
+	l := newLaptop(s)
+	l.reaches(true, near, service)
+	l.widen("10.1.0.0/16,10.2.0.0/16,10.96.0.0/16,241.0.0.0/8")
 	l.reaches(false, neighbour, far, nodeInside, "10.1.1.1:53")
 	if list := s.strait("us-east-1", "peer", "list", "--ascii"); !strings.Contains(list, "ok accepted") || strings.Contains(list, "never") {
 		t.Errorf("after a call, strait peer list says:\n%s", list)
@@ -48,13 +50,9 @@ func TestScenarioA1(t *testing.T) {
 		}
 	}
 
-	// What kube-proxy writes for a derived Service whose pod is in the other cluster.
-	s.in("strait-us-east-1", "nft", "add table ip proxy; add chain ip proxy services { type nat hook prerouting priority dstnat; }; "+
-		"add rule ip proxy services ip daddr 10.96.0.10 tcp dport 80 dnat to "+far)
-	l.reaches(false, service)
-	l.pin(laptopAddr+"/32", "--to", "10.96.0.0/16")
-	l.reaches(true, service)
-	l.reaches(false, far, neighbour, nodeInside)
+	l.pin(laptopAddr + "/32")
+	l.reaches(true, near)
+	l.reaches(false, service, neighbour, far, nodeInside)
 	l.pin(laptopAddr+"/32", "--to", "10.1.2.0/24", "--to", "10.2.0.0/16")
 	l.reaches(true, near, neighbour, far)
 	l.reaches(false, service, nodeInside)
@@ -68,7 +66,7 @@ func TestScenarioA1(t *testing.T) {
 	l.pin(laptopAddr + "/32")
 	l.reaches(true, near)
 
-	s.must(exec.Command(filepath.Join(s.bin, "strait"), "peer", "remove", "laptop", "--file", l.file))
+	s.on("strait-us-east-1", s.page()[4])
 	testutil.Eventually(t, patience, func() error {
 		if strings.Contains(s.must(exec.Command("wg", "show", "strait1", "peers")), l.public) {
 			return errors.New("the device still has the peer")
@@ -84,6 +82,11 @@ func TestScenarioA2(t *testing.T) {
 	s := newSite(t, "2")
 	s.plug()
 	s.device(laptop, laptopDevice)
+	private := strings.TrimSpace(s.must(exec.Command("wg", "genkey")))
+	if err := os.WriteFile(filepath.Join(s.tools, "own.key"), []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	byHand := strings.NewReplacer("DEVICE", laptopDevice, "FILE", "own.key").Replace(s.page()[0])
 	nodes := map[string]string{} // names, by key
 	var list struct {
 		Items []struct {
@@ -104,11 +107,13 @@ func TestScenarioA2(t *testing.T) {
 		if strings.Contains(conf, "PrivateKey") || conf != s.strait("us-east-1", "peer", "showconf", "node", node) {
 			t.Errorf("the configuration of %s has a private key, or is another each time:\n%s", node, conf)
 		}
-		file := filepath.Join(t.TempDir(), "conf")
-		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.tools, "node.conf"), []byte(conf), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.in(laptop, "wg", "setconf", laptopDevice, file)
+		s.on(laptop, byHand)
+		if got := strings.TrimSpace(s.in(laptop, "wg", "show", laptopDevice, "private-key")); got != private {
+			t.Errorf("%s: after the page, the device has another private key than the file's", node)
+		}
 		// The underlay of a node can be where its packets came from, which here is the same.
 		for _, what := range []string{"peers", "allowed-ips", "endpoints", "fwmark"} {
 			got, want := sortedLines(s.must(exec.Command("wg", "show", laptopDevice, what))), sortedLines(s.must(exec.Command("wg", "show", device, what)))
@@ -155,23 +160,36 @@ type laptopPeer struct {
 	entry, file, public string
 }
 
-// newLaptop gives the laptop a tunnel to a node, by which it would reach all of allowed.
-func newLaptop(s site, entry, allowed string) laptopPeer {
+// newLaptop makes the laptop a peer of the node us-east-1 as docs/from/kilo.md says.
+func newLaptop(s site) laptopPeer {
 	s.Helper()
+	const entry = "us-east-1"
 	s.plug()
-	s.device(laptop, laptopDevice)
-	private := strings.TrimSpace(s.must(exec.Command("wg", "genkey")))
-	pubkey := exec.Command("wg", "pubkey")
-	pubkey.Stdin = strings.NewReader(private)
-	l := laptopPeer{site: s, entry: entry, file: filepath.Join(demoFolder(s.bin), entry, "peers.yaml"), public: strings.TrimSpace(s.must(pubkey))}
-	peer := s.strait(entry, "peer", "showconf", "node", entry, "--as-peer", "--allowed-ips", allowed)
-	s.in(laptop, "wg", "setconf", laptopDevice, s.conf(private, peer))
-	s.in(laptop, "ip", "addr", "add", laptopAddr+"/32", "dev", laptopDevice)
-	s.in(laptop, "ip", "link", "set", laptopDevice, "mtu", "1280", "up")
-	for _, p := range append(strings.Split(allowed, ","), "10.1.1.0/24") {
-		s.in(laptop, "ip", "route", "add", p, "dev", laptopDevice, "src", laptopAddr)
+	folder := filepath.Join(demoFolder(s.bin), entry)
+	l := laptopPeer{site: s, entry: entry, file: filepath.Join(folder, "peers.yaml")}
+	s.tool("strait", fmt.Sprintf(`case "$1 $2" in "peer add" | "peer remove") set -- "$@" --file %s ;; esac`+"\n"+`exec %s "$@"`, l.file, filepath.Join(s.bin, "strait")))
+	// The kernel may have no WireGuard.
+	real, err := exec.LookPath("ip")
+	if err != nil {
+		s.Fatal(err)
 	}
+	s.tool("ip", fmt.Sprintf(`if [ "$*" = "link add %[1]s type wireguard" ]; then exec wireguard-go %[1]s 2>/dev/null; fi`+"\n"+`exec %[2]s "$@"`, laptopDevice, real))
+	blocks := s.page()
+	s.on(laptop, blocks[1])
+	s.on("strait-"+entry, blocks[2], "STRAIT_SOCKET="+filepath.Join(folder, "run", "strait.sock"))
+	s.on(laptop, strings.ReplaceAll(blocks[3], "wg0", laptopDevice))
+	l.public = strings.TrimSpace(s.in(laptop, "wg", "show", laptopDevice, "public-key"))
 	return l
+}
+
+// widen lets the laptop send to more than its page says. Its pin does not change.
+func (l laptopPeer) widen(allowed string) {
+	l.Helper()
+	node := l.in(laptop, "wg", "show", laptopDevice, "peers")
+	l.in(laptop, "wg", "set", laptopDevice, "peer", strings.TrimSpace(node), "allowed-ips", allowed)
+	for p := range strings.SplitSeq(allowed, ",") {
+		l.in(laptop, "ip", "route", "replace", p, "dev", laptopDevice, "src", laptopAddr)
+	}
 }
 
 // pin replaces the laptop's pin.

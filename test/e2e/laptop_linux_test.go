@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/internal/fabric"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/pages"
 )
 
 // patience is how long a busy machine may take until something has taken effect.
@@ -24,7 +25,7 @@ const patience = 20 * time.Second
 type site struct {
 	*testing.T
 	bin   string
-	tools string // has wireguard-go
+	tools string // has wireguard-go, and the files of the page
 }
 
 // newSite leaves a demo up until the test ends.
@@ -92,14 +93,36 @@ func (s site) device(ns, name string) {
 	testutil.Eventually(s, patience, func() error { return exec.Command("wg", "show", name).Run() })
 }
 
-// conf writes what wg setconf takes, with a private key.
-func (s site) conf(private, text string) string {
+// page are the blocks of the page for machines without strait, in order.
+func (s site) page() (blocks []string) {
 	s.Helper()
-	file := filepath.Join(s.TempDir(), "wg.conf")
-	if err := os.WriteFile(file, []byte("[Interface]\nPrivateKey = "+private+"\n"+text), 0o600); err != nil {
+	all, err := pages.Load(os.DirFS(filepath.Dir(s.bin)))
+	if err != nil {
 		s.Fatal(err)
 	}
-	return file
+	for _, b := range pages.Of(all, pages.Laptop) {
+		blocks = append(blocks, b.Script())
+	}
+	if len(blocks) != 5 {
+		s.Fatalf("%d blocks to execute, want 5: a node's configuration by hand, keys, pin, device, end", len(blocks))
+	}
+	return blocks
+}
+
+// on executes a block of the page in a network namespace, in the folder tools.
+func (s site) on(ns, script string, env ...string) {
+	s.Helper()
+	cmd := exec.Command("ip", "netns", "exec", ns, "bash", "-e", "-u", "-o", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = s.tools, append(append(os.Environ(), "PATH="+s.tools+":"+os.Getenv("PATH")), env...)
+	s.must(cmd)
+}
+
+// tool puts a script before the programs of the same name that blocks of the page call.
+func (s site) tool(name, script string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.tools, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // The laptop's namespace and device, and its addresses: in the underlay, and in the tunnel.
@@ -111,7 +134,10 @@ const (
 // plug makes the laptop's namespace, on a network of its own behind the core router.
 func (s site) plug() {
 	s.Helper()
-	s.Cleanup(func() { _ = exec.Command("ip", "netns", "del", laptop).Run() })
+	s.Cleanup(func() {
+		_ = exec.Command("sh", "-c", "kill $(ip netns pids "+laptop+")").Run() // an error means that nothing runs there
+		_ = exec.Command("ip", "netns", "del", laptop).Run()
+	})
 	s.must(exec.Command("ip", "netns", "add", laptop))
 	s.must(exec.Command("ip", "link", "add", "laptop0", "netns", "strait-core", "type", "veth", "peer", "name", "eth0", "netns", laptop))
 	s.in("strait-core", "ip", "addr", "add", "172.30.200.1/30", "dev", "laptop0")

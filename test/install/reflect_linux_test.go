@@ -37,7 +37,7 @@ func TestScenarioA4(t *testing.T) {
 		t.Errorf("c2's own Service has %q", got)
 	}
 
-	stop := r.watch("-f", "clusters.yaml", "--policies", "reflect.yaml")
+	stop := r.watch("docs/from/service-reflector.md")
 	for _, addrs := range [][]string{{"10.1.0.1", "10.1.0.4", "10.1.0.5"}, {"10.1.0.4"}, nil, {"10.1.0.6"}} {
 		r.apply("c1", "shop", "cart", 80, addrs...)
 		// The user's label stays on the Service, because apply does not know it.

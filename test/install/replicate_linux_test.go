@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -229,9 +230,7 @@ func (r *replicator) page(path string) {
 		if b.Page != path {
 			continue
 		}
-		cmd := exec.CommandContext(r.Context(), "sh", "-e", "-c", b.Script())
-		cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "PATH="+filepath.Dir(r.cli)+":"+r.dir+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
+		out, err := r.shell(b.Script()).CombinedOutput()
 		if err != nil {
 			r.Fatalf("%s: %v\n%s", b.Place(), err, out)
 		}
@@ -239,10 +238,17 @@ func (r *replicator) page(path string) {
 	}
 }
 
+// shell is a script with the replicator's files and programs.
+func (r *replicator) shell(script string) *exec.Cmd {
+	cmd := exec.CommandContext(r.Context(), "sh", "-e", "-c", script)
+	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "PATH="+filepath.Dir(r.cli)+":"+r.dir+":"+os.Getenv("PATH"))
+	return cmd
+}
+
 // watches: with --watch, the command follows changes until it is interrupted.
 func (r *replicator) watches() {
 	r.Helper()
-	stop := r.watch("-f", r.file("kubeconfig-c2", "{namespace: stars}", "{namespace: client}"))
+	stop := r.watch("docs/from/nat-less.md") // the file is the page's still
 	r.becomes("c1", "client", "client", "10.2.0.1")
 	r.apply("c1", "stars", "frontend", 80, "10.1.0.4", "10.1.0.5")
 	r.becomes("c2", "stars", "frontend", "10.1.0.4 10.1.0.5")
@@ -262,11 +268,19 @@ func (r *replicator) becomes(cluster, namespace, service, want string) {
 	})
 }
 
-// watch runs the command with --watch. The function that it returns interrupts it, and waits for its end.
-func (r *replicator) watch(args ...string) (stop func()) {
+// watch runs the command of a page that follows changes. The function that it returns interrupts it, and
+// waits for its end.
+func (r *replicator) watch(page string) (stop func()) {
 	r.Helper()
-	cmd := exec.Command(r.cli, append([]string{"replicate", "--watch"}, args...)...)
-	cmd.Dir = r.dir
+	all, err := pages.Load(os.DirFS("../.."))
+	if err != nil {
+		r.Fatal(err)
+	}
+	blocks := slices.DeleteFunc(pages.Of(all, pages.Watch), func(b pages.Block) bool { return b.Page != page })
+	if len(blocks) != 1 {
+		r.Fatalf("%s has %d blocks that follow changes, want one", page, len(blocks))
+	}
+	cmd := r.shell("exec " + blocks[0].Script()) // in place of the shell, so that the interrupt is the command's
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {

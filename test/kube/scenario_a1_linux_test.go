@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +12,13 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/pages"
 )
 
 // TestScenarioA1 is Kilo's peer that is no node: a machine with plain WireGuard tools calls a Service of
 // another cluster at its ClusterSetIP, which the derived Service holds, so that kube-proxy on the entry
-// node translates it. test/e2e has the rest of the row, without Kubernetes.
+// node translates it. The commands for the cluster are those of docs/from/kilo.md. test/e2e has the rest of the
+// row, without Kubernetes.
 func TestScenarioA1(t *testing.T) {
 	if _, err := exec.LookPath("wg"); err != nil {
 		testutil.Missing(t, "needs wg: run `make setup` as root")
@@ -25,21 +26,20 @@ func TestScenarioA1(t *testing.T) {
 	o := newOps(t)
 	o.startServers(t, "c2")
 	vip := o.vip(t, "c1", "ops-c2")
-	services := netip.PrefixFrom(netip.MustParseAddr(vip), 16).Masked().String()
+	const services = "10.201.0.0/16" // as the page says
 	l := o.plugLaptop(t)
 	peer := o.inStrait(t, "c1", "c1n1", "peer", "showconf", "node", "c1n1", "--as-peer", "--allowed-ips", services+",10.12.0.0/16")
 	public := l.join(t, peer, services, "10.12.0.0/16")
 
-	file := filepath.Join(t.TempDir(), "peers.yaml")
-	if out, err := exec.Command(o.strait.CLI, "peer", "add", "laptop", "--public-key", public, "--range", "10.99.0.2/32",
-		"--to", services, "--node", "c1n1", "--file", file).CombinedOutput(); err != nil {
-		t.Fatalf("strait peer add: %v\n%s", err, out)
+	all, err := pages.Load(os.DirFS(root))
+	must(t, err)
+	blocks := pages.Of(all, pages.Peers)
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks to execute, want one", len(blocks))
 	}
-	kubectl(t, "c1", "-n", "strait-system", "create", "configmap", "strait-peers", "--from-file=peers.yaml="+file)
-	touch := func(value string) { // so that the kubelets bring the ConfigMap at once, as docs/from/kilo.md says
-		kubectl(t, "c1", "-n", "strait-system", "annotate", "pods", "--all", "--overwrite", "strait.io/peers="+value)
-	}
-	touch("1")
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "laptop.pub"), []byte(public), 0o600))
+	must(t, o.scriptIn(t, dir, o.commands(t), blocks[0].Script()))
 	t.Cleanup(func() {
 		_, err := o.Kubectl(context.Background(), "c1", nil, "-n", "strait-system", "delete", "configmap", "strait-peers", "--ignore-not-found")
 		if err != nil {
@@ -62,7 +62,7 @@ func TestScenarioA1(t *testing.T) {
 		return nil
 	})
 	kubectl(t, "c1", "-n", "strait-system", "delete", "configmap", "strait-peers")
-	touch("2")
+	kubectl(t, "c1", "-n", "strait-system", "annotate", "pods", "--all", "--overwrite", "strait.io/peers=gone")
 	began := time.Now()
 	testutil.Eventually(t, kubelet, func() error {
 		if l.get("http://"+vip+"/hostname") == nil {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,17 +26,18 @@ func TestScenarioL(t *testing.T) {
 	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
 	blocks := pages.Of(all, pages.Submariner)
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks to execute, want 2: without tunnels, with tunnels", len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks to execute, want 3: Lighthouse off, without tunnels, with tunnels", len(blocks))
 	}
 	path := o.commands(t)
+	o.switchesLighthouseOff(t, path, blocks[0])
 	c1, c2 := clusterset(t)
 	c2.pods(1)
 	defer func() {
-		must(t, o.script(t, path, blocks[1].Script()))
+		must(t, o.script(t, path, blocks[2].Script()))
 		testutil.Eventually(t, within, func() error { return c1.keepsAddress(1, c2) })
 	}()
-	must(t, o.script(t, path, blocks[0].Script()))
+	must(t, o.script(t, path, blocks[1].Script()))
 	for _, c := range o.Topology.Clusters {
 		for _, n := range c.Nodes {
 			testutil.Eventually(t, within, func() error { return o.tunnelless(t, n.Name) })
@@ -60,6 +62,68 @@ func TestScenarioL(t *testing.T) {
 				t.Errorf("%d packets of the other node passed c1n1", n)
 			}
 		})
+	}
+}
+
+// submariner is the object of Submariner's operator, with the fields that it must have and the one that the
+// page sets, as in submariner-operator 393ed877 (config/crd/bases/submariner.io_submariners.yaml).
+const submariner = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: submariners.submariner.io}
+spec:
+  group: submariner.io
+  names: {kind: Submariner, listKind: SubmarinerList, plural: submariners, singular: submariner}
+  scope: Namespaced
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [broker, brokerK8sApiServer, brokerK8sRemoteNamespace, ceIPSecDebug, clusterCIDR, clusterID, debug, namespace, natEnabled, serviceCIDR]
+            properties:
+              broker: {type: string}
+              brokerK8sApiServer: {type: string}
+              brokerK8sRemoteNamespace: {type: string}
+              ceIPSecDebug: {type: boolean}
+              clusterCIDR: {type: string}
+              clusterID: {type: string}
+              debug: {type: boolean}
+              namespace: {type: string}
+              natEnabled: {type: boolean}
+              serviceCIDR: {type: string}
+              serviceDiscoveryEnabled: {type: boolean}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: submariner-operator}}
+`
+
+const submarinerOf = `{apiVersion: submariner.io/v1alpha1, kind: Submariner, metadata: {name: submariner, namespace: submariner-operator},
+ spec: {broker: k8s, brokerK8sApiServer: broker.example:6443, brokerK8sRemoteNamespace: submariner-k8s-broker, ceIPSecDebug: false,
+  clusterCIDR: "", clusterID: %s, debug: false, namespace: submariner-operator, natEnabled: false, serviceCIDR: "", serviceDiscoveryEnabled: true}}
+`
+
+// switchesLighthouseOff executes the block on API servers that have Submariner's object. Nobody acts on it.
+func (o *ops) switchesLighthouseOff(t *testing.T, path string, b pages.Block) {
+	t.Helper()
+	for _, c := range o.Topology.Clusters {
+		t.Cleanup(func() {
+			if _, err := o.Kubectl(context.Background(), c.Name, nil, "delete", "--ignore-not-found", "crd/submariners.submariner.io", "namespace/submariner-operator"); err != nil {
+				t.Error(err)
+			}
+		})
+		must(t, o.Apply(t.Context(), c.Name, submariner))
+		kubectl(t, c.Name, "wait", "--for=condition=Established", "crd/submariners.submariner.io")
+		must(t, o.Apply(t.Context(), c.Name, fmt.Sprintf(submarinerOf, c.Name)))
+	}
+	must(t, o.script(t, path, b.Script()))
+	for _, c := range o.Topology.Clusters {
+		if got := kubectl(t, c.Name, "-n", "submariner-operator", "get", "submariner", "submariner", "-o", "jsonpath={.spec.serviceDiscoveryEnabled}"); got != "false" {
+			t.Errorf("%s: after %s, serviceDiscoveryEnabled is %q", c.Name, b.Place(), got)
+		}
 	}
 }
 

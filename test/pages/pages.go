@@ -26,6 +26,7 @@ const (
 	Demo = "demo" // test/e2e: a demo that was left up
 	// test/install: kubeconfigs of two clusters without strait, and the file of the page
 	Replicate = "replicate"
+	Watch     = "watch" // the same; the command runs until it is interrupted
 	// test/kube: two clusters with strait, with contexts c1 and c2
 	EKS = "eks"
 	// test/kube: the same, and a namespace whereami with an app of that name
@@ -33,6 +34,11 @@ const (
 	// test/kube: two clusters with strait, with contexts and cluster ids c1 and c2, and in c1 a Service
 	// important-service
 	Kilo = "kilo"
+	// test/e2e: a demo that was left up, and a machine without strait beside it. The test says which of
+	// the two each block is for
+	Laptop = "laptop"
+	// test/kube: the same machine, beside two clusters with strait, with contexts c1 and c2
+	Peers = "peers"
 	// test/kube: the same, with a namespace shop. Nothing is left to do there: the commands are those that
 	// join clusters. Other names of clusters stand for c1 and c2
 	Joined = "joined"
@@ -50,7 +56,7 @@ const (
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, EKS, GKE, Kilo, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
+var Suites = []string{Kube, Demo, Replicate, Watch, EKS, GKE, Kilo, Laptop, Peers, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
 
 // Page is one Markdown file.
 type Page struct {
