@@ -42,6 +42,9 @@ const (
 	manager = "strait"
 	// quiet and patience gather changes that come together.
 	quiet, patience = 50 * time.Millisecond, time.Second
+	// stint bounds how long a pass writes before it looks again. Thousands of new mirrors take minutes,
+	// and those that are there follow their sources meanwhile.
+	stint = 5 * time.Second
 	// again is how often a pass is done although nothing changed: what failed is tried again.
 	again = 15 * time.Second
 	// maxProblems bounds the Problems of one kind.
@@ -190,7 +193,9 @@ func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []mirror.O
 	return plan, m.retired.Due(mirror.Diff(set, plan, *have, v.Unknown), now)
 }
 
-// pass writes what is missing.
+// pass writes what is missing: changes of what is there first, then the rest. After a stint without a
+// failure the next pass goes on, and the last one says what has been made. After a failure it would begin
+// with the same.
 func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []mirror.Op) {
 	var problems []clustermesh.Problem
 	var refused []mirror.Skipped
@@ -198,15 +203,23 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
 	var held Held
-	for _, o := range ops {
+	failing := false
+	slices.SortStableFunc(ops, func(a, b mirror.Op) int { return updates(b) - updates(a) })
+	for start, i := time.Now(), 0; i < len(ops); i++ {
 		if ctx.Err() != nil || !m.leading() {
 			return
 		}
+		if !failing && time.Since(start) > stint {
+			m.changed.Poke()
+			return
+		}
+		o := ops[i]
 		if held.Back(o) {
 			continue
 		}
 		err := Do(ctx, m.client, manager, o)
 		if err != nil {
+			failing = true
 			held.Failed(o)
 		}
 		switch {
@@ -239,6 +252,14 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 		m.told.Poke()
 	}
 	m.problems, m.results = bounded(problems), results
+}
+
+// updates is 1 for a write that changes what is there, and 0 for others.
+func updates(o mirror.Op) int {
+	if o.Verb == mirror.Update {
+		return 1
+	}
+	return 0
 }
 
 // refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it

@@ -3,20 +3,28 @@ package mirrorer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
 
@@ -32,6 +40,48 @@ func TestTermEnds(t *testing.T) {
 	cancel()
 	if err := m.Run(ctx); err != nil || m.view != nil || m.Problems() != nil || m.Results() != nil {
 		t.Errorf("%v, problems %v, results %v", err, m.Problems(), m.Results())
+	}
+}
+
+// TestStint: while thousands of mirrors are written, those that are there follow their sources. A pass in
+// which a write fails ends as ever, so that what fails keeps nothing back.
+func TestStint(t *testing.T) {
+	service := func(name string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: "p"}}}
+	}
+	var ops []mirror.Op
+	for i := range 100 {
+		ops = append(ops, mirror.Op{Verb: mirror.Create, Service: service(fmt.Sprint("s", i))})
+	}
+	ops = append(ops, mirror.Op{Verb: mirror.Update, Service: service("there")})
+	for name, c := range map[string]struct {
+		refused string
+		want    int // writes
+	}{"all are taken": {"", 20}, "one is refused": {"s0", len(ops)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(service("there"))
+				var wrote []string
+				client.PrependReactor("*", "services", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					time.Sleep(stint / 19)
+					o := a.(clienttesting.CreateAction).GetObject().(*corev1.Service)
+					wrote = append(wrote, o.Name)
+					if o.Name == c.refused {
+						return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), o.Name, errors.New("no"))
+					}
+					return false, nil, nil
+				})
+				m := &Mirrorer{client: client, leading: func() bool { return true }, fresh: mirrors{}, changed: notify.New(), told: notify.New()}
+				m.pass(t.Context(), View{}, mirror.Cluster{}, mirror.Plan{}, slices.Clone(ops))
+				if len(wrote) != c.want || wrote[0] != "there" {
+					t.Errorf("%d writes, the first to %s; want %d, the first to what is there", len(wrote), wrote[0], c.want)
+				}
+				said, again, whole := m.Results() != nil, len(m.changed) == 1, len(wrote) == len(ops)
+				if said != whole || again == whole {
+					t.Errorf("after %d of %d writes: results are said: %t; another pass is due: %t", len(wrote), len(ops), said, again)
+				}
+			})
+		})
 	}
 }
 
