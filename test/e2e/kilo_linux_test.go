@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,18 +222,24 @@ func (l laptopPeer) pin(addrs string, flags ...string) {
 // reaches calls from the laptop's own address. What answers may need some time until it does.
 func (l laptopPeer) reaches(is bool, addrs ...string) {
 	l.Helper()
+	if is {
+		for _, a := range addrs {
+			testutil.Eventually(l, patience, func() error {
+				_, err := call(laptopAddr, a, 2*time.Second)
+				return err
+			})
+		}
+		return
+	}
+	var wg sync.WaitGroup // each takes as long as its timeout
 	for _, a := range addrs {
-		if !is {
+		wg.Go(func() {
 			if answer, err := call(laptopAddr, a, time.Second); err == nil {
 				l.Errorf("the laptop reaches %s, which its pin does not have: %s", a, answer)
 			}
-			continue
-		}
-		testutil.Eventually(l, patience, func() error {
-			_, err := call(laptopAddr, a, 2*time.Second)
-			return err
 		})
 	}
+	wg.Wait()
 }
 
 // says waits until a problem of the entry node has all the words.

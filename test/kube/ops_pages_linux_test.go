@@ -22,6 +22,7 @@ var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", 
 const root = "../.."
 
 // testPages does what the pages tell a new user to do on two clusters, from install to uninstall, as they are written.
+// Blocks that say the same are run once.
 func testPages(t *testing.T, o *ops) {
 	// What follows expects the lab as it was.
 	defer func() {
@@ -35,7 +36,7 @@ func testPages(t *testing.T, o *ops) {
 
 	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
-	path := o.commands(t)
+	path, ran := o.commands(t), map[string]bool{}
 	done := 0
 	for _, page := range pagesInOrder {
 		for _, b := range pages.Of(all, pages.Kube) {
@@ -43,6 +44,10 @@ func testPages(t *testing.T, o *ops) {
 				continue
 			}
 			done++
+			if ran[b.Script()] {
+				continue
+			}
+			ran[b.Script()] = true
 			start := time.Now()
 			// The clusters agree in a moment, for which a person waits too.
 			testutil.Eventually(t, time.Minute, func() error { return o.script(t, path, b.Script()) })
