@@ -248,7 +248,7 @@ func (r *replicator) shell(script string) *exec.Cmd {
 // watches: with --watch, the command follows changes until it is interrupted.
 func (r *replicator) watches() {
 	r.Helper()
-	stop := r.watch("docs/from/nat-less.md") // the file is the page's still
+	stop := r.watch("docs/from/nat-less.md") // the page's file is still there
 	r.becomes("c1", "client", "client", "10.2.0.1")
 	r.apply("c1", "stars", "frontend", 80, "10.1.0.4", "10.1.0.5")
 	r.becomes("c2", "stars", "frontend", "10.1.0.4 10.1.0.5")

@@ -203,9 +203,9 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
 	var held Held
-	failing := false
 	slices.SortStableFunc(ops, func(a, b mirror.Op) int { return updates(b) - updates(a) })
-	for start, i := time.Now(), 0; i < len(ops); i++ {
+	start, failing := time.Now(), false
+	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {
 			return
 		}
@@ -213,7 +213,6 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 			m.changed.Poke()
 			return
 		}
-		o := ops[i]
 		if held.Back(o) {
 			continue
 		}
