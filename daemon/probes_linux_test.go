@@ -206,9 +206,9 @@ stateDir: %[1]s/state
 runDir: %[1]s/run
 bpf: {pins: %[2]s/strait, cgroup: %[3]s, allowVirtualRoot: true}
 gossip: {bind: "127.0.0.1:7946", keyFile: %[4]s}
-mesh: {mode: "off"}
+mesh: {mode: "off", device: stt%[5]d}
 metrics: {listen: "127.0.0.1:0"}
-`, dir, testutil.BPFFS(t), testutil.InsideCgroup(), keyFile)), func(*Config) error { return nil })
+`, dir, testutil.BPFFS(t), testutil.InsideCgroup(), keyFile, os.Getpid())), func(*Config) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,10 @@ func testLeaderDies(t *testing.T, o *ops) {
 	holder := func() string {
 		return kubectl(t, "c1", "-n", "strait-system", "get", "lease", "strait-leader", "-o", "jsonpath={.spec.holderIdentity}")
 	}
+	// After an outage, Kubernetes takes pods for ready only bit by bit.
+	kubectl(t, "c1", "rollout", "status", "daemonset/ops-c1", "--timeout=120s")
 	var before string
-	testutil.Eventually(t, time.Minute, func() error { // after an outage, Kubernetes takes pods for ready only bit by bit
+	testutil.Eventually(t, time.Minute, func() error {
 		before = o.written(t, "c1")
 		for _, service := range []string{"ops-c1", "ops-c2"} {
 			if strings.Count(before, "EndpointSlice "+service+"-") < 3 { // one of the import, and one of the derived Service twice

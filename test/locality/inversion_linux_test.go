@@ -26,8 +26,9 @@ func TestInversion(t *testing.T) {
 	both := shares{"us-west": 0.5, "eu-central": 0.5}
 	w.settles(both)
 
+	since := time.Now()
 	west.Store(int64(80 * time.Millisecond))
-	l, since := w.call(20*time.Millisecond), time.Now()
+	l := w.call(20 * time.Millisecond)
 	moves := w.watchPlan(both)
 	w.settlesWithin(shares{"eu-central": 1}, measured)
 	if took := time.Since(since); took < damped {

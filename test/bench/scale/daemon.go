@@ -28,6 +28,13 @@ type daemon struct {
 
 type tree = map[string]any
 
+// device is the tunnels'. The socket of its process is in a folder of the machine, where another node may
+// have strait0; who ends the process leaves the socket.
+const (
+	device = "strait-bench0"
+	socket = "/var/run/wireguard/" + device + ".sock"
+)
+
 // newDaemon writes straitd's configuration. All of straitd's files are in the job's folder.
 func newDaemon(j job, keys gossipkey.Ring) (*daemon, error) {
 	bpffs := filepath.Join(j.Dir, "bpf")
@@ -45,7 +52,7 @@ func newDaemon(j job, keys gossipkey.Ring) (*daemon, error) {
 		"stateDir": filepath.Join(j.Dir, "state"), "runDir": filepath.Join(j.Dir, "run"),
 		"bpf":     tree{"pins": d.pins, "cgroup": filepath.Join(j.Cgroup, "straitd"), "allowVirtualRoot": true},
 		"gossip":  tree{"bind": gossipOf(0).String(), "keyFile": keyFile, "seeds": []string{gossipOf(j.Endpoints + 1).String()}},
-		"mesh":    tree{"mode": "wireguard", "implementation": "userspace"},
+		"mesh":    tree{"mode": "wireguard", "implementation": "userspace", "device": device},
 		"metrics": tree{"listen": metricsListen},
 	})
 	if err != nil {

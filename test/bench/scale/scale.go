@@ -73,6 +73,7 @@ func Measure(ctx context.Context, o Options) (metrics map[string]float64, err er
 	if err != nil {
 		return nil, err
 	}
+	defer os.Remove(socket) // once Down has ended the process
 	defer func() { err = errors.Join(err, l.Down(context.WithoutCancel(ctx))) }()
 	j := job{
 		Dir: filepath.Join(l.Dir, "scale"), Cgroup: l.CgroupOf("scale"), Services: o.Services, Endpoints: o.Endpoints,
