@@ -170,11 +170,11 @@ func newLaptop(s site) laptopPeer {
 	l := laptopPeer{site: s, entry: entry, file: filepath.Join(folder, "peers.yaml")}
 	s.tool("strait", fmt.Sprintf(`case "$1 $2" in "peer add" | "peer remove") set -- "$@" --file %s ;; esac`+"\n"+`exec %s "$@"`, l.file, filepath.Join(s.bin, "strait")))
 	// The kernel may have no WireGuard.
-	real, err := exec.LookPath("ip")
+	ip, err := exec.LookPath("ip")
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.tool("ip", fmt.Sprintf(`if [ "$*" = "link add %[1]s type wireguard" ]; then exec wireguard-go %[1]s 2>/dev/null; fi`+"\n"+`exec %[2]s "$@"`, laptopDevice, real))
+	s.tool("ip", fmt.Sprintf(`if [ "$*" = "link add %[1]s type wireguard" ]; then exec wireguard-go %[1]s 2>/dev/null; fi`+"\n"+`exec %[2]s "$@"`, laptopDevice, ip))
 	blocks := s.page()
 	s.on(laptop, blocks[1])
 	s.on("strait-"+entry, blocks[2], "STRAIT_SOCKET="+filepath.Join(folder, "run", "strait.sock"))

@@ -55,11 +55,11 @@ func (o *ops) startLoadOn(t *testing.T, name, service string) load {
 // containers begin with what the map calls them.
 func (o *ops) startLoads(t *testing.T, name string, rate int, connect string, addresses map[string]string) load {
 	t.Helper()
-	const anew = `-H, "Connection: close",`
+	const newConnection = `-H, "Connection: close",`
 	_, near := podOn(t, "c1", "ops-c1", "c1n2")
-	containers, names := fmt.Sprintf(caller, "beside", connect, "2", rate, anew, near+":8080"), []string{"beside"}
+	containers, names := fmt.Sprintf(caller, "beside", connect, "2", rate, newConnection, near+":8080"), []string{"beside"}
 	for prefix, address := range addresses {
-		containers += fmt.Sprintf(caller, prefix+"new", connect, "2", rate, anew, address) + fmt.Sprintf(caller, prefix+"kept", connect, "5", rate, "", address)
+		containers += fmt.Sprintf(caller, prefix+"new", connect, "2", rate, newConnection, address) + fmt.Sprintf(caller, prefix+"kept", connect, "5", rate, "", address)
 		names = append(names, prefix+"new", prefix+"kept")
 	}
 	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+containers)

@@ -106,7 +106,8 @@ const submarinerOf = `{apiVersion: submariner.io/v1alpha1, kind: Submariner, met
   clusterCIDR: "", clusterID: %s, debug: false, namespace: submariner-operator, natEnabled: false, serviceCIDR: "", serviceDiscoveryEnabled: true}}
 `
 
-// switchesLighthouseOff executes the block on API servers that have Submariner's object. Nobody acts on it.
+// switchesLighthouseOff runs the block on API servers that have Submariner's object. Its operator does not
+// run, so only the object changes.
 func (o *ops) switchesLighthouseOff(t *testing.T, path string, b pages.Block) {
 	t.Helper()
 	for _, c := range o.Topology.Clusters {

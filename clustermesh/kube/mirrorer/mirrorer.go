@@ -193,9 +193,8 @@ func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []mirror.O
 	return plan, m.retired.Due(mirror.Diff(set, plan, *have, v.Unknown), now)
 }
 
-// pass writes what is missing: changes of what is there first, then the rest. After a stint without a
-// failure the next pass goes on, and the last one says what has been made. After a failure it would begin
-// with the same.
+// pass writes what is missing. After a stint without a failure the next pass goes on, and the last one says
+// what has been made. After a failure the next pass would begin with the same, so this one goes on.
 func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []mirror.Op) {
 	var problems []clustermesh.Problem
 	var refused []mirror.Skipped
@@ -203,7 +202,6 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
 	var held Held
-	slices.SortStableFunc(ops, func(a, b mirror.Op) int { return updates(b) - updates(a) })
 	start, failing := time.Now(), false
 	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {
@@ -251,14 +249,6 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 		m.told.Poke()
 	}
 	m.problems, m.results = bounded(problems), results
-}
-
-// updates is 1 for a write that changes what is there, and 0 for others.
-func updates(o mirror.Op) int {
-	if o.Verb == mirror.Update {
-		return 1
-	}
-	return 0
 }
 
 // refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +46,8 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s Namespace %s", o.Verb, o.Namespace)
 }
 
-// Diff returns the writes that bring a cluster from what it has to a plan, in their order.
+// Diff returns the writes that bring a cluster from what it has to a plan, in their order. Those for
+// mirrors that are there come before new ones, of which there may be thousands.
 // EndpointSlices are written and deleted after their Service: otherwise a user's Service of the same
 // name would get their endpoints. So if a Service cannot be created, leave out the writes of its
 // EndpointSlices. Unknown are the clusters that should have been asked and did not answer. What came
@@ -58,13 +60,13 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 	for _, s := range have.Slices {
 		d.slices[nameOf(s)] = s
 	}
-	wanted, wantedSlices := map[name]bool{}, map[name]bool{}
+	wanted, wantedSlices, stays := map[name]bool{}, map[name]bool{}, map[name]bool{}
 	for _, ns := range p.Namespaces {
 		d.do(Op{Verb: Create, Namespace: ns})
 	}
 	for _, m := range p.Mirrors {
-		wanted[nameOf(m.Service)] = true
-		d.service(m.Service)
+		of := nameOf(m.Service)
+		wanted[of], stays[of] = true, !d.service(m.Service)
 		for _, s := range m.Slices {
 			wantedSlices[nameOf(s)] = true
 			d.slice(s)
@@ -84,7 +86,18 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
 		}
 	}
+	slices.SortStableFunc(d.ops, func(a, b Op) int { return cmp.Compare(a.rank(stays), b.rank(stays)) })
 	return d.ops
+}
+
+// rank is 0 for a write of a Service that stays, or of its EndpointSlices, and 1 for others.
+func (o Op) rank(stays map[name]bool) int {
+	switch {
+	case o.Service != nil && stays[nameOf(o.Service)],
+		o.Slice != nil && stays[name{o.Slice.Namespace, o.Slice.Labels[discoveryv1.LabelServiceName]}]:
+		return 0
+	}
+	return 1
 }
 
 // pending returns the sources whose mirror is not there yet, or has no endpoint that is ready while it
@@ -146,20 +159,21 @@ func (d *differ) waits(s *corev1.Service) bool {
 	return false
 }
 
-func (d *differ) service(want *corev1.Service) {
+// service writes a Service that differs, and reports whether it is created.
+func (d *differ) service(want *corev1.Service) (created bool) {
 	have := d.services[nameOf(want)]
 	if have == nil {
 		d.do(Op{Verb: Create, Service: want})
-		return
+		return true
 	}
 	if d.waits(have) {
-		return
+		return false
 	}
 	if (have.Spec.ClusterIP == corev1.ClusterIPNone) != (want.Spec.ClusterIP == corev1.ClusterIPNone) {
 		// That cannot be changed.
 		d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&have.ObjectMeta)}})
 		d.do(Op{Verb: Create, Service: want})
-		return
+		return true
 	}
 	// A copy of what follows would cost more than all the rest, for thousands of mirrors that stay as they are.
 	same := *have
@@ -181,6 +195,7 @@ func (d *differ) service(want *corev1.Service) {
 		!equality.Semantic.DeepEqual(have.Spec, next.Spec) {
 		d.do(Op{Verb: Update, Service: next.DeepCopy()})
 	}
+	return false
 }
 
 // annotations returns those of a mirror: what others wrote stays.
