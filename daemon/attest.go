@@ -7,28 +7,56 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip"
 )
 
-// attest is gossip.Config.Attest: it states what the cluster's objects say of a node, if the node that
-// asks is the one that the request is about.
-func (d *Daemon) attest(ctx context.Context, r authority.Request) (authority.Statement, error) {
+// attest is gossip.Config.Attest: it finds out whether the node that asks is the one that the request is
+// about, and whether the cluster has it.
+func (d *Daemon) attest(ctx context.Context, r authority.Request) error {
 	local, known := d.source.Local()
 	if !known {
-		return authority.Statement{}, errors.New("the signer has not read the objects of its cluster yet")
+		return errors.New("the signer has not read the objects of its cluster yet")
 	}
 	identify := annotated
 	if d.kube != nil {
 		identify = d.kube.attested
 	}
 	if err := identify(ctx, r, local); err != nil {
-		return authority.Statement{}, err
+		return err
 	}
-	return certify(r, local, d.gossip.Trust(), time.Now())
+	return listed(r.Want.Node, local)
+}
+
+// listed returns an error unless the objects of the cluster say where a node is.
+func listed(node clustermesh.NodeName, local clustermesh.Local) error {
+	i := slices.IndexFunc(local.Nodes, func(n clustermesh.Node) bool { return n.Name == node })
+	switch {
+	case i < 0:
+		return fmt.Errorf("no Node %s where the signer reads", node)
+	case len(local.Nodes[i].Addresses) == 0:
+		return fmt.Errorf("no address of Node %s where the signer reads", node)
+	}
+	return nil
+}
+
+// objects is gossip.Config.Objects.
+func (d *Daemon) objects() (authority.Objects, bool) {
+	local, known := d.source.Local()
+	return holders(local), known
+}
+
+// holders returns what the objects of a cluster say of its nodes.
+func holders(local clustermesh.Local) authority.Objects {
+	out := authority.Objects{All: local.NodesKnown, ClusterIPs: local.ClusterIPs}
+	for _, n := range local.Nodes {
+		out.Nodes = append(out.Nodes, authority.Holder{
+			Name: n.Name, Locality: n.Locality, Addresses: n.Addresses,
+			PodCIDRs: n.Prefixes, Annotated: local.NodePrefixes[n.Name], Entry: local.NodeClusterIPs[n.Name],
+		})
+	}
+	return out
 }
 
 // annotated finds out which node asks by the annotation of its Node object.
@@ -65,28 +93,4 @@ func (k *kubernetes) token(file string) func() (string, error) {
 		}
 		return strings.TrimSpace(string(b)), nil
 	}
-}
-
-// certify returns the statement about a node that was identified.
-func certify(r authority.Request, local clustermesh.Local, t gossip.Trust, now time.Time) (authority.Statement, error) {
-	i := slices.IndexFunc(local.Nodes, func(n clustermesh.Node) bool { return n.Name == r.Want.Node })
-	switch {
-	case i < 0:
-		return authority.Statement{}, fmt.Errorf("no Node %s where the signer reads", r.Want.Node)
-	case len(local.Nodes[i].Addresses) == 0:
-		return authority.Statement{}, fmt.Errorf("no address of Node %s where the signer reads", r.Want.Node)
-	}
-	known := authority.Known{Node: local.Nodes[i], Pods: t.Listed[r.Want.Cluster].Pods}
-	known.Prefixes = slices.Concat(known.Prefixes, local.NodePrefixes[r.Want.Node], local.NodeClusterIPs[r.Want.Node])
-	for _, n := range local.Nodes {
-		if n.Name != r.Want.Node {
-			known.Others = slices.Concat(known.Others, n.Prefixes, local.NodePrefixes[n.Name], local.NodeClusterIPs[n.Name])
-		}
-	}
-	for o, s := range t.Statements {
-		if o.Cluster == r.Want.Cluster && o.Node != r.Want.Node {
-			known.Others = append(known.Others, s.Prefixes...)
-		}
-	}
-	return authority.Certify(r.Want, known, now), nil
 }

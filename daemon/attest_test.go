@@ -4,14 +4,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip"
 )
 
 func ranges(texts ...string) (out []netip.Prefix) {
@@ -44,34 +42,36 @@ func TestAnnotated(t *testing.T) {
 	}
 }
 
-// TestCertify: a node gets what its object says, and of the pods' ranges what no other node has.
-func TestCertify(t *testing.T) {
-	local := clustermesh.Local{
-		Nodes: []clustermesh.Node{
-			{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Prefixes: ranges("10.1.1.0/24")},
-			{Name: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Prefixes: ranges("10.1.2.0/24"), Locality: clustermesh.Locality{Zone: "a"}},
-			{Name: "n3"},
-		},
-		NodePrefixes: map[clustermesh.NodeName][]netip.Prefix{"n2": ranges("10.1.9.0/24"), "n1": ranges("10.1.3.0/24")},
-		NodeClusterIPs: map[clustermesh.NodeName][]netip.Prefix{
-			"n2": ranges("10.96.0.0/16"), "n1": ranges("10.96.0.0/16", "10.1.6.0/24"), // n1 alone is the entry to the second
-		},
-	}
-	trust := gossip.Trust{
-		Listed:     authority.Pins{"west": {Cluster: "west", Pods: ranges("10.1.0.0/21")}},
-		Statements: map[clustermesh.Origin]authority.Statement{{Cluster: "west", Node: "n3"}: {Prefixes: ranges("10.1.5.0/24")}, {Cluster: "east", Node: "n1"}: {Prefixes: ranges("10.1.4.0/24")}},
-	}
-	r := requested()
-	r.Want.Prefixes = append(r.Want.Prefixes, ranges("10.1.5.7/32", "10.96.0.0/16", "10.1.6.0/24", "10.97.0.0/16")...)
-	s, err := certify(r, local, trust, time.Unix(1_700_000_000, 0))
-	if err != nil || !slices.Equal(s.Prefixes, ranges("10.1.2.0/24", "10.1.9.0/24", "10.1.4.7/32", "10.96.0.0/16")) || len(s.Addresses) != 1 || s.Locality.Zone != "a" {
-		t.Errorf("got %+v, %v", s, err)
-	}
-	for node, says := range map[clustermesh.NodeName]string{"n3": "no address", "n4": "no Node n4"} {
-		r.Want.Node = node
-		if _, err := certify(r, local, trust, time.Now()); err == nil || !strings.Contains(err.Error(), says) {
+// TestListed: nothing is stated of a node whose object does not say where it is.
+func TestListed(t *testing.T) {
+	local := clustermesh.Local{Nodes: []clustermesh.Node{{Name: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}, {Name: "n3"}}}
+	for node, says := range map[clustermesh.NodeName]string{"n2": "", "n3": "no address", "n4": "no Node n4"} {
+		if err := listed(node, local); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", node, err, says)
 		}
+	}
+}
+
+// TestHolders: what annotations give a node is told apart from what Kubernetes gives it.
+func TestHolders(t *testing.T) {
+	got := holders(clustermesh.Local{
+		Nodes: []clustermesh.Node{
+			{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Prefixes: ranges("10.1.1.0/24"), Locality: clustermesh.Locality{Zone: "a"}},
+			{Name: "n2"},
+		},
+		NodesKnown: true, ClusterIPs: ranges("10.96.0.0/22"),
+		NodePrefixes:   map[clustermesh.NodeName][]netip.Prefix{"n1": ranges("10.1.9.0/24")},
+		NodeClusterIPs: map[clustermesh.NodeName][]netip.Prefix{"n1": ranges("10.96.0.0/16")},
+	})
+	want := authority.Objects{All: true, ClusterIPs: ranges("10.96.0.0/22"), Nodes: []authority.Holder{
+		{
+			Name: "n1", Locality: clustermesh.Locality{Zone: "a"}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")},
+			PodCIDRs: ranges("10.1.1.0/24"), Annotated: ranges("10.1.9.0/24"), Entry: ranges("10.96.0.0/16"),
+		},
+		{Name: "n2"},
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

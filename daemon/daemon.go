@@ -144,7 +144,7 @@ func (d *Daemon) join(w who) error {
 		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
 	}
-	c.Attest = d.attest
+	c.Attest, c.Objects = d.attest, d.objects
 	if d.kube != nil {
 		c.Lead, c.Token = d.kube.leader.Leader, d.kube.token(d.config.Authority.TokenFile)
 	}

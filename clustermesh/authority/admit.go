@@ -124,10 +124,10 @@ func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 	}
 	n.Addresses = kept(n.Addresses, func(addr netip.Addr) bool {
 		switch {
-		case !slices.Contains(a.statement.Addresses, addr):
-			return a.refuse("address", object, "addresses", fmt.Sprintf("its cluster did not state that it has %s", addr), given)
 		case a.foreign && !contains(a.pin.Nodes, addr):
 			return a.refuse("address range", object, "addresses", fmt.Sprintf("%s is not in the pinned node ranges of cluster %s %v", addr, a.origin.Cluster, a.pin.Nodes), a.repin())
+		case !slices.Contains(a.statement.Addresses, addr):
+			return a.refuse("address", object, "addresses", fmt.Sprintf("its cluster did not state that it has %s", addr), given)
 		}
 		return a.isNotOurs(object, "addresses", addr)
 	})
@@ -156,14 +156,14 @@ func (a *admission) prefix(object, given string, p netip.Prefix) bool {
 		return true
 	}
 	within := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+	if a.foreign && !slices.ContainsFunc(a.pin.Pods, within) {
+		return a.refuse("prefix range", object, "prefixes", fmt.Sprintf("%s is not in the pinned pod ranges of cluster %s %v", p, a.origin.Cluster, a.pin.Pods), a.repin())
+	}
 	if !slices.ContainsFunc(a.statement.Prefixes, within) {
 		return a.refuse("prefix", object, "prefixes", fmt.Sprintf("its cluster did not state that it has %s", p), given)
 	}
 	if !a.foreign {
 		return true
-	}
-	if !slices.ContainsFunc(a.pin.Pods, within) {
-		return a.refuse("prefix range", object, "prefixes", fmt.Sprintf("%s is not in the pinned pod ranges of cluster %s %v", p, a.origin.Cluster, a.pin.Pods), a.repin())
 	}
 	if i := slices.IndexFunc(a.self.Own, p.Overlaps); i >= 0 {
 		return a.refuse("ours", object, "prefixes", fmt.Sprintf("%s overlaps %s, which belongs to cluster %s", p, a.self.Own[i], a.self.Cluster), overlapTry)
@@ -183,6 +183,11 @@ func (a *admission) isNotOurs(object, field string, addr netip.Addr) bool {
 	}
 	if i := slices.IndexFunc(a.self.Own, func(p netip.Prefix) bool { return p.Contains(addr) }); i >= 0 {
 		return a.refuse("ours "+field, object, field, fmt.Sprintf("%s is in %s, which belongs to cluster %s", addr, a.self.Own[i], a.self.Cluster), overlapTry)
+	}
+	// Two nodes that are stated to have one address are for the plan to tell apart: one of them is wrong, and
+	// it must not be able to take the other's tunnel.
+	if field != "addresses" && a.self.Machines[addr] {
+		return a.refuse("ours "+field, object, field, fmt.Sprintf("%s is the address of a machine of cluster %s", addr, a.self.Cluster), overlapTry)
 	}
 	return true
 }

@@ -69,8 +69,11 @@ func (q Quota) WithDefaults() Quota {
 // Self is the receiver: its own cluster, and the addresses that no other cluster can have.
 type Self struct {
 	Cluster clustermesh.ClusterName
-	// Own are the ranges of this cluster's pods, nodes and Services, and of ClusterSetIPs.
+	// Own are the ranges of this cluster's pods and Services, and of ClusterSetIPs.
 	Own []netip.Prefix
+	// Machines are addresses of this cluster's nodes, in a range that it may share with the machines of
+	// other clusters: no endpoint of another cluster has one.
+	Machines map[netip.Addr]bool
 	// Accept goes before the namespaces of pins.
 	Accept clustermesh.Accept
 	// ConfigFrom are the other clusters whose configuration it accepts.

@@ -3,9 +3,7 @@ package authority
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
-	"time"
 
 	"strait.io/strait/clustermesh"
 )
@@ -74,6 +72,8 @@ func (p Pin) Introduced(channel, proof []byte) bool {
 type Answer struct {
 	Statement []byte `cbor:"1,keyasint,omitempty"`
 	Refused   string `cbor:"2,keyasint,omitempty"`
+	// Left says what the statement lacks of what was asked, and why.
+	Left []clustermesh.Problem `cbor:"3,keyasint,omitempty"`
 }
 
 // maxRefused bounds what a signer says, in bytes.
@@ -82,48 +82,27 @@ const maxRefused = 1 << 10
 // Encode returns the answer's bytes.
 func (a Answer) Encode() []byte {
 	a.Refused = a.Refused[:min(len(a.Refused), maxRefused)]
+	a.Left = a.Left[:min(len(a.Left), maxRefusals)]
 	return must(encMode.Marshal(a))
 }
 
 // OpenAnswer reads what Encode returned. The statement must be about the node and the key that were
 // asked for.
-func OpenAnswer(b []byte, want Statement, pins Pins) (Statement, []byte, error) {
+func OpenAnswer(b []byte, want Statement, pins Pins) (Statement, Answer, error) {
 	if len(b) > MaxRequest {
-		return Statement{}, nil, fmt.Errorf("answer has %d bytes, and the limit is %d", len(b), MaxRequest)
+		return Statement{}, Answer{}, fmt.Errorf("answer has %d bytes, and the limit is %d", len(b), MaxRequest)
 	}
 	var a Answer
 	if err := decMode.Unmarshal(b, &a); err != nil {
-		return Statement{}, nil, fmt.Errorf("decode answer: %w", err)
+		return Statement{}, Answer{}, fmt.Errorf("decode answer: %w", err)
 	}
 	if a.Refused != "" {
-		return Statement{}, nil, errors.New(a.Refused)
+		return Statement{}, Answer{}, errors.New(a.Refused)
 	}
 	s, err := OpenStatement(a.Statement, pins)
 	if err == nil && (s.Origin() != want.Origin() || s.Key != want.Key) {
 		err = fmt.Errorf("the statement is about another node or key, %s", s.Origin())
 	}
-	return s, a.Statement, err
-}
-
-// Known is what a cluster knows of one of its nodes, by its objects.
-type Known struct {
-	clustermesh.Node
-	// Pods contain all pods of the cluster, and Others are the prefixes of its other nodes. A node can
-	// have prefixes that its object does not have: some networks give them out by themselves.
-	Pods, Others []netip.Prefix
-}
-
-// Certify returns the part of a wanted statement that the cluster knows to be right, valid from now on.
-// What is left out is reported where the node's record is judged.
-func Certify(want Statement, known Known, now time.Time) Statement {
-	want.Addresses = slices.DeleteFunc(slices.Clone(want.Addresses), func(a netip.Addr) bool {
-		return !slices.Contains(known.Addresses, a)
-	})
-	want.Prefixes = slices.DeleteFunc(slices.Clone(want.Prefixes), func(p netip.Prefix) bool {
-		within := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
-		return !slices.ContainsFunc(known.Prefixes, within) &&
-			(!slices.ContainsFunc(known.Pods, within) || slices.ContainsFunc(known.Others, p.Overlaps))
-	})
-	want.Locality = known.Locality
-	return want.Signed(now)
+	a.Left = a.Left[:min(len(a.Left), maxRefusals)]
+	return s, a, err
 }

@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,10 +64,13 @@ type Config struct {
 	// Authority signs what this node says, and decides what is believed of others. Nil signs nothing
 	// and believes everybody who has the key.
 	Authority *Authority
-	// Attest returns what this cluster states of a node that asks, or an error that says why it states
-	// nothing. It is called only on a machine that has the root, and only with requests that the owner
-	// of the node key signed; whether that is the node, Attest finds out. Nil signs for nobody else.
-	Attest func(context.Context, authority.Request) (authority.Statement, error)
+	// Attest returns an error unless it was a node itself that asked for a statement about it. It is called
+	// only on a machine that has the root, and only with requests that the owner of the node key signed. Nil
+	// signs for nobody else.
+	Attest func(context.Context, authority.Request) error
+	// Objects returns what the objects of this cluster say of its nodes, and whether that is known yet: only
+	// what agrees with it is stated, of this node too. Nil states of each node what it says.
+	Objects func() (authority.Objects, bool)
 	// Token returns what proves to Attest which node asks. Nil if nothing does.
 	Token func() (string, error)
 	// Log may be nil.
@@ -76,6 +80,8 @@ type Config struct {
 	// on TLS connections which node it is, as the version before.
 	topology replica.Topology
 	older    bool
+	// clock replaces time.Now where statements about other nodes are signed, for tests.
+	clock func() time.Time
 }
 
 // Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
@@ -95,6 +101,7 @@ type Gossip struct {
 	decoding  sync.Mutex    // held while a large message is decoded
 
 	rekeying sync.Mutex // held while cfg.Keys is read or changed
+	stating  sync.Mutex // held while a statement about another node is made, so that two do not get the same
 	pool     *pool.Pool // nil before Run
 
 	mu        sync.Mutex
@@ -142,6 +149,7 @@ func New(cfg Config) (*Gossip, error) {
 		guard:     newGuard(cfg.Authority, cfg.Self, cfg.Log),
 		stale:     true,
 	}
+	g.guard.attests = cfg.Objects != nil
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
 		g.problem("state", stateProblem(err), 0)
@@ -204,6 +212,7 @@ func (c Config) check() error {
 // added here. It reports whether State changed. State includes the content at once, and Changed
 // does not report it, because the caller knows already. The content must not be changed afterwards.
 func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
+	g.learn()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.own = &c
@@ -352,7 +361,7 @@ func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 func (g *Gossip) Problems() []clustermesh.Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return clustermesh.SortProblems(append(g.problems.list(time.Now()), g.guard.own...))
+	return clustermesh.SortProblems(slices.Concat(g.problems.list(time.Now()), g.guard.own, g.guard.left))
 }
 
 // apply carries out what the replica decided, and pokes Changed if State changed. The lock is held.
@@ -430,7 +439,7 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
 	g.readmit()
 	if own, held := g.replica.Records()[g.cfg.Self]; held {
-		g.guard.own = g.guard.left(own)
+		g.guard.own = g.guard.leftOut(own)
 	}
 }
 

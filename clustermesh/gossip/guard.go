@@ -55,8 +55,14 @@ type guard struct {
 	// proven is what was verified last of each origin, so that nothing is verified twice, and no older
 	// statement comes back. It has at most maxProven elements, or as many as records are held.
 	proven map[clustermesh.Origin]proof
+	// attests is true if objects tell what to state; objects are nil while they are unknown. Granted is what
+	// this machine signed last for each node that asked. Left is what was not stated of this node, and why.
+	attests bool
+	objects *authority.Objects
+	granted map[clustermesh.Origin]authority.Statement
+	left    []clustermesh.Problem
 	// machines are the addresses of this cluster's nodes, by their statements. They are no other
-	// cluster's, so what was admitted must be judged again when one is added: then news is true.
+	// cluster's endpoints, so what was admitted must be judged again when that changes: then news is true.
 	machines map[netip.Addr]bool
 	news     bool
 	// receiver is what Admit knows of this cluster: its pinned pods, Ranges and machines, and what its
@@ -119,7 +125,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	g := &guard{
 		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
 		refused: map[refusal]example{}, counts: map[string]uint64{},
-		held: nothing{}, gone: map[clustermesh.ClusterName][]string{},
+		held: nothing{}, gone: map[clustermesh.ClusterName][]string{}, granted: map[clustermesh.Origin]authority.Statement{},
 	}
 	if a != nil {
 		g.Authority = *a
@@ -139,15 +145,12 @@ func (g *guard) pin(pins authority.Pins) {
 
 // receive brings receiver up to date.
 func (g *guard) receive() {
-	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Accept: g.accept, ConfigFrom: g.ConfigFrom}
+	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Machines: g.machines, Accept: g.accept, ConfigFrom: g.ConfigFrom}
 	g.joined = map[clustermesh.ClusterName]int64{}
 	for c, p := range g.Pins {
 		if !p.Joined.IsZero() {
 			g.joined[c] = p.Joined.Unix()
 		}
-	}
-	for a := range g.machines {
-		g.receiver.Own = append(g.receiver.Own, netip.PrefixFrom(a, a.BitLen()))
 	}
 }
 
@@ -179,13 +182,13 @@ func (g *guard) seal(e replica.Entry) []byte {
 	if !g.state(e.Record.Content.Node, time.Now()) {
 		return nil
 	}
-	g.own = g.left(e.Record)
+	g.own = g.leftOut(e.Record)
 	return authority.Seal(g.Node, raw, g.stated.signed)
 }
 
-// left returns what other clusters leave out of this node's record, if they pinned the ranges that
+// leftOut returns what other clusters leave out of this node's record, if they pinned the ranges that
 // this cluster says it has.
-func (g *guard) left(r clustermesh.Record) []clustermesh.Problem {
+func (g *guard) leftOut(r clustermesh.Record) []clustermesh.Problem {
 	pin, pinned := g.Pins[g.self.Cluster]
 	if !pinned || len(pin.Pods) == 0 {
 		return nil
@@ -305,19 +308,6 @@ func (g *guard) bound() {
 		_, known := g.held.Record(o)
 		return !known
 	})
-}
-
-// claim notes which addresses the nodes of this cluster have.
-func (g *guard) claim(s authority.Statement) {
-	if s.Cluster != g.self.Cluster {
-		return
-	}
-	for _, a := range s.Addresses {
-		if !g.machines[a] {
-			g.machines[a], g.news = true, true
-			g.receiver.Own = append(g.receiver.Own, netip.PrefixFrom(a, a.BitLen()))
-		}
-	}
 }
 
 // refuse counts a refused record, and returns the Problem, which is the same for all records of a

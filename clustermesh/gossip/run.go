@@ -166,12 +166,13 @@ func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
 	return g.distances.Steps()
 }
 
-// checkStatements renews the statement about this node when that is due, and reports those of others
+// checkStatements renews the statement about this node when that is due or says too much, and reports those of others
 // that are late. The lock is held.
 func (g *Gossip) checkStatements(now time.Time) {
-	if g.guard.due(now) {
+	if g.guard.due(now) || g.guard.outdated(now) {
 		g.apply(g.replica.Renew())
 	}
+	g.guard.reclaim()
 	g.checkRevoked()
 	for _, p := range g.guard.twins() {
 		g.problem("twin "+p.Object, p, problemLife)

@@ -44,6 +44,7 @@ func (g *Gossip) root() *authority.PrivateKey {
 // Reroot gives this machine the root of its cluster, or another one, or takes it away with nil. With it,
 // the machine signs at once, for others too. What was signed before stays in force.
 func (g *Gossip) Reroot(root *authority.PrivateKey) {
+	g.learn()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.guard.reroot(root)
@@ -75,37 +76,76 @@ func (s signer) Introduce(channel []byte) []byte {
 
 // Answer implements stream.Signer.
 func (s signer) Answer(ctx context.Context, p stream.Peer, channel, request []byte) []byte {
-	signed, about, err := s.certify(ctx, p, channel, request)
+	answer, about, err := s.certify(ctx, p, channel, request)
 	if err != nil {
 		s.unstated(about, err)
 		return authority.Answer{Refused: err.Error()}.Encode()
 	}
-	s.log.Debug("a statement was signed", "node", about)
-	return authority.Answer{Statement: signed}.Encode()
+	s.log.Debug("a statement was signed", "node", about, "left out", len(answer.Left))
+	s.refusedClaims(about, answer.Left)
+	return answer.Encode()
 }
 
-func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []byte) (signed []byte, about clustermesh.Origin, err error) {
+func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []byte) (a authority.Answer, about clustermesh.Origin, err error) {
 	r, err := authority.OpenRequest(request, channel)
 	about = r.Want.Origin()
 	if err != nil {
-		return nil, about, err
+		return a, about, err
 	}
 	if about.Cluster != s.cfg.Self.Cluster {
-		return nil, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
+		return a, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
 	}
 	if s.revokes(about.Cluster, r.Want.Key) {
-		return nil, about, errRevoked
+		return a, about, errRevoked
 	}
-	stated, err := s.cfg.Attest(ctx, r)
+	if err := s.cfg.Attest(ctx, r); err != nil {
+		return a, about, err
+	}
+	s.stating.Lock()
+	defer s.stating.Unlock()
+	known, err := s.known(r.Want)
 	if err != nil {
-		return nil, about, err
+		return a, about, err
 	}
+	now := time.Now()
+	if s.cfg.clock != nil {
+		now = s.cfg.clock()
+	}
+	stated, left := authority.Certify(r.Want, known, now)
 	root := s.root()
 	if root == nil {
-		return nil, about, errRootless
+		return a, about, errRootless
 	}
-	signed, err = stated.Above(s.latest(about, p.Statement)).Sign(*root)
-	return signed, about, err
+	stated = stated.Above(s.latest(about, p.Statement))
+	a.Left = left
+	if a.Statement, err = stated.Sign(*root); err != nil {
+		return a, about, err
+	}
+	s.granted(stated)
+	return a, about, nil
+}
+
+// errNotRead means that the machine that was asked has only just started.
+var errNotRead = errors.New("the signer has not read the objects of its cluster yet")
+
+// known returns what to compare a wanted statement with.
+func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
+	if g.cfg.Objects == nil {
+		return authority.Known{Node: authority.Holder{Locality: want.Locality, Addresses: want.Addresses, PodCIDRs: want.Prefixes}}, nil
+	}
+	objects, read := g.cfg.Objects()
+	if !read {
+		return authority.Known{}, errNotRead
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.guard.known(want, objects), nil
+}
+
+func (g *Gossip) granted(s authority.Statement) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.guard.grant(s)
 }
 
 // latest returns the highest serial that is known of a node, which may show a statement of another signer.
@@ -236,25 +276,25 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 	if err != nil {
 		return err
 	}
-	s, signed, err := authority.OpenAnswer(answer, want, pins)
+	s, a, err := authority.OpenAnswer(answer, want, pins)
 	if err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
-	if err := g.adopt(statement{s, signed, time.Now()}, want); err != nil {
+	if err := g.adopt(statement{s, a.Statement, time.Now()}, want, a.Left); err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
 	return nil
 }
 
-// adopt puts a statement about this node in force, unless others would not believe it.
-func (g *Gossip) adopt(s statement, asked authority.Statement) error {
+// adopt puts a statement about this node in force, unless others would not believe it. It lacks what is left.
+func (g *Gossip) adopt(s statement, asked authority.Statement, left []clustermesh.Problem) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.checkSigner(s)
 	if err := g.guard.better(s.Statement, s.at); err != nil {
 		return err
 	}
-	g.guard.stated, g.guard.asked = s, asked
+	g.guard.stated, g.guard.asked, g.guard.left = s, asked, left
 	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
 		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 	}

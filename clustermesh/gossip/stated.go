@@ -48,17 +48,22 @@ func (g *guard) wanted(n *clustermesh.Node) authority.Statement {
 	return want
 }
 
-// state makes sure that there is a statement about this node that says what n says, and that is not
-// due to be renewed. It reports whether there is any. Without the root it only notes what to ask for.
+// state makes sure that there is a statement about this node that says what n says, as far as its cluster
+// knows that to be right, and that is not due to be renewed. It reports whether there is any. Without the root it only notes what to ask for.
 func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	g.want = g.wanted(n)
 	if g.Root == nil {
 		return g.stated.signed != nil
 	}
-	if g.stated.signed != nil && g.stated.SaysAs(g.want) && !g.due(now) && !g.void(now) {
+	want, left, known := g.certified(now)
+	if !known {
+		return g.stated.signed != nil
+	}
+	g.left = left
+	if g.stated.signed != nil && g.stated.SaysAs(want) && !g.due(now) && !g.void(now) {
 		return true
 	}
-	want := g.want.Signed(now).Above(g.latest(g.self))
+	want = want.Above(g.latest(g.self))
 	want.Root = g.Root.Public()
 	signed, err := want.Sign(*g.Root)
 	if err != nil {

@@ -69,6 +69,7 @@ const (
 	NodeKeyRepeated         Code = "STR2313"
 	NodeUnproven            Code = "STR2314"
 	StatementOlder          Code = "STR2315"
+	ClaimContested          Code = "STR2320"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"
