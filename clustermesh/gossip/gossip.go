@@ -189,6 +189,9 @@ func (c Config) check() error {
 	if _, err := member.Parse(member.ID{Origin: c.Self, Boot: 1}.String()); err != nil || c.Self.Node == "" {
 		errs = append(errs, fmt.Errorf("gossip: %q is not a valid CLUSTER/NODE name", c.Self))
 	}
+	if err := member.CheckUID(c.UID); err != nil {
+		errs = append(errs, fmt.Errorf("gossip: %w", err))
+	}
 	if !c.Bind.IsValid() || c.Bind.Port() == 0 {
 		errs = append(errs, fmt.Errorf("gossip: bind address %s needs an address and a port", c.Bind))
 	} else if c.Bind.Addr().IsUnspecified() && !c.Advertise.IsValid() {
@@ -435,6 +438,7 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	defer g.mu.Unlock()
 	g.guard.repin(pins)
 	g.seats.repin(pins)
+	g.clusters.repin(g.guard.Pins != nil)
 	// What was refused may be believed now; otherwise it is reported again.
 	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
 	g.readmit()

@@ -30,7 +30,8 @@ func (h host) Addr(o clustermesh.Origin) netip.AddrPort {
 	return h.contacts.Addr(o)
 }
 
-// Admit implements stream.Host. It refuses a peer whose cluster's name belongs to another cluster.
+// Admit implements stream.Host. It refuses a peer of a cluster that is not pinned if the name of its cluster
+// belongs to another cluster.
 func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
 	s, err := h.judge(p, addr)
 	return s != nil && s.first == authority.Believed, err
@@ -113,14 +114,17 @@ func (h host) noUDP(peer string) {
 	h.problem("udp "+peer, udpProblem(peer), problemLife)
 }
 
-// admitRecord is replica.Config.Admit: it refuses a record of a cluster whose name belongs to
-// another cluster, and what its origin may not say. The lock is held, or nothing runs yet.
+// admitRecord is replica.Config.Admit: it refuses what its origin may not say and, of a cluster that is not
+// pinned, records of another cluster than its name belongs to. The lock is held, or nothing runs yet.
 func (g *Gossip) admitRecord(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
-	r := e.Record
+	r, now := e.Record, time.Now()
+	if err := member.CheckUID(r.UID); err != nil {
+		return clustermesh.Record{}, g.guard.refuse(r.Origin, by, err, now), false
+	}
 	if owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID); !ok {
 		return clustermesh.Record{}, passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
 	}
-	return g.guard.judge(by, e, time.Now())
+	return g.guard.judge(by, e, now)
 }
 
 // refuse reports two clusters with the same name. The lock is held.

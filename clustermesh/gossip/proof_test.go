@@ -206,7 +206,7 @@ func TestBelieve(t *testing.T) {
 			if believed, err := (host{g}).Admit(p, g.cfg.Bind.String()); err != nil || believed != c.alive {
 				t.Errorf("who dials it believes: %v, %v", believed, err)
 			}
-			if _, free := g.clusters.belongs(c.o.Cluster, "another"); free != (c.counts > 0) {
+			if _, free := g.clusters.belongs(c.o.Cluster, "another"); free != (c.pins != nil) {
 				t.Errorf("the name of its cluster is free: %v", free)
 			}
 			s, err := host{g}.Accept(p, "192.0.2.66")

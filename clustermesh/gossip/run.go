@@ -177,6 +177,9 @@ func (g *Gossip) checkStatements(now time.Time) {
 	for _, p := range g.guard.twins() {
 		g.problem("twin "+p.Object, p, problemLife)
 	}
+	for _, p := range mixed(g.guard.Pins, g.replica.Records()) {
+		g.problem("uids "+p.Object, p, problemLife)
+	}
 	for _, p := range g.guard.late(g.contacts.Alive(), now) {
 		g.problem("late "+p.Object, p, problemLife)
 	}

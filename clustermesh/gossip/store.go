@@ -145,16 +145,28 @@ func saveState(ctx context.Context, dir string, entries []replica.Entry) error {
 	return durable.Replace(filepath.Join(dir, stateFile), func(f *os.File) error { return writeState(ctx, f, entries) })
 }
 
+// maxUIDs is how much of uidsFile is read: more than saveUIDs writes.
+const maxUIDs = 256 << 10
+
 // loadUIDs reads what saveUIDs wrote; nothing if there is no file.
 func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
 	if dir == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(filepath.Join(dir, uidsFile))
+	f, err := os.Open(filepath.Join(dir, uidsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil {
+	if err != nil {
+		return nil, fmt.Errorf("read the clusters' UIDs: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxUIDs+1))
+	switch {
+	case err != nil:
+	case len(b) > maxUIDs:
+		err = fmt.Errorf("%s has more than %d bytes", f.Name(), maxUIDs)
+	default:
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {

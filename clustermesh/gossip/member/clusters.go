@@ -2,6 +2,8 @@ package member
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -11,11 +13,16 @@ import (
 // has been rebuilt, or is no longer needed.
 const uidLife = time.Minute
 
+// maxNames bounds the names that are remembered: whoever has the gossip key can invent some. It is as many
+// as there can be clusters without pins.
+const maxNames = 500
+
 // ErrOtherCluster means that the name of a peer's cluster belongs to another cluster.
 var ErrOtherCluster = errors.New("its cluster's name belongs to another cluster")
 
 // Clusters remembers which cluster each name belongs to: the first one heard with that name, for as
-// long as it is heard.
+// long as it is heard. That is for clusters that are not pinned: where there are pins, a name belongs to
+// the roots that are pinned for it, and nobody can take it by being heard.
 type Clusters struct {
 	self   clustermesh.ClusterName
 	owners map[clustermesh.ClusterName]owner
@@ -33,10 +40,11 @@ type owner struct {
 func NewClusters(self clustermesh.ClusterName, uid string, last map[clustermesh.ClusterName]string, now time.Time) *Clusters {
 	// Names may have got other owners since the records were saved, so moved is true.
 	c := &Clusters{self: self, owners: map[clustermesh.ClusterName]owner{}, moved: true}
-	for name, id := range last {
-		c.owners[name] = owner{id, now}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if id := last[name]; CheckUID(id) == nil && len(c.owners) < maxNames && name != self {
+			c.owners[name] = owner{id, now}
+		}
 	}
-	delete(c.owners, self)
 	if uid != "" {
 		c.owners[self] = owner{uid, now}
 	}
@@ -45,7 +53,8 @@ func NewClusters(self clustermesh.ClusterName, uid string, last map[clustermesh.
 
 // Admit reports whether a cluster's name belongs to the cluster with that UID; if not, it returns
 // the owner's UID. A name without an owner, or whose owner has not been heard for uidLife, is given
-// to the cluster with that UID; our own cluster's name never is. An empty UID matches any other.
+// to the cluster with that UID; our own cluster's name never is. An empty UID matches any other. If there
+// are maxNames already, all heard within uidLife, another name stays without an owner.
 func (c *Clusters) Admit(name clustermesh.ClusterName, uid string, now time.Time) (other string, ok bool) {
 	o, owned := c.owners[name]
 	switch {
@@ -59,9 +68,22 @@ func (c *Clusters) Admit(name clustermesh.ClusterName, uid string, now time.Time
 	case !owned && name == c.self:
 		return "", true // we do not know our own UID: standalone
 	}
+	if !owned && !c.room(now) {
+		return "", true
+	}
 	c.owners[name] = owner{uid, now}
 	c.news, c.moved = true, true
 	return "", true
+}
+
+// room makes room for another name if it must, and reports whether there is any.
+func (c *Clusters) room(now time.Time) bool {
+	if len(c.owners) >= maxNames {
+		maps.DeleteFunc(c.owners, func(name clustermesh.ClusterName, o owner) bool {
+			return name != c.self && now.Sub(o.heard) >= uidLife
+		})
+	}
+	return len(c.owners) < maxNames
 }
 
 // Belongs reports whether a record that names a cluster and its UID agrees with the owner of the

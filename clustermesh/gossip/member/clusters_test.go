@@ -1,11 +1,30 @@
 package member
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
 )
+
+// TestNamesAreBounded: who invents names fills no memory, and those that were heard lately stay.
+func TestNamesAreBounded(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := NewClusters("a", "ua", nil, now)
+	for i := range 4 * maxNames {
+		c.Admit(clustermesh.ClusterName(fmt.Sprint("n", i)), "u", now)
+	}
+	if len(c.owners) > maxNames {
+		t.Errorf("%d names", len(c.owners))
+	}
+	if _, ok := c.Admit("n0", "other", now); ok {
+		t.Error("the first name is forgotten")
+	}
+	if c.Admit("late", "u", now.Add(uidLife)); c.owners["late"].uid != "u" || c.owners["a"].uid != "ua" {
+		t.Error("there is no room once the others are silent")
+	}
+}
 
 func TestUIDs(t *testing.T) {
 	start := time.Unix(1000, 0)

@@ -48,6 +48,23 @@ func Parse(name string) (ID, error) {
 	}, boot}, nil
 }
 
+// maxUID bounds a cluster's UID, in bytes. Kubernetes' UIDs have 36.
+const maxUID = 64
+
+// CheckUID returns an error unless a text can be the UID of a cluster, or is empty: whoever has the gossip
+// key can make others remember UIDs, and show them.
+func CheckUID(uid string) error {
+	if len(uid) > maxUID {
+		return fmt.Errorf("the UID of the cluster has %d bytes, and the limit is %d", len(uid), maxUID)
+	}
+	for _, r := range uid {
+		if r <= ' ' || r >= 0x7f {
+			return fmt.Errorf("the UID of the cluster, %q, has other characters than letters, digits and punctuation", uid)
+		}
+	}
+	return nil
+}
+
 // Peer is a member with the UID of its cluster; empty if the cluster has none.
 type Peer struct {
 	ID

@@ -21,10 +21,13 @@ type delegate struct {
 	pinged func(member.ID, time.Duration)
 }
 
-// event converts a memberlist node. The error is for a name that is not strait's; NotifyAlive
+// event converts a memberlist node. The error is for a name or UID that is not strait's; NotifyAlive
 // refuses such members.
 func event(n *memberlist.Node) (Event, error) {
 	m, err := member.Parse(n.Name)
+	if err == nil {
+		err = member.CheckUID(string(n.Meta))
+	}
 	addr, _ := netip.AddrFromSlice(n.Addr)
 	return Event{
 		Member: member.Peer{ID: m, UID: string(n.Meta)},

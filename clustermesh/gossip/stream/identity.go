@@ -182,7 +182,7 @@ func (i *identity) read(cert *x509.Certificate) (Peer, error) {
 	}
 	m, err := member.Parse(cert.URIs[0].Opaque)
 	p.Peer = member.Peer{ID: m, UID: cert.URIs[0].Query().Get("uid")}
-	return p, err
+	return p, errors.Join(err, member.CheckUID(p.UID))
 }
 
 // handshakeError turns the peer's refusal of our certificate into ErrWrongKey.

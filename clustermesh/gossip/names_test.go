@@ -1,0 +1,130 @@
+package gossip
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// withUID is a configuration of a daemon whose cluster has a UID, as in Kubernetes.
+func withUID(c Config, uid string) Config {
+	c.UID = uid
+	return c
+}
+
+// TestNamesBelongToRoots: whoever has the gossip key and names another UID neither takes the name of a
+// pinned cluster nor keeps its owner out: whether it comes first, the owner is away, or an earlier version
+// saved what it said. Invented names are not kept.
+func TestNamesBelongToRoots(t *testing.T) {
+	pins := pinned("west", "east")
+	west := withUID(signing(config(node("west", "n1")), pins), "uid-west")
+	west.StateDir = t.TempDir()
+	file := filepath.Join(west.StateDir, uidsFile)
+	if err := os.WriteFile(file, []byte(`{"east":"uid-evil","invented":"`+strings.Repeat("x", 2*maxUIDs)+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dw := start(t, west)
+	dw.Publish(placed(west.Self, 0, "1"))
+	for _, o := range []clustermesh.Origin{node("east", "ghost"), node("west", "ghost"), node("invented", "ghost")} {
+		id := member.ID{Origin: o, Boot: 7}
+		if _, err := (host{dw.Gossip}).Accept(stream.Peer{Peer: member.Peer{ID: id, UID: "uid-evil"}}, "192.0.2.66"); err != nil {
+			t.Errorf("%s: %v", o, err)
+		}
+		if o.Cluster != west.Self.Cluster { // such a stranger's own daemon would refuse west
+			start(t, withUID(config(o, west.Bind), "uid-evil")).say(3)
+			eventually(t, "the stranger is a member", func() bool { return len(at(dw, o)) > 0 })
+		}
+	}
+	east := withUID(signing(config(node("east", "n1"), west.Bind), pins), "uid-east")
+	de := start(t, east)
+	de.Publish(placed(east.Self, 1, "2"))
+	eventually(t, "they believe each other", func() bool {
+		return dw.said(east.Self) == 2 && de.said(west.Self) == 1 && dw.contact(east.Self) == clustermesh.Alive
+	})
+	de.stop()
+	eventually(t, "what was invented is gone from the disk", func() bool {
+		last, err := loadUIDs(west.StateDir)
+		return err == nil && maps.Equal(last, map[clustermesh.ClusterName]string{"west": "uid-west"})
+	})
+	for range 2 { // its owner was silent for long, whatever that meant before
+		dw.mu.Lock()
+		dw.clusters.clusters = member.NewClusters("west", "uid-west", nil, time.Now().Add(-time.Hour))
+		dw.clusters.admit(member.Peer{ID: member.ID{Origin: node("east", "ghost"), Boot: 8}, UID: "uid-evil"})
+		dw.readmit()
+		dw.mu.Unlock()
+		if dw.said(east.Self) != 2 {
+			t.Fatal("a stranger makes what a cluster said be dropped")
+		}
+	}
+	de = start(t, east)
+	de.Publish(placed(east.Self, 1, "4"))
+	eventually(t, "its owner is heard again", func() bool { return dw.said(east.Self) == 4 })
+}
+
+// TestMixedUIDs: two clusters with one id and one root are named, and so is a pin that is out of date.
+func TestMixedUIDs(t *testing.T) {
+	record := func(o clustermesh.Origin, uid string) clustermesh.Record {
+		return clustermesh.Record{Origin: o, UID: uid}
+	}
+	records := func(uids ...string) map[clustermesh.Origin]clustermesh.Record {
+		out := map[clustermesh.Origin]clustermesh.Record{node("stranger", "n1"): record(node("stranger", "n1"), "x")}
+		for i, uid := range uids {
+			o := node("east", "n"+string(rune('1'+i)))
+			out[o] = record(o, uid)
+		}
+		return out
+	}
+	free, fixed := pinned("east"), pinned("east")
+	pin := fixed["east"]
+	pin.UID = "uid-1"
+	fixed["east"] = pin
+	for name, c := range map[string]struct {
+		pins bool
+		uids []string
+		says []string
+	}{
+		"one":                 {false, []string{"uid-1", "uid-1", ""}, nil},
+		"two":                 {false, []string{"uid-1", "uid-2"}, []string{"uid-1 (the record of east/n1)", "uid-2 (the record of east/n2)"}},
+		"as pinned":           {true, []string{"uid-1", "uid-1"}, nil},
+		"one is not pinned":   {true, []string{"uid-0", "uid-1"}, []string{"uid-0 (the record of east/n1)", "uid-1 (the record of east/n2)"}},
+		"the pin is outdated": {true, []string{"uid-2"}, []string{"UID uid-1, which is pinned", "uid-2 (the record of east/n1)"}},
+	} {
+		pins := free
+		if c.pins {
+			pins = fixed
+		}
+		out := mixed(pins, records(c.uids...))
+		if len(out) != min(1, len(c.says)) {
+			t.Fatalf("%s: %v", name, out)
+		}
+		if slices.ContainsFunc(c.says, func(s string) bool { return !strings.Contains(out[0].Message, s) }) {
+			t.Errorf("%s: %v", name, out)
+		}
+	}
+}
+
+// TestLongUIDs: a record with a UID that nobody can remember is refused.
+func TestLongUIDs(t *testing.T) {
+	g, err := New(config(node("west", "n1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []string{strings.Repeat("x", 65), "\x1b[2J"} {
+		e, err := replica.NewEntry(clustermesh.Record{Origin: node("east", "n1"), UID: uid, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, p, ok := g.admitRecord(node("east", "n1"), e); ok || !strings.Contains(p.Message, "UID") {
+			t.Errorf("%q is admitted: %v", uid, p)
+		}
+	}
+}
