@@ -88,23 +88,25 @@ func strangerProblem(why pool.Refusal, size uint64, example netip.Addr) clusterm
 		pool.Crowded:  "TCP connections that waited with too many others for proof of the gossip key",
 		pool.NotOurs:  "datagrams that are not strait's",
 		pool.OtherKey: "datagrams that the gossip key cannot decrypt",
+		pool.Unusual:  "messages of peers that have the gossip key, which no daemon of strait sends,",
+		pool.TooFast:  "datagrams of peers that have the gossip key, which were too many in a second,",
 	}[why]
-	if why == pool.TooMany {
-		return clustermesh.Problem{
-			Code:    problem.StrangersRefused,
-			Object:  "gossip",
-			Message: fmt.Sprintf("more than %d new members were refused because there are too many, the first at %s", size, example),
-			Try:     "if a cluster grew, pin it, with a higher quota.nodes (authority.pinsFile); otherwise somebody who has the gossip key invents members: replace the key (strait clusterset rotate --gossip-key)",
-			Warning: true,
-		}
-	}
-	return clustermesh.Problem{
+	p := clustermesh.Problem{
 		Code:    problem.StrangersRefused,
 		Object:  "gossip port",
 		Message: fmt.Sprintf("more than %d %s were refused, the first from %s", size, what, example),
 		Try:     "let only nodes of the clusterset reach the port, and find out who else sends to it; if the source is such a node, compare its gossip key",
 		Warning: true,
 	}
+	switch why {
+	case pool.TooMany:
+		p.Object = "gossip"
+		p.Message = fmt.Sprintf("more than %d new members were refused because there are too many, the first at %s", size, example)
+		p.Try = "if a cluster grew, pin it, with a higher quota.nodes (authority.pinsFile); otherwise an attacker who has the gossip key invents members: replace the key (strait clusterset rotate --gossip-key)"
+	case pool.Unusual, pool.TooFast:
+		p.Try = "find the machine that sends them; if it is not one of the clusterset, replace the gossip key (strait clusterset rotate --gossip-key)"
+	}
+	return p
 }
 
 // Refused returns how often something that came to the port, a record, or a peer's word that it is a

@@ -232,6 +232,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/netfilter"}},
 	{Path: "github.com/google/uuid", Owners: []string{"clustermesh/kube/writer"}},
+	{Path: "github.com/hashicorp/go-msgpack", Owners: []string{"clustermesh/gossip/pool"}}, // tests: what memberlist reads
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},

@@ -58,12 +58,27 @@ func (d delegate) NotifyUpdate(*memberlist.Node) {}
 // errCrowd refuses a member for which there is no room.
 var errCrowd = errors.New("there are too many members")
 
+// errVersions refuses a member that memberlist here does not understand.
+var errVersions = errors.New("its daemon is not strait's, by its protocol versions")
+
+// understands reports whether memberlist here and a member can talk. memberlist itself takes the member,
+// and then exchanges members with nobody any more, because one of them understands nobody else.
+func understands(n *memberlist.Node) bool {
+	const spoken = memberlist.ProtocolVersion2Compatible
+	return n.PMin <= spoken && n.PMax >= spoken && n.PCur == spoken && n.DMin == 0 && n.DCur == 0
+}
+
 // NotifyAlive implements memberlist.AliveDelegate. It refuses members whose names are not strait's,
-// those for which there is no room, and those whose cluster's name belongs to another cluster.
+// those that speak other versions, those for which there is no room, and those whose cluster's name
+// belongs to another cluster.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	e, err := event(n)
 	if err != nil {
 		return err
+	}
+	if !understands(n) {
+		d.refused(Unusual, e.Addr.Addr())
+		return errVersions
 	}
 	if !d.seats.Admit(e.Member.ID) {
 		d.refused(TooMany, e.Addr.Addr())

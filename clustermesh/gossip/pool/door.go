@@ -18,13 +18,22 @@ const (
 // door decides which connections may wait for their proof. When there is no room, the oldest
 // connection of the source that has most of them must go, and the new one may wait; if several sources
 // have as many, the oldest of theirs. A real daemon needs a few milliseconds, so it is through long
-// before it is the oldest; a stranger that stays silent only takes room from itself. A door decides,
-// and closes nothing.
+// before it is the oldest; a stranger that stays silent only takes room from itself.
 type door struct {
 	mu      sync.Mutex
 	waiting map[netip.Prefix][]*visitor // by source, the oldest first
 	n       int
 	entered uint64
+
+	most, perSource int
+}
+
+// rooms are the doors for connections that wait for their proof, for memberlist's connections, whose peers
+// have proven that they have the gossip key, and for those of the latter that send much.
+type rooms struct{ door, members, large *door }
+
+func newRooms() *rooms {
+	return &rooms{newDoor(), newDoorOf(maxMembers, maxMembersPerSource), newDoorOf(maxLarge, maxLargePerSource)}
 }
 
 // visitor is a connection that waits at a door.
@@ -35,7 +44,11 @@ type visitor struct {
 	crowded bool   // it had to go
 }
 
-func newDoor() *door { return &door{waiting: map[netip.Prefix][]*visitor{}} }
+func newDoor() *door { return newDoorOf(maxWaiting, maxPerSource) }
+
+func newDoorOf(most, perSource int) *door {
+	return &door{waiting: map[netip.Prefix][]*visitor{}, most: most, perSource: perSource}
+}
 
 // enter lets a connection wait. It returns the one that must go for it, if there is no room.
 func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
@@ -44,14 +57,23 @@ func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
 	d.entered++
 	in = &visitor{conn: conn, source: source(addr), number: d.entered}
 	switch {
-	case len(d.waiting[in.source]) >= maxPerSource:
+	case len(d.waiting[in.source]) >= d.perSource:
 		out = d.oldest(in.source)
-	case d.n >= maxWaiting:
+	case d.n >= d.most:
 		out = d.oldest(d.largest())
 	}
 	d.waiting[in.source] = append(d.waiting[in.source], in)
 	d.n++
 	return in, out
+}
+
+// admit lets a connection wait, and closes the one that must go for it.
+func (d *door) admit(conn net.Conn, addr netip.Addr) *visitor {
+	in, out := d.enter(conn, addr)
+	if out != nil {
+		out.conn.Close()
+	}
+	return in
 }
 
 // leave frees a connection's room, and reports whether it had to go before.

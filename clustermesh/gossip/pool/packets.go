@@ -21,8 +21,9 @@ const label = "strait"
 // labelHeader is how memberlist writes the label.
 var labelHeader = append([]byte{244, byte(len(label))}, label...)
 
-// packets passes on datagrams that were encrypted with the gossip key, and drops others. memberlist
-// would drop them too, but writes a line of its log for each, and says only there which it was.
+// packets passes on datagrams that were encrypted with the gossip key and that a daemon can have sent,
+// and drops others. Most of the others memberlist would drop too, but it writes a line of its log for
+// each, and says only there which it was.
 type packets struct {
 	aeads atomic.Pointer[[]cipher.AEAD] // of all keys that are accepted
 	out   chan *memberlist.Packet
@@ -50,26 +51,57 @@ func (p *packets) rekey(keys gossipkey.Ring) error {
 	return nil
 }
 
-// why returns why a datagram is refused; empty if it is not. After the label come a version, which
-// only says how the text was padded, and what AES-GCM wrote, which also covers the label.
+// why returns why a datagram is refused; empty if it is not.
 func (p *packets) why(b []byte) Refusal {
-	rest, ours := bytes.CutPrefix(b, labelHeader)
-	aeads := *p.aeads.Load()
-	nonce := aeads[0].NonceSize()
-	if !ours || len(rest) < 1+nonce+aeads[0].Overhead() {
-		return NotOurs
-	}
-	for _, aead := range aeads {
-		if _, err := aead.Open(nil, rest[1:1+nonce], rest[1+nonce:], []byte(label)); err == nil {
-			return ""
-		}
-	}
-	return OtherKey
+	_, why := p.read(b)
+	return why
 }
 
-// sift passes on a datagram that the gossip key encrypted.
+// read returns how many messages a datagram has, or why it is refused.
+func (p *packets) read(b []byte) (messages int, why Refusal) {
+	sealed, ours := bytes.CutPrefix(b, labelHeader)
+	if !ours {
+		return 0, NotOurs
+	}
+	text, why := p.open(sealed, []byte(label))
+	if why != "" {
+		return 0, why
+	}
+	if messages = usual(text); messages == 0 {
+		return 0, Unusual
+	}
+	return messages, ""
+}
+
+// open returns the text of what memberlist encrypted: a version, which only says how the text was
+// padded, and what AES-GCM wrote, which also covers some data beside it. A padded text, which daemons do
+// not send, can make memberlist panic.
+func (p *packets) open(sealed, beside []byte) (text []byte, why Refusal) {
+	aeads := *p.aeads.Load()
+	nonce := aeads[0].NonceSize()
+	if len(sealed) < 1+nonce+aeads[0].Overhead() {
+		return nil, NotOurs
+	}
+	for _, aead := range aeads {
+		text, err := aead.Open(nil, sealed[1:1+nonce], sealed[1+nonce:], beside)
+		switch {
+		case err != nil:
+		case sealed[0] != plainVersion:
+			return nil, Unusual
+		default:
+			return text, ""
+		}
+	}
+	return nil, OtherKey
+}
+
+// sift passes on a datagram that the gossip key encrypted, and that a daemon can have sent.
 func (p *port) sift(b []byte, from netip.AddrPort, at time.Time) {
-	if why := p.packets.why(b); why != "" {
+	messages, why := p.packets.read(b)
+	if why == "" && !p.work.take(p.known(from.Addr()), messages, at) {
+		why = TooFast
+	}
+	if why != "" {
 		p.refused(why, from.Addr())
 		return
 	}

@@ -56,7 +56,8 @@ type port struct {
 	plain   *plain
 	packets *packets
 	// Members keep room of their own, whatever strangers do.
-	strangers, acquainted *door
+	strangers, acquainted *rooms
+	work, sent            budgets
 
 	members chan net.Conn // memberlist's own streams
 	streams chan net.Conn // the others
@@ -84,9 +85,13 @@ func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip: listen on %s: %w", bind, err)
 	}
+	if known == nil {
+		known = func(netip.Addr) bool { return false }
+	}
 	p := &port{
 		sockets: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
-		plain: newPlain(), packets: packets, strangers: newDoor(), acquainted: newDoor(),
+		plain: newPlain(), packets: packets, strangers: newRooms(), acquainted: newRooms(),
+		work: newBudgets(memberWork, strangerWork), sent: newBudgets(memberWork, strangerSent),
 		members: make(chan net.Conn), streams: make(chan net.Conn),
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
@@ -104,10 +109,15 @@ func (p *port) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
 // WriteTo implements memberlist.Transport.
 func (p *port) WriteTo(b []byte, addr string) (time.Time, error) {
 	to, err := netip.ParseAddrPort(addr)
-	if err == nil {
+	now := time.Now()
+	switch {
+	case err != nil:
+	case !p.sent.take(p.known(to.Addr().Unmap()), 1, now):
+		p.refused(TooFast, to.Addr())
+	default:
 		_, err = p.udp.WriteToUDPAddrPort(b, to)
 	}
-	return time.Now(), err
+	return now, err
 }
 
 // WriteToAddress implements memberlist.NodeAwareTransport.
@@ -122,11 +132,13 @@ func (p *port) StreamCh() <-chan net.Conn { return p.members }
 func (p *port) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
-	conn, isPlain, err := p.tls.Dial(ctx, addr)
-	if isPlain && err == nil {
-		return &bounded{Conn: conn, left: plainBytes}, nil
+	conn, _, err := p.tls.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	v := &vetted{Conn: conn, packets: p.packets, large: func() error { return nil }}
+	v.refused = func() { p.refused(Unusual, hostOf(conn.RemoteAddr())) }
+	return v, nil
 }
 
 // DialAddressTimeout implements memberlist.NodeAwareTransport.
@@ -146,14 +158,8 @@ func (p *port) Shutdown() error {
 // enter lets a connection wait at a door until its peer has proven that it has the key.
 func (p *port) enter(conn net.Conn) {
 	addr := hostOf(conn.RemoteAddr())
-	door := p.strangers
-	if p.known(addr) {
-		door = p.acquainted
-	}
-	in, out := door.enter(conn, addr)
-	if out != nil {
-		out.conn.Close()
-	}
+	door := p.rooms(addr).door
+	in := door.admit(conn, addr)
 	p.wg.Go(func() { p.acceptOne(conn, addr, door, in) })
 }
 
@@ -165,6 +171,9 @@ func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor)
 	to, secured, why := p.judge(conn, addr)
 	crowded := door.leave(in)
 	if to != nil && stop() && !crowded {
+		if to == p.members {
+			secured = p.vet(secured, addr)
+		}
 		select {
 		case to <- secured:
 			return
@@ -172,12 +181,44 @@ func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor)
 		}
 	}
 	conn.Close()
+	if secured != nil {
+		secured.Close() // it may have taken room
+	}
 	switch {
 	case p.ctx.Err() != nil:
 	case crowded:
 		p.refused(Crowded, addr)
 	case why != "":
 		p.refused(why, addr)
+	}
+}
+
+// rooms returns where connections of an address have room.
+func (p *port) rooms(addr netip.Addr) *rooms {
+	if p.known(addr) {
+		return p.acquainted
+	}
+	return p.strangers
+}
+
+// vet returns one of memberlist's connections, which gives memberlist only what a daemon can have sent.
+func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
+	rooms := p.rooms(addr)
+	in := rooms.members.admit(conn, addr)
+	var large *visitor
+	return &vetted{
+		Conn: conn, packets: p.packets, label: true,
+		large: func() error {
+			large = rooms.large.admit(conn, addr)
+			return nil
+		},
+		refused: func() { p.refused(Unusual, addr) },
+		closed: func() {
+			rooms.members.leave(in)
+			if large != nil {
+				rooms.large.leave(large)
+			}
+		},
 	}
 }
 

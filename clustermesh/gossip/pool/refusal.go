@@ -16,7 +16,12 @@ const (
 	OtherKey Refusal = "datagram_key"
 	// TooMany: a member for which there is no room. Its address is the one that it claims.
 	TooMany Refusal = "member"
+	// Unusual: a message that no daemon of strait sends, from a peer that has the gossip key.
+	Unusual Refusal = "message"
+	// TooFast: a datagram beyond what all daemons together can have to say in a second, or one that would
+	// leave this machine for an address that is no member's.
+	TooFast Refusal = "rate"
 )
 
 // Refusals are all there are.
-var Refusals = []Refusal{NotTLS, Unproven, Crowded, NotOurs, OtherKey, TooMany}
+var Refusals = []Refusal{NotTLS, Unproven, Crowded, NotOurs, OtherKey, TooMany, Unusual, TooFast}
