@@ -21,7 +21,10 @@ import (
 // signer implements stream.Signer while a machine has the root.
 type signer struct{ *Gossip }
 
-var _ stream.Signer = signer{}
+var (
+	_ stream.Signer       = signer{}
+	_ stream.Receptionist = signer{}
+)
 
 // errRootless means that a machine lost the root while it was asked.
 var errRootless = errors.New("the signer does not have the root of its cluster any more")
@@ -72,6 +75,23 @@ func (s signer) Introduce(channel []byte) []byte {
 		return nil
 	}
 	return root.Introduce(channel)
+}
+
+// Knows implements stream.Receptionist: the peer has the key of a node whose record is here.
+func (s signer) Knows(p stream.Peer) bool {
+	stated, _ := s.shows(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := authority.PublicKey(p.Key)
+	known, recorded := s.guard.proven[p.Origin]
+	return p.Origin.Cluster == s.cfg.Self.Cluster && s.guard.pinned(p.Origin.Cluster) &&
+		(stated || recorded && known.Key == k) && !s.guard.revokes(p.Origin.Cluster, k)
+}
+
+// Check implements stream.Receptionist.
+func (s signer) Check(channel, request []byte) (stream.Key, error) {
+	r, err := authority.OpenRequest(request, channel)
+	return stream.Key(r.Want.Key), err
 }
 
 // Answer implements stream.Signer.

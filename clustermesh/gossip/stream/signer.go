@@ -20,8 +20,11 @@ const (
 	// may have to ask its API server.
 	maxSignerFrame = 128 << 10
 	signerTimeout  = 8 * time.Second
-	// maxSigning bounds the exchanges at once.
-	maxSigning = 16
+	// requestTimeout is how long the request itself may take: it is one message, and the asker has what
+	// it needs for it.
+	requestTimeout = 2 * time.Second
+	// strangerTimeout bounds the answer for a peer of which nothing is known.
+	strangerTimeout = 4 * time.Second
 )
 
 // Signer answers requests for statements. Channel is what both ends know of the connection, and nobody
@@ -33,6 +36,14 @@ type Signer interface {
 	Introduce(channel []byte) []byte
 	// Answer returns the answer to a request of a peer.
 	Answer(ctx context.Context, p Peer, channel, request []byte) []byte
+}
+
+// Receptionist is what a Signer also is if it can tell whose request comes first, without taking time.
+type Receptionist interface {
+	// Knows reports whether a peer has proven that it is a node of which the signer knows something.
+	Knows(p Peer) bool
+	// Check returns the key that signed a request for a channel, or an error if it is no such request.
+	Check(channel, request []byte) (Key, error)
 }
 
 // ErrNoSigner means that the daemon at an address signs nothing.
@@ -69,17 +80,22 @@ func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request fu
 	return readShort(conn)
 }
 
-// sign serves one request for a statement.
+// sign serves one request for a statement. What the peer asks must be here, and signed, before it takes
+// more than room at the desk.
 func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
-	select {
-	case s.signing <- struct{}{}:
-		defer func() { <-s.signing }()
-	default:
-		return errors.New("too many requests at once")
+	first, judges := s.signer.(Receptionist)
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	in, out := s.desk.enter(conn, from.Addr(), judges && first.Knows(peer))
+	if out != nil {
+		out.conn.Close()
 	}
+	defer s.desk.leave(in)
 	channel, err := begin(conn)
 	if err == nil {
 		err = writeShort(conn, s.signer.Introduce(channel))
+	}
+	if err == nil {
+		err = conn.SetReadDeadline(time.Now().Add(requestTimeout))
 	}
 	if err != nil {
 		return err
@@ -88,7 +104,24 @@ func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	if err != nil {
 		return err
 	}
-	return writeShort(conn, s.signer.Answer(ctx, peer, channel, request))
+	key := peer.Key
+	if judges {
+		if key, err = first.Check(channel, request); err != nil {
+			return err
+		}
+	}
+	wait, cancel := context.WithTimeout(ctx, signerTimeout)
+	defer cancel()
+	if err := s.desk.ask(wait, in, key); err != nil {
+		return err
+	}
+	limit := signerTimeout
+	if !in.known {
+		limit = strangerTimeout
+	}
+	work, done := context.WithTimeout(wait, limit)
+	defer done()
+	return writeShort(conn, s.signer.Answer(work, peer, channel, request))
 }
 
 // begin sets the time for the exchange, and returns the channel.

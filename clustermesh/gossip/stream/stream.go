@@ -89,8 +89,8 @@ type Streams struct {
 	accepted map[*tls.Conn]bool
 	total    atomic.Int64
 
-	signer  Signer // nil if this daemon signs no statements
-	signing chan struct{}
+	signer Signer // nil if this daemon signs no statements
+	desk   desk   // of requests for statements
 }
 
 // New makes what proves who this daemon is. It starts nothing. The signer is nil if this daemon signs no
@@ -98,7 +98,7 @@ type Streams struct {
 func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, signer Signer, log *slog.Logger) (*Streams, error) {
 	id, err := newIdentity(keys, self, mine)
 	s := &Streams{
-		host: host, self: self, mine: mine, log: log, news: notify.New(), signer: signer, signing: make(chan struct{}, maxSigning),
+		host: host, self: self, mine: mine, log: log, news: notify.New(), signer: signer,
 		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
 	}
 	s.identity.Store(id)

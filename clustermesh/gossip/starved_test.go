@@ -1,0 +1,89 @@
+package gossip
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+)
+
+// TestSignerStarved: a new node gets its statement while attackers that have the gossip key alone hold
+// connections to the signer: silent ones, such as send no request, valid ones of nodes that do not exist,
+// and some that were made for another channel. What the signer asks others about is bounded.
+func TestSignerStarved(t *testing.T) {
+	var old atomic.Pointer[[]byte]
+	silent := func(ctx context.Context, _ []byte, _ int) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
+	for what, say := range map[string]func(ctx context.Context, channel []byte, n int) ([]byte, error){
+		"silent":  silent,
+		"garbage": func(context.Context, []byte, int) ([]byte, error) { return []byte("garbage"), nil },
+		"invented": func(_ context.Context, channel []byte, n int) ([]byte, error) {
+			key := authority.PrivateKey(sha256.Sum256(fmt.Appendf(nil, "%d", n)))
+			r := authority.Request{Token: "garbage", Want: authority.Statement{Cluster: "west", Node: clustermesh.NodeName(fmt.Sprintf("x%d", n)), Key: key.Public()}}
+			return r.Sign(key, channel)
+		},
+		"replayed": func(ctx context.Context, channel []byte, n int) ([]byte, error) {
+			if b := old.Load(); b != nil {
+				return *b, nil
+			}
+			key := authority.PrivateKey{1}
+			b, err := authority.Request{Want: authority.Statement{Cluster: "west", Node: "x", Key: key.Public()}}.Sign(key, make([]byte, 32))
+			old.Store(&b)
+			return b, err
+		},
+	} {
+		t.Run(what, func(t *testing.T) { starve(t, say) })
+	}
+}
+
+func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) ([]byte, error)) {
+	pins := pinned("west")
+	first := node("west", "n1")
+	var tokens, working, most atomic.Int64
+	signs := attesting(signing(config(node("west", "n2")), pins), first, &tokens)
+	attest := signs.Attest
+	signs.Attest = func(ctx context.Context, r authority.Request) error {
+		for n := working.Add(1); most.Load() < n; {
+			most.Store(n)
+		}
+		defer working.Add(-1)
+		return attest(ctx, r)
+	}
+	keeper := start(t, signs)
+	keeper.tell(0, 2)
+	listening(t, signs.Bind)
+	ctx, cancel := context.WithCancel(t.Context())
+	var there atomic.Int64
+	done := make(chan struct{})
+	const attackers = 64
+	for i := range attackers {
+		evil := newAsker(t, node("mallory", fmt.Sprintf("n%d", i)))
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for n := i; ctx.Err() == nil; n += attackers {
+				_, _ = evil.AskSigner(ctx, signs.Bind, func(channel, _ []byte) ([]byte, error) {
+					there.Add(1)
+					return say(ctx, channel, n)
+				})
+				sleep(ctx, 10*time.Millisecond)
+			}
+		}()
+	}
+	defer func() {
+		cancel()
+		for range attackers {
+			<-done
+		}
+	}()
+	eventually(t, "the attackers are there", func() bool { return there.Load() > 16 })
+	follower := start(t, following(config(first, signs.Bind), pins))
+	follower.tell(0, 1)
+	eventually(t, "it gets its statement", func() bool { return keeper.said(first) == 1 })
+	if n := most.Load(); n > 2 { // of one source, and the node itself
+		t.Errorf("the signer worked for %d at once", n)
+	}
+}
