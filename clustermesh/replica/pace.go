@@ -25,6 +25,7 @@ type waiting struct {
 	from    Peer
 	version Version
 	entry   *Entry
+	doubted bool
 }
 
 func newPace() pace {
@@ -34,9 +35,11 @@ func newPace() pace {
 // full reports whether a newer version of an origin's record has to wait.
 func (p pace) full(o clustermesh.Origin) bool { return p.taken[o] >= paceLimit }
 
-// hold makes a version wait, unless a newer one does.
+// hold makes a version wait, unless a newer one does. What a doubted peer has never takes the place of
+// what another one has.
 func (p pace) hold(o clustermesh.Origin, w waiting) {
-	if was, any := p.waiting[o]; !any || was.version.Compare(w.version) < 0 {
+	was, any := p.waiting[o]
+	if !any || was.doubted && !w.doubted || was.doubted == w.doubted && was.version.Compare(w.version) < 0 {
 		p.waiting[o] = w
 	}
 }
@@ -48,9 +51,9 @@ func (r *Replica) tickPace() (out Output) {
 	for _, o := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {
 		w := due[o]
 		if w.entry != nil {
-			out.add(r.receiveSnapshot(w.from, &Snapshot{Entries: []Entry{*w.entry}}))
+			out.add(r.receiveSnapshot(w.from, &Snapshot{Entries: []Entry{*w.entry}}, w.doubted))
 		} else {
-			out.add(r.receiveOffers(w.from, []Offer{{Origin: o, Version: w.version}}))
+			out.add(r.receiveOffers(w.from, []Offer{{Origin: o, Version: w.version}}, w.doubted))
 		}
 	}
 	return out

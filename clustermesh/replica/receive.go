@@ -27,17 +27,27 @@ const maxProblems = 8
 
 // Receive handles a message from a peer, as returned by Decode.
 func (r *Replica) Receive(from Peer, m Message) Output {
+	d, doubts := m.(doubted)
+	if doubts {
+		m = d.Message
+	}
+	switch m.(type) {
+	case *Want, *Digest, *Vector:
+		if !r.answers(from, doubts) {
+			return Output{}
+		}
+	}
 	switch m := m.(type) {
 	case *Snapshot:
-		return r.receiveSnapshot(from, m)
+		return r.receiveSnapshot(from, m, doubts)
 	case *Announce:
-		return r.receiveOffers(from, m.Offers)
+		return r.receiveOffers(from, m.Offers, doubts)
 	case *Want:
 		return r.receiveWant(from, m)
 	case *Digest:
 		return r.receiveDigest(from, m)
 	case *Vector:
-		return r.receiveVector(from, m)
+		return r.receiveVector(from, m, doubts)
 	case *Agree:
 		r.answered(m.Sender, true)
 		r.agreed(from, m.Sender)
@@ -47,14 +57,15 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 
 // receiveSnapshot accepts newer records and passes them on. Records that were pushed to us are
 // pushed on. Records that we asked for are only announced, because most peers will have them.
-func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
-	out := r.reject(from, s.Rejected)
+func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
+	out := r.reject(from, s.Rejected, doubted)
 	var pushed, repaired []Entry
 	for _, e := range s.Entries {
 		o := e.Record.Origin
 		_, wanted := r.asked[o]
-		delete(r.asked, o)
-		delete(r.missing, o)
+		if !doubted {
+			r.came(o)
+		}
 		if !r.newer(e) || r.left(o) {
 			continue
 		}
@@ -63,7 +74,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 			// take the place of a true one, of an origin that writes too fast; the next exchange repairs
 			// that.
 			kept := e.Held()
-			r.pace.hold(o, waiting{from, e.version, &kept})
+			r.pace.hold(o, waiting{from, e.version, &kept, doubted})
 			continue
 		}
 		admitted, p, ok := r.admit(from, e) // first: what is forged is nobody's clock
@@ -85,6 +96,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 		}
 		r.pace.taken[o]++
 		r.put(e, admitted)
+		r.came(o)
 		out.Changed = append(out.Changed, o)
 		if wanted {
 			repaired = append(repaired, e)
@@ -98,6 +110,12 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot) Output {
 	return out
 }
 
+// came notes that a record is not waited for any more. What a doubted peer sends must be valid for that.
+func (r *Replica) came(o clustermesh.Origin) {
+	delete(r.asked, o)
+	delete(r.missing, o)
+}
+
 // settle completes the first exchange once nothing is missing.
 func (r *Replica) settle() {
 	if len(r.missing) == 0 && r.exchanging {
@@ -106,10 +124,12 @@ func (r *Replica) settle() {
 	}
 }
 
-func (r *Replica) reject(from Peer, rejected []Rejected) Output {
+func (r *Replica) reject(from Peer, rejected []Rejected, doubted bool) Output {
 	var out Output
 	for _, x := range rejected {
-		delete(r.missing, x.Origin)
+		if !doubted {
+			delete(r.missing, x.Origin)
+		}
 		r.refuse(&out, x, clustermesh.Problem{
 			Code:    problem.RecordRejected,
 			Object:  "record " + x.Origin.String(),
@@ -140,7 +160,7 @@ func (r *Replica) refuse(out *Output, x Rejected, why clustermesh.Problem) {
 }
 
 // receiveOffers asks the peer for the records that it has newer versions of.
-func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
+func (r *Replica) receiveOffers(from Peer, offers []Offer, doubted bool) Output {
 	var out Output
 	var want []clustermesh.Origin
 	for _, offer := range offers {
@@ -148,11 +168,10 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer) Output {
 			continue
 		}
 		if r.pace.full(offer.Origin) {
-			r.pace.hold(offer.Origin, waiting{from: from, version: offer.Version})
+			r.pace.hold(offer.Origin, waiting{from: from, version: offer.Version, doubted: doubted})
 			continue
 		}
-		if r.asked[offer.Origin].Compare(offer.Version) < 0 {
-			r.asked[offer.Origin] = offer.Version
+		if r.asks(from, offer, doubted) {
 			want = append(want, offer.Origin)
 		}
 	}
@@ -274,7 +293,7 @@ func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 
 // receiveVector completes an exchange: it sends or announces what is newer here, and asks for what
 // is newer there.
-func (r *Replica) receiveVector(from Peer, v *Vector) Output {
+func (r *Replica) receiveVector(from Peer, v *Vector, doubted bool) Output {
 	var out Output
 	var want, missing []clustermesh.Origin
 	var give []Entry
@@ -288,8 +307,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 				continue
 			}
 			missing = append(missing, offer.Origin)
-			if r.asked[offer.Origin].Compare(offer.Version) < 0 { // not on its way already
-				r.asked[offer.Origin] = offer.Version
+			if r.asks(from, offer, doubted) { // not on its way already
 				want = append(want, offer.Origin)
 			}
 		}
@@ -304,7 +322,11 @@ func (r *Replica) receiveVector(from Peer, v *Vector) Output {
 	if len(want) > 0 {
 		out.send(from, &Want{want})
 	}
-	if !r.synced {
+	switch {
+	case r.synced:
+	case doubted: // what it offers need not exist, so nothing waits for it
+		r.agreed(from, v.Sender)
+	default:
 		r.exchanging, r.with, r.said = true, from, v.Sender
 		clear(r.missing)
 		for _, o := range missing {

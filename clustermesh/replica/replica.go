@@ -98,8 +98,9 @@ type Replica struct {
 	// peers are the neighbours, in an order that each tick shuffles; news is pushed to the first
 	// few.
 	peers []Peer
-	// asked are the versions asked for since the last tick, so that each is asked for once.
-	asked map[clustermesh.Origin]Version
+	// asked is what was asked for since the last tick, so that each version is asked for once.
+	asked  map[clustermesh.Origin]ask
+	doubts doubts
 	// rejected are the versions that were not accepted. For a while they are not asked for again.
 	rejected map[clustermesh.Origin]Version
 	pace     pace
@@ -134,7 +135,8 @@ func New(cfg Config, held []Entry) *Replica {
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
-		asked:    map[clustermesh.Origin]Version{},
+		asked:    map[clustermesh.Origin]ask{},
+		doubts:   doubts{of: map[Peer]int{}},
 		rejected: map[clustermesh.Origin]Version{},
 		pace:     newPace(),
 		missing:  map[clustermesh.Origin]bool{},
@@ -261,13 +263,13 @@ func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 // Tick is called about once a second. It opens a digest exchange with one random peer, and does
 // what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
-	clear(r.asked)
 	r.lead.tick()
 	if r.ticks++; r.ticks%rejectedTicks == 0 {
 		clear(r.rejected)
 	}
 	rng.Shuffle(len(r.peers), func(i, j int) { r.peers[i], r.peers[j] = r.peers[j], r.peers[i] })
-	out := r.tickRival()
+	out := r.tickAsked()
+	out.add(r.tickRival())
 	out.add(r.tickPace())
 	out.add(r.dropLeft())
 	if len(r.peers) > 0 {

@@ -32,16 +32,19 @@ func (r *Replica) Nobody(everySeed bool) bool {
 	return r.synced
 }
 
-// Doubted returns a message without what it says of its sender: that it knows that it has everything. It
-// is for messages of a peer that may not be who it says.
+// Doubted returns a message as one of a peer that may not be who it says: without what it says of its
+// sender, that it knows that it has everything; and what it offers is second choice.
 func Doubted(m Message) Message {
-	switch m := m.(type) {
+	switch of := m.(type) {
 	case *Digest:
-		return &Digest{Clusters: m.Clusters, Sender: Sender{Unsynced: true}}
+		m = &Digest{Clusters: of.Clusters, Sender: Sender{Unsynced: true}}
 	case *Vector:
-		return &Vector{Clusters: m.Clusters, Sender: Sender{Unsynced: true}}
+		m = &Vector{Clusters: of.Clusters, Sender: Sender{Unsynced: true}}
 	case *Agree:
-		return &Agree{Sender{Unsynced: true}}
+		m = &Agree{Sender{Unsynced: true}}
 	}
-	return m
+	return doubted{m}
 }
+
+// doubted is a message of a doubted peer.
+type doubted struct{ Message }

@@ -1,0 +1,88 @@
+package replica
+
+import (
+	"maps"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Bounds on what peers that may not be who they say can cause between two ticks: for how many origins
+// they are asked, and how many of their questions are answered, of all and of one.
+const (
+	maxDoubtedAsks    = 1024
+	maxDoubtedAnswers = 64
+	maxDoubtedOfOne   = 8
+)
+
+// ask is what was asked for since the last tick, and whom. An offer proves nothing: the version can be
+// one that does not exist. So a doubted peer is second choice, and another peer that offers the record is
+// remembered: it is asked with the next tick if nothing came.
+type ask struct {
+	version Version
+	from    Peer
+	doubted bool
+	other   Peer // zero if nobody else offers it
+	older   Version
+}
+
+// asks reports whether a peer shall be asked for the version of a record that it offers.
+func (r *Replica) asks(from Peer, offer Offer, doubted bool) bool {
+	now, any := r.asked[offer.Origin]
+	next := ask{version: offer.Version, from: from, doubted: doubted}
+	switch {
+	case !any && doubted && r.doubts.asks >= maxDoubtedAsks, any && doubted && !now.doubted:
+		return false
+	case any && now.doubted == doubted && offer.Version.Compare(now.version) <= 0:
+		if from != now.from && now.older.Compare(offer.Version) < 0 {
+			now.other, now.older = from, offer.Version
+			r.asked[offer.Origin] = now
+		}
+		return false
+	case any && now.doubted == doubted:
+		next.other, next.older = now.other, now.older
+	}
+	if doubted {
+		r.doubts.asks++
+	}
+	r.asked[offer.Origin] = next
+	return true
+}
+
+// tickAsked asks others for what did not come.
+func (r *Replica) tickAsked() (out Output) {
+	due := r.asked
+	r.asked, r.doubts = map[clustermesh.Origin]ask{}, doubts{of: map[Peer]int{}}
+	want := map[Peer][]clustermesh.Origin{}
+	for _, o := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {
+		if a := due[o]; a.other != (Peer{}) && r.members[a.other] {
+			offer := Offer{Origin: o, Version: a.older}
+			if r.lacks(offer, &out) && r.asks(a.other, offer, a.doubted) {
+				want[a.other] = append(want[a.other], o)
+			}
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(want), clustermesh.Origin.Compare) {
+		out.send(p, &Want{want[p]})
+	}
+	return out
+}
+
+// doubts counts what doubted peers caused since the last tick.
+type doubts struct {
+	asks, answers int
+	of            map[Peer]int // answers
+}
+
+// answers reports whether a question of a peer is answered now.
+func (r *Replica) answers(p Peer, doubted bool) bool {
+	if !doubted {
+		return true
+	}
+	if r.doubts.answers >= maxDoubtedAnswers || r.doubts.of[p] >= maxDoubtedOfOne {
+		return false
+	}
+	r.doubts.answers++
+	r.doubts.of[p]++
+	return true
+}
