@@ -154,7 +154,7 @@ func listenProblem(network string, addr netip.AddrPort, err error) *clustermesh.
 
 // serve listens and answers until ctx is done or the socket fails.
 func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort) error {
-	srv := &dns.Server{Net: network, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+	srv := &dns.Server{Net: network, IdleTimeout: func() time.Duration { return idleTimeout }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		s.handle(ctx, network, w, q)
 	})}
 	var bound net.Addr
@@ -170,6 +170,7 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	} else {
 		if srv.Listener, err = listen.Listen(ctx, network, addr.String()); err == nil {
 			bound = srv.Listener.Addr()
+			srv.Listener = &limited{Listener: srv.Listener}
 		}
 	}
 	if err != nil {
