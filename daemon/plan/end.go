@@ -25,18 +25,18 @@ func (m mesh) nodes() (out []node) {
 }
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key
-// belongs to one node of the clusterset, and so does an underlay address with its port. All nodes
-// decide on the same owner, so that both ends of a tunnel agree: live nodes come before dead ones,
-// then the lower name wins. A node keeps what it has while its daemon restarts. Every node that
-// cannot be an end is a Problem, whichever cluster it is in.
+// belongs to one node of the clusterset, and so does an underlay address with its port. The node that
+// had them in the last plan keeps them: otherwise a cluster could take another's tunnels by a lower
+// name. Where no plan was made before, live nodes come before dead ones, then the lower name wins.
+// Every node that cannot be an end is a Problem, whichever cluster it is in.
 func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
 	keys := make(map[key.Public]clustermesh.Origin, len(nodes))
 	underlays := make(map[netip.AddrPort]clustermesh.Origin, len(nodes))
 	var problems []clustermesh.Problem
-	for _, dead := range []bool{false, true} {
-		for _, n := range nodes {
-			if n.dead != dead || n.PublicKey.IsZero() { // without a key, the mesh is off there
+	for _, group := range m.byPrecedence(nodes) {
+		for _, n := range group {
+			if n.PublicKey.IsZero() { // without a key, the mesh is off there
 				continue
 			}
 			if holder, taken := keys[n.PublicKey]; taken {
@@ -62,6 +62,43 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 		}
 	}
 	return ends, problems
+}
+
+// heldEnd is what a node had of the clusterset in the last plan.
+type heldEnd struct {
+	key      key.Public
+	underlay netip.AddrPort
+}
+
+// byPrecedence groups nodes by who comes first where they contradict each other: those that had their
+// key and underlay address in the last plan, then live ones, then dead ones. A dead node gives up what
+// it had to a live one of its own cluster, as a replaced machine, but not to another cluster.
+func (m mesh) byPrecedence(nodes []node) [3][]node {
+	type claim struct {
+		cluster clustermesh.ClusterName
+		what    any
+	}
+	live := map[claim]bool{}
+	at := func(n node) netip.AddrPort { a, _ := n.underlay(); return a }
+	for _, n := range nodes {
+		if !n.dead {
+			live[claim{n.origin.Cluster, n.PublicKey}], live[claim{n.origin.Cluster, at(n)}] = true, true
+		}
+	}
+	var out [3][]node
+	for _, n := range nodes {
+		replaced := n.dead && (live[claim{n.origin.Cluster, n.PublicKey}] || live[claim{n.origin.Cluster, at(n)}])
+		had, held := m.held[n.origin]
+		i := 1
+		switch {
+		case held && !replaced && had == heldEnd{n.PublicKey, at(n)}:
+			i = 0
+		case n.dead:
+			i = 2
+		}
+		out[i] = append(out[i], n)
+	}
+	return out
 }
 
 // underlay returns where a tunnel to the node leads, or why there is none.

@@ -26,6 +26,8 @@ type mesh struct {
 	// clusterIPs are ranges of this cluster's ClusterIPs.
 	clusterIPs []netip.Prefix
 	guests     []Guest
+	// held are the ends of the last plan.
+	held map[clustermesh.Origin]heldEnd
 	// forbidden is made from the above.
 	forbidden *forbidden
 }

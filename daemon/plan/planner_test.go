@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
@@ -99,7 +100,9 @@ func drawOrigin(rt *rapid.T) clustermesh.Origin {
 	}
 }
 
-// TestPlannerForgetsNothing: whatever it planned before, a Planner plans what Plan does.
+// TestPlannerForgetsNothing: whatever it planned before, a Planner plans what Plan does. Keys and
+// underlay addresses are each node's own here: who keeps those that are claimed twice depends on the
+// plans before.
 func TestPlannerForgetsNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		self := plan.Self{Cluster: "a", Node: "n1"}
@@ -110,7 +113,12 @@ func TestPlannerForgetsNothing(t *testing.T) {
 		p := plan.NewPlanner(self, c)
 		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
 		draw := func(o clustermesh.Origin, version int) clustermesh.Record {
-			return clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: drawContent(rt, o, o.Cluster[0])}
+			c := drawContent(rt, o, o.Cluster[0])
+			if c.Node != nil {
+				c.Node.PublicKey = key.Public{o.Cluster[0], o.Node[1]}
+				c.Node.Addresses = []netip.Addr{netip.AddrFrom4([4]byte{172, 31, o.Cluster[0], o.Node[1]})}
+			}
+			return clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: c}
 		}
 		for _, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
 			for _, node := range []clustermesh.NodeName{"", "n1", "n2"} {

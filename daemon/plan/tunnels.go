@@ -45,6 +45,7 @@ func (t *tunnels) update(m mesh) {
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
 	}
+	m.held = t.held()
 	m.forbidden = newForbidden(m)
 	t.peers, t.ends, t.problems = m.peers()
 	t.sources = m.sources()
@@ -55,6 +56,17 @@ func (t *tunnels) update(m mesh) {
 	closed, problems := m.closed(t.routes)
 	t.routes, t.problems = append(t.routes, closed...), append(t.problems, problems...)
 	slices.SortFunc(t.routes, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
+}
+
+// held returns the nodes to which a tunnel leads, with what makes it theirs.
+func (t *tunnels) held() map[clustermesh.Origin]heldEnd {
+	out := make(map[clustermesh.Origin]heldEnd, len(t.ends))
+	for _, e := range t.ends {
+		if e.Underlay.IsValid() {
+			out[e.Origin] = heldEnd{e.Key, e.Underlay}
+		}
+	}
+	return out
 }
 
 func (t *tunnels) upToDate(m mesh) bool {

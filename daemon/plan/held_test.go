@@ -1,0 +1,56 @@
+package plan_test
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan"
+)
+
+// TestHeldEnd: a node keeps its tunnel when another one says later that it has the same key or
+// address, whichever name is lower, also while the node is dead. Only a live node of its own cluster
+// takes the place of a dead one.
+func TestHeldEnd(t *testing.T) {
+	stealKey := func(from clustermesh.Node, n *clustermesh.Node) { n.PublicKey = from.PublicKey }
+	stealAddress := func(from clustermesh.Node, n *clustermesh.Node) { n.Addresses = slices.Clone(from.Addresses) }
+	for name, steal := range map[string]func(clustermesh.Node, *clustermesh.Node){"key": stealKey, "address": stealAddress} {
+		for _, tc := range []struct {
+			thief, victim clustermesh.Origin
+			dead, wins    bool
+		}{
+			{thief: origin("b", "n1"), victim: origin("c", "n1")},
+			{thief: origin("c", "n1"), victim: origin("b", "n1")},
+			{thief: origin("b", "n1"), victim: origin("c", "n1"), dead: true},
+			{thief: origin("c", "n1"), victim: origin("c", "n2")},
+			{thief: origin("c", "n1"), victim: origin("c", "n2"), dead: true, wins: true},
+		} {
+			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			s := clusterset()
+			p.Plan(s)
+			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
+			victim := *s.Records[tc.victim].Content.Node
+			edit(s, string(tc.thief.Cluster), string(tc.thief.Node), func(c *clustermesh.Content) {
+				n := *c.Node
+				steal(victim, &n)
+				c.Node = &n
+			})
+			if tc.dead {
+				kill(string(tc.victim.Cluster), string(tc.victim.Node))(s)
+			}
+			got := p.Plan(s)
+			has := func(o clustermesh.Origin) bool {
+				return slices.ContainsFunc(got.Ends, func(e plan.End) bool { return e.Origin == o && e.Why == "" })
+			}
+			if has(tc.thief) != tc.wins || has(tc.victim) == tc.wins {
+				t.Errorf("%s of %s, claimed by %s (dead: %t): the peers are %s, problems %v", name, tc.victim, tc.thief, tc.dead, peersOf(got), got.Problems)
+			}
+		}
+	}
+}
+
+func origin(cluster, node string) clustermesh.Origin {
+	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
+}
