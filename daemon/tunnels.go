@@ -22,6 +22,8 @@ type tunnels struct {
 	strangers bool
 	// sizes are those of the last put. Owned by the loop.
 	sizes sizes
+	// made is what the device said of itself after the last put. Owned by the loop.
+	made int
 	// met has the peers of the last put, with their addresses inside the tunnel. Guarded by
 	// kernel.mu.
 	met map[key.Public]netip.AddrPort
@@ -61,19 +63,32 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Checked in each put: another program may have removed the address or set the device down.
-	if err := t.kernel.router.SetUp(t.kernel.config.Mesh.Device, sizes.device, deviceAddr(j.Sources)); err != nil {
-		return nil, err
-	}
+	// Made sure of in each put: another program may have deleted the device, or changed it.
+	device.Shape(sizes.device, deviceAddr(j.Sources))
 	peers, err := t.admit(device, j)
 	if err != nil {
 		return nil, err
 	}
 	problems, err := device.Reconcile(peers, false)
+	t.rebuild(device.Made())
 	if err == nil {
 		t.meet(j.Peers)
 	}
 	return problems, err
+}
+
+// rebuild has the parts above put again if the device was made again: the kernel dropped its routes with
+// it. The sessions are lost too, and the peers do not know: without a greeting, they would use the old ones
+// until they have missed answers for 15 s.
+func (t *tunnels) rebuild(made int) {
+	if made == t.made {
+		return
+	}
+	t.made = made
+	t.kernel.mu.Lock()
+	t.met = nil
+	t.kernel.mu.Unlock()
+	t.kernel.stack.mark(disturb, "route")
 }
 
 func (t *tunnels) prune(_ context.Context, j job) ([]problem.Problem, error) {

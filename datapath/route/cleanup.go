@@ -60,8 +60,9 @@ func RemoveDevice(device string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("find device %s: %w", device, err)
-	case l.Type() != kindWireGuard && l.Type() != kindTUN:
-		return fmt.Errorf("delete device %s: it is of kind %q, so it is not strait's", device, l.Type())
+	}
+	if err := foreign(l); err != nil {
+		return err
 	}
 	if err := netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("delete device %s: %w", device, err)

@@ -50,22 +50,29 @@ func isWireGuard(name string) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("find device %s: %w", name, err)
-	case l.Type() != kindWireGuard:
-		return false, fmt.Errorf("device %s exists and is of kind %q, not %q; choose another name or delete it (ip link delete %s)",
-			name, l.Type(), kindWireGuard, name)
+	case l.Type() == kindWireGuard:
+		return true, nil
 	}
-	return true, nil
+	if err := foreign(l); err != nil {
+		return false, err
+	}
+	return false, fmt.Errorf("device %s exists and is of kind %q, not %q; choose another name or delete it (ip link delete %s)",
+		name, l.Type(), kindWireGuard, name)
 }
 
-// SetUp sets the device's MTU (bytes; 0 leaves it as it is) and address, and sets the device up.
+// SetUp sets the device's MTU (bytes; 0 leaves it as it is) and address, and sets the device up. A device
+// that was renamed gets its name back, with everything that it has; one that is not strait's is refused
+// and left as it is. If there is no device, the error satisfies errors.Is(err, unix.ENODEV).
+//
 // The address adds no route of its own, because routes belong in strait's table. If addr is
 // invalid, the addresses stay as they are. Otherwise the device's other addresses are removed once
 // addr is there, except for link-local ones.
 func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
-	l, err := netlink.LinkByName(name)
+	l, err := r.find(name)
 	if err != nil {
-		return fmt.Errorf("find device %s: %w", name, err)
+		return err
 	}
+	r.remake(l.Attrs().Index, mtu)
 	if mtu != 0 && l.Attrs().MTU != mtu {
 		if err := netlink.LinkSetMTU(l, mtu); err != nil {
 			return fmt.Errorf("set MTU %d of device %s: %w", mtu, name, err)
@@ -82,6 +89,57 @@ func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
 		}
 	}
 	return nil
+}
+
+// Claim gives a device of strait's that was renamed its name back, and refuses a device of the name that is
+// not strait's. It succeeds if there is none.
+func (r *Router) Claim(name string) error {
+	if _, err := r.find(name); !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	return nil
+}
+
+// find returns the device of strait's of this name. If there is none, but the device that had the name
+// last is there under another one, it is renamed: it still has the peers, and their sessions.
+func (r *Router) find(name string) (netlink.Link, error) {
+	l, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	if !errors.As(err, &missing) {
+		if err != nil {
+			return nil, fmt.Errorf("find device %s: %w", name, err)
+		}
+		return l, foreign(l)
+	}
+	last := r.watched().index
+	if last == 0 {
+		return nil, fmt.Errorf("find device %s: %w", name, unix.ENODEV)
+	}
+	if l, err = netlink.LinkByIndex(last); err != nil || foreign(l) != nil {
+		return nil, fmt.Errorf("find device %s: %w", name, unix.ENODEV)
+	}
+	r.log.Warn("the tunnel's device was renamed by another program: it gets its name back", "device", name, "name", l.Attrs().Name)
+	err = netlink.LinkSetName(l, name)
+	if errors.Is(err, unix.EBUSY) { // before Linux 6.3, a device that is up cannot be renamed
+		err = errors.Join(netlink.LinkSetDown(l), netlink.LinkSetName(l, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rename device %s to %s: %w", l.Attrs().Name, name, err)
+	}
+	return netlink.LinkByIndex(last)
+}
+
+// foreign returns an error if a link is not one that strait makes: WireGuard, or a TUN.
+func foreign(l netlink.Link) error {
+	kind := l.Type()
+	if tun, is := l.(*netlink.Tuntap); is && tun.Mode == netlink.TUNTAP_MODE_TAP {
+		kind = "tap"
+	}
+	if kind == kindWireGuard || kind == kindTUN {
+		return nil
+	}
+	name := l.Attrs().Name
+	return fmt.Errorf("device %s is of kind %q, so it is not strait's and is left alone; delete it (ip link delete %s) or set mesh.device to another name", name, kind, name)
 }
 
 func setAddress(l netlink.Link, want netip.Prefix) error {

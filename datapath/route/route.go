@@ -73,6 +73,8 @@ type Router struct {
 	// wanted are the destinations of the last Reconcile. Watch reports only the loss of these, so
 	// that strait's own pruning does not trigger it. It is nil before the first Reconcile.
 	wanted map[netip.Prefix]bool
+	// index and mtu are those of the device that SetUp found last; 0 before. An mtu of 0 is any.
+	index, mtu int
 }
 
 // New returns a Router. It does not touch the kernel.

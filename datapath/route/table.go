@@ -154,6 +154,10 @@ func (r *Router) deviceIndex(h *netlink.Handle) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find device %s: %w", r.cfg.Device, err)
 	}
+	// Nothing is led into a device that another program made under the name.
+	if err := foreign(l); err != nil {
+		return 0, err
+	}
 	return l.Attrs().Index, nil
 }
 

@@ -77,12 +77,21 @@ type watched struct {
 	device string
 	table  uint32
 	wanted map[netip.Prefix]bool // replaced as a whole, never changed
+	index  int
+	mtu    int
 }
 
 func (r *Router) watched() watched {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return watched{device: r.cfg.Device, table: uint32(r.cfg.Table), wanted: r.wanted}
+	return watched{device: r.cfg.Device, table: uint32(r.cfg.Table), wanted: r.wanted, index: r.index, mtu: r.mtu}
+}
+
+// remake remembers which device SetUp found, and the MTU that it gives it.
+func (r *Router) remake(index, mtu int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.index, r.mtu = index, mtu
 }
 
 // concerns reports whether one rtnetlink message may mean the loss of something wanted. A message
@@ -137,15 +146,25 @@ func destination(data []byte, attrs map[uint16][]byte) netip.Prefix {
 	return netip.PrefixFrom(dst, int(data[dstLen]))
 }
 
-// concernsLink reports whether the device is gone or down, or no process serves it.
+// concernsLink reports whether the device is gone, down, renamed or replaced, has another MTU, or no
+// process serves it.
 func (w watched) concernsLink(typ uint16, data []byte) bool {
 	attrs, ok := attributes(data, unix.SizeofIfInfomsg)
-	if !ok || unix.ByteSliceToString(attrs[unix.IFLA_IFNAME]) != w.device {
+	if !ok {
 		return false
 	}
-	const flagsOffset, alive = 8, unix.IFF_UP | unix.IFF_LOWER_UP
-	flags := binary.NativeEndian.Uint32(data[flagsOffset:])
-	return typ == unix.RTM_DELLINK || flags&alive != alive
+	const indexOffset, flagsOffset, alive = 4, 8, unix.IFF_UP | unix.IFF_LOWER_UP
+	named := unix.ByteSliceToString(attrs[unix.IFLA_IFNAME]) == w.device
+	same := int(binary.NativeEndian.Uint32(data[indexOffset:])) == w.index
+	switch {
+	case !named:
+		return same && w.index != 0
+	case typ == unix.RTM_DELLINK, w.index != 0 && !same:
+		return true
+	case same && w.mtu != 0 && len(attrs[unix.IFLA_MTU]) == 4 && int(binary.NativeEndian.Uint32(attrs[unix.IFLA_MTU])) != w.mtu:
+		return true
+	}
+	return binary.NativeEndian.Uint32(data[flagsOffset:])&alive != alive
 }
 
 // attributes returns the attributes of a message by type. If a type is repeated, the last one

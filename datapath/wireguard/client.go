@@ -115,6 +115,7 @@ func toStatus(p wgtypes.Peer) PeerStatus {
 		Handshake: p.LastHandshakeTime,
 		Sent:      p.TransmitBytes,
 		Received:  p.ReceiveBytes,
+		Altered:   p.PresharedKey != wgtypes.Key{} || p.PersistentKeepaliveInterval != 0,
 	}
 	if p.LastHandshakeTime.Unix() == 0 { // how a userspace device reports that there was none
 		st.Handshake = time.Time{}
@@ -139,6 +140,9 @@ func (p put) config() wgtypes.PeerConfig {
 		// A peer that vanished since it was read must not come back with half of its settings.
 		UpdateOnly: !p.create,
 		AllowedIPs: toIPNets(p.AllowedIPs),
+	}
+	if p.reset {
+		cfg.PresharedKey, cfg.PersistentKeepaliveInterval = new(wgtypes.Key), new(time.Duration)
 	}
 	if p.Underlay.IsValid() {
 		cfg.Endpoint = net.UDPAddrFromAddrPort(p.Underlay)

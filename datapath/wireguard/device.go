@@ -32,8 +32,12 @@ type Device struct {
 	kind atomic.Value
 
 	mu sync.Mutex
+	// made counts how often the device was made again, or got its key back: its peers' sessions are lost.
+	made int
 	// set is, per peer, the underlay that this process last set, or that it found as wanted.
 	set map[key.Public]netip.AddrPort
+	// seen is, per peer of the device, what the last look found.
+	seen map[key.Public]sight
 	// child is the pid of the userspace process if this Device started it, to be reaped when it
 	// exits; otherwise 0.
 	child int
@@ -81,11 +85,19 @@ func (d *Device) Alive() bool {
 	return err == nil
 }
 
-// keepMTU makes a restart keep the current MTU of the link, which may have been changed since Open.
-func (d *Device) keepMTU() {
-	if l, err := net.InterfaceByName(d.cfg.Device); err == nil {
-		d.cfg.MTU = l.MTU
-	}
+// Shape says which MTU and address the next Reconcile makes sure that the link has, as in Config.
+func (d *Device) Shape(mtu int, addr netip.Prefix) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cfg.MTU, d.cfg.Addr = mtu, addr
+}
+
+// Made counts how often the device was made again, or was given its key again. Its peers have no
+// sessions afterwards.
+func (d *Device) Made() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made
 }
 
 // Close closes the client. The device stays, and so does a userspace process.
@@ -96,15 +108,46 @@ func (d *Device) Close() error {
 	return d.client.close()
 }
 
+// dyingWait is how long a process may take to notice that its TUN was deleted.
+const dyingWait = time.Second
+
 func (d *Device) ensure(ctx context.Context) error {
-	d.reap()
-	if err := d.create(ctx); err != nil {
-		return err
+	began := time.Now()
+	for {
+		d.reap()
+		err := d.links.Claim(d.cfg.Device)
+		if err == nil {
+			err = d.create(ctx)
+		}
+		if err == nil {
+			err = d.identify(ctx)
+		}
+		if err == nil {
+			err = d.links.SetUp(d.cfg.Device, d.cfg.MTU, d.cfg.Addr)
+		}
+		if d.Kind() != Userspace || !errors.Is(err, unix.ENODEV) {
+			return err
+		}
+		// The process that was adopted serves a TUN that was deleted, or has another name now.
+		if time.Since(began) > dyingWait {
+			if err := d.evict(); err != nil {
+				return err
+			}
+		}
+		if sleep(ctx, 20*time.Millisecond) != nil {
+			return err
+		}
 	}
-	if err := d.identify(ctx); err != nil {
-		return err
+}
+
+// evict ends the process that serves the device's socket, so that another one makes the TUN.
+func (d *Device) evict() error {
+	pid, err := owner(d.cfg.Device)
+	if nobody(err) || err != nil || pid == 0 {
+		return nil // ensure finds out what it means
 	}
-	return d.links.SetUp(d.cfg.Device, d.cfg.MTU, d.cfg.Addr)
+	d.cfg.Log.Warn("the WireGuard process has lost its device, killing it", "device", d.cfg.Device, "pid", pid)
+	return stop(d.cfg.Device, pid)
 }
 
 // create creates the link, of the kind that the mode and the kernel allow.
@@ -113,7 +156,8 @@ func (d *Device) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.cfg.Mode == Kernel || (d.cfg.Mode == Auto && !tun) {
+	// A device that was deleted comes back as what it was.
+	if d.cfg.Mode == Kernel || (d.cfg.Mode == Auto && !tun && d.Kind() != Userspace) {
 		err := d.links.AddWireGuard(d.cfg.Device)
 		if err == nil {
 			d.kind.Store(Kernel)
@@ -141,6 +185,7 @@ func (d *Device) identify(ctx context.Context) error {
 	if have.key != d.key {
 		k := wgtypes.Key(d.key)
 		cfg.PrivateKey = &k
+		d.made++
 	}
 	if d.cfg.Port != 0 && have.port != d.cfg.Port {
 		if err := portFree(ctx, d.cfg.Port); err != nil {

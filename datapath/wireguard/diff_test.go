@@ -57,11 +57,11 @@ func TestRewrite(t *testing.T) {
 		"after a restart, the device has nothing": {have: none, want: addrA, rewrite: true},
 	} {
 		h := PeerStatus{Underlay: c.have, Handshake: now.Add(-c.handshake)}
-		if got := rewrite(h, c.want, c.last, c.last.IsValid(), now); got != c.rewrite {
+		if got := rewrite(h, c.want, c.last, c.last.IsValid(), false, now); got != c.rewrite {
 			t.Errorf("%s: rewrite = %v", name, got)
 		}
 	}
-	if !rewrite(PeerStatus{Underlay: addrB}, addrA, none, false, now) {
+	if !rewrite(PeerStatus{Underlay: addrB}, addrA, none, false, false, now) {
 		t.Error("after a restart, never a handshake: no rewrite")
 	}
 }
@@ -101,7 +101,7 @@ func TestDiff(t *testing.T) {
 			remove: []key.Public{{3}},
 		},
 	} {
-		got, problems := diff(have, c.want, set, self, now)
+		got, problems := diff(have, c.want, set, nil, self, now)
 		if len(problems) > 0 || show(got.put) != c.puts || !slices.Equal(got.shed, prefixes(c.shed)) || !slices.Equal(got.remove, c.remove) {
 			t.Errorf("%s: put %q shed %v remove %v, %v", name, show(got.put), got.shed, got.remove, problems)
 		}
@@ -140,7 +140,7 @@ func TestDiffGuards(t *testing.T) {
 		"invalid":       {datapath.Peer{Name: "n2", Key: key.Public{2}, AllowedIPs: []netip.Prefix{{}}}, "peer n2: its allowed IP invalid Prefix is invalid", " create n2"},
 		"nothing wrong": {peer(2, addrB, "10.2.0.0/16"), "", " create n2 192.0.2.2:51820 +10.2.0.0/16"},
 	} {
-		got, problems := diff(nil, []datapath.Peer{good, c.bad}, nil, self, now)
+		got, problems := diff(nil, []datapath.Peer{good, c.bad}, nil, nil, self, now)
 		if (c.says == "") != (len(problems) == 0) || len(problems) > 0 && !strings.HasPrefix(problems[0].String(), c.says) {
 			t.Errorf("%s: Problems %v, want %q", name, problems, c.says)
 		}
@@ -216,7 +216,7 @@ func TestDiffProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, want := draw(t, "have"), draw(t, "want")
 		m := model{map[key.Public]netip.AddrPort{}, map[netip.Prefix]key.Public{}}
-		first, problems := diff(nil, before, nil, self, now)
+		first, problems := diff(nil, before, nil, nil, self, now)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -228,7 +228,7 @@ func TestDiffProperty(t *testing.T) {
 				_, lasting[p] = m.owner[p]
 			}
 		}
-		c, problems := diff(m.status(), want, set, self, now)
+		c, problems := diff(m.status(), want, set, nil, self, now)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -239,9 +239,47 @@ func TestDiffProperty(t *testing.T) {
 				}
 			}
 		})
-		again, problems := diff(m.status(), want, m.underlay, self, now)
+		again, problems := diff(m.status(), want, m.underlay, nil, self, now)
 		if len(problems) > 0 || len(again.put)+len(again.shed)+len(again.remove) != 0 {
 			t.Fatalf("the device is not as wanted: %+v, %v", again, problems)
 		}
 	})
+}
+
+// A peer that roamed keeps its new underlay. One whose underlay another program set, or that does not answer
+// where it is thought to be, is looked for where its cluster says that it is.
+func TestMisled(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	look := func(s sight, after time.Duration, at netip.AddrPort, received, sent int64) (sight, bool) {
+		h := PeerStatus{Underlay: at, Received: received, Sent: sent}
+		misled := s.misled(h, now.Add(after))
+		return s.look(h, true, now.Add(after)), misled
+	}
+	first := sight{}.look(PeerStatus{Underlay: addrA, Received: 100, Sent: 100}, false, now)
+	for _, c := range []struct {
+		name           string
+		after          time.Duration
+		at             netip.AddrPort
+		received, sent int64
+		want           bool
+	}{
+		{"idle", time.Hour, addrA, 100, 100, false},
+		{"roamed", time.Second, addrB, 132, 100, false},
+		{"another program set it", time.Second, addrB, 100, 100, true},
+		{"asked just now", time.Hour, addrA, 100, 200, false},
+	} {
+		if _, got := look(first, c.after, c.at, c.received, c.sent); got != c.want {
+			t.Errorf("%s: misled %v, want %v", c.name, got, c.want)
+		}
+	}
+	asked, _ := look(first, time.Second, addrA, 100, 200)
+	if _, got := look(asked, time.Second+unanswered-1, addrA, 100, 300); got {
+		t.Error("it had no time to answer")
+	}
+	if _, got := look(asked, time.Second+unanswered, addrA, 100, 300); !got {
+		t.Error("it does not answer, and that is not noticed")
+	}
+	if _, got := look(asked, time.Hour, addrA, 101, 300); got {
+		t.Error("it answers, and is doubted")
+	}
 }

@@ -13,6 +13,7 @@ import (
 // without are the links of a kernel that has no WireGuard.
 type without struct{}
 
+func (without) Claim(string) error                    { return nil }
 func (without) AddWireGuard(string) error             { return unix.EOPNOTSUPP }
 func (without) SetUp(string, int, netip.Prefix) error { return errors.New("there is no device") }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,7 +82,7 @@ func TestKilledTunnel(t *testing.T) {
 	}
 	a, b := pair(t, mode)
 	c, c6 := a.connect(t, b.pod), a.connect(t, b.pod6)
-	must(t, a.Do(func() error { return a.router.SetUp(a.cfg.Device, 1380, netip.Prefix{}) })) // a narrower underlay
+	a.dev.Shape(1380, a.cfg.Addr) // a narrower underlay
 	a.reconcile(t, b)
 	a.kill(t)
 	if a.dev.Alive() {

@@ -22,8 +22,8 @@ import (
 // old or the new peer at every moment. If prune is false nothing is removed. Unwanted peers are
 // removed last.
 //
-// If the device does not answer, has lost its key, port or mark, or its link was set down or lost its
-// address, that is repaired first.
+// If the device is gone, does not answer, has lost its key, port or mark, or its link was renamed, set down
+// or lost its MTU or address, that is repaired first.
 //
 // A peer or an allowed IP that the device refuses is left out and is a Problem; the next Reconcile
 // tries it again. An error means that the device does not work.
@@ -34,8 +34,8 @@ func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem,
 	if err != nil {
 		return nil, err
 	}
-	c, problems := diff(have.peers, want, d.set, d.key.Public(), time.Now())
-	d.remember(have.peers, want)
+	c, problems := diff(have.peers, want, d.set, d.seen, d.key.Public(), time.Now())
+	d.remember(have.peers, want, time.Now())
 	refused, err := d.put(c.put)
 	errs := []error{err}
 	if prune {
@@ -44,10 +44,17 @@ func (d *Device) Reconcile(want []datapath.Peer, prune bool) ([]problem.Problem,
 	return append(problems, refused...), errors.Join(errs...)
 }
 
-// Remove removes peers at once. It succeeds if the device does not have them.
+// Remove removes peers at once. It succeeds if the device does not have them. It repairs the device first,
+// like Reconcile.
 func (d *Device) Remove(keys []key.Public) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if _, err := d.revive(); err != nil {
+		return err
+	}
 	return d.remove(keys)
 }
 
@@ -57,20 +64,18 @@ func (d *Device) Peers() ([]PeerStatus, error) {
 	return have.peers, err
 }
 
-// revive reads the device. It restarts the device if that fails, or if the device has lost its key,
-// port or mark. It also repairs the link, which may have been set down.
+// revive reads the device. It restarts the device if that fails, if it is gone, or if it has lost its key,
+// port or mark. It also repairs the link.
 func (d *Device) revive() (state, error) {
 	have, err := d.client.read()
 	if err == nil && d.identified(have) {
-		// The MTU is not repaired: the daemon may have changed it since Open.
-		if err := d.links.SetUp(d.cfg.Device, 0, d.cfg.Addr); err == nil {
+		if err = d.links.SetUp(d.cfg.Device, d.cfg.MTU, d.cfg.Addr); err == nil {
 			return have, nil
 		}
 	}
 	d.cfg.Log.Warn("WireGuard device does not answer or was changed, restarting it", "device", d.cfg.Device, "err", err)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	d.keepMTU()
 	if err := d.ensure(ctx); err != nil {
 		return state{}, fmt.Errorf("restart WireGuard device %s: %w", d.cfg.Device, err)
 	}
@@ -188,8 +193,15 @@ func (d *Device) remove(keys []key.Public) error {
 	return nil
 }
 
-// remember records the underlays that the device already had as wanted, and forgets unwanted peers.
-func (d *Device) remember(have []PeerStatus, want []datapath.Peer) {
+// remember records the underlays that the device already had as wanted, and what was seen of each peer, and
+// forgets unwanted peers.
+func (d *Device) remember(have []PeerStatus, want []datapath.Peer, now time.Time) {
+	seen := make(map[key.Public]sight, len(have))
+	for _, h := range have {
+		s, known := d.seen[h.Key]
+		seen[h.Key] = s.look(h, known, now)
+	}
+	d.seen = seen
 	held := make(map[key.Public]netip.AddrPort, len(have))
 	for _, h := range have {
 		held[h.Key] = h.Underlay

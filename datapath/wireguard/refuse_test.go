@@ -71,6 +71,7 @@ func (s *stubborn) close() error { return nil }
 // noLinks is a link that is always up.
 type noLinks struct{}
 
+func (noLinks) Claim(string) error                    { return nil }
 func (noLinks) AddWireGuard(string) error             { return nil }
 func (noLinks) SetUp(string, int, netip.Prefix) error { return nil }
 

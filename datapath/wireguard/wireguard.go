@@ -51,10 +51,14 @@ const Padding = 16
 
 // Links creates and configures links; route.Router implements it.
 type Links interface {
+	// Claim gives a link of strait's that was renamed its name back, and refuses a link of the name that is
+	// not strait's. It succeeds if there is none.
+	Claim(name string) error
 	// AddWireGuard adds a kernel device, and succeeds if it exists. Its error satisfies
 	// errors.Is(err, errors.ErrUnsupported) if the kernel has no WireGuard.
 	AddWireGuard(name string) error
-	// SetUp sets the link's MTU and address, and sets the link up.
+	// SetUp sets the link's MTU and address, and sets the link up. Its error satisfies
+	// errors.Is(err, unix.ENODEV) if there is no link of this name.
 	SetUp(name string, mtu int, addr netip.Prefix) error
 }
 
@@ -95,6 +99,8 @@ type PeerStatus struct {
 	Handshake time.Time
 	// Sent and Received count the bytes of encrypted traffic.
 	Sent, Received int64
+	// Altered: it has a preshared key or keepalives, which another program has set.
+	Altered bool
 	// AllowedIPs are sorted.
 	AllowedIPs []netip.Prefix
 }
