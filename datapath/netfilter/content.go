@@ -11,7 +11,8 @@ import (
 
 // content is what Reconcile and Watch compare to tell whether the table is as wanted.
 type content struct {
-	// based is true if all chains are on the right hooks with the right priorities.
+	// based is true if all chains are on the right hooks with the right priorities, there are no others, and
+	// the table is not dormant.
 	based bool
 	// rules are the comments of all chains' rules, in order. A comment names everything that its
 	// rule depends on, except the sets.

@@ -14,7 +14,7 @@ import (
 // held reads the table from the kernel. It returns nil if there is no table.
 func held() (*content, error) {
 	var conn nftables.Conn
-	_, err := conn.ListTableOfFamily(tableName, table.Family)
+	have, err := conn.ListTableOfFamily(tableName, table.Family)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil, nil
@@ -24,7 +24,7 @@ func held() (*content, error) {
 	c := &content{}
 	// A part that cannot be read counts as missing, because the remedy is the same: replace the
 	// table.
-	c.based = true
+	c.based = have.Flags == 0 && onlyOurs(&conn) // a flag can make the whole table dormant
 	for _, ch := range (content{}).chains() {
 		have, err := conn.ListChain(table, ch.name)
 		if err != nil {
@@ -48,6 +48,22 @@ func held() (*content, error) {
 		c.pods = append(c.pods, toRanges(es)...)
 	}
 	return c, nil
+}
+
+// onlyOurs reports whether the table has no base chain of another program, which would judge packets too.
+// Other chains see no packets.
+func onlyOurs(conn *nftables.Conn) bool {
+	chains, err := conn.ListChainsOfTableFamily(table.Family)
+	if err != nil {
+		return false
+	}
+	count := 0
+	for _, ch := range chains {
+		if ch.Table.Name == tableName && ch.Hooknum != nil {
+			count++
+		}
+	}
+	return count == len((content{}).chains())
 }
 
 // sortByKey sorts by address. At the same address, the end of a range comes before a start.

@@ -57,8 +57,12 @@ type chain struct {
 	rules    []rule
 }
 
-// in reports whether the kernel's chain is on the right hook with the right priority.
+// in reports whether the kernel's chain is on the right hook with the right priority, and lets pass what no
+// rule drops.
 func (c chain) in(have *nftables.Chain) bool {
+	if have.Policy != nil && *have.Policy != nftables.ChainPolicyAccept {
+		return false
+	}
 	return have.Type == c.kind && have.Hooknum != nil && *have.Hooknum == c.hook &&
 		have.Priority != nil && *have.Priority == c.priority
 }

@@ -21,7 +21,7 @@ func (r *Router) reconcileRule(h *netlink.Handle, family int, prune bool) error 
 	found := false
 	var wrong []netlink.Rule
 	for _, rule := range rules {
-		if !found && rule.Priority == r.cfg.Priority && leavesOutMarked(rule) {
+		if !found && rule.Priority == r.cfg.Priority && leavesOutMarked(rule) && forAll(rule) {
 			found = true
 			continue
 		}
@@ -77,6 +77,12 @@ func (c Config) rule(family int) *netlink.Rule {
 
 func leavesOutMarked(r netlink.Rule) bool {
 	return r.Invert && r.Mark == datapath.TunnelMark && r.Mask != nil && *r.Mask == datapath.TunnelMarkMask
+}
+
+// forAll reports whether a rule asks for nothing but the mark.
+func forAll(r netlink.Rule) bool {
+	return r.Src == nil && r.Dst == nil && r.IifName == "" && r.OifName == "" && r.Tos == 0 &&
+		r.IPProto == 0 && r.Sport == nil && r.Dport == nil && r.UIDRange == nil
 }
 
 func deleteRules(h *netlink.Handle, rules []netlink.Rule) error {

@@ -100,7 +100,7 @@ func (w watched) concerns(typ uint16, data []byte) bool {
 	switch typ {
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		return w.concernsRoute(typ, data)
-	case unix.RTM_DELRULE:
+	case unix.RTM_DELRULE, unix.RTM_NEWRULE: // one of another priority or with conditions can hide ours
 		attrs, ok := attributes(data, unix.SizeofRtMsg)
 		return ok && w.wanted != nil && tableOf(data, attrs) == w.table
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:

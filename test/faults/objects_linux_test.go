@@ -160,6 +160,8 @@ func TestObjects(t *testing.T) {
 		"ip route replace 10.9.2.0/24 dev lo table 5354 metric 154",
 		"ip route flush table 5354",
 		"ip rule delete table 5354",
+		"ip rule add not fwmark 0x1000/0x1000 lookup 5354 priority 400 protocol 154",
+		"ip rule add not fwmark 0x1000/0x1000 from 10.77.0.0/16 lookup 5354 priority 500 protocol 154; ip rule delete not fwmark 0x1000/0x1000 from all lookup 5354 priority 500",
 		"nft delete table inet strait",
 		"nft flush table inet strait",
 		"nft flush chain inet strait guardinput",
@@ -167,6 +169,9 @@ func TestObjects(t *testing.T) {
 		"nft insert rule inet strait guardinput accept",
 		"nft add rule inet strait postrouting drop",
 		"nft flush set inet strait pods4",
+		"nft add table inet strait { flags dormant;}",
+		"nft chain inet strait guardinput { policy drop;}",
+		"nft add chain inet strait other { type filter hook forward priority 0 ;policy drop;}",
 		"nft delete table inet strait; nft add table inet strait",
 	}
 	for _, fault := range faults {
@@ -193,7 +198,7 @@ func TestObjects(t *testing.T) {
 
 func (w *tunneled) heals(t *testing.T, kept net.Conn, fault string) {
 	t.Helper()
-	for _, words := range strings.Split(fault, ";") {
+	for _, words := range strings.Split(fault, "; ") {
 		if _, err := w.run(words); err != nil {
 			t.Fatal(err)
 		}
