@@ -5,12 +5,14 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"strait.io/strait/internal/testutil"
 )
 
 // TestSilentClients: clients that hold connections and say nothing keep nobody from an answer over TCP, and
 // only so many are open.
 func TestSilentClients(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, testTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
 	var held []net.Conn

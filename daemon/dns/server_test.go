@@ -16,29 +16,10 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
 )
 
 var loopback = netip.MustParseAddr("127.0.0.1")
-
-// freePort returns a port that was free for UDP and TCP a moment ago.
-func freePort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	for range 20 {
-		tcp, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := tcp.Addr().(*net.TCPAddr).AddrPort()
-		udp, err := net.ListenPacket("udp", addr.String())
-		tcp.Close()
-		if err == nil {
-			udp.Close()
-			return addr
-		}
-	}
-	t.Fatal("no port is free for UDP and TCP")
-	return netip.AddrPort{}
-}
 
 // run starts a server and stops it, waiting, when the test ends.
 func run(t *testing.T, cfg Config, table func() *Table) *Server {
@@ -88,7 +69,7 @@ func exchangeWith(t *testing.T, network string, addr netip.AddrPort, q *dns.Msg)
 }
 
 func TestServerUDPAndTCP(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	var table atomic.Pointer[Table]
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, table.Load)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
@@ -121,7 +102,7 @@ func bigTable() *Table {
 }
 
 func TestServerTruncatesOverUDP(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, bigTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
 	const qname = "big.default.svc.clusterset.local."
@@ -176,7 +157,7 @@ func goResolver(addr netip.AddrPort) *net.Resolver {
 }
 
 func TestServerGoResolver(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, testTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
 	r := goResolver(addr)
@@ -196,7 +177,7 @@ func TestServerGoResolver(t *testing.T) {
 }
 
 func TestServerAddressInUseOrAbsent(t *testing.T) {
-	good, busy := freePort(t), freePort(t)
+	good, busy := testutil.FreePort(t), testutil.FreePort(t)
 	absent := netip.MustParseAddrPort("192.0.2.1:5353")
 	holder, err := net.ListenPacket("udp", busy.String())
 	if err != nil {
@@ -231,7 +212,7 @@ func TestServerAddressInUseOrAbsent(t *testing.T) {
 // upstream answers A queries with an address, or with silence if none is given.
 func upstream(t *testing.T, ip string) netip.AddrPort {
 	t.Helper()
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	for _, network := range []string{"udp", "tcp"} {
 		started := make(chan struct{})
 		srv := &dns.Server{Net: network, Addr: addr.String(), NotifyStartedFunc: func() { close(started) },
@@ -257,7 +238,7 @@ func upstream(t *testing.T, ip string) netip.AddrPort {
 }
 
 func TestServerForwards(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	up := upstream(t, "203.0.113.9")
 	s := run(t, Config{Listen: []netip.AddrPort{addr}, Upstreams: []netip.AddrPort{up}}, func() *Table { return nil })
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
@@ -276,7 +257,7 @@ func TestServerForwards(t *testing.T) {
 }
 
 func TestServerForwardsPastADeadUpstream(t *testing.T) {
-	addr := freePort(t)
+	addr := testutil.FreePort(t)
 	dead, alive := upstream(t, ""), upstream(t, "203.0.113.9")
 	s := run(t, Config{Listen: []netip.AddrPort{addr}, Upstreams: []netip.AddrPort{dead, alive}}, testTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
@@ -297,8 +278,8 @@ func TestServerForwardsPastADeadUpstream(t *testing.T) {
 }
 
 func TestServerNoUpstreamAnswers(t *testing.T) {
-	addr := freePort(t)
-	nobody := freePort(t) // refuses
+	addr := testutil.FreePort(t)
+	nobody := testutil.FreePort(t) // refuses
 	s := run(t, Config{Listen: []netip.AddrPort{addr}, Upstreams: []netip.AddrPort{nobody}}, testTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
 	if r := exchangeWith(t, "udp", addr, ask("example.org.", "A")); r.Rcode != dns.RcodeServerFailure {

@@ -85,7 +85,20 @@ func AddNS(name string) error {
 		return fmt.Errorf("make network namespace %s: %w", name, err)
 	}
 	defer ns.Close()
+	if err := Inside(ns, reservePort); err != nil {
+		return fmt.Errorf("network namespace %s: %w", name, err)
+	}
 	return WithHandle(name, func(h *netlink.Handle) error { return SetUp(h, "lo") })
+}
+
+// reservePort keeps WireGuard's default port from sockets that ask for any port, in the calling
+// thread's network namespace. The port lies in the ephemeral range, so a resolver's socket could
+// hold it when a daemon starts.
+func reservePort() error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_reserved_ports", []byte("51820"), 0); err != nil {
+		return fmt.Errorf("reserve WireGuard's port: %w", err)
+	}
+	return nil
 }
 
 // RemoveNS unmounts and removes a named network namespace. It succeeds if there is none. The kernel

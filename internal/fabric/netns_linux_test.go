@@ -34,6 +34,9 @@ func TestNamedBesideOthers(t *testing.T) {
 	if out := ip("netns", "exec", "ours", "ip", "link", "show", "lo"); !strings.Contains(out, "UP") {
 		t.Errorf("our namespace has %s", out)
 	}
+	if out := ip("netns", "exec", "ours", "cat", "/proc/sys/net/ipv4/ip_local_reserved_ports"); out != "51820\n" {
+		t.Errorf("our namespace reserves %q, want WireGuard's port", out)
+	}
 	if err := RemoveNS("ours"); err != nil {
 		t.Error(err)
 	}

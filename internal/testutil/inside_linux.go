@@ -28,6 +28,7 @@ func Inside(t testing.TB, namespaces uintptr) bool {
 		if err := LoopbackUp(); err != nil {
 			t.Fatal(err)
 		}
+		reservePort(t)
 		return true
 	}
 	NeedRoot(t)

@@ -3,6 +3,7 @@ package testutil
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -47,7 +48,17 @@ func NetNS(t testing.TB) *Namespace {
 	if err := LoopbackUp(); err != nil {
 		t.Fatalf("prepare network namespace: %v", err)
 	}
+	reservePort(t)
 	return &Namespace{ns}
+}
+
+// reservePort keeps WireGuard's default port from sockets that ask for any port, in the calling
+// thread's network namespace: it lies in the ephemeral range.
+func reservePort(t testing.TB) {
+	t.Helper()
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_reserved_ports", []byte("51820"), 0); err != nil {
+		t.Fatalf("reserve WireGuard's port: %v", err)
+	}
 }
 
 // FD returns the namespace as a file descriptor, for netlink calls that take one.

@@ -87,6 +87,9 @@ func TestNetNS(t *testing.T) {
 		if err != nil || len(links) != 1 || links[0].Flags&net.FlagUp == 0 {
 			t.Errorf("links %v (%v), want lo alone, up", links, err)
 		}
+		if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_reserved_ports"); err != nil || string(text) != "51820\n" {
+			t.Errorf("reserved ports %q (%v), want WireGuard's", text, err)
+		}
 		var there uint64
 		if err := ns.Do(func() error { there = inode(t); return nil }); err != nil || there != inside {
 			t.Errorf("Do ran in namespace %d (%v), want %d", there, err, inside)

@@ -28,6 +28,17 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// TestPorts wants no fixed port in tests that an outgoing connection can have by chance.
+func TestPorts(t *testing.T) {
+	found, err := checkPorts(os.DirFS(root), Ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
 // TestConfigurationDoc wants every field of the daemon's configuration in the page that lists them.
 func TestConfigurationDoc(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/configuration.md"))

@@ -334,3 +334,29 @@ const MaxFunction = 60
 // badNames are folder and package names that say nothing about the contents, so that anything ends
 // up there.
 var badNames = []string{"util", "utils", "common", "helper", "helpers", "types", "manager", "pkg", "misc", "shared"}
+
+// AllowedPort is a file or folder of tests with numbers of the ephemeral range that no outgoing connection
+// can be in the way of.
+type AllowedPort struct {
+	Path  string
+	Ports []int
+	Why   string
+}
+
+// Ports lists them.
+var Ports = []AllowedPort{
+	{"clustermesh", []int{51820}, "WireGuard's port in records and pins; nothing binds it"},
+	{"daemon", []int{51820, 51821}, "WireGuard's port in records and plans; turn_linux_test.go has peers with it, and a namespace that reserves it"},
+	{"cmd/strait", []int{51820, 51821}, "WireGuard's port in answers; nothing binds it"},
+	{"cmd/strait", []int{32768, 52429}, "a weight, and the fill of a map"},
+	{"install", []int{51820, 51821}, "WireGuard's port in rendered settings and answers; nothing binds it"},
+	{"datapath/wireguard", []int{51820}, "bound in namespaces of testutil, which reserve it"},
+	{"datapath/socklb/claim_linux_test.go", []int{40000}, "a count"},
+	{"demo/config.go", []int{51820}, "bound in namespaces of fabric, which reserve it"},
+	{"internal/fabric", []int{51820}, "reserves it"},
+	{"internal/testutil", []int{51820}, "reserves it"},
+	{"test", []int{51820}, "WireGuard's port in records, or bound in namespaces of testutil and fabric, which reserve it"},
+	{"test/vm/instructions.txt", []int{55093, 55338, 60196, 60308, 60386, 60563}, "counts of instructions"},
+	{"test/redteam/strangers_linux_test.go", []int{50000}, "microseconds"},
+	{"clustermesh/gossip/replay_linux_test.go", []int{50000}, "microseconds"},
+}

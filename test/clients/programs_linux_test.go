@@ -165,7 +165,7 @@ var programs = []program{
 		want: []string{"same"},
 	},
 	{
-		name: "gRPC", needs: []string{grpcPackage}, protos: tcp, port: 50051,
+		name: "gRPC", needs: []string{grpcPackage}, protos: tcp, port: 5051,
 		serve:  `exec /usr/bin/python3 $SRC/rpc.py serve $POD:$PORT`,
 		client: `/usr/bin/python3 $SRC/rpc.py call $VIP:$PORT`,
 		want:   []string{"unary: hello\n", "stream: 100 of 100, in order\n", "peer: ipv4:192.0.2.1"},
