@@ -38,6 +38,24 @@ func apply(s string, edits []edit) string {
 // Add makes the plugin kubernetes answer for the zone from ServiceImports. If it already does, Add
 // returns the text unchanged.
 func Add(text, zone string) (string, error) {
+	return proved(text, zone, add)
+}
+
+// proved makes a change, and refuses one that does not read its own result as done: CoreDNS would stop
+// with such a file, and with it the cluster's names.
+func proved(text, zone string, change func(text, zone string) (string, error)) (string, error) {
+	got, err := change(text, zone)
+	if err != nil {
+		return "", err
+	}
+	if again, err := change(got, zone); err != nil || again != got {
+		return "", errors.New("change Corefile: its server block with the plugin kubernetes is written in a way that strait cannot edit; " +
+			"put each directive, and each closing brace, on a line of its own")
+	}
+	return got, nil
+}
+
+func add(text, zone string) (string, error) {
 	blocks, err := parse(text)
 	if err != nil {
 		return "", err

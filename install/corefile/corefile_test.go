@@ -99,6 +99,7 @@ func TestRefused(t *testing.T) {
 		{"open brace", ".:53 {\n  kubernetes cluster.local {\n", "not closed"},
 		{"stray brace", "}\n", "line 1"},
 		{"no braces", ".:53\nkubernetes", "no braces"},
+		{"a key that is a brace", "000 {, {  kubernetes }", "cannot edit"},
 	} {
 		if got, err := corefile.Add(tc.text, zone); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q\n%s", tc.name, err, tc.says, got)
@@ -114,6 +115,7 @@ func FuzzCorefile(f *testing.F) {
 	f.Add(kubeadm)
 	f.Add("a.b:53, c {\n\tkubernetes\n}")
 	f.Add("(s) {\nkubernetes x { multicluster y }\n}\n")
+	f.Add("000 {, {  kubernetes }")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := corefile.Add(text, zone)
 		if err != nil {

@@ -18,6 +18,10 @@ const (
 // same name in the zone. The text must be one that Add returned. If it does so already,
 // AddFallThrough returns it unchanged.
 func AddFallThrough(text, zone string) (string, error) {
+	return proved(text, zone, addFallThrough)
+}
+
+func addFallThrough(text, zone string) (string, error) {
 	blocks, err := parse(text)
 	if err != nil {
 		return "", err
