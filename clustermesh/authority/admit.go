@@ -143,12 +143,36 @@ func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
 // locality returns where a node is: as its cluster stated, if that is where the pin allows.
 func (a *admission) locality(object string) clustermesh.Locality {
 	l := a.statement.Locality
-	claimsNothing := l == clustermesh.Locality{}
-	if !a.foreign || claimsNothing || len(a.pin.Regions) == 0 || slices.Contains(a.pin.Regions, l.Region) {
-		return l
+	switch {
+	case !a.foreign:
+	case !a.pin.inRegion(l):
+		a.refuse("region", object, "region", fmt.Sprintf("%q is none of the pinned regions of cluster %s %q", l.Region, a.origin.Cluster, a.pin.Regions), a.repin())
+	case !a.pin.inZone(l):
+		a.refuse("zone", object, "zone", fmt.Sprintf("%q is none of the pinned zones of cluster %s %q", l.Zone, a.origin.Cluster, a.pin.Zones), a.repin())
 	}
-	a.refuse("region", object, "region", fmt.Sprintf("%q is none of the pinned regions of cluster %s %q", l.Region, a.origin.Cluster, a.pin.Regions), a.repin())
-	return clustermesh.Locality{}
+	return a.place()
+}
+
+// place returns the part of the stated locality that the pin allows.
+func (a *admission) place() clustermesh.Locality {
+	l := a.statement.Locality
+	if a.foreign && !a.pin.inRegion(l) {
+		return clustermesh.Locality{}
+	}
+	if a.foreign && !a.pin.inZone(l) {
+		l.Zone = ""
+	}
+	return l
+}
+
+// inRegion reports whether a node of the cluster can be in that region. One that claims nothing can.
+func (p Pin) inRegion(l clustermesh.Locality) bool {
+	return l == clustermesh.Locality{} || len(p.Regions) == 0 || slices.Contains(p.Regions, l.Region)
+}
+
+// inZone reports whether a node of the cluster can be in that zone. One that claims none can.
+func (p Pin) inZone(l clustermesh.Locality) bool {
+	return l.Zone == "" || len(p.Zones) == 0 || slices.Contains(p.Zones, l.Zone)
 }
 
 func (a *admission) prefix(object, given string, p netip.Prefix) bool {
@@ -262,10 +286,7 @@ func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 
 // located returns the endpoints with the zone of their node: a cluster cannot claim to be near.
 func (a *admission) located(es []clustermesh.Endpoint) []clustermesh.Endpoint {
-	zone := a.statement.Locality.Zone
-	if len(a.pin.Regions) > 0 && !slices.Contains(a.pin.Regions, a.statement.Locality.Region) {
-		zone = ""
-	}
+	zone := a.place().Zone
 	elsewhere := func(e clustermesh.Endpoint) bool { return e.Zone != zone }
 	if !a.foreign || !slices.ContainsFunc(es, elsewhere) {
 		return es

@@ -133,6 +133,28 @@ func TestLocalityIsStated(t *testing.T) {
 	}
 }
 
+// TestZones: with zones in the pin, a node that claims another has its region and no zone.
+func TestZones(t *testing.T) {
+	p := pins()["east"]
+	p.Zones = []string{"eu-2"}
+	want := clustermesh.Locality{Region: statement().Locality.Region}
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != want || got.Content.Endpoints[0].Zone != "" || len(got.Problems) != 1 {
+		t.Errorf("outside the pin: %+v, zone %q, %v", got.Content.Node.Locality, got.Content.Endpoints[0].Zone, got.Problems)
+	}
+	p.Zones = []string{""} // no node had a label of a zone
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != want || got.Content.Endpoints[0].Zone != "" {
+		t.Errorf("no zones: %+v, zone %q", got.Content.Node.Locality, got.Content.Endpoints[0].Zone)
+	}
+	p.Regions = []string{""}
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != (clustermesh.Locality{}) || got.Content.Endpoints[0].Zone != "" {
+		t.Errorf("no regions: %+v, zone %q", got.Content.Node.Locality, got.Content.Endpoints[0].Zone)
+	}
+	p.Regions, p.Zones = nil, []string{"eu-2", "eu-1"}
+	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != statement().Locality || got.Content.Endpoints[0].Zone != "eu-1" || len(got.Problems) > 0 {
+		t.Errorf("inside the pin: %+v, zone %q, %v", got.Content.Node.Locality, got.Content.Endpoints[0].Zone, got.Problems)
+	}
+}
+
 // TestRegions: with regions in the pin, a cluster can be in these only, in the eyes of its importer.
 func TestRegions(t *testing.T) {
 	p := pins()["east"]

@@ -26,9 +26,10 @@ type Pin struct {
 	// Pods contain the addresses of the cluster's pods, and Nodes those of its machines.
 	Pods  []netip.Prefix `json:"pods,omitempty"`
 	Nodes []netip.Prefix `json:"nodes,omitempty"`
-	// Regions are those that the cluster's nodes can be in. Whoever claims to be near draws traffic.
-	// Empty allows all.
+	// Regions and Zones are those that the cluster's nodes can be in; "" is that of nodes without the
+	// label. Whoever claims to be near draws traffic. An empty list allows all.
 	Regions []string `json:"regions,omitempty"`
+	Zones   []string `json:"zones,omitempty"`
 	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
 	// none.
 	Namespaces []string `json:"namespaces,omitempty"`

@@ -23,8 +23,8 @@ import (
 
 // pinFlags say what connect pins.
 type pinFlags struct {
-	pin, yes                      bool
-	pods, nodes, regions, accepts []string
+	pin, yes                             bool
+	pods, nodes, regions, zones, accepts []string
 }
 
 func (f *pinFlags) declare(c *cobra.Command) {
@@ -37,6 +37,7 @@ func (f *pinFlags) declare(c *cobra.Command) {
 		{&f.pods, "pods", "ranges of pods, `CLUSTER=CIDR`[,CIDR]; repeatable"},
 		{&f.nodes, "nodes", "ranges of nodes, `CLUSTER=CIDR`[,CIDR]; repeatable"},
 		{&f.regions, "regions", "regions of nodes, `CLUSTER=NAME`[,NAME]; repeatable"},
+		{&f.zones, "zones", "zones of nodes, `CLUSTER=NAME`[,NAME]; repeatable"},
 		{&f.accepts, "accept", "namespaces that others accept, `CLUSTER=NAME`[,NAME]"},
 	} {
 		c.Flags().StringArrayVar(x.to, x.name, nil, x.usage)
@@ -45,8 +46,8 @@ func (f *pinFlags) declare(c *cobra.Command) {
 
 // asked reads the flags.
 func (f pinFlags) asked() (a trust.Asked, err error) {
-	if !f.pin && len(f.pods)+len(f.nodes)+len(f.regions)+len(f.accepts) > 0 {
-		return a, usageError("--pods, --nodes, --regions and --accept say what is pinned: leave out --pin=false")
+	if !f.pin && len(f.pods)+len(f.nodes)+len(f.regions)+len(f.zones)+len(f.accepts) > 0 {
+		return a, usageError("--pods, --nodes, --regions, --zones and --accept say what is pinned: leave out --pin=false")
 	}
 	split := func(flag string, values []string) map[string][]string {
 		out := map[string][]string{}
@@ -73,7 +74,7 @@ func (f pinFlags) asked() (a trust.Asked, err error) {
 		}
 		return out
 	}
-	a = trust.Asked{Pods: ranges("pods", f.pods), Nodes: ranges("nodes", f.nodes), Regions: split("regions", f.regions), Namespaces: split("accept", f.accepts)}
+	a = trust.Asked{Pods: ranges("pods", f.pods), Nodes: ranges("nodes", f.nodes), Regions: split("regions", f.regions), Zones: split("zones", f.zones), Namespaces: split("accept", f.accepts)}
 	return a, err
 }
 
@@ -136,7 +137,7 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		if from != "" {
 			a.printer().line("%s: cluster %s has its pods in %v, says %s", c.Context, m.views[i].Cluster.ID, ranges, from)
 		}
-		one := trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Regions: m.views[i].Regions, Root: root.Public(), Pins: pins}
+		one := trust.Member{Cluster: m.views[i].Cluster, Ranges: ranges, Regions: m.views[i].Regions, Zones: m.views[i].Zones, Root: root.Public(), Pins: pins}
 		if len(ranges)+len(one.PodCIDRs) == 0 {
 			if one.PodAddrs, err = c.PodAddrs(ctx); err != nil {
 				return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -42,8 +43,8 @@ func (d *keyDir) flag(c *cobra.Command) {
 
 // place is what an operator says of a cluster.
 type place struct {
-	id                   string
-	pods, nodes, regions []string
+	id                          string
+	pods, nodes, regions, zones []string
 }
 
 func (p *place) flags(c *cobra.Command, whose string) {
@@ -51,12 +52,13 @@ func (p *place) flags(c *cobra.Command, whose string) {
 	c.Flags().StringSliceVar(&p.pods, "pods", nil, "`ranges` of "+whose+" pods, as in 10.1.0.0/16")
 	c.Flags().StringSliceVar(&p.nodes, "nodes", nil, "`ranges` of "+whose+" machines, as in 192.0.2.0/24")
 	c.Flags().StringSliceVar(&p.regions, "regions", nil, "`regions` where its nodes can be; without it, anywhere")
+	c.Flags().StringSliceVar(&p.zones, "zones", nil, "`zones` where its nodes can be; without it, all of its regions")
 	_ = c.MarkFlagRequired("id")
 	_ = c.MarkFlagRequired("nodes")
 }
 
 func (p place) pin() (authority.Pin, error) {
-	pin := authority.Pin{Cluster: clustermesh.ClusterName(p.id), Regions: p.regions}
+	pin := authority.Pin{Cluster: clustermesh.ClusterName(p.id), Regions: p.regions, Zones: p.zones}
 	for _, f := range []struct {
 		name  string
 		texts []string
@@ -428,10 +430,19 @@ func (a *app) showPins(pins authority.Pins) {
 		for i, r := range p.Roots {
 			roots[i] = r.Fingerprint()
 		}
-		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), cell(strings.Join(p.Regions, " ")), cell(strings.Join(p.Namespaces, " "))})
+		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), places(p.Regions), places(p.Zones), cell(strings.Join(p.Namespaces, " "))})
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
-	a.printer().table(withoutEmpty([]string{"CLUSTER", "ROOT", "PODS", "NODES", "REGIONS", "ACCEPTED NAMESPACES"}, rows))
+	a.printer().table(withoutEmpty([]string{"CLUSTER", "ROOT", "PODS", "NODES", "REGIONS", "ZONES", "ACCEPTED NAMESPACES"}, rows))
+}
+
+// places lists regions or zones. Nodes without the label are in "none".
+func places(names []string) string {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = cmp.Or(names[i], "none")
+	}
+	return cell(strings.Join(names, " "))
 }
 
 func listed(ranges []netip.Prefix) string {

@@ -14,8 +14,8 @@ import (
 type View struct {
 	Context string
 	Cluster Cluster
-	// Regions are those of its nodes, sorted; nil if a node names none.
-	Regions []string
+	// Regions and Zones are those of its nodes, sorted, with "" if a node has no such label.
+	Regions, Zones []string
 	// Have is the bundle of its Secret; nil if there is none.
 	Have *Bundle
 }

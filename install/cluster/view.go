@@ -101,19 +101,15 @@ func (c *Cluster) view(ctx context.Context, d daemonConfig, v *bundle.View) erro
 		v.Cluster.Nodes = append(v.Cluster.Nodes, addresses(&n, port)...)
 		v.Cluster.PodCIDRs = append(v.Cluster.PodCIDRs, podCIDRs(&n)...)
 	}
-	v.Regions = regions(machines)
+	v.Regions, v.Zones = labels(machines, corev1.LabelTopologyRegion), labels(machines, corev1.LabelTopologyZone)
 	v.Have, err = c.ReadBundle(ctx)
 	return err
 }
 
-// regions returns where the nodes are, sorted; nil if one does not say.
-func regions(nodes []corev1.Node) (out []string) {
+// labels returns the values of a label of the nodes, sorted, with "" if a node does not have it.
+func labels(nodes []corev1.Node, label string) (out []string) {
 	for _, n := range nodes {
-		region := n.Labels[corev1.LabelTopologyRegion]
-		if region == "" {
-			return nil
-		}
-		out = append(out, region)
+		out = append(out, n.Labels[label])
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -26,16 +26,17 @@ func TestPodCIDRs(t *testing.T) {
 	}
 }
 
-// TestRegions: a region is known of a cluster only if all its nodes say theirs.
-func TestRegions(t *testing.T) {
+// TestLabels: nodes without the label count as one more place, so that the pin has it too.
+func TestLabels(t *testing.T) {
 	node := func(region string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyRegion: region}}}
 	}
 	for want, nodes := range map[string][]corev1.Node{
 		"[eu us]": {node("us"), node("eu"), node("us")},
-		"[]":      {node("us"), {}},
+		"[ us]":   {node("us"), {}},
+		"[]":      nil,
 	} {
-		if got := fmt.Sprint(regions(nodes)); got != want {
+		if got := fmt.Sprint(labels(nodes, corev1.LabelTopologyRegion)); got != want {
 			t.Errorf("regions %s, want %s", got, want)
 		}
 	}

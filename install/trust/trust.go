@@ -26,8 +26,9 @@ type Member struct {
 	Ranges []netip.Prefix
 	// PodAddrs are the addresses that its pods have, which count if nothing else names a range.
 	PodAddrs []netip.Addr
-	// Regions are those of its nodes; nil if a node names none.
-	Regions []string
+	// Regions and Zones are those of its nodes, with "" if a node has no such label; nil if there are no
+	// nodes.
+	Regions, Zones []string
 	// Root is the public key of the cluster's root.
 	Root authority.PublicKey
 	// Pins are those that the cluster has; nil if it has none.
@@ -36,8 +37,8 @@ type Member struct {
 
 // Asked is what the operator says of clusters, by id, in place of what was found.
 type Asked struct {
-	Pods, Nodes         map[string][]netip.Prefix
-	Regions, Namespaces map[string][]string
+	Pods, Nodes                map[string][]netip.Prefix
+	Regions, Zones, Namespaces map[string][]string
 }
 
 // Names returns the clusters of which something is said, sorted.
@@ -47,7 +48,7 @@ func (a Asked) Names() (out []string) {
 			out = append(out, c)
 		}
 	}
-	for _, m := range []map[string][]string{a.Regions, a.Namespaces} {
+	for _, m := range []map[string][]string{a.Regions, a.Zones, a.Namespaces} {
 		for c := range m {
 			out = append(out, c)
 		}
@@ -140,16 +141,22 @@ func (m Member) pin(had authority.Pin, asked Asked) (authority.Pin, error) {
 	p.Pods = choose(asked.Pods[m.ID], p.Pods, m.Ranges, cover(m.PodCIDRs, 16, 48), cover(addrs, 16, 48))
 	p.Nodes = choose(asked.Nodes[m.ID], p.Nodes, cover(nodes, 24, 64))
 	p.Regions = choose(asked.Regions[m.ID], p.Regions, m.Regions)
+	p.Zones = choose(asked.Zones[m.ID], p.Zones, m.Zones)
 	p.Namespaces = choose(asked.Namespaces[m.ID], p.Namespaces, []string{"*"})
 	return p, m.misses(p, nodes)
 }
 
-// misses returns an error unless the ranges and regions contain what the cluster has.
+// misses returns an error unless the ranges, regions and zones contain what the cluster has.
 func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 	var errs []error
-	for _, r := range m.Regions {
-		if !slices.Contains(p.Regions, r) {
-			errs = append(errs, fmt.Errorf("cluster %s has a node in region %s, which is none of %v: say --regions %s=NAME[,NAME]", m.ID, r, p.Regions, m.ID))
+	for _, c := range []struct {
+		what    string
+		has, in []string
+	}{{"region", m.Regions, p.Regions}, {"zone", m.Zones, p.Zones}} {
+		for _, have := range c.has {
+			if have != "" && !slices.Contains(c.in, have) {
+				errs = append(errs, fmt.Errorf("cluster %s has a node in %s %s, which is none of %v: say --%[2]ss %[1]s=NAME[,NAME]", m.ID, c.what, have, c.in))
+			}
 		}
 	}
 	if len(p.Pods) == 0 {

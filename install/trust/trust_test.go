@@ -47,6 +47,24 @@ func TestRegionsAreThoseOfTheNodes(t *testing.T) {
 	}
 }
 
+// TestZonesAreThoseOfTheNodes: without labels, the pin says so, and nobody can claim a zone later.
+func TestZonesAreThoseOfTheNodes(t *testing.T) {
+	ms := two()
+	ms[0].Zones, ms[1].Regions, ms[1].Zones = []string{"", "eu-1"}, []string{""}, []string{""}
+	pins, err := Propose(ms, nil, Asked{}, now)
+	if err != nil || !slices.Equal(pins["c1"].Zones, []string{"", "eu-1"}) || !slices.Equal(pins["c2"].Zones, []string{""}) || !slices.Equal(pins["c2"].Regions, []string{""}) {
+		t.Errorf("%+v, %v", pins, err)
+	}
+	ms[0].Pins, ms[1].Regions, ms[1].Zones = pins, []string{""}, []string{"us-1"}
+	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c2 has a node in zone us-1, which is none of []: say --zones c2=NAME[,NAME]") {
+		t.Errorf("a node in a zone: %v", err)
+	}
+	again, err := Propose(ms, nil, Asked{Zones: map[string][]string{"c2": {"us-1"}}}, now)
+	if err != nil || !slices.Equal(again["c2"].Zones, []string{"us-1"}) {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
 func two() []Member {
 	return []Member{
 		member("c1", 1, "10.11.0.0/24 10.11.1.0/24", "172.31.1.1", "172.31.1.2"),
