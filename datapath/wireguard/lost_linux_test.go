@@ -1,14 +1,18 @@
 package wireguard_test
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/testutil"
 )
@@ -51,6 +55,7 @@ func testLostDevice(t *testing.T, mode wireguard.Kind) {
 		}), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			a.quiet(t)
 			a.reconcile(t, b) // a look at how it is
 			made := a.dev.Made()
 			must(t, a.Do(func() error {
@@ -135,6 +140,7 @@ func TestRenamedWithoutDaemon(t *testing.T) {
 	testutil.NeedTun(t)
 	a, b := pair(t, wireguard.Userspace)
 	must(t, a.dev.Close())
+	a.router = route.New(route.Config{Device: a.cfg.Device})
 	must(t, a.Do(func() error {
 		l, err := netlink.LinkByName(a.cfg.Device)
 		if err != nil {
@@ -144,6 +150,24 @@ func TestRenamedWithoutDaemon(t *testing.T) {
 	}))
 	a.open(t, b)
 	must(t, a.connect(t, b.pod).echo("works again"))
+}
+
+// quiet waits until no more packets come: a peer that is heard can have roamed.
+func (n *node) quiet(t *testing.T) {
+	t.Helper()
+	last := int64(-1)
+	testutil.Eventually(t, 30*time.Second, func() error {
+		peers, err := n.dev.Peers()
+		if err != nil || len(peers) != 1 {
+			return fmt.Errorf("peers: %v %w", peers, err)
+		}
+		if now := peers[0].Received; now != last {
+			last = now
+			time.Sleep(300 * time.Millisecond)
+			return errors.New("packets still come")
+		}
+		return nil
+	})
 }
 
 func rename(l netlink.Link, name string) error {
