@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,6 +128,9 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	d.pinned, d.inForce, d.overlap = text, pins, pins.Overlap()
 	d.members, d.remotes = nil, nil
+	if d.kube != nil {
+		d.kube.source.Within(nodeless(pins, d.who.Cluster, d.config.Authority.lax()))
+	}
 	if !d.config.Authority.lax() {
 		d.members = slices.Sorted(maps.Keys(pins))
 		if d.config.Mesh.strict() {
@@ -140,6 +144,15 @@ func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	if err != nil {
 		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "error", err)
 	}
+}
+
+// nodeless returns the ranges in which other clusters accept endpoints of this one that name no node; nil
+// if they accept them anywhere.
+func nodeless(pins authority.Pins, own clustermesh.ClusterName, lax bool) []netip.Prefix {
+	if p := pins[own]; !lax && len(p.Pods) > 0 {
+		return slices.Concat(p.Pods, p.Endpoints)
+	}
+	return nil
 }
 
 // remotes returns the pod ranges of all clusters but own, sorted.

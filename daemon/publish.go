@@ -43,7 +43,8 @@ func (d *Daemon) machine() (turn.Machine, error) {
 		GossipKeys: d.shared.keys.Fingerprints(), Follower: !d.mayLead(),
 	}
 	if d.kube != nil {
-		m.Pods = d.kube.source.Pods().Addresses
+		pods := d.kube.source.Pods()
+		m.Pods, m.PodsKnown = pods.Addresses, pods.Known
 	}
 	if !d.config.Mesh.on() {
 		return m, nil

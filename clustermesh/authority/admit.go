@@ -16,7 +16,7 @@ import (
 //
 // What a node says of its place (addresses, prefixes, locality, WireGuard key) must be in its
 // statement, and the statement inside the pin. An endpoint has an address of its origin: one of the
-// node's prefixes, or the node's own; an endpoint that names no node has one in the pin. No other
+// node's prefixes, or the node's own; an endpoint that names no node has one in the pinned pods or endpoints. No other
 // cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted, or
 // configures one that does not accept its configuration.
 // The receiver's own cluster is judged by the statements alone.
@@ -229,8 +229,9 @@ func (a *admission) endpoint(e clustermesh.Endpoint) bool {
 	case e.Node != a.origin.Node:
 		return a.refuse("node", object, "node", fmt.Sprintf("it is on node %q, and %s may not speak for that", e.Node, a.origin), try)
 	case e.Node == "":
-		if a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Nodes, e.Addr) {
-			return a.refuse("range", object, "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
+		if a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Endpoints, e.Addr) {
+			return a.refuse("nodeless", object, "addr", fmt.Sprintf("it names no node, and is in none of the pinned pods and endpoints of cluster %s %v", a.origin.Cluster, slices.Concat(a.pin.Pods, a.pin.Endpoints)),
+				fmt.Sprintf("if it is a machine that Services of cluster %s may lead to, add its address to endpoints in the pin of that cluster, in every cluster (authority.pinsFile)", a.origin.Cluster))
 		}
 	case !contains(a.statement.Prefixes, e.Addr) && !slices.Contains(a.statement.Addresses, e.Addr):
 		return a.refuse("elsewhere", object, "addr", fmt.Sprintf("it is not in the prefixes of node %s %v", a.origin, a.statement.Prefixes), try)

@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -121,6 +122,45 @@ func TestClusterIPs(t *testing.T) {
 	r.Origin.Cluster = self.Cluster
 	if got := Admit(self, Pin{}, s, r); len(got.Content.Mirrors[0].IPs) != 3 || len(got.Problems) > 0 {
 		t.Errorf("the receiver's own: %+v, %v", got.Content.Mirrors, got.Problems)
+	}
+}
+
+// TestNodelessEndpoints: endpoints that name no node are in the pinned pods, or in what the pin lists for
+// them; the machines of a cluster are not among them unless an operator says so.
+func TestNodelessEndpoints(t *testing.T) {
+	said := func(addrs ...string) clustermesh.Record {
+		r := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}}
+		for _, a := range addrs {
+			e := endpoint("shop/cart", a)
+			e.Node = ""
+			r.Content.Endpoints = append(r.Content.Endpoints, e)
+		}
+		return r
+	}
+	r := said("10.1.1.7", "192.0.2.100", "198.51.100.9", "fd00:1:0:1::9", "10.2.1.7")
+	for what, c := range map[string]struct {
+		endpoints []netip.Prefix
+		want      string
+		problems  int
+	}{
+		"pods alone":       {nil, "[10.1.1.7 fd00:1:0:1::9]", 1},
+		"a machine":        {prefixes("192.0.2.100/32"), "[10.1.1.7 192.0.2.100 fd00:1:0:1::9]", 1},
+		"not what is ours": {prefixes("192.0.2.100/32", "198.51.100.0/24", "10.2.0.0/16"), "[10.1.1.7 192.0.2.100 198.51.100.9 fd00:1:0:1::9]", 1},
+	} {
+		p := pins()["east"]
+		p.Endpoints = c.endpoints
+		got := Admit(self, p, Statement{}, r)
+		var left []netip.Addr
+		for _, e := range got.Content.Endpoints {
+			left = append(left, e.Addr)
+		}
+		if fmt.Sprint(left) != c.want || len(got.Problems) != c.problems {
+			t.Errorf("%s: %v, want %s; problems %v", what, left, c.want, got.Problems)
+		}
+	}
+	r.Origin.Cluster = self.Cluster
+	if got := Admit(self, pins()["west"], Statement{}, r); len(got.Content.Endpoints) != 5 {
+		t.Errorf("the receiver's own: %v", got.Content.Endpoints)
 	}
 }
 

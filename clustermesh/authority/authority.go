@@ -26,6 +26,10 @@ type Pin struct {
 	// Pods contain the addresses of the cluster's pods, and Nodes those of its machines.
 	Pods  []netip.Prefix `json:"pods,omitempty"`
 	Nodes []netip.Prefix `json:"nodes,omitempty"`
+	// Endpoints contain, besides Pods, the addresses of its endpoints that name no node: machines that
+	// its selectorless Services lead to. Whoever may write EndpointSlices there can lead clients to any
+	// address of them.
+	Endpoints []netip.Prefix `json:"endpoints,omitempty"`
 	// Regions and Zones are those that the cluster's nodes can be in; "" is that of nodes without the
 	// label. Whoever claims to be near draws traffic. An empty list allows all.
 	Regions []string `json:"regions,omitempty"`

@@ -61,7 +61,7 @@ func (p Pin) mistakes() (errs []error) {
 	for _, f := range []struct {
 		name   string
 		ranges []netip.Prefix
-	}{{"pods", p.Pods}, {"nodes", p.Nodes}} {
+	}{{"pods", p.Pods}, {"nodes", p.Nodes}, {"endpoints", p.Endpoints}} {
 		for i, r := range f.ranges {
 			if err := clustermesh.CheckPrefix(r); err != nil {
 				add("%s[%d]: %w", f.name, i, err)
@@ -106,7 +106,7 @@ func (ps Pins) Overlap() error {
 				continue
 			}
 			for _, p := range a.Pods {
-				for _, q := range slices.Concat(b.Pods, b.Nodes) {
+				for _, q := range slices.Concat(b.Pods, b.Nodes, b.Endpoints) {
 					if p.Overlaps(q) {
 						return fmt.Errorf("the pods of cluster %s have %s, and cluster %s has %s: give every cluster ranges of its own", a.Cluster, p, b.Cluster, q)
 					}

@@ -130,7 +130,7 @@ func TestSourceHeap(t *testing.T) {
 	var k known
 	kept := testutil.Heap(func() any {
 		s := filled()
-		k = s.gather(true, nil)
+		k = s.gather(true, nil, nil)
 		return s
 	})
 	t.Logf("%.1f MB for %d services with %d endpoints each, whose objects take %.1f whole: %.3f of them",
@@ -153,7 +153,7 @@ func BenchmarkRead(b *testing.B) {
 	s := filled()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.gather(true, nil)
+		s.gather(true, nil, nil)
 	}
 }
 

@@ -9,6 +9,7 @@ package kube
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,8 @@ type Config struct {
 	Policies []policy.Policy
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// NodePrefixes are those of this node in the daemon's configuration.
+	NodePrefixes []netip.Prefix
 	// Obeys says that other clusters' configuration counts; see Obey.
 	Obeys bool
 	// Log may be nil.
@@ -72,6 +75,9 @@ type Source struct {
 	orders  []clustermesh.ClusterConfig
 	carried []object.Kept
 	given   int
+	// within are the ranges that Within said, and ranged counts how often they changed.
+	within []netip.Prefix
+	ranged int
 }
 
 // known is what the API server says. Immutable once published.
@@ -89,6 +95,8 @@ type known struct {
 	// orders are those that it follows from, and obeyed is their version.
 	orders []clustermesh.ClusterConfig
 	obeyed int
+	// ranged is the version of the ranges.
+	ranged int
 }
 
 // New makes a Source that knows nothing until it runs.
@@ -160,6 +168,17 @@ func (s *Source) Obey(orders []clustermesh.ClusterConfig) (followed bool) {
 	return s.known.synced && slices.EqualFunc(s.known.orders, orders, func(a, b clustermesh.ClusterConfig) bool { return a.Cluster == b.Cluster })
 }
 
+// Within says in which ranges endpoints that name no node can be; nil allows every address.
+func (s *Source) Within(ranges []netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(ranges, s.within) || (ranges == nil) != (s.within == nil) {
+		s.within = ranges
+		s.ranged++
+		s.dirty.Poke()
+	}
+}
+
 // Changed receives a value after Local, Identity or Pods changed; several changes can share one
 // value. It is for one receiver.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
@@ -197,14 +216,14 @@ func (s *Source) read() {
 	start := time.Now()
 	states, news := s.states()
 	s.mu.Lock()
-	old, orders, carried, given := s.known, s.orders, s.carried, s.given
+	old, orders, carried, given, within, ranged := s.known, s.orders, s.carried, s.given, s.within, s.ranged
 	s.mu.Unlock()
 	next := old
 	// Once everything was read, synced stays true: a kind that appears later only adds objects.
 	synced := old.synced || settled(states, start) && (given > 0 || !s.cfg.Obeys)
-	if news = news || synced != old.synced || given != old.obeyed; news {
-		next = s.gather(synced, carried)
-		next.orders, next.obeyed = orders, given
+	if news = news || synced != old.synced || given != old.obeyed || ranged != old.ranged; news {
+		next = s.gather(synced, carried, within)
+		next.orders, next.obeyed, next.ranged = orders, given, ranged
 		next.objects = next.objects.Reuse(old.objects)
 	}
 	s.took = time.Since(start)
@@ -243,9 +262,10 @@ func (s *Source) states() (out []state, news bool) {
 
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
-func (s *Source) gather(settled bool, carried []object.Kept) known {
+func (s *Source) gather(settled bool, carried []object.Kept, within []netip.Prefix) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{
 		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
+		NodePrefixes: s.cfg.NodePrefixes, Endpoints: within,
 	}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)

@@ -9,6 +9,7 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
@@ -54,7 +55,8 @@ type Config struct {
 	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the
 	// objects does not count.
 	Policies []policy.Policy
-	// ReadOnly: there is no API server to write to, so the cluster gets no mirrors.
+	// ReadOnly: the objects are files, and there is no API server to write to, so the cluster gets no
+	// mirrors. Whoever writes the files is trusted with every address.
 	ReadOnly bool
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string
@@ -63,6 +65,10 @@ type Config struct {
 	Namespace string
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// NodePrefixes are those of the reader's own node in the daemon's configuration.
+	NodePrefixes []netip.Prefix
+	// Endpoints are the ranges for endpoints that name no node; nil allows every address.
+	Endpoints []netip.Prefix
 }
 
 // Local returns what the objects mean for the clusterset. Two sorts of Services count, with their
@@ -95,7 +101,7 @@ func Local(objs Objects) clustermesh.Local {
 	for _, g := range out.Globals {
 		wanted[g.Service] = true
 	}
-	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, &l.report)
+	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, newGround(objs, nodes, l.services), &l.report)
 	for _, list := range [][]clustermesh.Export{out.Exports, out.Mirrors} {
 		for i := range list {
 			e := &list[i]

@@ -30,18 +30,20 @@ type typed struct {
 	Aliases        map[string][]*metav1.PartialObjectMetadata // by resource
 	ServiceImports []*mcsv1beta1.ServiceImport
 	Namespaces     []*metav1.PartialObjectMetadata // nil where they are not known
+	Pods           []*corev1.Pod                   // nil where they are not known
 	Config         Config
 }
 
 // local reads them, as both sources do.
 func (o typed) local() clustermesh.Local {
-	objs := Objects{Config: o.Config, All: map[string]bool{NamespaceResource: o.Namespaces != nil}}
+	objs := Objects{Config: o.Config, All: map[string]bool{NamespaceResource: o.Namespaces != nil, PodResource: o.Pods != nil}}
 	insert(&objs, NodeResource, o.Nodes)
 	insert(&objs, ServiceResource, o.Services)
 	insert(&objs, SliceResource, o.EndpointSlices)
 	insert(&objs, ExportResource, o.Exports)
 	insert(&objs, ImportResource, o.ServiceImports)
 	insert(&objs, NamespaceResource, o.Namespaces)
+	insert(&objs, PodResource, o.Pods)
 	for resource, aliases := range o.Aliases {
 		insert(&objs, resource, aliases)
 	}

@@ -25,7 +25,7 @@ type Pods struct {
 func ReadPods(objs Objects) Pods {
 	out := Pods{Known: objs.All[PodResource]}
 	for _, p := range objs.Pods {
-		if p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed {
+		if p.terminated() {
 			continue // another pod may have its address by now
 		}
 		if p.optOut {

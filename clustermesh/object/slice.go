@@ -16,7 +16,7 @@ import (
 
 // readSlices returns the endpoints of the wanted services, sorted by service and address. Each
 // address of a service appears once.
-func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, r *report) []clustermesh.Endpoint {
+func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, on *ground, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
 		known[n.Name] = true
@@ -31,7 +31,7 @@ func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []
 	for _, obj := range objs {
 		o := r.on("EndpointSlice", obj.Namespace, obj.Name)
 		if service, ok := serviceOf(obj, o); ok && wanted[service] {
-			s := slice{obj, service, o}
+			s := slice{obj, service, on, o}
 			all = append(all, s.endpoints(known)...)
 		}
 	}
@@ -56,6 +56,7 @@ func serviceOf(obj *Slice, o *objectReport) (clustermesh.ServiceName, bool) {
 type slice struct {
 	obj     *Slice
 	service clustermesh.ServiceName
+	on      *ground
 	*objectReport
 }
 
@@ -71,6 +72,7 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 		return nil
 	}
 	ports := s.ports()
+	var left doubts
 	for i, e := range s.obj.endpoints {
 		base := s.endpoint(i, e, known)
 		base.Ports = ports
@@ -80,10 +82,14 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 				s.problem(problem.ValueInvalid, at("endpoints[%d].addresses[%d]", i, j), err.Error(), "correct the address; the slice's other endpoints are used")
 				continue
 			}
+			if left.add(s.on.doubt(s.obj.Namespace, base.Node, ip), at("endpoints[%d].addresses[%d]", i, j)) {
+				continue
+			}
 			base.Addr = ip
 			out = append(out, base)
 		}
 	}
+	left.report(s.objectReport)
 	return out
 }
 

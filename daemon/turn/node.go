@@ -19,6 +19,8 @@ type Machine struct {
 	// Pods are the addresses of all pods of the node, if the source knows more than those with
 	// endpoints.
 	Pods []netip.Addr
+	// PodsKnown says that Pods are all. Then what EndpointSlices say adds no prefix: tenants write them.
+	PodsKnown bool
 	// Follower is true if the machine does not have the root of its cluster.
 	Follower bool
 	// GossipKeys are fingerprints of the gossip keys in force.
@@ -47,8 +49,10 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 		written = local.NodePrefixes[n.Name]
 	}
 	pods := slices.Clone(m.Pods)
-	for _, e := range c.Endpoints {
-		pods = append(pods, e.Addr)
+	if !m.PodsKnown {
+		for _, e := range c.Endpoints {
+			pods = append(pods, e.Addr)
+		}
 	}
 	n.Prefixes = nodePrefixes(written, n.Prefixes, n.Addresses, pods)
 	if m.Mesh {
@@ -62,7 +66,7 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 }
 
 // onHost marks the endpoints that have an address of the node itself, if it is of the family of
-// Inside. The list stays as it is.
+// Inside: package object has left out those that no Pod with hostNetwork bears out. The list stays as it is.
 func onHost(es []clustermesh.Endpoint, n clustermesh.Node) []clustermesh.Endpoint {
 	cloned := false
 	for i, e := range es {

@@ -92,6 +92,11 @@ func TestNodeContent(t *testing.T) {
 		t.Error("a Node object was found that is not there")
 	}
 	m.Pods = addrs("172.16.0.1")
+	m.PodsKnown = true
+	if c, _ := NodeContent(m, local); !slices.Equal(c.Node.Prefixes, prefixes("172.16.0.1/32")) {
+		t.Errorf("an EndpointSlice gave the node a prefix: %v", c.Node.Prefixes)
+	}
+	m.PodsKnown = false
 	if c, _ := NodeContent(m, local); !slices.Equal(c.Node.Prefixes, prefixes("10.1.1.10/32", "172.16.0.1/32")) {
 		t.Errorf("with a pod outside its prefixes: %v", c.Node.Prefixes)
 	}

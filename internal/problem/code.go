@@ -70,6 +70,8 @@ const (
 	NodeUnproven            Code = "STR2314"
 	StatementOlder          Code = "STR2315"
 	ClaimContested          Code = "STR2320"
+	EndpointNotPod          Code = "STR2325"
+	EndpointOutside         Code = "STR2326"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"
