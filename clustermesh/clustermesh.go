@@ -438,6 +438,9 @@ type Local struct {
 	// Namespaces are the cluster's namespaces, sorted. Nil means that every namespace counts as
 	// existing.
 	Namespaces []string
+	// OwnNamespaces are those that a Namespace or a Service of the cluster itself is in, sorted: not
+	// those that only other clusters' exports name.
+	OwnNamespaces []string
 	// Accept says for some namespaces which clusters' Services are accepted there.
 	Accept Accept
 	// Drain takes all endpoints of the cluster out of use.

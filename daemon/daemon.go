@@ -77,8 +77,10 @@ type moment struct {
 	table   *dns.Table // nil while unknown
 	// namespaces are the namespaces that table was made for.
 	namespaces []string
-	waiting    []string
-	problems   []clustermesh.Problem // of source, plan and kernel; Status adds those of the servers
+	// own are the namespaces of which the cluster itself had objects then.
+	own      []string
+	waiting  []string
+	problems []clustermesh.Problem // of source, plan and kernel; Status adds those of the servers
 }
 
 // New checks the config and reads the keys and the last known state. It opens nothing.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/dns"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/problem"
 )
 
 // table returns what the DNS server answers from; nil while it is unknown, which is not the same as
@@ -20,12 +22,31 @@ func (d *Daemon) table() *dns.Table {
 }
 
 // tableOf returns the DNS table of a plan. It reuses the last table if nothing in it changed.
-func (d *Daemon) tableOf(r plan.Result, namespaces []string) *dns.Table {
-	if m := d.now(); m != nil && m.table != nil && slices.Equal(m.namespaces, namespaces) &&
+func (d *Daemon) tableOf(r plan.Result, namespaces, own []string) *dns.Table {
+	if m := d.now(); m != nil && m.table != nil && slices.Equal(m.namespaces, namespaces) && slices.Equal(m.own, own) &&
 		(m.namespaces == nil) == (namespaces == nil) && sameNames(m.result.Imports, r.Imports) {
 		return m.table
 	}
-	return dns.NewTable(dnsServices(r, namespaces))
+	return dns.NewTable(dnsServices(r, namespaces), own...)
+}
+
+// publicNames reports the imports whose local names do not fall through although they could, once for each
+// namespace.
+func publicNames(c DNSConfig, r plan.Result, t *dns.Table) (out []clustermesh.Problem) {
+	last := ""
+	for _, i := range r.Imports {
+		ns := i.Service.Namespace
+		if c.FallThrough == "" || t == nil || ns == last || !t.Public(ns) {
+			continue
+		}
+		last = ns
+		out = append(out, clustermesh.Problem{
+			Code: problem.NamespacePublic, Object: "namespace " + ns, Field: "dns.fallThrough", Warning: true,
+			Message: fmt.Sprintf("%s is a top-level domain of the public DNS, so names such as %s.%s.svc.%s do not fall through: they would answer for %s.%s", ns, i.Service.Name, ns, c.FallThrough, i.Service.Name, ns),
+			Try:     "if local names in this namespace should, make a Namespace object of that name in this cluster; otherwise use the names in clusterset.local",
+		})
+	}
+	return out
 }
 
 // dnsServices returns the imports of a plan that have DNS names in a cluster: those whose

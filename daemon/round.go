@@ -139,9 +139,10 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
 	if s.Names && len(r.config.DNS.Listen) > 0 {
-		m.table, m.namespaces = r.tableOf(m.result, r.in.Local.Namespaces), r.in.Local.Namespaces
+		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
+		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), publicNames(r.config.DNS, m.result, m.table))
 	if r.err == nil {
 		m.applied = time.Now()
 	}

@@ -8,6 +8,7 @@ package replicate
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,6 +37,9 @@ type FileCluster struct {
 	Services []Match `json:"services,omitempty"`
 	// NameMatches go for all Services of the cluster that have none of their own.
 	NameMatches []string `json:"nameMatches,omitempty"`
+	// Annotations are keys, or patterns of keys, of the annotations that mirrors have too; see
+	// policy.Copy. Without any, none is copied.
+	Annotations []string `json:"annotations,omitempty"`
 }
 
 // Match selects Services.
@@ -75,6 +79,11 @@ func ParseFile(text []byte, folder string) (File, error) {
 		} else if !filepath.IsAbs(c.Kubeconfig) {
 			c.Kubeconfig = filepath.Join(folder, c.Kubeconfig)
 		}
+		for j, pattern := range c.Annotations {
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+				wrong(fmt.Sprintf("%s.annotations[%d]", at, j), "%q: want a key or a pattern, as in owner or team/*", pattern)
+			}
+		}
 		lists := map[string][]string{at: c.NameMatches}
 		for j, m := range c.Services {
 			at := fmt.Sprintf("%s.services[%d]", at, j)
@@ -104,7 +113,7 @@ func (f File) Policies() (out []policy.Policy) {
 			TypeMeta: policy.Type, ObjectMeta: metav1.ObjectMeta{Name: c.ID()},
 			Spec: policy.Spec{
 				From: []string{c.ID()}, As: policy.Mirror, CreateNamespace: true,
-				Copy: policy.Copy{Annotations: []string{"*", "*/*"}},
+				Copy: policy.Copy{Annotations: c.Annotations},
 			},
 		}
 		for _, other := range f.Clusters {

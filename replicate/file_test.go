@@ -36,6 +36,15 @@ func TestParseFile(t *testing.T) {
 		ps[1].Spec.From[0] != "ekscluster1" || ps[1].Spec.To[0] != "onpremcluster1" {
 		t.Errorf("policies %+v", ps)
 	}
+	for _, p := range ps {
+		if len(p.Spec.Copy.Annotations) > 0 {
+			t.Errorf("policy %s copies annotations that nobody named: %q", p.Name, p.Spec.Copy.Annotations)
+		}
+	}
+	named, err := replicate.ParseFile([]byte(strings.Replace(seed, "  services:\n  - namespace: stars", "  annotations: [owner, team/*]\n  services:\n  - namespace: stars", 1)), "")
+	if err != nil || !reflect.DeepEqual(named.Policies()[0].Spec.Copy.Annotations, []string{"owner", "team/*"}) {
+		t.Errorf("%+v, %v", named, err)
+	}
 	text, err := policy.Encode(ps)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +62,7 @@ func TestParseFileRefuses(t *testing.T) {
 		"[\"web-.*\"]|[\"(\"]":                               "clusters[1].services[1].nameMatches[0]",
 		"namespace: client|namespace: Client":                "clusters[1].services[1].namespace",
 		"namespace: client|namespaces: [client]":             "namespaces",
+		"name: eksCluster1|name: e\n  annotations: [\"[\"]":  "clusters[1].annotations[0]",
 	} {
 		old, text, _ := strings.Cut(change, "|")
 		if _, err := replicate.ParseFile([]byte(strings.Replace(seed, old, text, 1)), ""); err == nil || !strings.Contains(err.Error(), says) {

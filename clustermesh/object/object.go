@@ -108,7 +108,7 @@ func Local(objs Objects) clustermesh.Local {
 			e.Families, e.FamiliesDeclared = readFamilies(l.service(e.Service), endpointsOf(out.Endpoints, e.Service))
 		}
 	}
-	out.NodesKnown = objs.All[NodeResource]
+	out.NodesKnown, out.OwnNamespaces = objs.All[NodeResource], l.ownNamespaces(objs)
 	if objs.All[NamespaceResource] {
 		out.Namespaces = make([]string, 0, len(objs.Namespaces))
 		for _, n := range objs.Namespaces {
@@ -121,6 +121,21 @@ func Local(objs Objects) clustermesh.Local {
 	l.importProblems(objs)
 	out.Problems = clustermesh.SortProblems(l.report.problems)
 	return out
+}
+
+// ownNamespaces returns the namespaces of which the cluster has objects that strait did not make of
+// imports.
+func (l *reader) ownNamespaces(objs Objects) (out []string) {
+	for _, n := range objs.Namespaces {
+		out = append(out, n.Name)
+	}
+	for _, s := range l.services {
+		if s.derivedFor == "" {
+			out = append(out, s.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // readClusterDrain returns whether strait's own Namespace says that the cluster is drained.

@@ -220,7 +220,7 @@ func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
 			r.share.Shared++
 			e.Service, e.Created, e.Policy, e.To = s.service(), s.created, r.title(), r.share.To
 			e.Labels = r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, policy.Portable))
-			e.Annotations = r.sharable(s, "annotations", policy.Copied(s.annotations, r.spec.Copy.Annotations, nothing))
+			e.Annotations = r.sharable(s, "annotations", policy.CopiedAnnotations(s.annotations, r.spec.Copy.Annotations))
 			if r.spec.Endpoints == policy.ClusterIP {
 				e.IPs = clusterIPs(s, l.report.on("Service", s.Namespace, s.Name))
 			}
@@ -283,7 +283,7 @@ func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) 
 // a ServiceExport names those that it exports.
 func (r *rule) copied(s *Service) (labels, annotations map[string]string) {
 	return r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, nothing)),
-		r.sharable(s, "annotations", policy.Copied(s.annotations, r.spec.Copy.Annotations, nothing))
+		r.sharable(s, "annotations", policy.CopiedAnnotations(s.annotations, r.spec.Copy.Annotations))
 }
 
 // union returns the clusters of both lists. Nil stands for all.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -119,6 +120,21 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 		}
 	}
 	return out
+}
+
+// CopiedAnnotations returns the annotations to copy: those that a pattern fits. An annotation that a
+// controller obeys has to be named, without a wildcard: otherwise, whoever writes a Service in one cluster
+// makes DNS records and load balancers in another.
+func CopiedAnnotations(from map[string]string, patterns []string) map[string]string {
+	out := Copied(from, patterns, func(string) bool { return false })
+	maps.DeleteFunc(out, func(key, _ string) bool { return obeyed(key) && !slices.Contains(patterns, key) })
+	return out
+}
+
+// obeyed reports whether a key is in a domain whose annotations controllers of Services obey.
+func obeyed(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return !Portable(key) || slices.Contains([]string{"metallb.io", "metallb.universe.tf"}, domain)
 }
 
 // Copyable reports whether a pattern of a policy can choose a label or annotation by its key.

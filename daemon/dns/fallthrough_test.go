@@ -44,7 +44,9 @@ func localTable() *Table {
 		{Name: name("default/serve"), IPs: addrs("241.0.0.1")},
 		{Name: name("default/here"), IPs: addrs("241.0.0.2")},
 		{Name: name("default/broken"), IPs: addrs("241.0.0.3")},
-	})
+		{Name: name("com/github"), IPs: addrs("241.0.0.4")},
+		{Name: name("shop/cart"), IPs: addrs("241.0.0.5")},
+	}, "shop")
 }
 
 // TestFallThrough: a local name is the cluster's own as long as it exists there, or may exist; then it
@@ -73,6 +75,12 @@ func TestFallThrough(t *testing.T) {
 		{"the clusterset's own", "cluster.local", true, "serve.default.svc.clusterset.local.", true, "241.0.0.1"},
 		{"forwarded by the cluster's DNS", "cluster.local", false, "serve.default.svc.cluster.local.", true, "241.0.0.1"},
 		{"forwarded, and not there", "cluster.local", false, "none.default.svc.cluster.local.", true, nx},
+		{"a name outside, by the search path", "cluster.local", true, "github.com.svc.cluster.local.", true, nx},
+		{"below it", "cluster.local", true, "a.github.COM.svc.cluster.local.", true, nx},
+		{"the same, forwarded", "cluster.local", false, "github.com.svc.cluster.local.", true, nx},
+		{"the domain itself", "cluster.local", false, "com.svc.cluster.local.", true, nx},
+		{"it has a name in the clusterset", "cluster.local", true, "github.com.svc.clusterset.local.", true, "241.0.0.4"},
+		{"a namespace of the cluster's own that is a domain, too", "cluster.local", true, "cart.shop.svc.cluster.local.", true, "241.0.0.5"},
 		{"forwarded, another name", "cluster.local", false, "example.org.", true, refused},
 	} {
 		t.Run(c.name, func(t *testing.T) {

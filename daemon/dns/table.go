@@ -43,11 +43,17 @@ func (e Endpoint) label() string {
 type Table struct {
 	services   map[clustermesh.ServiceName]*Service
 	namespaces map[string]bool
+	// own are namespaces of which the cluster itself has objects.
+	own map[string]bool
 }
 
-// NewTable makes a table. The caller must not change services afterwards.
-func NewTable(services []Service) *Table {
-	t := &Table{make(map[clustermesh.ServiceName]*Service, len(services)), map[string]bool{}}
+// NewTable makes a table. Own are the namespaces of which the cluster itself has objects; see falls. The
+// caller must not change services afterwards.
+func NewTable(services []Service, own ...string) *Table {
+	t := &Table{make(map[clustermesh.ServiceName]*Service, len(services)), map[string]bool{}, map[string]bool{}}
+	for _, ns := range own {
+		t.own[strings.ToLower(ns)] = true
+	}
 	for i := range services {
 		s := &services[i]
 		name := clustermesh.ServiceName{Namespace: strings.ToLower(s.Name.Namespace), Name: strings.ToLower(s.Name.Name)}

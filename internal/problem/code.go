@@ -72,6 +72,7 @@ const (
 	ClaimContested          Code = "STR2320"
 	EndpointNotPod          Code = "STR2325"
 	EndpointOutside         Code = "STR2326"
+	NamespacePublic         Code = "STR2327"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

@@ -33,6 +33,7 @@ var Table = []Package{
 	{Path: "internal/gossipkey", Pure: true},
 	{Path: "internal/problem", Pure: true},
 	{Path: "internal/enum", Pure: true},
+	{Path: "internal/tld", Pure: true},
 	{Path: "internal/durable"}, // files: for shells only
 	{Path: "internal/keyfile"}, // likewise
 	{Path: "internal/notify"},  // channels: for shells only
@@ -63,7 +64,7 @@ var Table = []Package{
 	},
 	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
 	// Its tests ask whether a record can carry what it says.
-	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}, Tests: []string{"clustermesh/replica"}},
+	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld"}, Tests: []string{"clustermesh/replica"}},
 	// Writes at API servers of clusters without strait.
 	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
 	{
@@ -102,7 +103,7 @@ var Table = []Package{
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Imports: []string{"datapath"}},
-	{Path: "daemon/dns", Imports: []string{"clustermesh"}},
+	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
@@ -235,6 +236,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/hashicorp/go-msgpack", Owners: []string{"clustermesh/gossip/pool"}}, // tests: what memberlist reads
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
+	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
 	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},

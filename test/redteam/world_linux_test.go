@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -70,6 +71,8 @@ type member struct {
 	stop    func()
 	// clock is what the machine's clock shows too much; nil if it has the clock of all others.
 	clock *clock
+	// config is what its configuration has besides.
+	config map[string]any
 }
 
 // programs builds strait and straitd, and returns their directory.
@@ -213,7 +216,7 @@ func (m *member) write(name, text string) {
 // start starts straitd. It ends with the test, or by stop.
 func (m *member) start() {
 	m.w.Helper()
-	config, err := json.Marshal(map[string]any{ // which is YAML too
+	settings := map[string]any{
 		"cluster": m.cluster, "node": m.node, "source": map[string]any{"manifest": m.path("manifests")},
 		"stateDir": m.path("state"), "runDir": m.path("run"),
 		"bpf": map[string]any{"pins": m.pinned(), "cgroup": m.cgroup, "allowVirtualRoot": true,
@@ -222,7 +225,9 @@ func (m *member) start() {
 		"authority": m.authority(),
 		"mesh":      map[string]any{"mode": "off"},
 		"metrics":   map[string]any{"listen": "off"},
-	})
+	}
+	maps.Copy(settings, m.config)
+	config, err := json.Marshal(settings) // which is YAML too
 	m.w.must(err)
 	m.write("strait.yaml", string(config))
 	cmd := m.clock.straitd(m.w.programs, "--config", m.path("strait.yaml"))

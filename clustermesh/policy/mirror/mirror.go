@@ -24,6 +24,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/internal/tld"
 )
 
 // Labels and annotations of mirrors, besides those that say that they are strait's.
@@ -210,9 +211,19 @@ func (p *Plan) namespace(by policy.Policy, ns string, to Cluster) (why string) {
 		return ""
 	case !by.Spec.CreateNamespace:
 		return fmt.Sprintf("cluster %s has no namespace %s; create it, or write createNamespace: true", to.ID, ns)
+	case tld.Is(ns) && !names(by.Spec, ns):
+		return fmt.Sprintf("%s is a top-level domain of the public DNS: a namespace of that name would answer for names outside, so cluster %s gets none by another cluster's word; create it, or name it in the policy", ns, to.ID)
 	}
 	p.Namespaces = append(p.Namespaces, ns)
 	return ""
+}
+
+// names reports whether the policy itself names a namespace. Otherwise, its name comes from another cluster.
+func names(s policy.Spec, ns string) bool {
+	if s.Namespace != "{namespace}" {
+		return s.Namespace == ns
+	}
+	return slices.ContainsFunc(s.Select, func(t policy.Term) bool { return slices.Contains(t.Namespaces, ns) })
 }
 
 // collect adds what a policy selects of a cluster.
@@ -337,7 +348,7 @@ func (t *target) service(set string) *corev1.Service {
 	first, s := t.sources[0].svc, t.policy.Spec
 	labels := policy.Copied(first.Labels, s.Copy.Labels, policy.Portable)
 	maps.Copy(labels, map[string]string{object.LabelManagedBy: object.ManagedBy, LabelPolicy: t.policy.Name, LabelSet: set})
-	annotations := policy.Copied(first.Annotations, s.Copy.Annotations, func(string) bool { return false })
+	annotations := policy.CopiedAnnotations(first.Annotations, s.Copy.Annotations)
 	if len(annotations) > 0 {
 		annotations[AnnotationCopied] = strings.Join(slices.Sorted(maps.Keys(annotations)), ",")
 	}

@@ -1,0 +1,28 @@
+package policy_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"strait.io/strait/clustermesh/policy"
+)
+
+// TestCopiedAnnotations: what controllers obey is copied by its exact key alone.
+func TestCopiedAnnotations(t *testing.T) {
+	const hostname, lb = "external-dns.alpha.kubernetes.io/hostname", "service.beta.kubernetes.io/aws-load-balancer-type"
+	from := map[string]string{"owner": "a", "team/x": "b", hostname: "github.com", lb: "nlb", "metallb.io/ip-allocated-from-pool": "p", "cloud.k8s.io/x": "c", "strait.io/global": "true"}
+	for what, c := range map[string]struct{ patterns, want []string }{
+		"none":        {nil, nil},
+		"named":       {[]string{"owner", hostname}, []string{hostname, "owner"}},
+		"wildcards":   {[]string{"*", "*/*"}, []string{"owner", "team/x"}},
+		"a prefix":    {[]string{"external-dns.alpha.kubernetes.io/*", "service.beta.kubernetes.io/?*", "metallb.io/*"}, nil},
+		"a character": {[]string{"external-dns.alpha.kubernetes.io/hostnam[e]"}, nil},
+		"both":        {[]string{"*/*", lb}, []string{lb, "team/x"}},
+		"strait's":    {[]string{"strait.io/global"}, nil},
+	} {
+		if got := slices.Sorted(maps.Keys(policy.CopiedAnnotations(from, c.patterns))); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
