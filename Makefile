@@ -51,7 +51,7 @@ demo: build ## run the demo: three clusters on this machine, as root; ARGS="--ke
 # Test
 
 .PHONY: test
-test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
+test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, fuzz-check, kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
 	@test/setup/test.sh
 
 .PHONY: setup
@@ -150,6 +150,10 @@ conformance: ## run the MCS API's own suite on the lab of make kube-lab: CONFORM
 .PHONY: fuzz
 fuzz: check-go ## run each fuzz target for FUZZTIME (30s)
 	@test/setup/fuzz.sh $(FUZZTIME)
+
+.PHONY: fuzz-check
+fuzz-check: check-go ## give each fuzz target 200 random inputs: it works, and its seeds pass
+	@nice test/setup/fuzz.sh 200x
 
 .PHONY: test-fresh
 test-fresh: check-go ## run make demo and make test in a bare Debian with only Go; needs root and debootstrap

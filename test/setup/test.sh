@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 # The steps of each lane, in order.
 first="setup build e2e compile lint arch"
-lanes=("unit generate-check kernel script")
+lanes=("unit generate-check fuzz-check kernel script")
 kube_lane="kube-programs test-kube"
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
 yielding=" kube-programs "
