@@ -27,14 +27,46 @@ var _ stream.Host = host{}
 func (h host) Addr(o clustermesh.Origin) netip.AddrPort {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.contacts.Addr(o)
+	return h.place(o, time.Now())
+}
+
+// place returns where to dial a node. The lock is held.
+func (g *Gossip) place(o clustermesh.Origin, now time.Time) netip.AddrPort {
+	r, _ := g.replica.Record(o)
+	return g.contacts.Place(o, r, now)
+}
+
+// Missed implements stream.Host.
+func (h host) Missed(o clustermesh.Origin, at netip.AddrPort) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialled(o, at, false)
+}
+
+// dialled notes whether a node proved who it is where it was dialled. The lock is held.
+func (g *Gossip) dialled(o clustermesh.Origin, at netip.AddrPort, proven bool) {
+	r, _ := g.replica.Record(o)
+	g.contacts.Dialled(o, r, at, proven, time.Now())
+}
+
+// Proven returns where nodes proved who they are, when they were dialled there.
+func (g *Gossip) Proven() map[clustermesh.Origin]netip.AddrPort {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contacts.Proven()
 }
 
 // Admit implements stream.Host. It refuses a peer of a cluster that is not pinned if the name of its cluster
 // belongs to another cluster.
 func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
 	s, err := h.judge(p, addr)
-	return s != nil && s.first == authority.Believed, err
+	believed = s != nil && s.first == authority.Believed
+	if at, wrong := netip.ParseAddrPort(addr); wrong == nil && err == nil && believed && p.Origin != h.cfg.Self {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.dialled(p.Origin, at, true)
+	}
+	return believed, err
 }
 
 // Accept implements stream.Host. It refuses what Admit refuses, and a daemon with this node's name. One

@@ -131,7 +131,7 @@ func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Ta
 			continue
 		}
 		alive[o] = true
-		live = append(live, g.contacts.Addr(o))
+		live = append(live, g.place(o, now))
 	}
 	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
 	for o, rec := range g.replica.Records() {

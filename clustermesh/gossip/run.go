@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -134,10 +135,10 @@ func (g *Gossip) measure(now time.Time) {
 }
 
 // pinged notes how long another cluster's node took to answer.
-func (g *Gossip) pinged(m member.ID, rtt time.Duration) {
+func (g *Gossip) pinged(m member.ID, at netip.Addr, rtt time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if m.Origin.Cluster != g.cfg.Self.Cluster {
+	if r, _ := g.replica.Record(m.Origin); m.Origin.Cluster != g.cfg.Self.Cluster && g.contacts.Trusted(m.Origin, r, at) {
 		g.distances.Ping(m.Origin, rtt, time.Now())
 	}
 }
@@ -211,6 +212,11 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 		}
 		g.log.Debug("member changed", "name", e.Member, "address", e.Addr, "alive", e.Alive)
 	}
+	g.regroup()
+}
+
+// regroup keeps streams to the neighbours among the members of now. The lock is held.
+func (g *Gossip) regroup() {
 	out := g.replica.SetMembers(g.contacts.Members())
 	g.streams.Follow(g.replica.Neighbours()) // before apply, whose messages wait for new streams
 	g.apply(out)
@@ -221,6 +227,9 @@ func (g *Gossip) members(events []pool.Event, now time.Time) {
 // look checks what can change with time alone: the leader, the owners of cluster names, the wait
 // for hints, duplicates and Problems. The lock is held.
 func (g *Gossip) look(started, now time.Time) {
+	if g.contacts.Sweep(now) {
+		g.regroup()
+	}
 	g.elect(started, now)
 	if revoked := g.guard.revocations(); revoked || g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
 		g.readmit()
@@ -277,12 +286,15 @@ func (g *Gossip) askUnmet(ctx context.Context, start func(func())) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, o := range g.contacts.Unmet(time.Now()) {
-		addr := g.contacts.Addr(o)
+		addr := g.place(o, time.Now())
 		start(func() {
-			_, err := g.streams.Ask(ctx, addr)
+			p, err := g.streams.Ask(ctx, addr)
 			g.log.Debug("member asked", "node", o, "address", addr, "error", err)
 			g.mu.Lock()
 			defer g.mu.Unlock()
+			if ctx.Err() == nil && (err != nil || p.Origin != o || !p.Believed) {
+				g.dialled(o, addr, false)
+			}
 			g.contacts.Asked(o, time.Now(), rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 		})
 	}

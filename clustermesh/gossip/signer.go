@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -244,8 +245,14 @@ func nextAsk(wait time.Duration, err error) time.Duration {
 // errNoSigners means that nobody can be asked.
 var errNoSigners = errors.New("no machine of the cluster that has its root is heard")
 
+// signerAt is a machine that may sign, and where to ask it.
+type signerAt struct {
+	of clustermesh.Origin
+	at netip.AddrPort
+}
+
 // toAsk returns the statement to ask for and whom to ask, in random order.
-func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []netip.AddrPort, asks bool) {
+func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []signerAt, asks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.guard.asks(now) {
@@ -254,7 +261,7 @@ func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []netip
 	for _, o := range g.contacts.Alive() {
 		r, _ := g.replica.Record(o)
 		if follower := r.Content.Node != nil && r.Content.Node.Follower; o.Cluster == g.cfg.Self.Cluster && !follower {
-			signers = append(signers, g.contacts.Addr(o))
+			signers = append(signers, signerAt{o, g.place(o, now)})
 		}
 	}
 	rand.Shuffle(len(signers), func(i, j int) { signers[i], signers[j] = signers[j], signers[i] })
@@ -262,12 +269,16 @@ func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []netip
 }
 
 // askAny asks one after the other, until one signs. Of the errors, it returns one of a signer.
-func (g *Gossip) askAny(ctx context.Context, signers []netip.AddrPort, want authority.Statement) error {
+func (g *Gossip) askAny(ctx context.Context, signers []signerAt, want authority.Statement) error {
 	said := errNoSigners
-	for _, at := range signers {
+	for _, s := range signers {
+		at := s.at
 		err := g.askAt(ctx, at, want)
 		if err == nil {
 			return nil
+		}
+		if failed := (*net.OpError)(nil); errors.As(err, &failed) {
+			host{g}.Missed(s.of, at) // it may be elsewhere
 		}
 		g.log.Debug("no statement", "signer", at, "error", err)
 		if !errors.Is(err, stream.ErrNoSigner) {

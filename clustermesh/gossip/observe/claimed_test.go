@@ -106,9 +106,16 @@ func TestAttested(t *testing.T) {
 		}
 	}
 	w.Met(member.ID{Origin: o, Boot: 5}, w.now)
-	w.Leave(member.ID{Origin: o, Boot: 5}, w.now)
-	w.Join(member.ID{Origin: o, Boot: 6}, netip.MustParseAddrPort("203.0.113.67:7946"), w.now)
+	if got := w.ProbeAddrs(o, placed); !slices.Equal(got, []netip.AddrPort{where}) {
+		t.Errorf("where it is only said to be: %v", got)
+	}
+	w.Dialled(o, placed, elsewhere, true, w.now)
 	if got := w.ProbeAddrs(o, placed); !slices.Equal(got, []netip.AddrPort{where, elsewhere}) {
 		t.Errorf("where it proved itself: %v", got)
+	}
+	w.Dialled(o, placed, where, true, w.now)
+	w.Dialled(o, placed, elsewhere, true, w.now) // somebody may pass on what arrives there
+	if got := w.ProbeAddrs(o, placed); !slices.Equal(got, []netip.AddrPort{where}) {
+		t.Errorf("where it proved itself, and was stated to be: %v", got)
 	}
 }

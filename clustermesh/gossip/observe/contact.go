@@ -67,10 +67,12 @@ const (
 
 // contact is what is observed of one node.
 type contact struct {
-	lives    map[uint64]life // members that memberlist calls alive, by boot
-	metAt    time.Time       // when a life of the daemon last proved that it is there; see Contacts.Met
-	metBoot  uint64          // which life that was
-	metAddr  netip.AddrPort  // where a life was a member that had proven it
+	lives    map[uint64]life              // members that memberlist calls alive, by boot
+	metAt    time.Time                    // when a life of the daemon last proved that it is there; see Contacts.Met
+	metBoot  uint64                       // which life that was
+	metAddr  netip.AddrPort               // where a dial proved who it is
+	stated   bool                         // one of those was an address that its record names
+	bad      map[netip.AddrPort]time.Time // where and when a dial proved nothing
 	asking   bool
 	ask      time.Time      // earliest time to ask it for that proof
 	addr     netip.AddrPort // where the node was last a member
@@ -90,6 +92,7 @@ type life struct {
 	addr  netip.AddrPort
 	since time.Time
 	met   bool // since then, the daemon has proven that it is there
+	gone  bool // memberlist calls it gone, and its stream speaks all the same
 }
 
 // met reports whether a life that is a member has proven that it is there.
@@ -164,11 +167,15 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	n.lives[boot] = l
 	n.addr = addr
 	if l.met {
-		n.metAddr = addr
 		n.heard = now
 		n.revive(now)
 		n.streamed = n.streams > 0
 	}
+}
+
+// speaks reports whether a life proves all the time that it is there.
+func (n *contact) speaks(boot uint64, now time.Time) bool {
+	return boot == n.metBoot && n.lives[boot].met && n.streams > 0 && now.Sub(n.framed) <= stalled
 }
 
 // leave notes that a member is gone.
@@ -193,7 +200,6 @@ func (n *contact) meet(boot uint64, now time.Time) {
 	if l, member := n.lives[boot]; member {
 		l.met = true
 		n.lives[boot] = l
-		n.metAddr = l.addr
 	}
 	n.metBoot, n.metAt, n.heard = boot, now, now
 	n.revive(now)

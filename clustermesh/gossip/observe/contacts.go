@@ -70,8 +70,32 @@ func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
 	c.node(m.Origin).join(m.Boot, addr, now)
 }
 
-// Leave notes that a member is gone. The node is gone when its last life is gone.
-func (c *Contacts) Leave(m member.ID, now time.Time) { c.node(m.Origin).leave(m.Boot, now) }
+// Leave notes that a member is gone. The node is gone when its last life is gone. Whoever has the gossip key
+// can say so of any member, so one of a pinned cluster stays while its stream speaks; see Sweep.
+func (c *Contacts) Leave(m member.ID, now time.Time) {
+	n := c.node(m.Origin)
+	if !c.pinned(m.Origin.Cluster) || !n.speaks(m.Boot, now) {
+		n.leave(m.Boot, now)
+		return
+	}
+	l := n.lives[m.Boot]
+	l.gone = true
+	n.lives[m.Boot] = l
+}
+
+// Sweep ends the lives that memberlist called gone, and whose streams now say nothing either. It reports
+// whether there were any.
+func (c *Contacts) Sweep(now time.Time) (ended bool) {
+	for _, n := range c.nodes {
+		for boot, l := range n.lives {
+			if l.gone && !n.speaks(boot, now) {
+				n.leave(boot, now)
+				ended = true
+			}
+		}
+	}
+	return ended
+}
 
 // Met notes that a life of a node's daemon has just proven that it is there: it completed a TLS
 // handshake, or sent a frame on a stream. A recording of either proves nothing to another connection.
@@ -283,12 +307,17 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 
 // ProbeAddrs returns the addresses at which to probe the machine of a node. Whoever has the gossip key
 // can say where a node is a member, and answer there for a machine that is gone. So if its cluster is
-// pinned, a place that its record does not name counts only if the node proved there that it is that.
+// pinned, a place that its record does not name counts only if the node proved there that it is that, and
+// never proved it at one that the record names: whoever passes on what arrives can be in between.
 func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {
-	if c.pinned(o.Cluster) {
-		return ProbeAddrs(rec, c.node(o).metAddr)
+	switch n := c.node(o); {
+	case !c.pinned(o.Cluster):
+		return ProbeAddrs(rec, n.where())
+	case n.stated:
+		return ProbeAddrs(rec, netip.AddrPort{})
+	default:
+		return ProbeAddrs(rec, n.metAddr)
 	}
-	return ProbeAddrs(rec, c.Addr(o))
 }
 
 // ProbeAddrs returns the addresses where a machine can answer: the first few on the underlay, the one

@@ -17,8 +17,8 @@ type delegate struct {
 	seats   Seats
 	refused func(Refusal, netip.Addr)
 	uid     string // of this cluster
-	// pinged is called with the time that a member took to answer.
-	pinged func(member.ID, time.Duration)
+	// pinged is called with the time that a member took to answer, and where it did.
+	pinged func(member.ID, netip.Addr, time.Duration)
 }
 
 // event converts a memberlist node. The error is for a name or UID that is not strait's; NotifyAlive
@@ -98,7 +98,7 @@ func (d delegate) AckPayload() []byte { return nil }
 // NotifyPingComplete implements memberlist.PingDelegate. It is called for pings over UDP.
 func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
 	if e, err := event(n); err == nil {
-		d.pinged(e.Member.ID, rtt)
+		d.pinged(e.Member.ID, e.Addr.Addr(), rtt)
 	}
 }
 

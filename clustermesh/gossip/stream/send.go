@@ -75,6 +75,9 @@ func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (conn net.Con
 		conn.Close()
 		err = fmt.Errorf("%s answers as %s", addr, peer.Origin)
 	}
+	if ctx.Err() == nil && (err != nil || !peer.Believed) {
+		s.host.Missed(to, addr)
+	}
 	return conn, peer.Believed, err
 }
 

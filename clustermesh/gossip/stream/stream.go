@@ -53,6 +53,8 @@ const (
 type Host interface {
 	// Addr returns where a neighbour listens now.
 	Addr(neighbour clustermesh.Origin) netip.AddrPort
+	// Missed is called with an address that Addr returned, where the neighbour did not prove who it is.
+	Missed(neighbour clustermesh.Origin, addr netip.AddrPort)
 	// Admit returns an error unless we may talk to the daemon that answers at an address, and whether
 	// it is believed to be its node. Accept returns an error unless the daemon that opened a stream from
 	// a host may talk to us.

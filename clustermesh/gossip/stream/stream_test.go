@@ -36,7 +36,9 @@ type end struct {
 	doubts   clustermesh.Origin
 }
 
-func (e *end) Addr(o clustermesh.Origin) netip.AddrPort { return e.addrs(o) }
+func (e *end) Addr(o clustermesh.Origin) netip.AddrPort  { return e.addrs(o) }
+func (e *end) Missed(clustermesh.Origin, netip.AddrPort) {}
+
 func (e *end) Admit(p Peer, _ string) (bool, error) {
 	if p.Origin == e.refuses {
 		return false, errors.New("refused")
