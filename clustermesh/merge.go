@@ -52,15 +52,13 @@ func older(a, b ClusterExport) int {
 
 // Exports gathers the exports that cluster own imports, by service, as it sees them. Those that are
 // younger than they claim (Late) count from when they came, and those that are older than the
-// membership of their cluster from when it joined: what comes later takes nothing over.
+// membership of their cluster from when it joined: what comes later takes nothing over. What is above a
+// cluster's quota is left out; see bound.
 func (s State) Exports(own ClusterName) map[ServiceName][]ClusterExport {
 	out := map[ServiceName][]ClusterExport{}
 	late := s.late(own)
 	for _, c := range s.Clusters() {
-		for _, e := range s.Records[Origin{Cluster: c}].Content.Exports {
-			if !e.For(own) {
-				continue
-			}
+		for _, e := range s.Imported(own, c) {
 			out[e.Service] = append(out[e.Service], ClusterExport{c, e, max(late[lateKey{c, e.Service, e.Created}], s.Joined[c])})
 		}
 	}

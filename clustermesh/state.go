@@ -52,6 +52,8 @@ type State struct {
 	// Joined says when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
 	// for which nobody noted it are missing.
 	Joined map[ClusterName]int64
+	// Quotas say how many exports of other clusters become imports. Clusters without one are not bounded.
+	Quotas map[ClusterName]int
 }
 
 // Origins returns the origins of all records, sorted.

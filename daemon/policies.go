@@ -86,10 +86,8 @@ func sharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 			continue
 		}
 		content := s.Records[clustermesh.Origin{Cluster: c}].Content
-		for _, e := range content.Exports {
-			if e.For(own) {
-				note(e.Policy, e.Service, c)
-			}
+		for _, e := range s.Imported(own, c) {
+			note(e.Policy, e.Service, c)
 		}
 		for _, e := range content.Mirrors {
 			if e.For(own) {

@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path"
@@ -32,9 +33,7 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	c.Mirrors = a.clusterIPs(kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) }))
 	a.config(&r)
 	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
-	c.Exports = atMost(a, "exports", a.quota.Exports, c.Exports)
-	c.Globals = atMost(a, "globals", a.quota.Exports, c.Globals)
-	c.Mirrors = atMost(a, "mirrors", a.quota.Exports, c.Mirrors)
+	a.shared(c)
 	c.Nodes = atMost(a, "nodes", a.quota.Nodes, c.Nodes)
 	r.Problems = slices.Concat(r.Problems, a.found())
 	return r
@@ -318,6 +317,31 @@ func kept[T any](list []T, ok func(T) bool) []T {
 		return out
 	}
 	return list
+}
+
+// shared bounds what a cluster shares, in sum. The oldest exports stay, so that one more never takes the
+// place of another.
+func (a *admission) shared(c *clustermesh.Content) {
+	room := maxShared
+	if a.pin.Quota.Exports > 0 {
+		room = a.pin.Quota.Exports
+	}
+	if !a.foreign || len(c.Exports)+len(c.Globals)+len(c.Mirrors) <= room {
+		return
+	}
+	for _, list := range []struct {
+		field string
+		of    *[]clustermesh.Export
+	}{{"exports", &c.Exports}, {"mirrors", &c.Mirrors}} {
+		*list.of = slices.Clone(*list.of)
+		slices.SortStableFunc(*list.of, func(a, b clustermesh.Export) int {
+			return cmp.Or(cmp.Compare(a.Created, b.Created), a.Service.Compare(b.Service))
+		})
+		*list.of = atMost(a, list.field, room, *list.of)
+		slices.SortStableFunc(*list.of, func(a, b clustermesh.Export) int { return a.Service.Compare(b.Service) })
+		room -= len(*list.of)
+	}
+	c.Globals = atMost(a, "globals", room, c.Globals)
 }
 
 // atMost returns the first elements of a list that is too long.

@@ -164,6 +164,40 @@ func TestNodelessEndpoints(t *testing.T) {
 	}
 }
 
+// TestSharedInSum: exports, mirrors and global Services are bounded together, and the oldest exports stay.
+func TestSharedInSum(t *testing.T) {
+	said := func(n int) clustermesh.Record {
+		r := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}}
+		for i := range n {
+			s := clustermesh.ServiceName{Namespace: "shop", Name: fmt.Sprintf("s%05d", i)}
+			r.Content.Exports = append(r.Content.Exports, clustermesh.Export{Service: s, Created: int64(n - i)})
+			r.Content.Mirrors = append(r.Content.Mirrors, clustermesh.Export{Service: s})
+			r.Content.Globals = append(r.Content.Globals, clustermesh.Global{Service: s})
+		}
+		return r
+	}
+	sum := func(p Pin, n int) (int, clustermesh.Record) {
+		got := Admit(self, p, Statement{}, said(n))
+		return len(got.Content.Exports) + len(got.Content.Mirrors) + len(got.Content.Globals), got
+	}
+	p := pins()["east"]
+	if n, got := sum(p, 6_000); n != 18_000 || len(got.Problems) > 0 {
+		t.Errorf("%d, problems %v", n, got.Problems)
+	}
+	if n, got := sum(p, 20_000); n != 20_000 || len(got.Problems) == 0 {
+		t.Errorf("%d without a quota, problems %v", n, got.Problems)
+	}
+	p.Quota.Exports = 300
+	n, got := sum(p, 200)
+	if n != 300 || len(got.Content.Exports) != 200 || len(got.Content.Mirrors) != 100 {
+		t.Errorf("%d with a quota of 300, %d exports", n, len(got.Content.Exports))
+	}
+	p.Quota.Exports = 1
+	if _, got = sum(p, 20); len(got.Content.Exports) != 1 || got.Content.Exports[0].Service.Name != "s00019" {
+		t.Errorf("the oldest is s00019: %+v", got.Content.Exports)
+	}
+}
+
 func TestLocalityIsStated(t *testing.T) {
 	r := honest()
 	r.Content.Node.Locality, r.Content.Endpoints[1].Zone = clustermesh.Locality{Region: "us", Zone: "us-1"}, "us-1"

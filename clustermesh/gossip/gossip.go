@@ -305,7 +305,7 @@ func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stale {
-		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()), Joined: g.guard.joined}
+		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()), Joined: g.guard.joined, Quotas: g.guard.quotas}
 		g.stale = false
 	}
 	return g.view

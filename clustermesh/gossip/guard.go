@@ -71,6 +71,8 @@ type guard struct {
 	accept   clustermesh.Accept
 	// joined says when the pinned clusters joined; it is never changed.
 	joined map[clustermesh.ClusterName]int64
+	// quotas say how many exports of the pinned clusters become imports; it is never changed.
+	quotas map[clustermesh.ClusterName]int
 	// gone are the revoked keys when the records were judged last, by cluster.
 	gone    map[clustermesh.ClusterName][]string
 	refused map[refusal]example
@@ -146,8 +148,9 @@ func (g *guard) pin(pins authority.Pins) {
 // receive brings receiver up to date.
 func (g *guard) receive() {
 	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Machines: g.machines, Accept: g.accept, ConfigFrom: g.ConfigFrom}
-	g.joined = map[clustermesh.ClusterName]int64{}
+	g.joined, g.quotas = map[clustermesh.ClusterName]int64{}, map[clustermesh.ClusterName]int{}
 	for c, p := range g.Pins {
+		g.quotas[c] = p.Quota.WithDefaults().Exports
 		if !p.Joined.IsZero() {
 			g.joined[c] = p.Joined.Unix()
 		}

@@ -430,10 +430,10 @@ func (a *app) showPins(pins authority.Pins) {
 		for i, r := range p.Roots {
 			roots[i] = r.Fingerprint()
 		}
-		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), places(p.Regions), places(p.Zones), cell(strings.Join(p.Namespaces, " "))})
+		rows = append(rows, []string{string(c), strings.Join(roots, " "), listed(p.Pods), listed(p.Nodes), places(p.Regions), places(p.Zones), cell(strings.Join(p.Namespaces, " ")), fmt.Sprint(p.Quota.WithDefaults().Exports)})
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
-	a.printer().table(withoutEmpty([]string{"CLUSTER", "ROOT", "PODS", "NODES", "REGIONS", "ZONES", "ACCEPTED NAMESPACES"}, rows))
+	a.printer().table(withoutEmpty([]string{"CLUSTER", "ROOT", "PODS", "NODES", "REGIONS", "ZONES", "ACCEPTED NAMESPACES", "EXPORTS UP TO"}, rows))
 }
 
 // places lists regions or zones. Nodes without the label are in "none".

@@ -33,6 +33,7 @@ type said struct {
 	exports    []clustermesh.Export
 	late, seen []clustermesh.Late // as its leader says, and as this node has seen of its exports
 	joined     int64
+	quota      int // 0 for none
 }
 
 // exported is an import with its addresses and the clusters behind it.
@@ -52,14 +53,14 @@ func (m *merged) update(s clustermesh.State, own clustermesh.ClusterName, c Conf
 	same := m.said != nil && sameList(given, m.given)
 	for _, cluster := range s.Clusters() {
 		r := s.Records[clustermesh.Origin{Cluster: cluster}]
-		x, before := said{r.Content.Exports, r.Content.Late, r.Late, s.Joined[cluster]}, m.said[cluster]
+		x, before := said{r.Content.Exports, r.Content.Late, r.Late, s.Joined[cluster], s.Quotas[cluster]}, m.said[cluster]
 		now[cluster] = x
-		same = same && x.joined == before.joined && sameList(x.exports, before.exports) && sameList(x.late, before.late) && sameList(x.seen, before.seen)
+		same = same && x.joined == before.joined && x.quota == before.quota && sameList(x.exports, before.exports) && sameList(x.late, before.late) && sameList(x.seen, before.seen)
 	}
 	if same && len(now) == len(m.said) {
 		return false
 	}
-	m.said, m.given, m.problems = now, given, nil
+	m.said, m.given, m.problems = now, given, s.OverQuota(own)
 	all := s.Exports(own)
 	m.bar(all, c.Barred)
 	imports, problems := clustermesh.Imports(all)

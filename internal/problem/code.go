@@ -73,6 +73,7 @@ const (
 	EndpointNotPod          Code = "STR2325"
 	EndpointOutside         Code = "STR2326"
 	NamespacePublic         Code = "STR2327"
+	QuotaReached            Code = "STR2328"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"

@@ -25,8 +25,8 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Pr
 	}
 	services := map[clustermesh.ServiceName]*corev1.Service{}
 	said := s.Records[clustermesh.Origin{Cluster: from}].Content
-	for _, e := range said.Exports {
-		if e.Policy != "" && e.For(to) {
+	for _, e := range s.Imported(to, from) {
+		if e.Policy != "" {
 			out.Exported[e.Policy] = append(out.Exported[e.Policy], e.Service)
 		}
 	}
