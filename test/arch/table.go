@@ -146,9 +146,13 @@ var Table = []Package{
 	{Path: "install/image/sbom", Imports: []string{"install/image/oci"}},
 
 	{Path: "test/arch"},
+	// It goes the way of what attackers say, from objects and records to plans and writes.
+	{Path: "test/hostile", Imports: []string{
+		"clustermesh", "clustermesh/authority", "clustermesh/gossip/member", "clustermesh/mcs", "clustermesh/replica", "daemon/plan", "datapath",
+	}},
 	{Path: "test/bench", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/ciliumshape", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/ciliumshape", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
@@ -252,13 +256,13 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/mcs-api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale", "test/hostile"},
 		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube", "test/leader"},
 		Why:    "same as k8s.io/api; also, kubelab installs its CRDs, and the chart's tests compare the chart's CRDs with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
 		Tests:  []string{"daemon", "install/chart", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},

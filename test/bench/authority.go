@@ -4,17 +4,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/test/hostile"
 )
 
 // honest is a cluster with nodes that sign, as another cluster sees it.
@@ -92,8 +89,8 @@ func (h *honest) open(b []byte) (authority.Statement, error) {
 	return authority.OpenStatement(b, h.pins)
 }
 
-// measureAuthority measures what it costs to sign records and to judge them, and tries to have forged
-// ones accepted.
+// measureAuthority measures what it costs to sign records and to judge them, and tries to break what they
+// promise.
 func measureAuthority(b *bench) error {
 	const nodes = 1000
 	h, err := newHonest(nodes)
@@ -133,8 +130,9 @@ func measureAuthority(b *bench) error {
 			return failed
 		}
 	}
-	accepted := h.attack(b.size.forged)
+	broken, err := hostile.Run(13, b.size.forged, 4)
 	return errors.Join(
+		err,
 		b.setRounds("sign_us", sign),
 		b.setRounds("verify_us", verify),
 		b.setRounds("admit_us_per_record", admit),
@@ -142,106 +140,6 @@ func measureAuthority(b *bench) error {
 		b.setRounds("record_bytes", []float64{float64(len(h.nodes[0].raw))}),
 		b.setRounds("seal_bytes", []float64{float64(len(h.nodes[0].seal))}),
 		b.setRounds("forged_checked", []float64{float64(b.size.forged)}),
-		b.setRounds("forged_accepted", []float64{float64(accepted)}),
+		b.setRounds("forged_accepted", []float64{float64(broken)}),
 	)
-}
-
-// attack tries forged, foreign, replayed and out-of-authority records, and returns how many of them
-// put something in force that their origin may not say.
-func (h *honest) attack(n int) int64 {
-	var accepted atomic.Int64
-	var workers sync.WaitGroup
-	const parallel = 4
-	for w := range parallel {
-		workers.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(w), 13))
-			for range n / parallel {
-				if !h.refused(rng) {
-					accepted.Add(1)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	return accepted.Load()
-}
-
-// refused draws an attack, and reports whether nothing of it is in force.
-func (h *honest) refused(rng *rand.Rand) bool {
-	n, other := h.nodes[rng.IntN(len(h.nodes))], h.nodes[rng.IntN(len(h.nodes))]
-	for other.record.Origin == n.record.Origin {
-		other = h.nodes[rng.IntN(len(h.nodes))]
-	}
-	flip := func(b []byte) []byte {
-		b = slices.Clone(b)
-		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
-		return b
-	}
-	origin, raw, proof := n.record.Origin, n.raw, n.seal
-	switch rng.IntN(8) {
-	case 0:
-		raw = flip(raw)
-	case 1:
-		proof = flip(proof)
-		if s, err := authority.Verify(h.pins, origin, raw, proof, h.open); err == nil {
-			return s.SaysAs(n.stated) // nothing that counts was changed
-		}
-		return true
-	case 2: // the seal of another node
-		proof = other.seal
-	case 3: // another node in this one's name, with both statements
-		proof = authority.Seal(other.key, raw, [][]byte{n.statement, other.statement}[rng.IntN(2)])
-	case 4: // a node in its cluster's name
-		origin = clustermesh.Origin{Cluster: "east"}
-		proof = authority.Seal(n.key, raw, n.statement)
-	case 5: // a cluster that is not pinned, or another that is
-		origin.Cluster = []clustermesh.ClusterName{"mallory", "west"}[rng.IntN(2)]
-		proof = authority.Seal(h.root, raw, n.statement)
-	case 6: // nothing
-		proof = nil
-	case 7:
-		return h.contained(rng, n)
-	}
-	_, err := authority.Verify(h.pins, origin, raw, proof, h.open)
-	return err != nil
-}
-
-// contained has a cluster that was taken over sign whatever it likes. It reports whether all that is
-// in force is inside its pin.
-func (h *honest) contained(rng *rand.Rand, n signed) bool {
-	any4 := func() netip.Addr {
-		return netip.AddrFrom4([4]byte{[]byte{10, 10, 192, 127, 169, 8, 224}[rng.IntN(7)], byte(rng.IntN(256)), byte(rng.IntN(256)), byte(rng.IntN(256))})
-	}
-	s, r := n.stated, n.record
-	s.Prefixes = append(slices.Clone(s.Prefixes), netip.PrefixFrom(any4(), 8+rng.IntN(25)).Masked())
-	s.Addresses = append(slices.Clone(s.Addresses), any4())
-	node := *r.Content.Node
-	node.Prefixes, node.Addresses = append(slices.Clone(s.Prefixes), netip.PrefixFrom(any4(), 8+rng.IntN(25)).Masked()), append(slices.Clone(s.Addresses), any4())
-	r.Content.Node = &node
-	r.Content.Endpoints = slices.Clone(r.Content.Endpoints)
-	for i := range r.Content.Endpoints {
-		e := &r.Content.Endpoints[i]
-		if e.Addr = any4(); rng.IntN(3) == 0 {
-			e.Service.Namespace = "kube-system"
-		}
-	}
-	pin := h.pins["east"]
-	got := authority.Admit(h.self, pin, s, r).Content
-	in := func(ranges []netip.Prefix, a netip.Addr) bool {
-		return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
-	for _, p := range got.Node.Prefixes {
-		within := slices.ContainsFunc(pin.Pods, func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) })
-		if !within || slices.ContainsFunc(h.self.Own, p.Overlaps) {
-			return false
-		}
-	}
-	for _, a := range got.Node.Addresses {
-		if !in(pin.Nodes, a) || in(h.self.Own, a) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(got.Endpoints, func(e clustermesh.Endpoint) bool {
-		return !in(pin.Pods, e.Addr) && !in(pin.Nodes, e.Addr) || in(h.self.Own, e.Addr) || e.Service.Namespace != "shop-1"
-	})
 }

@@ -86,7 +86,7 @@ type sizes struct {
 	torn       time.Duration
 	opens      int
 	restarts   int
-	// forged is the number of records that try to say what their origin may not.
+	// forged is the number of attacks: records, statements, members and objects of somebody hostile.
 	forged int
 	// shares is the number of connects whose shares are compared with the plan.
 	shares int
