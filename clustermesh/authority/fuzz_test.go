@@ -3,6 +3,8 @@ package authority
 import (
 	"slices"
 	"testing"
+
+	"strait.io/strait/clustermesh"
 )
 
 // FuzzOpenStatement: whatever arrives, nothing but what the root signed is accepted. Half of the
@@ -62,5 +64,74 @@ func FuzzOpenAnswer(f *testing.F) {
 		if s, _, err := OpenAnswer(b, wanted(), pins()); err == nil && (s.Key != wanted().Key || s.Origin() != wanted().Origin()) {
 			t.Fatalf("took %+v", s)
 		}
+	})
+}
+
+// FuzzSeal: no bytes are the proof of a record but the signature of its origin. With sign, they are a
+// statement that the node's key sealed the record with.
+func FuzzSeal(f *testing.F) {
+	text, stated := []byte("a record"), must(statement().Sign(east))
+	f.Add(Seal(node, text, stated), "n1", false)
+	f.Add(Seal(east, text, nil), "", false)
+	f.Add(stated, "n1", true)
+	f.Add(Seal(west, text, stated), "n1", false) // another key
+	f.Add(stated, "n2", true)                    // the statement about another node
+	f.Add([]byte{}, "n2", false)
+	f.Fuzz(func(t *testing.T, b []byte, name string, sign bool) {
+		proof := b
+		if sign {
+			proof = Seal(node, text, b)
+		}
+		o := clustermesh.Origin{Cluster: "east", Node: clustermesh.NodeName(name)}
+		s, err := Verify(pins(), o, text, proof, func(b []byte) (Statement, error) { return OpenStatement(b, pins()) })
+		if err != nil {
+			return
+		}
+		var w seal
+		if err := decMode.Unmarshal(proof, &w); err != nil {
+			t.Fatalf("accepted %x: %v", proof, err)
+		}
+		by := node
+		if name == "" {
+			by = east
+		} else if name != "n1" || !s.SaysAs(statement()) {
+			t.Fatalf("node %q is stated: %+v", name, s)
+		}
+		if !by.Public().verify(aboutRecord, text, w.Signature) {
+			t.Fatalf("accepted %x", proof)
+		}
+	})
+}
+
+// FuzzPinsAdmit: with whatever pins an operator writes, what is admitted of an honest record is inside them.
+func FuzzPinsAdmit(f *testing.F) {
+	f.Add(pins().Encode())
+	f.Add([]byte("clusters: [{cluster: east, roots: [" + east.Public().String() + "], pods: [10.1.0.0/16], nodes: [192.0.2.1/32], namespaces: ['[']}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ps, err := ParsePins(text)
+		if err != nil {
+			return
+		}
+		for _, pin := range ps {
+			r := honest()
+			r.Origin.Cluster = pin.Cluster
+			got := Admit(Self{Cluster: pin.Cluster + "2"}, pin, statement(), r).Content
+			for _, e := range got.Endpoints {
+				if !contains(pin.Pods, e.Addr) && !contains(pin.Nodes, e.Addr) {
+					t.Errorf("endpoint %s is outside %v and %v", e.Addr, pin.Pods, pin.Nodes)
+				}
+			}
+			for _, p := range got.Node.Prefixes {
+				if _, tunnel := clustermesh.TunnelRange(p); !tunnel && !covers(pin.Pods, p) {
+					t.Errorf("prefix %s is outside %v", p, pin.Pods)
+				}
+			}
+			for _, a := range got.Node.Addresses {
+				if !contains(pin.Nodes, a) {
+					t.Errorf("address %s is outside %v", a, pin.Nodes)
+				}
+			}
+		}
+		_ = ps.Overlap()
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // cases is how many cases of all rows CI makes, half of them always the same; HOSTILE_CASES is another
 // number.
-const cases = 20_000
+const cases = 6_000
 
 func number64(t *testing.T, name string) (uint64, bool) {
 	text := os.Getenv(name)

@@ -1,0 +1,42 @@
+package gossip
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+)
+
+// FuzzStateFiles: what an earlier life, a disk or an operator left in the state directory is read, or
+// refused, and a statement that nobody signed counts for nothing.
+func FuzzStateFiles(f *testing.F) {
+	dir := f.TempDir()
+	f.Add([]byte(`{"east": "uid-1"}`), []byte(`{"east": 3}`), []byte("statement"))
+	f.Add([]byte(`{"": null}`), []byte(`{"east": -1}`), []byte{0x82, 0x40, 0x40})
+	f.Add([]byte(`[`), []byte(``), []byte{})
+	f.Fuzz(func(t *testing.T, clusters, distances, statement []byte) {
+		for name, b := range map[string][]byte{uidsFile: clusters, distancesFile: distances, statementFile: statement, stateFile: clusters} {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all, err := loadUIDs(dir); err == nil {
+			if err := saveUIDs(dir, all); err != nil {
+				t.Fatalf("what was read cannot be written: %v", err)
+			}
+		}
+		if err := saveDistances(dir, loadDistances(dir)); err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if _, err := loadState(dir); err == nil {
+			t.Fatal("state without a checksum was read")
+		}
+		g := newGuard(&Authority{Pins: authority.Pins{"east": {Cluster: "east", Roots: []authority.PublicKey{{1}}}}}, clustermesh.Origin{Cluster: "east", Node: "n1"}, nil)
+		g.restore(statement)
+		if g.stated.signed != nil {
+			t.Fatalf("restored %+v, which nobody signed", g.stated.Statement)
+		}
+	})
+}
