@@ -96,12 +96,21 @@ func parsePins(text string, own clustermesh.ClusterName, root *authority.Private
 // authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
 // configured.
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
+	d.everybody = true
 	if !d.config.Authority.on() {
 		return nil, nil
 	}
-	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, Lax: d.config.Authority.lax(), ConfigFrom: d.config.configFrom(own)}
+	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, ConfigFrom: d.config.configFrom(own)}
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
+	}
+	d.everybody = d.config.Authority.Believe == BelieveAll
+	if d.config.Authority.later() {
+		saved, _ := os.ReadFile(d.savedBelief()) // none says nothing
+		d.believed = string(saved)
+		said, unreadable := d.belief.text()
+		b, _ := whom(said, unreadable, d.believed) // what is wrong is reported by believe
+		d.everybody = b == BelieveAll
 	}
 	text, err := d.pins.text()
 	if err == nil {
@@ -113,10 +122,15 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		saved, _ := os.ReadFile(d.savedPins()) // none is as good as one that cannot be read
 		text = string(saved)
 		var failed error
-		if a.Pins, failed = parsePins(text, own, d.keys.root); failed != nil {
+		switch a.Pins, failed = parsePins(text, own, d.keys.root); {
+		case failed != nil && d.config.Authority.later() && d.everybody:
+			a.Pins, a.Lax = nil, true
+			return a, nil // they come later
+		case failed != nil:
 			return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
 		}
 	}
+	a.Lax = d.everybody
 	d.keepPins(text, a.Pins)
 	return a, nil
 }
@@ -129,9 +143,9 @@ func (d *Daemon) keepPins(text string, pins authority.Pins) {
 	d.pinned, d.inForce, d.overlap = text, pins, pins.Overlap()
 	d.members, d.remotes = nil, nil
 	if d.kube != nil {
-		d.kube.source.Within(nodeless(pins, d.who.Cluster, d.config.Authority.lax()))
+		d.kube.source.Within(nodeless(pins, d.who.Cluster, d.everybody))
 	}
-	if !d.config.Authority.lax() {
+	if !d.everybody {
 		d.members = slices.Sorted(maps.Keys(pins))
 		if d.config.Mesh.strict() {
 			d.remotes = remotes(pins, d.who.Cluster)
@@ -185,6 +199,8 @@ func (d *Daemon) repin() []clustermesh.Problem {
 	switch {
 	case err == nil && d.overlap == nil:
 		return nil
+	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(d.inForce) == 0:
+		return nil // they come later, and open.problems says so
 	case err == nil:
 		return []clustermesh.Problem{{
 			Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: d.config.Authority.PinsFile,

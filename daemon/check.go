@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -58,6 +60,9 @@ func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Pr
 		return out
 	}
 	text, err := os.ReadFile(c.Authority.PinsFile)
+	if errors.Is(err, fs.ErrNotExist) && c.Authority.later() {
+		return out // they come later
+	}
 	if err == nil {
 		var pins authority.Pins
 		if pins, err = parsePins(string(text), own, root); err == nil {

@@ -153,24 +153,39 @@ type GossipConfig struct {
 // AuthorityConfig says with which key this cluster signs, and which clusters it believes. Without it,
 // nothing is signed, and everybody who has the gossip key is believed.
 type AuthorityConfig struct {
+	// Mode is off if everybody who has the gossip key shall be believed. The zero value is on.
+	Mode AuthorityMode `json:"mode,omitempty"`
 	// RootFile holds the private key of this cluster's root.
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are believed. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
 	// Believe says whether only the clusters in PinsFile are believed, which is the default.
 	Believe Believe `json:"believe,omitempty"`
+	// BelieveFile says the same, and can say it later: until there is such a file, everybody is
+	// believed. It is read again when it changes.
+	BelieveFile string `json:"believeFile,omitempty"`
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
 	TokenFile string `json:"tokenFile,omitempty"`
+	// Make names the objects in which the leader makes the root and the cluster's own pin, if there are
+	// none.
+	Make *MakeConfig `json:"make,omitempty"`
+}
+
+// MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that BelieveFile comes from.
+type MakeConfig struct {
+	Secret  string `json:"secret"`
+	Pins    string `json:"pins"`
+	Believe string `json:"believe"`
 }
 
 // leads reports whether this machine may write its cluster's record. With pins, that needs the root.
 func (a AuthorityConfig) leads() bool { return a.RootFile != "" || a.PinsFile == "" }
 
-// lax reports whether the pins only say who can sign for this machine.
-func (a AuthorityConfig) lax() bool { return a.Believe == BelieveAll }
+// later reports whether it is said while the daemon runs that only the pins count.
+func (a AuthorityConfig) later() bool { return a.BelieveFile != "" }
 
-func (a AuthorityConfig) on() bool { return a != AuthorityConfig{} }
+func (a AuthorityConfig) on() bool { return a.Mode != AuthorityOff && a != AuthorityConfig{} }
 
 // MeshConfig configures WireGuard.
 type MeshConfig struct {

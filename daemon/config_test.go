@@ -65,7 +65,12 @@ func TestConfigMistakes(t *testing.T) {
 				"dns.listen[1]: is empty", "dns.listen[2]: is empty", "dns.listen[3]:"}},
 		{"a field given twice", minimal + "node: n2\n", []string{`"node" already set`}},
 		{"no mapping", "straitd", []string{`"straitd" is not a mapping`}},
-		{"off without quotes", minimal + "mesh: {mode: off}\nmetrics: {listen: off}\n", nil},
+		{"off without quotes", minimal + "mesh: {mode: off}\nmetrics: {listen: off}\nauthority: {mode: off}\n", nil},
+		{"authority that is off and on", minimal + "authority: {mode: off, pinsFile: /p}\n", []string{"authority.mode: is off"}},
+		{"authority, a word that means nothing", minimal + "authority: {mode: none}\n", []string{"authority.mode"}},
+		{"whom to believe, said twice", minimal + "authority: {pinsFile: /p, rootFile: /r, believe: all, believeFile: /b}\n", []string{"authority.believeFile: says the same"}},
+		{"whom to believe, without pins", minimal + "authority: {rootFile: /r, believeFile: /b}\n", []string{"authority.believeFile: is only for machines with authority.pinsFile"}},
+		{"keys that nobody makes", minimal + "authority: {pinsFile: /p, rootFile: /r, believeFile: /b, make: {secret: s}}\n", []string{"authority.make: needs source.kubernetes.leaderDir"}},
 		{"a name that falls through to itself", minimal + "dns: {listen: ['127.0.0.1:53'], fallThrough: clusterset.local}\n",
 			[]string{`dns.fallThrough: "clusterset.local" is not the cluster's own zone`}},
 		{"a zone above the clusterset's", minimal + "dns: {listen: ['127.0.0.1:53'], fallThrough: local}\n",
@@ -216,6 +221,7 @@ cluster: c1
 node: n1
 source: {manifest: /m}
 bpf: {destroySockets: false}
+authority: {mode: off}
 `} {
 		before, err := daemon.ParseConfig([]byte(text), noFlags)
 		if err != nil {

@@ -44,6 +44,12 @@ type Daemon struct {
 	inForce authority.Pins
 	overlap error
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil without pins
+	// belief is authority.believeFile, and believed what it said last. Everybody is whether everybody who
+	// has the gossip key is believed; openly is the same for other goroutines. The loop owns the others.
+	belief    *watched
+	believed  string
+	everybody bool
+	openly    atomic.Bool
 	// peers is the file with the machines outside every cluster, guests those in force; the latter
 	// and listed, the text that they are from, are owned by the loop.
 	peers    *watched
@@ -102,6 +108,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), shared: shared, wake: wake}
 	d.seeds = watchFile(c.Gossip.SeedsFile, d.wake)
 	d.peers = watchFile(c.Mesh.PeersFile, d.wake)
+	d.belief = watchFile(c.Authority.BelieveFile, d.wake)
 	if d.pins = watchFile(c.Authority.PinsFile, d.wake); c.Authority.on() {
 		if d.keys, err = loadKeys(c); err != nil {
 			return nil, err
@@ -169,6 +176,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.source.Run(ctx) })
 	g.Go(func() error { return d.seeds.run(ctx) })
 	g.Go(func() error { return d.pins.run(ctx) })
+	g.Go(func() error { return d.belief.run(ctx) })
 	g.Go(func() error { return d.peers.run(ctx) })
 	g.Go(func() error { return d.shared.file.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })

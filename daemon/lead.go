@@ -101,7 +101,7 @@ func (d *Daemon) stand() []clustermesh.Problem {
 	loan, err := d.kube.lent.now()
 	var root *authority.PrivateKey
 	var rootErr error
-	if d.config.Authority.on() {
+	if d.config.Authority.on() && len(d.inForce) > 0 {
 		root, rootErr = lentRoot(loan.Root, d.inForce[d.who.Cluster].Roots)
 	}
 	if s := &d.standing; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
@@ -109,7 +109,8 @@ func (d *Daemon) stand() []clustermesh.Problem {
 		s.root = root
 		d.gossip.Reroot(root)
 	}
-	may := loan.Token != "" && (root != nil || !d.config.Authority.on())
+	// Without pins, there is no root that others could ask for; the leader makes both.
+	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.everybody && len(d.inForce) == 0)
 	if may != d.standing.may {
 		d.standing.may = may
 		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)

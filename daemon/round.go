@@ -36,7 +36,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept)
 	}
-	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.stand(), d.rekey(), d.readGuests())
+	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.believe(), d.stand(), d.rekey(), d.readGuests())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
@@ -142,7 +142,10 @@ func (r *round) show(s turn.Show) {
 		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
 		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), publicNames(r.config.DNS, m.result, m.table))
+	r.openly.Store(r.everybody)
+	o := r.openness(m.state, r.in.Local)
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), o.problems(r.self().Cluster), publicNames(r.config.DNS, m.result, m.table))
+	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()
 	}

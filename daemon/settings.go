@@ -22,6 +22,21 @@ const (
 // UnmarshalText accepts the names of the modes.
 func (m *MeshMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, MeshWireGuard, MeshOff) }
 
+// AuthorityMode says whether keys and pins decide whose word counts. The zero value is AuthorityOn.
+type AuthorityMode string
+
+// The modes.
+const (
+	AuthorityOn AuthorityMode = "on"
+	// AuthorityOff: everybody who has the gossip key is believed, and that is meant.
+	AuthorityOff AuthorityMode = "off"
+)
+
+// UnmarshalText accepts the names of the modes.
+func (m *AuthorityMode) UnmarshalText(b []byte) error {
+	return enum.Decode(m, b, AuthorityOn, AuthorityOff)
+}
+
 // Believe says whose word counts for a machine that has pins. The zero value is BelievePinned.
 type Believe string
 

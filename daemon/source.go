@@ -46,6 +46,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
+	Believe(everybody bool)
 	Reroot(*authority.PrivateKey)
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32
@@ -92,6 +93,9 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 	if err != nil {
 		return nil, nil, err
 	}
+	if m := c.Authority.Make; m != nil {
+		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
+	}
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
@@ -112,6 +116,7 @@ type kubernetes struct {
 	client    kube.Client
 	host      string
 	namespace string // strait's own
+	maker     *maker // nil if the leader makes no keys
 }
 
 // term does a leader's work until ctx is done.
@@ -120,6 +125,9 @@ func (k *kubernetes) term(ctx context.Context) error {
 	g.Go(func() error { return k.writer.Run(ctx) })
 	g.Go(func() error { return k.mirrors.Run(ctx) })
 	g.Go(func() error { return k.gke.Run(ctx) })
+	if k.maker != nil {
+		g.Go(func() error { return k.maker.run(ctx) })
+	}
 	return g.Wait()
 }
 

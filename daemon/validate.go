@@ -52,6 +52,22 @@ func (c Config) validate(m *mistakes) {
 
 func (c Config) validateAuthority(m *mistakes) {
 	a, k := c.Authority, c.Source.Kubernetes != nil
+	if a.Mode == AuthorityOff {
+		if a != (AuthorityConfig{Mode: AuthorityOff}) {
+			m.add("authority.mode", "is off, so the other fields of authority mean nothing: remove one or the other")
+		}
+		return
+	}
+	switch {
+	case a.later() && a.Believe != "":
+		m.add("authority.believeFile", "says the same as authority.believe: remove one of the two")
+	case a.later() && a.PinsFile == "":
+		m.add("authority.believeFile", "is only for machines with authority.pinsFile: set that, or remove this field")
+	case a.Make != nil && (c.leaderDir() == "" || !a.later()):
+		m.add("authority.make", "needs source.kubernetes.leaderDir and authority.believeFile: the leader makes what they come from; set both, or remove this field")
+	case a.Make != nil && (a.Make.Secret == "" || a.Make.Pins == "" || a.Make.Believe == ""):
+		m.add("authority.make", "names a Secret and two ConfigMaps: set secret, pins and believe")
+	}
 	switch {
 	case a.TokenFile == "" && k && !a.leads():
 		m.add("authority.tokenFile", "is required without authority.rootFile: the machine proves with it to one that has the root which node it is")
@@ -59,7 +75,7 @@ func (c Config) validateAuthority(m *mistakes) {
 		m.add("authority.tokenFile", "is only for machines with an API server and authority.pinsFile, and without authority.rootFile: remove it")
 	}
 	switch {
-	case a.lax() && a.PinsFile == "":
+	case a.Believe == BelieveAll && a.PinsFile == "":
 		m.add("authority.believe", "is only for machines with authority.pinsFile: without pins, everybody who has the gossip key is believed anyway; remove it")
 	case k && c.Source.Kubernetes.LeaderDir != "" && a.RootFile != "":
 		m.add("authority.rootFile", "is not used with source.kubernetes.leaderDir, where the root is lent: remove one of the two")
@@ -148,7 +164,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
-		{"authority.tokenFile", c.Authority.TokenFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
+		{"authority.tokenFile", c.Authority.TokenFile}, {"authority.believeFile", c.Authority.BelieveFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
 		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {
 		if x.path != "" && !filepath.IsAbs(x.path) {

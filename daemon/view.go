@@ -35,6 +35,7 @@ func (d *Daemon) Status() *api.Status {
 		Time: time.Now(), Applied: m.applied, Ready: m.ready() && datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
 		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath, Refused: d.gossip.Refused(),
+		Authority: d.believes(),
 	}
 	if err := v.countOpen(status.Clusters, d.kernel.records); err != nil {
 		unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "count open connections: " + err.Error()})
@@ -42,6 +43,9 @@ func (d *Daemon) Status() *api.Status {
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.writer.Problems(), d.kube.mirrors.Problems(), d.kube.gke.Problems())
+		if d.kube.maker != nil {
+			problems = append(problems, d.kube.maker.problems()...)
+		}
 		status.Unwritten = d.kube.writer.Unwritten()
 		if p, is := d.kube.writer.Progress(); is {
 			status.Writing = &api.Writing{Done: p.Done, Total: p.Total, Began: p.Began}

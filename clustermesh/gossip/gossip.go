@@ -437,7 +437,7 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.guard.repin(pins)
-	g.seats.repin(pins)
+	g.seats.repin(g.guard.Pins)
 	g.clusters.repin(g.guard.Pins != nil)
 	// What was refused may be believed now; otherwise it is reported again.
 	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
@@ -445,6 +445,19 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	if own, held := g.replica.Records()[g.cfg.Self]; held {
 		g.guard.own = g.guard.leftOut(own)
 	}
+}
+
+// Believe says whether everybody is believed from now on: see Authority.Lax.
+func (g *Gossip) Believe(everybody bool) {
+	g.mu.Lock()
+	if g.guard.Lax == everybody {
+		g.mu.Unlock()
+		return
+	}
+	g.guard.Lax = everybody
+	pins := g.guard.signers
+	g.mu.Unlock()
+	g.Repin(pins)
 }
 
 // Accept says which clusters' Services the namespaces of this cluster accept that say so.

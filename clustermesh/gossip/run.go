@@ -44,7 +44,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	wg.Go(func() { g.keep(ctx) })
 	wg.Go(func() { g.streams.Run(ctx, p.Streams()) })
 	wg.Go(func() { g.joinLoop(ctx, p) })
-	if a := g.cfg.Authority; a != nil && a.Pins != nil {
+	if g.cfg.Authority != nil { // pins can come later
 		wg.Go(func() { g.keepStated(ctx) })
 	}
 	g.loop(ctx, &wg, p)

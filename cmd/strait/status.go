@@ -170,6 +170,9 @@ func (a *app) printStatus(s api.Status) {
 		p.line("maps       %s", mapsLine(s.Datapath.Maps))
 	}
 	p.line("applied    %s · straitd %s", appliedText(s, a.now()), s.Version)
+	if s.Authority == api.AuthorityOff {
+		p.line("authority  off: whoever has the gossip key is believed")
+	}
 	if s.Writing != nil {
 		p.line("writing    %s", writingLine(*s.Writing, s.Time))
 	}

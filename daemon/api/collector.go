@@ -40,6 +40,7 @@ var (
 		"Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.",
 		"verb", "kind", "result")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
+	pinned   = desc("authority_pinned", "1 if only the clusters that are pinned are believed; 0 means everybody who has the gossip key.")
 	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
@@ -49,7 +50,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, configObjects, unwritten, written, problems, attached}) {
+		lastHeard, remoteState, configObjects, unwritten, written, problems, attached, pinned}) {
 		ch <- d
 	}
 }
@@ -94,6 +95,7 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	gauge(frontends, float64(s.Datapath.Frontends))
 	gauge(backends, float64(s.Datapath.Backends))
 	gauge(attached, oneIf(s.Datapath.Attached))
+	gauge(pinned, oneIf(s.Authority == AuthorityPinned))
 	collectTraffic(ch, s.Datapath, totals)
 	// Always send every state, so that sums and alerts never miss one.
 	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {

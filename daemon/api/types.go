@@ -44,9 +44,20 @@ type Status struct {
 	// server, or could not write.
 	Unwritten int `json:"unwritten,omitempty"`
 	// Refused counts what came to the gossip port and was refused since the daemon started, by kind.
-	Refused  map[string]uint64 `json:"refused,omitempty"`
-	Problems []problem.Problem `json:"problems"`
+	Refused map[string]uint64 `json:"refused,omitempty"`
+	// Authority says whose word counts: see AuthorityPinned.
+	Authority string            `json:"authority,omitempty"`
+	Problems  []problem.Problem `json:"problems"`
 }
+
+// Whose word counts.
+const (
+	// AuthorityPinned: only that of clusters which are pinned.
+	AuthorityPinned = "pinned"
+	// AuthorityEverybody: that of everybody who has the gossip key. With AuthorityOff, it was asked for.
+	AuthorityEverybody = "everybody"
+	AuthorityOff       = "off"
+)
 
 // Writing is a leader's progress in writing to its API server.
 type Writing struct {

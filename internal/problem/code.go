@@ -142,4 +142,6 @@ const (
 	OwnAddressesUnknown Code = "STR8102"
 	SourceUnreadable    Code = "STR8103"
 	GossipKeyUnreadable Code = "STR8104"
+	EverybodyBelieved   Code = "STR8105"
+	KeysNotMade         Code = "STR8106"
 )
