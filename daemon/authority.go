@@ -98,6 +98,10 @@ func parsePins(text string, own clustermesh.ClusterName, root *authority.Private
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
 	d.everybody = true
 	if !d.config.Authority.on() {
+		// Whoever turns it on again begins anew, and loses nobody.
+		if err := os.Remove(d.savedBelief()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("stateDir: %w", err)
+		}
 		return nil, nil
 	}
 	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, ConfigFrom: d.config.configFrom(own)}

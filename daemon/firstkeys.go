@@ -35,26 +35,25 @@ func (o open) lacks(unsaid bool, root string, own authority.Pin) missing {
 		return missing{Root: true}
 	case !o.Pins:
 		k, err := authority.ParsePrivate(root)
-		if err != nil || len(own.Nodes) == 0 {
-			return missing{} // what is lent is reported by stand, and nodes can come yet
+		if err != nil {
+			return missing{} // it is reported when there are pins
 		}
 		own.Roots = []authority.PublicKey{k.Public()}
 		return missing{Pins: string(authority.Pins{own.Cluster: own}.Encode())}
 	case root != "" && (!o.Seeds || o.Known > 1) && len(o.Strangers)+len(o.Unsigned)+len(o.Outside) == 0:
-		// Nobody is cut off by it.
+		// Nobody is cut off by it. Where only pins count already, the word is written again if it was
+		// deleted: nodes that are new need it.
 		return missing{Pinned: true}
 	}
 	return missing{}
 }
 
 // ownPin returns what a cluster pins of itself, by its Nodes and what its nodes say now. It is wide, for it
-// need not keep anybody out: what other clusters pin of this one is confirmed by people.
+// need not keep anybody out: what other clusters pin of this one is confirmed by people. It names no ranges
+// of nodes, so that those of the next subnet are believed too.
 func ownPin(own clustermesh.ClusterName, uid string, nodes []clustermesh.Node, s clustermesh.State) authority.Pin {
 	pin := authority.Pin{Cluster: own, UID: uid, Namespaces: []string{"*"}}
 	for _, n := range nodes {
-		for _, a := range n.Addresses {
-			pin.Nodes = append(pin.Nodes, widened(netip.PrefixFrom(a, a.BitLen())))
-		}
 		for _, p := range n.Prefixes {
 			pin.Pods = append(pin.Pods, widened(p))
 		}
@@ -68,7 +67,7 @@ func ownPin(own clustermesh.ClusterName, uid string, nodes []clustermesh.Node, s
 			}
 		}
 	}
-	pin.Pods, pin.Nodes = distinct(pin.Pods), distinct(pin.Nodes)
+	pin.Pods = distinct(pin.Pods)
 	return pin
 }
 
@@ -196,7 +195,7 @@ func (m *maker) problems() []clustermesh.Problem {
 
 // makeKeys tells the maker what the cluster lacks.
 func (d *Daemon) makeKeys(o open, s clustermesh.State, local clustermesh.Local) {
-	if d.kube == nil || d.kube.maker == nil || !local.NodesKnown {
+	if d.kube == nil || d.kube.maker == nil || !local.NodesKnown || len(local.Nodes) == 0 {
 		return
 	}
 	_, unreadable := d.belief.text()

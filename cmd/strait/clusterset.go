@@ -107,6 +107,9 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 		return err
 	}
 	if !f.pin {
+		if err := a.turnOff(ctx, t, m); err != nil {
+			return err
+		}
 		if err := a.join(ctx, t, m, b); err != nil {
 			return err
 		}

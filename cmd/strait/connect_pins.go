@@ -196,15 +196,53 @@ func (a *app) turnOn(ctx context.Context, t target, m members, value string) err
 		if err != nil {
 			return err
 		}
-		if now, _ := have["authority"].(map[string]any); now[value] == true {
+		now, _ := have["authority"].(map[string]any)
+		if now[value] == true && !turnedOff(now) {
 			continue
 		}
-		values := chart.Merge(have, chart.Values{"authority": map[string]any{value: true}})
+		values := chart.Merge(have, chart.Values{"authority": map[string]any{value: true, "mode": nil}})
 		a.printer().line("%s: applying authority.%s=true", c.Context, value)
 		if err := a.applyChart(ctx, c, values, false); err != nil {
 			return err
 		}
 		if err := a.waitDaemons(ctx, c, t, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnedOff reports whether the values of authority say off. YAML takes off without quotes for false.
+func turnedOff(values map[string]any) bool { return values["mode"] == "off" || values["mode"] == false }
+
+// turnOff says the one word in all clusters that pin only themselves: they would refuse the others. Those that
+// pin others stay as they are.
+func (a *app) turnOff(ctx context.Context, t target, m members) error {
+	for _, c := range m.clusters {
+		keys, err := c.ReadKeys(ctx)
+		if err != nil {
+			return err
+		}
+		_, pins, err := readKeys(keys)
+		if err != nil {
+			return fmt.Errorf("context %s: %w", c.Context, err)
+		}
+		have, _, err := c.Values(ctx)
+		if err != nil {
+			return err
+		}
+		if now, _ := have["authority"].(map[string]any); len(pins) > 1 || turnedOff(now) {
+			continue
+		}
+		values := chart.Merge(have, chart.Values{"authority": map[string]any{"mode": "off", "sign": nil, "pin": nil}})
+		a.printer().line("%s: applying authority.mode=off", c.Context)
+		if err := a.applyChart(ctx, c, values, false); err != nil {
+			return err
+		}
+		if err := a.waitDaemons(ctx, c, t, values); err != nil {
+			return err
+		}
+		if err := c.BelieveLater(ctx); err != nil { // a leader of before would write the word again
 			return err
 		}
 	}

@@ -63,6 +63,7 @@ func (t *target) within(ctx context.Context, do func(context.Context) error) err
 type installFlags struct {
 	target
 	context, cluster, image string
+	authority               string
 	values, set             []string
 	wait, reset             bool
 }
@@ -113,6 +114,7 @@ func (f *installFlags) declare(c *cobra.Command) {
 	f.flags(c)
 	c.Flags().StringVar(&f.cluster, "cluster", "", "this cluster's `id` in the clusterset, a DNS label")
 	c.Flags().StringVar(&f.image, "image", "", "`image` to run; its tag defaults to this version")
+	c.Flags().StringVar(&f.authority, "authority", "", "`mode`: auto, pinned, or off to believe whoever has the gossip key")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "set a chart value, `name=value`; repeatable")
 	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with chart values; repeatable")
 	c.Flags().BoolVar(&f.wait, "wait", true, "wait until strait runs on every node")
@@ -150,6 +152,10 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	if err := clusterID(ctx, c, values); err != nil {
 		return err
 	}
+	joined, err := c.ReadBundle(ctx)
+	if err != nil {
+		return err
+	}
 	p.line("%s: applying strait %s in namespace %s", c.Context, thisVersion().Version, c.Namespace)
 	if pin := imagePin(before, given); upgrade && pin != "" {
 		p.line("! %s: the image stays at %s, as set earlier; use --image to name another", c.Context, pin)
@@ -161,15 +167,16 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 		p.line("dry run: nothing was changed")
 		return nil
 	}
-	if f.wait {
-		if err := a.waitDaemons(ctx, c, f.target, values); err != nil {
-			return err
-		}
+	if !found && joined == nil {
+		err = a.firstKeys(ctx, c, values)
 	}
-	if !upgrade {
+	if err == nil && f.wait {
+		err = a.waitDaemons(ctx, c, f.target, values)
+	}
+	if err == nil && !upgrade {
 		p.line("next: strait clusterset connect --context %s --context OTHER", c.Context)
 	}
-	return nil
+	return err
 }
 
 // read merges --values, --set and the flags that set a value: --cluster and --image.
@@ -188,6 +195,9 @@ func (f *installFlags) read() (chart.Values, error) {
 	}
 	if f.cluster != "" {
 		values = chart.Merge(values, chart.Values{"cluster": f.cluster})
+	}
+	if f.authority != "" {
+		values = chart.Merge(values, chart.Values{"authority": map[string]any{"mode": f.authority}})
 	}
 	if f.image != "" {
 		values = chart.Merge(values, chart.Values{"image": splitImage(f.image)})

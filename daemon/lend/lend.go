@@ -39,7 +39,7 @@ const (
 type Lender struct {
 	// Dir is the directory that the daemon looks at, and Name the lender's own below it.
 	Dir, Name string
-	// Token and Root are files. Root is empty if the cluster signs nothing.
+	// Token and Root are files. Root is empty if the cluster signs nothing, and need not exist yet.
 	Token, Root string
 	Log         *slog.Logger
 }
@@ -85,6 +85,13 @@ func (l Lender) lend(own string) error {
 			continue
 		}
 		text, err := os.ReadFile(x.from)
+		if x.to == rootFile && errors.Is(err, fs.ErrNotExist) {
+			// There is none yet, or none any more.
+			if err := os.Remove(filepath.Join(own, x.to)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read what to lend: %w", err)
 		}

@@ -150,7 +150,8 @@ func TestMistakes(t *testing.T) {
 		"acceptConfigFrom: [C1]":                      `acceptConfigFrom: "C1" is not the id of a cluster`,
 		"acceptConfigFrom: [1]":                       `acceptConfigFrom: "1" is not the id of a cluster`,
 		"config: {source: {kubernetes: {acceptConfigFrom: [c1.c2]}}}": `acceptConfigFrom: "c1.c2" is not the id`,
-		"derivedPrefix: Mc-": "derivedPrefix",
+		"derivedPrefix: Mc-":      "derivedPrefix",
+		"authority: {mode: none}": `authority.mode: "none" is invalid: use auto, pinned or off`,
 	} {
 		v, err := chart.Read([][]byte{[]byte(values)}, nil)
 		if err == nil {
@@ -207,8 +208,9 @@ func configOf(t *testing.T, all map[string]map[string]any) (c map[string]any) {
 	return c
 }
 
-// TestAuthority: what is mounted is what the configuration names, and pins need signatures. The root is
-// mounted for the leader's pods alone.
+// TestAuthority: a cluster that signs and pins is what one gets without a value; off is one word. What is mounted is
+// what the configuration names. The root is mounted for the leader's pods alone, and those who wait for what
+// nobody makes are those of mode pinned.
 func TestAuthority(t *testing.T) {
 	sources := func(all map[string]map[string]any, workload string) string {
 		text, err := yaml.Marshal(dig(all[workload], "spec", "template", "spec", "volumes"))
@@ -217,14 +219,26 @@ func TestAuthority(t *testing.T) {
 		}
 		return string(text)
 	}
+	const files = "pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]"
+	auto := func(secret, pins string) string {
+		return "map[believeFile:/etc/strait/authority/believe make:map[believe:strait-believe pins:" + pins + " secret:" + secret + "] " + files
+	}
+	mounts, optional := []string{"pins.yaml", "strait-pins", "strait-believe", "strait.io/signer"}, []string{"root.key", "strait-authority"}
 	for values, c := range map[string]struct {
 		authority       string
 		daemons, leader []string
 	}{
-		"{}": {"<nil>", nil, nil},
-		"authority: {sign: true}": {"map[believe:all pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]",
-			[]string{"pins.yaml", "strait-pins", "strait.io/signer"}, []string{"root.key", "strait-authority"}},
-		"authority: {sign: true, pin: true, secret: mine, configMap: ours}": {"map[pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]",
+		"{}":                      {auto("strait-authority", "strait-pins"), mounts, optional},
+		"authority: {sign: true}": {auto("strait-authority", "strait-pins"), mounts, optional},
+		"ownWritesPolicy: false":  {"map[believeFile:/etc/strait/authority/believe " + files, mounts, optional},
+		"authority: {mode: null, sign: true, pin: true}": {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
+		"authority: {mode: 'off'}":                       {"map[mode:off]", nil, nil},
+		"authority: {mode: off}":                         {"map[mode:off]", nil, nil},
+		"authority: {sign: false}":                       {"map[mode:off]", nil, nil},
+		"authority: {mode: pinned}":                      {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
+		"authority: {pin: true}":                         {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
+		"authority: {sign: true, pin: no}":               {auto("strait-authority", "strait-pins"), mounts, optional},
+		"authority: {sign: true, pin: true, secret: mine, configMap: ours}": {"map[" + files,
 			[]string{"pins.yaml", "name: ours", "strait.io/signer"}, []string{"root.key", "name: mine"}},
 	} {
 		all := render(t, values)
@@ -232,14 +246,23 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %s", values, got)
 		}
 		for workload, mounted := range map[string][]string{"DaemonSet/strait": c.daemons, "Deployment/strait-leader": c.leader} {
-			for _, want := range []string{"root.key", "pins.yaml", "strait-pins", "name: ours", "strait-authority", "name: mine", "strait.io/signer"} {
+			for _, want := range []string{"root.key", "pins.yaml", "strait-pins", "strait-believe", "name: ours", "strait-authority", "name: mine", "strait.io/signer"} {
 				if is := strings.Contains(sources(all, workload), want); is != slices.Contains(mounted, want) {
 					t.Errorf("%s: %s: %s is mounted: %v\n%s", values, workload, want, is, sources(all, workload))
 				}
 			}
 		}
 	}
-	v, err := chart.Read([][]byte{[]byte("authority: {pin: true}")}, nil)
+	// Who waits for keys does so because they are not optional; strait-peers always is.
+	for values, want := range map[string][2]int{"{}": {3, 1}, "authority: {mode: pinned}": {1, 0}, "authority: {mode: 'off'}": {1, 0}} {
+		all := render(t, values)
+		for i, workload := range []string{"DaemonSet/strait", "Deployment/strait-leader"} {
+			if got := strings.Count(sources(all, workload), "optional: true"); got != want[i] {
+				t.Errorf("%s: %s: %d sources are optional, want %d\n%s", values, workload, got, want[i], sources(all, workload))
+			}
+		}
+	}
+	v, err := chart.Read([][]byte{[]byte("authority: {sign: false, pin: true}")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestLeaderPod(t *testing.T) {
 				}
 			}
 		}
-		want := "[token  3600]"
+		want := "[token  3600 strait-authority root.key]"
 		if values != "{}" {
 			want = "[token  3600 mine root.key]"
 		}
@@ -150,5 +150,32 @@ func TestMemoryLimit(t *testing.T) {
 	none, _ := containers(t, "resources: {limits: null}")
 	if limits := none["strait/straitd"].Resources.Limits; len(limits) > 0 {
 		t.Errorf("without limits: %v", limits)
+	}
+}
+
+// TestLeaderPlace: the root comes to nodes of the control plane first, and to two nodes. What operators require of
+// all pods holds for it too.
+func TestLeaderPlace(t *testing.T) {
+	for _, values := range []string{"{}", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}"} {
+		pod, _ := leader(t, values)
+		a := pod.Affinity
+		if a == nil || a.NodeAffinity == nil || a.PodAntiAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 ||
+			a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Preference.MatchExpressions[0].Key != "node-role.kubernetes.io/control-plane" ||
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.TopologyKey != "kubernetes.io/hostname" {
+			t.Errorf("%s: affinity %+v", values, a)
+		}
+		if required := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; (required != nil) != (values != "{}") {
+			t.Errorf("%s: required %+v", values, required)
+		}
+		tolerates := false
+		for _, tol := range pod.Tolerations {
+			tolerates = tolerates || tol.Operator == corev1.TolerationOpExists && tol.Key == "" && tol.Effect == ""
+		}
+		if !tolerates {
+			t.Errorf("%s: it does not tolerate the taint of the nodes that it prefers: %+v", values, pod.Tolerations)
+		}
+	}
+	if pod, _ := leader(t, "leader: {affinity: null}"); pod.Affinity != nil {
+		t.Errorf("affinity %+v, want none", pod.Affinity)
 	}
 }

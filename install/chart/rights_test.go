@@ -42,14 +42,22 @@ func TestRights(t *testing.T) {
 	lease := rule("leases.coordination.k8s.io", "get", "update")
 	lease.ResourceNames = []string{"strait-leader"}
 	signer := append(slices.Clone(leader), rule("tokenreviews.authentication.k8s.io", "create"))
+	leases := []rbacv1.PolicyRule{rule("leases.coordination.k8s.io", "create"), lease}
+	makes := append(slices.Clone(leases), rule("secrets", "create"), rule("configmaps", "create"))
 	for _, x := range []struct {
-		values string
-		leader []rbacv1.PolicyRule
-	}{{"{}", leader}, {"authority: {sign: true}", signer}} {
-		rightsAre(t, render(t, x.values), map[string][]rbacv1.PolicyRule{
-			"ClusterRole/strait": daemon, "ClusterRole/strait-leader": x.leader,
-			"Role/strait-leader": {rule("leases.coordination.k8s.io", "create"), lease},
+		values       string
+		leader, role []rbacv1.PolicyRule
+	}{
+		{"{}", signer, makes}, {"authority: {mode: 'off'}", leader, leases}, {"authority: {mode: pinned}", signer, leases},
+		{"ownWritesPolicy: false", signer, leases}, // nothing would limit create to strait's own
+	} {
+		all := render(t, x.values)
+		rightsAre(t, all, map[string][]rbacv1.PolicyRule{
+			"ClusterRole/strait": daemon, "ClusterRole/strait-leader": x.leader, "Role/strait-leader": x.role,
 		})
+		if limited := all["ValidatingAdmissionPolicy/strait-own-keys"] != nil; limited != (len(x.role) == len(makes)) {
+			t.Errorf("%s: what may make Secrets is limited: %v", x.values, limited)
+		}
 	}
 	for id, o := range render(t, "{}") {
 		if role, is := o["roleRef"].(map[string]any); is && role["name"] == "strait-leader" {

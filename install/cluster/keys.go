@@ -24,6 +24,9 @@ const (
 	PinsConfigMap = "strait-pins"
 )
 
+// believeConfigMap says that only the pins count. The chart and the daemons have the same name.
+const believeConfigMap = "strait-believe"
+
 const (
 	rootEntry = "root.key"
 	pinsEntry = "pins.yaml"
@@ -81,6 +84,28 @@ func (c *Cluster) pinsObject(pins []byte) ([]byte, error) {
 		"metadata": map[string]any{"name": PinsConfigMap, "namespace": c.Namespace, "labels": map[string]any{"app.kubernetes.io/name": "strait"}},
 		"data":     map[string]any{pinsEntry: string(pins)},
 	})
+}
+
+// BelievePinned has only the pins count from the beginning, in a cluster whose keys were just made.
+func (c *Cluster) BelievePinned(ctx context.Context) ([]Change, error) {
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": believeConfigMap, "namespace": c.Namespace, "labels": map[string]any{"app.kubernetes.io/name": "strait"}},
+		"data":     map[string]any{"believe": "pinned"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Apply(ctx, [][]byte{text}, false)
+}
+
+// BelieveLater takes the word away that only the pins count.
+func (c *Cluster) BelieveLater(ctx context.Context) error {
+	err := c.objects.Resource(configMaps).Namespace(c.Namespace).Delete(ctx, believeConfigMap, metav1.DeleteOptions{})
+	if ignoreNotFound(err) != nil {
+		return fmt.Errorf("context %s: delete ConfigMap %s/%s: %w", c.Context, c.Namespace, believeConfigMap, err)
+	}
+	return nil
 }
 
 // MovePins copies pins from the Secret, where versions before this one kept them, to the ConfigMap that

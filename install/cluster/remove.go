@@ -254,7 +254,7 @@ func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 	for _, x := range []struct {
 		kind schema.GroupVersionResource
 		name string
-	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {secrets, SecretName}, {secrets, KeysSecret}, {configMaps, PinsConfigMap}} {
+	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {secrets, SecretName}, {secrets, KeysSecret}, {configMaps, PinsConfigMap}, {configMaps, believeConfigMap}} {
 		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{})
 		if ignoreNotFound(err) != nil {
 			return out, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)

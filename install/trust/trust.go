@@ -69,13 +69,17 @@ func Propose(members []Member, all []string, asked Asked, now time.Time) (author
 	for _, m := range members {
 		known[m.ID] = true
 		for c, p := range m.Pins {
-			if _, have := pins[c]; !have {
+			if _, have := pins[c]; !have && !m.alone() {
 				pins[c], first = p, false
 			}
 		}
 	}
 	for _, m := range members {
-		p, err := m.pin(pins[clustermesh.ClusterName(m.ID)], asked)
+		had := pins[clustermesh.ClusterName(m.ID)]
+		if m.alone() {
+			had = m.unconfirmed()
+		}
+		p, err := m.pin(had, asked)
 		errs = append(errs, err)
 		if _, pinned := pins[p.Cluster]; !pinned && !first {
 			p.Joined = now.UTC().Truncate(time.Second) // the others had each other's exports before
@@ -100,6 +104,37 @@ func Propose(members []Member, all []string, asked Asked, now time.Time) (author
 		return nil, err
 	}
 	return checked, checked.Overlap()
+}
+
+// Alone returns the pins of a cluster that knows no other: its own. They name no ranges of nodes, so that those
+// of the next subnet are believed too.
+func Alone(m Member) (authority.Pins, error) {
+	p, err := m.pin(authority.Pin{}, Asked{})
+	if err != nil {
+		return nil, err
+	}
+	p.Nodes, p.Regions, p.Zones = nil, nil, nil
+	return authority.ParsePins(authority.Pins{p.Cluster: p}.Encode()) // which checks every field
+}
+
+// alone reports whether a cluster pins itself and no other. Nobody confirmed such pins: install made them, or
+// the cluster's leader.
+func (m Member) alone() bool {
+	_, own := m.Pins[clustermesh.ClusterName(m.ID)]
+	return own && len(m.Pins) == 1
+}
+
+// unconfirmed returns the own pin of a cluster that is alone, without what is better proposed anew.
+func (m Member) unconfirmed() authority.Pin {
+	p := m.Pins[clustermesh.ClusterName(m.ID)]
+	p.Nodes, p.Regions, p.Zones = nil, nil, nil
+	outside := func(have netip.Prefix) bool {
+		return !slices.ContainsFunc(p.Pods, func(q netip.Prefix) bool { return q.Bits() <= have.Bits() && q.Contains(have.Addr()) })
+	}
+	if len(m.Ranges) > 0 || slices.ContainsFunc(m.PodCIDRs, outside) {
+		p.Pods = nil
+	}
+	return p
 }
 
 // For returns the pins as one cluster has them: what it accepted before stays its own word, unless the

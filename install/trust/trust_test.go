@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/install/bundle"
 )
@@ -174,5 +175,37 @@ func TestCover(t *testing.T) {
 	}
 	if cover(nil, 16, 48) != nil {
 		t.Error("something covers nothing")
+	}
+}
+
+// TestAlone: a cluster that only install or its leader has pinned is as one that nobody has: its ranges are proposed
+// anew, with its root, and one that joins others is younger than they are.
+func TestAlone(t *testing.T) {
+	ms := append(two(), member("c3", 3, "10.13.0.0/24 10.13.9.0/24", "172.31.3.1"))
+	for i := range ms {
+		alone, err := Alone(ms[i])
+		own := alone[clustermesh.ClusterName(ms[i].ID)]
+		if err != nil || len(alone) != 1 || len(own.Nodes) > 0 || len(own.Pods) == 0 || !slices.Equal(own.Roots, []authority.PublicKey{ms[i].Root}) {
+			t.Fatalf("%+v, %v", alone, err)
+		}
+		own.Revoked = []string{"SHA256:ZX5R7sK0mLhA7sWc4wV9m1b9q3h2x0v8u6t4s2r0p1o"}
+		ms[i].Pins = authority.Pins{own.Cluster: own}
+	}
+	ms[1].PodCIDRs = append(ms[1].PodCIDRs, netip.MustParsePrefix("10.14.0.0/24")) // since
+	first, err := Propose(ms[:2], []string{"c1", "c2"}, Asked{}, now)
+	if err != nil || !first["c1"].Joined.IsZero() || !first["c2"].Joined.IsZero() || len(first["c1"].Revoked) != 1 ||
+		!slices.Equal(first["c1"].Nodes, prefixes("172.31.1.0/24")) || !slices.Equal(first["c2"].Pods, prefixes("10.12.0.0/14")) {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	ms[0].Pins, ms[1].Pins = first, first
+	ms[2].Ranges = prefixes("10.13.0.0/20")
+	then, err := Propose(ms, []string{"c1", "c2", "c3"}, Asked{}, now)
+	if err == nil {
+		t.Fatalf("10.13.0.0/20 is in 10.12.0.0/14: %+v", then)
+	}
+	narrow := Asked{Pods: map[string][]netip.Prefix{"c2": prefixes("10.12.0.0/16", "10.14.0.0/16")}}
+	if then, err = Propose(ms, []string{"c1", "c2", "c3"}, narrow, now); err != nil || !then["c3"].Joined.Equal(now) || !then["c1"].Joined.IsZero() ||
+		!slices.Equal(then["c3"].Pods, ms[2].Ranges) {
+		t.Errorf("%+v, %v", then, err)
 	}
 }

@@ -178,7 +178,7 @@ var Table = []Package{
 	}},
 	{Path: "test/locality", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},
-	{Path: "test/leader", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/object", "test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/leader", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/object", "daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.
 	{Path: "test/clients", Tests: []string{"datapath", "datapath/socklb"}},
 	{Path: "test/vm/initrd", Pure: true},

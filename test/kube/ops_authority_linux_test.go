@@ -62,10 +62,10 @@ func testAuthority(t *testing.T, o *ops) {
 	}
 	unpin := func() {
 		for _, c := range []string{"c1", "c2"} {
-			if out, err := o.cli(t, c, "upgrade", "--set", "authority.sign=null", "--set", "authority.pin=null"); err != nil {
+			if out, err := o.cli(t, c, "upgrade", "--authority=off", "--set", "authority.sign=null", "--set", "authority.pin=null"); err != nil {
 				t.Errorf("%s: %v: %s", c, err, out)
 			}
-			kubectl(t, c, "-n", "strait-system", "delete", "secret/strait-authority", "configmap/strait-pins")
+			kubectl(t, c, "-n", "strait-system", "delete", "--ignore-not-found", "secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe")
 		}
 	}
 	unpin()

@@ -14,6 +14,24 @@ app.kubernetes.io/part-of: strait
 {{- else }}{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
+{{- /* Whose word counts: auto, pinned or off. YAML takes off without quotes for false. */ -}}
+{{- define "strait.authority" -}}
+{{- $a := .Values.authority -}}
+{{- $mode := printf "%v" $a.mode -}}
+{{- if kindIs "invalid" $a.mode }}{{ $mode = "auto" }}{{ else if eq $mode "false" }}{{ $mode = "off" }}{{ end -}}
+{{- if not (has $mode (list "auto" "pinned" "off")) }}{{ fail (printf "authority.mode: %q is invalid: use auto, pinned or off" $mode) }}{{ end -}}
+{{- if and $a.pin (kindIs "bool" $a.sign) (not $a.sign) }}{{ fail "authority.pin: needs authority.sign: a cluster that believes only what is signed must sign, too" }}{{ end -}}
+{{- if eq $mode "auto" -}}
+{{- if $a.pin }}{{ $mode = "pinned" }}{{ else if and (kindIs "bool" $a.sign) (not $a.sign) }}{{ $mode = "off" }}{{ end -}}
+{{- end -}}
+{{- $mode -}}
+{{- end }}
+
+{{- /* Whether the leader makes keys: strait-own-keys must keep its account to those. */ -}}
+{{- define "strait.makesKeys" -}}
+{{- if and (eq (include "strait.authority" .) "auto") .Values.ownWritesPolicy }}yes{{ end -}}
+{{- end }}
+
 {{- /* The daemon's configuration, docs/configuration.md. */ -}}
 {{- define "strait.config" -}}
 {{- $v := .Values -}}
@@ -43,12 +61,12 @@ app.kubernetes.io/part-of: strait
   "mesh" $mesh
   "metrics" (dict "listen" "127.0.0.1:9964")
   "log" $v.log -}}
-{{- if and $v.authority.pin (not $v.authority.sign) }}{{ fail "authority.pin: needs authority.sign: a cluster that believes only what is signed must sign, too" }}{{ end -}}
-{{- if $v.authority.sign -}}
 {{- $authority := dict "pinsFile" "/etc/strait/authority/pins.yaml" "tokenFile" "/etc/strait/authority/token" -}}
-{{- if not $v.authority.pin }}{{ $_ := set $authority "believe" "all" }}{{ end -}}
+{{- $mode := include "strait.authority" . -}}
+{{- if eq $mode "off" }}{{ $authority = dict "mode" "off" }}{{ end -}}
+{{- if eq $mode "auto" }}{{ $_ := set $authority "believeFile" "/etc/strait/authority/believe" }}{{ end -}}
+{{- if include "strait.makesKeys" . }}{{ $_ := set $authority "make" (dict "secret" $v.authority.secret "pins" $v.authority.configMap "believe" "strait-believe") }}{{ end -}}
 {{- $_ := set $c "authority" $authority -}}
-{{- end -}}
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
 {{- with $v.clusterSetCIDRs }}{{ $_ := set $c "clustersetCIDRs" . }}{{ end -}}
 {{- with $v.dns.listen }}{{ $_ := set $c "dns" $v.dns }}{{ end -}}
@@ -132,7 +150,7 @@ imagePullSecrets:
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.affinity }}
+{{- with .affinity | default .root.Values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}

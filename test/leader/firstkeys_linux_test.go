@@ -1,0 +1,199 @@
+package leader
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab/apiserver"
+)
+
+// keyless is a world whose cluster c1 is as the chart installs it, without any value or key. Its kubelet, which mounts
+// what the leader makes, is mount.
+type keyless struct {
+	*world
+	dir string
+}
+
+const mounted = `{.data.pins\.yaml}{.data.believe}{.data.root\.key}`
+
+func newKeyless(t *testing.T, size int) keyless {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	lab := apiserver.Lab(t, clusters)
+	t.Cleanup(func() { // when the daemon is gone, which would make them again
+		_, err := lab.Kubectl(context.Background(), "c1", nil, "-n", "strait-system", "delete", "--ignore-not-found",
+			"secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe")
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	w := newWorldOf(t, size, nil, func(config tree) {
+		if config["cluster"] != "of-c1" {
+			return
+		}
+		k := config["source"].(tree)["kubernetes"].(tree)
+		k["leaderDir"] = file("leader")
+		kubeconfig := k["kubeconfig"].(string)
+		text, err := os.ReadFile(kubeconfig)
+		if err == nil {
+			err = os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(string(text), account, strings.TrimSuffix(account, "-leader"))), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size == 1 {
+			delete(config["gossip"].(tree), "seeds")
+		}
+		config["authority"] = tree{"pinsFile": file("pins.yaml"), "tokenFile": file("token"), "believeFile": file("believe"),
+			"make": tree{"secret": "strait-authority", "pins": "strait-pins", "believe": "strait-believe"}}
+	})
+	node := fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: c1-node}, spec: {podCIDR: 10.77.1.0/24, podCIDRs: [10.77.1.0/24]}, "+
+		"status: {addresses: [{type: InternalIP, address: %s}]}}", w.clusters[0].Gateway)
+	w.must(w.lab.Apply(t.Context(), "c1", node))
+	w.undo("c1", "delete", "node", "c1-node")
+	text, err := w.lab.Kubectl(t.Context(), "c1", nil, "-n", "strait-system", "create", "token", "strait-leader")
+	w.must(err)
+	w.must(os.WriteFile(file("lent"), []byte(text), 0o600))
+	cmd := exec.Command(w.bin("straitd"), "lend", "--dir", file("leader"), "--token", file("lent"), "--root", file("root.key"))
+	w.must(cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return keyless{w, dir}
+}
+
+// made is an object that the leader made, as a kubelet mounts it; empty if there is none.
+func (k keyless) made(object string) string {
+	k.Helper()
+	text, err := k.lab.Kubectl(k.Context(), "c1", nil, "-n", "strait-system", "get", object, "-o", "jsonpath="+mounted, "--ignore-not-found")
+	k.must(err)
+	if strings.HasPrefix(object, "secret") && text != "" {
+		plain, err := base64.StdEncoding.DecodeString(text)
+		k.must(err)
+		text = string(plain)
+	}
+	return text
+}
+
+// mount waits until the leader has made an object, and mounts it.
+func (k keyless) mount(object, file string) string {
+	k.Helper()
+	text := ""
+	testutil.Eventually(k, within, func() error {
+		if text = k.made(object); text == "" {
+			return errors.New("the leader has not made " + object)
+		}
+		return nil
+	})
+	k.must(os.WriteFile(filepath.Join(k.dir, file), []byte(text), 0o600))
+	return text
+}
+
+func (k keyless) status() (s api.StatusAnswer, err error) {
+	cmd := exec.CommandContext(k.Context(), k.bin("strait"), "status", "-o", "json", "--socket", filepath.Join(k.world.dir, "c1", "run", "strait.sock"))
+	text, _ := cmd.Output() // the exit code says whether all is well
+	return s, json.Unmarshal(text, &s)
+}
+
+// says waits until the status of c1 is as wanted.
+func (k keyless) says(what string, is func(api.StatusAnswer) bool) {
+	k.Helper()
+	testutil.Eventually(k, within, func() error {
+		s, err := k.status()
+		if err == nil && !is(s) {
+			err = fmt.Errorf("%s: authority %q, clusters %+v, problems %v", what, s.Authority, s.Clusters, s.Problems)
+		}
+		return err
+	})
+}
+
+func open(s api.StatusAnswer) string {
+	for _, p := range s.Problems {
+		if p.Code == "STR8105" {
+			return p.String()
+		}
+	}
+	return ""
+}
+
+// TestFirstKeys: a cluster that the chart alone installed gets a root and its own pin from its leader, and believes
+// only what is signed. What the leader made is never made again, and it can make nothing else.
+func TestFirstKeys(t *testing.T) {
+	k := newKeyless(t, 1)
+	k.says("at first", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityEverybody })
+	root := k.mount("secret/strait-authority", "root.key")
+	if k.made("configmap/strait-believe") != "" {
+		t.Error("only pins count before there are any")
+	}
+	pins := k.mount("configmap/strait-pins", "pins.yaml")
+	if !strings.Contains(pins, "of-c1") || !strings.Contains(pins, "10.77.0.0/16") {
+		t.Errorf("the pins are\n%s", pins)
+	}
+	if word := k.mount("configmap/strait-believe", "believe"); word != "pinned" {
+		t.Errorf("the word is %q", word)
+	}
+	k.says("at last", func(s api.StatusAnswer) bool {
+		return s.Authority == api.AuthorityPinned && s.Ready && s.Leader && open(s) == "" &&
+			slices.ContainsFunc(s.Clusters, func(c api.Cluster) bool { return c.Name == "of-c1" && c.Alive == 1 })
+	})
+	// As GitOps does again and again.
+	for range 2 {
+		k.run(k.bin("strait"), "upgrade", "--kubeconfig", k.lab.Kubeconfig(), "--context", "c1")
+	}
+	if k.made("secret/strait-authority") != root || k.made("configmap/strait-pins") != pins || k.made("configmap/strait-believe") != "pinned" {
+		t.Error("an upgrade changed the keys")
+	}
+	as := []string{"-n", "strait-system", "--as", account}
+	for _, c := range []struct {
+		words string
+		args  []string
+	}{
+		{"strait makes no Secret but", []string{"create", "secret", "generic", "other"}},
+		{"strait makes no ConfigMap but", []string{"create", "configmap", "other"}},
+		{"is forbidden", []string{"get", "secret", "strait-authority"}},
+		{"is forbidden", []string{"patch", "configmap", "strait-pins", "-p", `{"data": {"pins.yaml": ""}}`}},
+		{"is forbidden", []string{"delete", "configmap", "strait-believe"}},
+		{"already exists", []string{"create", "secret", "generic", "strait-authority"}},
+	} {
+		k.refused("c1", "", c.words, append(slices.Clone(as), c.args...)...)
+	}
+	k.kubectl("c1", "-n", "strait-system", "delete", "secret", "strait-authority")
+	k.refused("c1", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: strait-authority, namespace: strait-system,
+		annotations: {kubernetes.io/service-account.name: strait-leader}}}`, "strait makes no Secret but", append(slices.Clone(as), "create", "-f", "-")...)
+	// Who deletes the word takes nothing back.
+	k.must(os.Remove(filepath.Join(k.dir, "believe")))
+	time.Sleep(3 * time.Second)
+	k.says("without the word", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityPinned })
+}
+
+// TestFirstKeysBesideOthers: a cluster that is joined to another without pins gets keys too, goes on to believe the
+// other, and says how to go on.
+func TestFirstKeysBesideOthers(t *testing.T) {
+	k := newKeyless(t, 2)
+	joined := func(s api.StatusAnswer) bool {
+		return slices.ContainsFunc(s.Clusters, func(c api.Cluster) bool { return c.Name == "of-c2" && c.State == api.Joined })
+	}
+	k.says("before", joined)
+	k.mount("secret/strait-authority", "root.key")
+	k.mount("configmap/strait-pins", "pins.yaml")
+	k.says("with keys", func(s api.StatusAnswer) bool {
+		return joined(s) && s.Leader && s.Authority == api.AuthorityEverybody && strings.Contains(open(s), "strait clusterset connect")
+	})
+	for range 15 { // three looks of the leader
+		time.Sleep(time.Second)
+		if s, err := k.status(); err != nil || !joined(s) || k.made("configmap/strait-believe") != "" {
+			t.Fatalf("the other cluster was cut off: %v, %+v", err, s.Clusters)
+		}
+	}
+}
