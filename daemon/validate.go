@@ -183,14 +183,29 @@ func (c Config) validateAddresses(m *mistakes) {
 		if p, is := within(clouds, a); is {
 			m.add(field, "%s is in %s, which cloud providers use for their machines: choose another, such as 169.254.20.11:53", a, p)
 		}
-		if a.IsUnspecified() && len(c.DNS.Upstreams) > 0 {
-			m.add(field, "%s is every address of this machine, so with dns.upstreams it would answer anyone's questions about any name: list the addresses that the node's own clients use, or remove dns.upstreams", listen)
+		if what := openTo(a); what != "" && len(c.DNS.Upstreams) > 0 {
+			m.add(field, "%s is %s, so with dns.upstreams it would answer anyone's questions about any name: list the addresses that the node's own clients use, or remove dns.upstreams", listen, what)
 		}
 	}
 	for i, a := range c.DNS.Upstreams {
 		m.present(fmt.Sprintf("dns.upstreams[%d]", i), a)
 	}
 	c.validateFallThrough(m)
+}
+
+// shared is for addresses behind a carrier's NAT (RFC 6598), which networks of pods use too.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// openTo says what makes an address one that anybody can reach; empty if nothing does.
+func openTo(a netip.Addr) string {
+	a = a.Unmap()
+	switch {
+	case a.IsUnspecified():
+		return "every address of this machine"
+	case a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a):
+		return "a public address"
+	}
+	return ""
 }
 
 func (c Config) validateFallThrough(m *mistakes) {
