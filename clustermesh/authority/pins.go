@@ -116,3 +116,19 @@ func (ps Pins) Overlap() error {
 	}
 	return nil
 }
+
+// SharedNodes says for each two clusters whose ranges of nodes overlap where they do. That is right where
+// their machines are in one network, but then each of them could claim addresses of the other's machines.
+func (ps Pins) SharedNodes() (out []string) {
+	sorted := ps.sorted()
+	for i, a := range sorted {
+		for _, b := range sorted[i+1:] {
+			for _, p := range a.Nodes {
+				if j := slices.IndexFunc(b.Nodes, p.Overlaps); j >= 0 {
+					out = append(out, fmt.Sprintf("cluster %s has nodes in %s, and cluster %s in %s", a.Cluster, p, b.Cluster, b.Nodes[j]))
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,7 +1,9 @@
 package authority
 
 import (
+	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,4 +85,17 @@ func FuzzParsePins(f *testing.F) {
 			t.Fatalf("got %v, %v", back, err)
 		}
 	})
+}
+
+// TestSharedNodes: clusters whose machines are in one network can claim addresses of each other's.
+func TestSharedNodes(t *testing.T) {
+	ps := Pins{
+		"a": {Cluster: "a", Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/25"), netip.MustParsePrefix("2001:db8::/64")}},
+		"b": {Cluster: "b", Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/48")}},
+		"c": {Cluster: "c", Nodes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
+	}
+	want := []string{"cluster a has nodes in 192.0.2.0/25, and cluster b in 192.0.2.0/24", "cluster a has nodes in 2001:db8::/64, and cluster b in 2001:db8::/48"}
+	if got := ps.SharedNodes(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }

@@ -150,6 +150,9 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 		return nil, fmt.Errorf("cannot pin:\n%w", err)
 	}
 	a.showPins(t.pins)
+	for _, shared := range t.pins.SharedNodes() {
+		a.printer().line("! %s: each could claim addresses of the other's machines; to keep them apart, say --nodes CLUSTER=CIDR[,CIDR]", shared)
+	}
 	return t, a.confirm("Compare the roots with what the other clusters show. Pin these clusters?", f.yes)
 }
 
