@@ -267,6 +267,10 @@ func (c *certifier) prefixOf(o *Holder, p netip.Prefix) string {
 // yields reports whether a prefix that overlaps what another node has is that one's.
 func (c *certifier) yields(p netip.Prefix, o *Holder, q hold) bool {
 	mine, had := c.Node.rank(p), covers(c.Node.Stated.Prefixes, p)
+	if q.stated && slices.Contains(o.Entry, q.prefix) && !covers(c.Node.Entry, p) {
+		// This node can have stood by for that range. That gives it no part of it for pods.
+		had = false
+	}
 	if mine == podCIDR && c.Node.elsewhere(p) {
 		mine = annotated
 	}
