@@ -1,0 +1,38 @@
+// Package gossip keeps this node's replica of the clusterset in sync with those of other nodes. It
+// composes membership (packages member and pool), streams to the members that are neighbours
+// (stream), what is observed of all members (observe and probe), and the records (replica). Pool,
+// stream, observe and replica do not import each other.
+//
+// Inputs are what this node publishes, the gossip key, seeds and a directory for the state. Outputs
+// are State, Leader and Problems. Package replica decides which record wins and who is a neighbour;
+// package clustermesh decides what a silent node means. It must not know Kubernetes, the datapath
+// or where the content of records comes from.
+//
+// A daemon counts as heard if it proves on a TLS connection that it has its node's key (proof.go). One
+// that does not prove it may be new, and have no statement yet: it may ask a signer, be a member, and
+// pass on records, which prove themselves, but it is no sign of life. Daemons of the version before
+// prove nothing, and their records say nothing of that: they count as they did. So nodes can be
+// upgraded, and set back, in any order.
+//
+// memberlist is a rendezvous, no authority: whoever has the gossip key can send any of its messages. What
+// each can move:
+//
+//	what comes                    with pins                               without pins
+//	NotifyAlive: name, UID        a seat among a bounded number           also, whose the cluster's name is
+//	NotifyJoin: life, address     the node is asked who it is; where it   where it is dialled and probed
+//	                              is dialled if its stated and proven
+//	                              addresses fail
+//	NotifyLeave                   the node is gone, once its stream       the node is gone
+//	                              says nothing either
+//	NotifyPingComplete            the distance of a node at an address    the distance of a node
+//	                              that is its own
+//	NotifyUpdate, NotifyMsg,      nothing                                 nothing
+//	LocalState, MergeRemoteState
+//	a stream without a proof      records, which are judged by their      as a stream with one: nobody
+//	                              seals; offers and requests, which       proves anything
+//	                              come second; never a sign of life
+//	two lives of a node           reported                                reported
+//
+// An address is a node's own if its record names it, which its root stated, or if a dial to it proved the
+// node's key (observe.Contacts.Place). Whose a cluster's name is, its pinned root decides, by the seals.
+package gossip
