@@ -36,6 +36,12 @@ func (g *Gossip) place(o clustermesh.Origin, now time.Time) netip.AddrPort {
 	return g.contacts.Place(o, r, now)
 }
 
+// trusts reports whether a node is at an address by more than memberlist's word. The lock is held.
+func (g *Gossip) trusts(o clustermesh.Origin, at netip.Addr) bool {
+	r, _ := g.replica.Record(o)
+	return g.contacts.Trusted(o, r, at)
+}
+
 // Missed implements stream.Host.
 func (h host) Missed(o clustermesh.Origin, at netip.AddrPort) {
 	h.mu.Lock()
@@ -64,7 +70,9 @@ func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
 	if at, wrong := netip.ParseAddrPort(addr); wrong == nil && err == nil && believed && p.Origin != h.cfg.Self {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.dialled(p.Origin, at, true)
+		if h.guard.Pins != nil && h.guard.proves(p, s.stated) {
+			h.dialled(p.Origin, at, true)
+		}
 	}
 	return believed, err
 }

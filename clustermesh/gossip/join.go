@@ -131,7 +131,10 @@ func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Ta
 			continue
 		}
 		alive[o] = true
-		live = append(live, g.place(o, now))
+		// What is said of where it is does not spare a seed there the question who it is.
+		if at := g.place(o, now); g.trusts(o, at.Addr()) {
+			live = append(live, at)
+		}
 	}
 	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
 	for o, rec := range g.replica.Records() {

@@ -165,3 +165,22 @@ func listenSilently(t *testing.T, at netip.AddrPort) *atomic.Int64 {
 	}()
 	return &dials
 }
+
+// TestOlderIsNowhereProven: a daemon of the version before is believed without a proof, so that it answered
+// somewhere does not prove that its node is there: whoever has the gossip key can answer so.
+func TestOlderIsNowhereProven(t *testing.T) {
+	pins := pinned("west", "east")
+	west := signing(config(node("west", "n1")), pins)
+	east := signing(config(node("east", "n1"), west.Bind), pins)
+	east.older = true
+	dw, de := start(t, west), start(t, east)
+	dw.Publish(placed(west.Self, 0, "1"))
+	de.Publish(placed(east.Self, 1, "2"))
+	eventually(t, "they hear each other", func() bool {
+		return dw.said(east.Self) == 2 && de.said(west.Self) == 1 && dw.contact(east.Self) == clustermesh.Alive
+	})
+	p, err := dw.streams.Ask(t.Context(), east.Bind)
+	if at := dw.Proven(); err != nil || !p.Believed || len(at) > 0 {
+		t.Errorf("believed: %v, %v; it is proven at %v", p.Believed, err, at)
+	}
+}

@@ -70,6 +70,34 @@ func TestNamesBelongToRoots(t *testing.T) {
 	eventually(t, "its owner is heard again", func() bool { return dw.said(east.Self) == 4 })
 }
 
+// TestSavedNames: with pins, what the last life saved of names is not read, however it got there, and decides
+// about no record; without pins, it is and does.
+func TestSavedNames(t *testing.T) {
+	for _, withPins := range []bool{true, false} {
+		c := withUID(config(node("west", "n1")), "uid-west")
+		if withPins {
+			c = withUID(signing(c, pinned("west", "east")), "uid-west")
+		}
+		c.StateDir = t.TempDir()
+		saved := map[clustermesh.ClusterName]string{"west": "uid-west", "east": "uid-evil"}
+		if err := saveUIDs(c.StateDir, saved); err != nil {
+			t.Fatal(err)
+		}
+		g, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, _ := g.clusters.clusters.Belongs("east", "uid-east"); (read == "uid-evil") == withPins {
+			t.Errorf("pins: %v; what was saved: %q", withPins, read)
+		}
+		// Pins can come later than what is remembered.
+		g.clusters.clusters = member.NewClusters("west", "uid-west", saved, time.Now())
+		if owner, ok := g.clusters.belongs("east", "uid-east"); ok != withPins {
+			t.Errorf("pins: %v; a record of the owner is admitted: %v, because of %q", withPins, ok, owner)
+		}
+	}
+}
+
 // TestMixedUIDs: two clusters with one id and one root are named, and so is a pin that is out of date.
 func TestMixedUIDs(t *testing.T) {
 	record := func(o clustermesh.Origin, uid string) clustermesh.Record {

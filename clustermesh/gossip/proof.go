@@ -56,11 +56,16 @@ func (g *Gossip) shows(p stream.Peer) (stated bool, generation uint64) {
 // believe decides how far a peer is the node that it claims to be. It proves that by what it shows, or by
 // having the key that is stated with the node's record.
 func (g *guard) believe(p stream.Peer, stated bool) authority.Belief {
+	said, _ := g.held.Record(p.Origin)
+	return g.Pins.Believe(p.Origin, g.proves(p, stated), said.Content.Node)
+}
+
+// proves reports whether a peer has its node's key. Daemons of the version before are believed without it.
+func (g *guard) proves(p stream.Peer, stated bool) bool {
 	k := authority.PublicKey(p.Key)
 	known, recorded := g.proven[p.Origin]
 	proven := stated || recorded && known.Key == k || p.Origin == g.self && k == g.Node.Public()
-	said, _ := g.held.Record(p.Origin)
-	return g.Pins.Believe(p.Origin, proven && !g.revokes(p.Origin.Cluster, k), said.Content.Node)
+	return proven && !g.revokes(p.Origin.Cluster, k)
 }
 
 // impostor reports such a peer, one for each cluster. The lock is held.

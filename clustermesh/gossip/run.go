@@ -138,7 +138,7 @@ func (g *Gossip) measure(now time.Time) {
 func (g *Gossip) pinged(m member.ID, at netip.Addr, rtt time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r, _ := g.replica.Record(m.Origin); m.Origin.Cluster != g.cfg.Self.Cluster && g.contacts.Trusted(m.Origin, r, at) {
+	if m.Origin.Cluster != g.cfg.Self.Cluster && g.trusts(m.Origin, at) {
 		g.distances.Ping(m.Origin, rtt, time.Now())
 	}
 }
@@ -167,8 +167,8 @@ func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
 	return g.distances.Steps()
 }
 
-// checkStatements renews the statement about this node when that is due or says too much, and reports those of others
-// that are late. The lock is held.
+// checkStatements renews the statement about this node when that is due or it says too much, and reports
+// those of others that are late. The lock is held.
 func (g *Gossip) checkStatements(now time.Time) {
 	if g.guard.due(now) || g.guard.outdated(now) {
 		g.apply(g.replica.Renew())

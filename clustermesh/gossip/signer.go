@@ -22,10 +22,7 @@ import (
 // signer implements stream.Signer while a machine has the root.
 type signer struct{ *Gossip }
 
-var (
-	_ stream.Signer       = signer{}
-	_ stream.Receptionist = signer{}
-)
+var _ stream.Signer = signer{}
 
 // errRootless means that a machine lost the root while it was asked.
 var errRootless = errors.New("the signer does not have the root of its cluster any more")
@@ -78,18 +75,15 @@ func (s signer) Introduce(channel []byte) []byte {
 	return root.Introduce(channel)
 }
 
-// Knows implements stream.Receptionist: the peer has the key of a node whose record is here.
+// Knows implements stream.Signer: the peer has the key of a node whose record is here.
 func (s signer) Knows(p stream.Peer) bool {
 	stated, _ := s.shows(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := authority.PublicKey(p.Key)
-	known, recorded := s.guard.proven[p.Origin]
-	return p.Origin.Cluster == s.cfg.Self.Cluster && s.guard.pinned(p.Origin.Cluster) &&
-		(stated || recorded && known.Key == k) && !s.guard.revokes(p.Origin.Cluster, k)
+	return p.Origin.Cluster == s.cfg.Self.Cluster && s.guard.pinned(p.Origin.Cluster) && s.guard.proves(p, stated)
 }
 
-// Check implements stream.Receptionist.
+// Check implements stream.Signer.
 func (s signer) Check(channel, request []byte) (stream.Key, error) {
 	r, err := authority.OpenRequest(request, channel)
 	return stream.Key(r.Want.Key), err
@@ -272,15 +266,14 @@ func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []signe
 func (g *Gossip) askAny(ctx context.Context, signers []signerAt, want authority.Statement) error {
 	said := errNoSigners
 	for _, s := range signers {
-		at := s.at
-		err := g.askAt(ctx, at, want)
+		err := g.askAt(ctx, s.at, want)
 		if err == nil {
 			return nil
 		}
 		if failed := (*net.OpError)(nil); errors.As(err, &failed) {
-			host{g}.Missed(s.of, at) // it may be elsewhere
+			host{g}.Missed(s.of, s.at) // it may be elsewhere
 		}
-		g.log.Debug("no statement", "signer", at, "error", err)
+		g.log.Debug("no statement", "signer", s.at, "error", err)
 		if !errors.Is(err, stream.ErrNoSigner) {
 			said = err
 		}

@@ -34,16 +34,13 @@ type Signer interface {
 	Signs() bool
 	// Introduce returns what the signer says first.
 	Introduce(channel []byte) []byte
-	// Answer returns the answer to a request of a peer.
-	Answer(ctx context.Context, p Peer, channel, request []byte) []byte
-}
-
-// Receptionist is what a Signer also is if it can tell whose request comes first, without taking time.
-type Receptionist interface {
-	// Knows reports whether a peer has proven that it is a node of which the signer knows something.
+	// Knows reports whether a peer has proven that it is a node of which the signer knows something. Its
+	// requests come first. It takes no time, and neither does Check.
 	Knows(p Peer) bool
 	// Check returns the key that signed a request for a channel, or an error if it is no such request.
 	Check(channel, request []byte) (Key, error)
+	// Answer returns the answer to a request of a peer.
+	Answer(ctx context.Context, p Peer, channel, request []byte) []byte
 }
 
 // ErrNoSigner means that the daemon at an address signs nothing.
@@ -83,9 +80,8 @@ func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request fu
 // sign serves one request for a statement. What the peer asks must be here, and signed, before it takes
 // more than room at the desk.
 func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
-	first, judges := s.signer.(Receptionist)
 	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	in, out := s.desk.enter(conn, from.Addr(), judges && first.Knows(peer))
+	in, out := s.desk.enter(conn, from.Addr(), s.signer.Knows(peer))
 	if out != nil {
 		out.conn.Close()
 	}
@@ -104,11 +100,9 @@ func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	if err != nil {
 		return err
 	}
-	key := peer.Key
-	if judges {
-		if key, err = first.Check(channel, request); err != nil {
-			return err
-		}
+	key, err := s.signer.Check(channel, request)
+	if err != nil {
+		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, signerTimeout)
 	defer cancel()

@@ -16,6 +16,10 @@ func (n notary) Signs() bool { return !n.sealless.Load() }
 
 func (notary) Introduce(channel []byte) []byte { return append([]byte("I am on "), channel...) }
 
+func (notary) Knows(Peer) bool { return false }
+
+func (notary) Check(_, _ []byte) (Key, error) { return Key{}, nil }
+
 func (notary) Answer(_ context.Context, p Peer, channel, request []byte) []byte {
 	return slices.Concat([]byte(p.Origin.String()+" asks "), request, []byte(" on "), channel)
 }
