@@ -17,9 +17,9 @@ import (
 //
 // What a node says of its place (addresses, prefixes, locality, WireGuard key) must be in its
 // statement, and the statement inside the pin. An endpoint has an address of its origin: one of the
-// node's prefixes, or the node's own; an endpoint that names no node has one in the pinned pods or endpoints. No other
-// cluster has an address of the receiver's, or shares a Service of a namespace that is not accepted, or
-// configures one that does not accept its configuration.
+// node's prefixes, or the node's own; an endpoint that names no node has one in the pinned pods or
+// endpoints. No other cluster has an address of the receiver's, or shares a Service of a namespace that is
+// not accepted, or configures one that does not accept its configuration.
 // The receiver's own cluster is judged by the statements alone.
 func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
 	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.WithDefaults()}
@@ -178,11 +178,10 @@ func (a *admission) prefix(object, given string, p netip.Prefix) bool {
 	if p.IsSingleIP() && p.Addr() == clustermesh.TunnelAddr(a.origin, p.Addr().Is6()) {
 		return true
 	}
-	within := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
-	if a.foreign && !slices.ContainsFunc(a.pin.Pods, within) {
+	if a.foreign && !covers(a.pin.Pods, p) {
 		return a.refuse("prefix range", object, "prefixes", fmt.Sprintf("%s is not in the pinned pod ranges of cluster %s %v", p, a.origin.Cluster, a.pin.Pods), a.repin())
 	}
-	if !slices.ContainsFunc(a.statement.Prefixes, within) {
+	if !covers(a.statement.Prefixes, p) {
 		return a.refuse("prefix", object, "prefixes", fmt.Sprintf("its cluster did not state that it has %s", p), given)
 	}
 	if !a.foreign {

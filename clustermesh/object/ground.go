@@ -74,8 +74,6 @@ func (g *ground) doubt(namespace string, node clustermesh.NodeName, a netip.Addr
 	in := func(ps []netip.Prefix) bool {
 		return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
-	theirs := doubt{problem.EndpointNotPod, fmt.Sprintf("%s is the address of a Pod of another namespace", a),
-		"correct the address: an endpoint has the address of a Pod of its own namespace"}
 	switch {
 	case g.trusted:
 		return doubt{}
@@ -90,7 +88,8 @@ func (g *ground) doubt(namespace string, node clustermesh.NodeName, a netip.Addr
 		return doubt{problem.EndpointOutside, fmt.Sprintf("it names no node, and %s is in no range of this cluster's pin: pods and endpoints have %v", a, g.ranges),
 			"list addresses of Pods; for other machines, add their range to endpoints in this cluster's pin, in every cluster (authority.pinsFile)"}
 	case len(g.pods[a]) > 0 && !ofNode:
-		return theirs
+		return doubt{problem.EndpointNotPod, fmt.Sprintf("%s is the address of a Pod of another namespace", a),
+			"correct the address: an endpoint has the address of a Pod of its own namespace"}
 	case node != "" && g.known && len(g.prefixes[node])+len(g.own) > 0 && !in(g.prefixes[node]) && !in(g.own):
 		return doubt{problem.EndpointNotPod, fmt.Sprintf("no Pod on Node %s has %s, which is in none of its prefixes %v", node, a, slices.Concat(g.prefixes[node], g.own)),
 			"correct the address; an endpoint that is no Pod names no node"}
@@ -100,7 +99,10 @@ func (g *ground) doubt(namespace string, node clustermesh.NodeName, a netip.Addr
 
 // doubts collects what is left out of one slice. People see the first for each code, and how many more
 // there are: a slice can have a thousand endpoints.
-type doubts []struct {
+type doubts []doubted
+
+// doubted is the first of a slice's addresses that one kind of doubt left out, and how many more there are.
+type doubted struct {
 	doubt
 	field string
 	more  int
@@ -117,11 +119,7 @@ func (ds *doubts) add(d doubt, field string) bool {
 			return true
 		}
 	}
-	*ds = append(*ds, struct {
-		doubt
-		field string
-		more  int
-	}{d, field, 0})
+	*ds = append(*ds, doubted{d, field, 0})
 	return true
 }
 

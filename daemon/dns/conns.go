@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"strait.io/strait/internal/l4"
 )
 
 // Bounds on TCP connections of clients of one listener: of all of them, and of one source. A client needs
@@ -38,7 +40,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &limitedConn{Conn: raw, source: sourceOf(raw.RemoteAddr()), of: l}
+	from, _ := netip.ParseAddrPort(raw.RemoteAddr().String())
+	conn := &limitedConn{Conn: raw, source: l4.Source(from.Addr()), of: l}
 	if out := l.add(conn); out != nil {
 		out.Close()
 	}
@@ -71,16 +74,4 @@ func (c *limitedConn) Close() error {
 	c.of.open = slices.DeleteFunc(c.of.open, func(o *limitedConn) bool { return o == c })
 	c.of.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// sourceOf returns whom an address counts for: an IPv6 network of 64 bits has one owner.
-func sourceOf(a net.Addr) netip.Prefix {
-	ap, _ := netip.ParseAddrPort(a.String())
-	addr := ap.Addr().Unmap()
-	bits := 64
-	if addr.Is4() {
-		bits = 32
-	}
-	p, _ := addr.Prefix(bits)
-	return p
 }

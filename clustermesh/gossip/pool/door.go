@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"strait.io/strait/internal/l4"
 )
 
 // Bounds on connections whose peers have not proven yet that they have the gossip key. A door holds
@@ -55,7 +57,7 @@ func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entered++
-	in = &visitor{conn: conn, source: source(addr), number: d.entered}
+	in = &visitor{conn: conn, source: l4.Source(addr), number: d.entered}
 	switch {
 	case len(d.waiting[in.source]) >= d.perSource:
 		out = d.oldest(in.source)
@@ -114,14 +116,4 @@ func (d *door) largest() (most netip.Prefix) {
 		}
 	}
 	return most
-}
-
-// source returns whom an address counts for: an IPv6 network of 64 bits has one owner.
-func source(a netip.Addr) netip.Prefix {
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, _ := a.Prefix(bits)
-	return p
 }

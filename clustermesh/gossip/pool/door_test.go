@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"strait.io/strait/internal/l4"
 )
 
 func addrOf(a, b int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(a), byte(b)}) }
@@ -33,8 +35,8 @@ func TestDoor(t *testing.T) {
 	if _, out := enter(addrOf(2, 1)); out != greedy[1] || d.n != maxWaiting {
 		t.Fatalf("a full door holds %d, and lets %v go", d.n, out)
 	}
-	if !d.leave(greedy[1]) || d.leave(greedy[2]) || d.leave(in) || d.n != maxWaiting-2 || len(d.waiting[source(addrOf(0, 1))]) != maxPerSource-3 {
-		t.Fatalf("%d wait, and %d of the greedy source", d.n, len(d.waiting[source(addrOf(0, 1))]))
+	if !d.leave(greedy[1]) || d.leave(greedy[2]) || d.leave(in) || d.n != maxWaiting-2 || len(d.waiting[l4.Source(addrOf(0, 1))]) != maxPerSource-3 {
+		t.Fatalf("%d wait, and %d of the greedy source", d.n, len(d.waiting[l4.Source(addrOf(0, 1))]))
 	}
 }
 
@@ -60,7 +62,7 @@ func TestSource(t *testing.T) {
 		{"2001:db8::1", "2001:db8::ffff:1", true}, {"2001:db8::1", "2001:db8:0:1::1", false},
 		{"192.0.2.1", "192.0.2.1", true}, {"192.0.2.1", "192.0.2.2", false},
 	} {
-		if same := source(netip.MustParseAddr(c.a)) == source(netip.MustParseAddr(c.b)); same != c.same {
+		if same := l4.Source(netip.MustParseAddr(c.a)) == l4.Source(netip.MustParseAddr(c.b)); same != c.same {
 			t.Errorf("%s and %s: one source is %v", c.a, c.b, same)
 		}
 	}

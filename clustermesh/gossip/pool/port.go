@@ -136,7 +136,7 @@ func (p *port) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	v := &vetted{Conn: conn, packets: p.packets, large: func() error { return nil }}
+	v := &vetted{Conn: conn, packets: p.packets, large: func() {}}
 	v.refused = func() { p.refused(Unusual, hostOf(conn.RemoteAddr())) }
 	return v, nil
 }
@@ -208,10 +208,7 @@ func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
 	var large *visitor
 	return &vetted{
 		Conn: conn, packets: p.packets, label: true,
-		large: func() error {
-			large = rooms.large.admit(conn, addr)
-			return nil
-		},
+		large:   func() { large = rooms.large.admit(conn, addr) },
 		refused: func() { p.refused(Unusual, addr) },
 		closed: func() {
 			rooms.members.leave(in)

@@ -33,8 +33,8 @@ type vetted struct {
 	packets *packets
 	// label is set if the message begins with the label, as that of a daemon that opens a connection.
 	label bool
-	// large is called once if the message is larger than freeState. On an error it is not read.
-	large func() error
+	// large is called once, before the rest is read, if the message is larger than freeState.
+	large func()
 	// refused is called if no daemon can have sent the message; closed when the connection is closed.
 	refused, closed func()
 
@@ -89,9 +89,7 @@ func (v *vetted) first() ([]byte, error) {
 		return nil, errUnusual
 	}
 	if size > freeState {
-		if err := v.large(); err != nil {
-			return nil, err
-		}
+		v.large()
 	}
 	for left := int(size); left > 0; { // memory only as bytes arrive
 		n := min(left, freeState)

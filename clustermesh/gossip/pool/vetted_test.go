@@ -74,7 +74,7 @@ func TestVetted(t *testing.T) {
 			out.Close()
 		}()
 		refused := false
-		v := &vetted{Conn: in, packets: packets, label: labelled, refused: func() { refused = true }, large: func() error { large++; return nil }}
+		v := &vetted{Conn: in, packets: packets, label: labelled, refused: func() { refused = true }, large: func() { large++ }}
 		got, err = io.ReadAll(v)
 		if refused != errors.Is(err, errUnusual) {
 			t.Errorf("refused is %v, and the error %v", refused, err)

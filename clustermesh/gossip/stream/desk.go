@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"strait.io/strait/internal/l4"
 )
 
 // Bounds on requests for statements. A desk holds at most maxAsking connections, and maxAskingPerSource
@@ -50,7 +52,7 @@ var errBusy = errors.New("too many requests at once")
 func (d *desk) enter(conn net.Conn, from netip.Addr, known bool) (in, out *asker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	in = &asker{conn: conn, source: sourceOf(from), known: known, turn: make(chan struct{})}
+	in = &asker{conn: conn, source: l4.Source(from), known: known, turn: make(chan struct{})}
 	d.here = append(d.here, in)
 	mine := func(a *asker) bool { return a.source == in.source }
 	switch {
@@ -160,15 +162,4 @@ func (d *desk) may(a *asker) bool {
 	return !slices.ContainsFunc(d.here, func(b *asker) bool {
 		return b.served && (b.key == a.key || !a.known && !b.known && b.source == a.source)
 	})
-}
-
-// sourceOf returns whom an address counts for: an IPv6 network of 64 bits has one owner.
-func sourceOf(a netip.Addr) netip.Prefix {
-	a = a.Unmap()
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, _ := a.Prefix(bits)
-	return p
 }
