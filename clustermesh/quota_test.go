@@ -16,8 +16,8 @@ func named(i int) clustermesh.ServiceName {
 	return clustermesh.ServiceName{Namespace: "shop", Name: fmt.Sprintf("s%05d", i)}
 }
 
-// offering is what cluster own knows of a cluster that exports Services numbered from..to, created in that order, of
-// which those in force have addresses.
+// offering is what cluster own knows of a cluster that exports Services numbered from..to, created in
+// that order, of which those in force have addresses.
 func offering(quota int, kind clustermesh.ServiceType, numbers []int, inForce ...int) clustermesh.State {
 	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Quotas: map[clustermesh.ClusterName]int{"far": quota}}
 	var far, own clustermesh.Content
@@ -40,7 +40,8 @@ func upTo(n int) (out []int) {
 	return out
 }
 
-// TestQuota: as many exports of another cluster become imports as its quota says, the oldest; those that are in force stay.
+// TestQuota: as many exports of another cluster become imports as its quota says, the oldest; those
+// that are in force stay.
 func TestQuota(t *testing.T) {
 	for what, c := range map[string]struct {
 		s        clustermesh.State
@@ -77,8 +78,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestQuotaIsStable: whatever a cluster exports more, of whatever age and name, takes nothing away that was imported
-// and has got its address; and never are there more than its quota says.
+// TestQuotaIsStable: whatever a cluster exports more, of whatever age and name, takes nothing away that
+// was imported and has got its address; and never are there more than its quota says.
 func TestQuotaIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const quota = 5

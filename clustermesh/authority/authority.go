@@ -53,8 +53,8 @@ type Quota struct {
 	// Endpoints is per record.
 	Endpoints int `json:"endpoints,omitempty"`
 	// Exports is how many Services of it become imports with a ClusterSetIP here, and how many headless
-	// ones: Services with ClusterIPs, where they are derived. If it is written, it also bounds exports, mirrored
-	// and global Services in sum.
+	// ones: Services with ClusterIPs, where they are derived. If it is written, it also bounds exports,
+	// mirrored and global Services in sum.
 	Exports int `json:"exports,omitempty"`
 }
 
@@ -62,8 +62,8 @@ type Quota struct {
 // clusterset together do not fill a range of ClusterIPs, which no quota of a tenant bounds.
 var DefaultQuota = Quota{Nodes: 5_000, Endpoints: 20_000, Exports: 500}
 
-// maxShared bounds the exports, mirrored and global Services of a record in sum, if its cluster's pin does not say
-// Exports: they cost memory.
+// maxShared bounds the exports, mirrored and global Services of a record in sum, if its cluster's pin
+// does not say Exports: they cost memory.
 const maxShared = 20_000
 
 // WithDefaults returns the quota with the defaults for the fields that are zero.

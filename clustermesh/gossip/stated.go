@@ -48,8 +48,9 @@ func (g *guard) wanted(n *clustermesh.Node) authority.Statement {
 	return want
 }
 
-// state makes sure that there is a statement about this node that says what n says, as far as its cluster
-// knows that to be right, and that is not due to be renewed. It reports whether there is any. Without the root it only notes what to ask for.
+// state makes sure that there is a statement about this node that says what n says, as far as its
+// cluster knows that to be right, and that is not due to be renewed. It reports whether there is any.
+// Without the root it only notes what to ask for.
 func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 	g.want = g.wanted(n)
 	if g.Root == nil {

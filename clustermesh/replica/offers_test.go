@@ -83,7 +83,8 @@ func TestOfferThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfTheDoubted: doubted peers get answers, and together no more than cost little. Others always do.
+// TestQuestionsOfTheDoubted: doubted peers get answers, and together no more than cost little. Others
+// always do.
 func TestQuestionsOfTheDoubted(t *testing.T) {
 	r := New(Config{Self: simOrigin(3), Epoch: 1}, nil)
 	r.Publish(content(simOrigin(3), 1))

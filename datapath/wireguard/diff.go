@@ -69,9 +69,9 @@ type change struct {
 	remove []key.Public
 }
 
-// diff compares the device's peers with the wanted ones. set holds the underlay that this process
-// last set for each peer, and seen what it saw last. Wanted peers that a device cannot have are left out, and each is a
-// Problem.
+// diff compares the device's peers with the wanted ones. set holds the underlay that this process last
+// set for each peer, and seen what it saw last. Wanted peers that a device cannot have are left out,
+// and each is a Problem.
 func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, seen map[key.Public]sight, self key.Public, now time.Time) (change, []problem.Problem) {
 	want, problems := datapath.SoundPeers(want, self)
 	held := make(map[key.Public]PeerStatus, len(have))

@@ -184,7 +184,8 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// TestVersion: whatever version the CLI was built as, the API server takes it as a label, and it is an image's tag.
+// TestVersion: whatever version the CLI was built as, the API server takes it as a label, and it is an
+// image's tag.
 func TestVersion(t *testing.T) {
 	for version, want := range map[string]string{"v1.2.3": "v1.2.3", "(devel)": "devel", "v0.0.0-2026+dirty": "v0.0.0-2026-dirty"} {
 		docs, err := chart.Render(chart.Options{Version: version})
@@ -208,9 +209,9 @@ func configOf(t *testing.T, all map[string]map[string]any) (c map[string]any) {
 	return c
 }
 
-// TestAuthority: a cluster that signs and pins is what one gets without a value; off is one word. What is mounted is
-// what the configuration names. The root is mounted for the leader's pods alone, and those who wait for what
-// nobody makes are those of mode pinned.
+// TestAuthority: a cluster that signs and pins is what one gets without a value; off is one word. What
+// is mounted is what the configuration names. The root is mounted for the leader's pods alone, and
+// those who wait for what nobody makes are those of mode pinned.
 func TestAuthority(t *testing.T) {
 	sources := func(all map[string]map[string]any, workload string) string {
 		text, err := yaml.Marshal(dig(all[workload], "spec", "template", "spec", "volumes"))

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// containers are those of the chart's DaemonSets, by "DaemonSet/container", and which of them see the host's bpffs.
+// containers are those of the chart's DaemonSets, by "DaemonSet/container", and which of them see the
+// host's bpffs.
 func containers(t *testing.T, values string) (all map[string]corev1.Container, bpffs map[string]bool) {
 	t.Helper()
 	all, bpffs = map[string]corev1.Container{}, map[string]bool{}
@@ -153,8 +154,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestLeaderPlace: the root comes to nodes of the control plane first, and to two nodes. What operators require of
-// all pods holds for it too.
+// TestLeaderPlace: the root comes to nodes of the control plane first, and to two nodes. What operators
+// require of all pods holds for it too.
 func TestLeaderPlace(t *testing.T) {
 	for _, values := range []string{"{}", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}"} {
 		pod, _ := leader(t, values)

@@ -178,8 +178,8 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestAlone: a cluster that only install or its leader has pinned is as one that nobody has: its ranges are proposed
-// anew, with its root, and one that joins others is younger than they are.
+// TestAlone: a cluster that only install or its leader has pinned is as one that nobody has: its ranges
+// are proposed anew, with its root, and one that joins others is younger than they are.
 func TestAlone(t *testing.T) {
 	ms := append(two(), member("c3", 3, "10.13.0.0/24 10.13.9.0/24", "172.31.3.1"))
 	for i := range ms {

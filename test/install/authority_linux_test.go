@@ -9,8 +9,9 @@ import (
 
 const nodeWithPods = "apiVersion: v1\nkind: Node\nmetadata: {name: first}\nspec: {podCIDR: 10.99.1.0/24, podCIDRs: [10.99.1.0/24]}\n"
 
-// TestAuthorityByDefault: install without a flag gives a cluster a root and its own pin, and only pins count at once.
-// Again, nothing changes. An upgrade of a release of before makes nothing, and off is one word.
+// TestAuthorityByDefault: install without a flag gives a cluster a root and its own pin, and only pins
+// count at once. Again, nothing changes. An upgrade of a release of before makes nothing, and off is
+// one word.
 func TestAuthorityByDefault(t *testing.T) {
 	u := newUser(t)
 	u.uninstallAtEnd("c1")

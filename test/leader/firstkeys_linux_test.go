@@ -19,8 +19,8 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// keyless is a world whose cluster c1 is as the chart installs it, without any value or key. Its kubelet, which mounts
-// what the leader makes, is mount.
+// keyless is a world whose cluster c1 is as the chart installs it, without any value or key. Its
+// kubelet, which mounts what the leader makes, is mount.
 type keyless struct {
 	*world
 	dir string
@@ -127,8 +127,9 @@ func open(s api.StatusAnswer) string {
 	return ""
 }
 
-// TestFirstKeys: a cluster that the chart alone installed gets a root and its own pin from its leader, and believes
-// only what is signed. What the leader made is never made again, and it can make nothing else.
+// TestFirstKeys: a cluster that the chart alone installed gets a root and its own pin from its leader,
+// and believes only what is signed. What the leader made is never made again, and it can make nothing
+// else.
 func TestFirstKeys(t *testing.T) {
 	k := newKeyless(t, 1)
 	k.says("at first", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityEverybody })
@@ -177,8 +178,8 @@ func TestFirstKeys(t *testing.T) {
 	k.says("without the word", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityPinned })
 }
 
-// TestFirstKeysBesideOthers: a cluster that is joined to another without pins gets keys too, goes on to believe the
-// other, and says how to go on.
+// TestFirstKeysBesideOthers: a cluster that is joined to another without pins gets keys too, goes on to
+// believe the other, and says how to go on.
 func TestFirstKeysBesideOthers(t *testing.T) {
 	k := newKeyless(t, 2)
 	joined := func(s api.StatusAnswer) bool {

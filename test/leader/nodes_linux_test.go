@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestNodeAnnotations: with a kubelet's account, nobody gives a Node prefixes of pods, takes some away, or makes it an
-// entry. Kubelets do all that they do besides, and operators what they did.
+// TestNodeAnnotations: with a kubelet's account, nobody gives a Node prefixes of pods, takes some away,
+// or makes it an entry. Kubelets do all that they do besides, and operators what they did.
 func TestNodeAnnotations(t *testing.T) {
 	w := newWorld(t, nil)
 	node := "n" + time.Now().Format("150405")
@@ -35,7 +35,8 @@ func TestNodeAnnotations(t *testing.T) {
 	w.refused("c1", "", cidrs, as(patch+`{"spec":{"podCIDR":"10.1.1.0/24","podCIDRs":["10.1.1.0/24"]}}`)...)
 	w.kubectl("c1", as(patch+annotate(`"volumes":"detached"`))...)
 
-	// A status too has metadata. Kubelets may not read nodes/status, so kubectl patch and --subresource are none of theirs.
+	// A status too has metadata. Kubelets may not read nodes/status, so kubectl patch and --subresource
+	// are none of theirs.
 	status := func(annotation string) string {
 		return `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + node + `","annotations":{"volumes":"detached"` + annotation + `}},` +
 			`"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.9"}]}}`

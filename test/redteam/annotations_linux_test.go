@@ -59,8 +59,9 @@ func (m taken) stated(ok func(authority.Statement) bool) {
 	})
 }
 
-// TestNodeTakesPods: a node whose Node is annotated with the pods of another one of its cluster, with parts
-// of them, or with all of the cluster, gets none of them. Both machines say so, and all is well once the annotation is right.
+// TestNodeTakesPods: a node whose Node is annotated with the pods of another one of its cluster, with
+// parts of them, or with all of the cluster, gets none of them. Both machines say so, and all is well
+// once the annotation is right.
 func TestNodeTakesPods(t *testing.T) {
 	if !inside(t) {
 		return

@@ -15,9 +15,10 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestPublicDomain: a cluster that others accept every namespace from exports a Service github in a namespace
-// com, and one in dev. Clients of a machine whose local names fall through look for github.com by their search
-// path. They get no answer from that cluster; what is no domain, and what the machine has itself, still falls through.
+// TestPublicDomain: a cluster that others accept every namespace from exports a Service github in a
+// namespace com, and one in dev. Clients of a machine whose local names fall through look for
+// github.com by their search path. They get no answer from that cluster; what is no domain, and what
+// the machine has itself, still falls through.
 func TestPublicDomain(t *testing.T) {
 	if !inside(t) {
 		return

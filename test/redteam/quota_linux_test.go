@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestManyExports: a cluster that was taken over exports 19,000 Services, and then one more that is older than all. Others
-// import as many as its quota says, and go on with those that they have.
+// TestManyExports: a cluster that was taken over exports 19,000 Services, and then one more that is
+// older than all. Others import as many as its quota says, and go on with those that they have.
 func TestManyExports(t *testing.T) {
 	if !inside(t) {
 		return

@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/clustermesh/policy/mirror"
 )
 
-// TestPublicDomains: no namespace that is a top-level domain is made because a cluster has a Service in one of that
-// name: only by the word of the policy itself.
+// TestPublicDomains: no namespace that is a top-level domain is made because a cluster has a Service in
+// one of that name: only by the word of the policy itself.
 func TestPublicDomains(t *testing.T) {
 	github := service("github", 0, 443)
 	github.Namespace = "com"
