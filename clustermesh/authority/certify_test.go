@@ -88,7 +88,7 @@ func TestCertify(t *testing.T) {
 		{what: "it is the entry, and wants one by itself", node: with(func(h *Holder) { h.Entry = prefixes("10.96.0.0/16") }), prefixes: "10.96.3.4/32", says: []string{"n2"}},
 		{what: "the same as pods", node: with(func(h *Holder) { h.Annotated = prefixes("10.96.3.4/32") }), prefixes: "10.96.3.4/32", says: []string{"n2"}},
 
-		{what: "addresses of another, of pods, of nobody", node: with(func(h *Holder) {
+		{what: "addresses of another node, of pods, and of no node", node: with(func(h *Holder) {
 			h.Addresses = addrs("192.0.2.1", "192.0.2.2", "10.1.2.200", "10.2.1.7", "203.0.113.9", "fd00:99::2")
 		}), addresses: "192.0.2.1 192.0.2.2 10.1.2.200 10.2.1.7 203.0.113.9 fd00:99::2 ::ffff:192.0.2.2", want: "192.0.2.1", says: []string{"n2"}},
 		{what: "a new node with its address", node: plain, addresses: "192.0.2.1", others: []Holder{{Name: "n9", Addresses: addrs("192.0.2.1")}}, says: []string{"n9"}},

@@ -28,8 +28,8 @@
 //	                              that is its own
 //	NotifyUpdate, NotifyMsg,      nothing                                 nothing
 //	LocalState, MergeRemoteState
-//	a stream without a proof      records, which are judged by their      as a stream with one: nobody
-//	                              seals; offers and requests, which       proves anything
+//	a stream without a proof      records, which are judged by their      all that a stream with one can:
+//	                              seals; offers and requests, which       there is nothing to prove
 //	                              come second; never a sign of life
 //	two lives of a node           reported                                reported
 //

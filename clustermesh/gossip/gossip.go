@@ -50,8 +50,8 @@ type Config struct {
 	// and believes everybody who has the key.
 	Authority *Authority
 	// Attest returns an error unless it was a node itself that asked for a statement about it. It is called
-	// only on a machine that has the root, and only with requests that the owner of the node key signed. Nil
-	// signs for nobody else.
+	// only on a machine that has the root, and only with requests that the owner of the node key signed. If
+	// it is nil, this machine signs only for itself.
 	Attest func(context.Context, authority.Request) error
 	// Objects returns what the objects of this cluster say of its nodes, and whether that is known yet: only
 	// what agrees with it is stated, of this node too. Nil states of each node what it says.

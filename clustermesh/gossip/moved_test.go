@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +75,7 @@ func alive(t *testing.T, of string, at netip.AddrPort, incarnation uint32) []byt
 }
 
 // TestMoved: whoever has the gossip key says that a member left, and is somewhere else now. With pins, that
-// moves nothing: what others say still reaches the node, it is alive, and nobody dials or probes there.
+// moves nothing: what others say still reaches the node, it is alive, and that address is not probed.
 func TestMoved(t *testing.T) {
 	const last = 1<<32 - 1
 	for what, spread := range map[string]func(t *testing.T, name string, at netip.AddrPort, n uint32) [][]byte{
@@ -118,7 +117,7 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 	})
 
 	trap := testAddr()
-	dials := listenSilently(t, trap)
+	listenSilently(t, trap)
 	for n := range uint32(60) {
 		for _, b := range spread(t, de.self.ID.String(), trap, n+1) {
 			throw(t, b, west.Bind)
@@ -139,31 +138,27 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 	if at := dw.Proven()[east.Self]; at != east.Bind {
 		t.Errorf("it proved who it is at %s, not %s", at, east.Bind)
 	}
-	t.Logf("%d connections to the attacker", dials.Load())
 	de.stop()
 	eventually(t, "the node is gone", func() bool { return dw.contact(east.Self) != clustermesh.Alive })
 }
 
-// listenSilently counts the connections to an address.
-func listenSilently(t *testing.T, at netip.AddrPort) *atomic.Int64 {
+// listenSilently accepts connections at an address, and says nothing.
+func listenSilently(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	var dials atomic.Int64
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			dials.Add(1)
 			defer c.Close()
 		}
 	}()
-	return &dials
 }
 
 // TestOlderIsNowhereProven: a daemon of the version before is believed without a proof, so that it answered

@@ -140,7 +140,7 @@ func TestMixedUIDs(t *testing.T) {
 	}
 }
 
-// TestLongUIDs: a record with a UID that nobody can remember is refused.
+// TestLongUIDs: a record with a UID that is too long, or cannot be printed, is refused.
 func TestLongUIDs(t *testing.T) {
 	g, err := New(config(node("west", "n1")))
 	if err != nil {

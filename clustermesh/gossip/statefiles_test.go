@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzStateFiles: what an earlier life, a disk or an operator left in the state directory is read, or
-// refused, and a statement that nobody signed counts for nothing.
+// refused, and an unsigned statement is ignored.
 func FuzzStateFiles(f *testing.F) {
 	dir := f.TempDir()
 	f.Add([]byte(`{"east": "uid-1"}`), []byte(`{"east": 3}`), []byte("statement"))
@@ -36,7 +36,7 @@ func FuzzStateFiles(f *testing.F) {
 		g := newGuard(&Authority{Pins: authority.Pins{"east": {Cluster: "east", Roots: []authority.PublicKey{{1}}}}}, clustermesh.Origin{Cluster: "east", Node: "n1"}, nil)
 		g.restore(statement)
 		if g.stated.signed != nil {
-			t.Fatalf("restored %+v, which nobody signed", g.stated.Statement)
+			t.Fatalf("restored the unsigned statement %+v", g.stated.Statement)
 		}
 	})
 }

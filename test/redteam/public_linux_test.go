@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -37,13 +35,7 @@ func TestPublicDomain(t *testing.T) {
 	root := w.roots["mallory"]
 	a := w.attack(origin("mallory", "n0"), &gossip.Authority{Root: &root, Node: authority.PrivateKey{66}})
 	a.Publish(content("n0", mallory))
-	export := func(namespace, name string) clustermesh.Export {
-		return clustermesh.Export{
-			Service: clustermesh.ServiceName{Namespace: namespace, Name: name}, Type: clustermesh.ClusterSetIP,
-			Created: time.Now().Unix(), Ports: []clustermesh.ServicePort{{Port: 443, Proto: l4.TCP}},
-		}
-	}
-	a.lead(clustermesh.Content{Exports: []clustermesh.Export{export("com", "github"), export("dev", "web"), export("backend", "cart")}})
+	a.lead(clustermesh.Content{Exports: []clustermesh.Export{exported("com", "github", 0), exported("dev", "web", 0), exported("backend", "cart", 0)}})
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", dns)
 	}}

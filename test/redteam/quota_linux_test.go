@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/datapath/socklb/inspect"
-	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -26,15 +24,8 @@ func TestManyExports(t *testing.T) {
 	a := w.attack(origin("mallory", "n0"), &gossip.Authority{Root: &root, Node: authority.PrivateKey{66}})
 	a.Publish(content("n0", mallory, own))
 	var c clustermesh.Content
-	export := func(name string, created int64) {
-		c.Exports = append(c.Exports, clustermesh.Export{
-			Service: clustermesh.ServiceName{Namespace: "default", Name: name}, Type: clustermesh.ClusterSetIP,
-			Created: created, Ports: []clustermesh.ServicePort{{Name: "http", Port: 80, Proto: l4.TCP}},
-		})
-	}
-	now := time.Now().Unix()
-	for i := range 19_000 {
-		export(fmt.Sprintf("x%05d", i), now-int64(i))
+	for age := range 19_000 {
+		c.Exports = append(c.Exports, exported("default", fmt.Sprintf("x%05d", age), age))
 	}
 	a.lead(c)
 	// Frontends are those that east's Service has, the Services of mallory, and the self-test's.
@@ -57,7 +48,7 @@ func TestManyExports(t *testing.T) {
 	imported(1 + authority.DefaultQuota.Exports)
 	w.west.says("STR2328", "cluster mallory", "quota.exports", "it exports 19000 Services, and its quota is 500")
 	before := w.west.frontends()
-	export("a-first", 1)
+	c.Exports = append(c.Exports, exported("default", "a-first", 1_000_000))
 	a.lead(c)
 	w.west.says("STR2328", "it exports 19001 Services")
 	if after := w.west.frontends(); after != before {

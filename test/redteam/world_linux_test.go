@@ -36,6 +36,7 @@ import (
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/gossipkey"
+	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -422,6 +423,14 @@ func content(name string, number byte, addrs ...netip.Addr) clustermesh.Content 
 		c.Endpoints = append(c.Endpoints, endpoint("default", name, a))
 	}
 	return c
+}
+
+// exported is what a cluster says of a Service that it exports, of an age in seconds.
+func exported(namespace, name string, age int) clustermesh.Export {
+	return clustermesh.Export{
+		Service: clustermesh.ServiceName{Namespace: namespace, Name: name}, Type: clustermesh.ClusterSetIP,
+		Created: time.Now().Unix() - int64(age), Ports: []clustermesh.ServicePort{{Name: "http", Port: 80, Proto: l4.TCP}},
+	}
 }
 
 func endpoint(namespace, node string, a netip.Addr) clustermesh.Endpoint {

@@ -4,12 +4,10 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/internal/l4"
 )
 
 // TestClusterClaimsZone: a cluster that was taken over says that its pods are in the zone of the client,
@@ -35,10 +33,7 @@ func TestClusterClaimsZone(t *testing.T) {
 	lie.Endpoints[0].Zone = "eu-west"
 	a := w.attack(origin("mallory", "n0"), &gossip.Authority{Root: &root, Node: key})
 	a.Publish(lie)
-	a.lead(clustermesh.Content{Nodes: []clustermesh.NodeName{"n0"}, Exports: []clustermesh.Export{{
-		Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"}, Type: clustermesh.ClusterSetIP,
-		Created: time.Now().Unix(), Ports: []clustermesh.ServicePort{{Name: "http", Port: 80, Proto: l4.TCP}},
-	}}})
+	a.lead(clustermesh.Content{Nodes: []clustermesh.NodeName{"n0"}, Exports: []clustermesh.Export{exported("default", "serve", 0)}})
 	w.west.says("STR2304", "node mallory/n0", "zone", `"eu-west" is none of the pinned zones`)
 	w.west.balances(pod(eastNumber), own)
 }

@@ -22,7 +22,7 @@ var ErrOtherCluster = errors.New("its cluster's name belongs to another cluster"
 
 // Clusters remembers which cluster each name belongs to: the first one heard with that name, for as
 // long as it is heard. That is for clusters that are not pinned: where there are pins, a name belongs to
-// the roots that are pinned for it, and nobody can take it by being heard.
+// the roots that are pinned for it, and being heard gives no claim to it.
 type Clusters struct {
 	self   clustermesh.ClusterName
 	owners map[clustermesh.ClusterName]owner

@@ -114,7 +114,7 @@ func TestAttested(t *testing.T) {
 		t.Errorf("where it proved itself: %v", got)
 	}
 	w.Dialled(o, placed, where, true, w.now)
-	w.Dialled(o, placed, elsewhere, true, w.now) // somebody may pass on what arrives there
+	w.Dialled(o, placed, elsewhere, true, w.now) // an attacker may relay what arrives there
 	if got := w.ProbeAddrs(o, placed); !slices.Equal(got, []netip.AddrPort{where}) {
 		t.Errorf("where it proved itself, and was stated to be: %v", got)
 	}

@@ -61,8 +61,8 @@ var errCrowd = errors.New("there are too many members")
 // errVersions refuses a member that memberlist here does not understand.
 var errVersions = errors.New("its daemon is not strait's, by its protocol versions")
 
-// understands reports whether memberlist here and a member can talk. memberlist itself takes the member,
-// and then exchanges members with nobody any more, because one of them understands nobody else.
+// understands reports whether memberlist here and a member can talk. memberlist accepts the member all the
+// same, and then fails every exchange of members, because it compares the versions of all.
 func understands(n *memberlist.Node) bool {
 	const spoken = memberlist.ProtocolVersion2Compatible
 	return n.PMin <= spoken && n.PMax >= spoken && n.PCur == spoken && n.DMin == 0 && n.DCur == 0

@@ -50,7 +50,7 @@ func TestDeskTurns(t *testing.T) {
 	d := &desk{}
 	ask := func(a netip.Addr, known bool, key byte) (*asker, bool) {
 		in, _ := d.enter(nil, a, known)
-		soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		return in, d.ask(soon, in, Key{key}) == nil
 	}
