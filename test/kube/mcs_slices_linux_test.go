@@ -17,7 +17,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// endpoints makes an EndpointSlice of a selectorless Service by hand, as whoever runs something outside of pods.
+// endpoints makes an EndpointSlice of a selectorless Service by hand, as whoever runs something outside of
+// Kubernetes. The addresses are in the pinned ranges of pods, and no Pod's.
 func (m *member) endpoints(service string, addresses ...string) {
 	m.t.Helper()
 	name, tcp, port := "tcp", corev1.ProtocolTCP, int32(8080)
@@ -70,9 +71,9 @@ func TestImportSlices(t *testing.T) {
 		m.serve(service(selectorless))
 		m.export("hello")
 	}
-	c1.endpoints("hello", "172.31.1.1", "172.31.1.2")
-	c2.endpoints("hello", "172.31.2.1")
-	want := map[string][]string{"c1": {"172.31.1.1", "172.31.1.2"}, "c2": {"172.31.2.1"}}
+	c1.endpoints("hello", "10.11.250.1", "10.11.250.2")
+	c2.endpoints("hello", "10.12.250.1")
+	want := map[string][]string{"c1": {"10.11.250.1", "10.11.250.2"}, "c2": {"10.12.250.1"}}
 	for _, m := range []*member{c1, c2} {
 		for _, s := range m.hasSlices("hello", want) {
 			must(t, cmp.Or(
@@ -100,12 +101,12 @@ func TestDerivedSlicesFollowLocality(t *testing.T) {
 		m.serve(service(selectorless))
 		m.export("hello")
 	}
-	c1.endpoints("hello", "172.31.1.1")
-	c2.endpoints("hello", "172.31.2.1")
-	c1.hasDerived("hello", "172.31.1.1:8080")
-	c2.hasDerived("hello", "172.31.2.1:8080")
+	c1.endpoints("hello", "10.11.250.1")
+	c2.endpoints("hello", "10.12.250.1")
+	c1.hasDerived("hello", "10.11.250.1:8080")
+	c2.hasDerived("hello", "10.12.250.1:8080")
 	must(t, c1.core.DiscoveryV1().EndpointSlices(c1.ns).Delete(t.Context(), "hello-by-hand", metav1.DeleteOptions{}))
-	c1.hasDerived("hello", "172.31.2.1:8080")
+	c1.hasDerived("hello", "10.12.250.1:8080")
 }
 
 // hasDerived waits until the slices behind the derived Service list these endpoints.
