@@ -378,6 +378,9 @@ type Record struct {
 	// Unasked counts the objects of Content.Config that were left out because this cluster does not
 	// accept the origin's configuration. It is not on the wire.
 	Unasked int `cbor:"-" json:"-"`
+	// KeyProven says that the node proved that it has the private key of Content.Node.PublicKey. It is
+	// not on the wire.
+	KeyProven bool `cbor:"-" json:"-"`
 }
 
 // ExportStatus is the verdict on one ServiceExport, for its conditions Valid and Ready (MCS API).
