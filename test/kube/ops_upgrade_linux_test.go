@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,14 +11,21 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// beforeKeys is the last commit without keys and pins.
-const beforeKeys = "fc1e686b229ada50469d46df986c29cf9cb4b444"
+// beforeProofs is the last commit in which memberlist's word counted where clusters are pinned.
+const beforeProofs = "748bed74a3c722193a1f03fbf69e6f2a254dd909"
 
-// testUpgrade upgrades clusters from before there were keys, and gives them keys and pins, as docs/kubernetes.md says.
-// Calls go on meanwhile.
+// testUpgrade upgrades clusters of that version, first without pins and then with them, as docs/kubernetes.md says.
+// Calls go on meanwhile, and until the clusters have pinned each other.
 func testUpgrade(t *testing.T, o *ops) {
-	old := &ops{o.Lab, buildOld(t, beforeKeys)}
+	old := &ops{o.Lab, buildOld(t, beforeProofs)}
 	must(t, o.Import(t.Context(), old.strait.ImageFile))
+	for _, pin := range []string{"false", "true"} {
+		t.Run("pin="+pin, func(t *testing.T) { o.upgrades(t, old, pin) })
+	}
+}
+
+// upgrades installs an old version, connects its clusters with or without pins, and upgrades them.
+func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 	does := func(by *ops, args ...string) {
 		t.Helper()
 		if out, err := by.cliAll(t, args...); err != nil {
@@ -30,26 +36,20 @@ func testUpgrade(t *testing.T, o *ops) {
 		does(o, "uninstall", "--context", c)
 	}
 	for _, c := range []string{"c1", "c2"} {
-		does(old, append([]string{"install", "--context", c, "--cluster", c, "--image", old.strait.Image}, oldSettings()...)...)
+		does(old, append([]string{"install", "--context", c, "--cluster", c, "--image", old.strait.Image}, kubelab.Settings...)...)
 	}
-	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2"}
-	does(old, connect...)
-	load := o.startLoad(t, "upgrade")
+	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--yes"}
+	does(old, append(connect, "--pin="+pin)...)
+	load := o.startLoad(t, "upgrade-"+pin)
 	since := time.Now()
 	for _, c := range []string{"c1", "c2"} {
 		does(o, append([]string{"upgrade", "--context", c, "--image", o.strait.Image}, kubelab.Settings...)...)
 	}
-	does(o, append(connect, "--yes")...)
+	does(o, connect...)
 	for _, c := range []string{"c1", "c2"} {
 		o.shows(t, c, `(?m)^c1 .* yes +SHA256:`, `(?m)^c2 .* yes +SHA256:`, `(?m)^  c2n2 .* SHA256:\S+ +in `)
 	}
 	load.mustBeWhole(t, since)
-}
-
-// oldSettings are those settings of the lab that the version beforeKeys has.
-func oldSettings() []string {
-	i := slices.IndexFunc(kubelab.Settings, func(s string) bool { return s == "config.source.kubernetes.drainCordoned=true" })
-	return slices.Delete(slices.Clone(kubelab.Settings), i-1, i+1)
 }
 
 // buildOld builds strait as of a commit of this source's history.
@@ -60,7 +60,7 @@ func buildOld(t *testing.T, commit string) kubelab.Strait {
 	archive := exec.CommandContext(t.Context(), "sh", "-c", "git archive "+commit+" | tar -x -C "+source)
 	archive.Dir = apiserver.Options(t).Source
 	if exec.CommandContext(t.Context(), "git", "-C", archive.Dir, "cat-file", "-e", commit).Run() != nil {
-		t.Skip("the source has no history: this test builds the version before there were keys from it")
+		t.Skip("the source has no history: this test builds the version before from it")
 	}
 	if out, err := archive.CombinedOutput(); err != nil {
 		t.Fatalf("read the source of %s: %v\n%s", commit, err, out)
