@@ -8,6 +8,7 @@ tool (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0
 	github.com/KimMachineGun/automemlimit v0.7.5
 	github.com/cilium/ebpf v0.22.0
 	github.com/fsnotify/fsnotify v1.10.1

@@ -1,6 +1,7 @@
-// Package key holds WireGuard keys as types that cannot be mixed up or printed by accident.
+// Package key holds WireGuard keys as types that cannot be mixed up or printed by accident, and signs with
+// them.
 //
-// Pure leaf: bytes in, text out. It does not know where keys are stored or who uses them.
+// Pure leaf: bytes in, text and signatures out. It does not know where keys are stored or who uses them.
 package key
 
 import (

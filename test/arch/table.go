@@ -233,6 +233,7 @@ var Dependencies = []Dependency{
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica"},
 		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own"},
+	{Path: "filippo.io/edwards25519", Owners: []string{"internal/key"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
 	{Path: "github.com/google/nftables", Owners: []string{"datapath/netfilter"}},
