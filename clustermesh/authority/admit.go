@@ -26,6 +26,7 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 	c := &r.Content
 	if c.Node != nil {
 		c.Node = a.node(*c.Node)
+		r.KeyProven = s.KeyProven
 	}
 	c.Endpoints = a.located(kept(c.Endpoints, a.endpoint))
 	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })

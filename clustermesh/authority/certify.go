@@ -14,6 +14,7 @@ import (
 // of its Node. So a root states only what Kubernetes or an operator attests, and what no other node has.
 // Where two nodes claim the same, a pod CIDR goes before an annotation, and an annotation before what a
 // node only says; between equals, the node that has it in its statement keeps it. Names decide nothing.
+// A WireGuard key belongs to the node that proves it.
 
 // Holder is what a cluster's objects say of one of its nodes, and what was stated of it.
 type Holder struct {
@@ -58,6 +59,7 @@ const maxRefusals = 8
 func Certify(want Statement, known Known, now time.Time) (Statement, []clustermesh.Problem) {
 	c := &certifier{Known: known, about: want.Origin()}
 	c.own = known.Pins[want.Cluster]
+	want = c.wireGuard(want)
 	want.Addresses = kept(want.Addresses, c.address)
 	want.Prefixes = c.prefixes(want.Prefixes)
 	want.Locality = known.Node.Locality

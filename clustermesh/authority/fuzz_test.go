@@ -13,6 +13,8 @@ func FuzzOpenStatement(f *testing.F) {
 	b := must(encMode.Marshal(statement()))
 	f.Add(b, true)
 	f.Add(must(statement().Sign(east)), false)
+	proven := proving(statement(), tunnels)
+	f.Add(must(encMode.Marshal(proven)), true)
 	f.Add([]byte{}, true)
 	f.Fuzz(func(t *testing.T, b []byte, sign bool) {
 		wire := b
@@ -25,6 +27,9 @@ func FuzzOpenStatement(f *testing.F) {
 		}
 		if err := s.check(); err != nil {
 			t.Fatalf("accepted %+v: %v", s, err)
+		}
+		if s.KeyProven && (s.Proof != proven.Proof || s.WireGuard != proven.WireGuard || s.Key != proven.Key || s.Origin() != proven.Origin()) {
+			t.Fatalf("proven: %+v", s)
 		}
 		Admit(self, pins()[s.Cluster], s, honest())
 	})

@@ -82,6 +82,7 @@ const (
 	aboutRecord  context = "strait record 1\x00"
 	aboutRequest context = "strait statement request 1\x00"
 	aboutSigner  context = "strait signer 1\x00"
+	aboutKey     context = "strait WireGuard key 1\x00"
 )
 
 func (k PrivateKey) sign(c context, message []byte) Signature {

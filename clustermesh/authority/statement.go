@@ -41,8 +41,13 @@ type Statement struct {
 	// NotBefore and NotAfter are Unix seconds.
 	NotBefore int64 `cbor:"9,keyasint"`
 	NotAfter  int64 `cbor:"10,keyasint"`
+	// Proof shows that the node has the private key of WireGuard, see ProveKey; zero if it does not prove that,
+	// as nodes of the version before.
+	Proof key.Signature `cbor:"11,keyasint,omitzero"`
 	// Root signed it. It is not on the wire: OpenStatement finds it out.
 	Root PublicKey `cbor:"-"`
+	// KeyProven is true if Proof is right. It is not on the wire: OpenStatement and Certify find it out.
+	KeyProven bool `cbor:"-"`
 }
 
 // Origin returns the origin that the statement is about.
@@ -117,7 +122,7 @@ func OpenStatement(b []byte, pins Pins) (Statement, error) {
 	for _, root := range pin.Roots {
 		if root.verify(aboutNode, w.Bytes, w.Signature) {
 			s.Root = root
-			return s, nil
+			return s.WithProof(s.Proof), nil
 		}
 	}
 	return Statement{}, fmt.Errorf("statement about node %s: %w", s.Origin(), ErrNotSigned)
@@ -193,7 +198,13 @@ func (s Statement) Age(now time.Time) Age {
 	return Fresh
 }
 
-// SaysAs reports whether two statements say the same of a node, whenever they were signed.
+// Fulfils reports whether the statement is what a node wants to be stated, with the proof of its key.
+func (s Statement) Fulfils(want Statement) bool {
+	return s.SaysAs(want) && (s.KeyProven || !want.KeyProven)
+}
+
+// SaysAs reports whether two statements say the same of a node, whenever they were signed. One without the
+// proof of its key says the same: an older signer does not know it.
 func (s Statement) SaysAs(t Statement) bool {
 	return s.Origin() == t.Origin() && s.Key == t.Key && s.WireGuard == t.WireGuard && s.Locality == t.Locality &&
 		slices.Equal(s.Addresses, t.Addresses) && slices.Equal(s.Prefixes, t.Prefixes)
