@@ -49,7 +49,7 @@ func (g *guard) outdated(now time.Time) bool {
 		return false
 	}
 	s, _, known := g.certified(now)
-	return known && !g.stated.SaysAs(s)
+	return known && !g.stated.Fulfils(s)
 }
 
 // known is what this machine knows when it states something of a node of its cluster.

@@ -154,7 +154,7 @@ func New(cfg Config) (*Gossip, error) {
 	g.loaded = len(held) > 0
 	g.replica = replica.New(replica.Config{
 		Complete: g.loaded, Alone: func() bool { return g.seeds.Waiting() == "" },
-		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Topology: cfg.topology,
+		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Own: g.guard.ownRecord, Topology: cfg.topology,
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
 	g.guard.held = g.replica

@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/problem"
 )
 
@@ -23,6 +24,9 @@ type Authority struct {
 	// is the machine's own key.
 	Root *authority.PrivateKey
 	Node authority.PrivateKey
+	// Proof shows that this machine has the private key of its tunnels, see authority.ProveKey; zero if it has
+	// no tunnels.
+	Proof key.Signature
 	// Pins are the clusters that are believed. Nil believes everybody who has the gossip key.
 	Pins authority.Pins
 	// Lax believes everybody all the same: the pins only say who can sign for this machine. So all
@@ -187,6 +191,12 @@ func (g *guard) seal(e replica.Entry) []byte {
 	}
 	g.own = g.leftOut(e.Record)
 	return authority.Seal(g.Node, raw, g.stated.signed)
+}
+
+// ownRecord is replica.Config.Own: whether this node proves its WireGuard key is known before any statement says so.
+func (g *guard) ownRecord(r clustermesh.Record) clustermesh.Record {
+	r.KeyProven = g.Pins != nil && g.want.KeyProven && r.Content.Node != nil && r.Content.Node.PublicKey == g.want.WireGuard
+	return r
 }
 
 // leftOut returns what other clusters leave out of this node's record, if they pinned the ranges that

@@ -30,7 +30,7 @@ func (g *guard) follows() bool { return g.Root == nil && g.signers != nil }
 // not asked for while it is what the machine wants.
 func (g *guard) reroot(root *authority.PrivateKey) {
 	g.Root, g.early = root, nil
-	if root == nil && g.stated.signed != nil && g.stated.SaysAs(g.want) {
+	if root == nil && g.stated.signed != nil && g.stated.Fulfils(g.want) {
 		g.asked = g.want
 	}
 }
@@ -42,6 +42,9 @@ func (g *guard) wanted(n *clustermesh.Node) authority.Statement {
 		return want
 	}
 	want.WireGuard, want.Locality = n.PublicKey, n.Locality
+	if proven := want.WithProof(g.Proof); proven.KeyProven {
+		want = proven
+	}
 	want.Addresses = slices.DeleteFunc(slices.Clone(n.Addresses), func(a netip.Addr) bool { return clustermesh.CheckHost(a) != nil })
 	want.Addresses = want.Addresses[:min(len(want.Addresses), authority.MaxAddresses)]
 	want.Prefixes = slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return clustermesh.IsTunnelAddr(p.Addr()) })
@@ -61,7 +64,7 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 		return g.stated.signed != nil
 	}
 	g.left = left
-	if g.stated.signed != nil && g.stated.SaysAs(want) && !g.due(now) && !g.void(now) {
+	if g.stated.signed != nil && g.stated.Fulfils(want) && !g.due(now) && !g.void(now) {
 		return true
 	}
 	want = want.Above(g.latest(g.self))
@@ -104,7 +107,7 @@ func (g *guard) old(now time.Time, limit time.Duration) bool {
 // How often a machine without the root asks again for a statement that could be better. It is rotating
 // while the cluster has two roots and the former one signed the statement, or while others do not believe
 // it. It is lacking if the statement lacks something: the signer may know more of the node meanwhile, or
-// its clock may be right meanwhile.
+// its clock may be right meanwhile, or it may know proofs of WireGuard keys, which the version before does not.
 const (
 	rotating = 5 * time.Second
 	lacking  = 30 * time.Second
@@ -124,7 +127,7 @@ func (g *guard) asks(now time.Time) bool {
 		limit = rotating
 	case g.void(now), g.stated.Age(now) == authority.Early:
 		limit = rotating
-	case !g.stated.SaysAs(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
+	case !g.stated.Fulfils(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
 		limit = lacking
 	}
 	return g.old(now, limit)

@@ -80,7 +80,7 @@ func (r *Replica) write() Output {
 	}
 	r.writer.count++
 	e = e.Sealed(r.seal(e))
-	r.put(e, e.Record)
+	r.put(e, r.own(e.Record))
 	return r.spread(e)
 }
 

@@ -41,6 +41,9 @@ type Config struct {
 	Admit func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
 	// Seal returns the proof that this node wrote an entry. Nil writes records without proof.
 	Seal func(e Entry) []byte
+	// Own returns what is in force of the record of Self, which is not judged: all that it says, and what this
+	// node knows of it besides. Nil adds nothing.
+	Own func(clustermesh.Record) clustermesh.Record
 	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
 	// it. A record that is ahead is refused: its owner could not write above it. One that is held
 	// already stays until its owner writes another, because then this machine's clock may be the one
@@ -83,6 +86,7 @@ type Replica struct {
 	uid     string
 	admit   func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
 	seal    func(e Entry) []byte
+	own     func(clustermesh.Record) clustermesh.Record
 	ahead   func(o clustermesh.Origin, epoch uint64) time.Duration
 	writer  writer
 	lead    lead
@@ -128,6 +132,7 @@ func New(cfg Config, held []Entry) *Replica {
 		uid:      cfg.UID,
 		admit:    cfg.Admit,
 		seal:     cfg.Seal,
+		own:      cfg.Own,
 		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
@@ -156,6 +161,9 @@ func New(cfg Config, held []Entry) *Replica {
 	}
 	if r.seal == nil {
 		r.seal = func(Entry) []byte { return nil }
+	}
+	if r.own == nil {
+		r.own = func(rec clustermesh.Record) clustermesh.Record { return rec }
 	}
 	if r.alone == nil {
 		r.alone = func() bool { return false }
@@ -327,7 +335,7 @@ func (r *Replica) early(e Entry) time.Duration {
 // readmit judges an entry that is held. Nobody else can have written our own.
 func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 	if e.Record.Origin == r.self {
-		return e.Record, true
+		return r.own(e.Record), true
 	}
 	rec, _, ok := r.admit(Peer{}, e)
 	return rec, ok

@@ -1,0 +1,191 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/key"
+)
+
+// tunnelsOf returns the WireGuard key of a node.
+func tunnelsOf(o clustermesh.Origin) (k key.Private) {
+	copy(k[:], "tunnels of "+o.String())
+	return k
+}
+
+// proving returns the configuration of a daemon that proves its WireGuard key.
+func proving(t *testing.T, c Config) Config {
+	t.Helper()
+	p, err := authority.ProveKey(bytes.NewReader(make([]byte, 64)), c.Self, c.Authority.Node.Public(), tunnelsOf(c.Self))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Authority.Proof = p
+	return c
+}
+
+// tunnelled is what a node with tunnels says: placed, with the WireGuard key of an origin.
+func tunnelled(o clustermesh.Origin, n byte, number string, keyOf clustermesh.Origin) clustermesh.Content {
+	c := placed(o, n, number)
+	c.Node.PublicKey = tunnelsOf(keyOf).Public()
+	return c
+}
+
+// TestStolenKey: a cluster with its root claims the WireGuard key of another one's node. Everybody sees that
+// the owner alone proves it, with the owner's proof in the thief's statement, too.
+func TestStolenKey(t *testing.T) {
+	pins := pinned("west", "east", "aevil")
+	west := signing(config(node("west", "n1")), pins)
+	east := proving(t, signing(config(node("east", "n1"), west.Bind), pins))
+	evil := signing(config(node("aevil", "n1"), west.Bind), pins)
+	evil.Authority.Proof = east.Authority.Proof
+	dw, de, dv := start(t, west), start(t, east), start(t, evil)
+	de.Publish(tunnelled(east.Self, 1, "1", east.Self))
+	dv.Publish(tunnelled(evil.Self, 2, "2", east.Self))
+	eventually(t, "all know both", func() bool {
+		return dw.said(east.Self) == 1 && dw.said(evil.Self) == 2 && dv.said(east.Self) == 1 && de.said(evil.Self) == 2
+	})
+	seen := func(when string) {
+		t.Helper()
+		for _, d := range []*daemon{dw, de, dv} {
+			owner, thief := d.State().Records[east.Self], d.State().Records[evil.Self]
+			if owner.Content.Node.PublicKey != thief.Content.Node.PublicKey {
+				t.Fatalf("%s: at %s the thief has the key %s", when, d.cfg.Self, thief.Content.Node.PublicKey)
+			}
+			if !owner.KeyProven || thief.KeyProven {
+				t.Errorf("%s: at %s the owner's key is proven %t, and the thief's %t", when, d.cfg.Self, owner.KeyProven, thief.KeyProven)
+			}
+		}
+	}
+	seen("without proof")
+
+	lie := forged(t, evil.Self, tunnelled(evil.Self, 2, "3", east.Self))
+	dv.mu.Lock()
+	s := dv.guard.stated.Statement
+	dv.mu.Unlock()
+	s.Proof = east.Authority.Proof
+	signed, err := s.Sign(*root("aevil"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := lie.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dw.inject(lie.Sealed(authority.Seal(*seeded("key of aevil/n1"), raw, signed)))
+	eventually(t, "all have that", func() bool { return dw.said(evil.Self) == 3 && de.said(evil.Self) == 3 })
+	if w := dw.State().Records; !w[east.Self].KeyProven || w[evil.Self].KeyProven {
+		t.Errorf("with a copied proof: the owner's key is proven %t, and the thief's %t", w[east.Self].KeyProven, w[evil.Self].KeyProven)
+	}
+}
+
+// TestProofWithoutPins: who believes everybody takes nothing for proven, of this node neither.
+func TestProofWithoutPins(t *testing.T) {
+	pins := pinned("west", "east")
+	west := proving(t, signing(config(node("west", "n1")), pins))
+	west.Authority.Lax = true
+	east := proving(t, signing(config(node("east", "n1"), west.Bind), pins))
+	dw, de := start(t, west), start(t, east)
+	dw.Publish(tunnelled(west.Self, 0, "1", west.Self))
+	de.Publish(tunnelled(east.Self, 1, "2", east.Self))
+	eventually(t, "they know each other", func() bool { return dw.said(east.Self) == 2 && de.said(west.Self) == 1 })
+	if w := dw.State().Records; w[west.Self].KeyProven || w[east.Self].KeyProven {
+		t.Error("without pins, keys are proven")
+	}
+	if e := de.State().Records; !e[west.Self].KeyProven || !e[east.Self].KeyProven {
+		t.Error("with pins, keys are not proven")
+	}
+}
+
+// TestStolenKeyIsNotStated: a node asks for a statement about the key of another node of its cluster, and
+// about that of another cluster's node.
+func TestStolenKeyIsNotStated(t *testing.T) {
+	pins := pinned("west", "east")
+	keeps, thief := node("west", "n2"), node("west", "n1")
+	c := proving(t, signing(config(keeps), pins))
+	c.Attest = func(context.Context, authority.Request) error { return nil }
+	c.Objects = func() (authority.Objects, bool) {
+		machine, pods := placed(thief, 0, "").Node.Addresses, placed(thief, 0, "").Node.Prefixes
+		return authority.Objects{All: true, Nodes: []authority.Holder{{Name: keeps.Node}, {Name: thief.Node, Addresses: machine, PodCIDRs: pods}}}, true
+	}
+	keeper := start(t, c)
+	own := tunnelled(keeps, 0, "1", keeps)
+	own.Node.Addresses, own.Node.Prefixes, own.Endpoints = nil, nil, nil
+	keeper.Publish(own)
+	eastern := proving(t, signing(config(node("east", "n1"), c.Bind), pins))
+	start(t, eastern).Publish(tunnelled(eastern.Self, 1, "2", eastern.Self))
+	eventually(t, "the signer knows the owners", func() bool { return keeper.said(eastern.Self) == 2 })
+	asks := start(t, following(config(thief, c.Bind), pins))
+	for i, owner := range []clustermesh.Origin{keeps, eastern.Self} {
+		number := fmt.Sprint(10 + i)
+		asks.Publish(tunnelled(thief, 0, number, owner))
+		eventually(t, "the thief's record arrives", func() bool { return keeper.said(thief) == 10+i })
+		r := keeper.State().Records[thief]
+		if !r.Content.Node.PublicKey.IsZero() || r.KeyProven {
+			t.Errorf("the thief is stated to have the key %s of %s", r.Content.Node.PublicKey, owner)
+		}
+		refused := "that is the key of node " + owner.String()
+		eventually(t, "both say so", func() bool { return asks.hasProblem(refused) && keeper.hasProblem(refused) })
+	}
+}
+
+// TestUnprovenStatement: a statement of the version before, without the proof of the key, is renewed soon.
+func TestUnprovenStatement(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	n := tunnelled(self, 0, "1", self).Node
+	for _, follows := range []bool{false, true} {
+		c := proving(t, signing(config(self), pinned("west")))
+		if follows {
+			c.Authority.Root = nil
+		}
+		g := newGuard(c.Authority, self, slog.New(slog.DiscardHandler))
+		older := g.wanted(n)
+		if !older.KeyProven {
+			t.Fatal("the node proves nothing")
+		}
+		older.Proof, older.KeyProven = key.Signature{}, false
+		older = older.Signed(now)
+		older.Root = root("west").Public()
+		signed, err := older.Sign(*root("west"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.stated = statement{older, signed, now}
+		g.want, g.asked = g.wanted(n), g.wanted(n)
+		if follows {
+			if g.asks(now.Add(time.Second)) || !g.asks(now.Add(lacking+time.Second)) {
+				t.Error("the signer is asked at once, or not soon")
+			}
+			continue
+		}
+		if !g.outdated(now) || !g.state(n, now) || !g.stated.KeyProven || g.outdated(now) {
+			t.Errorf("stated: %+v", g.stated.Statement)
+		}
+		if signed = slices.Clone(g.stated.signed); !g.state(n, now) || !bytes.Equal(g.stated.signed, signed) {
+			t.Error("it is signed again although nothing changed")
+		}
+		if s, err := authority.OpenStatement(g.stated.signed, pinned("west")); err != nil || !s.KeyProven {
+			t.Errorf("others read %+v, %v", s, err)
+		}
+	}
+}
+
+// TestNewKey: a proof of a key that is not this node's any more is not shown, and a new one is.
+func TestNewKey(t *testing.T) {
+	self := node("west", "n1")
+	g := newGuard(proving(t, signing(config(self), pinned("west"))).Authority, self, slog.New(slog.DiscardHandler))
+	n := tunnelled(self, 0, "1", node("west", "n9")).Node
+	if w := g.wanted(n); w.KeyProven || w.Proof != (key.Signature{}) {
+		t.Errorf("wanted: %+v", w)
+	}
+	if w := g.wanted(placed(self, 0, "1").Node); w.Proof != (key.Signature{}) {
+		t.Errorf("wanted without a key: %+v", w)
+	}
+}
