@@ -17,15 +17,18 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/durable"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/keyfile"
 	"strait.io/strait/internal/problem"
 )
 
 // keys are what this machine signs with.
 type keys struct {
-	root *authority.PrivateKey // nil if this machine does not have it
-	node authority.PrivateKey
+	root    *authority.PrivateKey // nil if this machine does not have it
+	node    authority.PrivateKey
+	tunnels *key.Private // of WireGuard; nil without tunnels
 }
 
 // privateDir makes a directory for keys, or takes one that is there away from others: the kubelet makes
@@ -41,7 +44,7 @@ func privateDir(path string) error {
 	return err
 }
 
-// loadKeys reads the key of this cluster's root, and the machine's own, which it makes if there is
+// loadKeys reads the key of this cluster's root, and the machine's own ones, which it makes if there are
 // none.
 func loadKeys(c Config) (k keys, err error) {
 	text, err := keyfile.LoadOrMake(filepath.Join(c.StateDir, "node.key"), func() (string, error) {
@@ -54,8 +57,23 @@ func loadKeys(c Config) (k keys, err error) {
 	if k.node, err = authority.ParsePrivate(text); err != nil {
 		return k, fmt.Errorf("node key %s: %w; restore it, or delete it for a new key", filepath.Join(c.StateDir, "node.key"), err)
 	}
+	if c.Mesh.on() {
+		private, err := wireguard.LoadKey(c.tunnelKeyFile())
+		if err != nil {
+			return k, fmt.Errorf("WireGuard key: %w", err)
+		}
+		k.tunnels = &private
+	}
 	k.root, err = loadRoot(c.Authority.RootFile)
 	return k, err
+}
+
+// proof returns the proof that this node has the private key of its tunnels; zero without tunnels.
+func (d *Daemon) proof() (key.Signature, error) {
+	if d.keys.tunnels == nil {
+		return key.Signature{}, nil
+	}
+	return authority.ProveKey(rand.Reader, d.self().Origin(), d.keys.node.Public(), *d.keys.tunnels)
 }
 
 // loadRoot reads the key of a cluster's root; nil if no file is configured.
@@ -105,6 +123,10 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		return nil, nil
 	}
 	a := &gossip.Authority{Root: d.keys.root, Node: d.keys.node, Ranges: d.config.ClusterSetCIDRs, ConfigFrom: d.config.configFrom(own)}
+	var err error
+	if a.Proof, err = d.proof(); err != nil {
+		return nil, fmt.Errorf("prove the WireGuard key: %w", err)
+	}
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}

@@ -73,7 +73,9 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 	return k, nil
 }
 
-func (k *kernel) keyFile() string { return filepath.Join(k.config.StateDir, "wireguard.key") }
+func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
+
+func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
 // also runs the greeter and, where it may look into pods, the sweeper.
