@@ -15,6 +15,7 @@ func (c *Case) evilRecord(o clustermesh.Origin) (authority.Statement, clustermes
 	h := holder(evil, 1+c.IntN(9))
 	h.Name = o.Node
 	s := c.anyWant(evil, c.anyHolder(h))
+	s = s.WithProof(s.Proof) // as OpenStatement does
 	r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 2, Version: 1}}
 	r.Content, r.Problems = clustermesh.Usable(o, c.anyContent(o, s))
 	return s, authority.Admit(c.self, c.pins[evil], s, r)
@@ -24,6 +25,9 @@ func (c *Case) evilRecord(o clustermesh.Origin) (authority.Statement, clustermes
 func (c *Case) pinned() error {
 	o := clustermesh.Origin{Cluster: evil, Node: one(c, c.anyName(), "")}
 	s, r := c.evilRecord(o)
+	if err := c.proven(r); err != nil {
+		return err
+	}
 	return c.contained(o, s, r.Content)
 }
 

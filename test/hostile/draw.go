@@ -7,7 +7,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
 
@@ -67,14 +66,6 @@ func (c *Case) anyService() clustermesh.ServiceName {
 	}
 }
 
-// anyKey draws the WireGuard key of another node, or one of its own.
-func (c *Case) anyKey() key.Public {
-	if c.chance(2) {
-		return c.nodes[origin(one(c, clusters...), 1+c.IntN(3))].stated.WireGuard
-	}
-	return key.Public{byte(c.IntN(4)), byte(c.IntN(256)), 99}
-}
-
 func (c *Case) anyPlace() clustermesh.Locality {
 	return clustermesh.Locality{Region: one(c, "west", "east", string(evil), ""), Zone: one(c, "west-1", "east-1", "evil-1", "", "x")}
 }
@@ -97,6 +88,7 @@ func (c *Case) anyWant(cluster clustermesh.ClusterName, h authority.Holder) auth
 	s.Addresses = append(s.Addresses, some(c, 2, c.anyAddr)...)
 	s.Prefixes = append(s.Prefixes, some(c, 4, c.anyPrefix)...)
 	s.Addresses = s.Addresses[:min(len(s.Addresses), authority.MaxAddresses)]
+	s.Proof, s.KeyProven = c.anyProof(s), false
 	return s
 }
 

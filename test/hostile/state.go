@@ -27,7 +27,7 @@ func (w *world) town() ([]authority.Holder, error) {
 	entry.Entry = []netip.Prefix{entryIPs}
 	for _, h := range []authority.Holder{holder(east, 1), holder(east, 3), annotated, entry} {
 		s, left := authority.Certify(wanted(east, h), w.known(east, h, out...), began)
-		if len(left) > 0 || !s.SaysAs(wanted(east, h)) {
+		if len(left) > 0 || !s.SaysAs(wanted(east, h)) || s.KeyProven == unproven(east, h.Name) {
 			return nil, fmt.Errorf("an honest node alone is stated as %+v: %v", s, left)
 		}
 		h.Stated = s
@@ -46,12 +46,15 @@ func (c *Case) certifyEntry() error {
 func (c *Case) certify() error {
 	others := c.others
 	mine, name := holder(east, 2), one[clustermesh.NodeName](c, "n2", "a", "z")
+	if c.chance(4) { // the version before states any key
+		mine.Stated.WireGuard = c.nodes[one(c, c.honestNodes()...)].stated.WireGuard
+	}
 	for range 1 + c.IntN(3) {
 		stated := mine.Stated
 		mine = c.anyHolder(holder(east, 2))
 		mine.Name, mine.Stated = name, stated
 		s, left := authority.Certify(c.anyWant(east, mine), c.known(east, mine, others...), began)
-		if err := c.stated(s, mine, others); err != nil {
+		if err := errors.Join(c.stated(s, mine, others), c.statedKey(s, others)); err != nil {
 			return fmt.Errorf("%w, of %+v", err, mine)
 		}
 		if len(left) > 8 {
@@ -60,7 +63,7 @@ func (c *Case) certify() error {
 		mine.Stated = s
 		for i, h := range others {
 			rest := append(slices.Delete(slices.Clone(others), i, i+1), mine)
-			if again, left := authority.Certify(wanted(east, h), c.known(east, h, rest...), began); !again.SaysAs(h.Stated) {
+			if again, left := authority.Certify(wanted(east, h), c.known(east, h, rest...), began); !again.Fulfils(h.Stated) {
 				return fmt.Errorf("node %s gets %+v after node %+v: %v", h.Name, again, mine, left)
 			}
 		}
@@ -120,8 +123,8 @@ func (c *Case) newcomer() error {
 	}
 	h := holder(east, 6+c.IntN(5))
 	s, left := authority.Certify(wanted(east, h), c.known(east, h, append(others, mine)...), began)
-	if !slices.Equal(s.Prefixes, h.PodCIDRs) {
-		return fmt.Errorf("node %s gets %v after node %+v: %v", h.Name, s.Prefixes, mine, left)
+	if !slices.Equal(s.Prefixes, h.PodCIDRs) || !s.KeyProven {
+		return fmt.Errorf("node %s gets %v, its key proven %t, after node %+v: %v", h.Name, s.Prefixes, s.KeyProven, mine, left)
 	}
 	return nil
 }

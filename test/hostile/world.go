@@ -12,7 +12,6 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/plan"
-	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
 
@@ -90,11 +89,20 @@ func holder(c clustermesh.ClusterName, n int) authority.Holder {
 
 // wanted is what a node wants to be stated if it is honest.
 func wanted(c clustermesh.ClusterName, h authority.Holder) authority.Statement {
-	return authority.Statement{
-		Cluster: c, Node: h.Name, Key: keyOf(string(c) + string(h.Name)).Public(), WireGuard: key.Public(sha256.Sum256([]byte("wg" + string(c) + string(h.Name)))),
+	s := authority.Statement{
+		Cluster: c, Node: h.Name, Key: keyOf(string(c) + string(h.Name)).Public(),
 		Addresses: h.Addresses, Prefixes: slices.Concat(podsOf(h), h.Entry), Locality: h.Locality,
 	}
+	k := tunnels(s.Origin())
+	s.WireGuard = k.Public()
+	if !unproven(c, h.Name) {
+		s.Proof = proofOf(s, k)
+	}
+	return s
 }
+
+// unproven reports whether a node has a daemon of the version before, which proves no key.
+func unproven(c clustermesh.ClusterName, n clustermesh.NodeName) bool { return c == east && n == "n4" }
 
 func podsOf(h authority.Holder) []netip.Prefix {
 	if len(h.Annotated) > 0 {
