@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/test/hostile"
 )
@@ -64,10 +66,17 @@ func (h *honest) node(i int) (n signed, err error) {
 		Cluster: "east", Node: name, Key: n.key.Public(), Addresses: []netip.Addr{addr}, Prefixes: []netip.Prefix{pods},
 		Locality: clustermesh.Locality{Region: "eu", Zone: "eu-1"}, Serial: uint64(now.UnixNano()), NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix(),
 	}
+	tunnels := key.Private(keyOf("tunnels of " + string(name)))
+	n.stated.WireGuard = tunnels.Public()
+	proof, err := authority.ProveKey(rand.Reader, n.stated.Origin(), n.stated.Key, tunnels)
+	if err != nil {
+		return n, err
+	}
+	n.stated = n.stated.WithProof(proof)
 	if n.statement, err = n.stated.Sign(h.root); err != nil {
 		return n, err
 	}
-	c := clustermesh.Content{Node: &clustermesh.Node{Name: name, Locality: n.stated.Locality, Addresses: n.stated.Addresses, Prefixes: n.stated.Prefixes, GossipPort: 7946}}
+	c := clustermesh.Content{Node: &clustermesh.Node{Name: name, Locality: n.stated.Locality, Addresses: n.stated.Addresses, Prefixes: n.stated.Prefixes, PublicKey: n.stated.WireGuard, GossipPort: 7946}}
 	for e := range 10 {
 		c.Endpoints = append(c.Endpoints, clustermesh.Endpoint{
 			Service: clustermesh.ServiceName{Namespace: "shop-1", Name: fmt.Sprintf("service-%d", e)}, Addr: pods.Addr().Next(), Node: name, Zone: "eu-1",
@@ -123,7 +132,9 @@ func measureAuthority(b *bench) error {
 		for _, n := range h.nodes {
 			s, err := authority.Verify(h.pins, n.record.Origin, n.raw, n.seal, h.open)
 			failed = errors.Join(failed, err)
-			authority.Admit(h.self, h.pins["east"], s, n.record)
+			if !authority.Admit(h.self, h.pins["east"], s, n.record).KeyProven {
+				failed = errors.Join(failed, fmt.Errorf("the key of node %s is not proven", n.stated.Node))
+			}
 		}
 		newcomer = append(newcomer, ms(time.Since(start)))
 		if failed != nil {
