@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/netip"
 	"slices"
 )
 
@@ -54,6 +55,9 @@ type State struct {
 	Joined map[ClusterName]int64
 	// Quotas say how many exports of other clusters become imports. Clusters without one are not bounded.
 	Quotas map[ClusterName]int
+	// Proven says where nodes proved who they are when they were dialled there. Nodes that were not dialled
+	// are missing, and those of clusters that are not pinned.
+	Proven map[Origin]netip.AddrPort
 }
 
 // Origins returns the origins of all records, sorted.

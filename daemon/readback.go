@@ -1,12 +1,15 @@
 package daemon
 
 import (
+	"errors"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
@@ -115,6 +118,21 @@ func (k *kernel) tunnels() map[key.Public]wireguard.PeerStatus {
 	out := make(map[key.Public]wireguard.PeerStatus, len(peers))
 	for _, p := range peers {
 		out[p.Key] = p
+	}
+	return out
+}
+
+// had returns the peers that the device has from this daemon's last life; none if it cannot be read.
+func (k *kernel) had() (out []plan.Had) {
+	if !k.config.Mesh.on() {
+		return nil
+	}
+	peers, err := wireguard.Peers(k.config.Mesh.Device)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		k.log.Warn("cannot read which tunnels there were", "err", err)
+	}
+	for _, p := range peers {
+		out = append(out, plan.Had{Key: p.Key, Underlay: p.Underlay, AllowedIPs: p.AllowedIPs})
 	}
 	return out
 }

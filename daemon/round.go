@@ -91,6 +91,9 @@ func (r *round) look() {
 	r.planner.At(time.Now())
 	r.planner.Far(r.far())
 	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
+	if r.in.Plan == nil && r.in.First {
+		r.planner.Had(r.kernel.had())
+	}
 	result := r.planner.Plan(r.in.State)
 	if r.in.Plan = &result; result.Next > 0 {
 		r.againIn(result.Next)

@@ -290,7 +290,10 @@ func (g *Gossip) State() clustermesh.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stale {
-		g.view = clustermesh.State{Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()), Joined: g.guard.joined, Quotas: g.guard.quotas}
+		g.view = clustermesh.State{
+			Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()),
+			Joined: g.guard.joined, Quotas: g.guard.quotas, Proven: g.contacts.Proven(),
+		}
 		g.stale = false
 	}
 	return g.view

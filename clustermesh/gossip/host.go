@@ -52,14 +52,10 @@ func (h host) Missed(o clustermesh.Origin, at netip.AddrPort) {
 // dialled notes whether a node proved who it is where it was dialled. The lock is held.
 func (g *Gossip) dialled(o clustermesh.Origin, at netip.AddrPort, proven bool) {
 	r, _ := g.replica.Record(o)
-	g.contacts.Dialled(o, r, at, proven, time.Now())
-}
-
-// Proven returns where nodes proved who they are, when they were dialled there.
-func (g *Gossip) Proven() map[clustermesh.Origin]netip.AddrPort {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.contacts.Proven()
+	if g.contacts.Dialled(o, r, at, proven, time.Now()) {
+		g.stale = true
+		g.changed.Poke()
+	}
 }
 
 // Admit implements stream.Host. It refuses a peer of a cluster that is not pinned if the name of its cluster

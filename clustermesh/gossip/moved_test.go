@@ -135,7 +135,7 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 	if slices.Contains(probed, trap) || !slices.Contains(probed, east.Bind) {
 		t.Errorf("probed are %v", probed)
 	}
-	if at := dw.Proven()[east.Self]; at != east.Bind {
+	if at := dw.State().Proven[east.Self]; at != east.Bind {
 		t.Errorf("it proved who it is at %s, not %s", at, east.Bind)
 	}
 	de.stop()
@@ -175,7 +175,7 @@ func TestOlderIsNowhereProven(t *testing.T) {
 		return dw.said(east.Self) == 2 && de.said(west.Self) == 1 && dw.contact(east.Self) == clustermesh.Alive
 	})
 	p, err := dw.streams.Ask(t.Context(), east.Bind)
-	if at := dw.Proven(); err != nil || !p.Believed || len(at) > 0 {
+	if at := dw.State().Proven; err != nil || !p.Believed || len(at) > 0 {
 		t.Errorf("believed: %v, %v; it is proven at %v", p.Believed, err, at)
 	}
 }

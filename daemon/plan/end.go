@@ -3,124 +3,155 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/problem"
 )
 
-// node is what a node says about itself, and whether its machine is dead.
+// node is what a node says about itself, and what is known of it.
 type node struct {
 	origin clustermesh.Origin
 	*clustermesh.Node
-	dead bool
+	// dead: its machine is. keyProven: it proved that it has the WireGuard key. at is where a dial proved
+	// who it is; can be invalid.
+	dead, keyProven bool
+	at              netip.Addr
 }
 
 // nodes returns all nodes of the clusterset, sorted by origin.
 func (m mesh) nodes() (out []node) {
 	for r := range m.state.Nodes() {
-		out = append(out, node{r.Origin, r.Content.Node, m.dead(r.Origin)})
+		out = append(out, m.node(r))
 	}
 	return out
 }
 
-// ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key
-// belongs to one node of the clusterset, and so does an underlay address with its port. The node that
-// had them in the last plan keeps them: otherwise a cluster could take another's tunnels by a lower
-// name. Where no plan was made before, live nodes come before dead ones, then the lower name wins.
-// Every node that cannot be an end is a Problem, whichever cluster it is in.
+func (m mesh) node(r clustermesh.Record) node {
+	return node{r.Origin, r.Content.Node, m.dead(r.Origin), r.KeyProven, m.state.Proven[r.Origin].Addr()}
+}
+
+// ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one
+// node of the clusterset, and so does an underlay address with its port: to the one that proved that it has
+// it, or else to the one that had it in the last plan. If there is neither, nobody gets it. Every node that
+// cannot be an end is a Problem, whichever cluster it is in.
 func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
-	keys := make(map[key.Public]clustermesh.Origin, len(nodes))
-	underlays := make(map[netip.AddrPort]clustermesh.Origin, len(nodes))
-	var problems []clustermesh.Problem
-	for _, group := range m.byPrecedence(nodes) {
-		for _, n := range group {
-			if n.PublicKey.IsZero() { // without a key, the mesh is off there
-				continue
-			}
-			if holder, taken := keys[n.PublicKey]; taken {
-				problems = append(problems, n.sameKey(holder))
-				continue
-			}
-			keys[n.PublicKey] = n.origin
-			underlay, p := n.underlay()
-			if holder, taken := underlays[underlay]; p == nil && taken {
-				p = n.sameUnderlay(underlay, holder)
-			}
-			if p != nil {
-				problems = append(problems, *p)
-				continue
-			}
-			underlays[underlay] = n.origin
-			switch {
-			case len(owned[n.origin]) > 0:
-				ends[n.origin] = underlay
-			case len(n.Prefixes) == 0: // if it has some, it lost each, with a Problem for each
-				problems = append(problems, n.noPrefix())
-			}
+	keyed, problems := m.keyed(nodes)
+	underlays, more := m.underlays(keyed)
+	problems = append(problems, more...)
+	for i, n := range keyed {
+		switch {
+		case !underlays[i].IsValid():
+		case len(owned[n.origin]) > 0:
+			ends[n.origin] = underlays[i]
+		case len(n.Prefixes) == 0: // if it has some, it lost each, with a Problem for each
+			problems = append(problems, n.noPrefix())
 		}
 	}
 	return ends, problems
 }
 
-// heldEnd is what a node had of the clusterset in the last plan.
-type heldEnd struct {
-	key      key.Public
-	underlay netip.AddrPort
+// keyed returns the nodes that have their WireGuard key to themselves.
+func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
+	contested := make(contest[key.Public], len(nodes))
+	for i := range nodes {
+		if n := &nodes[i]; !n.PublicKey.IsZero() { // without a key, the mesh is off there
+			contested.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.held.key(n)})
+		}
+	}
+	lost := contested.lost()
+	for i := range nodes {
+		n := &nodes[i]
+		if n.PublicKey.IsZero() {
+			continue
+		}
+		if l, is := lost[claimedBy[key.Public]{n.origin, n.PublicKey}]; is {
+			problems = append(problems, n.sameKey(l))
+			continue
+		}
+		out = append(out, *n)
+	}
+	return out, problems
 }
 
-// byPrecedence groups nodes by who comes first where they contradict each other: those that had their
-// key and underlay address in the last plan, then live ones, then dead ones. A dead node gives up what
-// it had to a live one of its own cluster, as a replaced machine, but not to another cluster.
-func (m mesh) byPrecedence(nodes []node) [3][]node {
-	type claim struct {
-		cluster clustermesh.ClusterName
-		what    any
-	}
-	live := map[claim]bool{}
-	at := func(n node) netip.AddrPort { a, _ := n.underlay(); return a }
-	for _, n := range nodes {
-		if !n.dead {
-			live[claim{n.origin.Cluster, n.PublicKey}], live[claim{n.origin.Cluster, at(n)}] = true, true
+// underlays returns where tunnels to nodes lead: to the first of each one's addresses that it has to itself.
+func (m mesh) underlays(nodes []node) (out []netip.AddrPort, problems []clustermesh.Problem) {
+	contested := make(contest[netip.AddrPort], len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		for j, a := range n.listeners() {
+			contested.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.held.underlay(n, a), first: j == 0})
 		}
 	}
-	var out [3][]node
-	for _, n := range nodes {
-		replaced := n.dead && (live[claim{n.origin.Cluster, n.PublicKey}] || live[claim{n.origin.Cluster, at(n)}])
-		had, held := m.held[n.origin]
-		i := 1
-		switch {
-		case held && !replaced && had == heldEnd{n.PublicKey, at(n)}:
-			i = 0
-		case n.dead:
-			i = 2
+	lost := contested.lost()
+	for _, c := range contested {
+		for _, s := range c.others {
+			m.disputed[s.node], m.disputed[c.first.node] = true, true
 		}
-		out[i] = append(out[i], n)
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		var at netip.AddrPort
+		p := n.unreachable()
+		for _, a := range n.listeners() {
+			l, is := lost[claimedBy[netip.AddrPort]{n.origin, a}]
+			if !is {
+				at, p = a, nil
+				break
+			}
+			if p == nil {
+				p = n.sameUnderlay(a, l)
+			}
+		}
+		if p != nil {
+			problems = append(problems, *p)
+		}
+		out = append(out, at)
+	}
+	return out, problems
+}
+
+// listeners returns where the node's WireGuard can be reached, by its own word.
+func (n *node) listeners() (out []netip.AddrPort) {
+	if n.WireGuardPort == 0 {
+		return nil
+	}
+	for _, a := range n.Addresses {
+		if a := netip.AddrPortFrom(a, n.WireGuardPort); !slices.Contains(out, a) {
+			out = append(out, a)
+		}
 	}
 	return out
 }
 
-// underlay returns where a tunnel to the node leads, or why there is none.
-func (n node) underlay() (netip.AddrPort, *clustermesh.Problem) {
+// unreachable says why no tunnel can lead to the node, whatever others claim; nil if one can.
+func (n node) unreachable() *clustermesh.Problem {
 	switch {
 	case len(n.Addresses) == 0:
-		return netip.AddrPort{}, n.noTunnel("addresses", "it has no address that other machines can reach",
+		return n.noTunnel("addresses", "it has no address that other machines can reach",
 			"give its Node object an address of type InternalIP, or set gossip.advertise there")
 	case n.WireGuardPort == 0:
-		return netip.AddrPort{}, n.noTunnel("wireguardPort", "it has a WireGuard key but no port", "set mesh.port there")
+		return n.noTunnel("wireguardPort", "it has a WireGuard key but no port", "set mesh.port there")
 	}
-	return netip.AddrPortFrom(n.Addresses[0], n.WireGuardPort), nil
+	return nil
 }
 
-func (n node) sameKey(holder clustermesh.Origin) clustermesh.Problem {
-	return *n.noTunnel("publicKey", fmt.Sprintf("it has the WireGuard key of node %s, which keeps it", holder),
-		"give each node a key of its own: on a cloned machine remove wireguard.key from the stateDir and restart straitd")
+func (n node) sameKey(l loss) clustermesh.Problem {
+	why := fmt.Sprintf("it has the WireGuard key of node %s, which keeps it", l.to)
+	if l.tied {
+		why = fmt.Sprintf("it has the same WireGuard key as node %s, and it is not known whose it is", l.to)
+	}
+	return *n.noTunnel("publicKey", why, "give each node a key of its own: on a cloned machine remove wireguard.key from the stateDir and restart straitd")
 }
 
-func (n node) sameUnderlay(a netip.AddrPort, holder clustermesh.Origin) *clustermesh.Problem {
-	return n.noTunnel("addresses", fmt.Sprintf("%s is the underlay address of node %s, which keeps it", a, holder),
-		"give each node an address that is its own in the whole clusterset, or mesh.port another number")
+func (n node) sameUnderlay(a netip.AddrPort, l loss) *clustermesh.Problem {
+	why := fmt.Sprintf("%s is the underlay address of node %s, which keeps it", a, l.to)
+	if l.tied {
+		why = fmt.Sprintf("node %s has the underlay address %s too, and it is not known whose it is", l.to, a)
+	}
+	return n.noTunnel("addresses", why, "give each node an address that is its own in the whole clusterset, or mesh.port another number")
 }
 
 func (n node) noPrefix() clustermesh.Problem {

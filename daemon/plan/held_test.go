@@ -54,3 +54,33 @@ func TestHeldEnd(t *testing.T) {
 func origin(cluster, node string) clustermesh.Origin {
 	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
 }
+
+// TestHadByTheDevice: a daemon that was restarted gives contested things to whom the device had them for.
+func TestHadByTheDevice(t *testing.T) {
+	victim, thief := origin("c", "n1"), origin("b", "n1")
+	for name, steal := range map[string]func(from, n *clustermesh.Node){
+		"key":     func(from, n *clustermesh.Node) { n.PublicKey = from.PublicKey },
+		"address": func(from, n *clustermesh.Node) { n.Addresses = slices.Clone(from.Addresses) },
+		"prefix":  func(from, n *clustermesh.Node) { n.Prefixes = slices.Clone(from.Prefixes) },
+	} {
+		s := clusterset()
+		var before []plan.Had
+		for _, p := range planFor(s).Desired.Peers {
+			before = append(before, plan.Had{Key: p.Key, Underlay: p.Underlay, AllowedIPs: p.AllowedIPs})
+		}
+		from := s.Records[victim].Content.Node
+		edit(s, "b", "n1", func(c *clustermesh.Content) { steal(from, c.Node) })
+		for _, restarted := range []bool{false, true} {
+			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			if restarted {
+				p.Had(before)
+			}
+			for _, e := range p.Plan(s).Ends {
+				want := restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
+				if got := e.Why == "" && len(e.AllowedIPs) > 0; got != want {
+					t.Errorf("%s of %s, claimed by %s (restarted: %t): a tunnel leads to %s: %t, %s", name, victim, thief, restarted, e.Origin, got, e.Why)
+				}
+			}
+		}
+	}
+}

@@ -26,8 +26,10 @@ type mesh struct {
 	// clusterIPs are ranges of this cluster's ClusterIPs.
 	clusterIPs []netip.Prefix
 	guests     []Guest
-	// held are the ends of the last plan.
-	held map[clustermesh.Origin]heldEnd
+	// held is what nodes had before.
+	held had
+	// disputed gets the nodes whose underlay addresses others have too.
+	disputed map[clustermesh.Origin]bool
 	// forbidden is made from the above.
 	forbidden *forbidden
 }
@@ -124,10 +126,8 @@ func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route 
 
 // claim is a node's claim that its pods are in a prefix.
 type claim struct {
-	prefix  netip.Prefix
-	node    clustermesh.Origin
-	foreign int // 1 if the node is in another cluster
-	dead    int // 1 if the node is dead
+	standing
+	prefix netip.Prefix
 	// entry says that it is to ClusterIPs. Several nodes of a cluster can be the entry to one range: the
 	// others stand by.
 	entry bool
@@ -136,18 +136,9 @@ type claim struct {
 	contested bool
 }
 
-// before orders claims by who wins. This node's own cluster comes first, because the node must keep
-// reaching its pods; then the cluster with the lower name; within a cluster, live nodes, then the
-// lower name.
-func (c claim) before(d claim) int {
-	return cmp.Or(cmp.Compare(c.foreign, d.foreign), cmp.Compare(c.node.Cluster, d.node.Cluster),
-		cmp.Compare(c.dead, d.dead), cmp.Compare(c.node.Node, d.node.Node))
-}
-
-// excludes reports whether a claim that has won leaves no room for another. Between clusters any
-// overlap does. Within a cluster prefixes can nest, if its IPAM gives a node addresses from
-// another's prefix. Routes and tunnels use the longest match, so only equal prefixes exclude each
-// other.
+// excludes reports whether two claims cannot both win. Between clusters any overlap excludes. Within a
+// cluster prefixes can nest, if its IPAM gives a node addresses from another's prefix. Routes and tunnels
+// use the longest match, so only equal prefixes exclude each other.
 func (c claim) excludes(d claim) bool {
 	if c.node.Cluster == d.node.Cluster {
 		return c.node != d.node && c.prefix == d.prefix
@@ -155,26 +146,24 @@ func (c claim) excludes(d claim) bool {
 	return c.prefix.Overlaps(d.prefix)
 }
 
+// standsBy reports whether two claims are those of entries of one cluster.
+func (c claim) standsBy(d claim) bool {
+	return c.entry && d.entry && c.node.Cluster == d.node.Cluster
+}
+
 // ownedPrefixes gives each prefix one owner. Each losing claim is a Problem, so that no prefix
 // changes hands silently.
 func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
 	claims, problems := m.claims(nodes)
-	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.before(b)) })
+	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.node.Compare(b.node)) })
 	owned := map[clustermesh.Origin][]netip.Prefix{}
 	for group := range overlapping(claims) {
-		slices.SortStableFunc(group, claim.before)
-		var won []claim
-		for _, c := range group {
-			i := slices.IndexFunc(won, func(w claim) bool { return w.excludes(c) })
-			if i < 0 {
-				won = append(won, c)
-				if !c.contested {
-					owned[c.node] = append(owned[c.node], c.prefix)
-				}
-				continue
-			}
-			if standsBy := c.entry && won[i].entry && c.node.Cluster == won[i].node.Cluster; !standsBy {
-				problems = append(problems, overlap(c, won[i]))
+		for i, v := range settleClaims(group) {
+			switch c := group[i]; {
+			case v.won() && !c.contested:
+				owned[c.node] = append(owned[c.node], c.prefix)
+			case !v.won() && !c.standsBy(group[v.to]):
+				problems = append(problems, overlap(c, group[v.to], v.tied))
 			}
 		}
 	}
@@ -185,20 +174,37 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 	return owned, problems
 }
 
+// unclaimed is the verdict on a claim that nobody else makes.
+var unclaimed = []verdict{{to: -1}}
+
+// settleClaims decides which claims of a group win. Of the entries of a cluster to one range, which its root
+// states all alike, the one in use stays; if none is, any will do, so the first is.
+func settleClaims(group []claim) []verdict {
+	if len(group) == 1 {
+		return unclaimed
+	}
+	standings := make([]standing, len(group))
+	for i, c := range group {
+		standings[i] = c.standing
+	}
+	out := settle(standings, func(i, j int) bool { return group[i].excludes(group[j]) })
+	for i, v := range out {
+		if v.tied && group[i].standsBy(group[v.to]) && i < v.to {
+			out[i] = verdict{to: -1}
+		}
+	}
+	return out
+}
+
 // claims returns the claims of all nodes. A prefix that overlaps the ClusterSetIPs, or that no node
 // can have, is a Problem instead.
 func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem) {
 	for _, n := range nodes {
 		var refusals []refusal
-		c := claim{node: n.origin}
-		if n.origin.Cluster != m.self.Cluster {
-			c.foreign = 1
-		}
-		if n.dead {
-			c.dead = 1
-		}
+		c := claim{standing: standing{node: n.origin, own: n.origin.Cluster == m.self.Cluster, dead: n.dead}}
 		for _, pre := range n.Prefixes {
 			c.prefix, c.entry = pre.Masked(), slices.Contains(n.ClusterIPs, pre)
+			c.held = m.held.prefix(&n, c.prefix)
 			if i := slices.IndexFunc(m.config.CIDRs, c.prefix.Overlaps); i >= 0 {
 				problems = append(problems, clustermesh.Problem{
 					Code:   problem.ClusterPrefixOverlap,
@@ -241,16 +247,20 @@ func overlapping(claims []claim) func(func([]claim) bool) {
 	}
 }
 
-func overlap(lost, won claim) clustermesh.Problem {
+func overlap(lost, won claim, tied bool) clustermesh.Problem {
 	try := "give every cluster pod CIDRs of its own"
 	if lost.node.Cluster == won.node.Cluster {
 		try = "give every node prefixes of its own"
 	}
+	keeps := "which keeps it"
+	if tied {
+		keeps = "and it is not known whose it is"
+	}
 	return clustermesh.Problem{
 		Code:   problem.PrefixOverlap,
 		Object: "node " + lost.node.String(), Field: "prefixes",
-		Message: fmt.Sprintf("%s overlaps %s of node %s, which keeps it: pods of %s there cannot be reached from here",
-			lost.prefix, won.prefix, won.node, lost.node),
+		Message: fmt.Sprintf("%s overlaps %s of node %s, %s: pods of %s there cannot be reached from here",
+			lost.prefix, won.prefix, won.node, keeps, lost.node),
 		Try: try,
 	}
 }

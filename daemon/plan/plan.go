@@ -2,9 +2,8 @@
 // clusterset it computes what one node's kernel should hold, and why.
 //
 // Input is State, Self, Host and Config; output is a Result. Pure: the same input always gives the same
-// output. A Planner remembers its last plan to be faster, and so that nodes keep the tunnels that they
-// had when others claim their key or underlay address. The package imports both clustermesh
-// and datapath and must not know any shell.
+// output. A Planner remembers its last plan to be faster, and so that nodes keep what they had when others
+// claim it. The package imports both clustermesh and datapath and must not know any shell.
 package plan
 
 import (

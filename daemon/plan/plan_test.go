@@ -206,14 +206,15 @@ func TestPlanOverlappingPrefixes(t *testing.T) {
 	edit(s, "c", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.2.128/25")} })
 	r := planFor(s)
 	for _, p := range r.Desired.Peers {
-		if p.Name == "b/n1" || p.Name == "c/n2" {
+		if p.Name == "b/n1" || p.Name == "b/n2" || p.Name == "c/n2" {
 			t.Errorf("peer %s keeps %v", p.Name, p.AllowedIPs)
 		}
 	}
-	if len(r.Problems) != 2 {
+	if len(r.Problems) != 3 {
 		t.Fatalf("problems %v", r.Problems)
 	}
-	for i, want := range []string{"node b/n1: prefixes: 10.1.0.0/16 overlaps 10.1.1.0/24 of node a/n1",
+	for i, want := range []string{"node b/n1: prefixes: 10.1.0.0/16 overlaps 10.1.1.0/24 of node a/n1, which keeps it: ",
+		"node b/n2: prefixes: 10.2.2.0/24 overlaps 10.2.2.128/25 of node c/n2, and it is not known whose it is: ",
 		"node c/n2: prefixes: 10.2.2.128/25 overlaps 10.2.2.0/24 of node b/n2"} {
 		if !strings.HasPrefix(r.Problems[i].String(), want) {
 			t.Errorf("problem %q", r.Problems[i])
@@ -242,14 +243,16 @@ func TestPlanNestedPrefixes(t *testing.T) {
 			"b/n1[10.2.1.0/24] b/n2[10.2.1.77/32]", nil},
 		{"whichever has the lower name", [][]string{{"b", "n1", "10.2.1.77/32"}, {"b", "n2", "10.2.1.0/24"}},
 			"b/n1[10.2.1.77/32] b/n2[10.2.1.0/24]", nil},
-		{"equal ones have one owner", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.0/24", "10.2.1.77/32"}},
-			"b/n1[10.2.1.0/24] b/n2[10.2.1.77/32]", []string{"node b/n2: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n1"}},
+		{"of equal ones nobody knows whose they are", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.0/24", "10.2.1.77/32"}}, "b/n2[10.2.1.77/32]", []string{
+			"node b/n1: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n2, and it is not known",
+			"node b/n2: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n1, and it is not known"}},
 		{"a loser against the own cluster loses whole, its neighbour only where it overlaps",
 			[][]string{{"b", "n1", "10.1.0.0/16"}, {"b", "n2", "10.1.1.77/32", "10.1.9.77/32"}}, "b/n2[10.1.9.77/32]",
 			[]string{"node b/n1: prefixes: 10.1.0.0/16 overlaps 10.1.1.0/24 of node a/n1", "node b/n2: prefixes: 10.1.1.77/32 overlaps 10.1.1.0/24 of node a/n1"}},
 		{"longer is not better between clusters", [][]string{{"b", "n1", "10.2.0.0/16"}, {"b", "n2", "10.2.2.0/24"}, {"c", "n1", "10.2.2.7/32"}, {"c", "n2", "10.2.0.0/16"}},
-			"b/n1[10.2.0.0/16] b/n2[10.2.2.0/24]",
-			[]string{"node c/n1: prefixes: 10.2.2.7/32 overlaps 10.2.0.0/16 of node b/n1", "node c/n2: prefixes: 10.2.0.0/16 overlaps 10.2.0.0/16 of node b/n1"}},
+			"", []string{
+				"node b/n1: prefixes: 10.2.0.0/16 overlaps 10.2.0.0/16 of node c/n2", "node b/n2: prefixes: 10.2.2.0/24 overlaps 10.2.0.0/16 of node c/n2",
+				"node c/n1: prefixes: 10.2.2.7/32 overlaps 10.2.0.0/16 of node b/n1", "node c/n2: prefixes: 10.2.0.0/16 overlaps 10.2.0.0/16 of node b/n1"}},
 	} {
 		s = clusterset()
 		claim("b", "n1")
@@ -282,28 +285,37 @@ func TestPlanNestedPrefixes(t *testing.T) {
 	}
 }
 
-// A prefix that a living node claims is not a dead one's.
-func TestPlanPrefixOfTheDead(t *testing.T) {
-	s := clusterset()
-	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24")} })
-	owner := func() (out string) {
-		for _, p := range planFor(s).Desired.Peers {
-			if p.AllowedIPs[0] == netip.MustParsePrefix("10.2.1.0/24") {
-				out += p.Name
+// TestHeldPrefix: of two nodes that claim a prefix, the one that had it keeps it while it lives.
+func TestHeldPrefix(t *testing.T) {
+	contested := netip.MustParsePrefix("10.2.1.0/24")
+	for _, thief := range []clustermesh.Origin{origin("b", "n2"), origin("c", "n1")} {
+		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+		owner := func(s clustermesh.State) (out string) {
+			for _, p := range p.Plan(s).Desired.Peers {
+				if slices.Contains(p.AllowedIPs, contested) {
+					out += p.Name
+				}
 			}
+			return out
 		}
-		return out
-	}
-	if got := owner(); got != "b/n1" {
-		t.Fatalf("of two that live it is %q's", got)
-	}
-	dead := clustermesh.Origin{Cluster: "b", Node: "n1"}
-	s.Contacts[dead] = clustermesh.Silent
-	for _, c := range []string{"b", "a"} {
-		edit(s, c, "n2", func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: dead, Epoch: 1}} })
-	}
-	if got := owner(); got != "b/n2" {
-		t.Errorf("of one that is dead and one that lives it is %q's", got)
+		s := clusterset()
+		if got := owner(s); got != "b/n1" {
+			t.Fatalf("before: %q", got)
+		}
+		s.Records = maps.Clone(s.Records)
+		edit(s, string(thief.Cluster), string(thief.Node), func(c *clustermesh.Content) { c.Node.Prefixes = append(c.Node.Prefixes, contested) })
+		if got := owner(s); got != "b/n1" {
+			t.Errorf("claimed by %s: it is %q's", thief, got)
+		}
+		s.Records, s.Contacts = maps.Clone(s.Records), maps.Clone(s.Contacts)
+		kill("b", "n1")(s)
+		want := "b/n1"
+		if thief.Cluster == "b" {
+			want = "b/n2"
+		}
+		if got := owner(s); got != want {
+			t.Errorf("claimed by %s, and its owner is dead: it is %q's, want %q", thief, got, want)
+		}
 	}
 }
 

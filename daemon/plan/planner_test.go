@@ -117,6 +117,9 @@ func TestPlannerForgetsNothing(t *testing.T) {
 			if c.Node != nil {
 				c.Node.PublicKey = key.Public{o.Cluster[0], o.Node[1]}
 				c.Node.Addresses = []netip.Addr{netip.AddrFrom4([4]byte{172, 31, o.Cluster[0], o.Node[1]})}
+				for i, p := range c.Node.Prefixes { // who had a contested one keeps it, so that a new plan differs
+					c.Node.Prefixes[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, o.Cluster[0], o.Node[1], byte(p.Bits())}), 32)
+				}
 			}
 			return clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: c}
 		}

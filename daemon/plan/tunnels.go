@@ -7,12 +7,14 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
+	"strait.io/strait/internal/key"
 )
 
 // tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
 	nodes      map[clustermesh.Origin]plannedNode
+	had        map[key.Public]Had // by the device, before the first plan
 	listeners  []datapath.Listener
 	host       Host
 	own        datapath.Own
@@ -25,13 +27,18 @@ type tunnels struct {
 	sources    datapath.Sources
 	routes     []datapath.Route
 	problems   []clustermesh.Problem
+	// disputed are the nodes whose place counts, since others have their underlay addresses too.
+	disputed map[clustermesh.Origin]bool
 }
 
-// plannedNode is what a node said, and whether it was dead.
+// plannedNode is what a node said, and what was known of it.
 type plannedNode struct {
 	*clustermesh.Node
-	dead bool
+	dead, keyProven bool
+	at              netip.Addr
 }
+
+func (n node) planned() plannedNode { return plannedNode{n.Node, n.dead, n.keyProven, n.at} }
 
 // update plans them again if a node came, went, died, came back or publishes something else about
 // itself, or if other addresses are the host's, strait's own, or kept inside, or the guests change.
@@ -41,13 +48,14 @@ func (t *tunnels) update(m mesh) {
 	}
 	t.listeners = m.listeners()
 	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
+	m.held, m.disputed = t.held(), map[clustermesh.Origin]bool{}
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
-		t.nodes[r.Origin] = plannedNode{r.Content.Node, m.dead(r.Origin)}
+		t.nodes[r.Origin] = m.node(r).planned()
 	}
-	m.held = t.held()
 	m.forbidden = newForbidden(m)
 	t.peers, t.ends, t.problems = m.peers()
+	t.disputed = m.disputed
 	t.sources = m.sources()
 	guests, reach, admitted, refused := m.admit(t.sources)
 	t.peers, t.problems = append(t.peers, guests...), append(t.problems, refused...)
@@ -58,15 +66,16 @@ func (t *tunnels) update(m mesh) {
 	slices.SortFunc(t.routes, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
 }
 
-// held returns the nodes to which a tunnel leads, with what makes it theirs.
-func (t *tunnels) held() map[clustermesh.Origin]heldEnd {
-	out := make(map[clustermesh.Origin]heldEnd, len(t.ends))
-	for _, e := range t.ends {
-		if e.Underlay.IsValid() {
-			out[e.Origin] = heldEnd{e.Key, e.Underlay}
-		}
+// held returns what nodes had in the last plan, or of the device if there was none.
+func (t *tunnels) held() had {
+	if t.nodes == nil {
+		return had{peers: t.had}
 	}
-	return out
+	h := had{ends: make(map[clustermesh.Origin]*End, len(t.ends))}
+	for i := range t.ends {
+		h.ends[t.ends[i].Origin] = &t.ends[i]
+	}
+	return h
 }
 
 func (t *tunnels) upToDate(m mesh) bool {
@@ -82,12 +91,12 @@ func (t *tunnels) upToDate(m mesh) bool {
 		}
 		nodes++
 		was, known := t.nodes[o]
-		if !known || was.dead != m.dead(o) || was.Node != now && !reflect.DeepEqual(was.Node, now) {
+		is := m.node(r).planned()
+		if !known || was.dead != is.dead || was.keyProven != is.keyProven || t.disputed[o] && was.at != is.at ||
+			was.Node != now && !reflect.DeepEqual(was.Node, now) {
 			return false
 		}
-		if was.Node != now { // a new record with the same content
-			t.nodes[o] = plannedNode{now, was.dead}
-		}
+		t.nodes[o] = is // can be a new record with the same content
 	}
 	return t.nodes != nil && nodes == len(t.nodes)
 }

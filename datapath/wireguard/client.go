@@ -70,6 +70,18 @@ func (c *client) read() (state, error) {
 	return toState(d), nil
 }
 
+// Peers returns the peers of a device that may be there, for programs that do not open it. If it is not
+// there, or is no WireGuard device, the error satisfies errors.Is(err, os.ErrNotExist).
+func Peers(device string) (out []PeerStatus, err error) {
+	c, err := newClient(device)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	s, err := c.read()
+	return s.peers, err
+}
+
 func (c *client) configure(cfg wgtypes.Config) error {
 	return c.call(func() error { return c.wg.ConfigureDevice(c.device, cfg) })
 }

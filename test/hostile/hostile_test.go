@@ -27,8 +27,7 @@ func number64(t *testing.T, name string) (uint64, bool) {
 }
 
 // TestHostile: nothing that an attacker says changes anything of an honest node or cluster, or is in force
-// outside what the attacker has. HOSTILE_SEED and HOSTILE_CASE repeat one case. With HOSTILE_LATER=1 it tries
-// the rows that do not hold yet, and fails.
+// outside what the attacker has. HOSTILE_SEED and HOSTILE_CASE repeat one case.
 func TestHostile(t *testing.T) {
 	seed, given := number64(t, "HOSTILE_SEED")
 	n, many := number64(t, "HOSTILE_CASES")
@@ -38,16 +37,7 @@ func TestHostile(t *testing.T) {
 	if testing.Short() {
 		n /= 10
 	}
-	rows := Rows
-	if os.Getenv("HOSTILE_LATER") != "" {
-		rows = nil
-		for _, r := range Later {
-			t.Logf("%s: after %s", r.Name, r.After)
-			r.Share = 300
-			rows = append(rows, r.Row)
-		}
-	}
-	for _, r := range rows {
+	for _, r := range Rows {
 		t.Run(r.Name, func(t *testing.T) {
 			if i, repeat := number64(t, "HOSTILE_CASE"); repeat {
 				if err := r.Case(seed, i); err != nil {

@@ -72,8 +72,28 @@ func (c *Case) plan() error {
 	return c.planWith(p)
 }
 
-// planAnew has n1 of west plan under an attack, as if its daemon had just been restarted.
-func (c *Case) planAnew() error { return c.planWith(c.planner()) }
+// planAgain has n1 of west plan under an attack, with the tunnels of its daemon's last life.
+func (c *Case) planAgain() error {
+	p := c.planner()
+	var had []plan.Had
+	for _, x := range c.base.Desired.Peers {
+		had = append(had, plan.Had{Key: x.Key, Underlay: x.Underlay, AllowedIPs: x.AllowedIPs})
+	}
+	p.Had(had)
+	return c.planWith(p)
+}
+
+// planNew has n1 of west plan under an attack when it knows nothing but what honest nodes proved: their keys,
+// and where they are.
+func (c *Case) planNew() error {
+	w := *c.world
+	w.state.Proven = map[clustermesh.Origin]netip.AddrPort{}
+	for o, m := range w.nodes {
+		w.state.Proven[o] = netip.AddrPortFrom(m.stated.Addresses[0], 7946)
+	}
+	c.world = &w
+	return c.planWith(c.planner())
+}
 
 func (c *Case) planWith(p *plan.Planner) error {
 	var a attack

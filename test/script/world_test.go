@@ -1,6 +1,7 @@
 package script
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -16,7 +17,6 @@ import (
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
-	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/problem"
 )
 
@@ -153,7 +153,7 @@ func (w *world) turn(n *node) {
 	}
 }
 
-// machine has a key by the order of names, or that of the node it is a clone of, and the first address of each of its
+// machine has a key made of its name, or that of the node it is a clone of, and the first address of each of its
 // prefixes.
 func (w *world) machine(n *node) turn.Machine {
 	of := n.origin
@@ -162,7 +162,7 @@ func (w *world) machine(n *node) turn.Machine {
 	}
 	m := turn.Machine{
 		Origin: n.origin, Advertise: netip.MustParseAddrPort("192.0.2.254:7946"),
-		Mesh: true, Key: key.Public{byte(slices.Index(w.origins(), of) + 1)}, Port: 51820,
+		Mesh: true, Key: sha256.Sum256([]byte(of.String())), Port: 51820,
 	}
 	if c, found := w.local[n.origin.Cluster].NodeContent(n.origin.Node); found {
 		for _, p := range c.Node.Prefixes {

@@ -18,13 +18,15 @@ const (
 
 // Dialled notes whether a node proved who it is at an address that was dialled. A dial that another
 // address answers for proves nothing of this one, so memberlist's word of where a node is never counts.
-func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at netip.AddrPort, proven bool, now time.Time) {
+// Dialled reports whether Proven says something else now.
+func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at netip.AddrPort, proven bool, now time.Time) bool {
 	n := c.node(o)
 	if proven {
 		delete(n.bad, at)
+		moved := n.metAddr != at
 		n.metAddr = at
 		n.stated = n.stated || slices.Contains(stated(rec), at)
-		return
+		return moved
 	}
 	if len(n.bad) >= maxBad {
 		maps.DeleteFunc(n.bad, func(_ netip.AddrPort, since time.Time) bool { return now.Sub(since) > badFor })
@@ -33,6 +35,7 @@ func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at neti
 		n.bad = map[netip.AddrPort]time.Time{}
 	}
 	n.bad[at] = now
+	return false
 }
 
 // Place returns where to dial a node; zero if nothing is known of it. Of a pinned cluster, its record
