@@ -356,6 +356,9 @@ type Content struct {
 	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster
 	// stated of them. Older builds leave it out.
 	Revoked []string `cbor:"26,keyasint,omitempty" json:"revoked,omitempty"`
+	// Withdrawn says which statements about the cluster's nodes count no more, sorted. Older builds leave it
+	// out.
+	Withdrawn []Withdrawal `cbor:"29,keyasint,omitempty" json:"withdrawn,omitempty"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
 	// builds leave it out.
 	GossipKeys []string `cbor:"23,keyasint,omitempty" json:"gossipKeys,omitempty"`

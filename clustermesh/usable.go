@@ -91,7 +91,7 @@ func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
 	return c, u.problems, u.found
 }
 
-// keys leaves out fingerprints that are none.
+// keys leaves out fingerprints that are none, and withdrawals that say nothing.
 func (u *usable) keys(c *Content) {
 	object := "record " + u.origin.String()
 	c.GossipKeys = keep(u, c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
@@ -100,6 +100,7 @@ func (u *usable) keys(c *Content) {
 	c.Revoked = keep(u, c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
 		return u.checked(object, at("revoked", i), CheckFingerprint(c.Revoked[i]))
 	})
+	u.withdrawn(c)
 }
 
 // results leaves out what cannot be shown of policies.
@@ -215,6 +216,9 @@ func (u *usable) writer(c *Content) {
 	}
 	if foreign("revoked", len(c.Revoked) > 0) {
 		c.Revoked = nil
+	}
+	if foreign("withdrawn", len(c.Withdrawn) > 0) {
+		c.Withdrawn = nil
 	}
 	if foreign("drain", c.Drain != nil) {
 		c.Drain = nil

@@ -61,6 +61,7 @@ func saidByLeader() clustermesh.Content {
 		Config:      orders("cart", "web"),
 		Allocations: []clustermesh.Allocation{{Service: theServe, IP: netip.MustParseAddr("241.0.0.1")}, {Service: other, IP: netip.MustParseAddr("241.0.0.2")}},
 		Nodes:       []clustermesh.NodeName{"n1", "n2"},
+		Withdrawn:   []clustermesh.Withdrawal{{Node: "n1", Below: 7, From: 1}, {Node: "n1", Below: 9, From: 2}, {Node: "n2", Below: 3}},
 	}
 }
 
@@ -177,6 +178,9 @@ func TestUsableOfLeaders(t *testing.T) {
 		"an address on loopback":     {func(c *clustermesh.Content) { c.Allocations[0].IP = netip.MustParseAddr("127.0.0.1") }, "ServiceImport default/serve of cluster us-east: ip: ", func(c *clustermesh.Content) { c.Allocations = c.Allocations[1:] }},
 		"node of a cluster":          {func(c *clustermesh.Content) { c.Node = saidByNode().Node }, "record us-east: node: ", func(*clustermesh.Content) {}},
 		"a revoked key that is none": {func(c *clustermesh.Content) { c.Revoked = []string{"n1"} }, "record us-east: revoked[0]: ", func(c *clustermesh.Content) { c.Revoked = []string{} }},
+		"a withdrawal from no node":  {func(c *clustermesh.Content) { c.Withdrawn[0].Node = "" }, "record us-east: withdrawn[0]: ", func(c *clustermesh.Content) { c.Withdrawn = c.Withdrawn[1:] }},
+		"a withdrawal twice":         {func(c *clustermesh.Content) { c.Withdrawn[1].Below = 7 }, "record us-east: withdrawn[1]: the list is not sorted", func(c *clustermesh.Content) { c.Withdrawn = slices.Delete(c.Withdrawn, 1, 2) }},
+		"withdrawals in disorder":    {func(c *clustermesh.Content) { c.Withdrawn[2].Node = "n0" }, "record us-east: withdrawn[2]: the list is not sorted", func(c *clustermesh.Content) { c.Withdrawn = c.Withdrawn[:2] }},
 		"silent of a cluster":        {func(c *clustermesh.Content) { c.Silent = saidByNode().Silent }, "record us-east: silent: ", func(*clustermesh.Content) {}},
 	}
 	// A node that is not among its cluster's Nodes has left: of these all or none counts.

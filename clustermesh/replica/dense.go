@@ -20,6 +20,7 @@ var leastOf = map[uint64]int{
 	21: 12, // late
 	25: 12, // mirrors
 	28: 16, // config
+	29: 8,  // withdrawn
 }
 
 const (

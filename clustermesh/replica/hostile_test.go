@@ -120,6 +120,7 @@ func TestSmallestObjects(t *testing.T) {
 			Nodes:       []clustermesh.NodeName{"a", "b"},
 			Drains:      []clustermesh.NodeDrain{{Node: "n"}},
 			Results:     []clustermesh.PolicyResult{{Policy: "p"}},
+			Withdrawn:   []clustermesh.Withdrawal{{Node: "n"}},
 			Config:      []clustermesh.ConfigObject{{Kind: "k", Name: s, Spec: "{}"}},
 		}},
 	} {
