@@ -34,7 +34,7 @@ func (g *guard) certified(now time.Time) (s authority.Statement, left []clusterm
 	case g.objects == nil:
 		return authority.Statement{}, nil, false
 	}
-	k := g.known(g.want, *g.objects)
+	k := g.known(g.want, *g.objects, now)
 	k.Node.Name = g.want.Node
 	if len(k.Node.Addresses) == 0 { // gossip.advertise is the operator's word
 		k.Node.Addresses = g.want.Addresses
@@ -53,12 +53,12 @@ func (g *guard) outdated(now time.Time) bool {
 }
 
 // known is what this machine knows when it states something of a node of its cluster.
-func (g *guard) known(want authority.Statement, objects authority.Objects) authority.Known {
+func (g *guard) known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
 	k := authority.Known{Pins: g.signers, ClusterSetIPs: g.Ranges, ClusterIPs: objects.ClusterIPs}
 	listed := make(map[clustermesh.NodeName]bool, len(objects.Nodes))
 	for _, h := range objects.Nodes {
 		listed[h.Name] = true
-		h.Stated = g.inForce(clustermesh.Origin{Cluster: g.self.Cluster, Node: h.Name})
+		h.Stated = g.inForce(clustermesh.Origin{Cluster: g.self.Cluster, Node: h.Name}, now)
 		if h.Name == want.Node {
 			k.Node = h
 		} else {
@@ -66,7 +66,7 @@ func (g *guard) known(want authority.Statement, objects authority.Objects) autho
 		}
 	}
 	if own := (clustermesh.Origin{Cluster: g.self.Cluster, Node: want.Node}); !listed[want.Node] {
-		k.Node.Stated = g.inForce(own)
+		k.Node.Stated = g.inForce(own, now)
 	}
 	for o, p := range g.proven {
 		if _, held := g.held.Record(o); !held || o.Node == "" {
@@ -76,21 +76,24 @@ func (g *guard) known(want authority.Statement, objects authority.Objects) autho
 		case o.Cluster != g.self.Cluster:
 			k.Foreign = append(k.Foreign, p.Statement)
 		case !objects.All && !listed[o.Node] && o.Node != want.Node:
-			k.Others = append(k.Others, authority.Holder{Name: o.Node, Stated: g.inForce(o)})
+			k.Others = append(k.Others, authority.Holder{Name: o.Node, Stated: g.inForce(o, now)})
 		}
 	}
 	return k
 }
 
-// inForce returns the last statement about a node of this cluster that is known; zero if there is none. One
-// that this machine signed counts before its node shows it.
-func (g *guard) inForce(o clustermesh.Origin) authority.Statement {
+// inForce returns the last statement about a node of this cluster that is known; zero if there is none, or it
+// was withdrawn. One that this machine signed counts before its node shows it.
+func (g *guard) inForce(o clustermesh.Origin, now time.Time) authority.Statement {
 	if o == g.self && g.stated.signed != nil {
 		return g.stated.Statement
 	}
 	s := g.proven[o].Statement
 	if granted, any := g.granted[o]; any && granted.Serial > s.Serial {
 		return granted
+	}
+	if g.voids(s, now) {
+		return authority.Statement{}
 	}
 	return s
 }

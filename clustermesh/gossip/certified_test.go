@@ -104,7 +104,7 @@ func TestGrantsCount(t *testing.T) {
 	objects := authority.Objects{Nodes: []authority.Holder{{Name: "n2", Annotated: free}, {Name: "n3", Annotated: free}}}
 	ask := func(name clustermesh.NodeName) authority.Statement {
 		want := authority.Statement{Cluster: "west", Node: name, Prefixes: free}
-		s, _ := authority.Certify(want, g.known(want, objects), time.Now())
+		s, _ := authority.Certify(want, g.known(want, objects, time.Now()), time.Now())
 		g.grant(s)
 		return s
 	}

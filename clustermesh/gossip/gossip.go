@@ -265,6 +265,7 @@ func (g *Gossip) publishCluster() (changed bool) {
 	}
 	content := *g.cluster
 	content.AsOf, content.Revoked = g.asOf(start), g.guard.Pins[g.cfg.Self.Cluster].Revoked
+	content.Withdrawn = g.guard.recall
 	out := g.replica.PublishCluster(content, g.leader.epoch())
 	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})

@@ -78,8 +78,14 @@ type guard struct {
 	// quotas say how many exports of the pinned clusters become imports; it is never changed.
 	quotas map[clustermesh.ClusterName]int
 	// gone are the revoked keys when the records were judged last, by cluster.
-	gone    map[clustermesh.ClusterName][]string
-	refused map[refusal]example
+	gone map[clustermesh.ClusterName][]string
+	// void is what was withdrawn then. Recall is what this node withdraws as the leader, and next the first of
+	// the cluster's nodes to review.
+	void          map[clustermesh.ClusterName][]clustermesh.Withdrawal
+	recall        []clustermesh.Withdrawal
+	next          int
+	withdrawAfter time.Duration // authority.WithdrawAfter, except in tests
+	refused       map[refusal]example
 	// held is what counts when records of more nodes or clusters arrive.
 	held held
 	// counts are the records refused, by reason.
@@ -107,6 +113,9 @@ type proof struct {
 	sum [sha256.Size]byte
 	// latest is the statement about the node that makes older ones void.
 	latest authority.Statement
+	// replaced is the first serial after an earlier statement that gave the node more, besides single pods; 0 if
+	// there was none.
+	replaced uint64
 }
 
 const exampleLife = 10 * problemLife
@@ -131,6 +140,7 @@ func newGuard(a *Authority, self clustermesh.Origin, log *slog.Logger) *guard {
 	g := &guard{
 		self: self, log: log, proven: map[clustermesh.Origin]proof{}, machines: map[netip.Addr]bool{},
 		refused: map[refusal]example{}, counts: map[string]uint64{},
+		void: map[clustermesh.ClusterName][]clustermesh.Withdrawal{}, withdrawAfter: authority.WithdrawAfter,
 		held: nothing{}, gone: map[clustermesh.ClusterName][]string{}, granted: map[clustermesh.Origin]authority.Statement{},
 	}
 	if a != nil {
@@ -288,6 +298,9 @@ func (g *guard) verify(e replica.Entry, held bool, now time.Time) (authority.Sta
 	sum := sha256.Sum256(slices.Concat(e.Seal(), raw))
 	known, any := g.proven[o]
 	if any && known.sum == sum {
+		if o.Node != "" && g.voids(known.Statement, now) {
+			return known.Statement, errWithdrawn
+		}
 		return known.Statement, nil
 	}
 	signed := known.signed
@@ -303,11 +316,17 @@ func (g *guard) verify(e replica.Entry, held bool, now time.Time) (authority.Sta
 		return s, err
 	case o.Node != "" && s.Age(now) == authority.Early:
 		return s, errEarly
+	case o.Node != "" && g.voids(s, now):
+		return s, errWithdrawn
 	case !held && s.Older(known.latest, now):
 		return s, errOlder
 	}
 	g.bound()
-	g.proven[o] = proof{statement{Statement: s, signed: signed}, sum, s.Latest(known.latest, now)}
+	next := proof{statement{Statement: s, signed: signed}, sum, s.Latest(known.latest, now), known.replaced}
+	if known.latest.Older(s, now) && known.latest.Lasting().Exceeds(s) {
+		next.replaced = known.latest.Serial + 1
+	}
+	g.proven[o] = next
 	g.claim(s)
 	return s, nil
 }
@@ -404,6 +423,10 @@ var reasons = []struct {
 	{errOlder, "older", clustermesh.Problem{
 		Code: problem.StatementOlder, Message: "a node brings back what its cluster stated of it before",
 		Try: "nothing to do if the machine was restored from a snapshot: it gets a new statement within seconds; otherwise the machine was taken over: revoke its key (docs/security.md)",
+	}},
+	{errWithdrawn, "withdrawn", clustermesh.Problem{
+		Code: problem.StatementWithdrawn, Message: "a node says something under a statement that its cluster has withdrawn",
+		Try: "nothing to do if its record comes within seconds: it gets a new statement; otherwise the machine keeps what was taken from it: look at it, and revoke its key if it was taken over (docs/security.md)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
 		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",

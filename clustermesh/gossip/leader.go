@@ -101,7 +101,7 @@ func (g *Gossip) follow() {
 }
 
 func (g *Gossip) elected() {
-	g.cluster = nil // published in an earlier term
+	g.cluster, g.guard.recall = nil, g.guard.withdrawn(g.cfg.Self.Cluster) // published in an earlier term
 	g.log.Info("leadership changed", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
 	g.touch()
 }

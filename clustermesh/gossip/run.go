@@ -115,6 +115,7 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	g.contacts.Forget(g.replica.Records())
 	g.seats.know(g.cfg.Self, g.replica.Records())
 	g.testify()
+	g.withdraw(time.Now())
 	if g.publishCluster() {
 		g.changed.Poke()
 	}
@@ -170,7 +171,7 @@ func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
 // checkStatements renews the statement about this node when that is due or it says too much, and reports
 // those of others that are late. The lock is held.
 func (g *Gossip) checkStatements(now time.Time) {
-	if g.guard.due(now) || g.guard.outdated(now) {
+	if g.guard.due(now) || g.guard.outdated(now) || g.guard.Root != nil && g.guard.recalled(now) {
 		g.apply(g.replica.Renew())
 	}
 	g.guard.reclaim()
@@ -231,7 +232,8 @@ func (g *Gossip) look(started, now time.Time) {
 		g.regroup()
 	}
 	g.elect(started, now)
-	if revoked := g.guard.revocations(); revoked || g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
+	revoked, withdrawn := g.guard.revocations(), g.guard.withdrawals(now)
+	if revoked || withdrawn || g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
 		g.readmit()
 	}
 	if now.Sub(started) > hintGrace && g.seeds.Late() {

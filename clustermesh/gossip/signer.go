@@ -154,7 +154,7 @@ func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.guard.known(want, objects), nil
+	return g.guard.known(want, objects, time.Now()), nil
 }
 
 func (g *Gossip) granted(s authority.Statement) {
@@ -167,7 +167,7 @@ func (g *Gossip) granted(s authority.Statement) {
 func (g *Gossip) latest(o clustermesh.Origin, shown []byte) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	latest := g.guard.latest(o)
+	latest := g.guard.latest(o, time.Now())
 	if s, err := authority.OpenStatement(shown, g.guard.signers); err == nil && s.Origin() == o {
 		latest = max(latest, s.Serial)
 	}

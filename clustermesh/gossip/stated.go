@@ -64,10 +64,10 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 		return g.stated.signed != nil
 	}
 	g.left = left
-	if g.stated.signed != nil && g.stated.Fulfils(want) && !g.due(now) && !g.void(now) {
+	if g.stated.signed != nil && g.stated.Fulfils(want) && !g.due(now) && !g.voided(now) {
 		return true
 	}
-	want = want.Above(g.latest(g.self))
+	want = want.Above(g.latest(g.self, now))
 	want.Root = g.Root.Public()
 	signed, err := want.Sign(*g.Root)
 	if err != nil {
@@ -79,18 +79,21 @@ func (g *guard) state(n *clustermesh.Node, now time.Time) bool {
 }
 
 // latest returns the highest serial that is known of statements about a node.
-func (g *guard) latest(o clustermesh.Origin) uint64 {
+func (g *guard) latest(o clustermesh.Origin, now time.Time) uint64 {
 	latest := max(g.proven[o].Serial, g.proven[o].latest.Serial)
 	if o == g.self {
 		latest = max(latest, g.stated.Serial, g.former)
 	}
+	if below := authority.Below(g.withdrawn(o.Cluster), o.Node, now, true); below > 0 {
+		latest = max(latest, below-1)
+	}
 	return latest
 }
 
-// void reports whether others do not believe what this node says under the statement about it, because they
-// know a later one: another daemon with this name has it.
-func (g *guard) void(now time.Time) bool {
-	return g.stated.signed != nil && g.stated.Older(g.proven[g.self].latest, now)
+// voided reports whether others do not believe what this node says under the statement about it, because they
+// know a later one: another daemon with this name has it. Or its cluster withdraws it.
+func (g *guard) voided(now time.Time) bool {
+	return g.stated.signed != nil && g.stated.Older(g.proven[g.self].latest, now) || g.recalled(now)
 }
 
 // due reports whether this machine should sign the statement about itself again: it is old, or was signed
@@ -125,7 +128,7 @@ func (g *guard) asks(now time.Time) bool {
 		return true
 	case len(roots) > 0 && g.stated.Root != roots[len(roots)-1]:
 		limit = rotating
-	case g.void(now), g.stated.Age(now) == authority.Early:
+	case g.voided(now), g.stated.Age(now) == authority.Early:
 		limit = rotating
 	case !g.stated.Fulfils(g.want), g.stated.at.Sub(time.Unix(g.stated.NotBefore, 0)).Abs() > maxAhead:
 		limit = lacking

@@ -74,6 +74,7 @@ const (
 	EndpointOutside         Code = "STR2326"
 	NamespacePublic         Code = "STR2327"
 	QuotaReached            Code = "STR2328"
+	StatementWithdrawn      Code = "STR2329"
 	ClusterIdentityChanged  Code = "STR2401"
 	ClusterIdentityRepeated Code = "STR2402"
 	NodeNameRepeated        Code = "STR2403"
