@@ -172,3 +172,25 @@ func TestNodeAsksInTime(t *testing.T) {
 		t.Errorf("it was not believed %d times", n)
 	}
 }
+
+// TestReplacedStatement: a node gave a prefix back. Who brings its statement of then to a daemon that never heard
+// of the node is not believed.
+func TestReplacedStatement(t *testing.T) {
+	w := newTaking(t, time.Second)
+	wide := w.east.entry(w.first.cfg.Self)
+	w.behind.Store(0)
+	w.follows(w.first, 4, 0, w.own)
+	eventually(t, "it has less", func() bool { return w.east.said(w.first.cfg.Self) == 4 && len(w.stated(w.first)) == 1 })
+	eventually(t, "the rest is withdrawn", func() bool { return len(w.withdrawn()) == 1 && w.withdrawn()[0].InForce(time.Now()) })
+	w.first.stop()
+	north := start(t, signing(config(node("north", "n1")), w.pins))
+	said := w.east.entry(node("west", ""))
+	north.inject(said)
+	north.inject(wide)
+	if n := north.said(w.first.cfg.Self); n != -1 || !north.hasProblem("cluster west", "withdrawn", "west/n1") {
+		t.Errorf("it believes %d; %v", n, north.Problems())
+	}
+	if n := w.east.said(w.first.cfg.Self); n != 4 {
+		t.Errorf("who knew it believes %d", n)
+	}
+}
