@@ -132,6 +132,11 @@ func TestNodeKeepsStatement(t *testing.T) {
 		t.Errorf("the other node says %d", n)
 	}
 
+	w.keeper.mu.Lock()
+	if w.keeper.elected(); len(w.keeper.guard.recall) != 1 { // what it publishes at once in a new term
+		t.Errorf("a new leader withdraws %v", w.keeper.guard.recall)
+	}
+	w.keeper.mu.Unlock()
 	w.keeper.stop()
 	w.keeper = w.leads(2 * time.Second)
 	north := start(t, signing(config(node("north", "n1"), w.keeper.cfg.Bind), w.pins))
