@@ -90,7 +90,7 @@ func (g *guard) inForce(o clustermesh.Origin, now time.Time) authority.Statement
 	}
 	s := g.proven[o].Statement
 	if granted, any := g.granted[o]; any && granted.Serial > s.Serial {
-		return granted
+		s = granted
 	}
 	if g.voids(s, now) {
 		return authority.Statement{}

@@ -199,3 +199,59 @@ func TestReplacedStatement(t *testing.T) {
 		t.Errorf("who knew it believes %d", n)
 	}
 }
+
+// saying holds the record of one cluster.
+type saying struct {
+	nothing
+	record clustermesh.Record
+}
+
+func (s saying) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
+	if o != s.record.Origin {
+		return clustermesh.Record{}, false
+	}
+	return s.record, true
+}
+
+// TestWithdrawnTakesNothing: what a node keeps under a withdrawn statement is free for others, whether the node
+// has shown that statement or not. Signers go above what is withdrawn, also if another one's clock is ahead.
+func TestWithdrawnTakesNothing(t *testing.T) {
+	self, now := node("west", "n1"), time.Now()
+	liar, late := node("west", "n2"), node("west", "n3")
+	serial := uint64(now.Add(5 * time.Minute).UnixNano())
+	g := guardOf(self)
+	for _, o := range []clustermesh.Origin{liar, late} {
+		s := authority.Statement{Cluster: "west", Node: o.Node, Serial: serial}
+		g.proven[o] = proof{statement: statement{Statement: s}}
+		if s.Serial += 3; o == late {
+			g.granted[o] = s
+		}
+	}
+	n := placed(self, 0, "1").Node
+	g.state(n, now)
+	before := g.stated.Serial
+	entry := func(o clustermesh.Origin, below uint64, in time.Duration) clustermesh.Withdrawal {
+		return clustermesh.Withdrawal{Node: o.Node, Below: below, From: now.Add(in).Unix()}
+	}
+	g.held = saying{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: []clustermesh.Withdrawal{
+		entry(self, serial+1, time.Hour), entry(liar, serial+1, 0), entry(late, serial+2, 0), entry(late, serial+4, time.Minute),
+	}}}}
+	if s := g.inForce(liar, now); s.Node != "" {
+		t.Errorf("what is withdrawn counts: %+v", s)
+	}
+	if s := g.inForce(late, now); s.Serial != serial+3 {
+		t.Errorf("what was signed since does not count: %+v", s)
+	}
+	if s := g.inForce(late, now.Add(time.Minute)); s.Node != "" {
+		t.Errorf("what was signed, and then withdrawn, counts: %+v", s)
+	}
+	if got := g.latest(late, now); got != serial+3 {
+		t.Errorf("the next statement would have a serial above %d, and what is withdrawn goes to %d", got, serial+3)
+	}
+	if !g.recalled(now) || g.voids(g.stated.Statement, now) || !g.voids(g.stated.Statement, now.Add(time.Hour)) {
+		t.Error("what will be withdrawn of this node is not known, or counts no more already")
+	}
+	if g.state(n, now); g.stated.Serial != serial+1 || g.recalled(now) {
+		t.Errorf("it goes on with serial %d after %d", g.stated.Serial, before)
+	}
+}
