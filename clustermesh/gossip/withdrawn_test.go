@@ -255,3 +255,57 @@ func TestWithdrawnTakesNothing(t *testing.T) {
 		t.Errorf("it goes on with serial %d after %d", g.stated.Serial, before)
 	}
 }
+
+// TestReview: a leader withdraws nothing by what it does not know, or what no signer could state better.
+func TestReview(t *testing.T) {
+	self, o, now := node("west", "n1"), node("west", "n2"), time.Now()
+	shown := authority.Statement{
+		Cluster: "west", Node: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.7")}, Locality: clustermesh.Locality{Zone: "a"},
+	}.Signed(now.Add(-2 * time.Hour))
+	other := []netip.Addr{netip.MustParseAddr("192.0.2.8")}
+	for name, c := range map[string]struct {
+		change func(*guard)
+		want   int
+	}{
+		"an address that its Node lacks":    {func(*guard) {}, 1},
+		"an address that its Node has":      {func(g *guard) { g.objects.Nodes[0].Addresses = shown.Addresses }, 0},
+		"a zone that its Node had":          {func(g *guard) { g.objects.Nodes[0] = authority.Holder{Name: "n2", Addresses: shown.Addresses} }, 0},
+		"objects are unknown":               {func(g *guard) { g.objects = nil }, 0},
+		"objects tell nothing":              {func(g *guard) { g.attests = false }, 0},
+		"its Node is unknown":               {func(g *guard) { g.objects.Nodes[0].Name = "n3" }, 0},
+		"its Node has no address yet":       {func(g *guard) { g.objects.Nodes[0].Addresses = nil }, 0},
+		"its record is not here":            {func(g *guard) { g.held = nothing{} }, 0},
+		"everybody is believed":             {func(g *guard) { g.Pins = nil }, 0},
+		"it does not have the root":         {func(g *guard) { g.Root = nil }, 0},
+		"it is withdrawn already":           {func(g *guard) { g.recall = []clustermesh.Withdrawal{{Node: "n2", Below: shown.Serial + 1}} }, 1},
+		"another leader has withdrawn more": {func(g *guard) { g.recall = []clustermesh.Withdrawal{{Node: "n0", Below: 1}} }, 2},
+	} {
+		g := guardOf(self)
+		g.attests, g.held = true, heldBy{o: o}
+		g.objects = &authority.Objects{All: true, Nodes: []authority.Holder{{Name: "n2", Addresses: other}}}
+		g.proven[o] = proof{statement: statement{Statement: shown, signed: []byte("signed")}}
+		c.change(g)
+		if g.review(false, now); len(g.recall) != c.want {
+			t.Errorf("%s: %v is withdrawn", name, g.recall)
+		}
+	}
+}
+
+// TestWithdrawnIsBounded: nodes that come and go do not make the cluster's record grow without end.
+func TestWithdrawnIsBounded(t *testing.T) {
+	g := guardOf(node("west", "n1"))
+	pin := g.Pins["west"]
+	pin.Quota.Nodes = 2
+	g.Pins["west"] = pin
+	g.objects = &authority.Objects{Nodes: []authority.Holder{{Name: "n2"}, {Name: "n4"}}}
+	var list []clustermesh.Withdrawal
+	for _, n := range []clustermesh.NodeName{"n1", "n2", "n3", "n4"} {
+		list = append(list, clustermesh.Withdrawal{Node: n, Below: 1})
+	}
+	if got := g.bounded(list); len(got) != 4 {
+		t.Errorf("of four, %v are left", got)
+	}
+	if got := g.bounded(append(list, clustermesh.Withdrawal{Node: "n5", Below: 1})); len(got) != 2 || got[0].Node != "n2" || got[1].Node != "n4" {
+		t.Errorf("of five, %v are left", got)
+	}
+}
