@@ -26,11 +26,6 @@ func (frontends) same(a, b want) bool {
 // removes, and may need the room of old frontends for new ones. No other part depends on an
 // unwanted frontend.
 func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
-	if j.fresh {
-		if err := f.check(); err != nil {
-			return nil, err
-		}
-	}
 	lb, err := f.open(ctx)
 	if err != nil {
 		return nil, err
@@ -49,24 +44,6 @@ func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	}
 	problems, err := lb.Reconcile(fs, j.caution == turn.Exact)
 	return append(refused, problems...), err
-}
-
-// check closes the load balancer if something detached one of its programs. Opening it attaches them
-// again, to the same maps.
-func (f frontends) check() error {
-	lb := f.kernel.balancer()
-	if lb == nil {
-		return nil
-	}
-	detached, err := lb.Detached()
-	if err != nil || len(detached) == 0 {
-		return err
-	}
-	f.kernel.log.Warn("hooks were detached by another program: attaching them again", "hooks", detached, "cgroup", lb.Cgroup())
-	f.kernel.mu.Lock()
-	f.kernel.lb = nil
-	f.kernel.mu.Unlock()
-	return lb.Close()
 }
 
 // open returns the load balancer. If it is not open yet, open loads, attaches and tests it.

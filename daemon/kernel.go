@@ -34,6 +34,7 @@ type kernel struct {
 	table     *netfilter.Table
 	stale     *stale
 	foreign   foreign
+	mended    mended
 	mesh      *tunnels      // nil where the mesh is off
 	greetings notify.Signal // asks the greeter to greet
 	balancing notify.Signal // tells the sweeper that lb is open
@@ -78,13 +79,14 @@ func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
 func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter and, where it may look into pods, the sweeper.
+// also runs the greeter, the mender and, where it may look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed := notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
 	g.Go(func() error { return k.table.Watch(ctx, changed) })
 	g.Go(func() error { return k.greeter(ctx) })
+	g.Go(func() error { return k.mender(ctx) })
 	if k.config.BPF.destroySockets() {
 		g.Go(func() error { return k.sweeper(ctx) })
 	}

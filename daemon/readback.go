@@ -44,7 +44,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	if lb == nil {
 		return d, nil
 	}
-	var unreadable []problem.Problem
+	unreadable := k.mended.problems()
 	tell := func(err error) {
 		if err != nil {
 			unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "read back: " + err.Error()})

@@ -50,12 +50,7 @@ func attachOne(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 }
 
 func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error {
-	// Links are always attached as BPF_F_ALLOW_MULTI.
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.Path, Attach: h.Attach, Program: p})
-	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("%w: another program is attached there, or above, exclusively; "+
-			"see `bpftool cgroup tree` and have its owner attach it with BPF_F_ALLOW_MULTI", err)
-	}
+	l, err := attach(h, p, cg)
 	if err != nil {
 		return err
 	}
@@ -63,28 +58,31 @@ func attachNew(h layout.Hook, p *ebpf.Program, pin string, cg cgroup.Dir) error 
 	return l.Pin(pin)
 }
 
-// Detached returns the names of the hooks where this balancer's program is not attached any more,
-// because something removed its link or its pin.
-func (l *LB) Detached() (names []string, err error) {
-	for _, h := range layout.Hooks {
-		pinned, err := link.LoadPinnedLink(filepath.Join(l.pins.dir, layout.LinksDir, h.Name), nil)
-		if errors.Is(err, os.ErrNotExist) {
-			names = append(names, h.Name)
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the link of %s: %w", h.Name, err)
-		}
-		on, err := linkCgroup(pinned)
-		pinned.Close()
-		if err != nil {
-			return nil, fmt.Errorf("read the link of %s: %w", h.Name, err)
-		}
-		if on != l.cgroup.ID {
-			names = append(names, h.Name)
-		}
+func attach(h layout.Hook, p *ebpf.Program, cg cgroup.Dir) (link.Link, error) {
+	// Links are always attached as BPF_F_ALLOW_MULTI.
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cg.Path, Attach: h.Attach, Program: p})
+	if errors.Is(err, unix.EPERM) {
+		err = fmt.Errorf("%w: another program is attached there, or above, exclusively; "+
+			"see `bpftool cgroup tree` and have its owner attach it with BPF_F_ALLOW_MULTI", err)
 	}
-	return names, nil
+	return l, err
+}
+
+// restoreProgram puts our program back into a link in which there is another.
+func restoreProgram(l link.Link, p *ebpf.Program) (replaced bool, err error) {
+	about, err := l.Info()
+	if err != nil {
+		return false, err
+	}
+	want, err := p.Info()
+	if err != nil {
+		return false, err
+	}
+	id, known := want.ID()
+	if !known || about.Program == id {
+		return false, nil
+	}
+	return true, l.Update(p)
 }
 
 // linkCgroup returns the id of the cgroup that a link is attached to; 0 if that cgroup is gone.

@@ -26,6 +26,19 @@ type pins struct {
 	lock *os.File
 }
 
+// same reports whether the locked directory is the one that is at its path.
+func (p *pins) same() (bool, error) {
+	is, err := os.Lstat(p.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("pins %s: %w", p.dir, err)
+	}
+	was, err := p.lock.Stat()
+	return err == nil && os.SameFile(was, is), err
+}
+
 func (p *pins) close() error {
 	if p.lock == nil {
 		return nil
@@ -108,8 +121,8 @@ func tighten(dir string) error {
 }
 
 // create makes the whole directory with fill, under another name beside it, and renames it into
-// place.
-func create(dir string, fill func(tmp string) error) error {
+// place. If that fails, undo removes what was made.
+func create(dir string, fill, undo func(tmp string) error) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+newInfix+"*")
 	if err != nil {
 		return fmt.Errorf("make pins: %w", err)
@@ -122,7 +135,7 @@ func create(dir string, fill func(tmp string) error) error {
 		err = os.Rename(tmp, dir)
 	}
 	if err != nil {
-		return errors.Join(err, removeAll(tmp))
+		return errors.Join(err, undo(tmp))
 	}
 	return nil
 }

@@ -29,12 +29,13 @@ type LB struct {
 	features []datapath.Feature
 	log      *slog.Logger
 
-	mu     sync.Mutex
-	pins   *pins
-	maps   *layout.Maps
-	forget *ebpf.Program
-	kernel *bpfKernel
-	table  *table
+	mu      sync.Mutex
+	pins    *pins
+	maps    *layout.Maps
+	objects objects
+	forget  *ebpf.Program
+	kernel  *bpfKernel
+	table   *table
 
 	// used is the usage of the table's maps after the last Reconcile.
 	used atomic.Pointer[[]datapath.MapUsage]
@@ -115,6 +116,9 @@ func (l *LB) load(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if err := l.objects.hold(cfg.Pins, has(l.features, featureLists.Name)); err != nil {
+		return err
+	}
 	if l.kernel, err = newBPFKernel(l.maps); err != nil {
 		return err
 	}
@@ -154,7 +158,7 @@ func (l *LB) create(cfg Config) error {
 			return err
 		}
 		return attachAll(c.Programs, links, l.cgroup, cfg.step)
-	})
+	}, removeAll)
 }
 
 // reuse keeps using the pinned maps of this layout and puts this program's code on the hooks.
@@ -214,14 +218,20 @@ func (l *LB) list(links string) error {
 	return err
 }
 
-// take takes over the maps of the collection, and the program that forgets records. The programs on
-// the hooks live on in their links.
+// take takes over the maps and programs of the collection.
 func (l *LB) take(c *ebpf.Collection) (err error) {
 	if l.maps != nil {
 		l.maps.Close()
 		l.forget.Close()
+		l.objects.close()
 	}
-	l.maps = &layout.Maps{}
+	l.maps, l.objects = &layout.Maps{}, newObjects()
+	for _, h := range layout.Hooks {
+		if l.objects.programs[h.Name], err = c.Programs[h.Name].Clone(); err != nil {
+			return err
+		}
+	}
+	l.objects.maps = pinned(c.Maps)
 	if l.forget, err = c.Programs[layout.ProgForget].Clone(); err != nil {
 		return err
 	}
@@ -402,13 +412,13 @@ func (l *LB) Close() error {
 		errs = append(errs, l.kernel.close())
 	}
 	if l.maps != nil {
-		errs = append(errs, l.maps.Close(), l.forget.Close())
+		errs = append(errs, l.maps.Close(), l.forget.Close(), l.objects.close())
 	}
 	if l.pins != nil {
 		errs = append(errs, l.pins.close())
 		l.pins.lock = nil
 	}
-	l.kernel, l.maps, l.forget, l.table = nil, nil, nil, nil
+	l.kernel, l.maps, l.forget, l.table, l.objects = nil, nil, nil, nil, objects{}
 	return errors.Join(errs...)
 }
 

@@ -89,6 +89,7 @@ const (
 	MapsUnreadable   Code = "STR3105"
 	OptOutIncomplete Code = "STR3106"
 	PartFailed       Code = "STR3107"
+	BalancerChanged  Code = "STR3108"
 )
 
 // Tunnels and routes.

@@ -170,7 +170,7 @@ var Table = []Package{
 	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
-	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "install/chart"}},
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
@@ -226,7 +226,7 @@ var Dependencies = []Dependency{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
 			"datapath/sockdestroy", "test/bench", "test/bench/ciliumshape", "test/bench/scale",
 		},
-		Tests: []string{"test/vm/verify", "test/kube"},
+		Tests: []string{"test/vm/verify", "test/kube", "test/faults"},
 		Why: "socklb loads programs; packages below it open its maps without a loader, and cgroup asks the kernel for this process's cgroups; " +
 			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
 			"bench reads what programs and maps cost, and attaches programs to compare with, of which ciliumshape is one; scale counts straitd's requests to the kernel",

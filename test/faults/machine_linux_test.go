@@ -266,7 +266,7 @@ func (p *process) says(t *testing.T, words ...string) {
 		lines := strings.Split(p.log.String(), "\n")
 		if s, err := p.status(); err == nil {
 			for _, x := range s.Problems {
-				lines = append(lines, strings.Join([]string{x.File, x.Object, x.Field, x.Message, x.Try}, ": "))
+				lines = append(lines, strings.Join([]string{string(x.Code), x.File, x.Object, x.Field, x.Message, x.Try}, ": "))
 			}
 		}
 		for _, line := range lines {

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/problem"
+)
+
+func TestPauseAfter(t *testing.T) {
+	for _, c := range []struct{ took, want time.Duration }{
+		{0, mendEvery},
+		{time.Millisecond, mendEvery},
+		{20 * time.Millisecond, 4 * time.Second},
+		{time.Second, resync}, // what is wanted is back within this time
+	} {
+		if got := pauseAfter(c.took); got != c.want {
+			t.Errorf("after %v: %v, want %v", c.took, got, c.want)
+		}
+	}
+}
+
+// A program that changes the same thing again and again fills no log; what cannot be put back is a Problem until it
+// can.
+func TestMended(t *testing.T) {
+	var m mended
+	now := time.Now()
+	for i, c := range []struct {
+		changed []string
+		after   time.Duration
+		logged  bool
+	}{
+		{nil, 0, false},
+		{[]string{"pin sets"}, 0, true},
+		{[]string{"pin sets"}, time.Second, false},
+		{nil, 2 * time.Second, false},
+		{[]string{"pin sets"}, 3 * time.Second, false},
+		{[]string{"pin services"}, 4 * time.Second, true},
+		{[]string{"pin services"}, 4*time.Second + mendTold, true},
+	} {
+		if got := m.note(c.changed, nil, now.Add(c.after)); got != c.logged {
+			t.Errorf("step %d: logged: %v, want %v", i, got, c.logged)
+		}
+	}
+	m.note(nil, errors.Join(errors.New("pins /x: not on a bpffs; mount one"), errors.New("other")), now)
+	ps := m.problems()
+	if len(ps) != 2 || ps[0].Code != problem.BalancerChanged || ps[0].Try != "mount one" || ps[1].Try != "" {
+		t.Errorf("problems: %+v", ps)
+	}
+	if m.note(nil, nil, now); len(m.problems()) > 0 {
+		t.Errorf("problems of what is put back: %v", m.problems())
+	}
+}
