@@ -46,28 +46,36 @@ func (o *optOuts) same(a, b want) bool {
 // cgroup is opted out once it has one.
 func (o *optOuts) put(_ context.Context, j job) ([]problem.Problem, error) {
 	o.wait = 0
-	if !j.optOut.known {
-		return nil, nil
-	}
 	lb := o.kernel.balancer()
 	if lb == nil {
 		o.wait = optOutRetry
 		return nil, nil
 	}
+	if !j.optOut.known {
+		return notInForce(lb.KeepOptOut()), nil
+	}
 	cgroups, err := podCgroups(lb.Cgroup(), j.optOut.uids)
-	if err == nil && (!o.known || !slices.Equal(cgroups, o.set)) {
+	if err == nil && (j.fresh || !o.known || !slices.Equal(cgroups, o.set)) {
 		if err = lb.SetOptOut(cgroups); err == nil {
 			o.set, o.known = cgroups, true
 		}
 	}
 	if err != nil {
-		return []problem.Problem{{Code: problem.OptOutIncomplete, Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
-			Try: "check that bpf.cgroup is the root of the machine's cgroup v2 tree"}}, nil
+		return notInForce(err), nil
 	}
 	if len(cgroups) < len(j.optOut.uids) {
 		o.wait = optOutRetry
 	}
 	return nil, nil
+}
+
+// notInForce is the Problem of an error with opt-outs.
+func notInForce(err error) []problem.Problem {
+	if err == nil {
+		return nil
+	}
+	return []problem.Problem{{Code: problem.OptOutIncomplete, Object: "pods with strait.io/opt-out", Message: err.Error() + ": their connections may still be balanced",
+		Try: "check that bpf.cgroup is the root of the machine's cgroup v2 tree"}}
 }
 
 // podCgroups finds the cgroups of pods below root, sorted. Pods that have none yet are left out.

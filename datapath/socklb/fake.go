@@ -145,11 +145,13 @@ func (k fakeKernel) zeroBackend(uint32) error  { return nil }
 
 func (k fakeKernel) mark(a netip.Addr) { k.f.marked[a] = true }
 
-func (k fakeKernel) keepMarks(all iter.Seq[netip.Addr]) {
-	clear(k.f.marked)
+func (k fakeKernel) keepMarks(all iter.Seq[netip.Addr]) bool {
+	was, missing := k.f.marked, false
+	k.f.marked = map[netip.Addr]bool{}
 	for a := range all {
-		k.f.marked[a] = true
+		k.f.marked[a], missing = true, missing || !was[a]
 	}
+	return missing
 }
 
 func (k fakeKernel) insertAddress(a netip.Addr) error {
@@ -164,6 +166,40 @@ func (k fakeKernel) deleteAddress(a netip.Addr) error {
 
 func (k fakeKernel) setPrefixes(ps []netip.Prefix) error {
 	k.f.own.Prefixes = ps
+	return nil
+}
+
+func (k fakeKernel) eachService(each func(a l4.Addr, index uint32) error) error {
+	for a, index := range k.f.services {
+		if err := each(a, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k fakeKernel) setAt(index uint32) (extent, uint32) { return k.f.sets[index], k.f.affinity[index] }
+
+func (k fakeKernel) slotsAt(e extent) (out []layout.Backend) {
+	for i := range e.count {
+		out = append(out, k.f.slots[e.base+i])
+	}
+	return out
+}
+
+func (k fakeKernel) eachAddress(each func(netip.Addr) error) error {
+	for _, a := range k.f.own.Addrs {
+		if err := each(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k fakeKernel) hasPrefixes(ps []netip.Prefix) bool { return slices.Equal(ps, k.f.own.Prefixes) }
+
+func (k fakeKernel) replaceService(a l4.Addr, index uint32) error {
+	k.f.services[a] = index
 	return nil
 }
 

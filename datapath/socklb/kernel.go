@@ -61,6 +61,30 @@ func (k *bpfKernel) insertService(a l4.Addr, index uint32) error {
 	return nil
 }
 
+func (k *bpfKernel) replaceService(a l4.Addr, index uint32) error {
+	if err := k.maps.Services.Put(layout.KeyOf(a), layout.Service{Index: index}); err != nil {
+		return fmt.Errorf("write map services: %w", err)
+	}
+	return nil
+}
+
+func (k *bpfKernel) eachService(each func(a l4.Addr, index uint32) error) error {
+	return layout.Each(k.maps.Services, func(key layout.ServiceKey, s layout.Service) error { return each(key.L4(), s.Index) })
+}
+
+func (k *bpfKernel) setAt(index uint32) (e extent, affinity uint32) {
+	s := &k.sets[index]
+	return extentOf(atomic.LoadUint64(layout.WordOf(s))), atomic.LoadUint32(&s.Affinity)
+}
+
+func (k *bpfKernel) slotsAt(e extent) []layout.Backend { return k.slots[e.base:e.end()] }
+
+func (k *bpfKernel) hasPrefixes(ps []netip.Prefix) bool { return k.sieve.has(ps) }
+
+func (k *bpfKernel) eachAddress(each func(netip.Addr) error) error {
+	return layout.Each(k.maps.Addresses, func(a layout.Address, _ uint32) error { return each(netip.AddrFrom16(a.Addr).Unmap()) })
+}
+
 func (k *bpfKernel) deleteService(a l4.Addr) error {
 	if err := k.maps.Services.Delete(layout.KeyOf(a)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete from map services: %w", err)
@@ -104,7 +128,7 @@ func zero[T any](m *ebpf.Map, i uint32) error {
 
 func (k *bpfKernel) grace() error { return k.wait() }
 
-func (k *bpfKernel) keepMarks(all iter.Seq[netip.Addr]) { k.sieve.keep(all) }
+func (k *bpfKernel) keepMarks(all iter.Seq[netip.Addr]) bool { return k.sieve.keep(all) }
 
 func (k *bpfKernel) setPrefixes(ps []netip.Prefix) error { return k.sieve.setPrefixes(ps, k.grace) }
 
@@ -128,8 +152,8 @@ func (k *bpfKernel) deleteAddress(a netip.Addr) error {
 
 // own returns the addresses of which every port is strait's.
 func (k *bpfKernel) own() (own datapath.Own, err error) {
-	err = layout.Each(k.maps.Addresses, func(a layout.Address, _ uint32) error {
-		own.Addrs = append(own.Addrs, netip.AddrFrom16(a.Addr).Unmap())
+	err = k.eachAddress(func(a netip.Addr) error {
+		own.Addrs = append(own.Addrs, a)
 		return nil
 	})
 	own.Prefixes = k.prefixes()

@@ -27,7 +27,8 @@ func (l *LB) Mend() (changed []string, err error) {
 	}
 	links, err1 := l.mendLinks()
 	pins, err2 := l.mendPins()
-	return slices.Concat(links, pins), errors.Join(err1, err2)
+	maps, err3 := l.table.mend()
+	return slices.Concat(links, pins, maps), errors.Join(err1, err2, err3)
 }
 
 // mendLinks attaches the programs whose links are dead or lead to another cgroup than the one that

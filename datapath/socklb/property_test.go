@@ -211,6 +211,9 @@ func (p *property) check(t *rapid.T) {
 	if err != nil || !slices.EqualFunc(got, fs, datapath.Frontend.Equal) {
 		t.Fatalf("Frontends: %v, %v; in force is %v", got, err, fs)
 	}
+	if d, err := table.audit(); err != nil || d.changed(false) != nil {
+		t.Fatalf("an audit of what Reconcile left: %v, %v", d.changed(false), err)
+	}
 	checkOwners(t, p.m, p.force)
 	p.m.look(t, p.force)
 }

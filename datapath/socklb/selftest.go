@@ -54,7 +54,9 @@ func (l *LB) SelfTest(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("self-test: add frontend %s: %w", frontend, err)
 	}
-	return errors.Join(dial(ctx, l.cgroup.Path, frontend), l.table.remove(frontend))
+	err = errors.Join(dial(ctx, l.cgroup.Path, frontend), l.table.remove(frontend))
+	l.table.kernel.keepMarks(l.table.addresses())
+	return err
 }
 
 func dial(ctx context.Context, cgroup string, frontend l4.Addr) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cilium/ebpf"
@@ -49,8 +50,8 @@ func (s sieve) mark(a netip.Addr) {
 	atomic.OrUint64(&s.Bits[word], bit)
 }
 
-// keep removes the marks that none of the addresses has.
-func (s sieve) keep(all iter.Seq[netip.Addr]) {
+// keep leaves the marks of these addresses and no other. It reports whether one of them was missing.
+func (s sieve) keep(all iter.Seq[netip.Addr]) (missing bool) {
 	var want [len(s.Bits)]uint64
 	for a := range all {
 		word, bit := place(a)
@@ -58,9 +59,11 @@ func (s sieve) keep(all iter.Seq[netip.Addr]) {
 	}
 	for i := range want {
 		if s.Bits[i] != want[i] {
+			missing = missing || want[i]&^s.Bits[i] != 0
 			atomic.StoreUint64(&s.Bits[i], want[i])
 		}
 	}
+	return missing
 }
 
 // prefixes returns the ranges that are in force.
@@ -69,6 +72,11 @@ func (s sieve) prefixes() (out []netip.Prefix) {
 		out = append(out, prefixOf(r))
 	}
 	return out
+}
+
+// has reports whether exactly these ranges are in force.
+func (s sieve) has(want []netip.Prefix) bool {
+	return int(s.Ranges) == len(want) && slices.EqualFunc(s.Range[:len(want)], want, func(r layout.Range, p netip.Prefix) bool { return r == rangeOf(p) })
 }
 
 // setPrefixes changes the ranges. A program never sees half of a range: there is a moment without

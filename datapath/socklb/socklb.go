@@ -366,6 +366,17 @@ func (l *LB) SetOptOut(cgroups []string) error {
 	return optout.Set(l.pins.dir, cgroups)
 }
 
+// KeepOptOut writes the maps of opt-outs so that what is in force is what is listed, and forgets
+// cgroups that are gone; see optout.Keep.
+func (l *LB) KeepOptOut() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.table == nil {
+		return errClosed
+	}
+	return optout.Keep(l.pins.dir)
+}
+
 // Frontends returns Reader.Frontends of this balancer's maps. It does not wait for a Reconcile.
 func (l *LB) Frontends() (have []datapath.Frontend, err error) {
 	err = l.Look(func(r *inspect.Reader) (err error) {

@@ -30,15 +30,25 @@ type kernel interface {
 	zeroBackend(number uint32) error
 	// grace returns once no program is running that could have read the maps before the call.
 	grace() error
-	// mark lets programs look for an address at all; keepMarks takes that from all other addresses.
+	// mark lets programs look for an address at all; keepMarks lets them look for these and for no
+	// other, and reports whether one of these was not marked. A mark too many only costs time.
 	mark(a netip.Addr)
-	keepMarks(all iter.Seq[netip.Addr])
+	keepMarks(all iter.Seq[netip.Addr]) bool
 	// insertAddress makes programs refuse the ports of an address that have no frontend.
 	insertAddress(a netip.Addr) error
 	// deleteAddress succeeds if there is no such address.
 	deleteAddress(a netip.Addr) error
 	// setPrefixes does for prefixes what insertAddress and deleteAddress do for addresses.
 	setPrefixes(ps []netip.Prefix) error
+
+	// The calls below read the maps back; see audit.
+	eachService(each func(a l4.Addr, index uint32) error) error
+	setAt(index uint32) (e extent, affinity uint32)
+	slotsAt(e extent) []layout.Backend
+	eachAddress(each func(netip.Addr) error) error
+	hasPrefixes(ps []netip.Prefix) bool
+	// replaceService makes a service lead to another set.
+	replaceService(a l4.Addr, index uint32) error
 }
 
 // held is a frontend that is in the maps.

@@ -170,7 +170,7 @@ var Table = []Package{
 	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
-	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "install/chart"}},
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",

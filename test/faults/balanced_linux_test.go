@@ -184,8 +184,12 @@ func (w *balanced) content(name string) string {
 
 // asWanted is nil if all is as it was, and a call gets through.
 func (w *balanced) asWanted() error {
-	if now := w.holdings(); now != w.wanted {
-		return fmt.Errorf("the kernel holds\n%s\nwant\n%s", now, w.wanted)
+	now, wanted := strings.Split(w.holdings(), "\n"), strings.Split(w.wanted, "\n")
+	without := func(lines, others []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(others, l) }), "\n")
+	}
+	if !slices.Equal(now, wanted) {
+		return fmt.Errorf("the kernel holds\n%s\ninstead of\n%s", without(now, wanted), without(wanted, now))
 	}
 	return w.call()
 }

@@ -40,6 +40,20 @@ func Set(pins string, cgroups []string) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// Keep makes programs leave alone exactly the cgroups that are listed, and forgets those that are
+// gone.
+func Keep(pins string) error {
+	t, err := cgroup.OpenTree()
+	if err != nil {
+		return fmt.Errorf("keep opt-outs: %w", err)
+	}
+	defer t.Close()
+	if err := changeOptOuts(pins, t, func(optOuts) {}); err != nil {
+		return fmt.Errorf("keep opt-outs: %w", err)
+	}
+	return nil
+}
+
 // List lists the cgroups that opted out, by path, sorted. It needs no daemon. A cgroup that was
 // removed is not listed: no process is in it, and the next change forgets it.
 func List(pins string) ([]string, error) {
