@@ -134,7 +134,7 @@ func (s *Server) Run(ctx context.Context) error {
 		wg.Go(func() { s.serveMetrics(ctx) })
 	}
 	s.log.Info("api is listening", "socket", s.cfg.Socket)
-	err := s.serve(ctx, s.listener, s.localHandler())
+	err := s.serveLocal(ctx)
 	cancel()
 	wg.Wait()
 	return errors.Join(err, removeOwn(s.cfg.Socket, s.file))

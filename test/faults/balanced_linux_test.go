@@ -32,6 +32,8 @@ type balanced struct {
 	// wanted is what bpffs, hooks and maps held once calls worked.
 	wanted string
 	calls  caller
+	// stirred counts the calls of stir.
+	stirred int
 }
 
 // caller counts the calls of a pod, and those that failed.
