@@ -44,10 +44,12 @@ func privateDir(path string) error {
 	return err
 }
 
+func nodeKeyFile(c Config) string { return filepath.Join(c.StateDir, "node.key") }
+
 // loadKeys reads the key of this cluster's root, and the machine's own ones, which it makes if there are
 // none.
 func loadKeys(c Config) (k keys, err error) {
-	text, err := keyfile.LoadOrMake(filepath.Join(c.StateDir, "node.key"), func() (string, error) {
+	text, err := keyfile.LoadOrMake(nodeKeyFile(c), func() (string, error) {
 		made, err := authority.Generate(rand.Reader)
 		return made.Base64(), err
 	})
@@ -55,7 +57,7 @@ func loadKeys(c Config) (k keys, err error) {
 		return k, fmt.Errorf("node key: %w", err)
 	}
 	if k.node, err = authority.ParsePrivate(text); err != nil {
-		return k, fmt.Errorf("node key %s: %w; restore it, or delete it for a new key", filepath.Join(c.StateDir, "node.key"), err)
+		return k, fmt.Errorf("node key %s: %w; restore it, or delete it for a new key", nodeKeyFile(c), err)
 	}
 	if c.Mesh.on() {
 		private, err := wireguard.LoadKey(c.tunnelKeyFile())

@@ -29,6 +29,7 @@ type kernel struct {
 	stack     *stack
 	config    Config
 	log       *slog.Logger
+	private   key.Private // of the tunnels, where the mesh is on
 	publicKey key.Public
 	router    *route.Router
 	table     *netfilter.Table
@@ -64,7 +65,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("WireGuard key: %w", err)
 		}
-		k.publicKey = private.Public()
+		k.private, k.publicKey = private, private.Public()
 		k.mesh = &tunnels{kernel: k}
 		parts = slices.Insert(parts, 0, part(k.mesh))
 	} else {

@@ -22,7 +22,8 @@ import (
 // it again. An error means that the Router itself cannot work: netlink does not answer, the device
 // is gone, or the rule cannot be added.
 //
-// Routes of another protocol number are neither read nor changed, even in strait's own table.
+// Routes of another protocol number are not changed, even in strait's own table; those there are
+// Problems.
 func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem, error) {
 	h, err := open()
 	if err != nil {
@@ -48,6 +49,9 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 	}
 	if stranded > 0 {
 		v.failed(fmt.Errorf("put %d routes: %w", stranded, linkErr))
+	}
+	if !prune {
+		v.failed(r.cfg.reportOthers(&v))
 	}
 	r.reconcileLocal(h, prune, &v)
 	// The rule comes after the routes, so that no packet sees a partly filled table.
@@ -108,16 +112,18 @@ func (c Config) listOurs(table int, each func(r netlink.Route, family int)) erro
 	if err := h.SetStrictCheck(true); err != nil {
 		return fmt.Errorf("set strict checking on netlink socket: %w", err)
 	}
+	return list(h, &netlink.Route{Table: table, Protocol: Protocol}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL, each)
+}
+
+// list calls each with the routes of both families that pass a filter.
+func list(h *netlink.Handle, filter *netlink.Route, mask uint64, each func(r netlink.Route, family int)) error {
 	for _, family := range families {
-		filter := &netlink.Route{Table: table, Protocol: Protocol}
-		rs, err := retryInterrupted(func() ([]netlink.Route, error) {
-			return h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
-		})
+		rs, err := retryInterrupted(func() ([]netlink.Route, error) { return h.RouteListFiltered(family, filter, mask) })
 		switch {
 		case errors.Is(err, unix.ENOENT): // the table does not exist yet
 		case family == unix.AF_INET6 && noFamily(err): // a kernel without IPv6
 		case err != nil:
-			return fmt.Errorf("list %s routes of table %d: %w", familyName(family), table, err)
+			return fmt.Errorf("list %s routes of table %d: %w", familyName(family), filter.Table, err)
 		}
 		for _, r := range rs {
 			each(r, family)

@@ -98,6 +98,7 @@ const (
 	RouteRefused   Code = "STR4102"
 	NotExempted    Code = "STR4103"
 	PlanIncoherent Code = "STR4104"
+	RouteForeign   Code = "STR4105"
 )
 
 // Gossip and replication.

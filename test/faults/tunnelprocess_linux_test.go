@@ -1,0 +1,104 @@
+package faults
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"strait.io/strait/internal/problem"
+	"strait.io/strait/internal/testutil"
+)
+
+// tunnelProcess returns the process that holds the device in userspace.
+func (w *tunneled) tunnelProcess() (int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		if args := bytes.Split(text, []byte{0}); len(args) > 1 && string(args[1]) == "tunnel" && bytes.Contains(text, []byte(w.device())) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("no process holds %s", w.device()))
+}
+
+// The process of the userspace tunnel is stopped, or killed: there soon is a new one, or a Problem says that it does
+// not answer.
+func TestTunnelProcess(t *testing.T) {
+	w := newTunneled(t)
+	if _, err := w.tunnelProcess(); err != nil {
+		t.Skip(err) // the tunnel is in the kernel
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			pid, err := w.tunnelProcess()
+			must(t, err)
+			must(t, syscall.Kill(pid, sig))
+			begin := time.Now()
+			if sig == syscall.SIGSTOP {
+				time.Sleep(time.Second) // until then, what is on its way may still answer
+			}
+			testutil.Eventually(t, healing, w.asWanted)
+			t.Logf("as wanted after %v", time.Since(begin).Round(time.Millisecond))
+		})
+	}
+}
+
+// Another program puts a route into strait's table. strait leaves it alone and says so, until it is gone.
+func TestForeignRoutes(t *testing.T) {
+	w := newTunneled(t)
+	routes := []string{"10.66.0.0/16 dev lo", "10.9.2.0/25 dev lo", "default dev lo metric 7"}
+	both := func(verb string) error {
+		return each(routes, func(route string) error {
+			_, err := w.run("ip route " + verb + " " + route + " table 5354")
+			return err
+		})
+	}
+	must(t, both("add"))
+	testutil.Eventually(t, healing, func() error {
+		s, err := w.life.status()
+		if err != nil {
+			return err
+		}
+		for _, p := range s.Problems {
+			if p.Code == problem.RouteForeign && strings.Contains(p.Message, "10.66.0.0/16") && strings.Contains(p.Message, "10.9.2.0/25") && strings.Contains(p.Message, "0.0.0.0/0") {
+				return nil
+			}
+		}
+		return fmt.Errorf("problems: %v", s.Problems)
+	})
+	must(t, both("delete"))
+	testutil.Eventually(t, healing, w.asWanted)
+}
+
+// The directory of state is removed: the keys that are in force come back.
+func TestKeysRemoved(t *testing.T) {
+	w := newTunneled(t)
+	read := func() map[string]string {
+		out := map[string]string{}
+		files, _ := filepath.Glob(w.path("state/*.key"))
+		for _, f := range files {
+			text, _ := os.ReadFile(f)
+			out[filepath.Base(f)] = string(text)
+		}
+		return out
+	}
+	before := read()
+	if len(before) == 0 {
+		t.Fatal("no keys")
+	}
+	must(t, os.RemoveAll(w.path("state")))
+	testutil.Eventually(t, healing, func() error {
+		if now := read(); fmt.Sprint(now) != fmt.Sprint(before) {
+			return fmt.Errorf("%d of %d keys", len(now), len(before))
+		}
+		return nil
+	})
+	must(t, w.call())
+}
