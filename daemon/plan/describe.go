@@ -22,7 +22,9 @@ type End struct {
 func (m mesh) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort, owned map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) []End {
 	why := make(map[string]string, len(problems))
 	for _, p := range problems {
-		why[p.Object] = p.Message + "; " + p.Try
+		if !p.Warning {
+			why[p.Object] = p.Message + "; " + p.Try
+		}
 	}
 	out := make([]End, 0, len(nodes))
 	for _, n := range nodes {

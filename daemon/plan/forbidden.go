@@ -101,6 +101,49 @@ type refusal struct {
 	contested bool
 }
 
+// outweighs reports whether a node keeps its prefix against the address of another node in it. What the cluster
+// says of the ranges of its pods comes before what one of its nodes says of its own address, which can be
+// anything. A single address is no range of pods; that, and another cluster's word, count unless the node had
+// the prefix first.
+func (f *forbidden) outweighs(n node, p netip.Prefix, l landmark) bool {
+	if l.kind != underlay || n.Node == nil || l.node == n.origin {
+		return false
+	}
+	switch neighbours := l.node.Cluster == n.origin.Cluster; {
+	case neighbours && !p.IsSingleIP():
+		return true
+	case neighbours, l.node.Cluster != f.self.Cluster:
+		return f.held.prefix(&n, p)
+	}
+	return false
+}
+
+// strangers warns of the addresses of other nodes in a prefix that a node keeps nevertheless: it names both.
+func (f *forbidden) strangers(n node, p netip.Prefix) (out []clustermesh.Problem) {
+	for _, l := range f.within(p) {
+		if f.outweighs(n, p, l) {
+			out = append(out, contested(l.node, "addresses", fmt.Sprintf("%s lies inside %s, where node %s has its pods, which keeps it: from here that address leads to a pod", l.prefix.Addr(), p, n.origin),
+				"correct the InternalIP of one Node or the pod CIDR of the other; if it was not by mistake, revoke the node's key"))
+		}
+	}
+	return out
+}
+
+// within returns the landmarks in a prefix.
+func (f *forbidden) within(p netip.Prefix) []landmark {
+	at, _ := slices.BinarySearchFunc(f.landmarks, p.Masked(), func(l landmark, p netip.Prefix) int { return comparePrefix(l.prefix, p) })
+	end := at
+	for end < len(f.landmarks) && p.Contains(f.landmarks[end].prefix.Addr()) {
+		end++
+	}
+	return f.landmarks[at:end]
+}
+
+// contested warns of what others claim of a node, or it of others, and what cost nothing.
+func contested(o clustermesh.Origin, field, message, try string) clustermesh.Problem {
+	return clustermesh.Problem{Code: problem.Contested, Object: "node " + o.String(), Field: field, Message: message, Try: try, Warning: true}
+}
+
 // check returns nil if the node can have the prefix for its pods.
 func (f *forbidden) check(n node, p netip.Prefix) *refusal {
 	widest := widest4
@@ -125,12 +168,8 @@ func (f *forbidden) check(n node, p netip.Prefix) *refusal {
 // covered looks for a landmark in the prefix. A prefix that lies in a network of this machine can be
 // that of pods there, if nodes and pods of several clusters share a network.
 func (f *forbidden) covered(n node, p netip.Prefix) (out *refusal) {
-	at, _ := slices.BinarySearchFunc(f.landmarks, p.Masked(), func(l landmark, p netip.Prefix) int { return comparePrefix(l.prefix, p) })
-	for _, l := range f.landmarks[at:] {
-		if !p.Contains(l.prefix.Addr()) {
-			break
-		}
-		if !f.counts(l, n, p) {
+	for _, l := range f.within(p) {
+		if !f.counts(l, n, p) || f.outweighs(n, p, l) {
 			continue
 		}
 		contested := l.kind == underlay && l.node.Cluster != f.self.Cluster && l.node.Cluster != n.origin.Cluster

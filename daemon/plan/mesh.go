@@ -216,7 +216,9 @@ func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 				continue
 			}
 			r := m.forbidden.check(n, c.prefix)
-			if r != nil {
+			if r == nil {
+				problems = append(problems, m.forbidden.strangers(n, c.prefix)...)
+			} else {
 				refusals = append(refusals, *r)
 			}
 			if c.contested = r != nil && r.contested; r == nil || r.contested {

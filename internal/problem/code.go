@@ -43,6 +43,7 @@ const (
 	PrefixForbidden      Code = "STR2105"
 	PeerPinRefused       Code = "STR2106"
 	PeersFile            Code = "STR2107"
+	Contested            Code = "STR2108"
 
 	ExportConflict          Code = "STR2201"
 	GlobalPortMissing       Code = "STR2202"
