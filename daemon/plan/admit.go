@@ -60,9 +60,10 @@ func (m member) addr() netip.Addr {
 func (m member) good() bool { return m.Ready && !m.Terminating && !m.from.dead }
 
 // barDoubles makes an address count only once if several clusters list it, for example because one
-// mirrors another's pods by hand. A cluster where the endpoint is good wins, then this node's own
-// cluster, then the first.
-func (d *demand) barDoubles(cs []locality.Candidate) {
+// mirrors another's pods by hand. The cluster to which the address belongs wins, then one where the endpoint
+// is good, then this node's own cluster. Of equals any will do: it is the same endpoint, and nobody's whom
+// this node knows. Strays are the candidates with an address of another cluster.
+func (d *demand) barDoubles(cs []locality.Candidate, strays map[int]bool) {
 	first := make(map[netip.AddrPort]int, len(cs))
 	for i := range cs {
 		j, again := first[cs[i].Addr]
@@ -71,7 +72,7 @@ func (d *demand) barDoubles(cs []locality.Candidate) {
 			continue
 		}
 		lost, won := i, j
-		if d.value(cs[i]) > d.value(cs[j]) {
+		if d.value(cs[i], strays[i]) > d.value(cs[j], strays[j]) {
 			lost, won = j, i
 		}
 		first[cs[i].Addr] = won
@@ -81,7 +82,10 @@ func (d *demand) barDoubles(cs []locality.Candidate) {
 	}
 }
 
-func (d *demand) value(c locality.Candidate) (v int) {
+func (d *demand) value(c locality.Candidate, stray bool) (v int) {
+	if !stray {
+		v += 4
+	}
 	if c.Ready && !c.Terminating && !c.Dead {
 		v += 2
 	}

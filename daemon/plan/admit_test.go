@@ -11,7 +11,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// An address counts once: per cluster the record in which it is good, of several clusters the own.
+// An address counts once: per cluster the record in which it is good, of several clusters the one that has the
+// address, else one where it is good, else the own.
 func TestDoubleEndpoints(t *testing.T) {
 	pod := netip.MustParseAddr("10.2.1.10")
 	mirror := func(ready bool) clustermesh.Endpoint {
@@ -37,8 +38,20 @@ func TestDoubleEndpoints(t *testing.T) {
 	}
 	s := globalset()
 	add(s, "a", "", mirror(true))
-	if got := used(s); len(got) != 1 || got["a"] == "" {
+	if got := used(s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("own mirror of another cluster's pod: used for %v", got)
+	}
+	for _, o := range []clustermesh.NodeName{"n1", "n2"} {
+		edit(s, "b", string(o), func(c *clustermesh.Content) { c.Node.Prefixes = nil })
+	}
+	if got := used(s); len(got) != 1 || got["a"] == "" {
+		t.Errorf("own mirror of a pod of which nobody knows whose it is: used for %v", got)
+	}
+	s = globalset()
+	add(s, "c", "n1", mirror(true))
+	edit(s, "b", "n1", unready)
+	if got := used(s); len(got) != 0 {
+		t.Errorf("another cluster says that a pod is ready which its own says is not: used for %v", got)
 	}
 	s = globalset()
 	add(s, "a", "", mirror(false))

@@ -17,6 +17,8 @@ type source struct {
 	facts     facts
 	// others are the facts of other nodes that the endpoints name; nil if they name none.
 	others map[clustermesh.NodeName]facts
+	// strays are the endpoints with addresses that are not their cluster's.
+	strays map[netip.Addr]stray
 }
 
 // facts are what is known about an endpoint's node, besides whether it is dead.
@@ -39,10 +41,12 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 
 // index finds the endpoints of a service, for one node.
 type index struct {
-	self    Self
-	mesh    bool
-	sources map[clustermesh.Origin]*source
-	rows    map[clustermesh.ServiceName][]row // sorted by origin; each list is immutable
+	self Self
+	mesh bool
+	// places are those for the next update, and placed those of the last.
+	places, placed *places
+	sources        map[clustermesh.Origin]*source
+	rows           map[clustermesh.ServiceName][]row // sorted by origin; each list is immutable
 }
 
 // touch says what happened to a service's endpoints; 0 means nothing.
@@ -56,8 +60,8 @@ const (
 )
 
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
-// it touched.
-func (x *index) update(s clustermesh.State) map[clustermesh.ServiceName]touch {
+// it touched. Dead are the nodes whose machines are dead.
+func (x *index) update(s clustermesh.State, dead map[clustermesh.Origin]bool) map[clustermesh.ServiceName]touch {
 	next := make(map[clustermesh.Origin]*source, len(s.Records))
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
@@ -75,10 +79,9 @@ func (x *index) update(s clustermesh.State) map[clustermesh.ServiceName]touch {
 			added[name] = append(added[name], rows...)
 		}
 	}
-	claimed := claimed(s)
 	for _, o := range s.Origins() {
 		old := x.sources[o]
-		next[o] = x.sourceOf(s, o, claimed[o] && s.Dead(o), old)
+		next[o] = x.sourceOf(s, o, dead[o], old)
 		if next[o] != old {
 			replace(old, next[o])
 		}
@@ -88,7 +91,7 @@ func (x *index) update(s clustermesh.State) map[clustermesh.ServiceName]touch {
 			replace(old, nil)
 		}
 	}
-	x.sources = next
+	x.sources, x.placed = next, x.places
 	if x.rows == nil {
 		x.rows = make(map[clustermesh.ServiceName][]row, len(touched))
 	}
@@ -114,12 +117,6 @@ func (x *index) replace(name clustermesh.ServiceName, gone map[*source]bool, row
 	x.rows[name] = out
 }
 
-// dead reports whether a node was judged dead at the last update.
-func (x *index) dead(o clustermesh.Origin) bool {
-	src := x.sources[o]
-	return src != nil && src.dead
-}
-
 // gone returns the addresses of the pods on dead machines, sorted.
 func (x *index) gone() (out []netip.Addr) {
 	for _, src := range x.sources {
@@ -141,7 +138,12 @@ func (x *index) sourceOf(s clustermesh.State, o clustermesh.Origin, dead bool, o
 	if !same || old.others != nil {
 		src.others = x.strangers(s, src)
 	}
-	if same && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
+	if same && x.placed == x.places && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
+		src.strays = old.strays
+	} else {
+		src.strays = x.strays(src)
+	}
+	if same && maps.Equal(old.strays, src.strays) && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
 		return old
 	}
 	return src
@@ -155,6 +157,13 @@ func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
 			out[c.Origin] = c.Origin.Node != ""
 		}
 	}
+	return out
+}
+
+// deadNodes returns the nodes whose machines are dead.
+func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
+	out := claimed(s)
+	maps.DeleteFunc(out, func(o clustermesh.Origin, claimed bool) bool { return !claimed || !s.Dead(o) })
 	return out
 }
 
@@ -218,7 +227,7 @@ func compare(was, is []row) touch {
 	}
 	for i := range was {
 		a, b := was[i].from, is[i].from
-		if a.dead != b.dead || a.facts != b.facts || !maps.Equal(a.others, b.others) ||
+		if a.dead != b.dead || a.facts != b.facts || !maps.Equal(a.others, b.others) || !maps.Equal(a.strays, b.strays) ||
 			!slices.EqualFunc(was[i].endpoints(), is[i].endpoints(), clustermesh.Endpoint.Equal) {
 			return changed
 		}

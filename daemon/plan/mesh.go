@@ -36,14 +36,11 @@ type mesh struct {
 
 // peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster,
 // pods reach each other over the cluster's own network.
-func (m mesh) peers() ([]datapath.Peer, []End, []clustermesh.Problem) {
-	nodes := m.nodes()
-	owned, problems := m.ownedPrefixes(nodes)
+func (m mesh) peers(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) ([]datapath.Peer, []End, []clustermesh.Problem) {
 	if !m.config.Mesh {
-		return nil, m.describe(nodes, nil, owned, nil), problems
+		return nil, m.describe(nodes, nil, owned, nil), nil
 	}
-	ends, more := m.ends(nodes, owned)
-	problems = append(problems, more...)
+	ends, problems := m.ends(nodes, owned)
 	var own key.Public
 	if n := m.state.Records[m.self.Origin()].Content.Node; n != nil {
 		own = n.PublicKey
@@ -59,7 +56,7 @@ func (m mesh) peers() ([]datapath.Peer, []End, []clustermesh.Problem) {
 			Inside: netip.AddrPortFrom(n.Inside, n.GossipPort),
 		})
 	}
-	return peers, m.describe(nodes, ends, owned, more), problems
+	return peers, m.describe(nodes, ends, owned, problems), problems
 }
 
 // sources returns the addresses of this node's pods and of the node itself, as its own record gives
@@ -152,17 +149,20 @@ func (c claim) standsBy(d claim) bool {
 }
 
 // ownedPrefixes gives each prefix one owner. Each losing claim is a Problem, so that no prefix
-// changes hands silently.
-func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix, []clustermesh.Problem) {
+// changes hands silently. Lost are the claims that lost.
+func (m mesh) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) {
 	claims, problems := m.claims(nodes)
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.node.Compare(b.node)) })
-	owned := map[clustermesh.Origin][]netip.Prefix{}
+	owned, lost = map[clustermesh.Origin][]netip.Prefix{}, map[clustermesh.Origin][]netip.Prefix{}
 	for group := range overlapping(claims) {
 		for i, v := range settleClaims(group) {
 			switch c := group[i]; {
 			case v.won() && !c.contested:
 				owned[c.node] = append(owned[c.node], c.prefix)
-			case !v.won() && !c.standsBy(group[v.to]):
+			case v.won():
+				lost[c.node] = append(lost[c.node], c.prefix)
+			case !c.standsBy(group[v.to]):
+				lost[c.node] = append(lost[c.node], c.prefix)
 				problems = append(problems, overlap(c, group[v.to], v.tied))
 			}
 		}
@@ -171,7 +171,7 @@ func (m mesh) ownedPrefixes(nodes []node) (map[clustermesh.Origin][]netip.Prefix
 		slices.SortFunc(owned[o], comparePrefix)
 		owned[o] = slices.Compact(owned[o])
 	}
-	return owned, problems
+	return owned, lost, problems
 }
 
 // unclaimed is the verdict on a claim that nobody else makes.

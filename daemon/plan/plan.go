@@ -145,9 +145,12 @@ func (p *Planner) Far(steps map[clustermesh.ClusterName]uint32) { p.far = steps 
 func (p *Planner) Plan(s clustermesh.State) Result {
 	p.serial++
 	fresh := p.settle(s)
-	touched := p.index.update(s)
-	p.moving.touch(p.now, touched)
 	fresh = p.merged.update(s, p.stand.self.Cluster, p.config) || fresh
+	own, dead := p.owned.update(p.config.CIDRs, p.merged.given), deadNodes(s)
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: func(o clustermesh.Origin) bool { return dead[o] }, host: p.host, own: own, remotes: p.remotes, clusterIPs: p.clusterIPs, guests: p.guests})
+	p.index.places = p.tunnels.places
+	touched := p.index.update(s, dead)
+	p.moving.touch(p.now, touched)
 	p.shares.update(s, p.stand.self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
 	for _, rec := range s.Records {
@@ -164,8 +167,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	for _, g := range r.Globals {
 		r.Problems = append(r.Problems, g.problems...)
 	}
-	r.Desired.Own = p.owned.update(p.config.CIDRs, p.merged.given)
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: p.index.dead, host: p.host, own: r.Desired.Own, remotes: p.remotes, clusterIPs: p.clusterIPs, guests: p.guests})
+	r.Desired.Own = own
 	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
 	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Ends, r.Guests = p.tunnels.ends, p.tunnels.admitted

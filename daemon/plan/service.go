@@ -55,14 +55,18 @@ func (d *demand) Frontends() []Frontend {
 	return out
 }
 
-// Endpoints returns the endpoints of all clusters that offer theirs, each address once per cluster.
-// An endpoint that names no zone gets its node's.
+// Endpoints returns the endpoints of all clusters that offer theirs, each address once per cluster,
+// but those that nobody may connect to. An endpoint that names no zone gets its node's.
 func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
-	out := make([]clustermesh.ClusterEndpoint, len(members))
-	for i, m := range members {
-		out[i] = clustermesh.ClusterEndpoint{Endpoint: *m.Endpoint, Cluster: m.from.origin.Cluster, Dead: m.from.dead}
-		out[i].Zone = cmp.Or(m.Zone, m.from.of(m.Node).locality.Zone)
+	out := make([]clustermesh.ClusterEndpoint, 0, len(members))
+	for _, m := range members {
+		if m.stray().why != "" {
+			continue
+		}
+		e := clustermesh.ClusterEndpoint{Endpoint: *m.Endpoint, Cluster: m.from.origin.Cluster, Dead: m.from.dead}
+		e.Zone = cmp.Or(m.Zone, m.from.of(m.Node).locality.Zone)
+		out = append(out, e)
 	}
 	return out
 }
@@ -142,6 +146,7 @@ func (d *demand) offered(c clustermesh.ClusterName) ([]clustermesh.ServicePort, 
 // number ("strict port conflict", KEP-1645).
 func (d *demand) candidates(members []member, doubles bool, port clustermesh.ServicePort, family clustermesh.Family) []locality.Candidate {
 	out := make([]locality.Candidate, 0, len(members))
+	var strays map[int]bool // by their place in out
 	var cluster clustermesh.ClusterName
 	served := false
 	for _, m := range members {
@@ -159,6 +164,13 @@ func (d *demand) candidates(members []member, doubles bool, port clustermesh.Ser
 			}
 			c := m.candidate(q.Port)
 			c.Drained, c.DrainedBy = d.drained(m)
+			c.Barred = m.stray().why
+			if doubles && m.stray().of != "" {
+				if strays == nil {
+					strays = map[int]bool{}
+				}
+				strays[len(out)] = true
+			}
 			if have := clustermesh.FamilyOf(m.Addr); have != family {
 				c.Barred = fmt.Sprintf("is %s, the frontend is %s", have, family)
 			}
@@ -166,7 +178,7 @@ func (d *demand) candidates(members []member, doubles bool, port clustermesh.Ser
 		}
 	}
 	if doubles {
-		d.barDoubles(out)
+		d.barDoubles(out, strays)
 	}
 	return out
 }

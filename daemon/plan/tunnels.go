@@ -29,6 +29,7 @@ type tunnels struct {
 	problems   []clustermesh.Problem
 	// disputed are the nodes whose place counts, since others have their underlay addresses too.
 	disputed map[clustermesh.Origin]bool
+	places   *places
 }
 
 // plannedNode is what a node said, and what was known of it.
@@ -54,7 +55,11 @@ func (t *tunnels) update(m mesh) {
 		t.nodes[r.Origin] = m.node(r).planned()
 	}
 	m.forbidden = newForbidden(m)
-	t.peers, t.ends, t.problems = m.peers()
+	nodes := m.nodes()
+	owned, lost, overlaps := m.ownedPrefixes(nodes)
+	t.peers, t.ends, t.problems = m.peers(nodes, owned)
+	t.problems = append(t.problems, overlaps...)
+	t.places = m.places(nodes, owned, lost, t.places)
 	t.disputed = m.disputed
 	t.sources = m.sources()
 	guests, reach, admitted, refused := m.admit(t.sources)
