@@ -61,7 +61,13 @@ func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 			contested.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.held.key(n)})
 		}
 	}
+	m.claimKeys(nodes, contested)
 	lost := contested.lost()
+	for k, name := range m.guestKeys {
+		if _, is := lost[claimedBy[key.Public]{Guest{Name: name}.origin(), k}]; is {
+			delete(m.guestKeys, k)
+		}
+	}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.PublicKey.IsZero() {
@@ -138,10 +144,18 @@ func (n node) unreachable() *clustermesh.Problem {
 	return nil
 }
 
+// called is how people call a node or a guest.
+func called(o clustermesh.Origin) string {
+	if o.Cluster == "" {
+		return string(o.Node)
+	}
+	return "node " + o.String()
+}
+
 func (n node) sameKey(l loss) clustermesh.Problem {
-	why := fmt.Sprintf("it has the WireGuard key of node %s, which keeps it", l.to)
+	why := fmt.Sprintf("it has the WireGuard key of %s, which keeps it", called(l.to))
 	if l.tied {
-		why = fmt.Sprintf("it has the same WireGuard key as node %s, and it is not known whose it is", l.to)
+		why = fmt.Sprintf("it has the same WireGuard key as %s, and it is not known whose it is", called(l.to))
 	}
 	return *n.noTunnel("publicKey", why, "give each node a key of its own: on a cloned machine remove wireguard.key from the stateDir and restart straitd")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
@@ -41,8 +42,9 @@ type Admitted struct {
 // Invite says which guests there are, sorted by name.
 func (p *Planner) Invite(guests []Guest) { p.guests = guests }
 
-// admit decides about the guests. Whatever belongs to the clusterset comes before them: a guest that
-// has the key or an address of a node, pod, Service or other machine is refused as a whole.
+// admit decides about the guests. What belongs to the clusterset comes before them: a guest that has the key
+// or an address of a node, pod, Service or other machine is refused as a whole, unless it had them before
+// nodes of other clusters claimed them.
 func (m mesh) admit(s datapath.Sources) (peers []datapath.Peer, guests []datapath.Guest, all []Admitted, problems []clustermesh.Problem) {
 	taken := m.takenKeys()
 	var ranges []landmark // of the guests so far
@@ -90,7 +92,11 @@ func (m mesh) takenKeys() map[key.Public]string {
 
 // refuse says why this node cannot accept a guest, and what to do; nothing if it can.
 func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, ranges []landmark) (why, try string) {
-	switch holder := taken[g.Key]; {
+	holder := taken[g.Key]
+	if m.guestKeys[g.Key] == g.Name && strings.HasPrefix(holder, "node ") {
+		holder = ""
+	}
+	switch {
 	case !m.config.Mesh:
 		return "the mesh is off on this node", "set mesh.mode to wireguard, or name other nodes in the pin"
 	case len(s.Prefixes) == 0:
@@ -100,7 +106,7 @@ func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, r
 		return "its key is that of " + holder, "make a key of its own on that machine, with wg genkey"
 	}
 	for _, p := range g.Range {
-		if covers := m.clash(p, ranges); covers != "" {
+		if covers := m.clash(g, p, ranges); covers != "" {
 			return fmt.Sprintf("its range %s overlaps %s", p, covers), "give it addresses that nothing else in the clusterset or on this machine has"
 		}
 	}
@@ -108,7 +114,7 @@ func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, r
 }
 
 // clash says what has addresses of a guest's range; empty if nothing has.
-func (m mesh) clash(p netip.Prefix, ranges []landmark) string {
+func (m mesh) clash(g Guest, p netip.Prefix, ranges []landmark) string {
 	for _, c := range m.config.CIDRs {
 		if c.Overlaps(p) {
 			return fmt.Sprintf("%s, which is for ClusterSetIPs", c)
@@ -116,7 +122,8 @@ func (m mesh) clash(p netip.Prefix, ranges []landmark) string {
 	}
 	for r := range m.state.Nodes() {
 		for _, q := range r.Content.Node.Prefixes {
-			if q.Overlaps(p) {
+			lost := m.heldGuests[g.Name] && r.Origin.Cluster != m.self.Cluster && !slices.Contains(m.owned[r.Origin], q.Masked())
+			if q.Overlaps(p) && !lost {
 				return fmt.Sprintf("%s of node %s", q, r.Origin)
 			}
 		}
@@ -127,7 +134,8 @@ func (m mesh) clash(p netip.Prefix, ranges []landmark) string {
 		}
 	}
 	for _, l := range m.forbidden.landmarks {
-		if l.prefix.Overlaps(p) {
+		late := m.heldGuests[g.Name] && l.kind == underlay && l.node.Cluster != m.self.Cluster
+		if l.prefix.Overlaps(p) && !late {
 			return l.String()
 		}
 	}
@@ -136,7 +144,7 @@ func (m mesh) clash(p netip.Prefix, ranges []landmark) string {
 			return fmt.Sprintf("%s of peer %s", l.prefix, l.node.Node)
 		}
 	}
-	if r := m.forbidden.check(node{}, p); r != nil {
+	if r := m.forbidden.check(node{}, p); r != nil && !(r.contested && m.heldGuests[g.Name]) {
 		return r.covers
 	}
 	return ""

@@ -102,7 +102,11 @@ func TestGuestsRefused(t *testing.T) {
 		{"another guest's key", guest("x", 0, "10.99.0.2/32"), "peer first"},
 		{"another guest's address", guest("x", 1, "10.98.0.0/16"), "of peer first"},
 	} {
-		r := planWith(clusterset(), true, guest("first", 0, "10.98.0.1/32"), tc.g)
+		s := clusterset()
+		proven := s.Records[origin("b", "n1")]
+		proven.KeyProven = true
+		s.Records[origin("b", "n1")] = proven
+		r := planWith(s, true, guest("first", 0, "10.98.0.1/32"), tc.g)
 		if got := peersOf(r); got != "b/n1 b/n2 c/n1 c/n2 peer/first" || len(r.Desired.Sources.Guests) != 1 {
 			t.Errorf("%s: peers %s", tc.name, got)
 		}
@@ -135,5 +139,50 @@ func TestGuestCallsNoClusterSetIP(t *testing.T) {
 	}
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Message, "kube-proxy") || !strings.Contains(r.Problems[0].Try, "headless") {
 		t.Errorf("problems %v", r.Problems)
+	}
+}
+
+// TestGuestHeld: a node of another cluster that claims a guest's key or addresses takes nothing from it, and
+// loses what it claims; also after a restart, by what the device has.
+func TestGuestHeld(t *testing.T) {
+	laptop := guest("laptop", 1, "10.99.0.2/32")
+	for name, steal := range map[string]func(*clustermesh.Node){
+		"key":     func(n *clustermesh.Node) { n.PublicKey = laptop.Key },
+		"range":   func(n *clustermesh.Node) { n.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/24")} },
+		"address": func(n *clustermesh.Node) { n.Addresses = append(n.Addresses, laptop.Range[0].Addr()) },
+	} {
+		honest, stolen := clusterset(), clusterset()
+		edit(stolen, "b", "n1", func(c *clustermesh.Content) { steal(c.Node) })
+		planner := func() *plan.Planner {
+			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			p.Invite([]plan.Guest{laptop})
+			return p
+		}
+		last, restarted := planner(), planner()
+		var had []plan.Had
+		for _, x := range last.Plan(honest).Desired.Peers {
+			had = append(had, plan.Had{Key: x.Key, Underlay: x.Underlay, AllowedIPs: x.AllowedIPs})
+		}
+		restarted.Had(had)
+		want := "b/n2 c/n1 c/n2 peer/laptop"
+		if name == "address" { // costs the node nothing, either
+			want = "b/n1 " + want
+		}
+		for how, p := range map[string]*plan.Planner{"later": last, "after a restart": restarted} {
+			if r := p.Plan(stolen); peersOf(r) != want {
+				t.Errorf("%s, %s: peers %s, problems %v", name, how, peersOf(r), r.Problems)
+			}
+		}
+	}
+}
+
+// TestGuestAnew: on a new machine, a key that is pinned for a guest counts more than one that a node claims and
+// has not proved.
+func TestGuestAnew(t *testing.T) {
+	laptop := guest("laptop", 1, "10.99.0.2/32")
+	s := clusterset()
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = laptop.Key })
+	if r := planWith(s, true, laptop); peersOf(r) != "b/n2 c/n1 c/n2 peer/laptop" {
+		t.Errorf("peers %s, problems %v", peersOf(r), r.Problems)
 	}
 }

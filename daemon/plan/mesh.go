@@ -30,6 +30,12 @@ type mesh struct {
 	held had
 	// disputed gets the nodes whose underlay addresses others have too.
 	disputed map[clustermesh.Origin]bool
+	// heldGuests are the guests that had a tunnel, and guestKeys gets the guests that have their keys to
+	// themselves although nodes claim them.
+	heldGuests map[string]bool
+	guestKeys  map[key.Public]string
+	// owned are the nodes' prefixes, for deciding about guests.
+	owned map[clustermesh.Origin][]netip.Prefix
 	// forbidden is made from the above.
 	forbidden *forbidden
 }
@@ -152,11 +158,13 @@ func (c claim) standsBy(d claim) bool {
 // changes hands silently. Lost are the claims that lost.
 func (m mesh) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) {
 	claims, problems := m.claims(nodes)
+	claims = append(claims, m.claimRanges()...)
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.node.Compare(b.node)) })
 	owned, lost = map[clustermesh.Origin][]netip.Prefix{}, map[clustermesh.Origin][]netip.Prefix{}
 	for group := range overlapping(claims) {
 		for i, v := range settleClaims(group) {
 			switch c := group[i]; {
+			case c.node.Cluster == "": // a guest's
 			case v.won() && !c.contested:
 				owned[c.node] = append(owned[c.node], c.prefix)
 			case v.won():
@@ -261,8 +269,8 @@ func overlap(lost, won claim, tied bool) clustermesh.Problem {
 	return clustermesh.Problem{
 		Code:   problem.PrefixOverlap,
 		Object: "node " + lost.node.String(), Field: "prefixes",
-		Message: fmt.Sprintf("%s overlaps %s of node %s, %s: pods of %s there cannot be reached from here",
-			lost.prefix, won.prefix, won.node, keeps, lost.node),
+		Message: fmt.Sprintf("%s overlaps %s of %s, %s: pods of %s there cannot be reached from here",
+			lost.prefix, won.prefix, called(won.node), keeps, lost.node),
 		Try: try,
 	}
 }

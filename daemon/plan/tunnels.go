@@ -49,6 +49,7 @@ func (t *tunnels) update(m mesh) {
 	}
 	t.listeners = m.listeners()
 	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
+	m.heldGuests, m.guestKeys = t.heldGuests(m.guests), map[key.Public]string{}
 	m.held, m.disputed = t.held(), map[clustermesh.Origin]bool{}
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
@@ -57,6 +58,7 @@ func (t *tunnels) update(m mesh) {
 	m.forbidden = newForbidden(m)
 	nodes := m.nodes()
 	owned, lost, overlaps := m.ownedPrefixes(nodes)
+	m.owned = owned
 	t.peers, t.ends, t.problems = m.peers(nodes, owned)
 	t.problems = append(t.problems, overlaps...)
 	t.places = m.places(nodes, owned, lost, t.places)
