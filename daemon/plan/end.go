@@ -75,6 +75,9 @@ func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 		}
 		if l, is := lost[claimedBy[key.Public]{n.origin, n.PublicKey}]; is {
 			problems = append(problems, n.sameKey(l))
+			if !l.tied {
+				m.rivals.add(l.to, "publicKey", n.origin, "its WireGuard key")
+			}
 			continue
 		}
 		out = append(out, *n)
@@ -109,6 +112,9 @@ func (m mesh) underlays(nodes []node) (out []netip.AddrPort, problems []clusterm
 			}
 			if p == nil {
 				p = n.sameUnderlay(a, l)
+			}
+			if !l.tied {
+				m.rivals.add(l.to, "addresses", n.origin, a)
 			}
 		}
 		if p != nil {

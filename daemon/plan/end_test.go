@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -120,7 +121,10 @@ func TestPlanOneOwner(t *testing.T) {
 			if got := peersOf(r); got != strings.Join(want, " ") {
 				t.Errorf("%s: %s has the peers %s, want %s", tc.name, self.Origin(), got, want)
 			}
-			if !slices.EqualFunc(r.Problems, tc.problems, func(p clustermesh.Problem, want string) bool { return strings.HasPrefix(p.String(), want) }) {
+			if told := warnings(r); (len(told) == 1) != strings.Contains(fmt.Sprint(losses(r)), "which keeps it") {
+				t.Errorf("%s: on %s the one that keeps it is told %v", tc.name, self.Origin(), told)
+			}
+			if !slices.EqualFunc(losses(r), tc.problems, func(p clustermesh.Problem, want string) bool { return strings.HasPrefix(p.String(), want) }) {
 				t.Errorf("%s: on %s the Problems are %v, want %q", tc.name, self.Origin(), r.Problems, tc.problems)
 			}
 		}
@@ -140,7 +144,7 @@ func TestNextAddress(t *testing.T) {
 			t.Errorf("peer %+v", p)
 		}
 	}
-	if len(r.Desired.Peers) != 4 || len(r.Problems) > 0 {
+	if len(r.Desired.Peers) != 4 || len(losses(r)) > 0 || len(warnings(r)) != 1 {
 		t.Errorf("peers %s, problems %v", peersOf(r), r.Problems)
 	}
 }

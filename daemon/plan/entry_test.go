@@ -58,7 +58,7 @@ func TestEntry(t *testing.T) {
 	}
 	pods(s, "b", "n2", "10.2.2.0/24", services)
 	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.ClusterIPs = nil })
-	if r := p.Plan(s); len(r.Problems) != 1 || r.Problems[0].Code != problem.PrefixOverlap {
+	if r := p.Plan(s); len(losses(r)) != 1 || len(warnings(r)) != 1 || losses(r)[0].Code != problem.PrefixOverlap {
 		t.Errorf("a node that says that its pods are there: %v", r.Problems)
 	}
 }

@@ -28,6 +28,11 @@ func warnings(r plan.Result) (out []clustermesh.Problem) {
 	return out
 }
 
+// losses returns the other Problems.
+func losses(r plan.Result) []clustermesh.Problem {
+	return slices.DeleteFunc(slices.Clone(r.Problems), func(p clustermesh.Problem) bool { return p.Code == problem.Contested })
+}
+
 // TestLandmarkOfTheCluster: a node's address in another node's pod range takes neither its sources from it nor
 // its packets, in its cluster and in others; one Problem names both.
 func TestLandmarkOfTheCluster(t *testing.T) {

@@ -30,6 +30,8 @@ type mesh struct {
 	held had
 	// disputed gets the nodes whose underlay addresses others have too.
 	disputed map[clustermesh.Origin]bool
+	// rivals gets what others claim of nodes.
+	rivals rivals
 	// heldGuests are the guests that had a tunnel, and guestKeys gets the guests that have their keys to
 	// themselves although nodes claim them.
 	heldGuests map[string]bool
@@ -172,6 +174,9 @@ func (m mesh) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]
 			case !c.standsBy(group[v.to]):
 				lost[c.node] = append(lost[c.node], c.prefix)
 				problems = append(problems, overlap(c, group[v.to], v.tied))
+				if !v.tied {
+					m.rivals.add(group[v.to].node, "prefixes", c.node, c.prefix)
+				}
 			}
 		}
 	}

@@ -49,6 +49,7 @@ func (t *tunnels) update(m mesh) {
 	}
 	t.listeners = m.listeners()
 	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
+	m.rivals = rivals{}
 	m.heldGuests, m.guestKeys = t.heldGuests(m.guests), map[key.Public]string{}
 	m.held, m.disputed = t.held(), map[clustermesh.Origin]bool{}
 	t.nodes = map[clustermesh.Origin]plannedNode{}
@@ -61,6 +62,7 @@ func (t *tunnels) update(m mesh) {
 	m.owned = owned
 	t.peers, t.ends, t.problems = m.peers(nodes, owned)
 	t.problems = append(t.problems, overlaps...)
+	t.problems = append(t.problems, m.rivals.problems()...)
 	t.places = m.places(nodes, owned, lost, t.places)
 	t.disputed = m.disputed
 	t.sources = m.sources()
