@@ -104,3 +104,21 @@ func TestEntryAtHome(t *testing.T) {
 		t.Errorf("problems %v", r.Problems)
 	}
 }
+
+// TestPartOfEntry: a longer prefix takes no Service's address from the node that is the entry to it.
+func TestPartOfEntry(t *testing.T) {
+	const services, one = "10.96.0.0/16", "10.96.0.10/32"
+	s := clusterset()
+	enter(s, "b", []string{"n1"}, services)
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p.Plan(s)
+	pods(s, "b", "n2", "10.2.2.0/24", one)
+	r := p.Plan(s)
+	if peer, is := entered(r, one); peer != "" || is || len(losses(r)) != 1 || len(warnings(r)) != 1 {
+		t.Errorf("%s is %q's: %v", one, peer, r.Problems)
+	}
+	enter(s, "b", []string{"n2"}, one) // nor if it says that it is an entry
+	if peer, _ := entered(p.Plan(s), one); peer != "" {
+		t.Errorf("%s is %q's", one, peer)
+	}
+}

@@ -65,3 +65,17 @@ func TestLandmarkIsLate(t *testing.T) {
 		t.Errorf("in a first plan it is %q's", got)
 	}
 }
+
+// TestNestedIsTold: a prefix inside another node's of its cluster gets its packets, and a warning names both.
+func TestNestedIsTold(t *testing.T) {
+	s := clusterset()
+	pods(s, "b", "n2", "10.2.2.0/24", "10.2.1.77/32", "10.2.1.78/32")
+	r := planFor(s)
+	if told := warnings(r); len(r.Problems) != 1 || len(told) != 1 || !told[0].Warning ||
+		!strings.HasPrefix(told[0].String(), "node b/n2: prefixes: 10.2.1.77/32 lies inside 10.2.1.0/24 of node b/n1, and gets the packets to addresses there (and 1 more") {
+		t.Errorf("problems %v", r.Problems)
+	}
+	if got, _ := entered(r, "10.2.1.77/32"); got != "b/n2" {
+		t.Errorf("it is %q's", got)
+	}
+}

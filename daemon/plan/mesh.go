@@ -143,12 +143,18 @@ type claim struct {
 
 // excludes reports whether two claims cannot both win. Between clusters any overlap excludes. Within a
 // cluster prefixes can nest, if its IPAM gives a node addresses from another's prefix. Routes and tunnels
-// use the longest match, so only equal prefixes exclude each other.
+// use the longest match, so only equal prefixes exclude each other. But ClusterIPs are no pods': a node that
+// is the entry to them loses no part of them to one that comes later.
 func (c claim) excludes(d claim) bool {
 	if c.node.Cluster == d.node.Cluster {
-		return c.node != d.node && c.prefix == d.prefix
+		return c.node != d.node && (c.prefix == d.prefix || c.guards(d) || d.guards(c))
 	}
 	return c.prefix.Overlaps(d.prefix)
+}
+
+// guards reports whether a claim is that of an entry which had the ClusterIPs that d is a new claim to.
+func (c claim) guards(d claim) bool {
+	return c.entry && c.held && !d.held && c.prefix.Overlaps(d.prefix)
 }
 
 // standsBy reports whether two claims are those of entries of one cluster.
@@ -164,7 +170,9 @@ func (m mesh) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.node.Compare(b.node)) })
 	owned, lost = map[clustermesh.Origin][]netip.Prefix{}, map[clustermesh.Origin][]netip.Prefix{}
 	for group := range overlapping(claims) {
-		for i, v := range settleClaims(group) {
+		verdicts := settleClaims(group)
+		problems = append(problems, nested(group, verdicts)...)
+		for i, v := range verdicts {
 			switch c := group[i]; {
 			case c.node.Cluster == "": // a guest's
 			case v.won() && !c.contested:
