@@ -39,7 +39,8 @@ func (h had) key(n *node) bool {
 		return e != nil && e.Underlay.IsValid() && e.Key == n.PublicKey
 	}
 	p, known := h.peers[n.PublicKey]
-	return known && slices.Contains(n.listeners(), p.Underlay)
+	return known && slices.Contains(n.listeners(), p.Underlay) &&
+		slices.ContainsFunc(n.Prefixes, func(q netip.Prefix) bool { return slices.Contains(p.AllowedIPs, q.Masked()) })
 }
 
 // underlay reports whether the tunnel to a node led to an address.
