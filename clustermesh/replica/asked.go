@@ -57,7 +57,7 @@ func (r *Replica) tickAsked() (out Output) {
 	for _, o := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {
 		if a := due[o]; a.other != (Peer{}) && r.members[a.other] {
 			offer := Offer{Origin: o, Version: a.older}
-			if r.lacks(offer, &out) && r.asks(a.other, offer, a.doubted) {
+			if r.lacks(offer, a.doubted, &out) && r.asks(a.other, offer, a.doubted) {
 				want[a.other] = append(want[a.other], o)
 			}
 		}

@@ -68,6 +68,36 @@ func asked(out Output, p Peer) bool {
 	return slices.ContainsFunc(out.Send, func(e Envelope) bool { return e.To == p && e.Message.Kind() == KindWant })
 }
 
+// TestOffersOfOwnRecord: a doubted peer offers versions of the replica's own record that do not exist. It
+// neither writes above them nor calls them another daemon's. A believed peer's offer counts.
+func TestOffersOfOwnRecord(t *testing.T) {
+	mallory, honest, self := simOrigin(9), simOrigin(1), simOrigin(3)
+	r := New(Config{Self: self, Epoch: 5}, nil)
+	r.SetMembers([]Peer{mallory, honest})
+	r.Publish(content(self, 1))
+	before := r.Records()[self].Stamp
+	offers := []Offer{{Origin: self, Version: Version{Epoch: 1 << 40, Count: 1 << 40}}}
+	lies := []Message{&Announce{offers}, &Vector{Clusters: []ClusterVector{{Cluster: self.Cluster, Offers: offers}}}}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		for _, m := range lies {
+			if out := r.Receive(mallory, Doubted(m)); len(out.Problems) > 0 || asked(out, mallory) {
+				t.Fatalf("a lie causes %v, %v", out.Problems, out.Send)
+			}
+		}
+		if out := r.Tick(rng); len(out.Problems) > 0 {
+			t.Fatal(out.Problems)
+		}
+	}
+	r.Publish(content(self, 2))
+	if now := r.Records()[self].Stamp; now.Epoch != before.Epoch {
+		t.Errorf("a lie moves the epoch from %d to %d", before.Epoch, now.Epoch)
+	}
+	if r.Receive(honest, lies[0]); r.Records()[self].Stamp.Epoch <= 1<<40 {
+		t.Error("it does not write above what a believed peer has")
+	}
+}
+
 // TestOfferThatNeverComes: a believed peer offers what it never sends. Another one that offers the record
 // is asked with the next tick.
 func TestOfferThatNeverComes(t *testing.T) {

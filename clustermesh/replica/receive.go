@@ -164,7 +164,7 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer, doubted bool) Output 
 	var out Output
 	var want []clustermesh.Origin
 	for _, offer := range offers {
-		if !r.lacks(offer, &out) {
+		if !r.lacks(offer, doubted, &out) {
 			continue
 		}
 		if r.pace.full(offer.Origin) {
@@ -183,8 +183,9 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer, doubted bool) Output 
 
 // lacks reports whether an offered record should be asked for. Only the version that was rejected is
 // left alone: a lower one that is valid is still news. A newer version of our own record is
-// not asked for once we have published: we write above it instead.
-func (r *Replica) lacks(offer Offer, out *Output) bool {
+// not asked for once we have published: we write above it instead, if a believed peer offers it. A version
+// that others make up could be so far in the future that daemons whose clocks are behind refuse ours.
+func (r *Replica) lacks(offer Offer, doubted bool, out *Output) bool {
 	have, ok := r.entries[offer.Origin]
 	if ok && r.early(have) == 0 && offer.Version.Compare(have.version) <= 0 || offer.Origin.Check() != nil ||
 		offer.Version.Epoch >= maxStamp || offer.Version.Count >= maxStamp || r.left(offer.Origin) ||
@@ -192,7 +193,9 @@ func (r *Replica) lacks(offer Offer, out *Output) bool {
 		return false
 	}
 	if offer.Origin == r.self && r.writer.content != nil {
-		out.add(r.usurped(offer.Version))
+		if !doubted {
+			out.add(r.usurped(offer.Version))
+		}
 		return false
 	}
 	return offer.Version != r.rejected[offer.Origin]
@@ -303,7 +306,7 @@ func (r *Replica) receiveVector(from Peer, v *Vector, doubted bool) Output {
 		clusters[c.Cluster] = true
 		for _, offer := range c.Offers {
 			theirs[offer.Origin] = offer.Version
-			if !r.lacks(offer, &out) {
+			if !r.lacks(offer, doubted, &out) {
 				continue
 			}
 			missing = append(missing, offer.Origin)
