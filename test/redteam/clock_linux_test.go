@@ -36,13 +36,21 @@ func (c *clock) straitd(programs string, args ...string) *exec.Cmd {
 }
 
 // set changes the clock by so much.
-func (c *clock) set(ahead time.Duration) {
+func (c *clock) set(ahead time.Duration) { c.write(0, ahead) }
+
+// passes lets so much time pass for the daemon, as when its machine was suspended.
+func (c *clock) passes(d time.Duration) {
+	c.write(0, d)
+	c.write(8, d)
+}
+
+func (c *clock) write(at int64, ahead time.Duration) {
 	c.w.Helper()
 	f, err := os.OpenFile(c.file, os.O_WRONLY, 0)
 	c.w.must(err)
 	defer f.Close()
 	// In place: the daemon maps the file.
-	_, err = f.Write(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))))
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))), at)
 	c.w.must(err)
 }
 
@@ -50,7 +58,7 @@ func (c *clock) set(ahead time.Duration) {
 func (w *world) newClock() *clock {
 	w.Helper()
 	c := &clock{w, filepath.Join(w.TempDir(), "clock")}
-	w.must(os.WriteFile(c.file, make([]byte, 8), 0o600))
+	w.must(os.WriteFile(c.file, make([]byte, 16), 0o600))
 	return c
 }
 

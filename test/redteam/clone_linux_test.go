@@ -34,14 +34,17 @@ func (w *world) copy(from, to string) {
 	}
 }
 
+// northNumber is that of a third cluster.
+const northNumber = 4
+
 // northsPod is the pod of the Service default/other, which north shares.
 var northsPod = netip.MustParseAddr("10.4.1.7")
 
 // newWorldWithNorth is newWorld with a third cluster, which shares another Service.
 func newWorldWithNorth(t *testing.T) (w *world, north *member) {
 	t.Helper()
-	w = newWorld(t, map[string]byte{"north": 4})
-	north = w.member("north", 4)
+	w = newWorld(t, map[string]byte{"north": northNumber})
+	north = w.member("north", northNumber)
 	north.write("manifests/other.yaml", strings.ReplaceAll(manifestServe(northsPod), "serve", "other"))
 	north.start()
 	for _, m := range []*member{w.west, w.east, north} {

@@ -347,10 +347,17 @@ func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged .
 	w.Helper()
 	dir := w.TempDir()
 	w.must(hold(filepath.Join(dir, "replica.cbor"), forged))
-	g, err := gossip.New(gossip.Config{
-		Self: self, Bind: gossipOf(mallory), Keys: w.keys, Seeds: []string{gossipOf(westNumber).String(), gossipOf(eastNumber).String()},
-		StateDir: dir, Authority: sign, Lead: func() (bool, uint64) { return true, uint64(time.Now().UnixMilli()) },
-	})
+	return w.speaks(mallory, gossip.Config{Self: self, StateDir: dir, Authority: sign, Lead: leads})
+}
+
+// leads is the Lead of a daemon that leads its cluster.
+func leads() (bool, uint64) { return true, uint64(time.Now().UnixMilli()) }
+
+// speaks runs a daemon's gossip at the address of a number, as the configuration says besides.
+func (w *world) speaks(number byte, cfg gossip.Config) *attacker {
+	w.Helper()
+	cfg.Bind, cfg.Keys, cfg.Seeds = gossipOf(number), w.keys, []string{gossipOf(westNumber).String(), gossipOf(eastNumber).String()}
+	g, err := gossip.New(cfg)
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -9,11 +9,11 @@ import (
 	"unsafe"
 )
 
-// original is the kernel's clock_gettime, and ahead by how many seconds its CLOCK_REALTIME is changed.
-// The assembler uses both.
+// original is the kernel's clock_gettime, and ahead by how many seconds its CLOCK_REALTIME and its
+// CLOCK_MONOTONIC are changed. The assembler uses both.
 var (
 	original uintptr
-	ahead    *int64
+	ahead    *[2]int64
 )
 
 // install makes the runtime call shifted instead of original.
@@ -26,11 +26,11 @@ func init() {
 	}
 	defer f.Close()
 	// Shared with the test, so that it can set the clock while the daemon runs.
-	m, err := syscall.Mmap(int(f.Fd()), 0, 8, syscall.PROT_READ, syscall.MAP_SHARED)
+	m, err := syscall.Mmap(int(f.Fd()), 0, 16, syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		panic(err)
 	}
-	ahead = (*int64)(unsafe.Pointer(&m[0]))
+	ahead = (*[2]int64)(unsafe.Pointer(&m[0]))
 	install()
 	if original == 0 {
 		panic("the kernel has no vDSO")

@@ -18,10 +18,11 @@ TEXT ·shifted(SB), NOSPLIT|NOFRAME, $0-0
 	ADDQ  $8, SP
 	POPQ  SI
 	POPQ  DI
-	CMPL  DI, $0 // CLOCK_REALTIME
-	JNE   done
+	CMPL  DI, $1 // CLOCK_REALTIME is 0, CLOCK_MONOTONIC is 1
+	JHI   done
+	MOVL  DI, DI
 	MOVQ  ·ahead(SB), CX
-	MOVQ  (CX), CX
+	MOVQ  (CX)(DI*8), CX
 	ADDQ  CX, (SI)
 
 done:

@@ -1,0 +1,220 @@
+package redteam
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// keyholder has the gossip key and nothing else, and sends what no daemon sends: messages of memberlist's
+// that it made up, in datagrams and on connections, and messages on streams.
+type keyholder struct {
+	*stream.Streams
+	w    *world
+	self stream.Peer
+	udp  *net.UDPConn
+	// asked has the nodes that asked it for records.
+	asked *sync.Map
+}
+
+// keyholder speaks in the name of a daemon, of a cluster with a UID.
+func (w *world) keyholder(as clustermesh.Origin, uid string) *keyholder {
+	w.Helper()
+	var self stream.Peer
+	self.Origin, self.Boot, self.UID = as, uint64(time.Now().UnixNano()), uid
+	asked := &sync.Map{}
+	s, err := stream.New(self.Peer, w.keys, stream.Credentials{}, everybody{asked}, nil, slog.New(slog.DiscardHandler))
+	w.must(err)
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: stranger(20).AsSlice()})
+	w.must(err)
+	w.Cleanup(func() { udp.Close() })
+	return &keyholder{s, w, self, udp, asked}
+}
+
+// everybody is the stream.Host of a keyholder, which talks to everybody where the daemons of this test are.
+type everybody struct{ asked *sync.Map }
+
+func (everybody) Addr(o clustermesh.Origin) netip.AddrPort {
+	return gossipOf(map[clustermesh.ClusterName]byte{"west": westNumber, "east": eastNumber, "north": northNumber}[o.Cluster])
+}
+func (everybody) Admit(stream.Peer, string) (bool, error)   { return false, nil }
+func (everybody) Missed(clustermesh.Origin, netip.AddrPort) {}
+func (everybody) Renewed(clustermesh.Origin)                {}
+func (everybody) WrongKey(string)                           {}
+
+func (e everybody) Accept(p stream.Peer, _ string) (stream.Session, error) {
+	return hearing{e, p.Origin}, nil
+}
+
+// hearing is the stream of a node to a keyholder.
+type hearing struct {
+	everybody
+	from clustermesh.Origin
+}
+
+// Receive implements stream.Session.
+func (h hearing) Receive(message []byte) error {
+	if len(message) == 0 {
+		return nil
+	}
+	if m, err := replica.Decode(message); err == nil && m.Kind() == replica.KindWant {
+		h.asked.Store(h.from, true)
+	}
+	return nil
+}
+
+// Close implements stream.Session.
+func (hearing) Close() {}
+
+// joins becomes a member at these nodes, and keeps streams to them, until the returned function is called.
+func (k *keyholder) joins(nodes ...clustermesh.Origin) (end func()) {
+	k.w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l, err := net.Listen("tcp", gossipOf(mallory).String())
+	k.w.must(err)
+	opened := make(chan net.Conn)
+	var all sync.WaitGroup
+	all.Go(func() { k.Run(ctx, opened) })
+	go func() {
+		for {
+			raw, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				conn, members, _, err := k.Handshake(ctx, raw)
+				if err != nil || members {
+					raw.Close()
+					return
+				}
+				select {
+				case opened <- conn:
+				case <-ctx.Done():
+					conn.Close()
+				}
+			}()
+		}
+	}()
+	k.Follow(nodes)
+	stay := during(100*time.Millisecond, func(n int) {
+		for _, o := range nodes {
+			k.throws(everybody{}.Addr(o), isAt(k.self.ID.String(), gossipOf(mallory), k.self.UID, n+1))
+		}
+	})
+	return func() { stay(); l.Close(); cancel(); all.Wait() }
+}
+
+// introduces tells daemons of each other until the returned function is called.
+func (k *keyholder) introduces(numbers ...byte) (end func()) {
+	k.w.Helper()
+	lives := map[byte]string{}
+	for _, n := range numbers {
+		lives[n] = k.life(gossipOf(n))
+	}
+	return during(100*time.Millisecond, func(int) {
+		for _, to := range numbers {
+			for n, life := range lives {
+				if n != to {
+					k.throws(gossipOf(to), isAt(life, gossipOf(n), "", 1))
+				}
+			}
+		}
+	})
+}
+
+// says sends a message on a stream.
+func (k *keyholder) says(to clustermesh.Origin, m replica.Message) {
+	k.w.Helper()
+	b, err := replica.Encode(m)
+	k.w.must(err)
+	k.Send(to, b)
+}
+
+// life returns the name that memberlist has for the daemon at an address.
+func (k *keyholder) life(at netip.AddrPort) string {
+	k.w.Helper()
+	ctx, cancel := context.WithTimeout(k.w.Context(), patience)
+	defer cancel()
+	p, err := k.Ask(ctx, at)
+	k.w.must(err)
+	return p.ID.String()
+}
+
+// throws sends a text of memberlist's in a datagram.
+func (k *keyholder) throws(to netip.AddrPort, text []byte) {
+	k.throwsRaw(to, append(bytes.Clone(labelled), encrypted(text, []byte("strait"))...))
+}
+
+// throwsRaw sends a datagram.
+func (k *keyholder) throwsRaw(to netip.AddrPort, b []byte) {
+	if _, err := k.udp.WriteToUDPAddrPort(b, to); err != nil && !errors.Is(err, net.ErrClosed) {
+		panic(err)
+	}
+}
+
+// tells sends a text on one of memberlist's connections, and waits for the answer. The daemon may refuse it.
+func (k *keyholder) tells(to netip.AddrPort, text []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, _, err := k.DialMembers(ctx, to.String())
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	const version, nonce, tag = 1, 12, 16
+	head := binary.BigEndian.AppendUint32([]byte{10}, uint32(version+nonce+len(text)+tag))
+	message := append(append(bytes.Clone(labelled), head...), encrypted(text, append(head, "strait"...))...)
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write(message); err == nil {
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// labelled is how memberlist begins what it sends.
+var labelled = append([]byte{244, 6}, "strait"...)
+
+// encrypted is a text as memberlist encrypts it with the gossip key, which covers some data beside it.
+func encrypted(text, beside []byte) []byte {
+	block, err := aes.NewCipher(gossipKeys[0][:])
+	if err != nil {
+		panic(err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err)
+	}
+	nonce := make([]byte, aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	return aead.Seal(append([]byte{1}, nonce...), nonce, text, beside)
+}
+
+// during does something again and again until the returned function is called.
+func during(pause time.Duration, do func(n int)) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			do(n)
+			select {
+			case <-stop:
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
+}
