@@ -19,12 +19,19 @@ const followerNumber = 3
 // follower starts a machine of east without the root, that shares a pod of default/serve.
 func (w *world) follower(pod netip.Addr) *member {
 	w.Helper()
+	m := w.newFollower(pod)
+	m.start()
+	return m
+}
+
+// newFollower is follower, and does not start the daemon.
+func (w *world) newFollower(pod netip.Addr) *member {
+	w.Helper()
 	m := w.member("east", followerNumber)
 	m.node = "n3"
 	w.must(os.Remove(m.path("root.key")))
 	m.write("manifests/node.yaml", manifestFollower(""))
 	m.write("manifests/serve.yaml", regexp.MustCompile("nodeName: n1").ReplaceAllString(manifestServe(pod), "nodeName: n3"))
-	m.start()
 	return m
 }
 
