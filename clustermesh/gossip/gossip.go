@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,23 +87,24 @@ type Gossip struct {
 	stating  sync.Mutex // held while a statement about another node is made, so that two do not get the same
 	pool     *pool.Pool // nil before Run
 
-	mu        sync.Mutex
-	replica   *replica.Replica
-	guard     *guard
-	contacts  *observe.Contacts
-	witness   observe.Witness
-	distances *observe.Distances
-	seeds     *member.Seeds
-	own       *clustermesh.Content // as published, without claims; nil before the first Publish
-	cluster   *clustermesh.Content // as published by this leader
-	clusterAt time.Time            // earliest time of the next write of the cluster's record
-	leader    leader
-	behind    bool // this machine's clock is behind those of most
-	problems  problemBook
-	logged    allowance // for lines about Problems
-	running   bool
-	view      clustermesh.State
-	stale     bool // view is out of date
+	mu            sync.Mutex
+	replica       *replica.Replica
+	guard         *guard
+	contacts      *observe.Contacts
+	witness       observe.Witness
+	distances     *observe.Distances
+	seeds         *member.Seeds
+	own           *clustermesh.Content // as published, without claims; nil before the first Publish
+	cluster       *clustermesh.Content // as published by this leader
+	clusterAt     time.Time            // earliest time of the next write of the cluster's record
+	leader        leader
+	behind        bool // this machine's clock is behind those of most
+	problems      problemBook
+	logged        allowance // for lines about Problems, and loggedStrange about those of strangers
+	loggedStrange allowance
+	running       bool
+	view          clustermesh.State
+	stale         bool // view is out of date
 }
 
 // New checks the configuration and loads the saved state. It opens no sockets and starts nothing. A
@@ -129,7 +128,8 @@ func New(cfg Config) (*Gossip, error) {
 		contacts:  observe.NewContacts(cfg.Self),
 		distances: observe.NewDistances(loadDistances(cfg.StateDir), time.Now()),
 		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
-		problems:  problemBook{},
+		problems:  newProblemBook(),
+		logged:    allowance{most: maxLogged}, loggedStrange: allowance{most: maxStrangeLogged},
 		strangers: newStrangers(),
 		guard:     newGuard(cfg.Authority, cfg.Self, cfg.Log),
 		stale:     true,
@@ -383,7 +383,12 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		if g.behind && p.Code == problem.RecordAhead {
 			continue // one Problem says it of all
 		}
-		g.problem("replica "+string(p.Code)+" "+p.Object, p, problemLife)
+		key := "replica " + string(p.Code) + " " + p.Object
+		if p.Code == problem.ClusterNotPinned || p.Code == problem.RecordRejected {
+			g.strange(key, p) // nobody signed what they are about
+			continue
+		}
+		g.problem(key, p, problemLife)
 	}
 	if len(out.Changed) == 0 {
 		return false
@@ -402,11 +407,23 @@ func (g *Gossip) touch() {
 // problem records a Problem for the time life, or until it is solved if life is 0. The lock is
 // held, or nothing runs yet.
 func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
+	g.note(key, p, false, life)
+}
+
+// strange records a Problem that peers without proof can make, about names and addresses that they choose.
+// The lock is held.
+func (g *Gossip) strange(key string, p clustermesh.Problem) { g.note(key, p, true, problemLife) }
+
+func (g *Gossip) note(key string, p clustermesh.Problem, strange bool, life time.Duration) {
 	now := time.Now()
-	if !g.problems.set(key, p, life, now) {
+	if !g.problems.set(key, p, strange, life, now) {
 		return
 	}
-	if left, ok := g.logged.take(now); ok {
+	logged := &g.logged
+	if strange {
+		logged = &g.loggedStrange
+	}
+	if left, ok := logged.take(now); ok {
 		g.log.Warn("problem", "code", p.Code, "what", p.String())
 		if left == 0 {
 			g.log.Warn("more problems are not logged for up to a minute; see them with: strait status")
@@ -429,7 +446,7 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.seats.repin(g.guard.Pins)
 	g.clusters.repin(g.guard.Pins != nil)
 	// What was refused may be believed now; otherwise it is reported again.
-	maps.DeleteFunc(g.problems, func(key string, _ noted) bool { return strings.HasPrefix(key, "replica ") })
+	g.problems.clearAll("replica ")
 	g.readmit()
 	if own, held := g.replica.Records()[g.cfg.Self]; held {
 		g.guard.own = g.guard.leftOut(own)

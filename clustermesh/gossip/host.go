@@ -140,14 +140,14 @@ func (h host) WrongKey(addr string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if key := "key " + addr; h.problems.has(key) || h.problems.count("key ") < maxWrongKeys {
-		h.problem(key, wrongKeyProblem(addr), problemLife)
+		h.strange(key, wrongKeyProblem(addr))
 	}
 }
 
 func (h host) noUDP(peer string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.problem("udp "+peer, udpProblem(peer), problemLife)
+	h.strange("udp "+peer, udpProblem(peer))
 }
 
 // admitRecord is replica.Config.Admit: it refuses what its origin may not say and, of a cluster that is not
@@ -176,10 +176,14 @@ func (g *Gossip) refuse(p member.Peer, owner, addr string) {
 	} else {
 		g.solved(seen)
 	}
-	if g.problems.has(key) {
-		problem = g.problems[key].problem
+	if shown, any := g.problems.shown(key); any {
+		problem = shown
 	}
-	g.problem(key, problem, problemLife)
+	if p.Origin.Cluster == g.cfg.Self.Cluster {
+		g.problem(key, problem, problemLife)
+		return
+	}
+	g.strange(key, problem)
 }
 
 // twin reports another daemon with this node's name. The lock is held.

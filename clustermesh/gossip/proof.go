@@ -77,8 +77,8 @@ func (g *Gossip) impostor(p stream.Peer, addr string) {
 		Try:     "nothing to do if that node was just downgraded or got a new node.key: this ends when its record arrives; otherwise find that machine: it has the gossip key and pretends to be the node",
 		Warning: true,
 	}
-	if shown, any := g.problems[key]; any {
-		said = shown.problem // one example at a time: each change is a line of the log
+	if shown, any := g.problems.shown(key); any {
+		said = shown // one example at a time: each change is a line of the log
 	}
 	g.problem(key, said, problemLife)
 }

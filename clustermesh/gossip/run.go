@@ -245,7 +245,12 @@ func (g *Gossip) look(started, now time.Time) {
 			texts = append(texts, a.String())
 		}
 		slices.Sort(texts)
-		g.problem("duplicate "+o.String(), duplicateProblem(o, texts...), problemLife)
+		key, p := "duplicate "+o.String(), duplicateProblem(o, texts...)
+		if _, held := g.replica.Record(o); held {
+			g.problem(key, p, problemLife)
+		} else {
+			g.strange(key, p)
+		}
 	}
 	g.reportStrangers(now)
 	if g.problems.expire(now) {

@@ -191,11 +191,11 @@ func (g *Gossip) unstated(about clustermesh.Origin, cause error) {
 	if !g.problems.has(key) && g.problems.count("unstated ") >= maxUnstated {
 		return
 	}
-	g.problem(key, clustermesh.Problem{
+	g.strange(key, clustermesh.Problem{
 		Code: problem.StatementMissing, Object: "node " + about.String(), Warning: true,
 		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
 		Try:     "nothing to do if it is none of this cluster's machines",
-	}, problemLife)
+	})
 }
 
 // Pauses between attempts to get a statement. What changes is asked for at once, but not more often than
