@@ -115,18 +115,23 @@ type builder struct {
 
 func (b *builder) answer(qtype uint16, found node, labels []string) {
 	r := b.reply
-	any := qtype == dns.TypeANY
-	if qtype == dns.TypeA || qtype == dns.TypeAAAA || any {
+	if qtype == dns.TypeANY {
+		if found.exists {
+			r.Answer = append(r.Answer, b.any())
+		}
+		return
+	}
+	if qtype == dns.TypeA || qtype == dns.TypeAAAA {
 		for _, ip := range rotate(found.addrs, b.turn) {
-			if rr := b.address(b.name, ip); any || rr.Header().Rrtype == qtype {
+			if rr := b.address(b.name, ip); rr.Header().Rrtype == qtype {
 				r.Answer = append(r.Answer, rr)
 			}
 		}
 	}
-	if (qtype == dns.TypeTXT || any) && found.txt != "" {
+	if qtype == dns.TypeTXT && found.txt != "" {
 		r.Answer = append(r.Answer, &dns.TXT{Hdr: header(b.name, dns.TypeTXT), Txt: []string{found.txt}})
 	}
-	if (qtype == dns.TypeSOA || any) && len(labels) == 0 {
+	if qtype == dns.TypeSOA && len(labels) == 0 {
 		r.Answer = append(r.Answer, b.soa(b.name))
 	}
 	if qtype != dns.TypeSRV {
@@ -152,6 +157,11 @@ func (b *builder) answer(qtype uint16, found node, labels []string) {
 		}
 	}
 	r.Extra = append(extra, r.Extra...) // the OPT record stays last
+}
+
+// any answers ANY, which serves those who amplify packets and no client: with one record that says so (RFC 8482).
+func (b *builder) any() dns.RR {
+	return &dns.HINFO{Hdr: header(b.name, dns.TypeHINFO), Cpu: "RFC8482"}
 }
 
 // service returns the full name of the service that labels lie in or below.

@@ -82,7 +82,8 @@ func TestAnswer(t *testing.T) {
 
 		{"serve.default.svc.clusterset.local.", "A", "10.255.0.1"},
 		{"serve.default.svc.clusterset.local.", "AAAA", "fd00:255::1"},
-		{"serve.default.svc.clusterset.local.", "ANY", "10.255.0.1\nfd00:255::1"},
+		{"serve.default.svc.clusterset.local.", "ANY", `"RFC8482" ""`},
+		{"none.default.svc.clusterset.local.", "ANY", nx},
 		{"serve.default.svc.clusterset.local.", "MX", nodata},
 		{"SERVE.Default.svc.ClusterSet.LOCAL.", "A", "10.255.0.1"},
 		{"plain.default.svc.clusterset.local.", "AAAA", nodata},

@@ -154,9 +154,7 @@ func listenProblem(network string, addr netip.AddrPort, err error) *clustermesh.
 
 // serve listens and answers until ctx is done or the socket fails.
 func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort) error {
-	srv := &dns.Server{Net: network, IdleTimeout: func() time.Duration { return idleTimeout }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		s.handle(ctx, network, w, q)
-	})}
+	srv := s.listener(ctx, network)
 	var bound net.Addr
 	var err error
 	listen := net.ListenConfig{}
@@ -194,6 +192,14 @@ func (s *Server) serve(ctx context.Context, network string, addr netip.AddrPort)
 	defer cancel()
 	err = srv.ShutdownContext(stop)
 	return errors.Join(err, <-done)
+}
+
+// listener returns what reads queries from one socket. It drops answers, so that two servers cannot keep each
+// other busy.
+func (s *Server) listener(ctx context.Context, network string) *dns.Server {
+	return &dns.Server{Net: network, IdleTimeout: func() time.Duration { return idleTimeout }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		s.handle(ctx, network, w, q)
+	})}
 }
 
 // bindAnyway lets a socket of either IP family bind to an address that no device has. For IPv4 a
