@@ -128,6 +128,13 @@ func (s *session) Receive(frame []byte) error {
 	return nil
 }
 
+// Believed implements stream.Session. A peer of a cluster that is not pinned proves nothing where others are.
+func (s *session) Believed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.belief() == authority.Believed && (s.guard.Pins == nil || s.guard.pinned(s.peer.Origin.Cluster))
+}
+
 // belief judges the peer by what is known now. The lock is held.
 func (s *session) belief() authority.Belief {
 	if s.generation != s.guard.generation {

@@ -33,10 +33,27 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 		}
 		return
 	}
+	if !session.Believed() {
+		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+		in, out := s.crowd.enter(conn, from.Addr(), session)
+		if out != nil {
+			hangUp(out.conn)
+		}
+		defer s.crowd.leave(in)
+	}
 	err = s.read(conn, session)
 	if ctx.Err() == nil {
 		s.log.Debug("record stream ended", "from", peer.Origin, "error", err)
 	}
+}
+
+// hangUp closes the connection below TLS: closing TLS waits for the lock that a write to a peer that reads nothing
+// holds.
+func hangUp(conn net.Conn) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	conn.Close()
 }
 
 // keptFrame is the largest buffer, in bytes, that a stream keeps for its next message.

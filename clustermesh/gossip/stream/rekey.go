@@ -53,8 +53,7 @@ func (s *Streams) drop() {
 	id := s.identity.Load()
 	for conn := range s.accepted {
 		if _, err := id.peer(conn.ConnectionState()); err != nil {
-			// Not Close, which waits for the lock that a write to a peer that reads nothing holds.
-			conn.NetConn().Close()
+			hangUp(conn)
 		}
 	}
 }

@@ -72,6 +72,9 @@ type Session interface {
 	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
 	// returns. An error ends the stream. A peer that only asked who we are (Ask) sends none.
 	Receive(message []byte) error
+	// Believed reports whether the peer is believed now to be its node, so that it needs no share of the room
+	// that others have. It can change.
+	Believed() bool
 	// Close is called when the connection has ended.
 	Close()
 }
@@ -93,6 +96,7 @@ type Streams struct {
 
 	signer Signer // nil if this daemon signs no statements
 	desk   desk   // of requests for statements
+	crowd  crowd  // of streams of peers that are not believed
 }
 
 // New makes what proves who this daemon is. It starts nothing. The signer is nil if this daemon signs no

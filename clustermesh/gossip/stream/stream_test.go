@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +72,8 @@ func (h *heard) Receive(m []byte) error {
 	})
 	return nil
 }
+
+func (h *heard) Believed() bool { return !strings.HasPrefix(string(h.from.Node), "ghost") }
 
 func (h *heard) Close() {
 	h.do(func() {
