@@ -52,3 +52,23 @@ func TestStrangersHideNoProblem(t *testing.T) {
 		t.Error("strangers kept an honest node's problem out of the log")
 	}
 }
+
+// TestStrangersTextIsClean: escape sequences and lines that a peer puts into errors reach neither the log nor
+// the Problems.
+func TestStrangersTextIsClean(t *testing.T) {
+	var log bytes.Buffer
+	c := config(node("west", "n1"))
+	c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	g, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.unstated(node("west", "n2"), fmt.Errorf("the API server says \x1b[2J\nlevel=ERROR %s", strings.Repeat("x", 1<<20)))
+	ps := g.Problems()
+	if len(ps) != 1 || strings.ContainsAny(ps[0].String(), "\x1b\n") {
+		t.Errorf("problems %.200q", fmt.Sprint(ps))
+	}
+	if n := log.Len(); strings.ContainsAny(strings.TrimSpace(log.String()), "\x1b\n") || n == 0 || n > 16<<10 {
+		t.Errorf("%d bytes of log: %.200q", n, log.String())
+	}
+}

@@ -416,6 +416,7 @@ func (g *Gossip) strange(key string, p clustermesh.Problem) { g.note(key, p, tru
 
 func (g *Gossip) note(key string, p clustermesh.Problem, strange bool, life time.Duration) {
 	now := time.Now()
+	p = p.Clean()
 	if !g.problems.set(key, p, strange, life, now) {
 		return
 	}

@@ -69,9 +69,12 @@ func (p Problem) Compare(q Problem) int {
 		strings.Compare(p.File, q.File), strings.Compare(p.Field, q.Field), strings.Compare(p.Message, q.Message))
 }
 
-// Sort returns the problems in order, without duplicates.
+// Sort returns the problems in order, clean and without duplicates. All that is shown goes through it.
 func Sort(ps []Problem) []Problem {
 	ps = slices.Clone(ps)
+	for i, p := range ps {
+		ps[i] = p.Clean()
+	}
 	slices.SortFunc(ps, Problem.Compare)
 	return slices.Compact(ps)
 }
