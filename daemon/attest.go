@@ -23,10 +23,15 @@ func (d *Daemon) attest(ctx context.Context, r authority.Request) error {
 	if d.kube != nil {
 		identify = d.kube.attested
 	}
-	if err := identify(ctx, r, local); err != nil {
+	return identifyListed(ctx, r, local, identify)
+}
+
+// identifyListed asks identify, which can be a call of the API server, only about nodes that the cluster has.
+func identifyListed(ctx context.Context, r authority.Request, local clustermesh.Local, identify func(context.Context, authority.Request, clustermesh.Local) error) error {
+	if err := listed(r.Want.Node, local); err != nil {
 		return err
 	}
-	return listed(r.Want.Node, local)
+	return identify(ctx, r, local)
 }
 
 // listed returns an error unless the objects of the cluster say where a node is.

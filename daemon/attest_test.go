@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -89,5 +91,22 @@ func TestToken(t *testing.T) {
 	}
 	if token, err := k.token(file)(); err != nil || token != "one" {
 		t.Errorf("got %q, %v", token, err)
+	}
+}
+
+// TestUnlistedCostsNothing: the API server is not asked about nodes that the cluster does not have.
+func TestUnlistedCostsNothing(t *testing.T) {
+	local := clustermesh.Local{Nodes: []clustermesh.Node{{Name: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}}}
+	reviews := 0
+	count := func(context.Context, authority.Request, clustermesh.Local) error { reviews++; return nil }
+	for i := range 100 {
+		r := requested()
+		r.Want.Node = clustermesh.NodeName(fmt.Sprintf("invented-%d", i))
+		if identifyListed(t.Context(), r, local, count) == nil {
+			t.Error("an invented node is attested")
+		}
+	}
+	if err := identifyListed(t.Context(), requested(), local, count); err != nil || reviews != 1 {
+		t.Errorf("%d reviews, %v", reviews, err)
 	}
 }

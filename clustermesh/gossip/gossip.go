@@ -78,6 +78,7 @@ type Gossip struct {
 	clusters  *clusters
 	seats     *seats
 	strangers *strangers
+	attests   attests
 	changed   notify.Signal
 	dirty     notify.Signal
 	events    notify.Signal // wakes the loop
@@ -131,6 +132,7 @@ func New(cfg Config) (*Gossip, error) {
 		problems:  newProblemBook(),
 		logged:    allowance{most: maxLogged}, loggedStrange: allowance{most: maxStrangeLogged},
 		strangers: newStrangers(),
+		attests:   newAttests(),
 		guard:     newGuard(cfg.Authority, cfg.Self, cfg.Log),
 		stale:     true,
 	}

@@ -113,6 +113,9 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 	if s.revokes(about.Cluster, r.Want.Key) {
 		return a, about, errRevoked
 	}
+	if err := s.attests.wait(ctx, s.Knows(p)); err != nil {
+		return a, about, err
+	}
 	if err := s.cfg.Attest(ctx, r); err != nil {
 		return a, about, err
 	}

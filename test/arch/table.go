@@ -241,7 +241,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/hashicorp/go-msgpack", Owners: []string{"clustermesh/gossip/pool"}}, // tests: what memberlist reads
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
-	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip/pool"}},
+	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
