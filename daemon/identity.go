@@ -141,8 +141,11 @@ func (d *Daemon) remember(w, last who) error {
 	return nil
 }
 
+// maxIdentity bounds that file, in bytes.
+const maxIdentity = 64 << 10
+
 func loadWho(dir string) (w who, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, identityFile))
+	b, err := durable.Read(filepath.Join(dir, identityFile), maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
 		return who{}, nil
 	}

@@ -3,10 +3,10 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
+	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/notify"
 )
 
@@ -50,12 +50,15 @@ func (w *watched) run(ctx context.Context) error {
 	}
 }
 
+// maxWatched bounds a file that is watched, in bytes. A ConfigMap has at most 1 MiB.
+const maxWatched = 16 << 20
+
 // look reads the file and reports whether anything changed.
 func (w *watched) look() bool {
 	if w.path == "" {
 		return false
 	}
-	b, err := os.ReadFile(w.path)
+	b, err := durable.Read(w.path, maxWatched)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	news := fmt.Sprint(err) != fmt.Sprint(w.cause) || err == nil && (!w.read || string(b) != w.last)

@@ -365,7 +365,10 @@ func (g *Gossip) reportStatement(err error, began time.Time) {
 }
 
 // statementFile holds the statement about this node, for a start while no signer is heard.
-const statementFile = "statement.cbor"
+const (
+	statementFile    = "statement.cbor"
+	maxStatementFile = 1 << 20 // bytes; more than a signer can send
+)
 
 func saveStatement(dir string, signed []byte) error {
 	if dir == "" {
@@ -382,7 +385,7 @@ func (g *Gossip) restoreStatement() {
 	if g.cfg.StateDir == "" {
 		return
 	}
-	signed, err := os.ReadFile(filepath.Join(g.cfg.StateDir, statementFile))
+	signed, err := durable.Read(filepath.Join(g.cfg.StateDir, statementFile), maxStatementFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		g.problem("state", stateProblem(err), 0)
 	}

@@ -188,7 +188,7 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 
 // loadDistances reads what saveDistances wrote; nothing if that cannot be read: it is measured again.
 func loadDistances(dir string) (out map[clustermesh.ClusterName]uint32) {
-	b, err := os.ReadFile(filepath.Join(dir, distancesFile))
+	b, err := durable.Read(filepath.Join(dir, distancesFile), maxUIDs)
 	if dir == "" || err != nil || json.Unmarshal(b, &out) != nil {
 		return nil
 	}
