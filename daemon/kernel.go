@@ -82,11 +82,12 @@ func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireg
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
 // also runs the greeter, the mender and, where it may look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
-	lost, changed := notify.New(), notify.New()
+	lost, changed, silent := notify.New(), notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
 	g.Go(func() error { return k.table.Watch(ctx, changed) })
 	g.Go(func() error { return k.greeter(ctx) })
+	g.Go(func() error { return k.askTunnel(ctx, silent) })
 	g.Go(func() error { return k.mender(ctx) })
 	if k.config.BPF.destroySockets() {
 		g.Go(func() error { return k.sweeper(ctx) })
@@ -101,6 +102,8 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 			case <-changed:
 				k.stack.mark(disturb, "netfilter")
 			case <-k.router.Underlay():
+				k.stack.mark(suspect, "wireguard")
+			case <-silent:
 				k.stack.mark(suspect, "wireguard")
 			}
 			disturbed.Poke()
