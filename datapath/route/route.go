@@ -75,6 +75,8 @@ type Router struct {
 	wanted map[netip.Prefix]bool
 	// index and mtu are those of the device that SetUp found last; 0 before. An mtu of 0 is any.
 	index, mtu int
+	// lookedUp says which destination reportStrays looks up next.
+	lookedUp int
 }
 
 // New returns a Router. It does not touch the kernel.

@@ -23,7 +23,8 @@ import (
 // is gone, or the rule cannot be added.
 //
 // Routes of another protocol number are not changed, even in strait's own table; those there are
-// Problems.
+// Problems. So are packets that do not go into the tunnel all the same, because another program's rule or
+// route takes them.
 func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem, error) {
 	h, err := open()
 	if err != nil {
@@ -57,6 +58,9 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 	// The rule comes after the routes, so that no packet sees a partly filled table.
 	for _, family := range families {
 		v.failed(r.reconcileRule(h, family, prune))
+	}
+	if !prune && linkErr == nil && len(v.errs) == 0 {
+		r.reportStrays(h, want, link, &v)
 	}
 	if prune {
 		for _, e := range change.Remove {

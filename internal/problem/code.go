@@ -100,6 +100,7 @@ const (
 	NotExempted    Code = "STR4103"
 	PlanIncoherent Code = "STR4104"
 	RouteForeign   Code = "STR4105"
+	RouteBypassed  Code = "STR4106"
 )
 
 // Gossip and replication.

@@ -77,6 +77,37 @@ func TestForeignRoutes(t *testing.T) {
 	testutil.Eventually(t, healing, w.asWanted)
 }
 
+// Another program puts a rule before strait's. strait leaves it alone and says which way packets take, until it is gone.
+func TestForeignRules(t *testing.T) {
+	w := newTunneled(t)
+	for rule, way := range map[string]string{
+		"to 10.9.2.0/24 blackhole priority 101": "invalid argument", "to 10.9.2.0/24 unreachable priority 101": "unreachable",
+		"to 10.9.2.0/24 lookup 77 priority 101": "they go to lo",
+	} {
+		if strings.Contains(rule, "lookup") {
+			_, err := w.run("ip route add 10.9.0.0/16 dev lo table 77")
+			must(t, err)
+		}
+		_, err := w.run("ip rule add " + rule)
+		must(t, err)
+		testutil.Eventually(t, healing, func() error {
+			s, err := w.life.status()
+			if err != nil {
+				return err
+			}
+			for _, p := range s.Problems {
+				if p.Code == problem.RouteBypassed && strings.Contains(p.Message, "packets to 10.9.2.") && strings.Contains(p.Message, way) {
+					return nil
+				}
+			}
+			return fmt.Errorf("with %s: problems %v", rule, s.Problems)
+		})
+		_, err = w.run("ip rule delete " + rule)
+		must(t, err)
+		testutil.Eventually(t, healing, w.asWanted)
+	}
+}
+
 // The directory of state is removed: the keys that are in force come back.
 func TestKeysRemoved(t *testing.T) {
 	w := newTunneled(t)
