@@ -19,14 +19,16 @@ func (d *Daemon) attest(ctx context.Context, r authority.Request) error {
 	if !known {
 		return errors.New("the signer has not read the objects of its cluster yet")
 	}
-	identify := annotated
 	if d.kube != nil {
-		identify = d.kube.attested
+		return identifyListed(ctx, r, local, d.kube.attested)
 	}
-	return identifyListed(ctx, r, local, identify)
+	if err := annotated(r, local); err != nil { // before listed: it tells the operator which key to write down
+		return err
+	}
+	return listed(r.Want.Node, local)
 }
 
-// identifyListed asks identify, which can be a call of the API server, only about nodes that the cluster has.
+// identifyListed asks identify, a call of the API server, only about nodes that the cluster has.
 func identifyListed(ctx context.Context, r authority.Request, local clustermesh.Local, identify func(context.Context, authority.Request, clustermesh.Local) error) error {
 	if err := listed(r.Want.Node, local); err != nil {
 		return err
@@ -65,7 +67,7 @@ func holders(local clustermesh.Local) authority.Objects {
 }
 
 // annotated finds out which node asks by the annotation of its Node object.
-func annotated(_ context.Context, r authority.Request, local clustermesh.Local) error {
+func annotated(r authority.Request, local clustermesh.Local) error {
 	key := r.Want.Key.Fingerprint()
 	switch stated := local.NodeKeys[r.Want.Node]; stated {
 	case key:

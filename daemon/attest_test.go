@@ -37,7 +37,7 @@ func TestAnnotated(t *testing.T) {
 		"set it to " + key:            {"n1": key},
 		"the machine's key is " + key: {"n2": "SHA256:other"},
 	} {
-		err := annotated(t.Context(), requested(), clustermesh.Local{NodeKeys: keys})
+		err := annotated(requested(), clustermesh.Local{NodeKeys: keys})
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("keys %v: %v, want %q", keys, err, says)
 		}

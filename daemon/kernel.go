@@ -29,7 +29,6 @@ type kernel struct {
 	stack     *stack
 	config    Config
 	log       *slog.Logger
-	private   key.Private // of the tunnels, where the mesh is on
 	publicKey key.Public
 	router    *route.Router
 	table     *netfilter.Table
@@ -65,7 +64,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("WireGuard key: %w", err)
 		}
-		k.private, k.publicKey = private, private.Public()
+		k.publicKey = private.Public()
 		k.mesh = &tunnels{kernel: k}
 		parts = slices.Insert(parts, 0, part(k.mesh))
 	} else {

@@ -36,7 +36,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept)
 	}
-	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.believe(), d.stand(), d.rekey(), d.keepKeys(), d.readGuests())
+	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.believe(), d.stand(), d.rekey(), d.readGuests())
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}

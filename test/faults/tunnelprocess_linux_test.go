@@ -107,29 +107,3 @@ func TestForeignRules(t *testing.T) {
 		testutil.Eventually(t, healing, w.asWanted)
 	}
 }
-
-// The directory of state is removed: the keys that are in force come back.
-func TestKeysRemoved(t *testing.T) {
-	w := newTunneled(t)
-	read := func() map[string]string {
-		out := map[string]string{}
-		files, _ := filepath.Glob(w.path("state/*.key"))
-		for _, f := range files {
-			text, _ := os.ReadFile(f)
-			out[filepath.Base(f)] = string(text)
-		}
-		return out
-	}
-	before := read()
-	if len(before) == 0 {
-		t.Fatal("no keys")
-	}
-	must(t, os.RemoveAll(w.path("state")))
-	testutil.Eventually(t, healing, func() error {
-		if now := read(); fmt.Sprint(now) != fmt.Sprint(before) {
-			return fmt.Errorf("%d of %d keys", len(now), len(before))
-		}
-		return nil
-	})
-	must(t, w.call())
-}
