@@ -42,7 +42,7 @@ import (
 )
 
 // patience is how long a busy machine may take to say or do something.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // port is that of everybody's gossip; each has a loopback address of its own.
 const port = 7946
