@@ -86,13 +86,11 @@ func testFailures(t *testing.T, o *ops) {
 	l := o.startFailing(t)
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
-			start := time.Now()
-			f.happen(t, o, l)
-			time.Sleep(time.Second) // what comes after it
+			start, flaws := l.endure(t, o, f.happen, f.unnoticed)
+			for _, flaw := range flaws {
+				t.Error(flaw)
+			}
 			for _, s := range shapes {
-				if f.unnoticed {
-					l.oneMustBeWhole(t, s.name, start)
-				}
 				for _, container := range []string{"new", "kept"} {
 					l.mustRecover(t, s.name+container, start)
 				}
@@ -100,6 +98,28 @@ func testFailures(t *testing.T, o *ops) {
 			}
 		})
 	}
+}
+
+// endure has something happen, and returns since when, and which calls failed if none may. On a busy machine,
+// kube-proxy and what else is between the clusters lose a call in a thousand. So if it was one, the same happens
+// once more, and then none may.
+func (l load) endure(t *testing.T, o *ops, happen func(*testing.T, *ops, load), unnoticed bool) (start time.Time, flaws []string) {
+	t.Helper()
+	for range 2 {
+		start, flaws = time.Now(), nil
+		happen(t, o, l)
+		time.Sleep(time.Second) // what comes after it
+		for _, s := range shapes {
+			if unnoticed {
+				flaws = append(flaws, l.flaws(t, s.name, start)...)
+			}
+		}
+		if len(flaws) != 1 {
+			break
+		}
+		t.Logf("one call: %s", flaws[0])
+	}
+	return start, flaws
 }
 
 // makeEntry sets the annotation of c2n1 about ClusterIPs, and the ranges that are pinned of c2.

@@ -100,6 +100,14 @@ func (l load) mustBeWhole(t *testing.T, since time.Time) {
 // oneMustBeWhole is mustBeWhole for one of several addresses.
 func (l load) oneMustBeWhole(t *testing.T, prefix string, since time.Time) {
 	t.Helper()
+	for _, flaw := range l.flaws(t, prefix, since) {
+		t.Error(flaw)
+	}
+}
+
+// flaws returns which calls failed or connected anew, a few of each container.
+func (l load) flaws(t *testing.T, prefix string, since time.Time) (out []string) {
+	t.Helper()
 	stalls := stallsOf(l.calls(t, "beside", since.Add(-maxCall)))
 	for _, container := range []string{prefix + "new", prefix + "kept"} {
 		calls := l.calls(t, container, since)
@@ -111,16 +119,17 @@ func (l load) oneMustBeWhole(t *testing.T, prefix string, since time.Time) {
 				excused++
 			default:
 				if failed++; failed <= 5 {
-					t.Errorf("%s: after %.1f s a call failed or connected anew: %s connects, %q", container, c.ended.Sub(since).Seconds(), c.connects, c.message)
+					out = append(out, fmt.Sprintf("%s: after %.1f s a call failed or connected anew: %s connects, %q", container, c.ended.Sub(since).Seconds(), c.connects, c.message))
 				}
 			}
 		}
 		t.Logf("%s: %d of %d calls failed in %.1f s, and %d timed out as the machine stood still (%d times)",
 			container, failed, len(calls), time.Since(since).Seconds(), excused, len(stalls))
 		if len(calls) < int(time.Since(since).Seconds())*10 {
-			t.Errorf("%s: only %d calls: the client stood still", container, len(calls))
+			out = append(out, fmt.Sprintf("%s: only %d calls: the client stood still", container, len(calls)))
 		}
 	}
+	return out
 }
 
 // maxCall is the longest that a call of new or beside takes, with what the log adds.
