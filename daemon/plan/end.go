@@ -34,7 +34,7 @@ func (m mesh) node(r clustermesh.Record) node {
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one
 // node of the clusterset, and so does an underlay address with its port: to the one that proved that it has
-// it, or else to the one that had it in the last plan. If there is neither, nobody gets it. Every node that
+// it, or else to the one that had it in the last plan. If there is neither, no node gets it. Every node that
 // cannot be an end is a Problem, whichever cluster it is in.
 func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
@@ -55,14 +55,14 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 
 // keyed returns the nodes that have their WireGuard key to themselves.
 func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
-	contested := make(contest[key.Public], len(nodes))
+	byKey := make(contest[key.Public], len(nodes))
 	for i := range nodes {
 		if n := &nodes[i]; !n.PublicKey.IsZero() { // without a key, the mesh is off there
-			contested.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.held.key(n)})
+			byKey.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.held.key(n)})
 		}
 	}
-	m.claimKeys(nodes, contested)
-	lost := contested.lost()
+	m.claimKeys(nodes, byKey)
+	lost := byKey.lost()
 	for k, name := range m.guestKeys {
 		if _, is := lost[claimedBy[key.Public]{Guest{Name: name}.origin(), k}]; is {
 			delete(m.guestKeys, k)
@@ -87,15 +87,15 @@ func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 
 // underlays returns where tunnels to nodes lead: to the first of each one's addresses that it has to itself.
 func (m mesh) underlays(nodes []node) (out []netip.AddrPort, problems []clustermesh.Problem) {
-	contested := make(contest[netip.AddrPort], len(nodes))
+	byAddr := make(contest[netip.AddrPort], len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
 		for j, a := range n.listeners() {
-			contested.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.held.underlay(n, a), first: j == 0})
+			byAddr.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.held.underlay(n, a), first: j == 0})
 		}
 	}
-	lost := contested.lost()
-	for _, c := range contested {
+	lost := byAddr.lost()
+	for _, c := range byAddr {
 		for _, s := range c.others {
 			m.disputed[s.node], m.disputed[c.first.node] = true, true
 		}

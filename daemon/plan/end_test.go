@@ -33,7 +33,7 @@ func peersOf(r plan.Result) string {
 }
 
 // A key and an underlay address have one owner, the same on every node: who proved that they are its own. If
-// nobody did, nobody has them. Each other is a Problem on every node, and everything else is as it was.
+// none did, no node has them. Each node that lost is a Problem on every node, and everything else is as it was.
 func TestPlanOneOwner(t *testing.T) {
 	with := func(cluster, node string, f func(*clustermesh.Node)) func(clustermesh.State) {
 		return func(s clustermesh.State) { edit(s, cluster, node, func(c *clustermesh.Content) { f(c.Node) }) }
@@ -114,7 +114,8 @@ func TestPlanOneOwner(t *testing.T) {
 			var want []string
 			for _, n := range everyNode() {
 				same := n != self && s.Records[n.Origin()].Content.Node.PublicKey == s.Records[self.Origin()].Content.Node.PublicKey
-				if name := n.Origin().String(); n.Cluster != self.Cluster && !slices.Contains(tc.losers, name) && !same { // no device takes its own key
+				name := n.Origin().String()
+				if n.Cluster != self.Cluster && !slices.Contains(tc.losers, name) && !same { // no device takes its own key
 					want = append(want, name)
 				}
 			}

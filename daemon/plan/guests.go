@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
@@ -79,9 +78,12 @@ func sorted(ps []netip.Prefix) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// takenKeys returns who has which WireGuard key.
+// takenKeys returns who has which WireGuard key: a guest that kept its own, or else a node.
 func (m mesh) takenKeys() map[key.Public]string {
 	out := map[key.Public]string{}
+	for k, name := range m.guestKeys {
+		out[k] = "peer " + name
+	}
 	for r := range m.state.Nodes() {
 		if k := r.Content.Node.PublicKey; !k.IsZero() && out[k] == "" {
 			out[k] = "node " + r.Origin.String()
@@ -92,17 +94,13 @@ func (m mesh) takenKeys() map[key.Public]string {
 
 // refuse says why this node cannot accept a guest, and what to do; nothing if it can.
 func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, ranges []landmark) (why, try string) {
-	holder := taken[g.Key]
-	if m.guestKeys[g.Key] == g.Name && strings.HasPrefix(holder, "node ") {
-		holder = ""
-	}
-	switch {
+	switch holder := taken[g.Key]; {
 	case !m.config.Mesh:
 		return "the mesh is off on this node", "set mesh.mode to wireguard, or name other nodes in the pin"
 	case len(s.Prefixes) == 0:
 		return "this node has no prefix of pods, so nothing would keep it from the rest of the network",
 			"give the Node object a podCIDR or set nodePrefixes, or name other nodes in the pin"
-	case holder != "":
+	case holder != "" && holder != "peer "+g.Name:
 		return "its key is that of " + holder, "make a key of its own on that machine, with wg genkey"
 	}
 	for _, p := range g.Range {

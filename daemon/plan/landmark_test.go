@@ -51,8 +51,8 @@ func TestLandmarkOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestLandmarkIsLate: a third cluster's word takes a prefix from nobody who had it. Before a first plan nobody
-// gets it.
+// TestLandmarkIsLate: a third cluster's word takes no prefix from a node that had it. In a first plan, no node gets
+// the prefix.
 func TestLandmarkIsLate(t *testing.T) {
 	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	s := clusterset()

@@ -243,7 +243,7 @@ func TestPlanNestedPrefixes(t *testing.T) {
 			"b/n1[10.2.1.0/24] b/n2[10.2.1.77/32]", nil},
 		{"whichever has the lower name", [][]string{{"b", "n1", "10.2.1.77/32"}, {"b", "n2", "10.2.1.0/24"}},
 			"b/n1[10.2.1.77/32] b/n2[10.2.1.0/24]", nil},
-		{"of equal ones nobody knows whose they are", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.0/24", "10.2.1.77/32"}}, "b/n2[10.2.1.77/32]", []string{
+		{"of two equal ones, neither wins", [][]string{{"b", "n1", "10.2.1.0/24"}, {"b", "n2", "10.2.1.0/24", "10.2.1.77/32"}}, "b/n2[10.2.1.77/32]", []string{
 			"node b/n1: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n2, and it is not known",
 			"node b/n2: prefixes: 10.2.1.0/24 overlaps 10.2.1.0/24 of node b/n1, and it is not known"}},
 		{"a loser against the own cluster loses whole, its neighbour only where it overlaps",

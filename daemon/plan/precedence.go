@@ -46,8 +46,8 @@ type verdict struct {
 func (v verdict) won() bool { return v.to < 0 }
 
 // settle decides which claims win. Excludes reports whether two of them, which have the given numbers,
-// cannot both win. Equal claims both lose, and so does what is worse than they: nobody gets what is in
-// doubt, since it is somebody's.
+// cannot both win. If equal claims exclude each other, both lose, and so do weaker ones that they exclude: it is
+// not known whose it is, so no node gets it.
 func settle(claims []standing, excludes func(i, j int) bool) []verdict {
 	out := make([]verdict, len(claims))
 	var levels [16][]int
@@ -60,11 +60,11 @@ func settle(claims []standing, excludes func(i, j int) bool) []verdict {
 			levels[c.level()] = append(levels[c.level()], i)
 		}
 	}
-	var standing []int // of better levels
+	var better []int // claims of better levels that no other excludes
 	for _, level := range levels {
 		var rest []int
 		for _, i := range level {
-			if out[i].to = lostTo(standing, i, excludes); out[i].won() {
+			if out[i].to = lostTo(better, i, excludes); out[i].won() {
 				rest = append(rest, i)
 			}
 		}
@@ -73,7 +73,7 @@ func settle(claims []standing, excludes func(i, j int) bool) []verdict {
 				out[i] = verdict{j, true}
 			}
 		}
-		standing = append(standing, rest...)
+		better = append(better, rest...)
 	}
 	return out
 }
