@@ -57,6 +57,7 @@ func (r *Router) reportStrays(h *netlink.Handle, want []datapath.Route, tunnel i
 // tunneled returns an address of each destination that leads into the tunnel, where no longer route leads
 // elsewhere.
 func tunneled(want []datapath.Route) (out []netip.Addr) {
+	closed := slices.DeleteFunc(slices.Clone(want), func(w datapath.Route) bool { return !w.Unreachable }) // few
 	for _, w := range want {
 		if w.Unreachable {
 			continue
@@ -65,8 +66,8 @@ func tunneled(want []datapath.Route) (out []netip.Addr) {
 		if next := a.Next(); w.Dst.Contains(next) {
 			a = next
 		}
-		elsewhere := func(o datapath.Route) bool { return o.Unreachable && o.Dst.Bits() > w.Dst.Bits() && o.Dst.Contains(a) }
-		if !slices.ContainsFunc(want, elsewhere) {
+		inside := func(c datapath.Route) bool { return c.Dst.Bits() > w.Dst.Bits() && c.Dst.Contains(a) }
+		if !slices.ContainsFunc(closed, inside) {
 			out = append(out, a)
 		}
 	}
