@@ -29,7 +29,7 @@ func TestNamesBelongToRoots(t *testing.T) {
 	west := withUID(signing(config(node("west", "n1")), pins), "uid-west")
 	west.StateDir = t.TempDir()
 	file := filepath.Join(west.StateDir, uidsFile)
-	if err := os.WriteFile(file, []byte(`{"east":"uid-evil","invented":"`+strings.Repeat("x", 2*maxUIDs)+`"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"east":"uid-evil","invented":"`+strings.Repeat("x", 2*maxStateFile)+`"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dw := start(t, west)

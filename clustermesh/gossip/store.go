@@ -145,28 +145,19 @@ func saveState(ctx context.Context, dir string, entries []replica.Entry) error {
 	return durable.Replace(filepath.Join(dir, stateFile), func(f *os.File) error { return writeState(ctx, f, entries) })
 }
 
-// maxUIDs is how much of uidsFile is read: more than saveUIDs writes.
-const maxUIDs = 256 << 10
+// maxStateFile bounds uidsFile and distancesFile, in bytes: more than is written.
+const maxStateFile = 256 << 10
 
 // loadUIDs reads what saveUIDs wrote; nothing if there is no file.
 func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
 	if dir == "" {
 		return nil, nil
 	}
-	f, err := os.Open(filepath.Join(dir, uidsFile))
+	b, err := durable.Read(filepath.Join(dir, uidsFile), maxStateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the clusters' UIDs: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxUIDs+1))
-	switch {
-	case err != nil:
-	case len(b) > maxUIDs:
-		err = fmt.Errorf("%s has more than %d bytes", f.Name(), maxUIDs)
-	default:
+	if err == nil {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
@@ -188,7 +179,7 @@ func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
 
 // loadDistances reads what saveDistances wrote; nothing if that cannot be read: it is measured again.
 func loadDistances(dir string) (out map[clustermesh.ClusterName]uint32) {
-	b, err := durable.Read(filepath.Join(dir, distancesFile), maxUIDs)
+	b, err := durable.Read(filepath.Join(dir, distancesFile), maxStateFile)
 	if dir == "" || err != nil || json.Unmarshal(b, &out) != nil {
 		return nil
 	}
