@@ -109,8 +109,8 @@ func TestProofAndOlderVersion(t *testing.T) {
 	}
 }
 
-// TestCertifyKey: a node that proves its key has it. Without proof it has one that nobody else has, and that
-// it had itself before others did.
+// TestCertifyKey: a node that proves its key has it. One that proves none has its key if no other node does,
+// or if it was the first to have it.
 func TestCertifyKey(t *testing.T) {
 	k := tunnels.Public()
 	plain := func(s Statement) Statement { s.WireGuard = k; return s }
@@ -135,7 +135,7 @@ func TestCertifyKey(t *testing.T) {
 		{what: "another's, who did not prove it", asks: plain, other: plain, says: "which keeps it"},
 		{what: "another's, who proved it", asks: plain, other: proven, says: "which keeps it"},
 		{what: "another's, with its proof", asks: copied, other: proven, says: "its proof that it has the private key is wrong"},
-		{what: "nobody's, with a wrong proof", asks: copied, says: "its proof that it has the private key is wrong"},
+		{what: "a key of its own, with a wrong proof", asks: copied, says: "its proof that it has the private key is wrong"},
 		{what: "its own, and another did not prove it", asks: proven, other: plain, want: true, proven: true},
 		{what: "of two that have the private key", asks: proven, other: proven, want: true, proven: true},
 		{what: "without proof, and had it", asks: plain, had: true, other: plain, want: true},

@@ -84,7 +84,7 @@ func (s Statement) unasked(now time.Time) int64 {
 func horizon(now time.Time) uint64 { return uint64(now.Add(MaxAhead).UnixNano()) }
 
 // Below returns the first serial about a node that counts at a time, by a sorted list; with announced, that
-// which counts next. What a signer whose clock is ahead withdrew is ignored: nobody could sign anew.
+// which counts next. What a signer whose clock is ahead withdrew is ignored: no other signer could sign above it.
 func Below(list []clustermesh.Withdrawal, node clustermesh.NodeName, now time.Time, announced bool) (below uint64) {
 	i, _ := slices.BinarySearchFunc(list, clustermesh.Withdrawal{Node: node}, clustermesh.Withdrawal.Compare)
 	for _, w := range list[i:] {

@@ -298,7 +298,7 @@ func (g *Gossip) carryOut(out replica.Output) (changed bool) {
 		}
 		key := "replica " + string(p.Code) + " " + p.Object
 		if p.Code == problem.ClusterNotPinned || p.Code == problem.RecordRejected {
-			g.strange(key, p) // nobody signed what they are about
+			g.strange(key, p) // a peer without proof can make these at will
 			continue
 		}
 		g.problem(key, p, problemLife)

@@ -24,7 +24,7 @@ func (g *Gossip) publish() (changed bool) {
 	}
 	c := *g.own
 	if g.guard.Pins != nil && g.guard.follows() && !g.guard.state(c.Node, time.Now()) {
-		return false // nobody would believe it
+		return false // others would not believe it
 	}
 	c.Silent = g.witness.Silences()
 	if c.Node != nil && g.proves() {

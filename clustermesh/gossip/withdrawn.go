@@ -57,7 +57,7 @@ func (g *guard) review(own bool, now time.Time) {
 		g.recall = united(g.recall, g.withdrawn(g.self.Cluster))
 	}
 	if g.Pins == nil || g.Root == nil || g.objects == nil || !g.attests {
-		return // nobody is believed by statements, or it is unknown what they should say
+		return // nodes are not believed by statements, or it is not known what those should say
 	}
 	nodes := g.objects.Nodes
 	for i := range nodes {
@@ -77,14 +77,14 @@ func (g *guard) review(own bool, now time.Time) {
 }
 
 // standing compares what a node of this cluster shows with what the cluster would state of it now. Known is
-// false if there is nothing to compare: nobody signs for a node without an address.
+// false if there is nothing to compare: no signer signs for a node without an address.
 func (g *guard) standing(o clustermesh.Origin, h authority.Holder, now time.Time) (s authority.Standing, known bool) {
 	p := g.proven[o]
 	if _, held := g.held.Record(o); !held || p.signed == nil || o == g.self || len(h.Addresses) == 0 {
 		return authority.Standing{}, false
 	}
 	would, _ := authority.Certify(p.Statement, g.known(p.Statement, *g.objects, now), now)
-	would.Locality = p.Locality // a label that changed gives nobody anything
+	would.Locality = p.Locality // a label that changed takes nothing from other nodes
 	return authority.Standing{Shown: p.Statement, Exceeds: p.Statement.Exceeds(would), Replaced: p.replaced}, true
 }
 

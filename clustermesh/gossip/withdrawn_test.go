@@ -115,8 +115,8 @@ func (d *daemon) believes(signers authority.Pins) {
 }
 
 // TestNodeKeepsStatement: a node does not ask for another statement when its cluster has given one of its
-// prefixes to another node. Soon, nobody believes it, in other clusters neither; nor does who never heard of the
-// node, nor any of them after the leader was restarted. It is believed again when it asks.
+// prefixes to another node. Soon no daemon believes it, in any cluster: not one that starts then, and not after
+// the leader was restarted. When the node asks, it is believed again.
 func TestNodeKeepsStatement(t *testing.T) {
 	w := newTaking(t, 2*time.Second)
 	stolen := w.first.cfg.Self

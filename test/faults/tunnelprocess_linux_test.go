@@ -77,7 +77,8 @@ func TestForeignRoutes(t *testing.T) {
 	testutil.Eventually(t, healing, w.asWanted)
 }
 
-// Another program puts a rule before strait's. strait leaves it alone and says which way packets take, until it is gone.
+// Another program puts a rule before strait's. strait leaves it alone and says which way packets
+// take, until it is gone.
 func TestForeignRules(t *testing.T) {
 	w := newTunneled(t)
 	for rule, way := range map[string]string{

@@ -15,9 +15,9 @@ import (
 )
 
 // TestWithdrawnStatement: a machine that was taken over stopped asking for statements, and its cluster has given
-// one of its ranges of pods to another node. It keeps the statement of before, and shows no other. After two
-// minutes, nobody believes it any more, and who starts without having heard of it neither. The machine is believed
-// again when its owner has it back.
+// one of its ranges of pods to another node. It goes on showing the statement from before that. After two minutes,
+// no daemon believes it any more, nor does one that starts only then. When the owner has the machine back, it is
+// believed again.
 func TestWithdrawnStatement(t *testing.T) {
 	if !inside(t) {
 		return

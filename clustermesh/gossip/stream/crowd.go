@@ -17,7 +17,7 @@ const (
 )
 
 // crowd holds the streams of peers that are not believed. When there are too many, the oldest one of the source
-// that has most of them goes. Peers that are believed take no room here, so nobody can take theirs.
+// that has most of them goes. Peers that are believed are not counted, so others cannot crowd them out.
 type crowd struct {
 	mu   sync.Mutex
 	here []*doubted // the oldest first
