@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/internal/fabric"
+	"strait.io/strait/internal/testutil"
 )
 
 // TestInversion: of two clusters that labels call equal, the one that answers faster gets the connections.
@@ -25,6 +26,7 @@ func TestInversion(t *testing.T) {
 	w.near.ready(0)
 	both := shares{"us-west": 0.5, "eu-central": 0.5}
 	w.settles(both)
+	w.looksNear()
 
 	since := time.Now()
 	west.Store(int64(80 * time.Millisecond))
@@ -62,6 +64,24 @@ const (
 	// its last eight times counts.
 	measured = damped + 3*patience
 )
+
+// looksNear waits until a short round-trip time was measured to each endpoint's node. Before that, a busy
+// machine alone can make a cluster look far, and the minute begins before the network changes.
+func (w *world) looksNear() {
+	w.Helper()
+	testutil.Eventually(w, measured, func() error {
+		f, err := w.explained()
+		if err != nil {
+			return err
+		}
+		for _, e := range f.Endpoints {
+			if e.Ready && e.Cluster != w.near.name && (e.RTT == 0 || e.RTT >= 5) {
+				return fmt.Errorf("the round-trip time to %s is %.1f ms, want less than 5", e.Cluster, e.RTT)
+			}
+		}
+		return nil
+	})
+}
 
 // watchPlan looks at what is explained all the time, and returns a function that ends it and says to what
 // it moved.
