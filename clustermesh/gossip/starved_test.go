@@ -4,6 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,8 +16,8 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// TestSignerStarved: a new node gets its statement while attackers that have the gossip key alone hold
-// connections to the signer: silent ones, such as send no request, valid ones of nodes that do not exist,
+// TestSignerStarved: a new node gets its statement while attackers with another address, that have the gossip
+// key alone, hold connections to the signer: silent ones, such as send no request, valid ones of nodes that do not exist,
 // and some that were made for another channel. What the signer asks others about is bounded.
 func TestSignerStarved(t *testing.T) {
 	var old atomic.Pointer[[]byte]
@@ -56,6 +60,7 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 	keeper := start(t, signs)
 	keeper.tell(0, 2)
 	listening(t, signs.Bind)
+	at := through(t, signs.Bind, netip.AddrFrom4([4]byte{127, 253, 0, 1}))
 	ctx, cancel := context.WithCancel(t.Context())
 	var there atomic.Int64
 	done := make(chan struct{})
@@ -65,7 +70,7 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for n := i; ctx.Err() == nil; n += attackers {
-				_, _ = evil.AskSigner(ctx, signs.Bind, func(channel, _ []byte) ([]byte, error) {
+				_, _ = evil.AskSigner(ctx, at, func(channel, _ []byte) ([]byte, error) {
 					there.Add(1)
 					return say(ctx, channel, n)
 				})
@@ -86,4 +91,41 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 	if n := most.Load(); n > 2 { // of one source, and the node itself
 		t.Errorf("the signer worked for %d at once", n)
 	}
+}
+
+// through returns where to connect to so that a daemon takes it as a connection from another address: all that
+// dial by themselves have the same one here.
+func through(t *testing.T, to netip.AddrPort, src netip.Addr) netip.AddrPort {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(testAddr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer in.Close()
+				out, err := from(src, to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				all.Go(func() {
+					defer in.Close()
+					_, _ = io.Copy(in, out)
+				})
+				_, _ = io.Copy(out, in)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return l.Addr().(*net.TCPAddr).AddrPort()
 }
