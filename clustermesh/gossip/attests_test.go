@@ -63,7 +63,7 @@ func TestAttestsArePaced(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	cancel()
 	wg.Wait()
-	// The limiter reads the clock before its lock, so it counts some time twice if the machine is busy.
+	// The limiter reads the clock before it locks, so on a busy machine it counts some time twice.
 	if most := attestBurst + 2 + int64(2*time.Since(began).Seconds()*attestRate); reviews.Load() > most {
 		t.Errorf("%d reviews, at most %d may be", reviews.Load(), most)
 	}

@@ -16,16 +16,19 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// TestSignerStarved: a new node gets its statement while attackers with another address, that have the gossip
-// key alone, hold connections to the signer: silent ones, such as send no request, valid ones of nodes that do not exist,
-// and some that were made for another channel. What the signer asks others about is bounded.
+// TestSignerStarved: a new node gets its statement while attackers that have the gossip key alone
+// hold connections to the signer: silent ones, such as send no request, valid ones of nodes that do
+// not exist, and some that were made for another channel. What the signer asks others about is
+// bounded. Valid requests come from another address than the node's: those of one address share what
+// room it has, and the node would get its turn only by luck.
 func TestSignerStarved(t *testing.T) {
+	const invented = "invented"
 	var old atomic.Pointer[[]byte]
 	silent := func(ctx context.Context, _ []byte, _ int) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
 	for what, say := range map[string]func(ctx context.Context, channel []byte, n int) ([]byte, error){
 		"silent":  silent,
 		"garbage": func(context.Context, []byte, int) ([]byte, error) { return []byte("garbage"), nil },
-		"invented": func(_ context.Context, channel []byte, n int) ([]byte, error) {
+		invented: func(_ context.Context, channel []byte, n int) ([]byte, error) {
 			key := authority.PrivateKey(sha256.Sum256(fmt.Appendf(nil, "%d", n)))
 			r := authority.Request{Token: "garbage", Want: authority.Statement{Cluster: "west", Node: clustermesh.NodeName(fmt.Sprintf("x%d", n)), Key: key.Public()}}
 			return r.Sign(key, channel)
@@ -40,11 +43,13 @@ func TestSignerStarved(t *testing.T) {
 			return b, err
 		},
 	} {
-		t.Run(what, func(t *testing.T) { starve(t, say) })
+		t.Run(what, func(t *testing.T) { starve(t, say, what == invented) })
 	}
 }
 
-func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) ([]byte, error)) {
+// starve asks a signer as attackers do, each time with what say returns. If elsewhere is true, they have
+// another address than the new node.
+func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) ([]byte, error), elsewhere bool) {
 	pins := pinned("west")
 	first := node("west", "n1")
 	var tokens, working, most atomic.Int64
@@ -60,7 +65,10 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 	keeper := start(t, signs)
 	keeper.tell(0, 2)
 	listening(t, signs.Bind)
-	at := through(t, signs.Bind, netip.AddrFrom4([4]byte{127, 253, 0, 1}))
+	at := signs.Bind
+	if elsewhere {
+		at = through(t, signs.Bind, netip.AddrFrom4([4]byte{127, 253, 0, 1}))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var there atomic.Int64
 	done := make(chan struct{})
@@ -93,8 +101,8 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 	}
 }
 
-// through returns where to connect to so that a daemon takes it as a connection from another address: all that
-// dial by themselves have the same one here.
+// through returns an address that leads to a daemon, which takes all that comes there for connections
+// from src. What dials the daemon itself has one address for all.
 func through(t *testing.T, to netip.AddrPort, src netip.Addr) netip.AddrPort {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(testAddr()))
@@ -108,19 +116,7 @@ func through(t *testing.T, to netip.AddrPort, src netip.Addr) netip.AddrPort {
 			if err != nil {
 				return
 			}
-			all.Go(func() {
-				defer in.Close()
-				out, err := from(src, to)
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				all.Go(func() {
-					defer in.Close()
-					_, _ = io.Copy(in, out)
-				})
-				_, _ = io.Copy(out, in)
-			})
+			all.Go(func() { relay(in, to, src) })
 		}
 	})
 	t.Cleanup(func() {
@@ -128,4 +124,22 @@ func through(t *testing.T, to netip.AddrPort, src netip.Addr) netip.AddrPort {
 		all.Wait()
 	})
 	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// relay copies between a connection and a new one from src, until one of them ends.
+func relay(in net.Conn, to netip.AddrPort, src netip.Addr) {
+	defer in.Close()
+	out, err := from(src, to)
+	if err != nil {
+		return // the one that called sees its connection end
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer in.Close()
+		_, _ = io.Copy(in, out)
+	}()
+	_, _ = io.Copy(out, in)
+	out.Close()
+	<-done
 }
