@@ -110,10 +110,11 @@ func (l load) endure(t *testing.T, o *ops, happen func(*testing.T, *ops, load), 
 		start, flaws = time.Now(), nil
 		happen(t, o, l)
 		time.Sleep(time.Second) // what comes after it
+		if !unnoticed {
+			break
+		}
 		for _, s := range shapes {
-			if unnoticed {
-				flaws = append(flaws, l.flaws(t, s.name, start)...)
-			}
+			flaws = append(flaws, l.flaws(t, s.name, start)...)
 		}
 		if len(flaws) != 1 {
 			break

@@ -105,7 +105,7 @@ func (l load) oneMustBeWhole(t *testing.T, prefix string, since time.Time) {
 	}
 }
 
-// flaws returns which calls failed or connected anew, a few of each container.
+// flaws lists the calls that failed or had to reconnect: at most five of each container.
 func (l load) flaws(t *testing.T, prefix string, since time.Time) (out []string) {
 	t.Helper()
 	stalls := stallsOf(l.calls(t, "beside", since.Add(-maxCall)))
@@ -119,7 +119,7 @@ func (l load) flaws(t *testing.T, prefix string, since time.Time) (out []string)
 				excused++
 			default:
 				if failed++; failed <= 5 {
-					out = append(out, fmt.Sprintf("%s: after %.1f s a call failed or connected anew: %s connects, %q", container, c.ended.Sub(since).Seconds(), c.connects, c.message))
+					out = append(out, fmt.Sprintf("%s: after %.1f s a call failed or had to reconnect (%s connects): %q", container, c.ended.Sub(since).Seconds(), c.connects, c.message))
 				}
 			}
 		}
