@@ -61,7 +61,8 @@ func (m member) good() bool { return m.Ready && !m.Terminating && !m.from.dead }
 
 // barDoubles makes an address count only once if several clusters list it, for example because one
 // mirrors another's pods by hand. The cluster to which the address belongs wins, then one where the endpoint
-// is good, then this node's own cluster. Of equals any will do, since all lead to the same address. Strays are the candidates with an address of another cluster.
+// is good, then this node's own cluster. Of equals any will do, since all lead to the same address.
+// Strays are the candidates with an address of another cluster.
 func (d *demand) barDoubles(cs []locality.Candidate, strays map[int]bool) {
 	first := make(map[netip.AddrPort]int, len(cs))
 	for i := range cs {
