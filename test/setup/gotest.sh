@@ -52,7 +52,7 @@ fi
 list=$(packages "$set_")
 [ -n "$list" ] || { echo "no package with tests in the set $set_" >&2; exit 1; }
 # A limit ends what hangs. On a busy machine, a package of unit has taken 10 minutes, and one of kernel 16.
-# The race detector is not for e2e: it tests the demo's processes, and only waits for them.
+# e2e runs without the race detector: it starts the demo's processes, and itself only waits.
 race= parallel= timeout=30m
 case $set_ in
   unit) useRace ;;
