@@ -9,23 +9,32 @@ type Ramp struct {
 	Step float64
 }
 
+// rounding is more than what the sums of shares are off by.
+const rounding = 1e-9
+
 // limit changes the shares of ranks that all have healthy endpoints, nearest first. For each rank, it
 // and all nearer ones together get at most Step more than they had. It reports whether any would get
-// more.
+// more; if none would, the shares stay what they are to the last bit.
 func (r Ramp) limit(levels []Level) (limited bool) {
 	if len(r.Past) == 0 || len(levels) < 2 {
 		return false
 	}
+	shares := make([]float64, len(levels))
 	wanted, given := 0.0, 0.0
-	for i := range levels {
-		wanted += levels[i].Share
-		can := min(wanted, r.had(levels[i].rank)+r.Step)
-		if i == len(levels)-1 { // there is nobody farther
-			can = 1
+	for i, l := range levels {
+		wanted += l.Share
+		can := wanted
+		if most := r.had(l.rank) + r.Step; i < len(levels)-1 && most < wanted-rounding { // behind the last there is nobody
+			can, limited = max(most, given), true
 		}
-		can = max(can, given)
-		limited = limited || can < wanted-1e-9
-		levels[i].Share, given = can-given, can
+		if can-given > rounding { // or else each endpoint of a rank that should get nothing would have the smallest weight
+			shares[i], given = can-given, can
+		}
+	}
+	for i := range levels {
+		if limited {
+			levels[i].Share = shares[i]
+		}
 	}
 	return limited
 }

@@ -166,6 +166,36 @@ func TestRamp(t *testing.T) {
 	}
 }
 
+// TestRampEnds: whatever a ramp began with, and however long its steps are, at its end each endpoint has
+// the weight that it would have without. Sums of steps are rounded, and what is left of that is no share.
+func TestRampEnds(t *testing.T) {
+	const pods = 20
+	in := func(near, middle int) []locality.Candidate {
+		return slices.Concat(many(near, pods-near, "a", "n2", "r1", "z1"), many(middle, pods-middle, "b", "n9", "r1", "z2"), many(pods, 0, "c", "n7", "r9", "z9"))
+	}
+	weights := func(c locality.Choice) (out []uint32) {
+		for _, v := range c.Verdicts {
+			out = append(out, v.Weight)
+		}
+		return out
+	}
+	for _, step := range []float64{0.01, 0.05, 0.1, 0.15, 0.2, 1.0 / 3} {
+		for near := range pods + 1 {
+			for middle := range pods + 1 {
+				for _, end := range [][]locality.Candidate{in(pods, pods), in(pods, middle), in(near, pods), in(pods/2, pods/2)} {
+					choice := locality.Select(self, in(near, middle), spills, locality.Ramp{})
+					for ramps := true; ramps; ramps = choice.Ramping {
+						choice = locality.Select(self, end, spills, locality.Ramp{Past: choice.Levels, Step: step})
+					}
+					if got, want := weights(choice), weights(locality.Select(self, end, spills, locality.Ramp{})); !slices.Equal(got, want) {
+						t.Fatalf("from %d and %d ready pods, steps of %v: weights %v, want %v", near, middle, step, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestPrecision: what endpoints weigh adds up to the shares of their ranks, within half a point for
 // up to 5,000 of them.
 func TestPrecision(t *testing.T) {

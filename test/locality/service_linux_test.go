@@ -93,6 +93,16 @@ func (s shares) farthest(o shares) (worst float64) {
 	return worst
 }
 
+// strays says whether anything, however little, goes to a cluster that should get nothing.
+func (s shares) strays(want shares) bool {
+	for c := range s {
+		if s[c] > 0 && want[c] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // explained is the frontend that strait explains on the callers' node.
 func (w *world) explained() (api.Frontend, error) {
 	e, err := w.near.api().Explain(w.Context(), serveName, "")
@@ -131,7 +141,7 @@ func (w *world) settlesWithin(want shares, limit time.Duration) {
 	w.Helper()
 	testutil.Eventually(w, limit, func() error {
 		got, err := w.plan()
-		if err == nil && got.farthest(want) > 0.002 {
+		if err == nil && (got.farthest(want) > 0.002 || got.strays(want)) {
 			err = fmt.Errorf("strait explains %s; want %s", got, want)
 		}
 		return err
