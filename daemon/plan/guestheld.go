@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
@@ -17,16 +16,12 @@ func (g Guest) origin() clustermesh.Origin {
 	return clustermesh.Origin{Node: clustermesh.NodeName("peer " + g.Name)}
 }
 
-// heldGuests returns the guests that had a tunnel, by their names: by the last plan, or else the device.
-func (t *tunnels) heldGuests(guests []Guest) map[string]bool {
+// heldGuests returns the guests that had a tunnel, by their names: to the device, or else in the last plan.
+func (t *tunnels) heldGuests(m mesh) map[string]bool {
 	out := map[string]bool{}
-	for _, g := range guests {
-		has := func(p netip.Prefix) bool { return slices.Contains(t.had[g.Key].AllowedIPs, p.Masked()) }
-		if t.nodes == nil {
-			out[g.Name] = len(g.Range) > 0 && !slices.ContainsFunc(g.Range, func(p netip.Prefix) bool { return !has(p) })
-			continue
-		}
-		out[g.Name] = slices.ContainsFunc(t.admitted, func(a Admitted) bool {
+	for _, g := range m.guests {
+		had, known := m.held.guest(g)
+		out[g.Name] = had || !known && slices.ContainsFunc(t.admitted, func(a Admitted) bool {
 			return a.Name == g.Name && a.Key == g.Key && slices.Equal(a.Range, g.Range) && a.Why == "" && !a.Elsewhere
 		})
 	}

@@ -8,12 +8,21 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// had is what nodes had of the clusterset before.
+// had is what nodes had of the clusterset before. What the device had, it decides; the last plan does the
+// rest.
 type had struct {
 	ends map[clustermesh.Origin]*End // of the last plan
-	// peers are those of the device, if there is no last plan: a daemon that was restarted does not know
-	// whose they were.
-	peers map[key.Public]Had
+	device
+}
+
+// device is what the WireGuard device had when the daemon started: a daemon that was restarted does not know
+// whose that was. Each peer counts until a plan has it as the device had it. Before, its node can be missing
+// in the last plan only because the daemon has not heard it yet, and another that was heard first would seem
+// to have had what is the other one's.
+type device struct {
+	peers     map[key.Public]Had
+	underlays map[netip.AddrPort]bool
+	prefixes  map[netip.Prefix]bool
 }
 
 // Had is a peer that the WireGuard device had before the first plan.
@@ -25,38 +34,79 @@ type Had struct {
 
 // Had says what the device had before the first plan, so that a restart changes no owner.
 func (p *Planner) Had(peers []Had) {
-	p.tunnels.had = make(map[key.Public]Had, len(peers))
+	p.tunnels.had = map[key.Public]Had{}
 	for _, h := range peers {
 		p.tunnels.had[h.Key] = h
+	}
+}
+
+// deviceHad returns what the device had of those that are in the mesh now. What it had of others is free.
+func (m mesh) deviceHad(peers map[key.Public]Had) device {
+	d := device{map[key.Public]Had{}, map[netip.AddrPort]bool{}, map[netip.Prefix]bool{}}
+	remember := func(k key.Public) {
+		h, is := peers[k]
+		if !is {
+			return
+		}
+		d.peers[k], d.underlays[h.Underlay] = h, true
+		for _, p := range h.AllowedIPs {
+			d.prefixes[p] = true
+		}
+	}
+	for r := range m.state.Nodes() {
+		remember(r.Content.Node.PublicKey)
+	}
+	for _, g := range m.guests {
+		remember(g.Key)
+	}
+	return d
+}
+
+// forgetHad forgets what the device had of peers that the plan has in the same way: that plan knows it now.
+func (t *tunnels) forgetHad() {
+	for _, p := range t.peers {
+		h, is := t.had[p.Key]
+		same := p.Guest || p.Underlay == h.Underlay
+		if is && same && slices.ContainsFunc(p.AllowedIPs, func(q netip.Prefix) bool { return slices.Contains(h.AllowedIPs, q) }) {
+			delete(t.had, p.Key)
+		}
 	}
 }
 
 // key reports whether a node had its WireGuard key. To the device, whoever claims the key now could have had
 // it; but the tunnel led to the node's address.
 func (h had) key(n *node) bool {
-	if h.ends != nil {
-		e := h.ends[n.origin]
-		return e != nil && e.Underlay.IsValid() && e.Key == n.PublicKey
+	if p, is := h.peers[n.PublicKey]; is {
+		return slices.Contains(n.listeners(), p.Underlay) &&
+			slices.ContainsFunc(n.Prefixes, func(q netip.Prefix) bool { return slices.Contains(p.AllowedIPs, q.Masked()) })
 	}
-	p, known := h.peers[n.PublicKey]
-	return known && slices.Contains(n.listeners(), p.Underlay) &&
-		slices.ContainsFunc(n.Prefixes, func(q netip.Prefix) bool { return slices.Contains(p.AllowedIPs, q.Masked()) })
+	e := h.ends[n.origin]
+	return e != nil && e.Underlay.IsValid() && e.Key == n.PublicKey
 }
 
 // underlay reports whether the tunnel to a node led to an address.
 func (h had) underlay(n *node, a netip.AddrPort) bool {
-	if h.ends != nil {
-		e := h.ends[n.origin]
-		return e != nil && e.Underlay == a
+	if h.underlays[a] {
+		return h.peers[n.PublicKey].Underlay == a
 	}
-	return h.peers[n.PublicKey].Underlay == a
+	e := h.ends[n.origin]
+	return e != nil && e.Underlay == a
 }
 
 // prefix reports whether a node had a prefix.
 func (h had) prefix(n *node, p netip.Prefix) bool {
-	if h.ends != nil {
-		e := h.ends[n.origin]
-		return e != nil && slices.Contains(e.AllowedIPs, p)
+	if h.prefixes[p] {
+		return h.key(n) && slices.Contains(h.peers[n.PublicKey].AllowedIPs, p)
 	}
-	return h.key(n) && slices.Contains(h.peers[n.PublicKey].AllowedIPs, p)
+	e := h.ends[n.origin]
+	return e != nil && slices.Contains(e.AllowedIPs, p)
+}
+
+// guest reports whether all of a guest's range were the guest's, and whether the device says so.
+func (d device) guest(g Guest) (had, known bool) {
+	for _, p := range g.Range {
+		known = known || d.prefixes[p.Masked()]
+	}
+	all := d.peers[g.Key].AllowedIPs
+	return known && !slices.ContainsFunc(g.Range, func(p netip.Prefix) bool { return !slices.Contains(all, p.Masked()) }), known
 }

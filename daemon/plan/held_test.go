@@ -70,15 +70,32 @@ func TestHadByTheDevice(t *testing.T) {
 		}
 		from := s.Records[victim].Content.Node
 		edit(s, "b", "n1", func(c *clustermesh.Content) { steal(from, c.Node) })
-		for _, restarted := range []bool{false, true} {
+		for _, tc := range []struct {
+			restarted bool
+			heard     []clustermesh.Origin // of the two, in plans before
+		}{
+			{}, {restarted: true},
+			{restarted: true, heard: []clustermesh.Origin{{}}},
+			{restarted: true, heard: []clustermesh.Origin{thief}},
+			{restarted: true, heard: []clustermesh.Origin{{}, victim}},
+			{restarted: true, heard: []clustermesh.Origin{thief, {}, victim}},
+		} {
 			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-			if restarted {
+			if tc.restarted {
 				p.Had(before)
 			}
+			for _, o := range tc.heard {
+				part := s
+				part.Records = maps.Clone(s.Records)
+				maps.DeleteFunc(part.Records, func(r clustermesh.Origin, _ clustermesh.Record) bool {
+					return r != o && (r == victim || r == thief)
+				})
+				p.Plan(part)
+			}
 			for _, e := range p.Plan(s).Ends {
-				want := restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
+				want := tc.restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
 				if got := e.Why == "" && len(e.AllowedIPs) > 0; got != want {
-					t.Errorf("%s of %s, claimed by %s (restarted: %t): a tunnel leads to %s: %t, %s", name, victim, thief, restarted, e.Origin, got, e.Why)
+					t.Errorf("%s of %s, claimed by %s (%+v): a tunnel leads to %s: %t, %s", name, victim, thief, tc, e.Origin, got, e.Why)
 				}
 			}
 		}

@@ -70,8 +70,11 @@ func (m mesh) whose(a netip.Addr, nodes []*node, last *places) clustermesh.Clust
 		c := claims[n.origin.Cluster]
 		c.node = n.origin
 		c.proven = c.proven || n.at == a
-		c.held = c.held || last != nil && last.machines[a] == n.origin.Cluster ||
-			last == nil && m.held.underlay(n, netip.AddrPortFrom(a, n.WireGuardPort))
+		if at := netip.AddrPortFrom(a, n.WireGuardPort); m.held.underlays[at] {
+			c.held = c.held || m.held.underlay(n, at)
+		} else {
+			c.held = c.held || last != nil && last.machines[a] == n.origin.Cluster
+		}
 		claims[n.origin.Cluster] = c
 	}
 	all := slices.Collect(maps.Values(claims))

@@ -14,7 +14,7 @@ import (
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
 	nodes      map[clustermesh.Origin]plannedNode
-	had        map[key.Public]Had // by the device, before the first plan
+	had        map[key.Public]Had // by the device, until a plan has it
 	listeners  []datapath.Listener
 	host       Host
 	own        datapath.Own
@@ -50,8 +50,8 @@ func (t *tunnels) update(m mesh) {
 	t.listeners = m.listeners()
 	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
 	m.rivals = rivals{}
-	m.heldGuests, m.guestKeys = t.heldGuests(m.guests), map[key.Public]string{}
-	m.held, m.disputed = t.held(), map[clustermesh.Origin]bool{}
+	m.held, m.disputed = t.held(m), map[clustermesh.Origin]bool{}
+	m.heldGuests, m.guestKeys = t.heldGuests(m), map[key.Public]string{}
 	t.nodes = map[clustermesh.Origin]plannedNode{}
 	for r := range m.state.Nodes() {
 		t.nodes[r.Origin] = m.node(r).planned()
@@ -73,14 +73,12 @@ func (t *tunnels) update(m mesh) {
 	closed, problems := m.closed(t.routes)
 	t.routes, t.problems = append(t.routes, closed...), append(t.problems, problems...)
 	slices.SortFunc(t.routes, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
+	t.forgetHad()
 }
 
-// held returns what nodes had in the last plan, or of the device if there was none.
-func (t *tunnels) held() had {
-	if t.nodes == nil {
-		return had{peers: t.had}
-	}
-	h := had{ends: make(map[clustermesh.Origin]*End, len(t.ends))}
+// held returns what nodes had in the last plan, and of the device.
+func (t *tunnels) held(m mesh) had {
+	h := had{make(map[clustermesh.Origin]*End, len(t.ends)), m.deviceHad(t.had)}
 	for i := range t.ends {
 		h.ends[t.ends[i].Origin] = &t.ends[i]
 	}
