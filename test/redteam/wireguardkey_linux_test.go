@@ -23,20 +23,8 @@ func TestWireGuardKeyClaimed(t *testing.T) {
 	if !inside(t) {
 		return
 	}
-	testutil.NeedTun(t)
 	w := newWorld(t, map[string]byte{"aaa": mallory})
-	for i, m := range []*member{w.west, w.east} {
-		m.stop()
-		m.config = map[string]any{"mesh": map[string]any{"mode": "wireguard", "device": fmt.Sprintf("str%d-%d", os.Getpid()%10_000_000, i), "port": 21820 + i}}
-		t.Cleanup(func() { // the tunnel's process outlives the daemon's
-			if out, err := exec.Command(filepath.Join(w.programs, "straitd"), "cleanup", "--config", m.path("strait.yaml")).CombinedOutput(); err != nil {
-				t.Errorf("straitd cleanup: %v: %s", err, out)
-			}
-		})
-		m.start()
-	}
-	w.west.hasTunnel("east/n1", true)
-
+	w.tunnels()
 	text, err := os.ReadFile(w.east.path("state/wireguard.key"))
 	w.must(err)
 	private, err := key.ParsePrivate(string(text))
@@ -57,6 +45,23 @@ func TestWireGuardKeyClaimed(t *testing.T) {
 	w.must(os.RemoveAll(w.west.path("state")))
 	w.west.start()
 	check()
+}
+
+// tunnels starts both daemons again with a tunnel between them.
+func (w *world) tunnels() {
+	w.Helper()
+	testutil.NeedTun(w)
+	for i, m := range []*member{w.west, w.east} {
+		m.stop()
+		m.config = map[string]any{"mesh": map[string]any{"mode": "wireguard", "device": fmt.Sprintf("str%d-%d", os.Getpid()%10_000_000, i), "port": 21820 + i}}
+		w.Cleanup(func() { // the tunnel's process outlives the daemon's
+			if out, err := exec.Command(filepath.Join(w.programs, "straitd"), "cleanup", "--config", m.path("strait.yaml")).CombinedOutput(); err != nil {
+				w.Errorf("straitd cleanup: %v: %s", err, out)
+			}
+		})
+		m.start()
+	}
+	w.west.hasTunnel("east/n1", true)
 }
 
 // hasTunnel waits until tunnels lead to a node, or none can.
