@@ -167,7 +167,7 @@ func (o *ops) startFailing(t *testing.T) load {
 			return nil
 		})
 	}
-	return o.startLoads(t, "load-failures", 20, patiently, addresses)
+	return o.startLoads(t, "load-failures", 20, addresses)
 }
 
 // damage says what a failure did.
