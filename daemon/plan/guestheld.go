@@ -21,7 +21,7 @@ func (t *tunnels) heldGuests(m mesh) map[string]bool {
 	out := map[string]bool{}
 	for _, g := range m.guests {
 		had, known := m.held.guest(g)
-		out[g.Name] = had || !known && slices.ContainsFunc(t.admitted, func(a Admitted) bool {
+		out[g.Name] = had || !known && slices.ContainsFunc(t.kept.admitted, func(a Admitted) bool {
 			return a.Name == g.Name && a.Key == g.Key && slices.Equal(a.Range, g.Range) && a.Why == "" && !a.Elsewhere
 		})
 	}

@@ -55,6 +55,41 @@ func origin(cluster, node string) clustermesh.Origin {
 	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
 }
 
+// TestLearningGivesNothing: what a plan gave to the only one that was heard yet, while others were not, that
+// one did not have before. The same claim counts once a plan was made from all that there is.
+func TestLearningGivesNothing(t *testing.T) {
+	first, second := origin("b", "n1"), origin("c", "n1")
+	for name, same := range map[string]func(from, n *clustermesh.Node){
+		"key":     func(from, n *clustermesh.Node) { n.PublicKey = from.PublicKey },
+		"address": func(from, n *clustermesh.Node) { n.Addresses = slices.Clone(from.Addresses) },
+		"prefix":  func(from, n *clustermesh.Node) { n.Prefixes = slices.Clone(from.Prefixes) },
+		"prefix over an address": func(from, n *clustermesh.Node) {
+			n.Prefixes = []netip.Prefix{netip.PrefixFrom(from.Addresses[0], 32)}
+		},
+	} {
+		for _, at := range []clustermesh.Origin{origin("a", "n1"), first} {
+			for _, learning := range []bool{true, false} {
+				s := clusterset()
+				from := s.Records[second].Content.Node
+				edit(s, "b", "n1", func(c *clustermesh.Content) { same(from, c.Node) })
+				heard := s
+				heard.Records = maps.Clone(s.Records)
+				delete(heard.Records, second)
+				p := plan.NewPlanner(plan.Self{Cluster: at.Cluster, Node: at.Node}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+				p.Learning(learning)
+				p.Plan(heard)
+				p.Learning(false)
+				want := !learning || name == "prefix" && at == first // a cluster believes itself first
+				for _, e := range p.Plan(s).Ends {
+					if got := e.Why == "" && len(e.AllowedIPs) > 0; e.Origin == first && got != want {
+						t.Errorf("%s, planned by %s, learning %t: %s has it: %t, %s", name, at, learning, first, got, e.Why)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestHadByTheDevice: a daemon that was restarted gives contested things to whom the device had them for.
 func TestHadByTheDevice(t *testing.T) {
 	victim, thief := origin("c", "n1"), origin("b", "n1")
@@ -73,8 +108,12 @@ func TestHadByTheDevice(t *testing.T) {
 		for _, tc := range []struct {
 			restarted bool
 			heard     []clustermesh.Origin // of the two, in plans before
+			learning  bool
 		}{
 			{}, {restarted: true},
+			{restarted: true, heard: []clustermesh.Origin{{}}, learning: true},
+			{restarted: true, heard: []clustermesh.Origin{thief}, learning: true},
+			{restarted: true, heard: []clustermesh.Origin{thief, {}, victim}, learning: true},
 			{restarted: true, heard: []clustermesh.Origin{{}}},
 			{restarted: true, heard: []clustermesh.Origin{thief}},
 			{restarted: true, heard: []clustermesh.Origin{{}, victim}},
@@ -90,8 +129,10 @@ func TestHadByTheDevice(t *testing.T) {
 				maps.DeleteFunc(part.Records, func(r clustermesh.Origin, _ clustermesh.Record) bool {
 					return r != o && (r == victim || r == thief)
 				})
+				p.Learning(tc.learning)
 				p.Plan(part)
 			}
+			p.Learning(false)
 			for _, e := range p.Plan(s).Ends {
 				want := tc.restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
 				if got := e.Why == "" && len(e.AllowedIPs) > 0; got != want {

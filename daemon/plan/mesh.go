@@ -18,9 +18,11 @@ type mesh struct {
 	state  clustermesh.State
 	self   Self
 	config Config
-	dead   func(clustermesh.Origin) bool
-	host   Host
-	own    datapath.Own // strait's own addresses in this cluster
+	// learning is that of the Planner.
+	learning bool
+	dead     func(clustermesh.Origin) bool
+	host     Host
+	own      datapath.Own // strait's own addresses in this cluster
 	// remotes are kept inside the tunnels.
 	remotes []Remote
 	// clusterIPs are ranges of this cluster's ClusterIPs.

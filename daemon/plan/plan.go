@@ -131,7 +131,8 @@ func NewPlanner(self Self, c Config) *Planner {
 func (p *Planner) At(now time.Time) { p.now = now }
 
 // Learning says whether the next plans are made from only part of what there is. What such a plan lacks
-// is unknown, not absent, so it does not begin a ramp when a later plan has it.
+// is unknown, not absent, so it does not begin a ramp when a later plan has it; nor had anybody what such a
+// plan gave to them, when another claims it.
 func (p *Planner) Learning(l bool) { p.learning = l }
 
 // On says what the next plans must know about the machine.
@@ -147,7 +148,7 @@ func (p *Planner) Plan(s clustermesh.State) Result {
 	fresh := p.settle(s)
 	fresh = p.merged.update(s, p.stand.self.Cluster, p.config) || fresh
 	own, dead := p.owned.update(p.config.CIDRs, p.merged.given), deadNodes(s)
-	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, dead: func(o clustermesh.Origin) bool { return dead[o] }, host: p.host, own: own, remotes: p.remotes, clusterIPs: p.clusterIPs, guests: p.guests})
+	p.tunnels.update(mesh{state: s, self: p.stand.self, config: p.config, learning: p.learning, dead: func(o clustermesh.Origin) bool { return dead[o] }, host: p.host, own: own, remotes: p.remotes, clusterIPs: p.clusterIPs, guests: p.guests})
 	p.index.places = p.tunnels.places
 	touched := p.index.update(s, dead)
 	p.moving.touch(p.now, touched)

@@ -30,6 +30,16 @@ type tunnels struct {
 	// disputed are the nodes whose place counts, since others have their underlay addresses too.
 	disputed map[clustermesh.Origin]bool
 	places   *places
+	// kept is what the last plan gave to whom that was made from all that there is. From part of it, a plan
+	// gives a thing to the only one that was heard yet, which does not mean that it had it before.
+	kept kept
+}
+
+// kept is what a plan gave to whom.
+type kept struct {
+	ends     []End
+	admitted []Admitted
+	places   *places
 }
 
 // plannedNode is what a node said, and what was known of it.
@@ -44,9 +54,19 @@ func (n node) planned() plannedNode { return plannedNode{n.Node, n.dead, n.keyPr
 // update plans them again if a node came, went, died, came back or publishes something else about
 // itself, or if other addresses are the host's, strait's own, or kept inside, or the guests change.
 func (t *tunnels) update(m mesh) {
-	if m.host.Unknown || t.upToDate(m) {
+	if m.host.Unknown {
 		return
 	}
+	if !t.upToDate(m) {
+		t.plan(m)
+	}
+	if !m.learning {
+		t.kept = kept{t.ends, t.admitted, t.places}
+		t.forgetHad()
+	}
+}
+
+func (t *tunnels) plan(m mesh) {
 	t.listeners = m.listeners()
 	t.host, t.own, t.remotes, t.clusterIPs, t.guests = m.host, m.own, m.remotes, m.clusterIPs, m.guests
 	m.rivals = rivals{}
@@ -63,7 +83,7 @@ func (t *tunnels) update(m mesh) {
 	t.peers, t.ends, t.problems = m.peers(nodes, owned)
 	t.problems = append(t.problems, overlaps...)
 	t.problems = append(t.problems, m.rivals.problems()...)
-	t.places = m.places(nodes, owned, lost, t.places)
+	t.places = m.places(nodes, owned, lost, t.kept.places)
 	t.disputed = m.disputed
 	t.sources = m.sources()
 	guests, reach, admitted, refused := m.admit(t.sources)
@@ -73,14 +93,13 @@ func (t *tunnels) update(m mesh) {
 	closed, problems := m.closed(t.routes)
 	t.routes, t.problems = append(t.routes, closed...), append(t.problems, problems...)
 	slices.SortFunc(t.routes, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
-	t.forgetHad()
 }
 
-// held returns what nodes had in the last plan, and of the device.
+// held returns what nodes were given, and what they had of the device.
 func (t *tunnels) held(m mesh) had {
-	h := had{make(map[clustermesh.Origin]*End, len(t.ends)), m.deviceHad(t.had)}
-	for i := range t.ends {
-		h.ends[t.ends[i].Origin] = &t.ends[i]
+	h := had{make(map[clustermesh.Origin]*End, len(t.kept.ends)), m.deviceHad(t.had)}
+	for i := range t.kept.ends {
+		h.ends[t.kept.ends[i].Origin] = &t.kept.ends[i]
 	}
 	return h
 }
