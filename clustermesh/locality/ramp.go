@@ -31,12 +31,13 @@ func (r Ramp) limit(levels []Level) (limited bool) {
 			shares[i], given = can-given, can
 		}
 	}
-	for i := range levels {
-		if limited {
-			levels[i].Share = shares[i]
-		}
+	if !limited {
+		return false
 	}
-	return limited
+	for i := range levels {
+		levels[i].Share = shares[i]
+	}
+	return true
 }
 
 // had returns what a rank and all nearer ones had.

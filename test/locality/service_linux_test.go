@@ -93,7 +93,7 @@ func (s shares) farthest(o shares) (worst float64) {
 	return worst
 }
 
-// strays says whether anything, however little, goes to a cluster that should get nothing.
+// strays reports whether anything, however little, goes to a cluster that should get nothing.
 func (s shares) strays(want shares) bool {
 	for c := range s {
 		if s[c] > 0 && want[c] == 0 {
