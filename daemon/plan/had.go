@@ -16,9 +16,9 @@ type had struct {
 }
 
 // device is what the WireGuard device had when the daemon started: a daemon that was restarted does not know
-// whose that was. Each peer counts until a plan has it as the device had it. Before, its node can be missing
-// in the last plan only because the daemon has not heard it yet, and another that was heard first would seem
-// to have had what is the other one's.
+// whose that was. Each peer counts until a plan has it; see forgetHad. Before, its node can be missing in the
+// last plan only because the daemon has not heard it yet, and another that was heard first would seem to have
+// had what is the other one's.
 type device struct {
 	peers     map[key.Public]Had
 	underlays map[netip.AddrPort]bool
@@ -62,8 +62,14 @@ func (m mesh) deviceHad(peers map[key.Public]Had) device {
 	return d
 }
 
-// forgetHad forgets what the device had of peers that the plan has in the same way: that plan knows it now.
+// forgetHad forgets what the device had of peers that the plan has in the same way, or whose nodes proved that
+// they have the key, wherever they have moved since: that plan knows now what is theirs.
 func (t *tunnels) forgetHad() {
+	for _, e := range t.ends {
+		if e.Why == "" && t.nodes[e.Origin].keyProven {
+			delete(t.had, e.Key)
+		}
+	}
 	for _, p := range t.peers {
 		h, is := t.had[p.Key]
 		same := p.Guest || p.Underlay == h.Underlay

@@ -142,3 +142,28 @@ func TestHadByTheDevice(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedMeanwhile: a node that moved while the daemon was down has what the next plan gives to it, since it
+// proved that the key is its own. So nobody who claims its prefix later takes that away.
+func TestMovedMeanwhile(t *testing.T) {
+	owner := origin("c", "n1")
+	s := clusterset()
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	var before []plan.Had
+	for _, peer := range planFor(s).Desired.Peers {
+		before = append(before, plan.Had{Key: peer.Key, Underlay: peer.Underlay, AllowedIPs: peer.AllowedIPs})
+	}
+	p.Had(before)
+	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.Addresses = []netip.Addr{netip.MustParseAddr("172.31.3.99")} })
+	r := s.Records[owner]
+	r.KeyProven = true
+	s.Records[owner] = r
+	p.Plan(s)
+	s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
+	for _, e := range p.Plan(s).Ends {
+		if e.Origin == owner && (e.Why != "" || !slices.Equal(e.AllowedIPs, r.Content.Node.Prefixes)) {
+			t.Errorf("%s moved, and had then the prefixes %v; now %v: %s", owner, r.Content.Node.Prefixes, e.AllowedIPs, e.Why)
+		}
+	}
+}

@@ -10,7 +10,7 @@ type standing struct {
 	proven bool
 	// own: it is in the cluster of the node that the plan is for, which believes that one before others.
 	own bool
-	// held: the last plan gave it to the node.
+	// held: the node had it before; see had.
 	held bool
 	// first: the node would use it before anything else that it has of the kind.
 	first bool

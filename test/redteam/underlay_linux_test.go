@@ -16,7 +16,7 @@ import (
 // TestUnderlayClaimed: machines of two clusters are in one network, so their pins have one range of nodes.
 // A node of a third cluster, whose name comes before all others, states the address of another cluster's
 // machine, and an endpoint there: the port of its kubelet. The owner keeps its tunnel, and no connection
-// goes to its machine, also from a machine that was installed anew and hears both for the first time.
+// goes to its machine. The same holds on a machine that lost its state, whose device still has the tunnel.
 func TestUnderlayClaimed(t *testing.T) {
 	if !inside(t) {
 		return
