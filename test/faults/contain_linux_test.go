@@ -28,8 +28,10 @@ func TestClaimOfOthersAddresses(t *testing.T) {
 		return netlink.AddrAdd(lo, home)
 	}))
 	claims.config["nodePrefixes"] = []string{"10.9.2.0/24", "172.31.9.1/32", "172.31.9.0/24", "192.168.77.0/24", "128.0.0.0/3"}
-	a, b := victim.start(t), claims.start(t)
+	// The victim is there first: to the others, an address stays with whoever had it.
+	a := victim.start(t)
 	a.isReady(t)
+	b := claims.start(t)
 	b.isReady(t)
 	a.says(t, "node c2/n1: prefixes: ", "covers", "correct its annotation strait.io/prefixes")
 	b.says(t, "node c2/n1: prefixes: 172.31.9.1/32 covers 172.31.9.1, the address of node c1/n1")
