@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +21,19 @@ const (
 	mendTold = time.Minute
 )
 
-// pauseAfter returns how long to wait after a look that took so long.
-func pauseAfter(took time.Duration) time.Duration {
-	return min(max(mendEvery, mendShare*took), resync)
+// pacer knows how long the last looks took.
+type pacer struct {
+	took [3]time.Duration
+	n    int
+}
+
+// pauseAfter returns how long to wait after a look that took so long. The shortest of the last looks
+// counts: a longer one waited for a busy machine, which must not keep what is broken from being mended.
+func (p *pacer) pauseAfter(took time.Duration) time.Duration {
+	p.took[p.n%len(p.took)] = took
+	p.n++
+	shortest := slices.Min(p.took[:min(p.n, len(p.took))])
+	return min(max(mendEvery, mendShare*shortest), resync)
 }
 
 // mended has what the mender found.
@@ -36,6 +47,7 @@ type mended struct {
 // mender looks whether another program changed the load balancer's links, pins or maps, and mends
 // them, until ctx is done. It does not wait for turns, and turns do not wait for it for long.
 func (k *kernel) mender(ctx context.Context) error {
+	var pace pacer
 	wait := time.NewTimer(mendEvery)
 	defer wait.Stop()
 	for {
@@ -51,7 +63,7 @@ func (k *kernel) mender(ctx context.Context) error {
 				k.log.Warn("another program changed the socket load balancer: put back", "changed", changed, "pins", lb.Pins(), "cgroup", lb.Cgroup())
 			}
 		}
-		wait.Reset(pauseAfter(time.Since(began)))
+		wait.Reset(pace.pauseAfter(time.Since(began)))
 	}
 }
 

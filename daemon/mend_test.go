@@ -9,14 +9,21 @@ import (
 )
 
 func TestPauseAfter(t *testing.T) {
-	for _, c := range []struct{ took, want time.Duration }{
-		{0, mendEvery},
-		{time.Millisecond, mendEvery},
+	var p pacer
+	for i, c := range []struct{ took, want time.Duration }{
 		{20 * time.Millisecond, 4 * time.Second},
+		{time.Millisecond, mendEvery},
+		{time.Second, mendEvery}, // the machine stood still
+		{0, mendEvery},
+		{20 * time.Millisecond, mendEvery},
+		{40 * time.Millisecond, mendEvery},
+		{20 * time.Millisecond, 4 * time.Second}, // there is more to look at now
+		{time.Second, 4 * time.Second},
+		{time.Second, 4 * time.Second},
 		{time.Second, resync}, // what is wanted is back within this time
 	} {
-		if got := pauseAfter(c.took); got != c.want {
-			t.Errorf("after %v: %v, want %v", c.took, got, c.want)
+		if got := p.pauseAfter(c.took); got != c.want {
+			t.Errorf("look %d, which took %v: %v, want %v", i, c.took, got, c.want)
 		}
 	}
 }

@@ -141,6 +141,10 @@ func (k *kernel) had() (out []plan.Had) {
 // each of the machine's cgroups.
 const foreignAge = 10 * time.Second
 
+// foreignErrorAge is how long it is cached that the list could not be made: until the mender has
+// put back what somebody removed.
+const foreignErrorAge = mendEvery
+
 // foreign caches the list of other programs on the hooks.
 type foreign struct {
 	mu    sync.Mutex
@@ -149,7 +153,8 @@ type foreign struct {
 	err   error
 }
 
-// programs returns what find last returned. It calls find at most once per foreignAge.
+// programs returns what find last returned. It calls find at most once per foreignAge, or
+// foreignErrorAge while find fails.
 func (f *foreign) programs(now time.Time, find func() ([]datapath.ForeignProgram, error)) ([]datapath.ForeignProgram, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,6 +163,9 @@ func (f *foreign) programs(now time.Time, find func() ([]datapath.ForeignProgram
 	}
 	f.found, f.err = find()
 	f.until = now.Add(foreignAge)
+	if f.err != nil {
+		f.until = now.Add(foreignErrorAge)
+	}
 	return f.found, f.err
 }
 

@@ -249,7 +249,8 @@ func TestMirrorOf(t *testing.T) {
 	}
 }
 
-// TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine.
+// TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine. That
+// they could not be found is not cached for so long.
 func TestForeignIsCached(t *testing.T) {
 	var f foreign
 	asked := 0
@@ -266,6 +267,17 @@ func TestForeignIsCached(t *testing.T) {
 		if want := []datapath.ForeignProgram{{Hook: "connect4", ID: c.id, Path: "/c", Order: datapath.Before}}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("after %v: %+v, %v; want %+v", c.after, got, err, want)
 		}
+	}
+	late, gone := start.Add(time.Hour), errors.New("gone")
+	fails := func() ([]datapath.ForeignProgram, error) { return nil, gone }
+	if _, err := f.programs(late, fails); err != gone {
+		t.Errorf("error %v, want %v", err, gone)
+	}
+	if _, err := f.programs(late.Add(foreignErrorAge-1), find); err != gone {
+		t.Errorf("at once: error %v, want %v", err, gone)
+	}
+	if got, err := f.programs(late.Add(foreignErrorAge), find); err != nil || len(got) != 1 {
+		t.Errorf("then: %v, %v", got, err)
 	}
 }
 
