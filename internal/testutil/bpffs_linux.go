@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -18,11 +19,15 @@ func BPFFS(t testing.TB) string {
 		return ""
 	}
 	cleanup(t, func() error {
-		// Detached, so that a map that the test still holds open does not cause EBUSY.
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmount bpffs %s: %w", dir, err)
+		// Detached, so that a map that the test still holds open does not cause EBUSY. A test that failed
+		// may have left other mounts on top: the last one is gone once there is nothing to unmount (EINVAL).
+		for mounts := 0; ; mounts++ {
+			if err := unix.Unmount(dir, unix.MNT_DETACH); errors.Is(err, unix.EINVAL) && mounts > 0 {
+				return nil
+			} else if err != nil {
+				return fmt.Errorf("unmount bpffs %s: %w", dir, err)
+			}
 		}
-		return nil
 	})
 	return dir
 }
