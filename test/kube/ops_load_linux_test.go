@@ -22,6 +22,10 @@ type load struct {
 // waits for the processor, and loses packets meanwhile. One that is lost is sent again after a second.
 const connectTimeout = "1.5"
 
+// keptTimeout is how long a call by a kept connection may take, in seconds. TCP sends what was lost again after 0.2 s,
+// and waits twice as long after each further loss: the fifth time after 6.2 s. What counts is that the connection lives.
+const keptTimeout = "10"
+
 // caller is one curl: --rate bounds the log, not the calls' outcome. It writes to stderr, which has no buffer that
 // would hold lines, and so their time, back.
 const caller = `  - {name: %s, image: "localhost/shell:1", command: [curl, -s, --connect-timeout, "` + connectTimeout + `", --max-time, "%s", --rate, %d/s, -o, /dev/null, ` +
@@ -55,7 +59,7 @@ func (o *ops) startLoads(t *testing.T, name string, rate int, addresses map[stri
 	_, near := podOn(t, "c1", "ops-c1", "c1n2")
 	containers, names := fmt.Sprintf(caller, "beside", "2", rate, newConnection, near+":8080"), []string{"beside"}
 	for prefix, address := range addresses {
-		containers += fmt.Sprintf(caller, prefix+"new", "2", rate, newConnection, address) + fmt.Sprintf(caller, prefix+"kept", "5", rate, "", address)
+		containers += fmt.Sprintf(caller, prefix+"new", "2", rate, newConnection, address) + fmt.Sprintf(caller, prefix+"kept", keptTimeout, rate, "", address)
 		names = append(names, prefix+"new", prefix+"kept")
 	}
 	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+containers)
