@@ -141,8 +141,8 @@ func (k *kernel) had() (out []plan.Had) {
 // each of the machine's cgroups.
 const foreignAge = 10 * time.Second
 
-// foreignErrorAge is how long it is cached that the list could not be made: until the mender has
-// put back what somebody removed.
+// foreignErrorAge is how long a failure to list them is cached. It is short, because the mender may
+// soon put back whatever was missing.
 const foreignErrorAge = mendEvery
 
 // foreign caches the list of other programs on the hooks.

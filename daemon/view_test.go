@@ -249,8 +249,8 @@ func TestMirrorOf(t *testing.T) {
 	}
 }
 
-// TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine. That
-// they could not be found is not cached for so long.
+// TestForeignIsCached: finding others' programs takes requests for each cgroup of the machine. A
+// failure is cached for a shorter time.
 func TestForeignIsCached(t *testing.T) {
 	var f foreign
 	asked := 0
