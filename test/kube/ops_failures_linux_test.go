@@ -100,10 +100,10 @@ func testFailures(t *testing.T, o *ops) {
 	}
 }
 
-// endure has something happen, and returns since when, and which calls failed if none may. On a busy machine, one of
-// about 2,000 calls failed in some runs while the other cluster's API server stopped: a mirror's was refused at once,
-// or one through the entry timed out. The cause is not known. What fails because the API server stops does so each
-// time. So if it was one call, the same happens again, up to four times in all, until none fails.
+// endure has something happen, and returns since when, and which calls failed if none may. On a busy machine,
+// a single call of 2,800 to 3,700 failed in some runs while the other cluster's API server stopped: a mirror's
+// was refused at once, or one through the entry timed out. The cause is not known. What fails because the API
+// server stops does so each time. So if one call failed, the same happens again, up to four times in all.
 func (l load) endure(t *testing.T, o *ops, happen func(*testing.T, *ops, load), unnoticed bool) (start time.Time, flaws []string) {
 	t.Helper()
 	for range 4 {

@@ -22,8 +22,9 @@ type load struct {
 // waits for the processor, and loses packets meanwhile. One that is lost is sent again after a second.
 const connectTimeout = "1.5"
 
-// keptTimeout is how long a call by a kept connection may take, in seconds. TCP sends what was lost again after 0.2 s,
-// and waits twice as long after each further loss: the fifth time after 6.2 s. What counts is that the connection lives.
+// keptTimeout is how long a call by a kept connection may take, in seconds. TCP sends a lost packet again
+// after 0.2 s, and waits twice as long after each further loss: its fifth try is after 6.2 s. What counts is
+// that the connection lives.
 const keptTimeout = "10"
 
 // caller is one curl: --rate bounds the log, not the calls' outcome. It writes to stderr, which has no buffer that
