@@ -107,16 +107,18 @@ type Node struct {
 	// Proves is true if the node's daemon proves with the node's key on each TLS connection who it is.
 	// Daemons of the version before do not.
 	Proves bool `cbor:"11,keyasint,omitempty" json:"proves,omitempty"`
-	// Life names the life of the daemon that wrote the record; zero if the record's epoch does. A clock
-	// that was ahead when the daemon started makes its life later than what it says once the clock is right.
+	// Life names the life of the daemon that wrote the record; zero if the record's epoch does. A
+	// clock that was ahead when the daemon started makes its life later than what it says once the
+	// clock is right.
 	Life uint64 `cbor:"12,keyasint,omitempty" json:"life,omitempty"`
-	// ClusterIPs are those of Prefixes that hold no pods, but ClusterIPs of the node's cluster: the node
-	// is the entry to them. Daemons older than this field take them for pods' prefixes, to which they
-	// lead packets in the same way.
+	// ClusterIPs are those of Prefixes that hold no pods, but ClusterIPs of the node's cluster: the
+	// node is the entry to them. Daemons older than this field take them for pods' prefixes, to which
+	// they lead packets in the same way.
 	ClusterIPs []netip.Prefix `cbor:"13,keyasint,omitempty" json:"clusterIPs,omitempty"`
 }
 
-// Endpoint is one pod address of one exported service, as its EndpointSlice reports it.
+// Endpoint is one address of one exported service, with the ports that are alike there: what its
+// EndpointSlice reports of them is the same. So there can be several of one address.
 type Endpoint struct {
 	Service ServiceName `cbor:"1,keyasint" json:"service"`
 	Addr    netip.Addr  `cbor:"2,keyasint" json:"addr"`
@@ -127,10 +129,13 @@ type Endpoint struct {
 	Zone     string   `cbor:"5,keyasint,omitempty" json:"zone,omitempty"`
 	Hostname string   `cbor:"6,keyasint,omitempty" json:"hostname,omitempty"`
 	// Pod is the pod's name, for people only: it decides nothing.
-	Pod         string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
-	Ready       bool   `cbor:"8,keyasint,omitempty" json:"ready"`
-	Serving     bool   `cbor:"9,keyasint,omitempty" json:"serving"`
-	Terminating bool   `cbor:"10,keyasint,omitempty" json:"terminating"`
+	Pod string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
+	// Ready, Serving and Terminating are the conditions of the EndpointSlice API. A pod that is ready
+	// is used although it terminates: Kubernetes says so of Services with publishNotReadyAddresses
+	// only.
+	Ready       bool `cbor:"8,keyasint,omitempty" json:"ready"`
+	Serving     bool `cbor:"9,keyasint,omitempty" json:"serving"`
+	Terminating bool `cbor:"10,keyasint,omitempty" json:"terminating"`
 	// OnHost says that the pod uses the network of its node, and that the node lets other clusters
 	// reach its ports at Node.Inside.
 	OnHost bool `cbor:"11,keyasint,omitempty" json:"onHost,omitempty"`
@@ -156,6 +161,21 @@ type EndpointPort struct {
 	Name  string   `cbor:"1,keyasint,omitempty" json:"name,omitempty"`
 	Proto l4.Proto `cbor:"2,keyasint" json:"protocol"`
 	Port  uint16   `cbor:"3,keyasint" json:"port"`
+}
+
+// OneOfEachName splits ports into lists that have each name once, as an EndpointSlice must: several
+// processes at one address can serve one port of a Service. No ports are one empty list.
+func OneOfEachName(ports []EndpointPort) [][]EndpointPort {
+	out, times := make([][]EndpointPort, 1), map[string]int{}
+	for _, p := range ports {
+		nth := times[p.Name]
+		times[p.Name]++
+		if nth == len(out) {
+			out = append(out, nil)
+		}
+		out[nth] = append(out[nth], p)
+	}
+	return out
 }
 
 // ServiceType is the type of an import (mcs-api ServiceImportType).
@@ -216,14 +236,14 @@ type Export struct {
 	// Routing is nil if the Service asks for nothing. It applies to the clients of its cluster, and
 	// that of the oldest export to those of clusters that ask for nothing themselves.
 	Routing *Routing `cbor:"12,keyasint,omitempty" json:"routing,omitempty"`
-	// To are the clusters that import it, sorted; empty means all. Daemons older than this field import
-	// it in any case.
+	// To are the clusters that import it, sorted; empty means all. Daemons older than this field
+	// import it in any case.
 	To []ClusterName `cbor:"13,keyasint,omitempty" json:"to,omitempty"`
 	// Policy is the ServicePolicy that shares the Service; empty if a ServiceExport does. It is for
 	// people only.
 	Policy string `cbor:"14,keyasint,omitempty" json:"policy,omitempty"`
-	// IPs are the Service's ClusterIPs, if a policy that mirrors leads to them. Daemons older than this
-	// field have no such policies.
+	// IPs are the Service's ClusterIPs, if a policy that mirrors leads to them. Daemons older than
+	// this field have no such policies.
 	IPs []netip.Addr `cbor:"15,keyasint,omitempty" json:"ips,omitempty"`
 }
 
@@ -267,17 +287,18 @@ type Global struct {
 	// Routing is nil if the Service asks for nothing. It applies to this cluster's clients; its Drain
 	// applies to everybody's.
 	Routing *Routing `cbor:"9,keyasint,omitempty" json:"routing,omitempty"`
-	// To are the clusters that may use this cluster's endpoints if it shares them, and From those whose
-	// endpoints its own clients use, both sorted. Empty means all. Daemons older than these fields do
-	// not know them.
+	// To are the clusters that may use this cluster's endpoints if it shares them, and From those
+	// whose endpoints its own clients use, both sorted. Empty means all. Daemons older than these
+	// fields do not know them.
 	To   []ClusterName `cbor:"10,keyasint,omitempty" json:"to,omitempty"`
 	From []ClusterName `cbor:"11,keyasint,omitempty" json:"from,omitempty"`
-	// Policy is the ServicePolicy that makes the Service global; empty if an annotation does. It is for
-	// people only.
+	// Policy is the ServicePolicy that makes the Service global; empty if an annotation does. It is
+	// for people only.
 	Policy string `cbor:"12,keyasint,omitempty" json:"policy,omitempty"`
 }
 
-// Offers reports whether a cluster's clients may use the endpoints of another cluster's global service.
+// Offers reports whether a cluster's clients may use the endpoints of another cluster's global
+// service.
 func (g Global) Offers(to ClusterName) bool {
 	return g.Shared && (len(g.To) == 0 || slices.Contains(g.To, to))
 }
@@ -343,21 +364,22 @@ type Content struct {
 	// cluster had these exports then, and no others. It is 0 in records of older builds.
 	AsOf int64 `cbor:"20,keyasint,omitempty" json:"asOf,omitempty"`
 	// Mirrors are the Services that ServicePolicies share under plain names: one for each Service and
-	// policy. They are no imports. Labels are those that the policy copies. Older builds leave them out.
+	// policy. They are no imports. Labels are those that the policy copies. Older builds leave them
+	// out.
 	Mirrors []Export `cbor:"25,keyasint,omitempty" json:"mirrors,omitempty"`
 	// Results say what the cluster has made of other clusters' Services by its policies, sorted by
 	// policy. They are for people only. Older builds leave them out.
 	Results []PolicyResult `cbor:"27,keyasint,omitempty" json:"results,omitempty"`
-	// Config are objects of the cluster's API server for clusters that accept its configuration; others
-	// leave them out. Older builds do, too.
+	// Config are objects of the cluster's API server for clusters that accept its configuration;
+	// others leave them out. Older builds do, too.
 	Config []ConfigObject `cbor:"28,keyasint,omitempty" json:"config,omitempty"`
 	// Late are the exports of all clusters that are younger than they claim; see State.Late.
 	Late []Late `cbor:"21,keyasint,omitempty" json:"late,omitempty"`
 	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster
 	// stated of them. Older builds leave it out.
 	Revoked []string `cbor:"26,keyasint,omitempty" json:"revoked,omitempty"`
-	// Withdrawn says which statements about the cluster's nodes count no more, sorted. Older builds leave it
-	// out.
+	// Withdrawn says which statements about the cluster's nodes count no more, sorted. Older builds
+	// leave it out.
 	Withdrawn []Withdrawal `cbor:"29,keyasint,omitempty" json:"withdrawn,omitempty"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
 	// builds leave it out.

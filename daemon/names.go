@@ -68,7 +68,7 @@ func dnsServices(r plan.Result, namespaces []string) []dns.Service {
 
 func dnsEndpoints(all []clustermesh.ClusterEndpoint) (out []dns.Endpoint) {
 	for _, e := range all {
-		if e.Ready && !e.Terminating && !e.Dead {
+		if e.Ready && !e.Dead {
 			out = append(out, dns.Endpoint{Hostname: e.Hostname, Cluster: e.Cluster, IP: e.Addr, Ports: e.Ports})
 		}
 	}

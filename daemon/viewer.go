@@ -173,7 +173,7 @@ func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
 		e := api.Endpoint{
 			Addr: x.Addr, Cluster: string(x.Cluster), Node: string(x.Node), Pod: x.Pod,
 			Zone: x.Locality.Zone, Region: x.Locality.Region, Tier: x.Tier.String(),
-			Ready: x.Ready && !x.Terminating && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason, Drained: x.Drained,
+			Ready: x.Ready && !x.Dead && x.Barred == "", Weight: x.Weight, Reason: x.Reason, Drained: x.Drained,
 			Connects: v.counted.backends[flow{f.Addr, x.Addr}],
 			RTT:      milliseconds(v.rtts[clustermesh.Origin{Cluster: x.Cluster, Node: x.Node}]),
 		}

@@ -63,6 +63,9 @@ func drawView(rt *rapid.T) View {
 		i.IPs = []netip.Addr{netip.MustParseAddr("241.0.0.9")}
 		for range rapid.IntRange(0, 150).Draw(rt, "endpoints") {
 			pod(rapid.SampledFrom(i.Exporters).Draw(rt, "of"), drawAddr(rt).String(), uint16(rapid.IntRange(8080, 8081).Draw(rt, "port")))(i)
+			if last := &i.Endpoints[len(i.Endpoints)-1]; rapid.Bool().Draw(rt, "two listeners of one name") {
+				last.Ports = append(last.Ports, clustermesh.EndpointPort{Name: "http", Proto: l4.TCP, Port: 9090})
+			}
 		}
 	})
 }
@@ -82,8 +85,8 @@ func foreign(w *world, user bool) {
 	w.export(serve)
 }
 
-// Whatever the views, operations come to an end, and then there are none; none touches what is not ours; nothing is
-// deleted for want of knowledge.
+// Whatever the views, operations come to an end, and then there are none; none touches what is not
+// ours; nothing is deleted for want of knowledge.
 func TestDiffProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
@@ -121,6 +124,9 @@ func checkOp(rt *rapid.T, v View, o Op, exporters map[string]bool, user bool) {
 	if o.Verb != Create && o.Object().GetUID() == "" {
 		rt.Fatalf("%s: without UID", o)
 	}
+	if o.Slice != nil && o.Verb != Delete {
+		checkSlice(rt, o.Slice)
+	}
 	if o.Object().GetUID() == "theirs" && (o.Force && o.Verb != ApplyStatus || o.Verb == Delete) {
 		rt.Fatalf("%s: touches an object that is not ours", o)
 	}
@@ -141,6 +147,24 @@ func checkOp(rt *rapid.T, v View, o Op, exporters map[string]bool, user bool) {
 	}
 }
 
+// checkSlice demands what API servers do, and each listener once.
+func checkSlice(rt *rapid.T, s *discoveryv1.EndpointSlice) {
+	names, listeners := map[string]bool{}, map[string]bool{}
+	for _, p := range s.Ports {
+		if names[*p.Name] {
+			rt.Fatalf("slice %s has the port name %q twice", s.Name, *p.Name)
+		}
+		names[*p.Name] = true
+		for _, e := range s.Endpoints {
+			l := fmt.Sprint(e.Addresses[0], " ", *p.Port, " ", *p.Protocol)
+			if listeners[l] {
+				rt.Fatalf("slice %s has the listener %s twice", s.Name, l)
+			}
+			listeners[l] = true
+		}
+	}
+}
+
 func checkImport(rt *rapid.T, i *mcsv1beta1.ServiceImport) {
 	if OurImport(i) && (i.Spec.Ports == nil || len(i.Spec.IPFamilies) == 0 || len(i.Spec.IPs) > 0 && len(i.Spec.IPs) != len(i.Spec.IPFamilies)) {
 		rt.Fatalf("import %+v", i.Spec)
@@ -150,7 +174,8 @@ func checkImport(rt *rapid.T, i *mcsv1beta1.ServiceImport) {
 	}
 }
 
-// A change of one endpoint rewrites one slice of a set; only where a slice is full does it become two.
+// A change of one endpoint rewrites one slice of a set; only where a slice is full does it become
+// two.
 func TestPackProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(1, 20).Draw(rt, "limit")
@@ -178,7 +203,8 @@ func TestPackProperties(t *testing.T) {
 		if len(seen) != len(addrs) {
 			rt.Fatalf("%d addresses of %d", len(seen), len(addrs))
 		}
-		// All leaves but one are as they were; that one grew, or became several because it was full.
+		// All leaves but one are as they were; that one grew, or became several because it was
+		// full.
 		if same < len(before)-1 || len(after) == len(before) && same != len(before)-1 {
 			rt.Fatalf("one address more: %d leaves became %d, of which %d are as they were", len(before), len(after), same)
 		}

@@ -405,7 +405,7 @@ func TestSlices_PortsReachOnlyWhoHasThem(t *testing.T) {
 	v := viewOf(exportOf("c1", 1, func(e *clustermesh.Export) { e.Ports = []clustermesh.ServicePort{http, more} })).
 		change(pod("c1", "10.1.0.1", 8080)).change(pod("c2", "10.2.0.1", 8080)).
 		change(func(i *Import) {
-			i.Backends = append(i.Backends, Backend{Port: more, Addr: netip.MustParseAddrPort("10.1.0.1:8081"), Cluster: "c1", Ready: true, Serving: true})
+			i.Backends = append(i.Backends, Backend{Port: more, Addr: netip.MustParseAddrPort("10.1.0.1:8081"), Cluster: "c1", Node: "n1", Zone: "z1", Ready: true, Serving: true})
 		})
 	w.settle(v, serve)
 	if ports := w.services["default/derived-serve"].Spec.Ports; ports[1].Name != "port-81-tcp" {
@@ -443,4 +443,56 @@ func events(ops []Op, reason string) (n int) {
 		}
 	}
 	return n
+}
+
+// Two listeners at one address keep their hostnames and their readiness, in slices of their own
+// where a port's name would be twice in one. Both are in the slices of a ClusterSetIP Service too.
+func TestListenersOfOneAddress(t *testing.T) {
+	for _, kind := range []clustermesh.ServiceType{clustermesh.Headless, clustermesh.ClusterSetIP} {
+		w := newWorld(t)
+		v := viewOf(exportOf("c2", 1, func(e *clustermesh.Export) { e.Type = kind }))
+		for i, name := range []string{"w-0", "w-1"} {
+			v = v.change(pod("c2", "10.0.0.1", uint16(8080+i))).change(func(imp *Import) {
+				last := len(imp.Endpoints) - 1
+				imp.Endpoints[last].Hostname, imp.Endpoints[last].Ready = name, i == 0
+				imp.Backends[last].Ready = i == 0
+			})
+		}
+		w.settle(v, serve)
+		got := map[string]bool{}
+		for _, s := range w.slices {
+			for _, e := range s.Endpoints {
+				got[fmt.Sprint(s.Labels[discoveryv1.LabelServiceName] != "", " ", deref(e.Hostname), " ", *s.Ports[0].Port, " ", *e.Conditions.Ready)] = true
+			}
+			if len(s.Ports) != 1 {
+				t.Errorf("%s: slice %s has the ports %v", kind, s.Name, s.Ports)
+			}
+		}
+		want := []string{"false w-0 8080 true", "false w-1 8081 false"}
+		if kind == clustermesh.ClusterSetIP {
+			want = append(want, "true  8080 true", "true  8081 false")
+		}
+		for _, line := range want {
+			if !got[line] {
+				t.Errorf("%s: no %q in %v", kind, line, got)
+			}
+		}
+	}
+}
+
+// A ready endpoint is ready in the slices although it terminates: so does Kubernetes publish the
+// addresses of a Service with publishNotReadyAddresses.
+func TestReadyWhileTerminating(t *testing.T) {
+	w := newWorld(t)
+	v := viewOf(exportOf("c2", 1, func(e *clustermesh.Export) { e.Type = clustermesh.Headless })).change(pod("c2", "10.0.0.1", 8080)).
+		change(func(i *Import) { i.Endpoints[0].Terminating = true })
+	w.settle(v, serve)
+	for _, s := range w.slices {
+		if c := s.Endpoints[0].Conditions; !*c.Ready || !*c.Serving || !*c.Terminating {
+			t.Errorf("ready %t, serving %t, terminating %t", *c.Ready, *c.Serving, *c.Terminating)
+		}
+	}
+	if len(w.slices) != 1 {
+		t.Errorf("%d slices", len(w.slices))
+	}
 }

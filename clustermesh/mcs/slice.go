@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -76,11 +77,7 @@ func (d *differ) endpoint(e clustermesh.ClusterEndpoint) discoveryv1.Endpoint {
 // because its addresses reach no others. There is one set for each cluster, so that the slices of a
 // cluster that is not known can stay as they are.
 func (d *differ) derivedSets(service *corev1.Service) []set {
-	type key struct {
-		cluster clustermesh.ClusterName
-		addr    netip.Addr
-	}
-	entries := map[key]*entry{}
+	byCluster := map[clustermesh.ClusterName][]entry{}
 	ports, families := service.Spec.Ports, d.serviceFamilies(service)
 	for _, b := range d.imp.Backends {
 		if !slices.Contains(families, corev1.IPFamily(clustermesh.FamilyOf(b.Addr.Addr()))) {
@@ -92,17 +89,9 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 		if i < 0 {
 			continue // a user's import that leaves this port out
 		}
-		k := key{b.Cluster, b.Addr.Addr()}
-		e := entries[k]
-		if e == nil {
-			e = &entry{addr: k.addr, endpoint: d.backend(b, deref(service.Spec.TrafficDistribution))}
-			entries[k] = e
-		}
-		e.ports = append(e.ports, clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()})
-	}
-	byCluster := map[clustermesh.ClusterName][]entry{}
-	for k, e := range entries {
-		byCluster[k.cluster] = append(byCluster[k.cluster], *e)
+		port := clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()}
+		byCluster[b.Cluster] = append(byCluster[b.Cluster],
+			entry{b.Addr.Addr(), []clustermesh.EndpointPort{port}, d.backend(b, deref(service.Spec.TrafficDistribution))})
 	}
 	return sets("derived/"+service.Name+"/", byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
@@ -153,7 +142,6 @@ func (d *differ) hints(b Backend, distribution string) *discoveryv1.EndpointHint
 }
 
 func conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
-	ready = ready && !terminating
 	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
@@ -165,15 +153,12 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 		ports  string
 	}
 	groups := map[groupKey]map[netip.Addr]entry{}
-	for _, e := range s.entries {
-		e.ports = sortPorts(e.ports)
+	for _, e := range arrange(s.entries) {
 		k := groupKey{clustermesh.FamilyOf(e.addr), fmt.Sprint(e.ports)}
 		if groups[k] == nil {
 			groups[k] = map[netip.Addr]entry{}
 		}
-		if old, twice := groups[k][e.addr]; !twice || better(e.endpoint, old.endpoint) {
-			groups[k][e.addr] = e
-		}
+		groups[k][e.addr] = e
 	}
 	var out []*discoveryv1.EndpointSlice
 	for k, group := range groups {
@@ -199,7 +184,53 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 	return out
 }
 
-// better chooses between two reports of one address, independently of their order.
+// arrange makes each listener, an address with a port, appear once. Listeners of one address share
+// an entry if the same is said of them, and no name of a port is twice in it.
+func arrange(entries []entry) (out []entry) {
+	listeners := map[netip.Addr]map[clustermesh.EndpointPort]discoveryv1.Endpoint{}
+	for _, e := range entries {
+		at := listeners[e.addr]
+		if at == nil {
+			at = map[clustermesh.EndpointPort]discoveryv1.Endpoint{}
+			listeners[e.addr] = at
+		}
+		if len(e.ports) == 0 {
+			e.ports = make([]clustermesh.EndpointPort, 1) // which arrangeOne takes away again
+		}
+		for _, p := range e.ports {
+			if old, twice := at[p]; !twice || better(e.endpoint, old) {
+				at[p] = e.endpoint
+			}
+		}
+	}
+	for addr, at := range listeners {
+		out = append(out, arrangeOne(addr, at)...)
+	}
+	return out
+}
+
+// arrangeOne is arrange for one address.
+func arrangeOne(addr netip.Addr, at map[clustermesh.EndpointPort]discoveryv1.Endpoint) (out []entry) {
+	var alike []entry
+	for _, p := range slices.SortedFunc(maps.Keys(at), comparePorts) {
+		i := slices.IndexFunc(alike, func(e entry) bool { return reflect.DeepEqual(e.endpoint, at[p]) })
+		if i < 0 {
+			i = len(alike)
+			alike = append(alike, entry{addr: addr, endpoint: at[p]})
+		}
+		if p != (clustermesh.EndpointPort{}) {
+			alike[i].ports = append(alike[i].ports, p)
+		}
+	}
+	for _, e := range alike {
+		for _, ports := range clustermesh.OneOfEachName(e.ports) {
+			out = append(out, entry{addr, ports, e.endpoint})
+		}
+	}
+	return out
+}
+
+// better chooses between two reports of one listener, independently of their order.
 func better(a, b discoveryv1.Endpoint) bool {
 	rank := func(e discoveryv1.Endpoint) string {
 		return fmt.Sprint(*e.Conditions.Ready, *e.Conditions.Serving, !*e.Conditions.Terminating, deref(e.Hostname), deref(e.NodeName), deref(e.Zone))
@@ -207,12 +238,8 @@ func better(a, b discoveryv1.Endpoint) bool {
 	return rank(a) > rank(b)
 }
 
-func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
-	ports = slices.Clone(ports)
-	slices.SortFunc(ports, func(a, b clustermesh.EndpointPort) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
-	})
-	return slices.Compact(ports)
+func comparePorts(a, b clustermesh.EndpointPort) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
 }
 
 func slicePorts(ports []clustermesh.EndpointPort) []discoveryv1.EndpointPort {
@@ -255,13 +282,16 @@ func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	return out
 }
 
+// sliceLabels are the labels that strait writes on slices.
+var sliceLabels = []string{
+	mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
+}
+
 // sumOf hashes what strait writes. The encoding does not distinguish an empty list from a missing
 // one.
 func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	h := sha256.New()
-	for _, key := range []string{
-		mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
-	} {
+	for _, key := range sliceLabels {
 		fmt.Fprintf(h, "%q ", s.Labels[key])
 	}
 	said := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}

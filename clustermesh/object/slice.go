@@ -15,7 +15,7 @@ import (
 )
 
 // readSlices returns the endpoints of the wanted services, sorted by service and address. Each
-// address of a service appears once.
+// listener of a service, an address with a port, appears once.
 func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, on *ground, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
@@ -150,35 +150,82 @@ func (s slice) ports() (out []clustermesh.EndpointPort) {
 }
 
 func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
-	slices.SortFunc(ports, func(a, b clustermesh.EndpointPort) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
-	})
+	slices.SortFunc(ports, comparePorts)
 	return slices.Compact(ports)
 }
 
-// mergeEndpoints merges the endpoints of a service that have the same address. Kubernetes allows an
-// address in several slices: while it moves from one to another, and if pods resolve a named target
-// port differently. If their conditions differ, the more optimistic one wins, as in kube-proxy.
-func mergeEndpoints(all []clustermesh.Endpoint) []clustermesh.Endpoint {
+func comparePorts(a, b clustermesh.EndpointPort) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port))
+}
+
+// mergeEndpoints merges what is listed of one listener, which is an address with a port. Kubernetes
+// allows one in several slices: while it moves from one to another. If what they say of it differs,
+// the more optimistic condition wins, as in kube-proxy, and otherwise the first value. Two
+// listeners at one address are two endpoints, unless the same is said of both: then they are one
+// endpoint with two ports.
+func mergeEndpoints(all []clustermesh.Endpoint) (out []clustermesh.Endpoint) {
 	slices.SortStableFunc(all, func(a, b clustermesh.Endpoint) int {
 		return cmp.Or(a.Service.Compare(b.Service), a.Addr.Compare(b.Addr))
 	})
-	var out []clustermesh.Endpoint
-	for _, e := range all {
-		n := len(out) - 1
-		if n < 0 || out[n].Service != e.Service || out[n].Addr != e.Addr {
-			out = append(out, e)
-			continue
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Service == all[0].Service && all[n].Addr == all[0].Addr {
+			n++
 		}
-		m := &out[n]
-		m.Ports = sortPorts(slices.Concat(m.Ports, e.Ports))
-		m.Node = cmp.Or(m.Node, e.Node)
-		m.Zone = cmp.Or(m.Zone, e.Zone)
-		m.Hostname = cmp.Or(m.Hostname, e.Hostname)
-		m.Pod = cmp.Or(m.Pod, e.Pod)
-		m.Ready = m.Ready || e.Ready
-		m.Serving = m.Serving || e.Serving
-		m.Terminating = m.Terminating && e.Terminating
+		out = append(out, mergeListeners(all[:n])...)
+		all = all[n:]
 	}
 	return out
+}
+
+// mergeListeners merges the listeners at one address of a service.
+func mergeListeners(all []clustermesh.Endpoint) []clustermesh.Endpoint {
+	if len(all) == 1 {
+		return all
+	}
+	var listeners []clustermesh.Endpoint // with at most one port each
+	at := map[clustermesh.EndpointPort]int{}
+	for _, e := range all {
+		for _, p := range portsOrNone(e.Ports) {
+			l := e
+			if l.Ports = nil; p != (clustermesh.EndpointPort{}) {
+				l.Ports = []clustermesh.EndpointPort{p}
+			}
+			if i, again := at[p]; again {
+				merge(&listeners[i], l)
+				continue
+			}
+			at[p] = len(listeners)
+			listeners = append(listeners, l)
+		}
+	}
+	var out []clustermesh.Endpoint
+	for _, l := range listeners {
+		same := func(e clustermesh.Endpoint) bool { e.Ports = l.Ports; return e.Equal(l) }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].Ports = sortPorts(append(out[i].Ports, l.Ports...))
+			continue
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b clustermesh.Endpoint) int { return slices.CompareFunc(a.Ports, b.Ports, comparePorts) })
+	return out
+}
+
+// portsOrNone returns the ports, or one that is zero.
+func portsOrNone(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {
+	if len(ports) == 0 {
+		return make([]clustermesh.EndpointPort, 1)
+	}
+	return ports
+}
+
+func merge(m *clustermesh.Endpoint, e clustermesh.Endpoint) {
+	m.Node = cmp.Or(m.Node, e.Node)
+	m.Zone = cmp.Or(m.Zone, e.Zone)
+	m.Hostname = cmp.Or(m.Hostname, e.Hostname)
+	m.Pod = cmp.Or(m.Pod, e.Pod)
+	m.Ready = m.Ready || e.Ready
+	m.Serving = m.Serving || e.Serving
+	m.Terminating = m.Terminating && e.Terminating
 }

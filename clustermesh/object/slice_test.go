@@ -1,6 +1,7 @@
 package object
 
 import (
+	"fmt"
 	"math/rand"
 	"net/netip"
 	"reflect"
@@ -114,16 +115,66 @@ func TestEndpointsMerge(t *testing.T) {
 	})
 	b := endpointSlice(func(s *discoveryv1.EndpointSlice) {
 		s.Name = "serve-2"
-		s.Ports = []discoveryv1.EndpointPort{{Name: ptr("udp"), Port: ptr(int32(5353)), Protocol: ptr(corev1.ProtocolUDP)}}
 		s.Endpoints[0].NodeName = ptr("n1")
 	})
 	want := []clustermesh.Endpoint{{Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
 		Addr: netip.MustParseAddr("10.1.1.10"), Node: "n1", Ready: true, Serving: true,
-		Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}, {Name: "udp", Proto: l4.UDP, Port: 5353}}}}
+		Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}}
 	for _, got := range []clustermesh.Local{localOf(a, b), localOf(b, a)} {
 		check(t, "merge", got)
 		if !reflect.DeepEqual(got.Endpoints, want) {
 			t.Errorf("got %+v, want %+v", got.Endpoints, want)
+		}
+	}
+}
+
+// Two processes at one address are two listeners: each has its own readiness, hostname and pod.
+// Listeners that are alike in all of it are one endpoint.
+func TestListenersOfOneAddress(t *testing.T) {
+	listener := func(name string, port int32, edit func(*discoveryv1.Endpoint)) *discoveryv1.EndpointSlice {
+		return endpointSlice(func(s *discoveryv1.EndpointSlice) {
+			s.Name = fmt.Sprint("serve-", port)
+			s.Ports = []discoveryv1.EndpointPort{{Name: ptr(name), Port: ptr(port)}}
+			edit(&s.Endpoints[0])
+		})
+	}
+	pod := func(pod string, ready bool) func(*discoveryv1.Endpoint) {
+		return func(e *discoveryv1.Endpoint) {
+			e.Hostname, e.Conditions.Ready = ptr(pod), ptr(ready)
+			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: pod}
+		}
+	}
+	for what, c := range map[string]struct {
+		slices [3]*discoveryv1.EndpointSlice
+		want   []string
+	}{
+		"one is ready": {[3]*discoveryv1.EndpointSlice{listener("http", 8080, pod("w-0", true)), listener("http", 8081, pod("w-1", false))},
+			[]string{"w-0 w-0 true http:8080", "w-1 w-1 false http:8081"}},
+		"both are": {[3]*discoveryv1.EndpointSlice{listener("http", 8080, pod("w-0", true)), listener("http", 8081, pod("w-1", true))},
+			[]string{"w-0 w-0 true http:8080", "w-1 w-1 true http:8081"}},
+		"one pod with two ports": {[3]*discoveryv1.EndpointSlice{listener("admin", 9090, pod("w-0", true)), listener("http", 8080, pod("w-0", true)), listener("http", 8081, pod("w-1", true))},
+			[]string{"w-0 w-0 true admin:9090 http:8080", "w-1 w-1 true http:8081"}},
+		"named by nobody": {[3]*discoveryv1.EndpointSlice{listener("http", 8080, func(*discoveryv1.Endpoint) {}), listener("http", 8081, func(*discoveryv1.Endpoint) {})},
+			[]string{"  true http:8080 http:8081"}},
+	} {
+		for _, order := range [][3]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+			var in []*discoveryv1.EndpointSlice
+			for _, i := range order {
+				if c.slices[i] != nil {
+					in = append(in, c.slices[i])
+				}
+			}
+			var got []string
+			for _, e := range localOf(in...).Endpoints {
+				line := fmt.Sprint(e.Hostname, " ", e.Pod, " ", e.Ready)
+				for _, p := range e.Ports {
+					line += fmt.Sprintf(" %s:%d", p.Name, p.Port)
+				}
+				got = append(got, line)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s, in the order %v: got %q, want %q", what, order, got, c.want)
+			}
 		}
 	}
 }

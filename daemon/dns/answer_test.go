@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -227,6 +228,35 @@ func TestAnswerRotatesHeadless(t *testing.T) {
 		if n < 50 {
 			t.Errorf("%s came first only %d times", ip, n)
 		}
+	}
+}
+
+// Two listeners at one address have names of their own, and each its own port.
+func TestListenersOfOneAddress(t *testing.T) {
+	workers := Service{Name: name("data/workers"), Headless: true, Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}}
+	for i, host := range []string{"w-0", "w-1"} {
+		e := endpoint(host, "us-east", "10.1.1.5")
+		e.Ports = []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: uint16(8080 + i)}}
+		workers.Endpoints = append(workers.Endpoints, e)
+	}
+	table := NewTable([]Service{workers})
+	for _, c := range []struct{ name, kind, want string }{
+		{"workers.data.svc.clusterset.local.", "A", "10.1.1.5"},
+		{"w-0.us-east.workers.data.svc.clusterset.local.", "A", "10.1.1.5"},
+		{"w-1.us-east.workers.data.svc.clusterset.local.", "A", "10.1.1.5"},
+		{"w-2.us-east.workers.data.svc.clusterset.local.", "A", "NXDOMAIN"},
+	} {
+		if got := show(Answer(table, DefaultZone, ask(c.name, c.kind))); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.name, c.kind, got, c.want)
+		}
+	}
+	var got []string
+	for _, rr := range Answer(table, DefaultZone, ask("_http._tcp.workers.data.svc.clusterset.local.", "SRV")).Answer {
+		r := rr.(*dns.SRV)
+		got = append(got, fmt.Sprint(strings.Split(r.Target, ".")[0], ":", r.Port))
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"w-0:8080", "w-1:8081"}) {
+		t.Errorf("SRV: %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -15,16 +16,17 @@ type member struct {
 	from *source
 }
 
-// admit returns the endpoints of the clusters that offer theirs, each address once per cluster:
-// while a pod's address moves from one record to another, both list it. Doubles reports whether two
-// clusters list the same address. Endpoints are in the order of their clusters, and must stay so.
+// admit returns the endpoints of the clusters that offer theirs, each list of ports at an address
+// once per cluster: while a pod's address moves from one record to another, both list it. Doubles
+// reports whether any address is there more than once. Endpoints are in the order of their
+// clusters, and must stay so.
 func (d *demand) admit() (out []member, doubles bool) {
 	n := 0
 	for _, r := range d.rows {
 		n += int(r.last - r.first)
 	}
 	out = make([]member, 0, n)
-	at := make(map[netip.Addr]int, n)
+	first, others := make(map[netip.Addr]int, n), map[listed]int{}
 	for _, r := range d.rows {
 		if _, ok := d.offered(r.from.origin.Cluster); !ok {
 			continue
@@ -32,19 +34,42 @@ func (d *demand) admit() (out []member, doubles bool) {
 		es := r.endpoints()
 		for i := range es {
 			m := member{&es[i], r.from}
-			j, again := at[m.Addr]
-			if again && out[j].from.origin.Cluster == r.from.origin.Cluster {
-				if !out[j].good() && m.good() {
-					out[j] = m
-				}
+			at, again := first[m.Addr]
+			if !again {
+				first[m.Addr] = len(out)
+				out = append(out, m)
 				continue
 			}
-			doubles = doubles || again
-			at[m.Addr] = len(out)
-			out = append(out, m)
+			if !out[at].alike(m) {
+				doubles = true
+				if at, again = others[m.listed()]; !again {
+					others[m.listed()] = len(out)
+					out = append(out, m)
+					continue
+				}
+			}
+			if !out[at].good() && m.good() {
+				out[at] = m
+			}
 		}
 	}
 	return out, doubles
+}
+
+// listed is what a cluster lists of an address: there can be several listeners at one.
+type listed struct {
+	cluster clustermesh.ClusterName
+	addr    netip.Addr
+	ports   string
+}
+
+func (m member) listed() listed {
+	return listed{m.from.origin.Cluster, m.Addr, fmt.Sprint(m.Ports)}
+}
+
+// alike reports whether two members with one address are the same listeners of the same cluster.
+func (m member) alike(o member) bool {
+	return m.from.origin.Cluster == o.from.origin.Cluster && slices.Equal(m.Ports, o.Ports)
 }
 
 // addr is where this node reaches the endpoint. A pod on the network of another cluster's node is
@@ -57,12 +82,13 @@ func (m member) addr() netip.Addr {
 }
 
 // good reports whether the endpoint takes connections, as far as records say.
-func (m member) good() bool { return m.Ready && !m.Terminating && !m.from.dead }
+func (m member) good() bool { return m.Ready && !m.from.dead }
 
-// barDoubles makes an address count only once if several clusters list it, for example because one
-// mirrors another's pods by hand. The cluster to which the address belongs wins, then one where the endpoint
-// is good, then this node's own cluster. Of equals any will do, since all lead to the same address.
-// Strays are the candidates with an address of another cluster.
+// barDoubles makes a listener count only once if several clusters list it, for example because one
+// mirrors another's pods by hand, or one does with other ports beside it. The cluster to which the
+// address belongs wins, then one where the endpoint is good, then this node's own cluster. Of
+// equals any will do, since all lead to the same address. Strays are the candidates with an address
+// of another cluster.
 func (d *demand) barDoubles(cs []locality.Candidate, strays map[int]bool) {
 	first := make(map[netip.AddrPort]int, len(cs))
 	for i := range cs {
@@ -77,7 +103,7 @@ func (d *demand) barDoubles(cs []locality.Candidate, strays map[int]bool) {
 		}
 		first[cs[i].Addr] = won
 		if cs[lost].Barred == "" {
-			cs[lost].Barred = "cluster " + string(cs[won].Cluster) + " lists the same address, which counts once"
+			cs[lost].Barred = "cluster " + string(cs[won].Cluster) + " lists the same address and port, which count once"
 		}
 	}
 }
@@ -86,7 +112,7 @@ func (d *demand) value(c locality.Candidate, stray bool) (v int) {
 	if !stray {
 		v += 4
 	}
-	if c.Ready && !c.Terminating && !c.Dead {
+	if c.Ready && !c.Dead {
 		v += 2
 	}
 	if c.Cluster == d.stand.self.Cluster {

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// An address counts once: per cluster the record in which it is good, of several clusters the one that has the
-// address, else one where it is good, else the own.
+// An address counts once: per cluster the record in which it is good, of several clusters the one
+// that has the address, else one where it is good, else the own.
 func TestDoubleEndpoints(t *testing.T) {
 	pod := netip.MustParseAddr("10.2.1.10")
 	mirror := func(ready bool) clustermesh.Endpoint {
@@ -69,6 +69,52 @@ func TestDoubleEndpoints(t *testing.T) {
 	}
 }
 
+// Two listeners at one address, as of two processes in the host's network, are two endpoints: each
+// is used while it is ready itself, however many records list it.
+func TestListenersOfOneAddress(t *testing.T) {
+	listener := func(name string, port uint16, ready bool) clustermesh.Endpoint {
+		return clustermesh.Endpoint{Service: serve, Addr: netip.MustParseAddr("10.2.1.10"), Node: "n1", Hostname: name, Pod: name, Ready: ready, Serving: ready,
+			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: port}}}
+	}
+	for _, c := range []struct {
+		what     string
+		n1, n2   []clustermesh.Endpoint // of two records of cluster b: a pod's address can be in two while it moves
+		backends string
+		listed   int
+	}{
+		{"one is ready", []clustermesh.Endpoint{listener("w-0", 8080, true), listener("w-1", 8081, false)}, nil, "10.2.1.10:8080", 2},
+		{"the other is", []clustermesh.Endpoint{listener("w-0", 8080, false), listener("w-1", 8081, true)}, nil, "10.2.1.10:8081", 2},
+		{"both are", []clustermesh.Endpoint{listener("w-0", 8080, true), listener("w-1", 8081, true)}, nil, "10.2.1.10:8080 10.2.1.10:8081", 2},
+		{"one moves", []clustermesh.Endpoint{listener("w-0", 8080, true), listener("w-1", 8081, true)}, []clustermesh.Endpoint{listener("w-1", 8081, true)},
+			"10.2.1.10:8080 10.2.1.10:8081", 2},
+		{"one moves, and is ready in its next record only", []clustermesh.Endpoint{listener("w-1", 8081, false)}, []clustermesh.Endpoint{listener("w-0", 8080, true), listener("w-1", 8081, true)},
+			"10.2.1.10:8080 10.2.1.10:8081", 2},
+		{"each in its own record", []clustermesh.Endpoint{listener("w-0", 8080, true)}, []clustermesh.Endpoint{listener("w-1", 8081, true)},
+			"10.2.1.10:8080 10.2.1.10:8081", 2},
+	} {
+		s := globalset()
+		for _, cluster := range []string{"a", "c"} {
+			for _, node := range []string{"n1", "n2"} {
+				edit(s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = nil })
+			}
+		}
+		edit(s, "b", "n1", func(r *clustermesh.Content) { r.Endpoints = c.n1 })
+		edit(s, "b", "n2", func(r *clustermesh.Content) { r.Endpoints = c.n2 })
+		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		if got := backends(r); got != c.backends {
+			t.Errorf("%s: backends %q, want %q", c.what, got, c.backends)
+		}
+		for _, b := range r.Desired.Frontends[0].Backends {
+			if b.Weight != 1 {
+				t.Errorf("%s: backend %v counts %d times", c.what, b.AddrPort(), b.Weight)
+			}
+		}
+		if n := len(r.Globals[0].Endpoints()); n != c.listed {
+			t.Errorf("%s: %d endpoints, want %d", c.what, n, c.listed)
+		}
+	}
+}
+
 // One pod behind two services counts for both.
 func TestOnePodOfTwoServices(t *testing.T) {
 	s := clusterset()
@@ -88,7 +134,8 @@ func TestOnePodOfTwoServices(t *testing.T) {
 	}
 }
 
-// What the cluster as a whole would use: its own while one is ready, by family, and before it has an address.
+// What the cluster as a whole would use: its own while one is ready, by family, and before it has
+// an address.
 func TestForCluster(t *testing.T) {
 	show := func(s clustermesh.State) string {
 		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})

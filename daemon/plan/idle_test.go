@@ -26,7 +26,7 @@ func TestIdle(t *testing.T) {
 		s.Records[o] = r
 	}
 	edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready = false })
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Terminating = true })
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
 	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
 	s.Contacts[clustermesh.Origin{Cluster: "c", Node: "n1"}] = clustermesh.Silent
 	fs := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}}).Desired.Frontends

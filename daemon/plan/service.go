@@ -31,9 +31,9 @@ type demand struct {
 	stand  *stand
 	// serial is the number of the plan in which this demand was last planned.
 	serial uint64
-	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past limits it
-	// by what was planned before, over the time of a ramp, and now is for the next. Learning is that of
-	// the Planner.
+	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past
+	// limits it by what was planned before, over the time of a ramp, and now is for the next.
+	// Learning is that of the Planner.
 	at        time.Time
 	wait      time.Duration
 	learning  bool
@@ -55,8 +55,9 @@ func (d *demand) Frontends() []Frontend {
 	return out
 }
 
-// Endpoints returns the endpoints of all clusters that offer theirs, each address once per cluster,
-// but those that nobody may connect to. An endpoint that names no zone gets its node's.
+// Endpoints returns the endpoints of all clusters that offer theirs, each list of ports at an
+// address once per cluster, but those that nobody may connect to. An endpoint that names no zone
+// gets its node's.
 func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
 	out := make([]clustermesh.ClusterEndpoint, 0, len(members))
@@ -187,7 +188,7 @@ func (m member) candidate(port uint16) locality.Candidate {
 	about := m.from.of(m.Node)
 	c := locality.Candidate{
 		Addr: netip.AddrPortFrom(m.addr(), port), Cluster: m.from.origin.Cluster, Node: m.Node, Pod: m.Pod,
-		Ready: m.Ready, Serving: m.Serving, Terminating: m.Terminating,
+		Ready: m.Ready, Serving: m.Serving, Terminating: m.Terminating && !m.Ready,
 		Dead: m.from.dead, Contact: about.contact, Locality: about.locality,
 	}
 	if m.Zone != "" {

@@ -16,9 +16,9 @@ import (
 // maxEndpoints is how many endpoints an EndpointSlice has: what the controller of Kubernetes fills.
 const maxEndpoints = 100
 
-// Offer returns what a cluster offers to another one by its policies, from what it says. The objects are
-// those that its API server may have, as far as a mirror of them goes. Own are the ranges of the other
-// one's ClusterIPs.
+// Offer returns what a cluster offers to another one by its policies, from what it says. The
+// objects are those that its API server may have, as far as a mirror of them goes. Own are the
+// ranges of the other one's ClusterIPs.
 func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Prefix) Cluster {
 	out := Cluster{
 		ID: string(from), Offered: map[string][]*corev1.Service{}, Entered: s.Entries(from, own), Exported: map[string][]clustermesh.ServiceName{},
@@ -48,8 +48,12 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Pr
 			continue
 		}
 		for _, e := range r.Content.Endpoints {
-			if services[e.Service] != nil {
-				g := group{e.Service, clustermesh.FamilyOf(e.Addr), portsKey(e.Ports)}
+			if services[e.Service] == nil {
+				continue
+			}
+			for _, ports := range clustermesh.OneOfEachName(e.Ports) {
+				e.Ports = ports
+				g := group{e.Service, clustermesh.FamilyOf(e.Addr), portsKey(ports)}
 				groups[g] = append(groups[g], e)
 			}
 		}
@@ -78,7 +82,7 @@ func portsKey(ports []clustermesh.EndpointPort) (key string) {
 // slices returns the EndpointSlices of a group. Their names are the same for the same endpoints.
 func (g group) slices(endpoints []clustermesh.Endpoint) (out []*discoveryv1.EndpointSlice) {
 	slices.SortFunc(endpoints, func(a, b clustermesh.Endpoint) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(a.Addr.Compare(b.Addr), -cmp.Compare(goodness(a), goodness(b)), cmp.Compare(a.Node, b.Node))
 	})
 	endpoints = slices.CompactFunc(endpoints, func(a, b clustermesh.Endpoint) bool { return a.Addr == b.Addr })
 	for n := 0; len(endpoints) > 0; n++ {
@@ -101,6 +105,17 @@ func (g group) slices(endpoints []clustermesh.Endpoint) (out []*discoveryv1.Endp
 		out = append(out, s)
 	}
 	return out
+}
+
+// goodness orders what two records say of one listener while it moves from one to the other.
+func goodness(e clustermesh.Endpoint) int {
+	switch {
+	case e.Ready:
+		return 2
+	case e.Serving:
+		return 1
+	}
+	return 0
 }
 
 func endpoint(e clustermesh.Endpoint) discoveryv1.Endpoint {

@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// offering is what cluster c1 says: Services cart, for c2, and front, for c3, with pods on two nodes.
+// offering is what cluster c1 says: Services cart, for c2, and front, for c3, with pods on two
+// nodes.
 func offering(pods int) clustermesh.State {
 	cart := clustermesh.ServiceName{Namespace: "shop", Name: "cart"}
 	front := clustermesh.ServiceName{Namespace: "shop", Name: "front"}
@@ -81,8 +82,57 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// TestOfferClusterIPs: a mirror leads to the ClusterIP that its cluster says, if a node there is the entry to
-// it. Otherwise it is left out, and people are told what to do.
+// Two listeners at one address stay two in a mirror, each with its own readiness and hostname. No
+// slice has a port's name twice, which an API server refuses. Of two records that list one
+// listener, the one in which it is ready counts.
+func TestOfferListeners(t *testing.T) {
+	cart := clustermesh.ServiceName{Namespace: "shop", Name: "cart"}
+	listener := func(host string, ready bool, ports ...uint16) clustermesh.Endpoint {
+		e := clustermesh.Endpoint{Service: cart, Addr: netip.MustParseAddr("10.1.0.1"), Hostname: host, Ready: ready, Serving: ready}
+		for _, p := range ports {
+			e.Ports = append(e.Ports, clustermesh.EndpointPort{Name: "http", Proto: l4.TCP, Port: p})
+		}
+		return e
+	}
+	for _, c := range []struct {
+		what   string
+		n0, n1 []clustermesh.Endpoint
+		want   []string
+	}{
+		{"one is ready", []clustermesh.Endpoint{listener("w-0", true, 8080), listener("w-1", false, 8081)}, nil, []string{"w-0 8080 true", "w-1 8081 false"}},
+		{"alike", []clustermesh.Endpoint{listener("", true, 8080, 8081)}, nil, []string{" 8080 true", " 8081 true"}},
+		{"one moves", []clustermesh.Endpoint{listener("w-0", false, 8080)}, []clustermesh.Endpoint{listener("w-0", true, 8080)}, []string{"w-0 8080 true"}},
+	} {
+		s := offering(0)
+		for node, endpoints := range map[clustermesh.NodeName][]clustermesh.Endpoint{"n0": c.n0, "n1": c.n1} {
+			o := clustermesh.Origin{Cluster: "c1", Node: node}
+			r := s.Records[o]
+			r.Content.Endpoints = endpoints
+			s.Records[o] = r
+		}
+		var got []string
+		for _, slice := range mirror.Offer(s, "c1", "c2", nil).Slices {
+			for _, p := range slice.Ports {
+				for _, e := range slice.Endpoints {
+					host := ""
+					if e.Hostname != nil {
+						host = *e.Hostname
+					}
+					got = append(got, fmt.Sprint(host, " ", *p.Port, " ", *e.Conditions.Ready))
+				}
+			}
+			if len(slice.Ports) != 1 {
+				t.Errorf("%s: ports %v", c.what, slice.Ports)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// TestOfferClusterIPs: a mirror leads to the ClusterIP that its cluster says, if a node there is
+// the entry to it. Otherwise it is left out, and people are told what to do.
 func TestOfferClusterIPs(t *testing.T) {
 	p := mirroring("p", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })
 	for name, c := range map[string]struct {
