@@ -27,7 +27,7 @@ import (
 type Config struct {
 	// Cluster is this cluster's name in the clusterset. With an API server it can be omitted, and
 	// then comes from ClusterProperty cluster.clusterset.k8s.io. Node is the name of this machine's
-	// Node object (default: the host name).
+	// Node object (default: the host name in lower case, as kubelet names it).
 	Cluster string       `json:"cluster,omitempty"`
 	Node    string       `json:"node,omitempty"`
 	Source  SourceConfig `json:"source"`
@@ -287,12 +287,16 @@ func ParseConfig(data []byte, override func(*Config) error) (Config, error) {
 	return c, m.err()
 }
 
+// nodeName returns the name of the Node object of a machine, as kubelet makes it from its host name.
+func nodeName(host string) string { return strings.ToLower(strings.TrimSpace(host)) }
+
 // setDefaults fills in the defaults that the daemon itself owns. Other zero values are passed on to
 // packages that have their own defaults. The WireGuard port is filled in because the daemon
 // publishes it.
 func (c *Config) setDefaults() {
 	if c.Node == "" {
-		c.Node, _ = os.Hostname()
+		host, _ := os.Hostname()
+		c.Node = nodeName(host)
 	}
 	c.StateDir = cmp.Or(c.StateDir, "/var/lib/strait")
 	c.RunDir = cmp.Or(c.RunDir, filepath.Dir(api.DefaultSocket))

@@ -51,7 +51,8 @@ func TestSameNames(t *testing.T) {
 	}
 }
 
-// Only addresses that are of no network become the machine's own: any other is a mistake to be told.
+// Only addresses that are of no network become the machine's own: any other is a mistake to be
+// told.
 func TestGivenAddrs(t *testing.T) {
 	var d DNSConfig
 	for _, text := range []string{"169.254.20.11:53", "169.254.20.11:5353", "[fd00:53::11]:53", "10.0.0.1:53", "127.0.0.153:53", "0.0.0.0:53", "[2001:db8::1]:53", "[::]:53"} {
@@ -60,5 +61,31 @@ func TestGivenAddrs(t *testing.T) {
 	want := []netip.Addr{netip.MustParseAddr("169.254.20.11"), netip.MustParseAddr("fd00:53::11")}
 	if got := d.givenAddrs(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A host name with capitals is the name of the Node as kubelet writes it.
+func TestNodeName(t *testing.T) {
+	for host, want := range map[string]string{"web-1": "web-1", "WEB-1": "web-1", "Web-1.Example.ORG\n": "web-1.example.org"} {
+		if got := nodeName(host); got != want {
+			t.Errorf("%q: %q, want %q", host, got, want)
+		}
+	}
+}
+
+// What is ready has its name, also while it terminates: that is how Kubernetes publishes the
+// addresses of a Service with publishNotReadyAddresses.
+func TestNamesOfReadyEndpoints(t *testing.T) {
+	e := func(host string, ready, terminating, dead bool) clustermesh.ClusterEndpoint {
+		return clustermesh.ClusterEndpoint{Dead: dead, Endpoint: clustermesh.Endpoint{Hostname: host, Ready: ready, Terminating: terminating}}
+	}
+	var got []string
+	for _, x := range dnsEndpoints([]clustermesh.ClusterEndpoint{
+		e("ready", true, false, false), e("published", true, true, false), e("leaving", false, true, false), e("unready", false, false, false), e("dead", true, false, true),
+	}) {
+		got = append(got, x.Hostname)
+	}
+	if !slices.Equal(got, []string{"ready", "published"}) {
+		t.Errorf("names of %v", got)
 	}
 }
