@@ -101,6 +101,8 @@ type Trouble struct {
 	NameTaken, OwnNameTaken bool
 	// FamilyNotSupported: the cluster has no ClusterIPs of the import's IP family.
 	FamilyNotSupported bool
+	// RefusedDistribution is a spec.trafficDistribution that this API server does not know.
+	RefusedDistribution string
 	// AddressRefused counts how often in a row the API server refused the addresses that the import
 	// has: they are in use by now, or out of its range.
 	AddressRefused int

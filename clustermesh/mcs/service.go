@@ -37,6 +37,7 @@ func (d *differ) derivedService() *corev1.Service {
 		return nil // no slices yet: a Service that is not strait's may have the name
 	}
 	want := d.wantService(name, have)
+	d.lowered(want)
 	switch {
 	case have.DeletionTimestamp != nil:
 		d.settling = true // wait: the next Service needs its name
@@ -52,6 +53,24 @@ func (d *differ) derivedService() *corev1.Service {
 		}
 	}
 	return want
+}
+
+// lowered reports a traffic distribution that this cluster cannot have.
+func (d *differ) lowered(s *corev1.Service) {
+	refused := d.have.Trouble.RefusedDistribution
+	asked := d.imp.TrafficDistribution
+	if !OurImport(d.have.Import) {
+		asked = deref(d.have.Import.Spec.TrafficDistribution)
+	}
+	got := deref(s.Spec.TrafficDistribution)
+	if refused == "" || asked == got {
+		return
+	}
+	d.problem(clustermesh.Problem{
+		Code: problem.WriteRefused, Object: "Service " + d.name.Namespace + "/" + s.Name, Field: "spec.trafficDistribution", Warning: true,
+		Message: fmt.Sprintf("this cluster's API server does not know %s: it is %s here", asked, cmp.Or(got, "left out")),
+		Try:     "nothing to do: strait's own load balancing follows the export; kube-proxy here does after an upgrade of Kubernetes",
+	})
 }
 
 // service returns the existing derived Service of a name, or nil.
@@ -129,12 +148,26 @@ func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service 
 		}
 		s.InternalTrafficPolicy, s.TrafficDistribution = i.InternalTrafficPolicy, i.TrafficDistribution
 	}
+	s.TrafficDistribution = known(s.TrafficDistribution, d.have.Trouble.RefusedDistribution)
 	if s.InternalTrafficPolicy == nil {
 		// The API server's default.
 		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	d.setFamilies(out, have)
 	return out
+}
+
+// known returns a traffic distribution that an API server knows which refused one: before
+// Kubernetes 1.34 there is only PreferClose, which PreferSameZone is the new name of, and before
+// 1.31 there is none.
+func known(want *string, refused string) *string {
+	switch {
+	case want == nil || refused == "":
+		return want
+	case refused == corev1.ServiceTrafficDistributionPreferClose:
+		return nil
+	}
+	return ptr(corev1.ServiceTrafficDistributionPreferClose)
 }
 
 // setFamilies requests the import's families. A Service keeps its addresses, so it can gain a

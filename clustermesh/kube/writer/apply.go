@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -52,6 +53,9 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	}
 	answer, err := send(ctx, api, o)
 	t.count(o, err)
+	if o.Service != nil {
+		t.judgeDistribution(o, answer, err)
+	}
 	if o.Verb == mcs.Create && o.Service != nil {
 		err = t.judge(ctx, api, o, err)
 	}
@@ -155,6 +159,27 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	return err
 }
 
+// judgeDistribution remembers a traffic distribution that the API server refused, or dropped
+// because it does not know the field. It does so until the term ends: a server does not get newer
+// every day.
+func (t *term) judgeDistribution(o mcs.Op, answer *unstructured.Unstructured, err error) {
+	sent := o.Service.Spec.TrafficDistribution
+	if sent == nil {
+		return
+	}
+	refused := apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.trafficDistribution")
+	if err == nil {
+		_, kept, _ := unstructured.NestedString(answer.Object, "spec", "trafficDistribution")
+		refused = !kept
+	}
+	if refused {
+		s, _ := mcs.ServiceOf(o.Service)
+		trouble := t.store.have(s).Trouble
+		trouble.RefusedDistribution = *sent
+		t.store.setTrouble(s, trouble)
+	}
+}
+
 // judge finds out why a derived Service could not be created, and remembers that as Trouble. After
 // a success it clears the Trouble, except OwnNameTaken. An existing Service of that name is taken
 // into the store if it is strait's, such as one made by an earlier leader. judge returns err, or
@@ -164,7 +189,7 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	was := t.store.have(s).Trouble
 	// OwnNameTaken stays until the name is free. Otherwise the two names would be tried
 	// alternately.
-	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken}
+	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken, RefusedDistribution: was.RefusedDistribution}
 	if err != nil {
 		trouble.AddressRefused = was.AddressRefused
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -28,7 +29,8 @@ const (
 	retryMax = time.Minute
 )
 
-// errStopped means that this node may not write now: the term is over, or its Lease is renewed late.
+// errStopped means that this node may not write now: the term is over, or its Lease is renewed
+// late.
 var errStopped = errors.New("not leading")
 
 // term is the work of one term of leadership.
@@ -208,29 +210,51 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 }
 
 // writeAll carries out operations in order. After a failure it goes on with the rest, but deletes
-// nothing, because the replacement may not be there. For a service of a backlog (oneOfMany) it
-// makes only Events that are warnings: the conditions of ten thousand imports already say that each
-// is ready, and twenty thousand Events would drown all others.
-func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, failed error) {
+// nothing whose replacement is not there. For a service of a backlog (oneOfMany) it makes only
+// Events that are warnings: the conditions of ten thousand imports already say that each is ready,
+// and twenty thousand Events would drown all others.
+func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, err error) {
+	var failed []mcs.Op
 	for _, o := range ops {
-		if o.Verb == mcs.Delete && failed != nil {
+		if o.Verb == mcs.Delete && slices.ContainsFunc(failed, func(f mcs.Op) bool { return f.Replaces(o) }) {
 			continue
 		}
 		if ctx.Err() != nil || !t.leading() {
 			return problems, errStopped
 		}
-		err := t.write(ctx, o)
+		writeErr := t.writeAfter(ctx, o, failed)
 		if ctx.Err() != nil {
 			return problems, errStopped
 		}
-		if err == nil {
+		if writeErr == nil {
 			t.tell(ctx, o, oneOfMany)
 			continue
 		}
-		failed = err
-		if p, is := problemOf(o, err); is {
+		failed, err = append(failed, o), writeErr
+		if p, is := problemOf(o, writeErr); is {
 			problems = append(problems, p)
 		}
 	}
-	return problems, failed
+	return problems, err
+}
+
+// writeAfter is write after others failed. A slice is not deleted with the endpoints that those
+// should have moved.
+func (t *term) writeAfter(ctx context.Context, o mcs.Op, failed []mcs.Op) error {
+	if o.Verb != mcs.Delete || o.Slice == nil || len(failed) == 0 {
+		return t.write(ctx, o)
+	}
+	// The store has only a slice's checksum. The role lets the leader list slices, not get one.
+	list, err := t.core.DiscoveryV1().EndpointSlices(o.Slice.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice.Name})
+	if err != nil {
+		return err
+	}
+	if len(list.Items) == 1 && list.Items[0].UID == o.Slice.UID {
+		next, do := mcs.Retire(&list.Items[0], failed)
+		if !do {
+			return nil
+		}
+		o = next
+	}
+	return t.write(ctx, o)
 }

@@ -1,0 +1,159 @@
+package writer
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/testutil"
+)
+
+// refuse has the API server refuse the objects of a resource in the namespace for which the
+// expression is false, as invalid. Probe is one of them, which is refused by any policy that is in
+// force.
+func (b *bench) refuse(group, resource, expression string, probe func() error) {
+	b.t.Helper()
+	api, name := b.core.AdmissionregistrationV1(), "refuse-"+b.ns
+	_, err := api.ValidatingAdmissionPolicies().Create(b.t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: expression, Message: "spec.trafficDistribution: not here", Reason: new(metav1.StatusReasonInvalid)}},
+		},
+	}, metav1.CreateOptions{})
+	must(b.t, err)
+	b.t.Cleanup(func() { _ = api.ValidatingAdmissionPolicies().Delete(b.t.Context(), name, metav1.DeleteOptions{}) })
+	_, err = api.ValidatingAdmissionPolicyBindings().Create(b.t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": b.ns}}},
+		},
+	}, metav1.CreateOptions{})
+	must(b.t, err)
+	b.t.Cleanup(func() {
+		_ = api.ValidatingAdmissionPolicyBindings().Delete(b.t.Context(), name, metav1.DeleteOptions{})
+	})
+	testutil.Eventually(b.t, 30*time.Second, func() error { // a policy is in force some time after it was made
+		err := probe()
+		if err == nil || !strings.Contains(err.Error(), "not here") {
+			return fmt.Errorf("the policy is not in force: %v", err)
+		}
+		return nil
+	})
+}
+
+// While a slice is refused, an endpoint that leaves another one goes, and what comes to another one
+// is there.
+func TestRefusedSliceHoldsUpNoOther(t *testing.T) {
+	b := newBench(t)
+	b.refuse("discovery.k8s.io", "endpointslices", "!has(object.ports) || object.ports.all(p, p.port != 9999)", func() error {
+		_, err := b.core.DiscoveryV1().EndpointSlices(b.ns).Create(t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: "probe"}, AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(9999))}},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	w, _ := b.start()
+	at := func(a string, port uint16) func(*mcs.Import) {
+		return func(i *mcs.Import) {
+			addr := netip.MustParseAddr(a)
+			i.Endpoints = append(i.Endpoints, clustermesh.ClusterEndpoint{Cluster: "c2", Endpoint: clustermesh.Endpoint{
+				Addr: addr, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: port}}, Ready: true, Serving: true,
+			}})
+			i.Backends = append(i.Backends, mcs.Backend{Port: i.Ports[0], Addr: netip.AddrPortFrom(addr, port), Cluster: "c2", Ready: true, Serving: true})
+		}
+	}
+	w.Submit(b.view(at("10.2.0.7", 8081)))
+	b.eventually("import", ready)
+	b.lists("10.1.0.1", "10.2.0.1", "10.2.0.7")
+	w.Submit(b.view(at("10.2.0.8", 9999), at("10.2.0.9", 8082)))
+	b.lists("10.1.0.1", "10.2.0.1", "10.2.0.9")
+	testutil.Eventually(t, 10*time.Second, func() error {
+		if ps := w.Problems(); len(ps) == 0 || !strings.Contains(ps[0].Message, "not here") {
+			return fmt.Errorf("problems %v", ps)
+		}
+		return nil
+	})
+	w.Submit(b.view(at("10.2.0.9", 8082)))
+	b.calm(w)
+	b.lists("10.1.0.1", "10.2.0.1", "10.2.0.9")
+}
+
+// An API server before Kubernetes 1.34 knows no PreferSameZone, and one before 1.31 no
+// trafficDistribution. A policy stands in for them.
+func TestOlderAPIServer(t *testing.T) {
+	for what, c := range map[string]struct{ expression, want string }{
+		"1.31": {"!has(object.spec.trafficDistribution) || object.spec.trafficDistribution == 'PreferClose'", "PreferClose"},
+		"1.30": {"!has(object.spec.trafficDistribution)", ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t)
+			b.refuse("", "services", c.expression, func() error {
+				_, err := b.core.CoreV1().Services(b.ns).Create(t.Context(), &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, TrafficDistribution: new("PreferSameZone")},
+				}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err
+			})
+			w, _ := b.start()
+			w.Submit(b.view(func(i *mcs.Import) { i.TrafficDistribution = "PreferSameZone" }))
+			b.eventually("import", ready)
+			svc, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
+			must(t, err)
+			got := ""
+			if d := svc.Spec.TrafficDistribution; d != nil {
+				got = *d
+			}
+			if got != c.want {
+				t.Errorf("trafficDistribution %q, want %q", got, c.want)
+			}
+			testutil.Eventually(t, 10*time.Second, func() error {
+				ps := w.Problems()
+				if len(ps) != 1 || !ps[0].Warning || !strings.Contains(ps[0].Message, "does not know PreferSameZone") {
+					return fmt.Errorf("problems %v", ps)
+				}
+				return nil
+			})
+			w.Submit(b.view())
+			b.calm(w)
+		})
+	}
+}
+
+// lists waits until the slices of the import, and those of the derived Service, list these
+// addresses.
+func (b *bench) lists(want ...string) {
+	b.t.Helper()
+	for _, label := range []string{"multicluster.kubernetes.io/service-name=serve", discoveryv1.LabelServiceName + "=derived-serve"} {
+		testutil.Eventually(b.t, 15*time.Second, func() error {
+			list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(b.t.Context(), metav1.ListOptions{LabelSelector: label})
+			if err != nil {
+				return err
+			}
+			var got []string
+			for _, s := range list.Items {
+				for _, e := range s.Endpoints {
+					got = append(got, e.Addresses...)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				return fmt.Errorf("slices with %s list %v, want %v", label, got, want)
+			}
+			return nil
+		})
+	}
+}

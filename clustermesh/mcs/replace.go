@@ -1,0 +1,59 @@
+package mcs
+
+import (
+	"maps"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Replaces reports whether the operation may write what takes the place of what a deletion removes.
+// If it failed, the deletion must wait. A slice does not wait: see Retire.
+func (o Op) Replaces(deletion Op) bool {
+	return deletion.Service != nil && o.Export == nil && o.Verb != Delete && o.Verb != ApplyStatus
+}
+
+// Retire returns what to do, after some writes failed, with a slice that is not wanted any more:
+// delete it, or keep just the endpoints that those writes should have moved to another slice. It
+// returns false if the slice has no others.
+func Retire(have *discoveryv1.EndpointSlice, failed []Op) (Op, bool) {
+	stay := unreplaced(have, failed)
+	next := &discoveryv1.EndpointSlice{ObjectMeta: meta(have)}
+	if len(stay) == 0 {
+		return Op{Verb: Delete, Slice: next}, true
+	}
+	next.AddressType, next.Ports, next.Endpoints = have.AddressType, have.Ports, stay
+	next.Labels = maps.Clone(have.Labels)
+	maps.DeleteFunc(next.Labels, func(key, _ string) bool { return !slices.Contains(sliceLabels, key) })
+	next.OwnerReferences = slices.DeleteFunc(slices.Clone(have.OwnerReferences), func(o metav1.OwnerReference) bool {
+		return o.Kind != mcsv1beta1.ServiceImportKindName
+	})
+	return Op{Verb: Apply, Slice: next, Force: true}, len(stay) < len(have.Endpoints)
+}
+
+func unreplaced(s *discoveryv1.EndpointSlice, failed []Op) (out []discoveryv1.Endpoint) {
+	moves := map[string]bool{}
+	for _, o := range failed {
+		if o.Slice == nil || o.Verb == Delete || !sameSet(o.Slice, s) {
+			continue
+		}
+		for _, e := range o.Slice.Endpoints {
+			for _, a := range e.Addresses {
+				moves[a] = true
+			}
+		}
+	}
+	for _, e := range s.Endpoints {
+		if slices.ContainsFunc(e.Addresses, func(a string) bool { return moves[a] }) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// sameSet reports whether two slices of strait's are in one set.
+func sameSet(a, b *discoveryv1.EndpointSlice) bool {
+	return !slices.ContainsFunc(sliceLabels, func(key string) bool { return a.Labels[key] != b.Labels[key] })
+}
