@@ -40,11 +40,10 @@ func addressesUnknown(node string, err error) clustermesh.Problem {
 func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
-		GossipKeys: d.shared.keys.Fingerprints(), Follower: !d.mayLead(),
+		GossipKeys: d.shared.keys.Fingerprints(), Follower: !d.mayLead(), ReadsFiles: d.kube == nil,
 	}
 	if d.kube != nil {
-		pods := d.kube.source.Pods()
-		m.Pods, m.PodsKnown = pods.Addresses, pods.Known
+		m.Pods = d.kube.source.Pods().Addresses
 	}
 	if !d.config.Mesh.on() {
 		return m, nil

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 )
@@ -55,9 +54,8 @@ func sliceFor(in *discoveryv1.EndpointSlice, node clustermesh.NodeName) Kept {
 }
 
 func sliceFrom(in *discoveryv1.EndpointSlice) *Slice {
-	_, imported := in.Labels[mcsv1beta1.LabelServiceName]
 	s := &Slice{ID: idOf(in), service: in.Labels[discoveryv1.LabelServiceName],
-		imported: imported || in.Labels[discoveryv1.LabelManagedBy] == SliceManager, addressType: intern(in.AddressType)}
+		imported: ofOtherCluster(in), addressType: intern(in.AddressType)}
 	if s.imported {
 		return s
 	}

@@ -59,8 +59,9 @@ var Kinds = []Kind{
 	},
 	{
 		Resource: SliceResource, Name: "EndpointSlice", Need: Required, InFiles: true,
-		Versions: []Version{{Name: "v1", Object: &discoveryv1.EndpointSlice{}, List: &discoveryv1.EndpointSliceList{}, keep: keepingFor(sliceFor)}},
-		Labels:   []string{discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName},
+		Versions:    []Version{{Name: "v1", Object: &discoveryv1.EndpointSlice{}, List: &discoveryv1.EndpointSliceList{}, keep: keepingFor(sliceFor)}},
+		Labels:      append([]string{discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy}, sourceLabels...),
+		Annotations: []string{sourceAnnotation},
 		// Slices that strait writes hold other clusters' endpoints: if they were read back, they
 		// would circulate.
 		Selector: discoveryv1.LabelManagedBy + "!=" + SliceManager,

@@ -2,6 +2,7 @@ package object
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"net/netip"
 	"reflect"
@@ -105,6 +106,41 @@ func TestEndpoints(t *testing.T) {
 		check(t, c.what, got, c.problems...)
 		if !reflect.DeepEqual(got.Endpoints, c.want) {
 			t.Errorf("%s: got\n%+v\nwant\n%+v", c.what, got.Endpoints, c.want)
+		}
+	}
+}
+
+// Copies of other clusters' endpoints are not this cluster's, whoever put them here. Slices that a
+// cluster's own controllers made are, also if their Service is exported by another system.
+func TestSlicesOfOtherClusters(t *testing.T) {
+	for _, c := range []struct {
+		what                string
+		labels, annotations map[string]string
+		own                 bool
+	}{
+		{what: "strait", labels: map[string]string{discoveryv1.LabelManagedBy: "strait.io"}},
+		{what: "the MCS API", labels: map[string]string{"multicluster.kubernetes.io/service-name": "serve"}},
+		{what: "Cilium", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice-mesh-controller.cilium.io"}},
+		{what: "Cilium, by its source", labels: map[string]string{"multicluster.kubernetes.io/source-cluster": "west"}},
+		{what: "Karmada", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice-dispatch-controller.karmada.io"}},
+		{what: "Karmada, by its source", annotations: map[string]string{"endpointslice.karmada.io/provision-cluster": "west"}},
+		{what: "Submariner", labels: map[string]string{discoveryv1.LabelManagedBy: "lighthouse-agent.submariner.io"}},
+		{what: "Submariner, by its source", labels: map[string]string{"lighthouse.submariner.io/sourceCluster": "west"}},
+		{what: "Liqo", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice.reflection.liqo.io"}},
+		{what: "Linkerd", labels: map[string]string{
+			discoveryv1.LabelManagedBy: "endpointslicemirroring-controller.k8s.io", "mirror.linkerd.io/mirrored-service": "true"}},
+		{what: "Kubernetes", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}, own: true},
+		{what: "a Service that Linkerd exports", labels: map[string]string{
+			discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "mirror.linkerd.io/exported": "true"}, own: true},
+		{what: "a controller of the cluster's own", labels: map[string]string{discoveryv1.LabelManagedBy: "vm-operator.notkarmada.io"}, own: true},
+	} {
+		got := localOf(endpointSlice(func(s *discoveryv1.EndpointSlice) {
+			maps.Copy(s.Labels, c.labels)
+			s.Annotations = c.annotations
+			s.Endpoints[0].NodeName = ptr("n1")
+		}))
+		if own := len(got.Endpoints) > 0; own != c.own {
+			t.Errorf("%s: the endpoint is this cluster's: %v, want %v", c.what, own, c.own)
 		}
 	}
 }

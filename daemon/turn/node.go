@@ -19,8 +19,10 @@ type Machine struct {
 	// Pods are the addresses of all pods of the node, if the source knows more than those with
 	// endpoints.
 	Pods []netip.Addr
-	// PodsKnown says that Pods are all. Then what EndpointSlices say adds no prefix: tenants write them.
-	PodsKnown bool
+	// ReadsFiles is true if the objects are files, which have no Pods: then endpoints are the only trace
+	// of pods, and root of the machine writes them. Tenants write those of an API server, which give a
+	// node no address.
+	ReadsFiles bool
 	// Follower is true if the machine does not have the root of its cluster.
 	Follower bool
 	// GossipKeys are fingerprints of the gossip keys in force.
@@ -48,13 +50,10 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	if len(written) == 0 {
 		written = local.NodePrefixes[n.Name]
 	}
-	pods := slices.Clone(m.Pods)
-	if !m.PodsKnown {
-		for _, e := range c.Endpoints {
-			pods = append(pods, e.Addr)
-		}
+	n.Prefixes = nodePrefixes(written, n.Prefixes, n.Addresses, m.Pods)
+	if m.ReadsFiles && len(written) == 0 {
+		n.Prefixes = addEndpoints(n.Prefixes, n.Addresses, c.Endpoints)
 	}
-	n.Prefixes = nodePrefixes(written, n.Prefixes, n.Addresses, pods)
 	if m.Mesh {
 		n.PublicKey, n.WireGuardPort = m.Key, m.Port
 		giveInside(n, firstInside(m.Addresses, n.Prefixes), m.Origin)
@@ -88,15 +87,12 @@ func nodePrefixes(written, object []netip.Prefix, node, pods []netip.Addr) []net
 	if len(written) > 0 {
 		return written
 	}
-	inside := func(a netip.Addr) bool {
-		return slices.ContainsFunc(object, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
 	var own []netip.Prefix
 	outside := false
 	for _, a := range pods {
 		if a.IsValid() && !slices.Contains(node, a) {
 			own = append(own, netip.PrefixFrom(a, a.BitLen()))
-			outside = outside || !inside(a)
+			outside = outside || !contains(object, a)
 		}
 	}
 	if !outside {
@@ -104,6 +100,23 @@ func nodePrefixes(written, object []netip.Prefix, node, pods []netip.Addr) []net
 	}
 	slices.SortFunc(own, netip.Prefix.Compare)
 	return slices.Compact(own)
+}
+
+// addEndpoints adds the addresses of the node's endpoints that are in none of its prefixes, such as one
+// in a second network. Its pods keep theirs.
+func addEndpoints(prefixes []netip.Prefix, node []netip.Addr, es []clustermesh.Endpoint) []netip.Prefix {
+	var more []netip.Prefix
+	for _, e := range es {
+		if e.Addr.IsValid() && !slices.Contains(node, e.Addr) && !contains(prefixes, e.Addr) {
+			more = append(more, netip.PrefixFrom(e.Addr, e.Addr.BitLen()))
+		}
+	}
+	slices.SortFunc(more, netip.Prefix.Compare)
+	return slices.Concat(prefixes, slices.Compact(more))
+}
+
+func contains(prefixes []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // firstInside finds an address of the machine in one of the prefixes: its own in the pod network,

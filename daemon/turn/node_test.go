@@ -92,13 +92,35 @@ func TestNodeContent(t *testing.T) {
 		t.Error("a Node object was found that is not there")
 	}
 	m.Pods = addrs("172.16.0.1")
-	m.PodsKnown = true
 	if c, _ := NodeContent(m, local); !slices.Equal(c.Node.Prefixes, prefixes("172.16.0.1/32")) {
-		t.Errorf("an EndpointSlice gave the node a prefix: %v", c.Node.Prefixes)
-	}
-	m.PodsKnown = false
-	if c, _ := NodeContent(m, local); !slices.Equal(c.Node.Prefixes, prefixes("10.1.1.10/32", "172.16.0.1/32")) {
 		t.Errorf("with a pod outside its prefixes: %v", c.Node.Prefixes)
+	}
+}
+
+// An EndpointSlice, which tenants write, gives a node no address, and takes none from it. Among files,
+// an endpoint in a second network has its address beside the node's prefixes.
+func TestEndpointsGiveNoPrefix(t *testing.T) {
+	local := clustermesh.Local{
+		Nodes: []clustermesh.Node{{Name: "n1", Addresses: addrs("192.0.2.1"), Prefixes: prefixes("10.1.1.0/24")}},
+	}
+	for _, a := range addrs("10.1.1.10", "198.51.100.7", "192.0.2.1", "198.51.100.7") {
+		local.Endpoints = append(local.Endpoints, clustermesh.Endpoint{Addr: a, Node: "n1"})
+	}
+	m := Machine{Origin: clustermesh.Origin{Cluster: "a", Node: "n1"}}
+	for _, c := range []struct {
+		what    string
+		files   bool
+		written []netip.Prefix
+		want    []netip.Prefix
+	}{
+		{"of an API server", false, nil, prefixes("10.1.1.0/24")},
+		{"of files", true, nil, prefixes("10.1.1.0/24", "198.51.100.7/32")},
+		{"of files, with prefixes written down", true, prefixes("10.8.0.0/16"), prefixes("10.8.0.0/16")},
+	} {
+		m.ReadsFiles, m.Prefixes = c.files, c.written
+		if got, _ := NodeContent(m, local); !slices.Equal(got.Node.Prefixes, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, got.Node.Prefixes, c.want)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func (w *world) machine(n *node) turn.Machine {
 	if n.clone != nil {
 		of = *n.clone
 	}
-	m := turn.Machine{
+	m := turn.Machine{ReadsFiles: true,
 		Origin: n.origin, Advertise: netip.MustParseAddrPort("192.0.2.254:7946"),
 		Mesh: true, Key: sha256.Sum256([]byte(of.String())), Port: 51820,
 	}
