@@ -26,7 +26,10 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 		return nil, nil // its objects are deleted with it
 	}
 	d := &differ{view: v, name: name, have: h, now: metav1.NewTime(now).Rfc3339Copy()}
-	d.imp, d.wanted = v.wanted(name)
+	if imp, wanted := v.wanted(name); wanted {
+		d.wanted = true
+		d.imp, d.problems = fit(imp)
+	}
 	going := h.Import != nil && h.Import.DeletionTimestamp != nil
 	switch {
 	case going: // wait: the next import needs its name

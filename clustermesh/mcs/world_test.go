@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,8 @@ var (
 	http  = clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 )
 
-// world is an API server of one cluster as far as Diff can tell: it gives UIDs, ClusterIPs and generations, checks
-// preconditions, and lets fields go that an apply leaves out.
+// world is an API server of one cluster as far as Diff can tell: it gives UIDs, ClusterIPs and
+// generations, checks preconditions, and lets fields go that an apply leaves out.
 type world struct {
 	t        failer
 	families []corev1.IPFamily // that its Services get
@@ -242,7 +243,8 @@ func (w *world) export(s clustermesh.ServiceName) {
 	w.exports[s.String()] = &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: w.uid(), Generation: 1}}
 }
 
-// viewOf is the view of cluster c1 of a set in which clusters export serve, merged as the real thing merges it.
+// viewOf is the view of cluster c1 of a set in which clusters export serve, merged as the real
+// thing merges it.
 func viewOf(exports ...clustermesh.ClusterExport) View {
 	v := View{
 		Cluster: "c1", Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
@@ -306,7 +308,7 @@ func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {
 		a := netip.MustParseAddr(addr)
 		i.Endpoints = append(slices.Clone(i.Endpoints), clustermesh.ClusterEndpoint{Cluster: c, Endpoint: clustermesh.Endpoint{
 			Service: serve, Addr: a, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: port}},
-			Node: "n1", Zone: "z1", Hostname: "h-" + a.String(), Ready: true, Serving: true,
+			Node: "n1", Zone: "z1", Hostname: "h-" + strings.NewReplacer(".", "-", ":", "-").Replace(a.String()), Ready: true, Serving: true,
 		}})
 		i.Backends = append(slices.Clone(i.Backends), Backend{
 			Port: http, Addr: netip.AddrPortFrom(a, port), Cluster: c, Node: "n1", Zone: "z1", Ready: true, Serving: true,

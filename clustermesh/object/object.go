@@ -94,12 +94,12 @@ func Local(objs Objects) clustermesh.Local {
 	out.Exports, out.ExportStatus = l.readExports(objs)
 	out.Mirrors, out.Config = l.mirrorsByPolicy(), l.config()
 	out.Shares = l.shares()
-	wanted := make(map[clustermesh.ServiceName]bool, len(out.Exports)+len(out.Globals))
+	wanted := make(map[clustermesh.ServiceName][]clustermesh.ServicePort, len(out.Exports)+len(out.Globals))
 	for _, e := range slices.Concat(out.Exports, out.Mirrors) {
-		wanted[e.Service] = true
+		wanted[e.Service] = e.Ports
 	}
 	for _, g := range out.Globals {
-		wanted[g.Service] = true
+		wanted[g.Service] = g.Ports
 	}
 	out.Endpoints = readSlices(objs.EndpointSlices, wanted, out.Nodes, newGround(objs, nodes, l.services), &l.report)
 	for _, list := range [][]clustermesh.Export{out.Exports, out.Mirrors} {

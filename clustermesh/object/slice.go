@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,9 +15,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// readSlices returns the endpoints of the wanted services, sorted by service and address. Each
-// listener of a service, an address with a port, appears once.
-func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []clustermesh.Node, on *ground, r *report) []clustermesh.Endpoint {
+// readSlices returns the endpoints of the wanted services, each with its ports, sorted by service
+// and address. Each listener of a service, an address with a port, appears once.
+func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName][]clustermesh.ServicePort, nodes []clustermesh.Node, on *ground, r *report) []clustermesh.Endpoint {
 	known := map[clustermesh.NodeName]bool{}
 	for _, n := range nodes {
 		known[n.Name] = true
@@ -30,9 +31,13 @@ func readSlices(objs []*Slice, wanted map[clustermesh.ServiceName]bool, nodes []
 	var all []clustermesh.Endpoint
 	for _, obj := range objs {
 		o := r.on("EndpointSlice", obj.Namespace, obj.Name)
-		if service, ok := serviceOf(obj, o); ok && wanted[service] {
+		service, ok := serviceOf(obj, o)
+		if !ok {
+			continue
+		}
+		if ports, is := wanted[service]; is {
 			s := slice{obj, service, on, o}
-			all = append(all, s.endpoints(known)...)
+			all = append(all, s.endpoints(known, ports)...)
 		}
 	}
 	return mergeEndpoints(all)
@@ -60,8 +65,8 @@ type slice struct {
 	*objectReport
 }
 
-// endpoints returns an endpoint per address.
-func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh.Endpoint) {
+// endpoints returns an endpoint per address. Of are the ports of the Service.
+func (s slice) endpoints(known map[clustermesh.NodeName]bool, of []clustermesh.ServicePort) (out []clustermesh.Endpoint) {
 	switch s.obj.addressType {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
 	case discoveryv1.AddressTypeFQDN:
@@ -72,6 +77,7 @@ func (s slice) endpoints(known map[clustermesh.NodeName]bool) (out []clustermesh
 		return nil
 	}
 	ports := s.ports()
+	s.checkNames(ports, of)
 	var left doubts
 	for i, e := range s.obj.endpoints {
 		base := s.endpoint(i, e, known)
@@ -144,9 +150,33 @@ func (s slice) ports() (out []clustermesh.EndpointPort) {
 			s.problem(problem.ValueInvalid, at("ports[%d].port", i), fmt.Sprintf("port number %d is missing or out of range: port not used", p.port), "write 1 to 65535")
 			continue
 		}
+		if p.name != "" && len(validation.IsDNS1123Label(p.name)) > 0 {
+			s.problem(problem.ValueInvalid, at("ports[%d].name", i), fmt.Sprintf("%q is not a port name: port not used", p.name), "use lower case letters, digits and -")
+			continue
+		}
 		out = append(out, clustermesh.EndpointPort{Name: p.name, Proto: proto, Port: uint16(p.port)})
 	}
 	return sortPorts(out)
+}
+
+// checkNames warns if the slice serves no port of its Service: a port of a slice belongs to the
+// port of the Service that has its name, not its number. The ports of a headless Service can be
+// left out.
+func (s slice) checkNames(ports []clustermesh.EndpointPort, of []clustermesh.ServicePort) {
+	if len(ports) == 0 || len(of) == 0 || len(s.obj.endpoints) == 0 {
+		return
+	}
+	for _, p := range ports {
+		if slices.ContainsFunc(of, func(q clustermesh.ServicePort) bool { return p.Name == q.Name && p.Proto == q.Proto }) {
+			return
+		}
+	}
+	names := make([]string, len(of))
+	for i, q := range of {
+		names[i] = fmt.Sprintf("%q/%s", q.Name, q.Proto)
+	}
+	s.warning(problem.SlicePortUnmatched, "ports[0].name", fmt.Sprintf("no port of the slice has the name and protocol of one of its Service, which are %s: nothing is balanced to its endpoints",
+		strings.Join(names, ", ")), "give the slice's ports the names that they have in the Service")
 }
 
 func sortPorts(ports []clustermesh.EndpointPort) []clustermesh.EndpointPort {

@@ -91,6 +91,13 @@ func TestEndpoints(t *testing.T) {
 			s + "ports[2].port: port number 0 is missing or out of range: port not used; write 1 to 65535",
 			s + `ports[5].protocol: protocol "X" is none of TCP, UDP, SCTP: port not used; write TCP or UDP`,
 		}},
+		{what: "port name", edit: func(s *discoveryv1.EndpointSlice) {
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: ptr("http_api"), Port: ptr(int32(81))})
+		}, want: with(same), problems: []string{s + `ports[1].name: "http_api" is not a port name: port not used; use lower case letters, digits and -`}},
+		{what: "no port name", edit: func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = nil },
+			want: with(func(e *clustermesh.Endpoint) { e.Ports = []clustermesh.EndpointPort{{Proto: l4.TCP, Port: 8080}} }),
+			problems: []string{"warning: " + s + `ports[0].name: no port of the slice has the name and protocol of one of its Service, which are "http"/TCP: ` +
+				"nothing is balanced to its endpoints; give the slice's ports the names that they have in the Service"}},
 		{what: "hostname", edit: func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Hostname = ptr("a.b") }, want: with(same),
 			problems: []string{s + `endpoints[0].hostname: "a.b" cannot be part of a DNS name: not used; use lower case letters, digits and -`}},
 		{what: "no label", edit: func(s *discoveryv1.EndpointSlice) { s.Labels = nil },

@@ -26,6 +26,7 @@ const (
 	PortNotServed       Code = "STR1205"
 	NodeMissing         Code = "STR1206"
 	EndpointWithoutNode Code = "STR1207"
+	SlicePortUnmatched  Code = "STR1208"
 
 	ExportWithoutService Code = "STR1301"
 	ExportImpossible     Code = "STR1302"
@@ -132,6 +133,7 @@ const (
 	WriteUndone      Code = "STR6202"
 	WriterCannotList Code = "STR6203"
 	ServiceNameInUse Code = "STR6204"
+	ImportLowered    Code = "STR6205"
 )
 
 // DNS.

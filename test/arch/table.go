@@ -270,7 +270,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{

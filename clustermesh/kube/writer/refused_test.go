@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -134,8 +135,34 @@ func TestOlderAPIServer(t *testing.T) {
 	}
 }
 
+// Whatever other clusters export, the API server accepts what is written of it.
+func TestForeignValuesAreAccepted(t *testing.T) {
+	b := newBench(t)
+	w, _ := b.start()
+	w.Submit(b.view(func(i *mcs.Import) {
+		i.Labels, i.Annotations = map[string]string{"a b": "c", "team": "x y"}, map[string]string{"a b": "c"}
+		i.InternalTrafficPolicy, i.TrafficDistribution = "Near", "PreferSameRack"
+		for n, name := range []string{"http_api", "", "UPPER", strings.Repeat("x", 64)} {
+			i.Ports = append(i.Ports, clustermesh.ServicePort{Name: name, Proto: l4.TCP, Port: uint16(81 + n), AppProtocol: "a b"})
+			addr := netip.AddrFrom4([4]byte{10, 2, 1, byte(n)})
+			i.Endpoints = append(i.Endpoints, clustermesh.ClusterEndpoint{Cluster: "c2", Endpoint: clustermesh.Endpoint{
+				Addr: addr, Zone: "rack 7", Hostname: name, Ready: true, Serving: true,
+				Ports: []clustermesh.EndpointPort{{Name: name, Proto: l4.TCP, Port: 8081}, {Name: name + "_", Proto: l4.TCP, Port: 8082}},
+			}})
+			i.Backends = append(i.Backends, mcs.Backend{Port: i.Ports[len(i.Ports)-1], Addr: netip.AddrPortFrom(addr, 8081), Cluster: "c2", Zone: "rack 7", Ready: true, Serving: true})
+		}
+	}))
+	b.eventually("import", ready)
+	b.lists("10.1.0.1", "10.2.0.1", "10.2.1.0", "10.2.1.1", "10.2.1.2", "10.2.1.3")
+	for _, p := range w.Problems() {
+		if p.Code == problem.WriteRefused {
+			t.Errorf("refused: %s", p)
+		}
+	}
+}
+
 // lists waits until the slices of the import, and those of the derived Service, list these
-// addresses.
+// addresses, each in one slice or several.
 func (b *bench) lists(want ...string) {
 	b.t.Helper()
 	for _, label := range []string{"multicluster.kubernetes.io/service-name=serve", discoveryv1.LabelServiceName + "=derived-serve"} {
@@ -150,7 +177,8 @@ func (b *bench) lists(want ...string) {
 					got = append(got, e.Addresses...)
 				}
 			}
-			if slices.Sort(got); !slices.Equal(got, want) {
+			slices.Sort(got)
+			if got = slices.Compact(got); !slices.Equal(got, want) {
 				return fmt.Errorf("slices with %s list %v, want %v", label, got, want)
 			}
 			return nil

@@ -1,0 +1,155 @@
+package mcs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
+)
+
+// fit returns an import without what an API server would refuse, and a warning for each field that
+// is left out. Values come from other clusters, of which some have no API server and others a newer
+// one; without fit, one of them would keep a whole object from being written. The rules are those
+// of Kubernetes' validation of Services and EndpointSlices; what earlier checks have ruled out is
+// not checked again (clustermesh.Usable: addresses, numbers of ports, time-outs).
+func fit(i Import) (Import, []clustermesh.Problem) {
+	f := &fitting{object: "ServiceImport " + i.Service.String(), faults: map[fieldValue][]string{}}
+	i.Labels = f.exported("labels", i.Labels, validation.IsValidLabelValue)
+	i.Annotations = f.exported("annotations", i.Annotations, nil)
+	i.InternalTrafficPolicy = f.oneOf("internalTrafficPolicy", i.InternalTrafficPolicy,
+		string(corev1.ServiceInternalTrafficPolicyCluster), string(corev1.ServiceInternalTrafficPolicyLocal))
+	i.TrafficDistribution = f.oneOf("trafficDistribution", i.TrafficDistribution,
+		corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)
+	i.Ports = replaced(i.Ports, f.port)
+	i.Endpoints = replaced(i.Endpoints, f.endpoint)
+	i.Backends = replaced(i.Backends, f.backend)
+	return i, f.list()
+}
+
+// fitting collects what is left out.
+type fitting struct {
+	object string
+	// faults are those of each value that a field has; nil if it has none.
+	faults map[fieldValue][]string
+	bad    []fieldValue // in the order in which they were met
+}
+
+type fieldValue struct{ field, value string }
+
+// valid reports whether a value is empty or has no faults.
+func (f *fitting) valid(field, value string, faults func(string) []string) bool {
+	if value == "" {
+		return true
+	}
+	v := fieldValue{field, value}
+	found, met := f.faults[v]
+	if !met {
+		found = faults(value)
+		f.faults[v] = found
+		if len(found) > 0 {
+			f.bad = append(f.bad, v)
+		}
+	}
+	return len(found) == 0
+}
+
+// list returns a Problem for each field of which values are left out. It names the first.
+func (f *fitting) list() (out []clustermesh.Problem) {
+	for n, v := range f.bad {
+		same := func(o fieldValue) bool { return o.field == v.field }
+		if slices.ContainsFunc(f.bad[:n], same) {
+			continue
+		}
+		what := fmt.Sprintf("%q", v.value)
+		if more := len(slices.DeleteFunc(slices.Clone(f.bad[n+1:]), func(o fieldValue) bool { return !same(o) })); more > 0 {
+			what += fmt.Sprintf(" and %d more", more)
+		}
+		rule, _, _ := strings.Cut(f.faults[v][0], " (e.g. ") // which goes on with a regular expression
+		out = append(out, clustermesh.Problem{
+			Code: problem.ImportLowered, Object: f.object, Field: v.field, Warning: true,
+			Message: fmt.Sprintf("%s: left out, because the API server would refuse it (%s)", what, rule),
+			Try:     "correct it where the Service is exported; the rest of the import works",
+		})
+	}
+	return out
+}
+
+func (f *fitting) oneOf(field, value string, known ...string) string {
+	if !f.valid(field, value, func(v string) []string {
+		if slices.Contains(known, v) {
+			return nil
+		}
+		return []string{"known are " + strings.Join(known, ", ")}
+	}) {
+		return ""
+	}
+	return value
+}
+
+func (f *fitting) exported(field string, m map[string]string, faults func(string) []string) map[string]string {
+	out := m
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if f.valid(field, k, validation.IsQualifiedName) && (faults == nil || f.valid(field, m[k], faults)) {
+			continue
+		}
+		if len(out) == len(m) {
+			out = maps.Clone(m)
+		}
+		delete(out, k)
+	}
+	return out
+}
+
+// port keeps a port without a name or protocol that it cannot have: it can be called by its number.
+func (f *fitting) port(p clustermesh.ServicePort) (clustermesh.ServicePort, bool) {
+	if !f.valid("ports.name", p.Name, validation.IsDNS1123Label) {
+		p.Name = ""
+	}
+	if !f.valid("ports.appProtocol", p.AppProtocol, validation.IsQualifiedName) {
+		p.AppProtocol = ""
+	}
+	return p, true
+}
+
+// endpoint leaves out an endpoint of a cluster whose name no label can have: its slices have one.
+func (f *fitting) endpoint(e clustermesh.ClusterEndpoint) (clustermesh.ClusterEndpoint, bool) {
+	if !f.valid("endpoints.hostname", e.Hostname, validation.IsDNS1123Label) {
+		e.Hostname = ""
+	}
+	if !f.valid("endpoints.zone", e.Zone, validation.IsValidLabelValue) {
+		e.Zone = ""
+	}
+	e.Ports = replaced(e.Ports, func(p clustermesh.EndpointPort) (clustermesh.EndpointPort, bool) {
+		if !f.valid("endpoints.ports.name", p.Name, validation.IsDNS1123Label) {
+			p.Name = ""
+		}
+		return p, true
+	})
+	return e, f.valid("endpoints.cluster", string(e.Cluster), validation.IsValidLabelValue)
+}
+
+func (f *fitting) backend(b Backend) (Backend, bool) {
+	b.Port, _ = f.port(b.Port)
+	if !f.valid("endpoints.zone", b.Zone, validation.IsValidLabelValue) {
+		b.Zone = ""
+	}
+	return b, f.valid("endpoints.cluster", string(b.Cluster), validation.IsValidLabelValue)
+}
+
+// replaced returns the list with what fit makes of its elements, without those for which it returns
+// false. The list itself stays as it is.
+func replaced[T any](list []T, fit func(T) (T, bool)) []T {
+	out := make([]T, 0, len(list))
+	for _, e := range list {
+		if e, ok := fit(e); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
