@@ -231,8 +231,9 @@ func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWrite
 // answer finds who knows the name: this server, the upstreams, or the one and then the other.
 func (s *Server) answer(ctx context.Context, network string, q *dns.Msg) *dns.Msg {
 	outside := q.Opcode == dns.OpcodeQuery && len(q.Question) == 1 && !InZone(s.cfg.Zone, q)
-	var r *dns.Msg
+	r, is := AnswerReverse(s.table(), s.cfg.Zone, q)
 	switch {
+	case is:
 	case outside && s.local(q):
 		r = s.answerLocal(ctx, network, q)
 	case outside && s.forward.able():

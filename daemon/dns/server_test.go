@@ -80,6 +80,9 @@ func TestServerUDPAndTCP(t *testing.T) {
 	}
 	table.Store(testTable())
 	for _, network := range []string{"udp", "tcp"} {
+		if got := show(exchangeWith(t, network, addr, ask("1.0.255.10.in-addr.arpa.", "PTR"))); got != "serve.default.svc.clusterset.local." {
+			t.Errorf("%s: PTR: got %q", network, got)
+		}
 		if got := show(exchangeWith(t, network, addr, ask("serve.default.svc.clusterset.local.", "A"))); got != "10.255.0.1" {
 			t.Errorf("%s: got %q", network, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"strait.io/strait/clustermesh"
 )
@@ -45,12 +46,15 @@ type Table struct {
 	namespaces map[string]bool
 	// own are namespaces of which the cluster itself has objects.
 	own map[string]bool
+	// reverse returns hosts, which are collected when somebody asks for the first time.
+	reverse func() map[netip.Addr]host
 }
 
 // NewTable makes a table. Own are the namespaces of which the cluster itself has objects; see falls. The
 // caller must not change services afterwards.
 func NewTable(services []Service, own ...string) *Table {
-	t := &Table{make(map[clustermesh.ServiceName]*Service, len(services)), map[string]bool{}, map[string]bool{}}
+	t := &Table{services: make(map[clustermesh.ServiceName]*Service, len(services)), namespaces: map[string]bool{}, own: map[string]bool{}}
+	t.reverse = sync.OnceValue(t.hosts)
 	for _, ns := range own {
 		t.own[strings.ToLower(ns)] = true
 	}
