@@ -64,6 +64,19 @@ Service, is answered like cart.shop.svc.clusterset.local.`,
 // dnsEdit is what to do to a Corefile.
 type dnsEdit struct{ undo, fallThrough bool }
 
+// front makes the change to a resolver in front of CoreDNS, whose own Corefile says what the
+// cluster's zone is.
+func (e dnsEdit) front(text, coreDNS string) (string, error) {
+	local, err := corefile.LocalZone(coreDNS, clustersetZone)
+	if err != nil {
+		return "", err
+	}
+	if e.undo {
+		return corefile.RemoveForwarded(text, clustersetZone, local)
+	}
+	return corefile.AddForwarded(text, clustersetZone, local)
+}
+
 func (e dnsEdit) apply(text string) (string, error) {
 	if e.undo {
 		return corefile.Remove(text, clustersetZone)
@@ -96,22 +109,65 @@ func (a *app) dnsSetup(ctx context.Context, t target, name string, e dnsEdit, fo
 	if err != nil {
 		return fmt.Errorf("context %s: ConfigMap kube-system/coredns: %w", c.Context, err)
 	}
-	p := a.printer()
-	if t.dryRun {
-		for line := range strings.Lines(text) {
-			p.line("%s", strings.TrimSuffix(line, "\n"))
-		}
-		return nil
-	}
-	if e.undo {
-		return a.dnsUndo(ctx, t, c, dns, text)
-	}
-	changes, err := c.DNSRights(ctx, dns, false)
-	a.printChanges(changes)
+	front, frontText, err := a.frontDNS(ctx, c, dns, e)
 	if err != nil {
 		return err
 	}
-	return a.writeDNS(ctx, t, c, dns, text, "answers")
+	if t.dryRun {
+		a.printCorefiles(dns, text, front, frontText)
+		return nil
+	}
+	if e.undo {
+		err = a.dnsUndo(ctx, t, c, dns, text)
+	} else {
+		var changes []cluster.Change
+		changes, err = c.DNSRights(ctx, dns, false)
+		a.printChanges(changes)
+		if err == nil {
+			err = a.writeDNS(ctx, t, c, dns, text, !e.undo)
+		}
+	}
+	if err != nil || front == nil {
+		return err
+	}
+	return a.writeDNS(ctx, t, c, *front, frontText, !e.undo)
+}
+
+// frontDNS returns NodeLocal DNSCache and its Corefile as it should be; nil if there is none, or
+// none that can be changed.
+func (a *app) frontDNS(ctx context.Context, c *cluster.Cluster, dns cluster.DNS, e dnsEdit) (*cluster.DNS, string, error) {
+	front, err := c.ReadNodeLocalDNS(ctx)
+	if err != nil || front == nil {
+		return nil, "", err
+	}
+	text, err := e.front(front.Corefile, dns.Corefile)
+	switch {
+	case errors.Is(err, corefile.ErrNoForward) && e.undo:
+		return nil, "", nil
+	case err != nil:
+		a.printer().line("! %s: ConfigMap kube-system/%s: %v; pods that ask NodeLocal DNSCache cannot resolve %s: forward that zone to CoreDNS there",
+			c.Context, front.ConfigMap, err, clustersetZone)
+		return nil, "", nil
+	}
+	return front, text, nil
+}
+
+// printCorefiles prints what would be written. If there are two files, each has its name before it.
+func (a *app) printCorefiles(dns cluster.DNS, text string, front *cluster.DNS, frontText string) {
+	p := a.printer()
+	lines := func(text string) {
+		for line := range strings.Lines(text) {
+			p.line("%s", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if front == nil {
+		lines(text)
+		return
+	}
+	p.line("# ConfigMap kube-system/%s", dns.ConfigMap)
+	lines(text)
+	p.line("# ConfigMap kube-system/%s, of NodeLocal DNSCache", front.ConfigMap)
+	lines(frontText)
 }
 
 // dnsReady returns an error if CoreDNS would fail with the new Corefile.
@@ -132,7 +188,7 @@ func (a *app) dnsReady(ctx context.Context, c *cluster.Cluster, dns cluster.DNS,
 }
 
 func (a *app) dnsUndo(ctx context.Context, t target, c *cluster.Cluster, dns cluster.DNS, text string) error {
-	if err := a.writeDNS(ctx, t, c, dns, text, "no longer answers"); err != nil {
+	if err := a.writeDNS(ctx, t, c, dns, text, false); err != nil {
 		return err
 	}
 	if err := c.RemoveDNSRights(ctx); err != nil {
@@ -143,8 +199,8 @@ func (a *app) dnsUndo(ctx context.Context, t target, c *cluster.Cluster, dns clu
 
 // writeDNS writes what differs and waits for CoreDNS, even if it restarts nothing itself: an
 // earlier attempt may have restarted CoreDNS and stopped waiting.
-func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cluster.DNS, text, does string) error {
-	changed, err := c.WriteDNS(ctx, dns, text, does == "answers")
+func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cluster.DNS, text string, answers bool) error {
+	changed, err := c.WriteDNS(ctx, dns, text, answers)
 	if err != nil {
 		return err
 	}
@@ -157,6 +213,10 @@ func (a *app) writeDNS(ctx context.Context, t target, c *cluster.Cluster, dns cl
 	if !changed {
 		as = "the Corefile is already up to date; "
 	}
-	a.printer().line("%s: %sCoreDNS %s for %s", c.Context, as, does, clustersetZone)
+	does := "no longer answers"
+	if answers {
+		does = "answers"
+	}
+	a.printer().line("%s: %s%s %s for %s", c.Context, as, dns.Title(), does, clustersetZone)
 	return nil
 }

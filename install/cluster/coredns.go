@@ -19,22 +19,35 @@ import (
 )
 
 const (
-	dnsNamespace  = "kube-system"
-	dnsConfigMap  = "coredns"
+	dnsNamespace = "kube-system"
+	dnsConfigMap = "coredns"
+	// nodeLocalConfigMap is that of NodeLocal DNSCache, as Kubernetes' addon names it.
+	nodeLocalConfigMap = "node-local-dns"
+
 	dnsRole       = "strait-coredns"
 	dnsAnnotation = "strait.io/corefile-hash"
 	dnsKey        = "Corefile"
 )
 
-// DNS is the CoreDNS of a cluster.
+// DNS is the CoreDNS of a cluster, or the NodeLocal DNSCache in front of it, which is a CoreDNS
+// too.
 type DNS struct {
-	// Corefile is its configuration, version the resource version of the ConfigMap that has it.
-	Corefile string
-	version  string
+	// ConfigMap, in kube-system, has its configuration Corefile; version is its resource version.
+	ConfigMap, Corefile string
+	version             string
 	// mark is an annotation of its pods: the Corefile that strait last restarted them for.
 	mark string
-	// Deployment runs CoreDNS, with this service account and image.
-	Deployment, Account, Image string
+	// Workload, a Deployment or a DaemonSet, runs it, with this service account and image.
+	Workload, Account, Image string
+	daemonSet                bool
+}
+
+// Title is what people call it.
+func (d DNS) Title() string {
+	if d.daemonSet {
+		return "NodeLocal DNSCache"
+	}
+	return "CoreDNS"
 }
 
 // ErrNoCoreDNS says that the cluster has no CoreDNS that can be changed.
@@ -50,22 +63,52 @@ func (c *Cluster) ReadDNS(ctx context.Context) (DNS, error) {
 	if err != nil {
 		return DNS{}, fmt.Errorf("context %s: read ConfigMap %s/%s: %w", c.Context, dnsNamespace, dnsConfigMap, err)
 	}
-	d := DNS{Corefile: m.Data[dnsKey], version: m.ResourceVersion}
+	d := DNS{ConfigMap: dnsConfigMap, Corefile: m.Data[dnsKey], version: m.ResourceVersion}
 	found, err := list[appsv1.Deployment](ctx, c, deployments, dnsNamespace, "")
 	if err != nil {
 		return d, fmt.Errorf("context %s: list Deployments of %s: %w", c.Context, dnsNamespace, err)
 	}
 	for _, x := range found {
-		for _, v := range x.Spec.Template.Spec.Volumes {
-			if v.ConfigMap != nil && v.ConfigMap.Name == dnsConfigMap {
-				pod := x.Spec.Template.Spec
-				d.Deployment, d.Account, d.Image = x.Name, pod.ServiceAccountName, pod.Containers[0].Image
-				d.mark = x.Spec.Template.Annotations[dnsAnnotation]
-				return d, nil
-			}
+		if d.runs(x.Name, x.Spec.Template) {
+			return d, nil
 		}
 	}
 	return d, fmt.Errorf("context %s: find the Deployment in %s that mounts the ConfigMap %s: %w", c.Context, dnsNamespace, dnsConfigMap, ErrNoCoreDNS)
+}
+
+// ReadNodeLocalDNS finds NodeLocal DNSCache, which pods ask instead of CoreDNS; nil if there is
+// none.
+func (c *Cluster) ReadNodeLocalDNS(ctx context.Context) (*DNS, error) {
+	m, err := get[corev1.ConfigMap](ctx, c, configMaps, dnsNamespace, nodeLocalConfigMap)
+	if apierrors.IsNotFound(err) || err == nil && m.Data[dnsKey] == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("context %s: read ConfigMap %s/%s: %w", c.Context, dnsNamespace, nodeLocalConfigMap, err)
+	}
+	d := &DNS{ConfigMap: nodeLocalConfigMap, Corefile: m.Data[dnsKey], version: m.ResourceVersion, daemonSet: true}
+	found, err := list[appsv1.DaemonSet](ctx, c, daemonSets, dnsNamespace, "")
+	if err != nil {
+		return nil, fmt.Errorf("context %s: list DaemonSets of %s: %w", c.Context, dnsNamespace, err)
+	}
+	for _, x := range found {
+		if d.runs(x.Name, x.Spec.Template) {
+			break
+		}
+	}
+	return d, nil
+}
+
+// runs reports whether a workload's pods have the configuration. If so, it is the workload.
+func (d *DNS) runs(name string, template corev1.PodTemplateSpec) bool {
+	for _, v := range template.Spec.Volumes {
+		if v.ConfigMap != nil && v.ConfigMap.Name == d.ConfigMap {
+			d.Workload, d.Account, d.Image = name, template.Spec.ServiceAccountName, template.Spec.Containers[0].Image
+			d.mark = template.Annotations[dnsAnnotation]
+			return true
+		}
+	}
+	return false
 }
 
 var versionTag = regexp.MustCompile(`:v?(\d+)\.(\d+)\.(\d+)`)
@@ -100,21 +143,25 @@ func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours boo
 		if err != nil {
 			return false, err
 		}
-		written, err := c.objects.Resource(configMaps).Namespace(dnsNamespace).Patch(ctx, dnsConfigMap, types.MergePatchType, patch,
+		written, err := c.objects.Resource(configMaps).Namespace(dnsNamespace).Patch(ctx, d.ConfigMap, types.MergePatchType, patch,
 			metav1.PatchOptions{FieldManager: Manager})
 		if err != nil {
-			return false, fmt.Errorf("context %s: write ConfigMap %s/%s: %w", c.Context, dnsNamespace, dnsConfigMap, err)
+			return false, fmt.Errorf("context %s: write ConfigMap %s/%s: %w", c.Context, dnsNamespace, d.ConfigMap, err)
 		}
 		d.version = written.GetResourceVersion()
 	}
-	if !roll {
+	if !roll || d.Workload == "" {
 		return write, nil
 	}
 	mark := ""
 	if ours {
 		mark = corefileHash(corefile) + "." + d.version
 	}
-	return true, c.annotate(ctx, "deployments", "Deployment", dnsNamespace, d.Deployment, dnsAnnotation, mark)
+	plural, kind := "deployments", "Deployment"
+	if d.daemonSet {
+		plural, kind = "daemonsets", "DaemonSet"
+	}
+	return true, c.annotate(ctx, plural, kind, dnsNamespace, d.Workload, dnsAnnotation, mark)
 }
 
 // left says what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have
@@ -174,28 +221,44 @@ func (c *Cluster) HasImports(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// WaitDNS waits until CoreDNS runs with its new Corefile.
+// WaitDNS waits until the pods run with the new Corefile.
 func (c *Cluster) WaitDNS(ctx context.Context, d DNS) error {
+	if d.Workload == "" {
+		return nil
+	}
 	why := ""
 	err := poll(ctx, waitEvery, func() (bool, error) {
-		x, err := get[appsv1.Deployment](ctx, c, deployments, dnsNamespace, d.Deployment)
-		if err != nil {
-			return false, err
+		done, selector, err := c.dnsRuns(ctx, d)
+		if err != nil || done {
+			return done, err
 		}
-		want, s := int32(1), x.Status
-		if x.Spec.Replicas != nil {
-			want = *x.Spec.Replicas
-		}
-		if s.ObservedGeneration >= x.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want {
-			return true, nil
-		}
-		why = c.dnsTrouble(ctx, x.Spec.Selector)
+		why = c.dnsTrouble(ctx, selector)
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("context %s: wait for CoreDNS: %w%s; undo with: strait dns setup --undo --context %s", c.Context, err, why, c.Context)
+		return fmt.Errorf("context %s: wait for %s: %w%s; undo with: strait dns setup --undo --context %s", c.Context, d.Title(), err, why, c.Context)
 	}
 	return nil
+}
+
+// dnsRuns reports whether all pods are ready with their current template, and selects them.
+func (c *Cluster) dnsRuns(ctx context.Context, d DNS) (bool, *metav1.LabelSelector, error) {
+	if d.daemonSet {
+		x, err := get[appsv1.DaemonSet](ctx, c, daemonSets, dnsNamespace, d.Workload)
+		if err != nil {
+			return false, nil, err
+		}
+		return rolledOut(x), x.Spec.Selector, nil
+	}
+	x, err := get[appsv1.Deployment](ctx, c, deployments, dnsNamespace, d.Workload)
+	if err != nil {
+		return false, nil, err
+	}
+	want, s := int32(1), x.Status
+	if x.Spec.Replicas != nil {
+		want = *x.Spec.Replicas
+	}
+	return s.ObservedGeneration >= x.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want, x.Spec.Selector, nil
 }
 
 func (c *Cluster) dnsTrouble(ctx context.Context, selector *metav1.LabelSelector) string {

@@ -49,7 +49,7 @@ func proved(text, zone string, change func(text, zone string) (string, error)) (
 		return "", err
 	}
 	if again, err := change(got, zone); err != nil || again != got {
-		return "", errors.New("change Corefile: its server block with the plugin kubernetes is written in a way that strait cannot edit; " +
+		return "", errors.New("change Corefile: it is written in a way that strait cannot edit; " +
 			"put each directive, and each closing brace, on a line of its own")
 	}
 	return got, nil
