@@ -1,5 +1,11 @@
 package datapath
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // Feature is something that the kernel has or lacks, as a probe found.
 type Feature struct {
 	Name string `json:"name"`
@@ -45,9 +51,35 @@ type ForeignProgram struct {
 	Order ForeignOrder `json:"order,omitempty"`
 }
 
+// Chooses reports whether its hook is one that chooses where a call goes. On the others, programs
+// undo that choice for their own sockets.
+func (f ForeignProgram) Chooses() bool {
+	return strings.HasPrefix(f.Hook, "connect") || strings.HasPrefix(f.Hook, "sendmsg")
+}
+
+// Decides reports whether it runs before strait, or may do so, on a hook that chooses: if it is a
+// load balancer, it decides about the addresses that it knows, whatever strait has for them.
+func (f ForeignProgram) Decides() bool { return f.Chooses() && f.Order != After }
+
+// Ahead returns those that decide.
+func Ahead(all []ForeignProgram) []ForeignProgram {
+	return slices.DeleteFunc(slices.Clone(all), func(f ForeignProgram) bool { return !f.Decides() })
+}
+
+// Names returns the names of programs, each once.
+func Names(all []ForeignProgram) (names []string) {
+	for _, f := range all {
+		if name := cmp.Or(f.Name, "one without a name"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // ForeignOrder says when a foreign program runs. The kernel runs the programs of a socket's own
-// cgroup first, then those of its parents. The last program to write an address wins; a program
-// that refuses always wins.
+// cgroup first, then those of its parents. All of them run. But the first load balancer that knows
+// an address replaces it by a backend's, which the next ones do not know. A program that refuses
+// always wins.
 type ForeignOrder string
 
 // The orders. Below means before strait's program, but only for sockets in a cgroup below strait's.

@@ -205,6 +205,9 @@ func TestForeign(t *testing.T) {
 		}
 	}
 	first := datapath.ForeignProgram{Hook: "connect4", Name: "foreign", Path: cfg.Cgroup, Order: datapath.Before}
+	if has(l.features, featureFirst) {
+		first.Order = datapath.After
+	}
 	check(first)
 	attachRaw(t, cfg.Cgroup, unix.BPF_F_ALLOW_MULTI)
 	attachRaw(t, below, unix.BPF_F_ALLOW_MULTI)

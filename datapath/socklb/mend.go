@@ -51,7 +51,7 @@ func (l *LB) mendLinks() (changed []string, err error) {
 			continue
 		}
 		changed = append(changed, "link of hook "+h.Name)
-		now, err := attach(h, p, cg)
+		now, err := attach(h, p, l.target(cg))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("attach %s to cgroup %s: %w", h.Name, cg.Path, err))
 			continue

@@ -105,16 +105,21 @@ func pinLink(l link.Link, at string) error {
 	if !is {
 		return errors.New("the kernel has no links for this hook")
 	}
-	fd, err := unix.FcntlInt(uintptr(raw.FD()), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("duplicate the link: %w", err)
-	}
-	c, err := link.NewFromFD(fd) // which owns fd from now on
+	c, err := duplicate(raw)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	return c.Pin(at)
+}
+
+// duplicate opens a link once more.
+func duplicate(l interface{ FD() int }) (link.Link, error) {
+	fd, err := unix.FcntlInt(uintptr(l.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate the link: %w", err)
+	}
+	return link.NewFromFD(fd) // which owns fd from now on
 }
 
 // asMade reports whether a pin is the file that it was when it was last right, closed to others.

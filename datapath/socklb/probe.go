@@ -3,11 +3,13 @@ package socklb
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
@@ -37,6 +39,8 @@ func probe() ([]datapath.Feature, error) {
 		{datapath.Feature{Name: featureMPTCP, Since: "5.19",
 			Without: "getpeername() on an MPTCP socket shows the backend, and its record stays at home until the next sweep"},
 			haveHelper(asm.FnSkcToMptcpSock, asm.LoadMem(asm.R1, asm.R1, offsetSock, asm.DWord))},
+		{datapath.Feature{Name: featureFirst, Since: "6.17",
+			Without: "another project's socket load balancer that was attached first decides about the addresses that it knows"}, haveFirst},
 		{datapath.Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
 	}
@@ -58,6 +62,7 @@ const offsetSock = 64
 const (
 	featureSetRetval  = "bpf_set_retval in socket hooks"
 	featureMPTCP      = "MPTCP sockets in socket hooks"
+	featureFirst      = "places in front of other programs on a cgroup"
 	featureMembarrier = "global membarrier"
 )
 
@@ -100,10 +105,7 @@ func haveHelper(fn asm.BuiltinFunc, arguments ...asm.Instruction) func() error {
 // loads checks that the kernel accepts a program for a hook that runs the instructions and lets the
 // call pass; ErrNotSupported if not.
 func loads(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instruction) error {
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
-		Instructions: append(instructions, asm.Mov.Imm(asm.R0, 1), asm.Return()),
-	})
+	p, err := ebpf.NewProgram(smallest(t, at, instructions...))
 	if errors.Is(err, unix.EINVAL) {
 		return ebpf.ErrNotSupported
 	}
@@ -113,6 +115,14 @@ func loads(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instructi
 	return p.Close()
 }
 
+// smallest is a program that runs the instructions and lets the call pass.
+func smallest(t ebpf.ProgramType, at ebpf.AttachType, instructions ...asm.Instruction) *ebpf.ProgramSpec {
+	return &ebpf.ProgramSpec{
+		Name: "probe", Type: t, AttachType: at, License: "Dual BSD/GPL",
+		Instructions: append(instructions, asm.Mov.Imm(asm.R0, 1), asm.Return()),
+	}
+}
+
 // haveMembarrier asks for the list of commands. Calling the command would wait for a grace period.
 func haveMembarrier() error {
 	commands, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierQuery, 0, 0)
@@ -120,6 +130,31 @@ func haveMembarrier() error {
 		return ebpf.ErrNotSupported
 	}
 	return nil
+}
+
+// haveFirst asks for BPF_F_BEFORE in links of cgroups by attaching a program to something that is no
+// cgroup: the kernel looks at the flags first. Since Linux 6.17, commit 1209339844601.
+func haveFirst() error {
+	p, err := ebpf.NewProgram(smallest(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	none, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer none.Close()
+	_, err = link.AttachRawLink(link.RawLinkOptions{
+		Target: int(none.Fd()), Program: p, Attach: ebpf.AttachCGroupInet4Connect, Flags: unix.BPF_F_BEFORE,
+	})
+	switch {
+	case errors.Is(err, unix.EBADF):
+		return nil
+	case errors.Is(err, unix.EINVAL):
+		return ebpf.ErrNotSupported
+	}
+	return fmt.Errorf("attach to what is no cgroup: %w", err)
 }
 
 // permitted returns an error if the process may not use BPF. It is checked first, because without

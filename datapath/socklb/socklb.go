@@ -157,7 +157,7 @@ func (l *LB) create(cfg Config) error {
 		if err := l.list(links); err != nil {
 			return err
 		}
-		return attachAll(c.Programs, links, l.cgroup, cfg.step)
+		return attachAll(c.Programs, links, l.target(l.cgroup), cfg.step)
 	}, removeAll)
 }
 
@@ -203,11 +203,14 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 	if err := l.list(links); err != nil {
 		return err
 	}
-	if err := attachAll(c.Programs, links, l.cgroup, cfg.step); err != nil {
+	if err := attachAll(c.Programs, links, l.target(l.cgroup), cfg.step); err != nil {
 		return err
 	}
 	return showMaps(cfg.Pins, old)
 }
+
+// target returns how programs are attached to a cgroup on this kernel.
+func (l *LB) target(cg cgroup.Dir) target { return target{cg, has(l.features, featureFirst)} }
 
 // list pins the lists of records and notes whether the kernel can list them.
 func (l *LB) list(links string) error {

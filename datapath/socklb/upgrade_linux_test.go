@@ -67,7 +67,7 @@ func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 	}
 	fillLayout1(t, c.Maps, fronts)
 	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700),
-		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), cg, func(string) {}))
+		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 // the cgroup and of its parents.
 func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	for _, h := range addressHooks() {
-		ids, err := query(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
+		ids, err := Attached(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath
 			return err
 		}
 		for _, h := range addressHooks() {
-			ids, err := query(h, path, 0)
+			ids, err := Attached(h, path, 0)
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 				return nil
 			}
@@ -115,7 +115,7 @@ func addressHooks() []layout.Hook {
 }
 
 // query lists the programs of a cgroup's hook, in the order in which they run.
-func query(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
+func Attached(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
 	f, err := os.Open(cgroup)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func attachedAt(h layout.Hook, cgroup string, id ebpf.ProgramID) (string, error)
 		if err := unix.Statfs(dir, &st); err != nil || int64(st.Type) != unix.CGROUP2_SUPER_MAGIC {
 			return "", nil // above the mount
 		}
-		ids, err := query(h, dir, 0)
+		ids, err := Attached(h, dir, 0)
 		if err != nil {
 			return "", err
 		}

@@ -82,18 +82,20 @@ var Lists = map[string]string{
 type Hook struct {
 	Name   string
 	Attach ebpf.AttachType
+	// Forward is true if the program chooses a backend. The others undo that, or clean up.
+	Forward bool
 }
 
 // Hooks has all hooks, in the order in which programs are attached: reverse before forward, so that
 // no socket is ever translated one way only.
 var Hooks = []Hook{
-	{"sock_release", ebpf.AttachCgroupInetSockRelease},
-	{"getpeername4", ebpf.AttachCgroupInet4GetPeername},
-	{"getpeername6", ebpf.AttachCgroupInet6GetPeername},
-	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg},
-	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg},
-	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg},
-	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg},
-	{"connect4", ebpf.AttachCGroupInet4Connect},
-	{"connect6", ebpf.AttachCGroupInet6Connect},
+	{"sock_release", ebpf.AttachCgroupInetSockRelease, false},
+	{"getpeername4", ebpf.AttachCgroupInet4GetPeername, false},
+	{"getpeername6", ebpf.AttachCgroupInet6GetPeername, false},
+	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg, false},
+	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg, false},
+	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg, true},
+	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg, true},
+	{"connect4", ebpf.AttachCGroupInet4Connect, true},
+	{"connect6", ebpf.AttachCGroupInet6Connect, true},
 }
