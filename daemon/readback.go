@@ -61,7 +61,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		return err
 	}))
 	var err error
-	d.Foreign, err = k.foreign.programs(time.Now(), func() ([]datapath.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
+	d.Foreign, err = k.others(lb)
 	tell(err)
 	for _, u := range lb.Usage() {
 		u.Setting = mapSettings[u.Map]
@@ -80,8 +80,15 @@ func (k *kernel) counted() counted {
 	c := k.counts()
 	if lb, _ := k.opened(); lb != nil {
 		c.frontends, _ = lb.Frontends()
+		all, _ := k.others(lb)
+		c.ahead = datapath.Names(datapath.Ahead(all))
 	}
 	return c
+}
+
+// others returns the programs of other software on the load balancer's hooks.
+func (k *kernel) others(lb *socklb.LB) ([]datapath.ForeignProgram, error) {
+	return k.foreign.programs(time.Now(), func() ([]datapath.ForeignProgram, error) { return inspect.Foreign(lb.Pins(), lb.Cgroup()) })
 }
 
 // counts returns what counted does, without the frontends.

@@ -32,6 +32,7 @@ type counted struct {
 	frontends []datapath.Frontend // of services only
 	services  map[l4.Addr]frontendCounts
 	backends  map[flow]uint64 // connects; only flows that have some
+	ahead     []string        // programs of other software that run before strait's
 }
 
 // frontendCounts count the outcomes of connections to a frontend.
@@ -161,7 +162,7 @@ func (v viewer) services() (out []api.Service) {
 }
 
 func (v viewer) frontend(f plan.Frontend, inKernel bool) api.Frontend {
-	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel,
+	out := api.Frontend{Addr: f.Addr, Port: f.Port.Name, Tier: f.Choice.Tier.String(), InKernel: inKernel, Ahead: v.counted.ahead,
 		Connects: v.counted.services[f.Addr].connects, Refused: v.counted.services[f.Addr].refused}
 	total := uint32(0)
 	for _, x := range f.Choice.Verdicts {

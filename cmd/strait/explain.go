@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/internal/problem"
 )
 
 const explainLong = `Explain where new connections from this node to a service go, and why. It lists every endpoint that
@@ -159,7 +160,8 @@ func (a *app) explain(p printer, s api.Service, computed bool) {
 }
 
 // frontendLine is the verdict on one frontend: address, where connections go, and whether the
-// kernel agrees. What was computed for another node says nothing about its kernel.
+// kernel agrees. What was computed for another node says nothing about its kernel. What the map
+// holds says little if the program of another load balancer runs first.
 func frontendLine(f api.Frontend, computed bool) string {
 	name := f.Addr.String()
 	if f.Port != "" {
@@ -171,6 +173,9 @@ func frontendLine(f api.Frontend, computed bool) string {
 		kernel = "computed here"
 	case !f.InKernel:
 		kernel = api.Bad + " the kernel's map differs from the plan"
+	case len(f.Ahead) > 0:
+		kernel = fmt.Sprintf("%s kernel map agrees, but other software runs first (%s) and may choose instead; see %s",
+			api.Warn, strings.Join(f.Ahead, ", "), problem.HooksShared)
 	}
 	destination := "new connections go to " + f.Destination()
 	if f.Tier == "" {

@@ -56,6 +56,7 @@ func TestGolden(t *testing.T) {
 		{"nodes-meshless", meshless, []string{"nodes"}},
 		{"explain", well, []string{"explain", "default/serve"}},
 		{"explain-port", well, []string{"explain", "default/serve:80"}},
+		{"explain-overruled", ill, []string{"explain", "shop/overruled"}},
 		{"explain-refused", ill, []string{"explain", "shop/refused"}},
 		{"explain-mixed", ill, []string{"explain", "shop/mixed:dns", "--ascii"}},
 		{"explain-headless", well, []string{"explain", "default/peers"}},

@@ -223,21 +223,22 @@ func mapsLine(all []datapath.MapUsage) string {
 	return strings.Join(parts, " · ")
 }
 
-// foreign prints other programs that see the same connections. strait cannot tell what they do.
+// foreign prints other programs on the hooks, except those that a Problem names because they run
+// first. strait cannot tell what they do.
 func (p printer) foreign(all []datapath.ForeignProgram) {
-	for _, f := range all {
-		name, path, when := cmp.Or(f.Name, "without a name"), cmp.Or(f.Path, "a cgroup not seen from here"), ""
-		switch f.Order {
-		case datapath.Before:
-			when = " before strait does"
-		case datapath.After:
-			when = " after strait does"
-		case datapath.Below:
-			when = " of that cgroup before strait does"
-		}
-		p.line("%s foreign program %s (id %d) on %s of %s: it sees connections%s, and may change or refuse them",
-			api.Warn, name, f.ID, f.Hook, path, when)
+	rest := slices.DeleteFunc(slices.Clone(all), datapath.ForeignProgram.Decides)
+	if len(rest) == 0 {
+		return
 	}
+	where := make([]string, len(rest))
+	for i, f := range rest {
+		where[i] = fmt.Sprintf("%s on %s", cmp.Or(f.Name, "one without a name"), f.Hook)
+	}
+	chooses := "strait chooses before them"
+	if len(datapath.Ahead(all)) > 0 {
+		chooses = "they do not choose before strait"
+	}
+	p.line("%s of other software on the socket hooks: %s (%s)", api.Count(len(rest), "program"), chooses, strings.Join(where, ", "))
 }
 
 func appliedText(s api.Status, now time.Time) string {

@@ -139,6 +139,9 @@ func illView() *view {
 		{Code: problem.ExportImpossible, Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
 			Message: "has no ports\x1b[31m", Try: "add a port"},
 	}
+	overruled := far()
+	overruled.Name = "shop/overruled"
+	overruled.Frontends[0].Ahead = []string{"cil_sock4_connect", "f"}
 	refused := far()
 	refused.Name = "shop/refused"
 	refused.Frontends[0] = api.Frontend{Addr: frontend("[fd00::9]:80/TCP"), InKernel: false}
@@ -147,7 +150,7 @@ func illView() *view {
 	mixed.Frontends[0].InKernel = false
 	mixed.Frontends[1].Tier = ""
 	mixed.Frontends[1].Endpoints = mixed.Frontends[1].Endpoints[:1]
-	v.Services = append(v.Services, refused, mixed)
+	v.Services = append(v.Services, overruled, refused, mixed)
 	dead := v.Nodes[3]
 	dead.Cluster, dead.Name, dead.Contact, dead.Dead, dead.Tunnel = "us-west", "us-west-n1", "silent", true, nil
 	dead.Witnesses, dead.Heard = []string{"us-west/us-west-n2", "us-east/us-east-n2"}, time.Time{}

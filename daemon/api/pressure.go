@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,8 +32,8 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 	return p, true
 }
 
-// withDatapath adds the Problems that follow from the datapath: full maps and foreign programs. It
-// skips an object that already has a Problem.
+// withDatapath adds the Problems that follow from the datapath: full maps and of foreign programs
+// that run first. It skips an object that already has a Problem.
 func (s Status) withDatapath() Status {
 	problems := slices.Clone(s.Problems)
 	add := func(p problem.Problem, found bool) {
@@ -50,24 +49,21 @@ func (s Status) withDatapath() Status {
 	return s
 }
 
-// foreignProblem reports programs of other software on the hooks, usually another socket load
-// balancer.
+// foreignProblem reports programs of other software that run before strait's, usually those of
+// another socket load balancer. Those that run after strait's are no problem: status lists them.
 func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
-	if len(all) == 0 {
+	first := datapath.Ahead(all)
+	if len(first) == 0 {
 		return problem.Problem{}, false
-	}
-	var names []string
-	for _, f := range all {
-		if name := cmp.Or(f.Name, "one without a name"); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
 	}
 	return problem.Problem{
 		Code:   problem.HooksShared,
 		Object: "socket hooks",
-		Message: fmt.Sprintf("%s of other software attached (%s): if they balance Services too, the last to run decides",
-			Count(len(all), "program"), strings.Join(names, ", ")),
-		Try:     "turn that load balancer off for sockets, such as socketLB in Cilium; if it only counts or filters, leave it",
+		Message: fmt.Sprintf("programs of other software run before strait's (%s): if that software balances Services too, "+
+			"it decides about the addresses that it knows: ClusterIPs, and imports, by strait's EndpointSlices",
+			strings.Join(datapath.Names(first), ", ")),
+		Try: "on Linux 6.17 or newer, restart straitd, which then runs first; on an older kernel, turn that load " +
+			"balancer off for the sockets of pods (in Cilium: socketLB.hostNamespaceOnly); if it only counts or filters, leave it",
 		Warning: true,
 	}, true
 }

@@ -54,13 +54,19 @@ func TestPressureIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestForeignProgramsAreAWarning: it counts in strait_problems, and names each program once.
-func TestForeignProgramsAreAWarning(t *testing.T) {
-	s := Status{Datapath: Datapath{Foreign: []datapath.ForeignProgram{
-		{Hook: "connect4", Name: "cil_sock4_connect"}, {Hook: "connect6"}, {Hook: "sendmsg4", Name: "cil_sock4_connect"}}}}
+// TestForeignProgramsAhead: those that choose before strait are a warning, which counts in strait_problems and names each
+// program once. Those behind strait, and those that undo what they chose, are none.
+func TestForeignProgramsAhead(t *testing.T) {
+	behind := []datapath.ForeignProgram{{Hook: "connect4", Name: "behind", Order: datapath.After}, {Hook: "recvmsg4", Name: "undoes", Order: datapath.Before}}
+	ahead := []datapath.ForeignProgram{{Hook: "connect4", Name: "cil_sock4_connect", Order: datapath.Before}, {Hook: "connect6", Order: datapath.Below},
+		{Hook: "sendmsg4", Name: "cil_sock4_connect"}}
+	if got := NewStatusAnswer(Status{Datapath: Datapath{Foreign: behind}}).Status.Problems; len(got) != 0 {
+		t.Errorf("behind: %+v", got)
+	}
+	s := Status{Datapath: Datapath{Foreign: append(behind, ahead...)}}
 	got := NewStatusAnswer(NewStatusAnswer(s).Status).Status.Problems
-	want := "socket hooks: 3 programs of other software attached (cil_sock4_connect, one without a name): " +
-		"if they balance Services too, the last to run decides"
+	want := "socket hooks: programs of other software run before strait's (cil_sock4_connect, one without a name): " +
+		"if that software balances Services too, it decides about the addresses that it knows: ClusterIPs, and imports, by strait's EndpointSlices"
 	if len(got) != 1 || got[0].Finding() != want || !got[0].Warning || got[0].Try == "" {
 		t.Errorf("%+v", got)
 	}

@@ -183,6 +183,9 @@ type Frontend struct {
 	Endpoints []Endpoint `json:"endpoints"`
 	// InKernel is false when the kernel's map differs from the plan.
 	InKernel bool `json:"inKernel"`
+	// Ahead names programs of other software that run before strait's. If they belong to a load
+	// balancer that knows the address, that chooses instead of strait, whatever the kernel's map has.
+	Ahead []string `json:"ahead,omitempty"`
 	// Connects and Refused count connections since the frontend was added to the kernel's map:
 	// those that got a backend, and those that found none. For an unconnected UDP socket, Connects
 	// counts each choice of a backend.
