@@ -96,6 +96,9 @@ var Table = []Package{
 	{Path: "datapath/wireguard", Imports: []string{"datapath"}, Tests: []string{"datapath/route"}},
 	{Path: "datapath/route", Imports: []string{"datapath"}},
 	{Path: "datapath/netfilter", Imports: []string{"datapath"}},
+	// Probes in the tunnels, and what they mean.
+	{Path: "datapath/ping"},
+	{Path: "datapath/tunnelhealth", Pure: true},
 
 	// The bridge between the two halves, and the packages that run it.
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}},
@@ -107,7 +110,7 @@ var Table = []Package{
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend",
 	}, Tests: []string{"clustermesh/replica", "clustermesh/object"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
 
@@ -303,7 +306,7 @@ var Dependencies = []Dependency{
 		Path: "golang.org/x/sys/unix",
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
-			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "clustermesh/gossip/stream",
+			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "clustermesh/gossip/stream",
 			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube", "test/locality"},
