@@ -1,7 +1,5 @@
 package locality
 
-import "strait.io/strait/clustermesh"
-
 // Idle reports whether an endpoint that gets no new connections is still where its service expects
 // it, so that the connections that it has may stay:
 //
@@ -9,8 +7,9 @@ import "strait.io/strait/clustermesh"
 //     is not worth an error. It moves when it connects again;
 //   - one that is merely not ready, and may be ready again soon.
 //
-// An endpoint is not idle if it is terminating, barred, on a dead machine, or on a machine that
-// does not answer this node: it has left, or nothing that is sent there arrives.
+// An endpoint is not idle if it is terminating, barred, on a dead machine, on a machine that does not
+// answer this node, or behind a tunnel that carries nothing: it has left, or nothing that is sent there
+// arrives.
 func (v *Verdict) Idle() bool {
-	return v.Weight == 0 && v.allowed() && !v.Terminating && v.Contact != clustermesh.Silent
+	return v.Weight == 0 && v.allowed() && !v.Terminating && !v.silent()
 }

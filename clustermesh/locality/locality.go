@@ -12,7 +12,7 @@
 //	------------|--------------------------------------------------------------|--------------------------
 //	healthy     | ready, not drained, its machine answers or is not known      | by tier, with spill
 //	drained     | ready, but its node, Service or cluster is drained           | if no class before has any
-//	unreachable | ready, but its machine does not answer this node             | if no class before has any
+//	unreachable | ready, but its machine or the tunnel to it does not answer   | if no class before has any
 //	terminating | serving while it terminates (KEP-1669)                       | if no class before has any
 //	unusable    | barred, on a dead machine, or not ready                      | never
 //
@@ -48,8 +48,8 @@ const (
 	Region
 	Cluster
 	ClusterSet
-	// Unreachable endpoints are on machines that do not answer this node. They are used last of
-	// all, but silence does not withdraw them.
+	// Unreachable endpoints are on machines that do not answer this node, or behind tunnels that carry
+	// nothing. They are used last of all, but silence does not withdraw them.
 	Unreachable
 	// None is the tier of a Choice with nothing in use.
 	None
@@ -80,6 +80,9 @@ type Candidate struct {
 
 	// Contact is what this node's gossip observes of the endpoint's node.
 	Contact clustermesh.Contact
+	// Dark, if not empty, says why nothing that is sent to the endpoint's node arrives there: a phrase
+	// that follows "its node's tunnel".
+	Dark string
 	// Dead is true if the endpoint's node is dead; see clustermesh.State.Dead.
 	Dead bool
 	// Barred, if not empty, says why the endpoint must not be used at all.
@@ -190,8 +193,7 @@ func Select(self Self, candidates []Candidate, prefer Preference, ramp Ramp) Cho
 	return c
 }
 
-// leastBad uses the nearest candidates of a class, alike. Those on machines that do not answer are the
-// farthest.
+// leastBad uses the nearest candidates of a class, alike. Those that do not answer are the farthest.
 func (c *Choice) leastBad(of class) {
 	used := noRank
 	far := func(v *Verdict) rank {
@@ -212,6 +214,9 @@ func (c *Choice) leastBad(of class) {
 	}
 }
 
+// silent reports whether nothing that this node sends to the endpoint's node is answered.
+func (c *Candidate) silent() bool { return c.Contact == clustermesh.Silent || c.Dark != "" }
+
 func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
 
 // tier returns how far a candidate is, on the ladder of the tiers that count. Empty labels match
@@ -224,7 +229,7 @@ func (s Self) tier(c *Candidate, p Preference) Tier {
 	switch {
 	case sameNode && p.counts(Node):
 		return Node
-	case c.Contact == clustermesh.Silent && !sameNode:
+	case c.silent() && !sameNode:
 		return Unreachable
 	case sameZone && p.counts(Zone):
 		return Zone

@@ -29,6 +29,7 @@ func notReady(c *locality.Candidate)    { c.Ready, c.Serving = false, false }
 func terminating(c *locality.Candidate) { c.Ready, c.Terminating = false, true }
 func dead(c *locality.Candidate)        { c.Dead, c.Contact = true, clustermesh.Silent }
 func silent(c *locality.Candidate)      { c.Contact = clustermesh.Silent }
+func dark(c *locality.Candidate)        { c.Dark = "carries nothing" }
 
 func TestSelect(t *testing.T) {
 	node := cand("a", "n1", "r1", "z1")
@@ -54,6 +55,9 @@ func TestSelect(t *testing.T) {
 		{"dead is never used", []locality.Candidate{cand("a", "n2", "r1", "z1", dead)}, locality.None, nil},
 		{"silent is last", []locality.Candidate{cand("a", "n2", "r1", "z1", silent), far}, locality.ClusterSet, []int{1}},
 		{"silent is better than nothing", []locality.Candidate{cand("c", "n2", "r3", "z4", silent)}, locality.Unreachable, []int{0}},
+		{"behind a dark tunnel is last", []locality.Candidate{cand("b", "n2", "r1", "z1", dark), far}, locality.ClusterSet, []int{1}},
+		{"all tunnels are dark", []locality.Candidate{cand("b", "n2", "r1", "z1", dark), cand("c", "n3", "r3", "z4", dark)}, locality.Unreachable, []int{0, 1}},
+		{"dark is better than terminating", []locality.Candidate{cand("b", "n2", "r1", "z1", dark), cand("c", "n3", "r3", "z4", terminating)}, locality.Unreachable, []int{0}},
 		{"empty labels match nothing", []locality.Candidate{cand("b", "n2", "", "")}, locality.ClusterSet, []int{0}},
 		{"barred is never used", []locality.Candidate{cand("a", "n1", "r1", "z1", func(c *locality.Candidate) { c.Barred = "no" }), far}, locality.ClusterSet, []int{1}},
 	} {

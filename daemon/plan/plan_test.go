@@ -152,6 +152,46 @@ func TestPlanEmptyFrontendStays(t *testing.T) {
 	}
 }
 
+// TestPlanDark: endpoints behind a tunnel that carries nothing rank last, and stay if there is nothing else. A
+// planner notices at once when that changes.
+func TestPlanDark(t *testing.T) {
+	s := clusterset()
+	for _, n := range []string{"n1", "n2"} {
+		edit(s, "a", n, unready)
+	}
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	node := func(cluster, name string) clustermesh.Origin {
+		return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
+	}
+	const why = "carries nothing since noon"
+	all := "10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"
+	for _, c := range []struct {
+		dark []clustermesh.Origin
+		want string
+	}{
+		{nil, all},
+		{[]clustermesh.Origin{node("b", "n1")}, "10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{[]clustermesh.Origin{node("b", "n1"), node("b", "n2"), node("c", "n1")}, "10.3.2.10:8080"},
+		{[]clustermesh.Origin{node("b", "n1"), node("b", "n2"), node("c", "n1"), node("c", "n2")}, all},
+		{nil, all},
+	} {
+		dark := map[clustermesh.Origin]string{}
+		for _, o := range c.dark {
+			dark[o] = why
+		}
+		p.Dark(dark)
+		r := p.Plan(s)
+		if got := backends(r); got != c.want {
+			t.Errorf("%v dark: %s, want %s", c.dark, got, c.want)
+		}
+		for _, v := range r.Imports[0].Frontends()[0].Choice.Verdicts {
+			if _, is := dark[clustermesh.Origin{Cluster: v.Cluster, Node: v.Node}]; is != strings.Contains(v.Reason, why) {
+				t.Errorf("%v dark: the reason for %s is %q", c.dark, v.Addr, v.Reason)
+			}
+		}
+	}
+}
+
 func TestPlanMesh(t *testing.T) {
 	r := planFor(clusterset())
 	var peers []string
