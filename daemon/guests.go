@@ -109,7 +109,7 @@ func (v viewer) guests() (out []api.Guest) {
 			g.Nodes = append(g.Nodes, string(n))
 		}
 		if !a.Elsewhere && a.Why == "" {
-			g.Tunnel = v.tunnel(a.Key)
+			g.Tunnel = v.tunnel(clustermesh.Origin{}, a.Key)
 		}
 		out = append(out, g)
 	}

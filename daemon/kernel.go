@@ -36,6 +36,7 @@ type kernel struct {
 	foreign   foreign
 	mended    mended
 	mesh      *tunnels      // nil where the mesh is off
+	prober    *prober       // likewise
 	greetings notify.Signal // asks the greeter to greet
 	balancing notify.Signal // tells the sweeper that lb is open
 	swept     atomic.Uint64 // sockets whose records the sweeper freed
@@ -65,7 +66,7 @@ func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
 			return nil, fmt.Errorf("WireGuard key: %w", err)
 		}
 		k.publicKey = private.Public()
-		k.mesh = &tunnels{kernel: k}
+		k.mesh, k.prober = &tunnels{kernel: k}, newProber(k)
 		parts = slices.Insert(parts, 0, part(k.mesh))
 	} else {
 		parts = slices.Insert(parts, 0, part(noTunnels{k}))
@@ -79,7 +80,7 @@ func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
 func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter, the mender and, where it may look into pods, the sweeper.
+// also runs the greeter, the prober of tunnels, the mender and, where it may look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed, silent := notify.New(), notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
@@ -88,6 +89,9 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	g.Go(func() error { return k.greeter(ctx) })
 	g.Go(func() error { return k.askTunnel(ctx, silent) })
 	g.Go(func() error { return k.mender(ctx) })
+	if k.prober != nil {
+		g.Go(func() error { return k.prober.run(ctx, disturbed) })
+	}
 	if k.config.BPF.destroySockets() {
 		g.Go(func() error { return k.sweeper(ctx) })
 	}

@@ -70,6 +70,9 @@ type round struct {
 	current  bool // the plan was made from what gossip holds
 	problems []clustermesh.Problem
 	err      error
+	// health is what the tunnels carried when the plan was made, and unprobed why that is unknown.
+	health   health
+	unprobed error
 }
 
 // want returns what the kernel should hold.
@@ -90,6 +93,8 @@ func (r *round) look() {
 	r.in.State = r.gossip.State()
 	r.planner.At(time.Now())
 	r.planner.Far(r.far())
+	r.health, r.unprobed = r.kernel.health()
+	r.planner.Dark(dark(r.health))
 	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
 	if r.in.Plan == nil && r.in.First {
 		r.planner.Had(r.kernel.had())
@@ -141,13 +146,18 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 // show stores what this turn knows and did as the current moment.
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
+	r.kernel.aim(m.result, m.state)
+	told, again := tunnelProblems(r.health, r.unprobed, m.state, time.Now())
+	if again > 0 {
+		r.againIn(again)
+	}
 	if s.Names && len(r.config.DNS.Listen) > 0 {
 		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
 		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
 	r.openly.Store(r.everybody)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), o.problems(r.self().Cluster), publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), o.problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()

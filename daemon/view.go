@@ -29,6 +29,7 @@ func (d *Daemon) Status() *api.Status {
 	}
 	v := d.viewer(m)
 	v.heard = d.gossip.Heard()
+	v.health, _ = d.kernel.health()
 	datapath, unreadable := d.kernel.summary()
 	status := &api.Status{
 		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.version,
@@ -77,6 +78,7 @@ func (d *Daemon) Nodes() *api.NodeList {
 	}
 	v := d.viewer(m)
 	v.heard, v.peers = d.gossip.Heard(), d.kernel.tunnels()
+	v.health, _ = d.kernel.health()
 	return api.NewNodeList(d.viewpoint(m), v.nodes())
 }
 

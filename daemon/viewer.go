@@ -25,6 +25,7 @@ type viewer struct {
 	counted counted
 	peers   map[key.Public]wireguard.PeerStatus
 	rtts    map[clustermesh.Origin]time.Duration // of other clusters' nodes
+	health  health
 }
 
 // counted is what the load balancer holds and has counted.
@@ -78,6 +79,9 @@ func (v viewer) clusters() []api.Cluster {
 		}
 		if t := v.heard[o]; t.After(c.Heard) {
 			c.Heard = t
+		}
+		if h, probed := v.health[o]; probed {
+			c.Tunnels = addTunnel(c.Tunnels, h)
 		}
 	}
 	return out
@@ -242,7 +246,7 @@ func (v viewer) nodes() (out []api.Node) {
 				a.Witnesses = append(a.Witnesses, w.String())
 			}
 		}
-		a.Tunnel = v.tunnel(n.PublicKey)
+		a.Tunnel = v.tunnel(r.Origin, n.PublicKey)
 		if e := ends[r.Origin]; e != nil {
 			a.Peer = &api.Peer{PublicKey: e.Key, Endpoint: e.Underlay, AllowedIPs: e.AllowedIPs, NoTunnel: e.Why}
 		}
@@ -251,10 +255,14 @@ func (v viewer) nodes() (out []api.Node) {
 	return out
 }
 
-func (v viewer) tunnel(k key.Public) *api.Tunnel {
+func (v viewer) tunnel(o clustermesh.Origin, k key.Public) *api.Tunnel {
 	p, ok := v.peers[k]
 	if !ok || k.IsZero() {
 		return nil
 	}
-	return &api.Tunnel{Underlay: p.Underlay, Handshake: p.Handshake, Sent: p.Sent, Received: p.Received}
+	t := &api.Tunnel{Underlay: p.Underlay, Handshake: p.Handshake, Sent: p.Sent, Received: p.Received}
+	if h, probed := v.health[o]; probed {
+		t.State, t.Since, t.RTT, t.Loss = h.State.String(), h.Since, milliseconds(h.RTT), h.Loss
+	}
+	return t
 }

@@ -17,6 +17,10 @@ var errStarting = errors.New("straitd has started but has no plan yet; wait for 
 func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
 	p := plan.NewPlanner(self, d.planConfig())
 	p.At(time.Now())
+	if self == d.self() { // others have tunnels of their own
+		h, _ := d.kernel.health()
+		p.Dark(dark(h))
+	}
 	if self.Cluster == d.self().Cluster { // what this node measured goes for its neighbours
 		p.Far(d.far())
 	}

@@ -15,8 +15,8 @@ const graphLong = `Draw the mesh between the clusters as this node sees it: each
 each WireGuard tunnel between two nodes, and which nodes are not reachable.
 
 Every node of one cluster has a tunnel to every node of the others. A dashed line is a tunnel to a
-node that is not reachable, or one of this node's own tunnels that never had a handshake; only the
-two ends of a tunnel know of its handshakes. While nothing changes, the output stays the same.`
+node that is not reachable, or one of this node's own tunnels that does not carry packets; only the
+two ends of a tunnel know that. While nothing changes, the output stays the same.`
 
 func (a *app) graphCommand() *cobra.Command {
 	var format string
@@ -128,8 +128,12 @@ func whyDown(a, b *api.Node) string {
 		if n == a {
 			other = b
 		}
-		if other.Contact == "self" && (n.Tunnel == nil || n.Tunnel.Handshake.IsZero()) {
+		switch {
+		case other.Contact != "self":
+		case n.Tunnel == nil || n.Tunnel.Handshake.IsZero():
 			return "no handshake"
+		case n.Tunnel.Down() != "":
+			return n.Tunnel.Down()
 		}
 	}
 	return ""

@@ -108,9 +108,9 @@ func nodes() []api.Node {
 	}
 	remote := node("eu-central", "eu-central-n1", "alive", "203.0.113.1", "10.3.0.0/24", ago(300*time.Millisecond))
 	remote.Tunnel = &api.Tunnel{Underlay: addrPort("203.0.113.1:51820"), Handshake: ago(41 * time.Second),
-		Sent: 1288490189, Received: 980}
+		Sent: 1288490189, Received: 980, State: "one-way", Since: ago(30 * time.Second), RTT: 92.4}
 	quiet := node("eu-central", "eu-central-n2", "quiet", "203.0.113.2", "10.3.1.0/24", ago(6*time.Minute+12*time.Second))
-	quiet.Tunnel = &api.Tunnel{Underlay: addrPort("203.0.113.2:51820")}
+	quiet.Tunnel = &api.Tunnel{Underlay: addrPort("203.0.113.2:51820"), State: "never"}
 	return []api.Node{node("us-east", "us-east-n1", "self", "198.51.100.1", "10.1.0.0/24", now),
 		node("us-east", "us-east-n2", "alive", "198.51.100.2", "10.1.1.0/24", ago(200*time.Millisecond)), remote, quiet}
 }

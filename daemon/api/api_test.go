@@ -130,7 +130,8 @@ func sample() *View {
 	return &View{
 		Status: Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5, Refused: map[string]uint64{"datagram": 7},
 			Clusters: []Cluster{{Name: "a", State: "here", Nodes: 1, Alive: 1},
-				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Config: 2, Heard: at}, {Name: "c", State: "held", Nodes: 1, ConfigLeftOut: 3}},
+				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Config: 2, Heard: at,
+					Tunnels: &Tunnels{States: map[string]int{"carrying": 1, "one-way": 1}, RTT: 92.5, Loss: 0.25}}, {Name: "c", State: "held", Nodes: 1, ConfigLeftOut: 3}},
 			Datapath: Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel",
 				Maps: []datapath.MapUsage{{Map: "services", Used: 2, Limit: 64}}, Destroyed: Destroyed{UDP: 3}},
 			Problems: []problem.Problem{{Object: "x", Message: "bad"}, {Object: "y", Message: "meh", Warning: true}}},

@@ -31,6 +31,11 @@ var (
 		"1 for the state that the cluster is in: joined (heard), quiet (no daemon is heard, machines answer) or held "+
 			"(nothing is heard; kept as last known).",
 		"remote_cluster", "state")
+	tunnels = desc("tunnels", "This node's tunnels to a cluster's nodes by what probes say that they carry: unknown, carrying, lossy, "+
+		"narrow (only small packets), returning (carried nothing until lately), one-way, silent, never (no handshake).",
+		"remote_cluster", "state")
+	tunnelRTT     = desc("tunnel_rtt_seconds", "The longest round-trip time inside this node's tunnels to a cluster's nodes.", "remote_cluster")
+	tunnelLoss    = desc("tunnel_loss_ratio", "The largest part of the last probes that was lost in one of this node's tunnels to a cluster's nodes.", "remote_cluster")
 	configObjects = desc("config_objects",
 		"Objects of another cluster for clusters that accept its configuration, by what becomes of them here: accepted or left_out.",
 		"remote_cluster", "result")
@@ -50,7 +55,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, configObjects, unwritten, written, problems, attached, pinned}) {
+		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, configObjects, unwritten, written, problems, attached, pinned}) {
 		ch <- d
 	}
 }
@@ -114,6 +119,13 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 		}
 		for _, state := range []ClusterState{Joined, Quiet, Held} {
 			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
+		}
+		if t := remote.Tunnels; t != nil {
+			for _, state := range TunnelStates {
+				gauge(tunnels, float64(t.States[state]), remote.Name, state)
+			}
+			gauge(tunnelRTT, t.RTT/1000, remote.Name)
+			gauge(tunnelLoss, t.Loss, remote.Name)
 		}
 		gauge(configObjects, float64(remote.Config), remote.Name, "accepted")
 		gauge(configObjects, float64(remote.ConfigLeftOut), remote.Name, "left_out")

@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 26 {
-		t.Errorf("%d metrics of strait, want 26", own)
+	if own != 29 {
+		t.Errorf("%d metrics of strait, want 29", own)
 	}
 }
 
@@ -67,6 +67,23 @@ strait_config_objects{remote_cluster="b",result="left_out"} 0
 strait_config_objects{remote_cluster="c",result="accepted"} 0
 strait_config_objects{remote_cluster="c",result="left_out"} 3
 `, "strait_config_objects")
+	check(`# HELP strait_tunnel_loss_ratio The largest part of the last probes that was lost in one of this node's tunnels to a cluster's nodes.
+# TYPE strait_tunnel_loss_ratio gauge
+strait_tunnel_loss_ratio{remote_cluster="b"} 0.25
+# HELP strait_tunnel_rtt_seconds The longest round-trip time inside this node's tunnels to a cluster's nodes.
+# TYPE strait_tunnel_rtt_seconds gauge
+strait_tunnel_rtt_seconds{remote_cluster="b"} 0.0925
+# HELP strait_tunnels This node's tunnels to a cluster's nodes by what probes say that they carry: unknown, carrying, lossy, narrow (only small packets), returning (carried nothing until lately), one-way, silent, never (no handshake).
+# TYPE strait_tunnels gauge
+strait_tunnels{remote_cluster="b",state="carrying"} 1
+strait_tunnels{remote_cluster="b",state="lossy"} 0
+strait_tunnels{remote_cluster="b",state="narrow"} 0
+strait_tunnels{remote_cluster="b",state="never"} 0
+strait_tunnels{remote_cluster="b",state="one-way"} 1
+strait_tunnels{remote_cluster="b",state="returning"} 0
+strait_tunnels{remote_cluster="b",state="silent"} 0
+strait_tunnels{remote_cluster="b",state="unknown"} 0
+`, "strait_tunnels", "strait_tunnel_rtt_seconds", "strait_tunnel_loss_ratio")
 	check(`# HELP strait_gossip_members Nodes of the clusterset by what gossip knows about them: alive (this node included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).
 # TYPE strait_gossip_members gauge
 strait_gossip_members{state="alive"} 2

@@ -117,13 +117,13 @@ const (
 // TableHeader names the columns of a node.
 func (Node) TableHeader() []string {
 	return []string{"NODE", "CONTACT", "HEARD", "ZONE", "ADDRESS", "PODS", "ENDPOINTS",
-		"TUNNEL", "HANDSHAKE", "SENT/RECEIVED"}
+		"TUNNEL", "CARRIES", "HANDSHAKE", "SENT/RECEIVED"}
 }
 
 // TableRow shows what gossip, records and the mesh know about the node. Of several addresses or
 // prefixes it shows the first. The stamp is left to the JSON.
 func (n Node) TableRow(now time.Time) []string {
-	heard, tunnel := since(now, n.Heard), []string{None, None, None}
+	heard, tunnel := since(now, n.Heard), []string{None, None, None, None}
 	if n.Contact == "self" {
 		heard = None
 	}
@@ -132,7 +132,7 @@ func (n Node) TableRow(now time.Time) []string {
 		if !t.Handshake.IsZero() {
 			handshake = since(now, t.Handshake)
 		}
-		tunnel = []string{Short(n.tunnelEnd(), addrWidth), handshake, Bytes(t.Sent) + "/" + Bytes(t.Received)}
+		tunnel = []string{Short(n.tunnelEnd(), addrWidth), t.carries(), handshake, Bytes(t.Sent) + "/" + Bytes(t.Received)}
 	}
 	ofPods := slices.DeleteFunc(slices.Clone(n.Prefixes), func(p netip.Prefix) bool { return slices.Contains(n.ClusterIPs, p) })
 	pods := Short(first(ofPods, netip.Prefix.String), addrWidth)
@@ -151,6 +151,42 @@ func (n Node) tunnelEnd() string {
 		return fmt.Sprintf(":%d", at.Port())
 	}
 	return n.Tunnel.Underlay.String()
+}
+
+// carries returns what probes found out about the tunnel, in a few words.
+func (t *Tunnel) carries() string {
+	switch t.State {
+	case "":
+		return None
+	case "carrying":
+		return fmt.Sprintf("%s %.1f ms", OK, t.RTT)
+	case "lossy":
+		return fmt.Sprintf("%s %.0f %% lost", Warn, 100*t.Loss)
+	case "returning":
+		return Warn + " " + t.State
+	case "narrow":
+		return Bad + " small packets"
+	case "one-way":
+		return Bad + " one way"
+	case "silent", "never":
+		return Bad + " nothing"
+	}
+	return t.State
+}
+
+// Down says why the tunnel carries nothing, or no large packets; empty if it is not known that it does not.
+func (t *Tunnel) Down() string {
+	switch t.State {
+	case "narrow":
+		return "only small packets pass"
+	case "one-way":
+		return "packets pass in one direction only"
+	case "silent":
+		return "nothing passes"
+	case "never":
+		return "no handshake"
+	}
+	return ""
 }
 
 // contact returns the node's state in a few words.

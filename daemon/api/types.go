@@ -101,6 +101,8 @@ type Cluster struct {
 	ConfigLeftOut int `json:"configLeftOut,omitempty"`
 	// Heard is when gossip last heard a node of the cluster; zero if not since the daemon started.
 	Heard time.Time `json:"heard,omitzero"`
+	// Tunnels is missing for this node's own cluster, and if none leads to the cluster.
+	Tunnels *Tunnels `json:"tunnels,omitempty"`
 }
 
 // ClusterState is the state of a cluster as this node sees it.
@@ -257,4 +259,27 @@ type Tunnel struct {
 	Handshake time.Time      `json:"handshake,omitzero"`
 	Sent      int64          `json:"sentBytes"`
 	Received  int64          `json:"receivedBytes"`
+	// State is what probes say the tunnel carries: "unknown", "carrying", "lossy" (some packets are lost),
+	// "narrow" (large packets are lost), "returning" (it carried nothing until Since, and is not relied on
+	// yet), "one-way" (nothing arrives at the node), "silent" (nothing comes from there) or "never" (no
+	// handshake was answered). It is empty if the node is not probed.
+	State string `json:"state,omitempty"`
+	// Since is when the tunnel began to be up, down or returning.
+	Since time.Time `json:"since,omitzero"`
+	// RTT is the round-trip time inside the tunnel in milliseconds, and Loss which part of the last probes
+	// was lost, 0 to 1.
+	RTT  float64 `json:"rtt,omitempty"`
+	Loss float64 `json:"loss,omitempty"`
+}
+
+// TunnelStates are the values of Tunnel.State.
+var TunnelStates = []string{"unknown", "carrying", "lossy", "narrow", "returning", "one-way", "silent", "never"}
+
+// Tunnels sum up what the tunnels of this node to the nodes of a cluster carry.
+type Tunnels struct {
+	// States counts them by Tunnel.State.
+	States map[string]int `json:"states"`
+	// RTT is the longest round-trip time in milliseconds, and Loss the largest of all.
+	RTT  float64 `json:"rtt,omitempty"`
+	Loss float64 `json:"loss,omitempty"`
 }

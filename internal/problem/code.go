@@ -102,6 +102,14 @@ const (
 	PlanIncoherent Code = "STR4104"
 	RouteForeign   Code = "STR4105"
 	RouteBypassed  Code = "STR4106"
+
+	TunnelNever      Code = "STR4201"
+	TunnelSilent     Code = "STR4202"
+	TunnelOneWay     Code = "STR4203"
+	TunnelLossy      Code = "STR4204"
+	TunnelNarrow     Code = "STR4205"
+	TunnelsAllSilent Code = "STR4206"
+	TunnelsUnprobed  Code = "STR4207"
 )
 
 // Gossip and replication.
