@@ -13,7 +13,7 @@ wanted() {
 ca-certificates /etc/ssl/certs/ca-certificates.crt  go fetches modules over HTTPS
 gcc             gcc                                 go test -race links with the C compiler
 libc6-dev       /usr/include/stdlib.h               go test -race compiles against libc
-clang-19        clang-19                            make generate compiles bpf/
+clang-19        clang-19                            make generate compiles bpf/; make bench compiles Cilium's programs
 llvm-19         llvm-strip-19                       make generate strips the objects
 clang-format-19 clang-format-19                     make lint checks bpf/
 bpftool         bpftool                             tests read pinned maps as a person would

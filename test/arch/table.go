@@ -155,14 +155,14 @@ var Table = []Package{
 	}},
 	{Path: "test/bench", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/ciliumshape", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
 		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
 	}, Tests: []string{"test/kubelab/apiserver"}},
-	// A look-alike to compare with. It shares no code with the balancer.
-	{Path: "test/bench/ciliumshape", Imports: []string{"datapath"}},
+	// Cilium's own balancer, to compare with. It shares no code with strait's.
+	{Path: "test/bench/cilium", Imports: []string{"datapath"}},
 	{Path: "test/bench/ipvs", Imports: []string{"datapath"}},
 	{Path: "test/bench/kubeproxy", Pure: true, Imports: []string{"datapath"}},
 	{Path: "test/bench/stats", Pure: true},
@@ -227,12 +227,12 @@ var Dependencies = []Dependency{
 		Path: "github.com/cilium/ebpf",
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
-			"datapath/sockdestroy", "test/bench", "test/bench/ciliumshape", "test/bench/scale",
+			"datapath/sockdestroy", "test/bench", "test/bench/cilium", "test/bench/scale",
 		},
 		Tests: []string{"test/vm/verify", "test/kube", "test/faults"},
 		Why: "socklb loads programs; packages below it open its maps without a loader, and cgroup asks the kernel for this process's cgroups; " +
 			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
-			"bench reads what programs and maps cost, and attaches programs to compare with, of which ciliumshape is one; scale counts straitd's requests to the kernel",
+			"bench reads what programs and maps cost, and attaches programs to compare with; cilium loads those of Cilium; scale counts straitd's requests to the kernel",
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica"},
 		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own"},
@@ -307,7 +307,7 @@ var Dependencies = []Dependency{
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
 			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "clustermesh/gossip/stream",
-			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
+			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/cilium", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube", "test/locality"},
 		Why:   "system calls that package syscall lacks; practically part of the standard library",

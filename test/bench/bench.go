@@ -47,7 +47,7 @@ type phase struct {
 	run  func(*bench) error
 }
 
-// phases run in this order. kube-proxy's rules and IPVS come last, because once either is loaded in
+// phases run in this order. kube-proxy's rules, which Cilium is compared with too, and IPVS come last, because once either is loaded in
 // any namespace, every packet on the machine passes through netfilter.
 var phases = []phase{
 	{"memory", measureMemory},
@@ -63,6 +63,7 @@ var phases = []phase{
 	{"authority", measureAuthority},
 	{"locality", measureLocality},
 	{phaseProxy, measureProxy},
+	{phaseCilium, measureCilium},
 	{"ipvs", measureIPVS},
 }
 

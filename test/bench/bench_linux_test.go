@@ -29,14 +29,15 @@ func TestMain(m *testing.M) {
 
 // TestQuick runs the bench with few samples: everything is measured and nothing is left behind. The
 // numbers mean nothing here, but those that count failures are exact. The machine has one demo at a
-// time, so test/e2e runs that of the phase demo; and test/redteam runs the attack.
+// time, so test/e2e runs that of the phase demo; and test/redteam runs the attack. TestCilium runs
+// the phase cilium.
 func TestQuick(t *testing.T) {
 	testutil.NeedRoot(t)
 	if _, err := exec.LookPath("nft"); err != nil {
 		testutil.Missing(t, "needs nft, to load kube-proxy's rules: apt-get install nftables")
 	}
 	own := strings.Split(phaseNames(), ",")
-	own = slices.DeleteFunc(own, func(p string) bool { return slices.Contains(outerPhases, p) })
+	own = slices.DeleteFunc(own, func(p string) bool { return slices.Contains(outerPhases, p) || p == phaseCilium })
 	metrics, out := quick(t, "BENCH_PHASES="+strings.Join(own, ","))
 	without := ""
 	if ipvs.Available() != nil {
@@ -63,7 +64,7 @@ func TestQuick(t *testing.T) {
 		}
 	}
 	for _, metric := range []string{
-		"churn_connects", "torn_reads_checked", "cilium_shape_torn_reads_checked", "restart_connects", "restart_long_lived",
+		"churn_connects", "torn_reads_checked", "restart_connects", "restart_long_lived",
 	} {
 		if metrics[metric] < 10 {
 			t.Errorf("%s is %v: too few to tell", metric, metrics[metric])
@@ -87,6 +88,45 @@ func TestIPVS(t *testing.T) {
 		if metrics[metric] <= 0 {
 			t.Errorf("%s is %v", metric, metrics[metric])
 		}
+	}
+}
+
+// TestCilium: Cilium's own balancer is measured where its module and clang can be had. Elsewhere the
+// report says what is lacking.
+func TestCilium(t *testing.T) {
+	testutil.NeedRoot(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		testutil.Missing(t, "needs nft, to load kube-proxy's rules: apt-get install nftables")
+	}
+	metrics, out := quick(t, "BENCH_PHASES="+phaseCilium)
+	if len(metrics) == 0 {
+		_, why, ok := strings.Cut(string(out), "Not measured: `"+ciliumPrefix+"…`, because ")
+		if !ok {
+			t.Fatalf("no metrics, and no reason:\n%s", out)
+		}
+		t.Skip(why)
+	}
+	for _, metric := range []string{"strait_churn_failed_connects", "strait_churn_wrong_backend", "strait_torn_reads", "strait_torn_refused"} {
+		if v, ok := metrics[ciliumPrefix+metric]; !ok || v != 0 {
+			t.Errorf("%s is %v, there: %v\n%s", metric, v, ok, out)
+		}
+	}
+	for _, metric := range []string{"churn_connects", "torn_reads_checked", "strait_churn_connects", "strait_torn_reads_checked"} {
+		if metrics[ciliumPrefix+metric] < 10 {
+			t.Errorf("%s is %v: too few to tell", metric, metrics[ciliumPrefix+metric])
+		}
+	}
+}
+
+// TestCiliumMissing: without a network, and without the module, the bench says so and goes on.
+func TestCiliumMissing(t *testing.T) {
+	testutil.NeedRoot(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		testutil.Missing(t, "needs nft, which the phase looks for first: apt-get install nftables")
+	}
+	metrics, out := quick(t, "BENCH_PHASES="+phaseCilium, "GOPROXY=off", "GOMODCACHE="+t.TempDir())
+	if len(metrics) > 0 || !strings.Contains(string(out), "Not measured: `cilium_…`, because ") {
+		t.Errorf("metrics %v, and the report gives no reason:\n%s", metrics, out)
 	}
 }
 

@@ -56,42 +56,49 @@ func measureChurn(b *bench) error {
 	if err != nil {
 		return err
 	}
-	server, err := servePods(podPort, 2)
-	if err != nil {
-		return err
-	}
 	fronts := []*churned{
 		{number: 0, dialers: []dialer{overIPv4, overMapped}}, {number: 1, dialers: []dialer{overIPv4, overMapped}},
 		{number: 0, dialers: []dialer{overIPv6}}, {number: 1, dialers: []dialer{overIPv6}},
 	}
-	if err := flipAll(lb, fronts); err != nil {
+	update := func(want []datapath.Frontend) error { return problem.Strict(lb.Reconcile(want, true)) }
+	return errors.Join(b.measureFlips("", b.served, update, fronts), done())
+}
+
+// measureFlips flips the frontends of the balancer on a cgroup, and records what happens to connects
+// meanwhile.
+func (b *bench) measureFlips(prefix, cgroup string, update func([]datapath.Frontend) error, fronts []*churned) error {
+	server, err := servePods(podPort, 2)
+	if err != nil {
+		return err
+	}
+	if err := flipAll(update, fronts); err != nil {
 		return err
 	}
 	var t tally
 	var flips int64
 	var took time.Duration
-	err = b.in(b.served, func() error {
+	err = b.in(cgroup, func() error {
 		start := time.Now()
-		flips, err = churn(b, lb, fronts, &t)
+		flips, err = churn(b, update, fronts, &t)
 		took = time.Since(start)
 		return err
 	})
-	if err := errors.Join(err, server.close(), done()); err != nil {
+	if err := errors.Join(err, server.close()); err != nil {
 		return err
 	}
 	for _, e := range t.examples {
-		fmt.Fprintln(os.Stderr, "bench: churn:", e)
+		fmt.Fprintf(os.Stderr, "bench: %schurn: %s\n", prefix, e)
 	}
 	return errors.Join(
-		b.set("churn_failed_connects", stats.Exactly(float64(t.failed.Load()))),
-		b.set("churn_wrong_backend", stats.Exactly(float64(t.wrong.Load()))),
-		b.set("churn_connects", stats.Exactly(float64(t.connects.Load()))),
-		b.set("churn_flips_per_s", stats.Exactly(float64(flips)*float64(len(fronts))/took.Seconds())),
+		b.set(prefix+"churn_failed_connects", stats.Exactly(float64(t.failed.Load()))),
+		b.set(prefix+"churn_wrong_backend", stats.Exactly(float64(t.wrong.Load()))),
+		b.set(prefix+"churn_connects", stats.Exactly(float64(t.connects.Load()))),
+		b.set(prefix+"churn_flips_per_s", stats.Exactly(float64(flips)*float64(len(fronts))/took.Seconds())),
 	)
 }
 
 // churn flips all frontends for as long as clients connect, and returns how often each one flipped.
-func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, err error) {
+func churn(b *bench, update func([]datapath.Frontend) error, fronts []*churned, t *tally) (flips int64, err error) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	deadline := time.Now().Add(b.size.churnLimit)
@@ -105,7 +112,7 @@ func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, e
 		})
 	}
 	for next := time.Now(); !stop.Load() && err == nil; flips++ {
-		err = flipAll(lb, fronts)
+		err = flipAll(update, fronts)
 		next = next.Add(churnEvery)
 		time.Sleep(time.Until(next)) // returns at once if next has passed
 	}
@@ -115,12 +122,12 @@ func churn(b *bench, lb *socklb.LB, fronts []*churned, t *tally) (flips int64, e
 }
 
 // flipAll gives each frontend its next set.
-func flipAll(lb *socklb.LB, fronts []*churned) error {
+func flipAll(update func([]datapath.Frontend) error, fronts []*churned) error {
 	var want []datapath.Frontend
 	for _, c := range fronts {
 		want = append(want, c.next())
 	}
-	if err := problem.Strict(lb.Reconcile(want, true)); err != nil {
+	if err := update(want); err != nil {
 		return err
 	}
 	for _, c := range fronts {

@@ -124,10 +124,6 @@ func measureConnect(b *bench) error {
 	if err != nil {
 		return err
 	}
-	unshape, err := b.shape(w)
-	if err != nil {
-		return err
-	}
 	unfloor, err := b.floorProgram(ebpf.AttachCGroupInet4Connect)
 	if err != nil {
 		return err
@@ -141,18 +137,16 @@ func measureConnect(b *bench) error {
 			b.bareSide("direct", listener, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("missed", listener, func() netip.AddrPort { return p.direct(w) }),
 			b.servedSide("through", listener, func() netip.AddrPort { return p.through(w) }),
-			{name: "shape", open: b.madeIn(b.shaped), dial: func() netip.AddrPort { return p.through(w) }, listener: listener},
 			b.floorSide(listener, func() netip.AddrPort { return p.through(w) }),
 		}, timeConnect)
 		if err != nil {
 			return err
 		}
-		suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
+		suffix := p.suffix()
 		err = errors.Join(
 			b.setRatios(medians, "direct", map[string]string{
 				"tcp_connect_ratio" + suffix:           "through",
 				"tcp_connect_miss_ratio" + suffix:      "missed",
-				shapePrefix + "connect_ratio" + suffix: "shape",
 				floorPrefix + "connect_ratio" + suffix: "floor",
 			}),
 			b.setRounds("tcp_connect_direct_ns"+suffix, medians["direct"]),
@@ -161,5 +155,5 @@ func measureConnect(b *bench) error {
 			return err
 		}
 	}
-	return errors.Join(unix.Close(listener), unfloor(), unshape(), done())
+	return errors.Join(unix.Close(listener), unfloor(), done())
 }

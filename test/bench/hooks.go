@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -26,8 +27,6 @@ type hookSide struct {
 type hook struct {
 	kind int
 	at   ebpf.AttachType
-	// shaped says that the look-alike has this hook too.
-	shaped bool
 	// run makes the program run once for a fresh socket, and cleans up at the other end.
 	run func(fd int, to netip.AddrPort) error
 }
@@ -81,7 +80,7 @@ func (h hook) once(to netip.AddrPort) error {
 }
 
 // hookSides returns the sides: an empty program as zero, one hash lookup as the unit, a miss, a hit,
-// a hit of the smallest program, and one of the look-alike if it has the hook.
+// and a hit of the smallest program.
 func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	ours, err := onlyProgram(b.served, h.at)
 	if err != nil {
@@ -117,23 +116,27 @@ func (b *bench) hookSides(h hook, w *world, p pattern) ([]hookSide, error) {
 	}
 	elsewhere := func() netip.AddrPort { return p.fixed(w) }
 	frontend := func() netip.AddrPort { return p.through(w) }
-	sides := []hookSide{
+	return []hookSide{
 		{"empty", empty, nothing, b.empty, elsewhere},
 		{"lookup", lookup, unused, b.lookup, elsewhere},
 		{"miss", ours, release, b.served, elsewhere},
 		{"hit", ours, release, b.served, frontend},
 		{"floor", floor, forgets, b.floor, frontend},
-	}
-	if !h.shaped {
-		return sides, nil
-	}
-	theirs, err1 := onlyProgram(b.shaped, h.at)
-	forget, err2 := onlyProgram(b.shaped, ebpf.AttachCgroupInetSockRelease)
-	return append(sides, hookSide{"shape", theirs, forget, b.shaped, frontend}), errors.Join(err1, err2)
+	}, nil
 }
 
 // measureHooks measures what the programs cost, by the kernel's own measurement of their run time.
 func measureHooks(b *bench) error {
+	stop, err := b.countHooks()
+	if err != nil {
+		return err
+	}
+	return errors.Join(measureConnectHook(b), measureSendHook(b), stop())
+}
+
+// countHooks attaches the empty programs, and makes the kernel measure the run time of all programs
+// until the returned function is called.
+func (b *bench) countHooks() (func() error, error) {
 	for _, e := range []struct {
 		name, cgroup string
 		kind         ebpf.ProgramType
@@ -145,15 +148,32 @@ func measureHooks(b *bench) error {
 		{"floor_release", b.floor, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
 		{"lookup_release", b.lookup, ebpf.CGroupSock, ebpf.AttachCgroupInetSockRelease},
 	} {
-		if err := b.emptyProgram(e.name, e.cgroup, e.kind, e.at); err != nil {
-			return err
+		err := b.emptyProgram(e.name, e.cgroup, e.kind, e.at)
+		if err != nil && !errors.Is(err, fs.ErrExist) { // of another phase
+			return nil, err
 		}
 	}
-	stop, err := countRunTime()
-	if err != nil {
+	return countRunTime()
+}
+
+// tcpHook makes the connect() program run for sockets that are accepted from the listener.
+func tcpHook(listener int) hook {
+	return hook{unix.SOCK_STREAM, ebpf.AttachCGroupInet4Connect, func(fd int, to netip.AddrPort) error {
+		if err := connect(fd, raw(to)); err != nil {
+			return err
+		}
+		peer, err := accept(listener)
+		return errors.Join(err, unix.Close(peer))
+	}}
+}
+
+// sendHook makes the sendto() program run, for datagrams to the server.
+func sendHook(server *echo) hook {
+	return hook{unix.SOCK_DGRAM, ebpf.AttachCGroupUDP4Sendmsg, func(fd int, to netip.AddrPort) error {
+		err := send(fd, []byte("?"), raw(to))
+		server.drain()
 		return err
-	}
-	return errors.Join(measureConnectHook(b), measureSendHook(b), stop())
+	}}
 }
 
 func measureConnectHook(b *bench) error {
@@ -161,19 +181,13 @@ func measureConnectHook(b *bench) error {
 	if err != nil {
 		return err
 	}
-	tcp := hook{unix.SOCK_STREAM, ebpf.AttachCGroupInet4Connect, true, func(fd int, to netip.AddrPort) error {
-		if err := connect(fd, raw(to)); err != nil {
-			return err
-		}
-		peer, err := accept(listener)
-		return errors.Join(err, unix.Close(peer))
-	}}
+	tcp := tcpHook(listener)
 	if err := errors.Join(measureHook(b, tcp, l4.TCP, "hit_lookups_"), measureWeights(b, tcp)); err != nil {
 		return err
 	}
 	// The same program with less kernel code between its runs, so that its own code stays in the
 	// caches.
-	warm := hook{unix.SOCK_DGRAM, tcp.at, true, func(fd int, to netip.AddrPort) error { return connect(fd, raw(to)) }}
+	warm := hook{unix.SOCK_DGRAM, tcp.at, func(fd int, to netip.AddrPort) error { return connect(fd, raw(to)) }}
 	err = measureHook(b, warm, l4.UDP, "udp_connect_hit_lookups_")
 	return errors.Join(err, unix.Close(listener))
 }
@@ -183,12 +197,7 @@ func measureSendHook(b *bench) error {
 	if err != nil {
 		return err
 	}
-	udp := hook{unix.SOCK_DGRAM, ebpf.AttachCGroupUDP4Sendmsg, false, func(fd int, to netip.AddrPort) error {
-		err := send(fd, []byte("?"), raw(to))
-		server.drain()
-		return err
-	}}
-	err = measureHook(b, udp, l4.UDP, "udp_hit_lookups_")
+	err = measureHook(b, sendHook(server), l4.UDP, "udp_hit_lookups_")
 	return errors.Join(err, unix.Close(server.fd))
 }
 
@@ -200,10 +209,6 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 		return err
 	}
 	detach, err := b.alongside(h.at)
-	if err != nil {
-		return err
-	}
-	unshape, err := b.shape(w)
 	if err != nil {
 		return err
 	}
@@ -220,7 +225,7 @@ func measureHook(b *bench, h hook, proto l4.Proto, metric string) error {
 			return err
 		}
 	}
-	return errors.Join(unshape(), detach(), done())
+	return errors.Join(detach(), done())
 }
 
 func (b *bench) setHook(metric string, run, release map[string][]float64) error {
@@ -231,13 +236,6 @@ func (b *bench) setHook(metric string, run, release map[string][]float64) error 
 			return err
 		}
 		errs = append(errs, b.setRounds(name, lookups))
-	}
-	if theirs, ok := run["shape"]; ok {
-		lookups, err := stats.Lookups(theirs, run["lookup"], run["empty"])
-		errs = append(errs, err)
-		if err == nil {
-			errs = append(errs, b.setRounds(shapePrefix+metric, lookups))
-		}
 	}
 	for side := range run {
 		errs = append(errs, b.setRounds(metric+"_"+side+"_ns", run[side]), b.setRounds(metric+"_release_"+side+"_ns", release[side]))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -23,6 +24,12 @@ func thisMachine() machine {
 		Kernel: firstLine("/proc/sys/kernel/osrelease"), CPU: cpuModel(), CPUs: runtime.NumCPU(),
 		Go: runtime.Version(), Nft: nftVersion(), LoadBefore: loadAverage(),
 	}
+}
+
+// String is the line above a table.
+func (m machine) String() string {
+	return fmt.Sprintf("Linux %s, %d × %s, %s, %s. Load average %s before, %s after (the bench itself makes about 1).",
+		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter)
 }
 
 func firstLine(path string) string {

@@ -1,5 +1,5 @@
 // Command bench measures the socket load balancer against a direct connection, against kube-proxy's
-// rules and against a look-alike of Cilium's, and the daemon in a large Kubernetes cluster, in one
+// rules and against Cilium's own balancer, and the daemon in a large Kubernetes cluster, in one
 // run: `make bench`.
 //
 // Input is the machine and the environment (BENCH_QUICK, BENCH_JSON, BENCH_DOC, BENCH_KUBE,

@@ -31,8 +31,8 @@ func optionsFromEnv() options {
 
 // check returns an error if the options cannot be carried out, before anything is measured.
 func (o options) check() error {
-	if o.Doc != "" && len(o.Phases) > 0 && !o.kubeAlone() {
-		return fmt.Errorf("BENCH_DOC needs every phase, or only kube: unset BENCH_PHASES")
+	if o.Doc != "" && len(o.Phases) > 0 && !o.alone(phaseKube) && !o.alone(phaseCilium) {
+		return fmt.Errorf("BENCH_DOC needs every phase, or only kube, or only cilium: unset BENCH_PHASES")
 	}
 	for _, name := range o.Phases {
 		if !slices.Contains(outerPhases, name) && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
@@ -42,7 +42,7 @@ func (o options) check() error {
 	return nil
 }
 
-// outerPhases are the phases that the outer process runs itself. phaseProxy is the one that needs nft.
+// outerPhases are the phases that the outer process runs itself. phaseProxy and phaseCilium need nft.
 var outerPhases = []string{phaseDemo, phaseAttack, phaseKube}
 
 const (
@@ -50,9 +50,10 @@ const (
 	phaseAttack = "attack"
 	phaseKube   = "kube"
 	phaseProxy  = "kube-proxy"
+	phaseCilium = "cilium"
 )
 
-func (o options) kubeAlone() bool { return len(o.Phases) == 1 && o.Phases[0] == phaseKube }
+func (o options) alone(phase string) bool { return len(o.Phases) == 1 && o.Phases[0] == phase }
 
 func (o options) wantsKube() bool { return o.Kube || slices.Contains(o.Phases, phaseKube) }
 

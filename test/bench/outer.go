@@ -38,7 +38,7 @@ func outer(ctx context.Context, o options) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath("nft"); err != nil && o.wants(phaseProxy) {
+	if _, err := exec.LookPath("nft"); err != nil && (o.wants(phaseProxy) || o.wants(phaseCilium)) {
 		return errors.New("loading kube-proxy's rules needs nft: run `apt-get install nftables`")
 	}
 	mount, err := cgroupMount()
@@ -62,11 +62,8 @@ func outer(ctx context.Context, o options) (err error) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	r := result{Machine: thisMachine(), Metrics: map[string]summary{}}
-	if !o.kubeAlone() {
-		if err := runInner(ctx, cgroup, dir); err != nil {
-			return err
-		}
-		if r, err = readResult(filepath.Join(dir, resultFile)); err != nil {
+	if !o.alone(phaseKube) {
+		if r, err = measureDatapath(ctx, o, cgroup, dir); err != nil {
 			return err
 		}
 	}
@@ -89,6 +86,18 @@ func outer(ctx context.Context, o options) (err error) {
 	return publish(o, r, kube)
 }
 
+// measureDatapath runs the inner process.
+func measureDatapath(ctx context.Context, o options, cgroup, dir string) (result, error) {
+	missing, err := buildCilium(ctx, o, dir)
+	if err != nil {
+		return result{}, err
+	}
+	if err := runInner(ctx, cgroup, dir, ciliumMissingEnv+"="+missing); err != nil {
+		return result{}, err
+	}
+	return readResult(filepath.Join(dir, resultFile))
+}
+
 // measureDaemons runs the phases that are programs of their own.
 func measureDaemons(ctx context.Context, o options, dir string, r *result) error {
 	if o.wants(phaseDemo) {
@@ -104,14 +113,14 @@ func measureDaemons(ctx context.Context, o options, dir string, r *result) error
 	return nil
 }
 
-func runInner(ctx context.Context, cgroup, dir string) error {
+func runInner(ctx context.Context, cgroup, dir string, env ...string) error {
 	c, err := os.Open(cgroup)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Env = append(os.Environ(), roleEnv+"="+roleInner, cgroupEnv+"="+cgroup, dirEnv+"="+dir,
+	cmd.Env = append(append(os.Environ(), env...), roleEnv+"="+roleInner, cgroupEnv+"="+cgroup, dirEnv+"="+dir,
 		// Without this, the runtime's preemption signals would interrupt what is measured.
 		"GODEBUG=asyncpreemptoff=1")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

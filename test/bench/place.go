@@ -22,9 +22,9 @@ type place struct {
 	// dir is a scratch directory, pins a bpffs below it.
 	dir, pins string
 	// home is this process's cgroup, without programs. served has strait's programs, unserved none,
-	// shaped the look-alike of Cilium's, empty has programs that do nothing, lookup one that looks up
-	// one key, and floor the smallest one that balances. optedOut has no processes and is as deep as served.
-	home, served, unserved, shaped, empty, lookup, floor, optedOut string
+	// cilium and untraced Cilium's, empty has programs that do nothing, lookup one that looks up one
+	// key, and floor the smallest one that balances. optedOut has no processes and is as deep as served.
+	home, served, unserved, cilium, untraced, empty, lookup, floor, optedOut string
 	// plain has no netfilter; proxied has kube-proxy's rules.
 	plain, proxied netns.NsHandle
 }
@@ -36,10 +36,11 @@ func newPlace() (*place, error) {
 	top := os.Getenv(cgroupEnv)
 	p := &place{
 		dir: os.Getenv(dirEnv), home: top,
-		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"), shaped: filepath.Join(top, "shaped"),
+		served: filepath.Join(top, "served"), unserved: filepath.Join(top, "unserved"),
+		cilium: filepath.Join(top, "cilium"), untraced: filepath.Join(top, "untraced"),
 		empty: filepath.Join(top, "empty"), lookup: filepath.Join(top, "lookup"), floor: filepath.Join(top, "floor"), optedOut: filepath.Join(top, "opted-out"),
 	}
-	for _, dir := range []string{p.served, p.unserved, p.shaped, p.empty, p.lookup, p.floor, p.optedOut} {
+	for _, dir := range []string{p.served, p.unserved, p.cilium, p.untraced, p.empty, p.lookup, p.floor, p.optedOut} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}

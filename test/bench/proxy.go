@@ -84,7 +84,7 @@ func (b *bench) againstNamespace(metric string, w, proxied *world, in netns.NsHa
 
 // againstProxy compares connects, and requests with answers on existing connections.
 func (b *bench) againstProxy(metric string, p pattern, sides []side) error {
-	suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
+	suffix := p.suffix()
 	connects, err := turns(b.size.nftRounds, b.size.samples, unix.SOCK_STREAM, sides, timeConnect)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -34,13 +32,10 @@ var goals = []goal{
 	{"stream_ratio", nil, value(0.99), "bulk TCP throughput ÷ direct"},
 	{"floor_connect_ratio", nil, nil, "the smallest program that balances, in the rounds of `tcp_connect_ratio`"},
 	{"floor_connect_ratio_random", nil, nil, "the same, any of 10,000 frontends"},
-	{"cilium_shape_connect_ratio", nil, nil, "a look-alike of Cilium's socket balancer, in the rounds of `tcp_connect_ratio`"},
 	{"hit_lookups_hot", value(3), nil, "`connect()` hook: a hit in hash lookups, one frontend"},
 	{"hit_lookups_random", value(6), nil, "the same, any of 10,000 frontends"},
 	{"floor_hit_lookups_hot", nil, nil, "a hit of the smallest program that balances, in the same lookups, one frontend"},
 	{"floor_hit_lookups_random", nil, nil, "the same, any of 10,000 frontends"},
-	{"cilium_shape_hit_lookups_hot", nil, nil, "a hit of the look-alike, in the same lookups, one frontend"},
-	{"cilium_shape_hit_lookups_random", nil, nil, "the same, any of 10,000 frontends"},
 	{"weights_more_lookups_random", value(1), nil, "what weights add to a hit, in hash lookups, any of 5,000 frontends"},
 	{"weights_more_lookups_hot", nil, nil, "the same, one frontend"},
 	{"weights_hit_ratio_random", nil, nil, "time of a hit with weights ÷ without, any of 5,000 frontends"},
@@ -64,8 +59,6 @@ var goals = []goal{
 	{"torn_reads", value(0), nil, "choices of another frontend's backend, asserted in the kernel"},
 	{"torn_reads_checked", nil, nil, "number of connects checked"},
 	{"torn_updates_per_s", nil, value(100_000), "changes of sets per second meanwhile"},
-	{"cilium_shape_torn_reads", nil, nil, "torn reads of the look-alike, under the same changes and the same assertion"},
-	{"cilium_shape_torn_reads_checked", nil, nil, "number of connects checked"},
 	{"open_ms", value(150), nil, "open the balancer on pins that hold 10,000 × 10, ms"},
 	{"open_new_ms", value(150), nil, "open it without pins, ms"},
 	{"open_verifier_ms", nil, nil, "time that the kernel's verifier takes of either, ms"},
@@ -156,9 +149,7 @@ func (s summary) spread() string {
 // write prints the table of goals, then everything else that was measured.
 func (r result) write(w io.Writer, goals []goal) error {
 	var b strings.Builder
-	m := r.Machine
-	fmt.Fprintf(&b, "Linux %s, %d × %s, %s, %s. Load average %s before, %s after (the bench itself makes about 1). Took %.0f s.\n\n",
-		m.Kernel, m.CPUs, m.CPU, m.Go, m.Nft, m.LoadBefore, m.LoadAfter, r.Took.Seconds())
+	fmt.Fprintf(&b, "%s Took %.0f s.\n\n", r.Machine, r.Took.Seconds())
 	fmt.Fprintf(&b, "| metric | value | middle half of the rounds (count) | goal | meaning |\n|---|---|---|---|---|\n")
 	named := map[string]bool{}
 	for _, g := range goals {
@@ -169,24 +160,16 @@ func (r result) write(w io.Writer, goals []goal) error {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.metric, figure(s.Median), s.spread(), g.verdict(s.Median), g.what)
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(r.Skipped)) {
-		fmt.Fprintf(&b, "\nNot measured: `%s…`, because %s.\n", prefix, r.Skipped[prefix])
-	}
-	fmt.Fprintf(&b, "\nOther figures:\n\n| metric | value | middle half of the rounds (count) |\n|---|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
-		if s := r.Metrics[name]; !named[name] {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, figure(s.Median), s.spread())
-		}
-	}
+	r.writeRest(&b, named)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// missing returns the goals' metrics that this result lacks without a reason.
-func (r result) missing(goals []goal) (out []string) {
-	for _, g := range goals {
-		if _, ok := r.Metrics[g.metric]; !ok && !r.skips(g.metric) {
-			out = append(out, g.metric)
+// missing returns those of the metrics that this result lacks without a reason.
+func (r result) missing(metrics []string) (out []string) {
+	for _, name := range metrics {
+		if _, ok := r.Metrics[name]; !ok && !r.skips(name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -231,26 +214,49 @@ func readResult(path string) (r result, err error) {
 	return r, nil
 }
 
+// report is a part of the results, with its place on the page.
+type report struct {
+	result
+	marks marks
+	write func(io.Writer) error
+	// lack are the metrics that should be there and are not.
+	lack []string
+}
+
 // publish prints the results of the datapath and of the daemon, and writes them to the files that
 // the user named. Either result can be empty.
 func publish(o options, datapath, kube result) error {
 	errs := []error{writeJSON(o.JSON, datapath, kube)}
-	for _, part := range []struct {
-		result
-		goals []goal
-		marks marks
-		whole bool
-	}{{datapath, goals, docMarks, len(o.Phases) == 0}, {kube, kubeGoals, kubeMarks, true}} {
-		if len(part.Metrics) == 0 && len(part.Skipped) == 0 {
+	ours, theirs := datapath.part(ciliumPrefix, false), datapath.part(ciliumPrefix, true)
+	reports := []report{
+		{ours, docMarks, func(w io.Writer) error { return ours.write(w, goals) }, nil},
+		{theirs, ciliumMarks, theirs.writeCilium, theirs.missing(ciliumMetrics())},
+		{kube, kubeMarks, func(w io.Writer) error { return kube.write(w, kubeGoals) }, kube.missing(metricsOf(kubeGoals))},
+	}
+	if len(o.Phases) == 0 {
+		reports[0].lack = ours.missing(metricsOf(goals))
+	}
+	for _, r := range reports {
+		if len(r.Metrics) == 0 && len(r.Skipped) == 0 {
 			continue
 		}
 		var table strings.Builder
-		errs = append(errs, part.write(io.MultiWriter(&table, os.Stdout), part.goals), writeDoc(o.Doc, table.String(), part.marks))
-		if lack := part.missing(part.goals); len(lack) > 0 && part.whole {
-			errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(lack, ", ")))
+		errs = append(errs, r.write(io.MultiWriter(&table, os.Stdout)))
+		if len(r.Metrics) > 0 { // otherwise the page keeps what it has
+			errs = append(errs, writeDoc(o.Doc, table.String(), r.marks))
+		}
+		if len(r.lack) > 0 {
+			errs = append(errs, fmt.Errorf("not measured: %s", strings.Join(r.lack, ", ")))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func metricsOf(goals []goal) (out []string) {
+	for _, g := range goals {
+		out = append(out, g.metric)
+	}
+	return out
 }
 
 func writeJSON(path string, results ...result) error {

@@ -56,16 +56,16 @@ func TestMissing(t *testing.T) {
 	for _, g := range goals {
 		r.Metrics[g.metric] = summary(stats.Exactly(1))
 	}
-	if lack := r.missing(goals); len(lack) > 0 {
+	if lack := r.missing(metricsOf(goals)); len(lack) > 0 {
 		t.Errorf("missing %v of a whole run", lack)
 	}
 	delete(r.Metrics, "ipvs_rr_ratio")
 	r.Skipped = map[string]string{"ipvs_": "the kernel has no IPVS"}
-	if lack := r.missing(goals); len(lack) > 0 {
+	if lack := r.missing(metricsOf(goals)); len(lack) > 0 {
 		t.Errorf("missing %v, which the result gives a reason for", lack)
 	}
 	delete(r.Metrics, "torn_reads")
-	if lack := r.missing(goals); len(lack) != 1 || lack[0] != "torn_reads" {
+	if lack := r.missing(metricsOf(goals)); len(lack) != 1 || lack[0] != "torn_reads" {
 		t.Errorf("missing %v, want torn_reads", lack)
 	}
 }
@@ -94,5 +94,45 @@ func TestSplice(t *testing.T) {
 	}
 	if _, err := splice("no marks", "new\n", docMarks); err == nil {
 		t.Error("a page without marks was taken")
+	}
+}
+
+// TestCiliumTables: each side has its column, what was not measured of it a dash, and the rest comes
+// below.
+func TestCiliumTables(t *testing.T) {
+	r := result{Metrics: map[string]summary{
+		"cilium_connect_ratio":                  {Median: 1.1, Q1: 1.09, Q3: 1.11, N: 40},
+		"cilium_strait_connect_ratio":           {Median: 1.03, Q1: 1.02, Q3: 1.04, N: 40},
+		"cilium_churn_failed_connects":          {Median: 999, Q1: 999, Q3: 999, N: 1},
+		"cilium_graceful_churn_failed_connects": {Median: 0, N: 1},
+		"cilium_connect_direct_ns":              {Median: 5, Q1: 5, Q3: 5, N: 1},
+		"tcp_connect_ratio":                     {Median: 1.01, N: 1},
+	}}
+	var b strings.Builder
+	if err := r.part(ciliumPrefix, true).writeCilium(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| `connect()`, hot ÷ direct | – | 1.030 (1.020 … 1.040) | 1.100 (1.090 … 1.110) | – | – |\n",
+		"| churn: connects that failed | – | 999 | 0 | – |\n",
+		"| `cilium_connect_direct_ns` | 5 | – |\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &b)
+		}
+	}
+	if strings.Contains(b.String(), "tcp_connect_ratio") || len(r.part(ciliumPrefix, false).Metrics) != 1 {
+		t.Errorf("the parts overlap:\n%s", &b)
+	}
+	if lack := r.missing(ciliumMetrics()); len(lack) == 0 {
+		t.Error("nothing is missing of a run with four metrics")
+	}
+	r = result{Skipped: map[string]string{"cilium_": "there is no clang-19"}}
+	b.Reset()
+	if err := r.writeCilium(&b); err != nil || b.String() != "\nNot measured: `cilium_…`, because there is no clang-19.\n" {
+		t.Errorf("%v\n%s", err, &b)
+	}
+	if lack := r.missing(ciliumMetrics()); len(lack) > 0 {
+		t.Errorf("missing %v, which the result gives a reason for", lack)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/problem"
+	"strait.io/strait/test/bench/cilium"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -19,12 +20,6 @@ type tornSide struct {
 	// what a change retires is reused as soon as that is allowed.
 	open   func(b *bench, cgroup string, tight bool) (update func([]datapath.Frontend) error, done func() error, err error)
 	report func(b *bench, t *torn, updatesPerSecond float64) error
-}
-
-var tornSides = []tornSide{
-	{"strait", false, tornStrait, reportTornStrait},
-	{"shape", true, tornShape(false), reportTornShape(shapePrefix)},
-	{"shape-allocating", true, tornShape(true), reportTornShape(shapePrefix + "alloc_")},
 }
 
 func tornStrait(b *bench, cgroup string, tight bool) (func([]datapath.Frontend) error, func() error, error) {
@@ -49,11 +44,11 @@ func reportTornStrait(b *bench, t *torn, updatesPerSecond float64) error {
 	)
 }
 
-// tornShape opens the look-alike. Its maps are never tight: the kernel reuses an element at once,
-// however many there are.
-func tornShape(allocate bool) func(*bench, string, bool) (func([]datapath.Frontend) error, func() error, error) {
-	return func(_ *bench, cgroup string, _ bool) (func([]datapath.Frontend) error, func() error, error) {
-		lb, err := shapeOn(cgroup, tornWorld()[0], allocate)
+// tornCilium opens Cilium's balancer. Its maps are never tight: the kernel reuses an element as soon
+// as it is free, however many there are.
+func tornCilium(preallocate bool) func(*bench, string, bool) (func([]datapath.Frontend) error, func() error, error) {
+	return func(b *bench, cgroup string, _ bool) (func([]datapath.Frontend) error, func() error, error) {
+		lb, err := b.ciliumOn(cgroup, cilium.In(b.dir).Traced, tornWorld()[0], preallocate)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -61,9 +56,9 @@ func tornShape(allocate bool) func(*bench, string, bool) (func([]datapath.Fronte
 	}
 }
 
-// reportTornShape reports refused connects by themselves, and those that found no service although
+// reportTornPeer reports refused connects by themselves, and those that found no service although
 // each has one all the time. Only these two keep the frontend's address.
-func reportTornShape(prefix string) func(*bench, *torn, float64) error {
+func reportTornPeer(prefix string) func(*bench, *torn, float64) error {
 	return func(b *bench, t *torn, updatesPerSecond float64) error {
 		refused := t.refused.Load()
 		if t.kept < refused {

@@ -123,7 +123,7 @@ func measureUDP(b *bench) error {
 		return err
 	}
 	for _, p := range []pattern{hot, random} {
-		suffix := map[string]string{"hot": "", "random": "_random"}[p.name]
+		suffix := p.suffix()
 		for metric, sample := range map[string]func(*side, int) (time.Duration, error){
 			"udp_connected": server.connected, "udp_unconnected": server.fresh, "udp_unconnected_used": server.used,
 		} {

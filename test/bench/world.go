@@ -68,6 +68,9 @@ var (
 	random = pattern{"random", func(w *world) datapath.Frontend { return w.frontends[w.random.IntN(len(w.frontends))] }}
 )
 
+// suffix ends the metrics of the pattern.
+func (p pattern) suffix() string { return map[string]string{"hot": "", "random": "_random"}[p.name] }
+
 // through draws a frontend's address.
 func (p pattern) through(w *world) netip.AddrPort {
 	a := p.frontend(w).Addr
