@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Entry points of the socket load balancer: one per hook, all logic in lib/. See README.md. */
+/*
+ * Entry points of the socket load balancer: one per hook, all logic in lib/. See README.md. The
+ * kernel keeps 15 characters of a name, from which others must see whose the program is.
+ */
 #include "lib/xlate.h"
 
 static __always_inline int out4(struct bpf_sock_addr *ctx, _Bool connected)
@@ -41,55 +44,55 @@ static __always_inline int back6(struct bpf_sock_addr *ctx, _Bool connected)
 }
 
 SEC("cgroup/connect4")
-int connect4(struct bpf_sock_addr *ctx)
+int strait_connect4(struct bpf_sock_addr *ctx)
 {
 	return out4(ctx, 1);
 }
 
 SEC("cgroup/connect6")
-int connect6(struct bpf_sock_addr *ctx)
+int strait_connect6(struct bpf_sock_addr *ctx)
 {
 	return out6(ctx, 1);
 }
 
 SEC("cgroup/sendmsg4")
-int sendmsg4(struct bpf_sock_addr *ctx)
+int strait_sendmsg4(struct bpf_sock_addr *ctx)
 {
 	return out4(ctx, 0);
 }
 
 SEC("cgroup/sendmsg6")
-int sendmsg6(struct bpf_sock_addr *ctx)
+int strait_sendmsg6(struct bpf_sock_addr *ctx)
 {
 	return out6(ctx, 0);
 }
 
 SEC("cgroup/recvmsg4")
-int recvmsg4(struct bpf_sock_addr *ctx)
+int strait_recvmsg4(struct bpf_sock_addr *ctx)
 {
 	return back4(ctx, is_connected(ctx));
 }
 
 SEC("cgroup/recvmsg6")
-int recvmsg6(struct bpf_sock_addr *ctx)
+int strait_recvmsg6(struct bpf_sock_addr *ctx)
 {
 	return back6(ctx, is_connected(ctx));
 }
 
 SEC("cgroup/getpeername4")
-int getpeername4(struct bpf_sock_addr *ctx)
+int strait_getpeer4(struct bpf_sock_addr *ctx)
 {
 	return back4(ctx, 1);
 }
 
 SEC("cgroup/getpeername6")
-int getpeername6(struct bpf_sock_addr *ctx)
+int strait_getpeer6(struct bpf_sock_addr *ctx)
 {
 	return back6(ctx, 1);
 }
 
 SEC("cgroup/sock_release")
-int sock_release(struct bpf_sock *sk)
+int strait_release(struct bpf_sock *sk)
 {
 	__u64 cookie = bpf_get_socket_cookie(sk);
 	struct record *home = home_of(cookie);
@@ -106,7 +109,7 @@ int sock_release(struct bpf_sock *sk)
  * kernel runs for user space, this one may use the map of records of layout 2 (spin lock).
  */
 SEC("tc")
-int forget_socket(struct __sk_buff *skb)
+int strait_forget(struct __sk_buff *skb)
 {
 	struct record *home;
 	__u64 cookie;

@@ -28,7 +28,7 @@ type target struct {
 // connect() in between is missed.
 func attachAll(programs map[string]*ebpf.Program, dir string, to target, step func(string)) error {
 	for _, h := range layout.Hooks {
-		if err := attachOne(h, programs[h.Name], filepath.Join(dir, h.Name), to); err != nil {
+		if err := attachOne(h, programs[h.Program], filepath.Join(dir, h.Name), to); err != nil {
 			return fmt.Errorf("attach %s to cgroup %s: %w", h.Name, to.Path, err)
 		}
 		step("attached " + h.Name)

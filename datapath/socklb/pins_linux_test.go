@@ -403,12 +403,15 @@ func TestHooksAreAll(t *testing.T) {
 	}
 	var names []string
 	for _, h := range layout.Hooks {
-		names = append(names, h.Name)
-		if p := spec.Programs[h.Name]; p == nil || p.AttachType != h.Attach {
+		names = append(names, h.Program)
+		if p := spec.Programs[h.Program]; p == nil || p.AttachType != h.Attach {
 			t.Errorf("hook %s: program %v", h.Name, p)
 		}
 	}
 	for name := range spec.Programs {
+		if !strings.HasPrefix(name, "strait_") || len(name) >= unix.BPF_OBJ_NAME_LEN {
+			t.Errorf("program %s: in the kernel's 15 characters, nobody sees whose it is", name)
+		}
 		if name == layout.ProgForget {
 			continue // user space runs it
 		}

@@ -230,7 +230,7 @@ func (l *LB) take(c *ebpf.Collection) (err error) {
 	}
 	l.maps, l.objects = &layout.Maps{}, newObjects()
 	for _, h := range layout.Hooks {
-		if l.objects.programs[h.Name], err = c.Programs[h.Name].Clone(); err != nil {
+		if l.objects.programs[h.Name], err = c.Programs[h.Program].Clone(); err != nil {
 			return err
 		}
 	}

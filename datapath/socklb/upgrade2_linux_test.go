@@ -61,7 +61,7 @@ func openOlder(t testing.TB, cfg Config, fronts []datapath.Frontend, object, dir
 	for name := range pinned(c.Maps) {
 		err = errors.Join(err, os.Symlink(filepath.Join(dir, name), filepath.Join(cfg.Pins, name)))
 	}
-	err = errors.Join(err, attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
+	err = errors.Join(err, attachAll(oldPrograms(c), filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,10 +67,19 @@ func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 	}
 	fillLayout1(t, c.Maps, fronts)
 	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700),
-		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(c.Programs, filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
+		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(oldPrograms(c), filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// oldPrograms returns the programs of an older object, by the names that they have now. They were named after their hooks.
+func oldPrograms(c *ebpf.Collection) map[string]*ebpf.Program {
+	out := map[string]*ebpf.Program{}
+	for _, h := range layout.Hooks {
+		out[h.Program] = c.Programs[h.Name]
+	}
+	return out
 }
 
 // fillLayout1 writes frontends, with indexes from 3 and slots from 5 that do not begin at 0.

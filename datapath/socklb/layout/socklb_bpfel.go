@@ -162,16 +162,16 @@ const (
 	socklbMapSocketsMore      = "sockets_more"
 	socklbMapTotals           = "totals"
 	socklbMapUnconnectedFlows = "unconnected_flows"
-	socklbProgConnect4        = "connect4"
-	socklbProgConnect6        = "connect6"
-	socklbProgForgetSocket    = "forget_socket"
-	socklbProgGetpeername4    = "getpeername4"
-	socklbProgGetpeername6    = "getpeername6"
-	socklbProgRecvmsg4        = "recvmsg4"
-	socklbProgRecvmsg6        = "recvmsg6"
-	socklbProgSendmsg4        = "sendmsg4"
-	socklbProgSendmsg6        = "sendmsg6"
-	socklbProgSockRelease     = "sock_release"
+	socklbProgStraitConnect4  = "strait_connect4"
+	socklbProgStraitConnect6  = "strait_connect6"
+	socklbProgStraitForget    = "strait_forget"
+	socklbProgStraitGetpeer4  = "strait_getpeer4"
+	socklbProgStraitGetpeer6  = "strait_getpeer6"
+	socklbProgStraitRecvmsg4  = "strait_recvmsg4"
+	socklbProgStraitRecvmsg6  = "strait_recvmsg6"
+	socklbProgStraitRelease   = "strait_release"
+	socklbProgStraitSendmsg4  = "strait_sendmsg4"
+	socklbProgStraitSendmsg6  = "strait_sendmsg6"
 	socklbVarHasMptcpSock     = "has_mptcp_sock"
 	socklbVarHasSetRetval     = "has_set_retval"
 	socklbVarMayClaim         = "may_claim"
@@ -220,16 +220,16 @@ type socklbSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socklbProgramSpecs struct {
-	Connect4     *ebpf.ProgramSpec `ebpf:"connect4"`
-	Connect6     *ebpf.ProgramSpec `ebpf:"connect6"`
-	ForgetSocket *ebpf.ProgramSpec `ebpf:"forget_socket"`
-	Getpeername4 *ebpf.ProgramSpec `ebpf:"getpeername4"`
-	Getpeername6 *ebpf.ProgramSpec `ebpf:"getpeername6"`
-	Recvmsg4     *ebpf.ProgramSpec `ebpf:"recvmsg4"`
-	Recvmsg6     *ebpf.ProgramSpec `ebpf:"recvmsg6"`
-	Sendmsg4     *ebpf.ProgramSpec `ebpf:"sendmsg4"`
-	Sendmsg6     *ebpf.ProgramSpec `ebpf:"sendmsg6"`
-	SockRelease  *ebpf.ProgramSpec `ebpf:"sock_release"`
+	StraitConnect4 *ebpf.ProgramSpec `ebpf:"strait_connect4"`
+	StraitConnect6 *ebpf.ProgramSpec `ebpf:"strait_connect6"`
+	StraitForget   *ebpf.ProgramSpec `ebpf:"strait_forget"`
+	StraitGetpeer4 *ebpf.ProgramSpec `ebpf:"strait_getpeer4"`
+	StraitGetpeer6 *ebpf.ProgramSpec `ebpf:"strait_getpeer6"`
+	StraitRecvmsg4 *ebpf.ProgramSpec `ebpf:"strait_recvmsg4"`
+	StraitRecvmsg6 *ebpf.ProgramSpec `ebpf:"strait_recvmsg6"`
+	StraitRelease  *ebpf.ProgramSpec `ebpf:"strait_release"`
+	StraitSendmsg4 *ebpf.ProgramSpec `ebpf:"strait_sendmsg4"`
+	StraitSendmsg6 *ebpf.ProgramSpec `ebpf:"strait_sendmsg6"`
 }
 
 // socklbMapSpecs contains maps before they are loaded into the kernel.
@@ -334,30 +334,30 @@ type socklbVariables struct {
 //
 // It can be passed to loadSocklbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socklbPrograms struct {
-	Connect4     *ebpf.Program `ebpf:"connect4"`
-	Connect6     *ebpf.Program `ebpf:"connect6"`
-	ForgetSocket *ebpf.Program `ebpf:"forget_socket"`
-	Getpeername4 *ebpf.Program `ebpf:"getpeername4"`
-	Getpeername6 *ebpf.Program `ebpf:"getpeername6"`
-	Recvmsg4     *ebpf.Program `ebpf:"recvmsg4"`
-	Recvmsg6     *ebpf.Program `ebpf:"recvmsg6"`
-	Sendmsg4     *ebpf.Program `ebpf:"sendmsg4"`
-	Sendmsg6     *ebpf.Program `ebpf:"sendmsg6"`
-	SockRelease  *ebpf.Program `ebpf:"sock_release"`
+	StraitConnect4 *ebpf.Program `ebpf:"strait_connect4"`
+	StraitConnect6 *ebpf.Program `ebpf:"strait_connect6"`
+	StraitForget   *ebpf.Program `ebpf:"strait_forget"`
+	StraitGetpeer4 *ebpf.Program `ebpf:"strait_getpeer4"`
+	StraitGetpeer6 *ebpf.Program `ebpf:"strait_getpeer6"`
+	StraitRecvmsg4 *ebpf.Program `ebpf:"strait_recvmsg4"`
+	StraitRecvmsg6 *ebpf.Program `ebpf:"strait_recvmsg6"`
+	StraitRelease  *ebpf.Program `ebpf:"strait_release"`
+	StraitSendmsg4 *ebpf.Program `ebpf:"strait_sendmsg4"`
+	StraitSendmsg6 *ebpf.Program `ebpf:"strait_sendmsg6"`
 }
 
 func (p *socklbPrograms) Close() error {
 	return _SocklbClose(
-		p.Connect4,
-		p.Connect6,
-		p.ForgetSocket,
-		p.Getpeername4,
-		p.Getpeername6,
-		p.Recvmsg4,
-		p.Recvmsg6,
-		p.Sendmsg4,
-		p.Sendmsg6,
-		p.SockRelease,
+		p.StraitConnect4,
+		p.StraitConnect6,
+		p.StraitForget,
+		p.StraitGetpeer4,
+		p.StraitGetpeer6,
+		p.StraitRecvmsg4,
+		p.StraitRecvmsg6,
+		p.StraitRelease,
+		p.StraitSendmsg4,
+		p.StraitSendmsg6,
 	)
 }
 

@@ -63,7 +63,7 @@ const (
 )
 
 // ProgForget is the program that forgets the records of one cookie; user space runs it.
-const ProgForget = socklbProgForgetSocket
+const ProgForget = socklbProgStraitForget
 
 // Spec returns the compiled object: programs and maps, not loaded yet.
 func Spec() (*ebpf.CollectionSpec, error) { return loadSocklb() }
@@ -78,10 +78,12 @@ var Lists = map[string]string{
 	recordsProgListUnconnected: MapUnconnectedFlows,
 }
 
-// Hook is where a program is attached. Name is the name of the program and of its link's pin.
+// Hook is where a program is attached. Name is the name of its link's pin, Program that of the
+// program.
 type Hook struct {
-	Name   string
-	Attach ebpf.AttachType
+	Name    string
+	Program string
+	Attach  ebpf.AttachType
 	// Forward is true if the program chooses a backend. The others undo that, or clean up.
 	Forward bool
 }
@@ -89,13 +91,13 @@ type Hook struct {
 // Hooks has all hooks, in the order in which programs are attached: reverse before forward, so that
 // no socket is ever translated one way only.
 var Hooks = []Hook{
-	{"sock_release", ebpf.AttachCgroupInetSockRelease, false},
-	{"getpeername4", ebpf.AttachCgroupInet4GetPeername, false},
-	{"getpeername6", ebpf.AttachCgroupInet6GetPeername, false},
-	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg, false},
-	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg, false},
-	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg, true},
-	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg, true},
-	{"connect4", ebpf.AttachCGroupInet4Connect, true},
-	{"connect6", ebpf.AttachCGroupInet6Connect, true},
+	{"sock_release", socklbProgStraitRelease, ebpf.AttachCgroupInetSockRelease, false},
+	{"getpeername4", socklbProgStraitGetpeer4, ebpf.AttachCgroupInet4GetPeername, false},
+	{"getpeername6", socklbProgStraitGetpeer6, ebpf.AttachCgroupInet6GetPeername, false},
+	{"recvmsg4", socklbProgStraitRecvmsg4, ebpf.AttachCGroupUDP4Recvmsg, false},
+	{"recvmsg6", socklbProgStraitRecvmsg6, ebpf.AttachCGroupUDP6Recvmsg, false},
+	{"sendmsg4", socklbProgStraitSendmsg4, ebpf.AttachCGroupUDP4Sendmsg, true},
+	{"sendmsg6", socklbProgStraitSendmsg6, ebpf.AttachCGroupUDP6Sendmsg, true},
+	{"connect4", socklbProgStraitConnect4, ebpf.AttachCGroupInet4Connect, true},
+	{"connect6", socklbProgStraitConnect6, ebpf.AttachCGroupInet6Connect, true},
 }
