@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,7 +68,8 @@ func isWireGuard(name string) (bool, error) {
 //
 // The address adds no route of its own, because routes belong in strait's table. If addr is
 // invalid, the addresses stay as they are. Otherwise the device's other addresses are removed once
-// addr is there, except for link-local ones.
+// addr is there, except for link-local ones of IPv4. IPv6 link-local addresses are removed, and the
+// kernel makes none.
 func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
 	l, err := r.find(name)
 	if err != nil {
@@ -83,12 +86,39 @@ func (r *Router) SetUp(name string, mtu int, addr netip.Prefix) error {
 			return err
 		}
 	}
+	if err := withoutLinkLocal(l); err != nil {
+		return err
+	}
 	if l.Attrs().RawFlags&unix.IFF_UP == 0 {
 		if err := netlink.LinkSetUp(l); err != nil {
 			return fmt.Errorf("set device %s up: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// withoutLinkLocal keeps a device without IPv6 link-local addresses, for which a tunnel has no use.
+// Other software takes a device that has one for a way out of the node. Cilium then attaches its
+// programs to it, and with bpf.masquerade loses what pods send into the tunnel. The kernel does the
+// same for its own WireGuard devices.
+//
+// It sets the mode only where that changes something, because the kernel reports the device as
+// changed each time.
+func withoutLinkLocal(l netlink.Link) error {
+	name := l.Attrs().Name
+	have, err := retryInterrupted(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V6) })
+	if err != nil {
+		return fmt.Errorf("list addresses of device %s: %w", name, err)
+	}
+	have = slices.DeleteFunc(have, func(a netlink.Addr) bool { return !a.IP.IsLinkLocalUnicast() })
+	if len(have) == 0 && l.Attrs().RawFlags&unix.IFF_UP != 0 {
+		return nil
+	}
+	err = netlink.LinkSetIP6AddrGenMode(l, nl.IN6_ADDR_GEN_MODE_NONE)
+	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // no IPv6, and no such addresses
+		return fmt.Errorf("set device %s to have no link-local address: %w", name, err)
+	}
+	return removeAddresses(l, have)
 }
 
 // Claim gives a device of strait's that was renamed its name back, and refuses a device of the name that is
@@ -168,9 +198,13 @@ func setAddress(l netlink.Link, want netip.Prefix) error {
 			return fmt.Errorf("add address %s to device %s: %w", want, name, err)
 		}
 	}
-	for _, a := range others {
+	return removeAddresses(l, others)
+}
+
+func removeAddresses(l netlink.Link, all []netlink.Addr) error {
+	for _, a := range all {
 		if err := netlink.AddrDel(l, &a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			return fmt.Errorf("remove address %s from device %s: %w", a.IPNet, name, err)
+			return fmt.Errorf("remove address %s from device %s: %w", a.IPNet, l.Attrs().Name, err)
 		}
 	}
 	return nil

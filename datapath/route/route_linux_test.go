@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
@@ -216,7 +217,6 @@ func TestSetUp(t *testing.T) {
 		}
 		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 		must(t, err)
-		addrs = slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return a.IP.IsLinkLocalUnicast() })
 		if len(addrs) != 1 || addrs[0].IPNet.String() != addr {
 			t.Errorf("addresses %v, want %s", addrs, addr)
 		}
@@ -226,6 +226,47 @@ func TestSetUp(t *testing.T) {
 	if len(main) != 0 {
 		t.Errorf("the address brought routes: %v", main)
 	}
+}
+
+// TestNoLinkLocal: a tunnel whose process runs has no link-local address, when it is new, and when an older version or
+// another program gave it one.
+func TestNoLinkLocal(t *testing.T) {
+	testutil.NeedTun(t)
+	testutil.NetNS(t)
+	tun := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: device}, Mode: netlink.TUNTAP_MODE_TUN, Queues: 1, NonPersist: true}
+	must(t, netlink.LinkAdd(tun))
+	t.Cleanup(func() {
+		for _, f := range tun.Fds {
+			f.Close()
+		}
+	})
+	r := route.New(route.Config{Device: device})
+	for _, when := range []string{"new", "added", "was up before"} {
+		l, err := netlink.LinkByName(device)
+		must(t, err)
+		switch when {
+		case "added":
+			must(t, netlink.AddrAdd(l, mustAddr("fe80::7/64", unix.IFA_F_NODAD)))
+		case "was up before":
+			must(t, netlink.LinkSetDown(l))
+			must(t, netlink.LinkSetIP6AddrGenMode(l, nl.IN6_ADDR_GEN_MODE_RANDOM))
+			must(t, netlink.LinkSetUp(l))
+			if len(linkLocal(t, l)) == 0 {
+				t.Error("the kernel gave the device no link-local address: the test shows nothing")
+			}
+		}
+		must(t, r.SetUp(device, 1380, netip.MustParsePrefix("10.1.0.1/32")))
+		if got := linkLocal(t, l); len(got) > 0 {
+			t.Errorf("%s: link-local addresses %v", when, got)
+		}
+	}
+}
+
+func linkLocal(t *testing.T, l netlink.Link) []netlink.Addr {
+	t.Helper()
+	all, err := netlink.AddrList(l, netlink.FAMILY_V6)
+	must(t, err)
+	return slices.DeleteFunc(all, func(a netlink.Addr) bool { return !a.IP.IsLinkLocalUnicast() })
 }
 
 func TestAddWireGuard(t *testing.T) {
