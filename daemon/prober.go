@@ -81,7 +81,7 @@ func (p *prober) aim(r plan.Result, s clustermesh.State, sizes sizes, made int) 
 			size = narrow
 		}
 		bits[inside], targets[inside] = at.Bits(), target{o, peer.Key}
-		peers[inside] = tunnelhealth.Peer{Traffic: len(s.Records[o].Content.Endpoints) > 0, Size: size}
+		peers[inside] = tunnelhealth.Peer{Traffic: len(s.Records[o].Content.Endpoints) > 0, Gone: !hears(s.Contacts[o]), Size: size}
 	}
 	for a, t := range targets {
 		origins[t.origin] = a

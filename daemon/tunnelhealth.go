@@ -63,7 +63,7 @@ func darkness(v tunnelhealth.Verdict) string {
 	case tunnelhealth.OneWay:
 		return "carries packets from there only, since " + since
 	case tunnelhealth.Returning:
-		return "carries packets again since " + since + ", and counts a minute later"
+		return "carries packets again since " + since + ", and is preferred again when it has for a while"
 	}
 	return "carries nothing since " + since
 }
@@ -85,7 +85,7 @@ func tunnelProblems(h health, unprobed error, s clustermesh.State, now time.Time
 	judged, young := 0, 0
 	for _, o := range slices.SortedFunc(maps.Keys(h), clustermesh.Origin.Compare) {
 		v := h[o]
-		if c := s.Contacts[o]; v.State == tunnelhealth.Unknown || c != clustermesh.Alive && c != clustermesh.Quiet {
+		if v.State == tunnelhealth.Unknown || !hears(s.Contacts[o]) {
 			continue
 		}
 		judged++
@@ -121,6 +121,9 @@ func manyDown(first problem.Problem, down, judged int) problem.Problem {
 		Try: "look for what they have in common: the firewall of this node, or of its network, must let UDP through to and from WireGuard's port; strait nodes lists the tunnels",
 	}
 }
+
+// hears reports whether the machine answers outside the tunnel.
+func hears(c clustermesh.Contact) bool { return c == clustermesh.Alive || c == clustermesh.Quiet }
 
 func notProbed(err error) problem.Problem {
 	p := problem.Problem{

@@ -37,6 +37,11 @@ type peer struct {
 
 	state State
 	since time.Time
+	// excused: the machine was gone while the tunnel was down, so that is no fault of the tunnel.
+	excused bool
+	// returned is when it began to carry again last, and hold is how long it must before it counts.
+	returned time.Time
+	hold     time.Duration
 }
 
 const (
@@ -139,11 +144,13 @@ func (p *peer) look(now time.Time) State {
 		return p.unanswered(now)
 	}
 	switch {
+	case p.state.Down() && p.back.After(p.since) && p.excused:
+		return Carrying
 	case p.state.Down() && p.back.After(p.since):
 		return Returning
 	case p.state.Down():
 		return p.state
-	case p.state == Returning && now.Sub(p.since) < holdDown:
+	case p.state == Returning && now.Sub(p.since) < p.hold:
 		return Returning
 	case !p.answers:
 		return Unknown
@@ -185,6 +192,12 @@ func (p *peer) unanswered(now time.Time) State {
 func (p *peer) become(s State, now time.Time) {
 	was := p.state
 	p.state = s
+	if s == Returning {
+		if p.hold = hold; !p.returned.IsZero() && now.Sub(p.returned) < flapping {
+			p.hold = holdAgain
+		}
+		p.returned = now
+	}
 	works := func(s State) bool { return s > Unknown && s < Returning }
 	if !(s.Down() && was.Down() || works(s) && works(was)) {
 		p.since = now

@@ -79,8 +79,11 @@ const (
 	muteAfter = 20 * time.Second
 	// oneWayFor is how long ago WireGuard can have received something from a peer that is heard.
 	oneWayFor = 30 * time.Second
-	// holdDown is how long a tunnel that was down must carry before it counts as whole.
-	holdDown = time.Minute
+	// hold is how long a tunnel that was down must carry before it counts as whole, and holdAgain if
+	// it came back less than flapping before that already.
+	hold      = 10 * time.Second
+	holdAgain = time.Minute
+	flapping  = 10 * time.Minute
 	// late is how long the last look can be ago. If it was longer, this process was not scheduled, and
 	// what is unanswered says nothing.
 	late = 1500 * time.Millisecond
@@ -92,6 +95,8 @@ const (
 type Peer struct {
 	// Traffic says that there are endpoints behind the peer.
 	Traffic bool
+	// Gone says that the peer's machine does not answer outside the tunnel either.
+	Gone bool
 	// Size is that of the largest packet that the tunnel to the peer takes, in bytes; 0 if unknown.
 	Size int
 }
@@ -254,6 +259,7 @@ func (w *Watch) Judge(now time.Time) (changed bool) {
 			p.become(s, now)
 			changed = true
 		}
+		p.excused = p.state.Down() && (p.excused || p.Gone)
 	}
 	return changed
 }

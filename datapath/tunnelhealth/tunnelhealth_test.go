@@ -162,13 +162,54 @@ func TestStates(t *testing.T) {
 			y.device.Handshake = l.now
 			if c.want.Down() {
 				l.pass(t, 5*time.Second, l.is(0, Returning))
-				if d := l.pass(t, 2*holdDown, l.is(0, Carrying)); d < holdDown-time.Second {
+				if d := l.pass(t, 2*hold, l.is(0, Carrying)); d < hold-time.Second {
 					t.Errorf("it counts again after %s", d)
 				}
 			} else {
 				l.pass(t, 2*time.Minute, l.is(0, Carrying))
 			}
 		})
+	}
+}
+
+// A machine that was gone itself is used again as soon as its tunnel carries.
+func TestMachineReturns(t *testing.T) {
+	y := open()
+	l := newLab(y)
+	state := func() State { return l.w.Verdicts()[addr(0)].State }
+	l.pass(t, 10*time.Second, func() bool { return state() == Carrying })
+	for _, gone := range []bool{true, false} {
+		y.there, y.back = false, false
+		l.pass(t, 10*time.Second, func() bool { return state().Down() })
+		l.w.Track(map[netip.Addr]Peer{addr(0): {Traffic: true, Gone: gone, Size: 1420}}, l.now)
+		l.pass(t, 5*time.Second, nil)
+		l.track() // gossip may hear it again before the tunnel carries
+		y.there, y.back = true, true
+		want := Returning
+		if gone {
+			want = Carrying
+		}
+		l.pass(t, 20*time.Second, func() bool { return !state().Down() })
+		if got := state(); got != want {
+			t.Errorf("the machine was gone %t: the tunnel is %s, want %s", gone, got, want)
+		}
+	}
+}
+
+// Who comes and goes is used again later than who was down once.
+func TestFlapping(t *testing.T) {
+	y := open()
+	l := newLab(y)
+	for _, c := range []struct{ up, want time.Duration }{{time.Minute, hold}, {time.Minute, holdAgain}, {flapping + time.Minute, hold}} {
+		l.pass(t, time.Minute, l.is(0, Carrying))
+		l.pass(t, c.up, nil)
+		y.there, y.back = false, false
+		l.pass(t, 10*time.Second, func() bool { return l.w.Verdicts()[addr(0)].State.Down() })
+		y.there, y.back = true, true
+		l.pass(t, 20*time.Second, l.is(0, Returning))
+		if d := l.pass(t, 2*holdAgain, l.is(0, Carrying)); d < c.want-time.Second || d > c.want+time.Second {
+			t.Errorf("up for %s before: it carries for %s until it counts, want %s", c.up, d, c.want)
+		}
 	}
 }
 
