@@ -21,50 +21,98 @@ const (
 	sure = 8 * time.Second
 )
 
-// discover starts the watch of each custom resource once the API server serves it.
+// running is the watch of one version of a kind.
+type running struct {
+	version object.Version
+	stop    func() // returns when the watch has ended
+}
+
+// discover starts the watch of each custom resource once the API server serves it. When the best
+// version that is served changes, the watch goes on with that one. What was read before stays until
+// the new version's objects have been read.
 func (s *Source) discover(ctx context.Context, start func(func())) {
-	running := map[string]bool{}
+	watching := map[string]running{}
 	for {
 		pause := rediscover
 		for _, k := range object.Kinds {
-			if !k.Custom || running[k.Resource] {
+			if !k.Custom {
 				continue
 			}
-			version, found, err := s.servedVersion(ctx, k)
-			w := s.watches[k.Resource]
-			w.attempted(ctx, err)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil:
-				pause = firstPause
-			case !found:
-				w.served(false)
-				if k.Need != object.Optional {
+			now, is := watching[k.Resource]
+			if is {
+				if s.watches[k.Resource].lost() {
 					pause = min(pause, missing)
+				} else if now.version.Name == k.Versions[0].Name {
+					continue // every node would ask about every kind
 				}
-			default:
-				w.served(true)
-				running[k.Resource] = true
-				s.log.Debug("watching", "resource", k.Resource, "version", version.Name)
-				start(func() { w.run(ctx, s.cfg.Client, version) })
+			}
+			version, found, again := s.lookFor(ctx, k, is)
+			if ctx.Err() != nil {
+				return
+			}
+			pause = min(pause, again)
+			if found && (!is || version.Name != now.version.Name) {
+				watching[k.Resource] = s.follow(ctx, k, version, now, start)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.lost:
 		case <-time.After(pause):
 		}
 	}
+}
+
+// lookFor returns the best version of a kind that the API server serves, and when to ask again. The
+// state of a watch that runs is its own, and is not touched.
+func (s *Source) lookFor(ctx context.Context, k object.Kind, runs bool) (v object.Version, found bool, again time.Duration) {
+	v, found, err := s.servedVersion(ctx, k)
+	w := s.watches[k.Resource]
+	if !runs {
+		w.attempted(ctx, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return v, false, rediscover
+	case err != nil && runs:
+		return v, false, missing
+	case err != nil:
+		return v, false, firstPause
+	case !found && !runs:
+		w.served(false)
+		if k.Need != object.Optional {
+			return v, false, missing
+		}
+	case found:
+		w.served(true)
+	}
+	return v, found, rediscover
+}
+
+// follow watches a version of a kind, in place of the one that was watched, if there is one.
+func (s *Source) follow(ctx context.Context, k object.Kind, v object.Version, was running, start func(func())) running {
+	if was.stop != nil {
+		s.log.Info("another version is served", "resource", k.Resource, "version", v.Name, "was", was.version.Name)
+		was.stop()
+	}
+	s.log.Debug("watching", "resource", k.Resource, "version", v.Name)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	start(func() {
+		defer close(done)
+		s.watches[k.Resource].run(ctx, s.cfg.Client, v)
+	})
+	return running{v, func() {
+		cancel()
+		<-done
+	}}
 }
 
 // servedVersion returns the best version of a kind that the API server serves; false if it serves
 // none.
 func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Version, bool, error) {
 	for _, v := range k.Versions {
-		if v.FilesOnly {
-			continue
-		}
 		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersionWithContext(ctx, k.GroupVersion(v).String())
 		if apierrors.IsNotFound(err) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,10 +75,14 @@ func problems(states []state, down silence, now time.Time) (out []clustermesh.Pr
 }
 
 func absentProblem(s state) clustermesh.Problem {
+	var versions []string
+	for _, v := range s.kind.Versions {
+		versions = append(versions, v.Name)
+	}
 	return clustermesh.Problem{
 		Code:    problem.TypeMissing,
 		Object:  "CustomResourceDefinition " + s.kind.Resource,
-		Message: fmt.Sprintf("the API server does not serve %s in version %s: %s", s.kind.Resource, s.kind.Versions[0].Name, s.kind.Missing),
+		Message: fmt.Sprintf("the API server does not serve %s in version %s: %s", s.kind.Resource, strings.Join(versions, " or "), s.kind.Missing),
 		Try:     s.kind.Install,
 	}
 }

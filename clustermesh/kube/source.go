@@ -64,6 +64,7 @@ type Source struct {
 	log     *slog.Logger
 	changed notify.Signal
 	dirty   notify.Signal
+	lost    notify.Signal // a version that is watched may not be served any more
 
 	watches map[string]*watch // by resource, one for each of object.Kinds
 
@@ -101,12 +102,14 @@ type known struct {
 
 // New makes a Source that knows nothing until it runs.
 func New(cfg Config) *Source {
-	s := &Source{cfg: cfg, log: cfg.Log, changed: notify.New(), dirty: notify.New(), watches: map[string]*watch{}}
+	s := &Source{cfg: cfg, log: cfg.Log, changed: notify.New(), dirty: notify.New(), lost: notify.New(), watches: map[string]*watch{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	for _, k := range object.Kinds {
-		s.watches[k.Resource] = newWatch(k, cfg.Node, s.dirty.Poke)
+		w := newWatch(k, cfg.Node, s.dirty.Poke)
+		w.gone = s.lost.Poke
+		s.watches[k.Resource] = w
 	}
 	return s
 }

@@ -37,6 +37,7 @@ type watch struct {
 	kind  object.Kind
 	node  clustermesh.NodeName
 	dirty func()
+	gone  func() // called when the API server does not know the resource; may be nil
 
 	mu      sync.Mutex
 	objects []object.Kept // sorted by name; a map would take more memory than most of the objects
@@ -146,7 +147,13 @@ func (w *watch) attempted(ctx context.Context, err error) {
 	if changed {
 		w.dirty()
 	}
+	if changed && w.gone != nil && apierrors.IsNotFound(err) {
+		w.gone()
+	}
 }
+
+// lost reports whether the API server does not know the resource, in the version that is watched.
+func (w *watch) lost() bool { return apierrors.IsNotFound(w.state().err) }
 
 // served notes whether the API server serves the kind at all.
 func (w *watch) served(yes bool) {

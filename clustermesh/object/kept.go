@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -95,10 +94,6 @@ type Export struct {
 func exportFrom(in *mcsv1beta1.ServiceExport) *Export {
 	return &Export{ID: idOf(in), created: createdAt(in), own: in.Annotations,
 		labels: in.Spec.ExportedLabels, annotations: in.Spec.ExportedAnnotations}
-}
-
-func alphaExportFrom(in *mcsv1alpha1.ServiceExport) *Export {
-	return exportFrom(&mcsv1beta1.ServiceExport{ObjectMeta: in.ObjectMeta, Spec: mcsv1beta1.ServiceExportSpec(in.Spec)})
 }
 
 func (e *Export) insert(o *Objects) { o.Exports = append(o.Exports, e) }

@@ -65,8 +65,6 @@ type Version struct {
 	// Object and List are empty objects of the version's Go types. Without them, an API server's
 	// objects are read as *unstructured.Unstructured.
 	Object, List runtime.Object
-	// FilesOnly versions are read from YAML, not from API servers.
-	FilesOnly bool
 	// keep returns what is kept of an object, and false if its Go type is not this version's.
 	keep func(o metav1.Object, node clustermesh.NodeName) (Kept, bool)
 }

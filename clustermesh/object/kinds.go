@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -71,8 +70,8 @@ var Kinds = []Kind{
 		Missing: nothingExported, Install: installMCS,
 		Versions: []Version{
 			{Name: "v1beta1", Object: &mcsv1beta1.ServiceExport{}, List: &mcsv1beta1.ServiceExportList{}, keep: keeping(exportFrom)},
-			// strait writes v1beta1, so an API server must serve that.
-			{Name: "v1alpha1", Object: &mcsv1alpha1.ServiceExport{}, List: &mcsv1alpha1.ServiceExportList{}, FilesOnly: true, keep: keeping(alphaExportFrom)},
+			// It has the same fields, so the same types read it.
+			{Name: "v1alpha1", Object: &mcsv1beta1.ServiceExport{}, List: &mcsv1beta1.ServiceExportList{}, keep: keeping(exportFrom)},
 		},
 		Annotations: routingNames,
 	},
@@ -89,8 +88,11 @@ var Kinds = []Kind{
 	{
 		Resource: ImportResource, Name: "ServiceImport", Need: Useful, Custom: true,
 		Missing: nothingExported, Install: installMCS,
-		Versions: []Version{{Name: "v1beta1", Object: &mcsv1beta1.ServiceImport{}, List: &mcsv1beta1.ServiceImportList{}, keep: keeping(importFrom)}},
-		Labels:   []string{LabelManagedBy},
+		Versions: []Version{
+			{Name: "v1beta1", Object: &mcsv1beta1.ServiceImport{}, List: &mcsv1beta1.ServiceImportList{}, keep: keeping(importFrom)},
+			{Name: "v1alpha1", Object: &mcsv1beta1.ServiceImport{}, List: &mcsv1beta1.ServiceImportList{}, keep: keeping(importFrom)},
+		},
+		Labels: []string{LabelManagedBy},
 		// There are as many imports made by strait as exports, and nothing of them is read.
 		Selector: LabelManagedBy + "!=" + ManagedBy,
 	},

@@ -2,6 +2,7 @@ package kubelab
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -28,8 +29,32 @@ func (l *Lab) applyBase(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	return l.Apply(ctx, c.Name, strings.Join([]string{
-		string(crd.ServiceExportCRD), string(crd.ServiceImportCRD), string(nodes),
+		NewestCRDs(), string(nodes),
 	}, "\n---\n"))
+}
+
+// NewestCRDs returns the CRDs of the MCS API that every cluster starts with: v1beta1 and v1alpha1.
+func NewestCRDs() string {
+	return string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCRD)
+}
+
+// OldestCRDs are the CRDs of mcs-api v0.1.0, which have only v1alpha1.
+//
+//go:embed config/mcs-v0.1.0.yaml
+var OldestCRDs string
+
+// ReplaceCRDs deletes the CRDs of the MCS API, and with them every export and import, and installs
+// others in their place. It returns when those are served.
+func (l *Lab) ReplaceCRDs(ctx context.Context, cluster, yaml string) error {
+	names := []string{"crd/serviceexports.multicluster.x-k8s.io", "crd/serviceimports.multicluster.x-k8s.io"}
+	if _, err := l.Kubectl(ctx, cluster, nil, append([]string{"delete", "--ignore-not-found", "--wait"}, names...)...); err != nil {
+		return err
+	}
+	if err := l.Apply(ctx, cluster, yaml); err != nil {
+		return err
+	}
+	_, err := l.Kubectl(ctx, cluster, nil, append([]string{"wait", "--for=condition=Established", "--timeout=" + readyWithin.String()}, names...)...)
+	return err
 }
 
 func (l *Lab) applyDNS(ctx context.Context, c *Cluster) error {

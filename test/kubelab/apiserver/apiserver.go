@@ -81,6 +81,15 @@ func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	return shared.lab
 }
 
+// OldCRDs gives a cluster of the lab the MCS API as mcs-api v0.1.0 had it, with v1alpha1 only. When
+// the test ends, the newest is back. Every export and import of the cluster goes with it, both
+// times.
+func OldCRDs(t testing.TB, l *kubelab.Lab, cluster string) {
+	t.Helper()
+	t.Cleanup(func() { must(t, l.ReplaceCRDs(context.Background(), cluster, kubelab.NewestCRDs())) })
+	must(t, l.ReplaceCRDs(t.Context(), cluster, kubelab.OldestCRDs))
+}
+
 // Options returns the options for a lab of the calling package's tests, in the package's own
 // folder. The test is skipped, or fails in CI, if the programs are not built. The caller sets the
 // sizes. For more than one lab at a time, it also extends Dir.
