@@ -27,6 +27,10 @@ func (d *differ) exportStatus() {
 	for _, c := range d.exportConditions(e) {
 		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
 	}
+	if d.have.API.Exports.NoStatus {
+		return // strait has no right to write more of a user's export than its status
+	}
+	want = prune(d.have.API.Exports, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
 	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
 		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
 			return h.Type == conflict && !slices.Contains(want, h)

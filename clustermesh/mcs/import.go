@@ -19,7 +19,7 @@ import (
 // an apply will follow in any case. Then it is created with only those fields that every apply has,
 // because a field that a later apply leaves out would keep the value from the Create.
 func (d *differ) createImport() {
-	want := d.wantImport(nil)
+	want := prune(d.have.API.Imports, d.wantImport(nil))
 	if d.wantsService(false) {
 		want = &mcsv1beta1.ServiceImport{
 			ObjectMeta: metav1.ObjectMeta{
@@ -139,7 +139,7 @@ func (d *differ) importSpec(service *corev1.Service) {
 		d.userImport(service)
 		return
 	}
-	want := d.wantImport(service)
+	want := prune(d.have.API.Imports, d.wantImport(service))
 	if sameImport(have, want) {
 		return
 	}
@@ -154,6 +154,7 @@ func (d *differ) userImport(service *corev1.Service) {
 	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil && !(d.barred() && wroteIPs(have.ManagedFields)) {
 		want.Spec.IPs = have.Spec.IPs
 	}
+	want.Spec.IPs = prune(d.have.API.Imports, want).Spec.IPs
 	if service != nil {
 		want.Annotations = map[string]string{DerivedAnnotation: service.Name}
 	}

@@ -1,6 +1,7 @@
 package mcs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -111,9 +112,9 @@ func SliceOf(s *discoveryv1.EndpointSlice) (clustermesh.ServiceName, bool) {
 }
 
 // owner returns the reference that makes an import the owner of what is made for it, for garbage
-// collection.
-func owner(i *mcsv1beta1.ServiceImport) []metav1.OwnerReference {
+// collection. version is that of the MCS API that is served; empty means v1beta1.
+func owner(i *mcsv1beta1.ServiceImport, version string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
-		APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName, Name: i.Name, UID: i.UID,
+		APIVersion: mcsv1beta1.GroupName + "/" + cmp.Or(version, mcsv1beta1.GroupVersion.Version), Kind: mcsv1beta1.ServiceImportKindName, Name: i.Name, UID: i.UID,
 	}}
 }

@@ -91,6 +91,9 @@ type Have struct {
 	Slices   []Slice
 	// Trouble is what last kept the derived Service from being created.
 	Trouble Trouble
+	// API is what the API server serves of the MCS API. What its schemas do not have is not wanted,
+	// or it would be written for ever.
+	API API
 }
 
 // Trouble is why the derived Service could not be created, as the API server reported. The zero

@@ -130,7 +130,7 @@ func (d *differ) wantsService(have bool) bool {
 func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service {
 	out := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.name.Namespace, Name: name, OwnerReferences: owner(d.have.Import),
+			Namespace: d.name.Namespace, Name: name, OwnerReferences: owner(d.have.Import, d.have.API.Imports.Version),
 			Labels: map[string]string{object.LabelManagedBy: object.ManagedBy, object.LabelServiceImport: d.name.Name},
 		},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: d.servicePorts()},

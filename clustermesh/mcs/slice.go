@@ -169,7 +169,7 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 		for _, l := range pack(addrs, maxEndpoints) {
 			obj := &discoveryv1.EndpointSlice{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: d.name.Namespace, Labels: s.labels, OwnerReferences: owner(d.have.Import),
+					Namespace: d.name.Namespace, Labels: s.labels, OwnerReferences: owner(d.have.Import, d.have.API.Imports.Version),
 					Name: d.name.Name + "-" + hash(d.name.Name, s.key, string(k.family), k.ports, l.id),
 				},
 				AddressType: discoveryv1.AddressType(k.family), Ports: slicePorts(group[addrs[0]].ports),

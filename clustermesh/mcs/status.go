@@ -25,8 +25,9 @@ func (d *differ) importStatus() {
 		want.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
 	}
 	ready := want.Conditions[0]
+	want = prune(d.have.API.Imports, &mcsv1beta1.ServiceImport{Status: want}).Status
 	if want.EndpointSliceObjects == have.Status.EndpointSliceObjects && sameClusters(have.Status.Clusters, want.Clusters) &&
-		slices.Contains(have.Status.Conditions, ready) {
+		!slices.ContainsFunc(want.Conditions, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
 		return
 	}
 	op := Op{

@@ -39,6 +39,7 @@ type world struct {
 	services map[string]*corev1.Service
 	slices   map[string]*discoveryv1.EndpointSlice
 	trouble  Trouble
+	api      API
 	taken    []string // addresses that somebody else has
 	writes   []Op
 }
@@ -58,7 +59,7 @@ func newWorld(t failer) *world {
 }
 
 func (w *world) have(s clustermesh.ServiceName) Have {
-	h := Have{Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble}
+	h := Have{Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble, API: w.api}
 	for _, k := range slices.Sorted(maps.Keys(w.services)) {
 		if of, ok := ServiceOf(w.services[k]); ok && of == s {
 			h.Services = append(h.Services, w.services[k])
@@ -99,6 +100,12 @@ func (w *world) uid() types.UID {
 func (w *world) apply(o Op) {
 	w.t.Helper()
 	w.writes = append(w.writes, o)
+	if o.Import != nil && !reflect.DeepEqual(prune(w.api.Imports, o.Import).Spec.IPs, o.Import.Spec.IPs) {
+		w.t.Fatalf("%s: the API server refuses it: ips %v", o, o.Import.Spec.IPs)
+	}
+	if o.Import != nil { // the rest it drops
+		o.Import = prune(w.api.Imports, o.Import)
+	}
 	key := o.Object().GetNamespace() + "/" + o.Object().GetName()
 	if o.Verb == Create && o.Service != nil && w.services[key] != nil {
 		if _, ours := ServiceOf(w.services[key]); !ours {

@@ -21,15 +21,19 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// mcsVersion is the version of the MCS API that strait writes.
+// mcsVersion is the version of the MCS API that strait writes if it is served.
 var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)
 
-// kinds are the kinds of objects that operations write, by name.
-var kinds = map[string]struct {
+// kind is how a kind of objects is written.
+type kind struct {
 	version  schema.GroupVersion
 	resource string
 	empty    func() metav1.Object
-}{
+}
+
+// kinds are the kinds of objects that operations write, by name. See kindOf for the version of those
+// of the MCS API.
+var kinds = map[string]kind{
 	"Service":       {corev1.SchemeGroupVersion, "services", func() metav1.Object { return &corev1.Service{} }},
 	"EndpointSlice": {discoveryv1.SchemeGroupVersion, "endpointslices", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
 	mcsv1beta1.ServiceImportKindName: {mcsVersion, mcsv1beta1.ServiceImportPluralName,
@@ -41,7 +45,7 @@ var kinds = map[string]struct {
 // write carries out one operation and takes the API server's answer into the store.
 func (t *term) write(ctx context.Context, o mcs.Op) error {
 	obj := o.Object()
-	kind := kinds[o.Kind()]
+	kind := t.kindOf(o.Kind())
 	api := t.dynamic.Resource(kind.version.WithResource(kind.resource)).Namespace(obj.GetNamespace())
 	if o.Verb == mcs.Delete {
 		return t.remove(ctx, api, o)
@@ -51,7 +55,7 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 			return err
 		}
 	}
-	answer, err := send(ctx, api, o)
+	answer, err := t.send(ctx, api, o)
 	t.count(o, err)
 	if o.Service != nil {
 		t.judgeDistribution(o, answer, err)
@@ -84,16 +88,19 @@ func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.
 }
 
 // send creates or applies an object, and returns the API server's answer.
-func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
+func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
 	name := o.Object().GetName()
-	b, err := body(o)
+	b, err := body(o, t.kindOf(o.Kind()).version)
 	if err != nil {
 		return nil, err
 	}
-	switch o.Verb {
-	case mcs.Create:
+	switch {
+	case o.Verb == mcs.Create:
 		return api.Create(ctx, b, metav1.CreateOptions{FieldManager: mcs.FieldManager})
-	case mcs.ApplyStatus:
+	case o.Verb == mcs.ApplyStatus && t.servedKind(o.Kind()).NoStatus:
+		// By another manager: one that applies only the status would give up the spec.
+		return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager + "-status", Force: o.Force})
+	case o.Verb == mcs.ApplyStatus:
 		return api.ApplyStatus(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
 	}
 	return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
@@ -101,13 +108,13 @@ func send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstru
 
 // body returns the object to send: the fields that the operation writes, without empty ones, whose
 // ownership an apply would claim.
-func body(o mcs.Op) (*unstructured.Unstructured, error) {
+func body(o mcs.Op, version schema.GroupVersion) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object())
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Target(), err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(kinds[o.Kind()].version.WithKind(o.Kind()))
+	u.SetGroupVersionKind(version.WithKind(o.Kind()))
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
 	switch {
 	case o.Verb == mcs.ApplyStatus:

@@ -113,7 +113,8 @@ func TestProgressOfABacklog(t *testing.T) {
 func TestWhatIsFoundIsABacklog(t *testing.T) {
 	w, err := New(Config{REST: &rest.Config{Host: "http://127.0.0.1:1"}}) // never dialled
 	must(t, err)
-	all := newTerm(w)
+	all, err := newTerm(w, mcs.API{})
+	must(t, err)
 	defer all.queue.ShutDown()
 	exports := all.watches[slices.IndexFunc(all.watches, func(w *watch) bool { return w.kind == "serviceexports" })]
 	for n, s := range bulk(200) {

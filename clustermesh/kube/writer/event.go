@@ -27,7 +27,7 @@ import (
 func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
 	obj := o.Object()
 	about := corev1.ObjectReference{
-		APIVersion: kinds[o.Kind()].version.String(), Kind: o.Kind(),
+		APIVersion: t.kindOf(o.Kind()).version.String(), Kind: o.Kind(),
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
 	for _, e := range o.Events {

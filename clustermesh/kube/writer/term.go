@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/notify"
 )
 
 const (
@@ -36,6 +37,8 @@ var errStopped = errors.New("not leading")
 // term is the work of one term of leadership.
 type term struct {
 	*Writer
+	api     mcs.API       // what is served in this term
+	lost    notify.Signal // a version may not be served any more
 	store   *store
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
 	backlog *backlog // the queue's storage
@@ -44,8 +47,8 @@ type term struct {
 	begun   atomic.Bool // everything has been read
 }
 
-func newTerm(w *Writer) *term {
-	t := &term{Writer: w, store: newStore(), backlog: newBacklog(), pace: newPace()}
+func newTerm(w *Writer, api mcs.API) (*term, error) {
+	t := &term{Writer: w, api: api, lost: notify.New(), store: newStore(), backlog: newBacklog(), pace: newPace()}
 	type (
 		name    = clustermesh.ServiceName
 		storage = workqueue.TypedQueueConfig[name]
@@ -55,8 +58,9 @@ func newTerm(w *Writer) *term {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[name](retryMin, retryMax),
 		workqueue.TypedRateLimitingQueueConfig[name]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
 			delays{Queue: workqueue.NewTypedWithConfig(storage{Queue: t.backlog})})})
-	t.watches = t.watchAll()
-	return t
+	var err error
+	t.watches, err = t.watchAll()
+	return t, err
 }
 
 // run watches, and starts to write once everything has been read: an object that has not been read
@@ -184,6 +188,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	for round := 0; ; round++ {
 		var ops []mcs.Op
 		have := t.store.have(s)
+		have.API = t.api
 		ops, problems = mcs.Diff(view, s, have, time.Now())
 		if have.Rewrites(ops) && !rewrite() {
 			ops = have.WithoutRewrites(ops)

@@ -72,6 +72,9 @@ func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p cluste
 	if !known {
 		return nil, nil
 	}
+	if resource.Group == mcsVersion.Group {
+		resource.Version = groupVersion(t.api.Exports).Version
+	}
 	o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its Problems are gone with it

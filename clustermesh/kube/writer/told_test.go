@@ -166,7 +166,9 @@ func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body
 	log(&c)
 	w, err := New(c)
 	must(t, err)
-	return newTerm(w)
+	out, err := newTerm(w, mcs.API{})
+	must(t, err)
+	return out
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

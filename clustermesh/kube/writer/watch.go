@@ -58,15 +58,22 @@ func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r re
 
 // watchAll makes the watches: of imports and exports, and of the Services and slices that strait
 // writes. The cluster's own Services and slices are not needed here.
-func (t *term) watchAll() []*watch {
-	api := t.mcs.MulticlusterV1beta1()
+func (t *term) watchAll() ([]*watch, error) {
+	imports, err := reader[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](t.rest, groupVersion(t.api.Imports), mcsv1beta1.ServiceImportPluralName)
+	if err != nil {
+		return nil, err
+	}
+	exports, err := reader[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](t.rest, groupVersion(t.api.Exports), mcsv1beta1.ServiceExportPluralName)
+	if err != nil {
+		return nil, err
+	}
 	return []*watch{
-		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, api.ServiceImports(""), ""),
-		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, api.ServiceExports(""), ""),
+		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, imports, ""),
+		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, exports, ""),
 		newWatch(t, "services", &corev1.Service{}, t.core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
 		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.core.DiscoveryV1().EndpointSlices(""),
 			discoveryv1.LabelManagedBy+"="+object.SliceManager),
-	}
+	}, nil
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -135,6 +142,9 @@ func (w *watch) Transformer() cache.TransformFunc {
 
 // failed reports why a kind cannot be read. Nothing is written before all kinds have been read.
 func (w *watch) failed(ctx context.Context, err error) {
+	if apierrors.IsNotFound(err) {
+		w.term.lost.Poke()
+	}
 	if w.synced.Load() || ctx.Err() != nil {
 		w.term.log.Debug("list failed", "kind", w.kind, "error", err)
 		return // what was read stays, and the reflector retries
@@ -147,7 +157,7 @@ func (w *watch) failed(ctx context.Context, err error) {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		p.Try = "install the CRDs of the Multi-Cluster Services API (v1beta1)"
+		p.Try = "install the CRDs of the Multi-Cluster Services API : strait install"
 	case apierrors.IsForbidden(err):
 		p.Try = "allow strait's account to list and watch " + w.kind + ": see the ClusterRole in install/chart"
 	}

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
@@ -46,7 +45,7 @@ type Writer struct {
 	config  Config
 	log     *slog.Logger
 	core    kubernetes.Interface
-	mcs     mcsclient.Interface
+	rest    *rest.Config // for custom resources
 	dynamic dynamic.Interface
 	submit  notify.Signal // a new view was submitted
 
@@ -90,15 +89,15 @@ func New(c Config) (*Writer, error) {
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
-	var errs [3]error
+	var errs [2]error
 	// Built-in kinds come as protobuf, which costs a fifth as much to decode as JSON. Custom
 	// resources come only as JSON.
 	builtin := rest.CopyConfig(cfg)
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	w.core, errs[0] = kubernetes.NewForConfig(builtin)
-	w.mcs, errs[1] = mcsclient.NewForConfig(cfg)
-	w.dynamic, errs[2] = dynamic.NewForConfig(cfg)
+	w.rest = cfg
+	w.dynamic, errs[1] = dynamic.NewForConfig(cfg)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
 	}
@@ -117,12 +116,40 @@ func (w *Writer) Submit(v mcs.View) {
 // Run writes for one term of leadership. It returns nil when ctx is done. It can be called again
 // for the next term, but not concurrently.
 func (w *Writer) Run(ctx context.Context) error {
-	t := newTerm(w)
+	for ctx.Err() == nil {
+		if err := w.runOnce(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOnce writes until ctx is done, or the API server serves something else of the MCS API. Then all
+// is read anew, so nothing is written or deleted for what is not known.
+func (w *Writer) runOnce(ctx context.Context) error {
+	defer w.forget()
+	api, ok := w.await(ctx)
+	if !ok {
+		return nil
+	}
+	t, err := newTerm(w, api)
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	w.backlog = t.backlog
 	w.mu.Unlock()
-	defer w.forget()
-	return t.run(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		w.changes(ctx, api, t.lost)
+	}()
+	err = t.run(ctx)
+	cancel()
+	<-done
+	return err
 }
 
 // Problems returns what prevents writing now; empty while not leading.
