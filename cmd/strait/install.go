@@ -66,6 +66,7 @@ type installFlags struct {
 	authority               string
 	values, set             []string
 	wait, reset             bool
+	upgradeCRDs             bool
 }
 
 func (a *app) installCommand() *cobra.Command {
@@ -117,6 +118,7 @@ func (f *installFlags) declare(c *cobra.Command) {
 	c.Flags().StringVar(&f.authority, "authority", "", "`mode`: auto, pinned, or off to believe whoever has the gossip key")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "set a chart value, `name=value`; repeatable")
 	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with chart values; repeatable")
+	c.Flags().BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "add versions to CRDs of the MCS API that another program installed")
 	c.Flags().BoolVar(&f.wait, "wait", true, "wait until strait runs on every node")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and change nothing")
 }
@@ -126,6 +128,7 @@ func (a *app) install(ctx context.Context, f installFlags, upgrade bool) error {
 	if err != nil {
 		return err
 	}
+	c.UpgradeCRDs = f.upgradeCRDs
 	p := a.printer()
 	given, err := f.read()
 	if err != nil {

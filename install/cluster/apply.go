@@ -65,9 +65,7 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, dryRu
 	case err != nil:
 		return Change{}, err
 	case o.GetKind() == "CustomResourceDefinition" && have.GetLabels()[partOf] != Daemon:
-		kept := change("kept", o)
-		kept.Why = "strait did not install it"
-		return kept, nil
+		return c.applyForeign(ctx, client, have, o, dryRun)
 	}
 	if dryRun && have == nil {
 		// Its namespace may not exist yet, so the server cannot be asked.

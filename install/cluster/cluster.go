@@ -49,9 +49,12 @@ type Cluster struct {
 	// Context is the name of its context in the kubeconfig.
 	Context   string
 	Namespace string
-	rest      *rest.Config
-	objects   dynamic.Interface
-	kinds     meta.ResettableRESTMapper
+	// UpgradeCRDs lets Apply add versions to CRDs that strait did not install.
+	UpgradeCRDs bool
+
+	rest    *rest.Config
+	objects dynamic.Interface
+	kinds   meta.ResettableRESTMapper
 }
 
 // Open reads the kubeconfig. It does not contact the server.

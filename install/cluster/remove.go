@@ -142,9 +142,7 @@ func ignoreNotFound(err error) error {
 }
 
 var (
-	imports = resource("multicluster.x-k8s.io", "v1beta1", "serviceimports")
-	exports = resource("multicluster.x-k8s.io", "v1beta1", "serviceexports")
-	crds    = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+	crds = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 	endpointSlices = resource("discovery.k8s.io", "v1", "endpointslices")
 	services       = resource("", "v1", "services")
@@ -164,6 +162,7 @@ const policyLag = 15 * time.Second
 // Ingresses and imports. It also removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
+	imports, exports := c.mcsKind("ServiceImport", "serviceimports"), c.mcsKind("ServiceExport", "serviceexports")
 	// First the policies, one of which lets only strait change these. The API server notices a
 	// moment later.
 	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, all)
@@ -203,6 +202,16 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	return out, errors.Join(append(errs, c.release(ctx, exports, "ServiceExport"), c.release(ctx, imports, "ServiceImport"))...)
 }
 
+// mcsKind returns a kind of the MCS API in a version that is served. If none is, there are no objects,
+// and v1beta1 is as good as another.
+func (c *Cluster) mcsKind(kind, plural string) schema.GroupVersionResource {
+	m, err := c.kinds.RESTMapping(schema.GroupKind{Group: "multicluster.x-k8s.io", Kind: kind})
+	if err != nil {
+		return resource("multicluster.x-k8s.io", "v1beta1", plural)
+	}
+	return m.Resource
+}
+
 // release removes the fields that the leader owns in objects of others, such as conditions. An
 // apply without any field removes them.
 func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource, name string) error {
@@ -217,16 +226,16 @@ func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource,
 	force := true
 	for _, o := range list.Items {
 		for _, f := range o.GetManagedFields() {
-			if f.Manager != "strait" || f.Operation != metav1.ManagedFieldsOperationApply {
+			if f.Manager != "strait" && f.Manager != "strait-status" || f.Operation != metav1.ManagedFieldsOperationApply {
 				continue
 			}
-			empty := fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":%q,"metadata":{"name":%q,"namespace":%q}}`, name, o.GetName(), o.GetNamespace())
+			empty := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q}}`, kind.GroupVersion().String(), name, o.GetName(), o.GetNamespace())
 			var subresource []string
 			if f.Subresource != "" {
 				subresource = []string{f.Subresource}
 			}
 			_, err := c.objects.Resource(kind).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, []byte(empty),
-				metav1.PatchOptions{FieldManager: "strait", Force: &force}, subresource...)
+				metav1.PatchOptions{FieldManager: f.Manager, Force: &force}, subresource...)
 			if ignoreNotFound(err) != nil {
 				errs = append(errs, fmt.Errorf("context %s: release %s %s/%s: %w", c.Context, name, o.GetNamespace(), o.GetName(), err))
 			}

@@ -235,6 +235,39 @@ func TestUninstallMultiCluster(t *testing.T) {
 	}
 }
 
+// TestUpgradeCRDs: CRDs of another program stay as they are, unless the user wants v1beta1. Nothing that
+// exists is lost, and the CRDs stay that program's.
+func TestUpgradeCRDs(t *testing.T) {
+	u := newUser(t)
+	lab := apiserver.Lab(t, 2)
+	apiserver.OldCRDs(t, lab, "c1")
+	if err := lab.Apply(t.Context(), "c1", `{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: early, namespace: default}}`); err != nil {
+		t.Fatal(err)
+	}
+	const serves = "jsonpath={.spec.versions[?(@.served==true)].name}"
+	versions := func() string {
+		return u.kubectl("c1", "get", "crd", "serviceimports.multicluster.x-k8s.io", "-o", serves)
+	}
+	u.does(installC1, "kept", "it serves only v1alpha1, which strait reads and writes; --upgrade-crds adds v1beta1")
+	u.uninstallAtEnd("c1")
+	u.does([]string{"upgrade", "--context", "c1", "--upgrade-crds", "--dry-run"}, "upgraded: adds v1beta1 to v1alpha1")
+	if got := versions(); got != "v1alpha1" {
+		t.Errorf("without the flag, and with --dry-run, it serves %s", got)
+	}
+	u.does([]string{"upgrade", "--context", "c1", "--upgrade-crds"}, "upgraded: adds v1beta1 to v1alpha1")
+	if got := versions(); got != "v1alpha1 v1beta1" {
+		t.Errorf("upgraded, it serves %s", got)
+	}
+	testutil.Eventually(t, 30*time.Second, func() error {
+		_, err := lab.Kubectl(t.Context(), "c1", nil, "-n", "default", "get", "serviceexports.v1beta1.multicluster.x-k8s.io", "early")
+		return err
+	})
+	if got := u.kubectl("c1", "get", "crd", "-l", "app.kubernetes.io/part-of=strait", "-o", "name"); strings.Contains(got, "serviceimports") {
+		t.Errorf("strait's by now: %s", got)
+	}
+	u.does([]string{"upgrade", "--context", "c1"}, "strait did not install it")
+}
+
 // deadNode gets pods and runs none: no kubelet is behind it.
 const deadNode = `
 apiVersion: v1
