@@ -125,3 +125,54 @@ func TestWriterFollowsVersions(t *testing.T) {
 		}
 	}
 }
+
+// The CRDs of AWS' controller have no status subresource. An import's status is written as part of the
+// import, an export's is not, and writing ends.
+func TestWriterWithoutStatusSubresource(t *testing.T) {
+	b := newBench(t)
+	lab := apiserver.Lab(t, 1)
+	apiserver.OldCRDs(t, lab, "c1")
+	for _, kind := range []string{"serviceexports", "serviceimports"} {
+		_, err := lab.Kubectl(t.Context(), "c1", nil, "patch", "crd", kind+".multicluster.x-k8s.io", "--type=json",
+			"-p", `[{"op":"remove","path":"/spec/versions/0/subresources"}]`)
+		must(t, err)
+	}
+	w, err := New(Config{REST: b.rest})
+	must(t, err)
+	testutil.Eventually(t, 30*time.Second, func() error { // OpenAPI follows CRDs a moment later
+		if api, there, err := w.served(t.Context()); err != nil || !there || !api.Imports.NoStatus || !api.Exports.NoStatus {
+			return fmt.Errorf("served: %v %v", there, err)
+		}
+		return nil
+	})
+	w, _ = b.start()
+	_, err = b.alpha("serviceexports").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": map[string]any{"name": "serve"},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	w.Submit(b.view())
+	check := func() error {
+		i, err := b.alpha("serviceimports").Get(t.Context(), "serve", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		ips, _, _ := unstructured.NestedStringSlice(i.Object, "spec", "ips")
+		clusters, _, _ := unstructured.NestedSlice(i.Object, "status", "clusters")
+		if len(ips) != 1 || len(clusters) != 2 {
+			return fmt.Errorf("import %v", i.Object)
+		}
+		return nil
+	}
+	testutil.Eventually(t, 30*time.Second, check)
+	w.Submit(b.view(func(i *mcs.Import) { i.Ports = i.Ports[:1] }))
+	b.rests(w, 0)
+	must(t, check()) // a change of the spec keeps the status
+	if n := b.rests(w, total(w)); n != 0 {
+		t.Errorf("not settled: %v", w.Writes())
+	}
+	for k := range w.Writes() {
+		if k.Failed || k.Kind == "ServiceExport" {
+			t.Errorf("writes %v", w.Writes())
+		}
+	}
+}
