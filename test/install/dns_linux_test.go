@@ -85,6 +85,7 @@ func TestNodeLocalDNS(t *testing.T) {
 	before := read()
 	setup := []string{"dns", "setup", "--context", "c2"}
 	u.does([]string{"install", "--context", "c2", "--cluster", "c2", "--wait=false"})
+	u.uninstallAtEnd("c2")
 	u.does(with(setup, "--dry-run"), "ConfigMap kube-system/coredns", "ConfigMap kube-system/node-local-dns", "clusterset.local:53 cluster.local:53")
 	if read() != before {
 		t.Fatal("a dry run changed NodeLocal DNSCache")
