@@ -90,7 +90,11 @@ func tunnelProblems(h health, unprobed error, s clustermesh.State, now time.Time
 		}
 		judged++
 		p, is := tunnelProblem(o, v)
-		switch wait := tellAfter - now.Sub(v.Since); {
+		from := v.Since
+		if v.Gone.After(from) {
+			from = v.Gone // the tunnel to a machine that is back needs a moment
+		}
+		switch wait := tellAfter - now.Sub(from); {
 		case !is:
 		case !v.State.Down():
 			lesser = append(lesser, p)

@@ -32,6 +32,7 @@ func TestTunnelProblems(t *testing.T) {
 			verdict(tunnelhealth.OneWay, long), verdict(tunnelhealth.Lossy, long), verdict(tunnelhealth.Narrow, long), verdict(tunnelhealth.Returning, long)},
 			clustermesh.Alive, nil, "STR4201 b/n1 STR4202 b/n2 STR4203 b/n3 STR4204 b/n4 STR4205 b/n5 ", 0},
 		{"too early to say", []tunnelhealth.Verdict{verdict(tunnelhealth.Carrying, long), verdict(tunnelhealth.Silent, 2*time.Second)}, clustermesh.Alive, nil, "", 3 * time.Second},
+		{"a machine that is just back", []tunnelhealth.Verdict{{State: tunnelhealth.Silent, Since: now.Add(-long), Gone: now.Add(-time.Second)}}, clustermesh.Alive, nil, "", 4 * time.Second},
 		{"only one of one", []tunnelhealth.Verdict{verdict(tunnelhealth.Silent, long)}, clustermesh.Alive, nil, "STR4202 b/n0 ", 0},
 		{"all", []tunnelhealth.Verdict{verdict(tunnelhealth.Silent, long), verdict(tunnelhealth.OneWay, 0), verdict(tunnelhealth.Unknown, 0)}, clustermesh.Quiet, nil, "STR4206 ", tellAfter},
 		{"machines that do not answer", []tunnelhealth.Verdict{verdict(tunnelhealth.Silent, long), verdict(tunnelhealth.Silent, long)}, clustermesh.Silent, nil, "", 0},

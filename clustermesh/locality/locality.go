@@ -217,6 +217,10 @@ func (c *Choice) leastBad(of class) {
 // silent reports whether nothing that this node sends to the endpoint's node is answered.
 func (c *Candidate) silent() bool { return c.Contact == clustermesh.Silent || c.Dark != "" }
 
+// blocked reports whether the tunnel to the endpoint's node is to blame. If the machine answers nowhere,
+// it is not.
+func (c *Candidate) blocked() bool { return c.Dark != "" && c.Contact != clustermesh.Silent }
+
 func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
 
 // tier returns how far a candidate is, on the ladder of the tiers that count. Empty labels match

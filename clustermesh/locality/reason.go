@@ -17,7 +17,7 @@ func (c *Choice) reason(v *Verdict, prefer Preference) string {
 		return "node is dead: its cluster says so"
 	case v.Weight > 0 && v.class == leaving:
 		return "terminating, but nothing is ready anywhere"
-	case v.Weight > 0 && v.class == unreachable && v.Dark != "":
+	case v.Weight > 0 && v.class == unreachable && v.blocked():
 		return "its node's tunnel " + v.Dark + ", but nothing else is ready"
 	case v.Weight > 0 && v.class == unreachable:
 		return "node does not answer, but nothing else is ready"
@@ -29,7 +29,7 @@ func (c *Choice) reason(v *Verdict, prefer Preference) string {
 		return "terminating: no new connections"
 	case !v.Ready:
 		return "pod is not ready"
-	case v.class == unreachable && v.Dark != "":
+	case v.class == unreachable && v.blocked():
 		return "standby: its node's tunnel " + v.Dark + ", ranked last"
 	case v.class == unreachable:
 		return "standby: its node does not answer, ranked last"

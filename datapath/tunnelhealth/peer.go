@@ -39,6 +39,7 @@ type peer struct {
 	since time.Time
 	// excused: the machine was gone while the tunnel was down, so that is no fault of the tunnel.
 	excused bool
+	gone    time.Time // when it was gone last
 	// returned is when it began to carry again last, and hold is how long it must before it counts.
 	returned time.Time
 	hold     time.Duration

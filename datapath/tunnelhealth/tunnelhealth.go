@@ -114,6 +114,8 @@ type Verdict struct {
 	State State
 	// Since is when the tunnel began to be up, down or returning, as far as this node saw it.
 	Since time.Time
+	// Gone is when the peer's machine was gone last; zero if it never was.
+	Gone time.Time
 	// RTT is the round-trip time inside the tunnel, smoothed; 0 if unknown.
 	RTT time.Duration
 	// Loss is which part of the last probes was lost, 0 to 1.
@@ -260,6 +262,9 @@ func (w *Watch) Judge(now time.Time) (changed bool) {
 			changed = true
 		}
 		p.excused = p.state.Down() && (p.excused || p.Gone)
+		if p.Gone {
+			p.gone = now
+		}
 	}
 	return changed
 }
@@ -268,7 +273,7 @@ func (w *Watch) Judge(now time.Time) (changed bool) {
 func (w *Watch) Verdicts() map[netip.Addr]Verdict {
 	out := make(map[netip.Addr]Verdict, len(w.peers))
 	for a, p := range w.peers {
-		out[a] = Verdict{State: p.state, Since: p.since, RTT: p.rtt, Loss: p.loss(), Size: p.Size, Handshake: p.device.Handshake}
+		out[a] = Verdict{State: p.state, Since: p.since, Gone: p.gone, RTT: p.rtt, Loss: p.loss(), Size: p.Size, Handshake: p.device.Handshake}
 	}
 	return out
 }
