@@ -9,9 +9,17 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/tunnelhealth"
 	"strait.io/strait/internal/problem"
 )
+
+// The API has a name for each state.
+func TestTunnelStates(t *testing.T) {
+	if !slices.Equal(api.TunnelStates, tunnelhealth.Names()) {
+		t.Errorf("the API has %q, tunnels are %q", api.TunnelStates, tunnelhealth.Names())
+	}
+}
 
 func TestTunnelProblems(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

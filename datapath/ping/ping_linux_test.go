@@ -16,7 +16,7 @@ import (
 )
 
 // cable plugs two namespaces together, and returns that of the node that asks.
-func cable(t *testing.T) *testutil.Namespace {
+func cable(t testing.TB) *testutil.Namespace {
 	t.Helper()
 	testutil.NeedRoot(t)
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -104,5 +104,29 @@ func TestOtherDevice(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("an address that the node does not have yet: %v", err)
+	}
+}
+
+// BenchmarkEcho measures a request and its answer: both machines' kernels and the two system calls, without
+// a tunnel.
+func BenchmarkEcho(b *testing.B) {
+	ns, to := cable(b), netip.MustParseAddr("10.0.0.2")
+	testutil.Eventually(b, 10*time.Second, func() error { return ask(ns, "tun", "10.0.0.1", to.String(), 0) })
+	var s *Socket
+	err := ns.Do(func() (err error) {
+		s, err = Open(context.Background(), "tun", netip.MustParseAddr("10.0.0.1"))
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for b.Loop() {
+		if err := s.Send(to, 42, 0); err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := s.Receive(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

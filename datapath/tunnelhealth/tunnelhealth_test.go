@@ -353,3 +353,26 @@ func TestWhatever(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkSecond measures what a second of probing costs without the sockets: all peers answer.
+func BenchmarkSecond(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var ways []*way
+			for range n {
+				ways = append(ways, open())
+			}
+			l := newLab(ways...)
+			for range 100 {
+				l.step()
+			}
+			l.sent = 0
+			for b.Loop() {
+				for range 10 {
+					l.step()
+				}
+			}
+			b.ReportMetric(float64(l.sent)/float64(b.N), "probes/s")
+		})
+	}
+}
