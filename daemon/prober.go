@@ -204,7 +204,7 @@ func (p *prober) send() {
 	}
 }
 
-// newID returns what nobody can guess.
+// newID returns a random id, which others cannot guess.
 func newID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -92,7 +92,7 @@ type Have struct {
 	// Trouble is what last kept the derived Service from being created.
 	Trouble Trouble
 	// API is what the API server serves of the MCS API. What its schemas do not have is not wanted,
-	// or it would be written for ever.
+	// or it would be written again and again.
 	API API
 }
 

@@ -197,7 +197,7 @@ func TestListenersOfOneAddress(t *testing.T) {
 			[]string{"w-0 w-0 true http:8080", "w-1 w-1 true http:8081"}},
 		"one pod with two ports": {[3]*discoveryv1.EndpointSlice{listener("admin", 9090, pod("w-0", true)), listener("http", 8080, pod("w-0", true)), listener("http", 8081, pod("w-1", true))},
 			[]string{"w-0 w-0 true admin:9090 http:8080", "w-1 w-1 true http:8081"}},
-		"named by nobody": {[3]*discoveryv1.EndpointSlice{listener("http", 8080, func(*discoveryv1.Endpoint) {}), listener("http", 8081, func(*discoveryv1.Endpoint) {})},
+		"without names": {[3]*discoveryv1.EndpointSlice{listener("http", 8080, func(*discoveryv1.Endpoint) {}), listener("http", 8081, func(*discoveryv1.Endpoint) {})},
 			[]string{"  true http:8080 http:8081"}},
 	} {
 		for _, order := range [][3]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {

@@ -46,12 +46,12 @@ type Table struct {
 	namespaces map[string]bool
 	// own are namespaces of which the cluster itself has objects.
 	own map[string]bool
-	// reverse returns hosts, which are collected when somebody asks for the first time.
+	// reverse returns hosts. The first PTR query builds the index.
 	reverse func() map[netip.Addr]host
 }
 
-// NewTable makes a table. Own are the namespaces of which the cluster itself has objects; see falls. The
-// caller must not change services afterwards.
+// NewTable makes a table. Own are the namespaces of which the cluster itself has objects; see
+// falls. The caller must not change services afterwards.
 func NewTable(services []Service, own ...string) *Table {
 	t := &Table{services: make(map[clustermesh.ServiceName]*Service, len(services)), namespaces: map[string]bool{}, own: map[string]bool{}}
 	t.reverse = sync.OnceValue(t.hosts)

@@ -56,8 +56,8 @@ func (d *demand) Frontends() []Frontend {
 }
 
 // Endpoints returns the endpoints of all clusters that offer theirs, each list of ports at an
-// address once per cluster, but those that nobody may connect to. An endpoint that names no zone
-// gets its node's.
+// address once per cluster, except those that no client may connect to. An endpoint that names no
+// zone gets its node's.
 func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
 	out := make([]clustermesh.ClusterEndpoint, 0, len(members))

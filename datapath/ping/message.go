@@ -14,7 +14,8 @@ type family struct {
 	header int
 	// ask and reply are the types of the messages.
 	ask, reply byte
-	// sums: the sender computes the checksum, which the kernel does for ICMPv6 (RFC 3542, section 3.1).
+	// sums: the sender computes the checksum, which the kernel does for ICMPv6 (RFC 3542, section
+	// 3.1).
 	sums bool
 	// shape sets a socket's options.
 	shape func(fd int, device string) error
@@ -32,8 +33,9 @@ func familyOf(a netip.Addr) family {
 	return family6
 }
 
-// shape4 lets only answers in that come by the device. Requests are not fragmented, whatever the kernel
-// believes of the path, and can have an address that the node gets later.
+// shape4 makes a socket receive only echo replies that arrive on the device. Requests are not
+// fragmented, whatever the kernel believes of the path, and can have an address that the node gets
+// later.
 func shape4(fd int, device string) error {
 	return first(
 		unix.BindToDevice(fd, device),
@@ -72,8 +74,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// A message has type, code and checksum, an identifier and a sequence number, of which the sender can
-// choose both, and then the id.
+// A message has type, code and checksum, an identifier and a sequence number, of which the sender
+// can choose both, and then the id.
 const headers = 16
 
 // maxIPHeader is the largest IPv4 header, which is read too.

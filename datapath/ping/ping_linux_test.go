@@ -86,7 +86,8 @@ func TestKernelAnswers(t *testing.T) {
 	}
 }
 
-// What does not come by the device does not count, and a node without the address can open a socket.
+// Replies that arrive on another device do not count, and a node without the address can open a
+// socket.
 func TestOtherDevice(t *testing.T) {
 	ns := cable(t)
 	if err := ask(ns, "tun", "10.0.0.1", "127.0.0.1", 0); err == nil {
@@ -107,8 +108,8 @@ func TestOtherDevice(t *testing.T) {
 	}
 }
 
-// BenchmarkEcho measures a request and its answer: both machines' kernels and the two system calls, without
-// a tunnel.
+// BenchmarkEcho measures a request and its answer: both machines' kernels and the two system calls,
+// without a tunnel.
 func BenchmarkEcho(b *testing.B) {
 	ns, to := cable(b), netip.MustParseAddr("10.0.0.2")
 	testutil.Eventually(b, 10*time.Second, func() error { return ask(ns, "tun", "10.0.0.1", to.String(), 0) })

@@ -410,7 +410,7 @@ func TestHooksAreAll(t *testing.T) {
 	}
 	for name := range spec.Programs {
 		if !strings.HasPrefix(name, "strait_") || len(name) >= unix.BPF_OBJ_NAME_LEN {
-			t.Errorf("program %s: in the kernel's 15 characters, nobody sees whose it is", name)
+			t.Errorf("program %s: the kernel keeps 15 characters, which must begin with strait_", name)
 		}
 		if name == layout.ProgForget {
 			continue // user space runs it

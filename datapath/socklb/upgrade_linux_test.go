@@ -73,7 +73,8 @@ func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
 	}
 }
 
-// oldPrograms returns the programs of an older object, by the names that they have now. They were named after their hooks.
+// oldPrograms returns the programs of an older object, by the names that they have now. They were
+// named after their hooks.
 func oldPrograms(c *ebpf.Collection) map[string]*ebpf.Program {
 	out := map[string]*ebpf.Program{}
 	for _, h := range layout.Hooks {

@@ -2,8 +2,8 @@ package tunnelhealth
 
 import "time"
 
-// Large probes find out whether packets pass that are as large as the tunnel's MTU. The answer is as
-// large.
+// Large probes find out whether packets pass that are as large as the tunnel's MTU. The answer is
+// as large.
 const (
 	largeFirst = 3 * time.Second
 	largeEvery = 15 * time.Second
@@ -20,8 +20,8 @@ func (p *peer) wantsLarge(now time.Time) bool {
 	return p.Size > 0 && p.answers && p.large == nil && !p.state.Down() && !now.Before(p.largeDue)
 }
 
-// judgeLarge decides about a large probe that is unanswered. It counts only if a small one that was sent
-// later is answered: then the tunnel carries.
+// judgeLarge decides about a large probe that is unanswered. It counts only if a small one that was
+// sent later is answered: then the tunnel carries.
 func (p *peer) judgeLarge(now time.Time) {
 	if p.large == nil || now.Sub(p.large.at) < largePatience {
 		return

@@ -189,7 +189,8 @@ func (p *peer) unanswered(now time.Time) State {
 	return Unknown
 }
 
-// become notes another state. A tunnel that is down for another reason than before is not down anew.
+// become records a new state. If a tunnel is down for another reason now, it has still been down
+// since the first one.
 func (p *peer) become(s State, now time.Time) {
 	was := p.state
 	p.state = s

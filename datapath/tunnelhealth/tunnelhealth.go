@@ -55,27 +55,27 @@ func (s State) Dark() bool { return s >= Returning }
 
 // Timing.
 const (
-	// every is the pause between probes of a peer to which traffic can go, and idleEvery of others. With
-	// many peers it is longer, so that all together get no more than Rate and idleRate.
+	// every is the pause between probes of a peer to which traffic can go, and idleEvery of others.
+	// With many peers it is longer, so that all together get no more than Rate and idleRate.
 	every     = time.Second
 	idleEvery = 5 * time.Second
-	// Rate is how many probes are sent in a second at most, and idleRate how many of them to peers without
-	// traffic.
+	// Rate is how many probes are sent in a second at most, and idleRate how many of them to peers
+	// without traffic.
 	Rate     = 500
 	idleRate = 100
 	// urgent is the pause once a probe is unanswered for urgent.
 	urgent = 500 * time.Millisecond
 	// downEvery is the pause while a peer is down.
 	downEvery = time.Second
-	// A tunnel is down when lostProbes in a row are unanswered, each for at least patience, and the first
-	// of them for downAfter.
+	// A tunnel is down when lostProbes in a row are unanswered, each for at least patience, and the
+	// first of them for downAfter.
 	lostProbes = 3
 	patience   = 700 * time.Millisecond
 	downAfter  = 2500 * time.Millisecond
 	// neverAfter is how long a new peer has for its first handshake: WireGuard tries again after 5 s.
 	neverAfter = 10 * time.Second
-	// muteAfter is how long WireGuard must have received nothing from a peer that never answered a probe.
-	// Its own limit is 15 s.
+	// muteAfter is how long WireGuard must have received nothing from a peer that never answered a
+	// probe. Its own limit is 15 s.
 	muteAfter = 20 * time.Second
 	// oneWayFor is how long ago WireGuard can have received something from a peer that is heard.
 	oneWayFor = 30 * time.Second
@@ -164,8 +164,8 @@ func (w *Watch) Track(want map[netip.Addr]Peer, now time.Time) {
 	w.pause, w.idle = pauses(want)
 }
 
-// Due returns the probes to send now. They are as many as Rate leaves room for, the most overdue first.
-// Each is due again unless Sent is called.
+// Due returns the probes to send now. They are as many as Rate leaves room for, the most overdue
+// first. Each is due again unless Sent is called.
 func (w *Watch) Due(now time.Time) (out []Probe) {
 	w.spent = max(0, w.spent-Rate*now.Sub(w.spentAt).Seconds())
 	w.spentAt = now
@@ -192,7 +192,7 @@ func (w *Watch) Due(now time.Time) (out []Probe) {
 	return out
 }
 
-// Sent notes that a probe was sent, with an id that nobody else knows.
+// Sent records that a probe was sent, with an id that others cannot guess.
 func (w *Watch) Sent(probe Probe, id uint64, now time.Time) {
 	if p := w.peers[probe.To]; p != nil {
 		pause := w.idle
@@ -203,7 +203,8 @@ func (w *Watch) Sent(probe Probe, id uint64, now time.Time) {
 	}
 }
 
-// Unsent takes Sent back: the probe could not be sent, for a reason that says nothing about the peer.
+// Unsent takes Sent back: the probe could not be sent, for a reason that says nothing about the
+// peer.
 func (w *Watch) Unsent(to netip.Addr, id uint64) {
 	if p := w.peers[to]; p != nil {
 		p.unsent(id)

@@ -109,7 +109,8 @@ func (l *lab) deliver(d Probe) {
 	l.air = append(l.air, packet{d.To, l.id, l.now.Add(y.rtt)})
 }
 
-// read lets WireGuard count: what the peer sends, and a handshake each two minutes, which needs both ways.
+// read lets WireGuard count: what the peer sends, and a handshake each two minutes, which needs
+// both ways.
 func (l *lab) read() {
 	devices := map[netip.Addr]Device{}
 	for a, y := range l.ways {
@@ -221,8 +222,8 @@ func TestNeverShook(t *testing.T) {
 	}
 }
 
-// A peer whose kernel answers no echo requests is not called down while WireGuard receives from it, and
-// is when it does not any more.
+// A peer whose kernel answers no echo requests is not called down while WireGuard receives from it,
+// and is when it does not any more.
 func TestMutePeer(t *testing.T) {
 	y := open()
 	y.mute = true
@@ -238,7 +239,8 @@ func TestMutePeer(t *testing.T) {
 	l.pass(t, 5*time.Second, l.is(0, Unknown))
 }
 
-// A peer that begins to answer no echo requests looks like a one-way tunnel, until the next handshake.
+// A peer that begins to answer no echo requests looks like a one-way tunnel, until the next
+// handshake.
 func TestPeerBecomesMute(t *testing.T) {
 	y := open()
 	l := newLab(y)
@@ -325,8 +327,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Whatever the ways do: a tunnel that is open all the time is never dark, and one that is closed for long
-// is.
+// Whatever the ways do: a tunnel that is open all the time is never dark, and one that is closed
+// for long is.
 func TestWhatever(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		y := open()

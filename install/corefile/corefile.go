@@ -169,6 +169,17 @@ func find(blocks []block, zone string) *block {
 	return first
 }
 
+// parseFor parses the text, and finds the block with the plugin kubernetes for the zone.
+func parseFor(text, zone string) (blocks []block, of *block, err error) {
+	if blocks, err = parse(text); err != nil {
+		return nil, nil, err
+	}
+	if of = find(blocks, zone); of == nil {
+		return nil, nil, ErrNoKubernetes
+	}
+	return blocks, of, nil
+}
+
 // covers reports whether queries for the zone reach the block. A snippet counts: it takes effect
 // where it is imported.
 func (b block) covers(zone string) bool {

@@ -22,13 +22,9 @@ func AddFallThrough(text, zone string) (string, error) {
 }
 
 func addFallThrough(text, zone string) (string, error) {
-	blocks, err := parse(text)
+	blocks, b, err := parseFor(text, zone)
 	if err != nil {
 		return "", err
-	}
-	b := find(blocks, zone)
-	if b == nil {
-		return "", ErrNoKubernetes
 	}
 	for _, d := range b.directives {
 		if d.name.text == "bind" {

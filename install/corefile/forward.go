@@ -13,13 +13,9 @@ var ErrNoForward = errors.New("no server block of the Corefile forwards the clus
 // LocalZone returns the first zone of the plugin kubernetes that has names of Services, besides the
 // given one: cluster.local, unless the cluster has another domain.
 func LocalZone(text, zone string) (string, error) {
-	blocks, err := parse(text)
+	_, b, err := parseFor(text, zone)
 	if err != nil {
 		return "", err
-	}
-	b := find(blocks, zone)
-	if b == nil {
-		return "", ErrNoKubernetes
 	}
 	if local := b.ownZone(zone); local != "" {
 		return local, nil

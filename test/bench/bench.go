@@ -47,8 +47,9 @@ type phase struct {
 	run  func(*bench) error
 }
 
-// phases run in this order. kube-proxy's rules, which Cilium is compared with too, and IPVS come last, because once either is loaded in
-// any namespace, every packet on the machine passes through netfilter.
+// phases run in this order. kube-proxy's rules, which Cilium is compared with too, and IPVS come
+// last, because once either is loaded in any namespace, every packet on the machine passes through
+// netfilter.
 var phases = []phase{
 	{"memory", measureMemory},
 	{"load", measureLoad},

@@ -117,7 +117,7 @@ func TestWriterFollowsVersions(t *testing.T) {
 	now, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
 	must(t, err)
 	if now.UID != s.UID {
-		t.Error("the derived Service was deleted and made anew")
+		t.Error("the derived Service was deleted and created again")
 	}
 	for k := range w.Writes() {
 		if k.Verb == mcs.Delete || k.Failed {

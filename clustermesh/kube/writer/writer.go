@@ -124,8 +124,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
-// runOnce writes until ctx is done, or the API server serves something else of the MCS API. Then all
-// is read anew, so nothing is written or deleted for what is not known.
+// runOnce writes until ctx is done, or the API server serves something else of the MCS API. Then
+// all is read again, so nothing is written or deleted for what is not known.
 func (w *Writer) runOnce(ctx context.Context) error {
 	defer w.forget()
 	api, ok := w.await(ctx)
