@@ -18,6 +18,15 @@ func (o *ops) install(t *testing.T, cluster, id string, more ...string) (string,
 	return o.cli(t, cluster, append(args, more...)...)
 }
 
+// pods are strait's in a cluster, each with its generation and how often its containers restarted. Those that
+// are being deleted are not among them: an earlier test deletes some and does not wait.
+func (o *ops) pods(t *testing.T, cluster string) string {
+	t.Helper()
+	return kubectl(t, cluster, "-n", "strait-system", "get", "pods", "-o",
+		"go-template={{range .items}}{{if not .metadata.deletionTimestamp}}Pod {{.metadata.name}} {{.metadata.uid}} {{.metadata.generation}} "+
+			`{{range .status.containerStatuses}}{{.restartCount}} {{end}}{{"\n"}}{{end}}{{end}}`)
+}
+
 // testInstallTwice: the second time nothing is written and no pod restarts.
 func testInstallTwice(t *testing.T, o *ops) {
 	get := func(kinds, fields string, more ...string) string {
@@ -26,7 +35,8 @@ func testInstallTwice(t *testing.T, o *ops) {
 	}
 	const ours = "app.kubernetes.io/part-of=strait"
 	state := func() string {
-		return get("pods,daemonsets,deployments", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") + // their status changes by itself
+		return o.pods(t, "c1") +
+			get("daemonsets,deployments", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") + // their status changes by itself
 			get("configmaps,secrets,serviceaccounts,roles,rolebindings", "{.metadata.resourceVersion}", "-n", "strait-system", "-l", ours) +
 			get("clusterroles,clusterrolebindings,customresourcedefinitions", "{.metadata.resourceVersion}", "-l", ours)
 	}

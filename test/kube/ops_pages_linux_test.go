@@ -66,12 +66,7 @@ func testPagesThatJoin(t *testing.T, o *ops) {
 	names := strings.NewReplacer("us-east", "c1", "eu-central", "c2", "eu-west", "c2", "member1", "c1", "member2", "c2")
 	kubectl(t, "c2", "create", "namespace", "shop")
 	defer func() { kubectl(t, "c2", "delete", "namespace", "shop", "--wait=false") }()
-	daemons := func() (out string) {
-		for _, c := range []string{"c1", "c2"} {
-			out += kubectl(t, c, "-n", "strait-system", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid} ")
-		}
-		return out
-	}
+	daemons := func() string { return o.pods(t, "c1") + o.pods(t, "c2") }
 	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
 	path, before, ran := o.commands(t), daemons(), map[string]bool{}
