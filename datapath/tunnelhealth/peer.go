@@ -99,8 +99,8 @@ func (p *peer) answered(id uint64, now time.Time) {
 	if i < 0 {
 		return
 	}
-	if p.state.Down() {
-		p.results = nil // the loss of the rest is over
+	if p.state.Down() || !p.answers {
+		p.results = nil // what was lost while it carried nothing is no loss
 	} else {
 		p.results = append(p.results, make([]bool, i)...)
 	}
@@ -172,8 +172,7 @@ func (p *peer) unanswered(now time.Time) State {
 			return Never
 		}
 		return p.state
-	case p.known && p.device.Handshake.After(p.first.Add(time.Second)) && now.Sub(p.device.Handshake) < sessionAge:
-		// Packets pass in both directions, so the peer answers a handshake and no echo requests.
+	case p.mute(now):
 		p.answers = false
 	}
 	switch {
@@ -187,6 +186,22 @@ func (p *peer) unanswered(now time.Time) State {
 		return Silent
 	}
 	return Unknown
+}
+
+// mute reports whether the peer answers a handshake and no echo requests: packets pass in both directions,
+// and enough probes since then are unanswered.
+func (p *peer) mute(now time.Time) bool {
+	shook := p.device.Handshake
+	if !p.known || !shook.After(p.first.Add(time.Second)) || now.Sub(shook) >= sessionAge {
+		return false
+	}
+	since := 0
+	for _, f := range p.open {
+		if f.at.After(shook) && now.Sub(f.at) >= patience {
+			since++
+		}
+	}
+	return since >= lostProbes
 }
 
 // become records a new state. If a tunnel is down for another reason now, it has still been down

@@ -173,6 +173,46 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// WireGuard shakes hands before the next probe is answered. That does not make the peer one that answers no
+// echo requests, and what was lost while the tunnel was down is no loss of the one that carries again.
+func TestHandshakeBeforeAnswer(t *testing.T) {
+	for _, closed := range []time.Duration{4 * time.Second, 13 * time.Second, 40 * time.Second} {
+		y := open()
+		l := newLab(y)
+		l.pass(t, 10*time.Second, l.is(0, Carrying))
+		l.pass(t, 25*time.Second, nil)
+		y.there, y.back = false, false
+		l.pass(t, closed, nil)
+		y.device.Handshake = l.now
+		for range 5 {
+			l.read()
+			if l.step(); !l.state(0).Down() {
+				t.Fatalf("closed for %s: with the handshake it is %s", closed, l.state(0))
+			}
+		}
+		y.there, y.back = true, true
+		l.pass(t, 5*time.Second, l.is(0, Returning))
+		if d := l.pass(t, 2*hold, l.is(0, Carrying)); d < hold-time.Second {
+			t.Errorf("closed for %s: it counts again after %s", closed, d)
+		}
+	}
+}
+
+// Probes that are lost before the first handshake are no loss.
+func TestNotLossyFromTheStart(t *testing.T) {
+	for _, closed := range []time.Duration{5 * time.Second, 9 * time.Second, 15 * time.Second} {
+		y := &way{rtt: 20 * time.Millisecond}
+		l := newLab(y)
+		l.pass(t, closed, nil)
+		y.there, y.back, y.device.Handshake = true, true, l.now
+		for range 1200 {
+			if l.step(); l.state(0) == Lossy {
+				t.Fatalf("closed for %s at first: lossy", closed)
+			}
+		}
+	}
+}
+
 // A machine that was gone itself is used again as soon as its tunnel carries.
 func TestMachineReturns(t *testing.T) {
 	y := open()
