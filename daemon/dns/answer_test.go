@@ -32,6 +32,9 @@ func endpoint(host, cluster, ip string) Endpoint {
 	return Endpoint{Hostname: host, Cluster: clustermesh.ClusterName(cluster), IP: netip.MustParseAddr(ip)}
 }
 
+// uid is the name of a cluster that follows the recommendation of KEP-2149.
+const uid = "721ab723-13bc-11e5-aec2-42010af0021e"
+
 func testTable() *Table {
 	db := Service{Name: name("data/db"), Headless: true,
 		Ports: []clustermesh.ServicePort{{Name: "sql", Proto: l4.TCP, Port: 5432}, {Name: "web", Proto: l4.TCP, Port: 80}},
@@ -45,6 +48,11 @@ func testTable() *Table {
 			{Name: "http", Proto: l4.TCP, Port: 80}, {Name: "udp", Proto: l4.UDP, Port: 5353}, {Name: "dup", Proto: l4.UDP, Port: 80}}},
 		{Name: name("default/plain"), IPs: addrs("10.255.0.2"), Ports: []clustermesh.ServicePort{{Proto: l4.TCP, Port: 42}}},
 		{Name: name("default/pending"), Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}},
+		{Name: name("default/six"), IPs: addrs("fd00:255::6"), Ports: []clustermesh.ServicePort{{Name: "diameter", Proto: l4.SCTP, Port: 3868}}},
+		{Name: name("data/pets"), Headless: true, Ports: []clustermesh.ServicePort{{Proto: l4.UDP, Port: 53}}, Endpoints: []Endpoint{
+			endpoint("pet", uid, "10.3.1.1"), endpoint("pet", uid, "10.3.1.2"), endpoint("pet", uid, "fd00:3::1"),
+			endpoint("pet", uid, "fd00:3::2"), endpoint("", uid, "fd00:3::3"),
+		}},
 		{Name: name("data/empty"), Headless: true, Ports: []clustermesh.ServicePort{{Name: "sql", Proto: l4.TCP, Port: 5432}}},
 		db,
 	})
@@ -69,87 +77,164 @@ func show(r *dns.Msg) string {
 	return strings.Join(out, "\n")
 }
 
+// sections are those of the MCS DNS specification 1.0.0 (KEP-1645, specification.md) that name records.
+var sections = []string{"2.1", "2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.4.1", "2.4.2", "2.4.3", "2.4.4"}
+
+// Each row covers a section of the specification. Those with a dash cover what it leaves open: what DNS itself
+// (RFC 1034, 2308, 8482) or the conformance suite wants, and what CoreDNS does.
 func TestAnswer(t *testing.T) {
 	const nodata, nx, refused = "", "NXDOMAIN", "REFUSED"
-	for _, c := range []struct{ name, qtype, want string }{
-		{"dns-version.clusterset.local.", "TXT", `"1.0.0"`},
-		{"dns-version.clusterset.local.", "A", nodata},
-		{"clusterset.local.", "SOA", "ns.dns.clusterset.local. hostmaster.clusterset.local. 1 7200 1800 86400 5"},
-		{"clusterset.local.", "A", nodata},
-		{"svc.clusterset.local.", "A", nodata},
-		{"default.svc.clusterset.local.", "A", nodata},
-		{"nowhere.svc.clusterset.local.", "A", nx},
-		{"other.clusterset.local.", "A", nx},
+	covered := map[string]bool{}
+	for _, c := range []struct{ section, name, qtype, want string }{
+		// The zone.
+		{"2.1", "serve.default.svc.clusterset.local.", "A", "10.255.0.1"},
+		{"2.1", "serve.default.svc.cluster.local.", "A", refused},
+		{"2.1", "serve.default.clusterset.local.", "A", nx},
+		{"-", "clusterset.local.", "SOA", "ns.dns.clusterset.local. hostmaster.clusterset.local. 1 7200 1800 86400 5"},
+		{"-", "clusterset.local.", "A", nodata},
+		{"-", "svc.clusterset.local.", "A", nodata},
+		{"-", "default.svc.clusterset.local.", "A", nodata},
+		{"-", "nowhere.svc.clusterset.local.", "A", nx},
+		{"-", "other.clusterset.local.", "A", nx},
+		{"-", "example.org.", "A", refused},
+		{"-", ".", "NS", refused},
+		{"-", "notclusterset.local.", "A", refused},
+		{"-", "clusterset.local.", "AXFR", refused},
 
-		{"serve.default.svc.clusterset.local.", "A", "10.255.0.1"},
-		{"serve.default.svc.clusterset.local.", "AAAA", "fd00:255::1"},
-		{"serve.default.svc.clusterset.local.", "ANY", `"RFC8482" ""`},
-		{"none.default.svc.clusterset.local.", "ANY", nx},
-		{"serve.default.svc.clusterset.local.", "MX", nodata},
-		{"SERVE.Default.svc.ClusterSet.LOCAL.", "A", "10.255.0.1"},
-		{"plain.default.svc.clusterset.local.", "AAAA", nodata},
-		{"pending.default.svc.clusterset.local.", "A", nodata},
-		{"none.default.svc.clusterset.local.", "A", nx},
-		{"serve.data.svc.clusterset.local.", "A", nx},
-		{"us-east.serve.default.svc.clusterset.local.", "A", nx},
-		{"x.us-east.serve.default.svc.clusterset.local.", "A", nx},
-		{"a.b.c.serve.default.svc.clusterset.local.", "A", nx},
-		{`serve\.default.svc.clusterset.local.`, "A", nx},
+		// The version.
+		{"2.2", "dns-version.clusterset.local.", "TXT", `"1.0.0"`},
+		{"2.2", "DNS-Version.clusterset.local.", "TXT", `"1.0.0"`},
+		{"-", "dns-version.clusterset.local.", "A", nodata},
+		{"-", "x.dns-version.clusterset.local.", "TXT", nx},
+		{"-", "clusterset.local.", "TXT", nodata},
 
-		{"_http._tcp.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
-		{"_HTTP._TCP.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
-		{"_udp._udp.serve.default.svc.clusterset.local.", "SRV", "0 100 5353 serve.default.svc.clusterset.local."},
-		{"_http._udp.serve.default.svc.clusterset.local.", "SRV", nx},
-		{"_http._tcp.serve.default.svc.clusterset.local.", "A", nodata},
-		{"_tcp.serve.default.svc.clusterset.local.", "SRV", nodata},
-		{"_sctp.serve.default.svc.clusterset.local.", "SRV", nx},
-		{"_._tcp.plain.default.svc.clusterset.local.", "SRV", nx},
+		// Addresses of a Service with ClusterSetIP, of either family or both.
+		{"2.3.1", "serve.default.svc.clusterset.local.", "A", "10.255.0.1"},
+		{"2.3.1", "serve.default.svc.clusterset.local.", "AAAA", "fd00:255::1"},
+		{"2.3.1", "plain.default.svc.clusterset.local.", "A", "10.255.0.2"},
+		{"2.3.1", "plain.default.svc.clusterset.local.", "AAAA", nodata},
+		{"2.3.1", "six.default.svc.clusterset.local.", "A", nodata},
+		{"2.3.1", "six.default.svc.clusterset.local.", "AAAA", "fd00:255::6"},
+		{"2.3.1", "pending.default.svc.clusterset.local.", "A", nodata}, // no address was given out yet
+		{"2.3.1", "none.default.svc.clusterset.local.", "A", nx},
+		{"2.3.1", "serve.data.svc.clusterset.local.", "A", nx},
+		{"-", "SERVE.Default.svc.ClusterSet.LOCAL.", "A", "10.255.0.1"},
+		{"-", "serve.default.svc.clusterset.local.", "ANY", `"RFC8482" ""`},
+		{"-", "none.default.svc.clusterset.local.", "ANY", nx},
+		{"-", "serve.default.svc.clusterset.local.", "MX", nodata},
+		{"-", "serve.default.svc.clusterset.local.", "TXT", nodata},
+		{"-", `serve\.default.svc.clusterset.local.`, "A", nx},
+
+		// Its ports: a record for each that has a name.
+		{"2.3.2", "_http._tcp.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
+		{"2.3.2", "_udp._udp.serve.default.svc.clusterset.local.", "SRV", "0 100 5353 serve.default.svc.clusterset.local."},
+		{"2.3.2", "_dup._udp.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
+		{"2.3.2", "_diameter._sctp.six.default.svc.clusterset.local.", "SRV", "0 100 3868 six.default.svc.clusterset.local."},
+		{"2.3.2", "_http._udp.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"2.3.2", "_none._tcp.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"2.3.2", "_._tcp.plain.default.svc.clusterset.local.", "SRV", nx},
+		{"2.3.2", "_tcp.plain.default.svc.clusterset.local.", "SRV", nodata},
+		{"-", "_HTTP._TCP.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
+		{"-", "http.tcp.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"-", "_http._tcp.serve.default.svc.clusterset.local.", "A", nodata},
+		{"-", "_tcp.serve.default.svc.clusterset.local.", "SRV", nodata},
+		{"-", "_sctp.serve.default.svc.clusterset.local.", "SRV", nx},
 		// Every port once by target and number, the unnamed as well (conformance specs 19 and 23).
-		{"serve.default.svc.clusterset.local.", "SRV",
+		{"-", "serve.default.svc.clusterset.local.", "SRV",
 			"0 100 5353 serve.default.svc.clusterset.local.\n0 100 80 serve.default.svc.clusterset.local."},
-		{"plain.default.svc.clusterset.local.", "SRV", "0 100 42 plain.default.svc.clusterset.local."},
+		{"-", "plain.default.svc.clusterset.local.", "SRV", "0 100 42 plain.default.svc.clusterset.local."},
 
-		{"db.data.svc.clusterset.local.", "A", "10.1.1.5\n10.2.1.5\n10.2.1.6"},
-		{"db.data.svc.clusterset.local.", "AAAA", "fd00::5"},
-		{"db-0.us-east.db.data.svc.clusterset.local.", "A", "10.1.1.5"},
-		{"db-0.us-east.db.data.svc.clusterset.local.", "AAAA", "fd00::5"},
-		{"db-0.us-west.db.data.svc.clusterset.local.", "AAAA", nodata},
-		{"10-2-1-6.us-west.db.data.svc.clusterset.local.", "A", "10.2.1.6"},
-		{"db-1.us-west.db.data.svc.clusterset.local.", "A", nx},
-		{"us-west.db.data.svc.clusterset.local.", "A", nx},
-		{"empty.data.svc.clusterset.local.", "A", nx},
-		{"_sql._tcp.empty.data.svc.clusterset.local.", "SRV", nx},
-		{"_sql._tcp.db.data.svc.clusterset.local.", "SRV", "0 100 5432 10-2-1-6.us-west.db.data.svc.clusterset.local.\n" +
+		// Addresses back to names, which the specification leaves open today. Earlier versions of it want them.
+		{"2.3.3", "1.0.255.10.in-addr.arpa.", "PTR", "serve.default.svc.clusterset.local."},
+		{"2.3.3", "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.5.5.2.0.0.0.d.f.ip6.arpa.", "PTR", "serve.default.svc.clusterset.local."},
+		{"-", "1.0.255.10.IN-ADDR.arpa.", "PTR", "serve.default.svc.clusterset.local."},
+
+		// No name leads to one cluster's share of a Service.
+		{"2.3.4", "us-east.serve.default.svc.clusterset.local.", "A", nx},
+		{"2.3.4", "us-east.serve.default.svc.clusterset.local.", "AAAA", nx},
+		{"2.3.4", "us-east.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"2.3.4", "_http._tcp.us-east.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"2.3.4", "x.us-east.serve.default.svc.clusterset.local.", "A", nx},
+		{"-", "a.b.c.serve.default.svc.clusterset.local.", "A", nx},
+
+		// Addresses of a headless Service: those of all ready endpoints, and of each by its hostname and cluster.
+		{"2.4.1", "db.data.svc.clusterset.local.", "A", "10.1.1.5\n10.2.1.5\n10.2.1.6"},
+		{"2.4.1", "db.data.svc.clusterset.local.", "AAAA", "fd00::5"},
+		{"2.4.1", "db-0.us-east.db.data.svc.clusterset.local.", "A", "10.1.1.5"},
+		{"2.4.1", "db-0.us-east.db.data.svc.clusterset.local.", "AAAA", "fd00::5"},
+		{"2.4.1", "db-0.us-west.db.data.svc.clusterset.local.", "A", "10.2.1.5"},
+		{"2.4.1", "db-0.us-west.db.data.svc.clusterset.local.", "AAAA", nodata},
+		{"2.4.1", "10-2-1-6.us-west.db.data.svc.clusterset.local.", "A", "10.2.1.6"},
+		{"2.4.1", "db-1.us-west.db.data.svc.clusterset.local.", "A", nx},
+		{"2.4.1", "db-0.us-south.db.data.svc.clusterset.local.", "A", nx},
+		{"2.4.1", "pet.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.", "A", "10.3.1.1\n10.3.1.2"},
+		{"2.4.1", "pet.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.", "AAAA", "fd00:3::1\nfd00:3::2"},
+		{"2.4.1", "fd00-3--3.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.", "AAAA", "fd00:3::3"},
+		{"2.4.1", "fd00-3--3.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.", "A", nodata},
+		{"2.4.1", "empty.data.svc.clusterset.local.", "A", nx}, // nothing is ready
+		{"2.4.1", "empty.data.svc.clusterset.local.", "AAAA", nx},
+		{"2.4.1", "empty.data.svc.clusterset.local.", "SRV", nx},
+		{"2.4.1", "db-0.us-east.empty.data.svc.clusterset.local.", "A", nx},
+		{"-", "DB-0.US-East.db.data.svc.clusterset.local.", "A", "10.1.1.5"},
+		{"-", "db.data.svc.clusterset.local.", "TXT", nodata},
+
+		// Its ports: a record for each of the endpoints and each named port.
+		{"2.4.2", "_sql._tcp.db.data.svc.clusterset.local.", "SRV", "0 100 5432 10-2-1-6.us-west.db.data.svc.clusterset.local.\n" +
 			"0 100 5432 db-0.us-east.db.data.svc.clusterset.local.\n0 100 6543 db-0.us-west.db.data.svc.clusterset.local."},
+		{"2.4.2", "_web._tcp.db.data.svc.clusterset.local.", "SRV", "0 100 80 10-2-1-6.us-west.db.data.svc.clusterset.local.\n" +
+			"0 100 80 db-0.us-east.db.data.svc.clusterset.local."},
+		{"2.4.2", "_web._udp.db.data.svc.clusterset.local.", "SRV", nx},
+		{"2.4.2", "_._tcp.pets.data.svc.clusterset.local.", "SRV", nx},
+		{"2.4.2", "_sql._tcp.empty.data.svc.clusterset.local.", "SRV", nx},
+		{"-", "pets.data.svc.clusterset.local.", "SRV", "0 100 53 fd00-3--3.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.\n" +
+			"0 100 53 pet.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local."},
 
-		{"example.org.", "A", refused},
-		{".", "NS", refused},
-		{"notclusterset.local.", "A", refused},
-		{"clusterset.local.", "AXFR", refused},
+		{"2.4.3", "5.1.1.10.in-addr.arpa.", "PTR", "db-0.us-east.db.data.svc.clusterset.local."},
+		{"2.4.3", "6.1.2.10.in-addr.arpa.", "PTR", "10-2-1-6.us-west.db.data.svc.clusterset.local."},
+		{"2.4.3", "5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa.", "PTR", "db-0.us-east.db.data.svc.clusterset.local."},
+
+		{"2.4.4", "us-west.db.data.svc.clusterset.local.", "A", nx},
+		{"2.4.4", "us-west.db.data.svc.clusterset.local.", "AAAA", nx},
+		{"2.4.4", "us-west.db.data.svc.clusterset.local.", "SRV", nx},
+		{"2.4.4", "_sql._tcp.us-west.db.data.svc.clusterset.local.", "SRV", nx},
 	} {
-		r := Answer(testTable(), "clusterset.local", ask(c.name, c.qtype))
-		if got := show(r); got != c.want {
-			t.Errorf("%s %s: got %q, want %q", c.name, c.qtype, got, c.want)
+		covered[c.section] = true
+		t.Run(c.section+" "+c.name+" "+c.qtype, func(t *testing.T) { checkAnswer(t, c.name, c.qtype, c.want) })
+	}
+	for _, s := range sections {
+		if !covered[s] {
+			t.Errorf("nothing covers section %s", s)
 		}
-		if c.want == refused {
-			continue
+	}
+}
+
+// checkAnswer asks as the server does, and demands an answer, or the code of an error.
+func checkAnswer(t *testing.T, name, qtype, want string) {
+	r, reverse := AnswerReverse(testTable(), "clusterset.local", ask(name, qtype))
+	if !reverse {
+		r = Answer(testTable(), "clusterset.local", ask(name, qtype))
+	}
+	if got := show(r); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if want == "REFUSED" {
+		return
+	}
+	if !r.Authoritative {
+		t.Error("not authoritative")
+	}
+	negative := want == "" || want == "NXDOMAIN"
+	if hasSOA := len(r.Ns) == 1 && r.Ns[0].Header().Rrtype == dns.TypeSOA; hasSOA != negative {
+		t.Errorf("SOA in authority is %v, want %v", hasSOA, negative)
+	}
+	for _, rr := range append(r.Answer, r.Ns...) {
+		if rr.Header().Ttl != 5 {
+			t.Errorf("TTL %d in %s", rr.Header().Ttl, rr)
 		}
-		if !r.Authoritative {
-			t.Errorf("%s %s: not authoritative", c.name, c.qtype)
-		}
-		negative := c.want == nodata || c.want == nx
-		if hasSOA := len(r.Ns) == 1 && r.Ns[0].Header().Rrtype == dns.TypeSOA; hasSOA != negative {
-			t.Errorf("%s %s: SOA in authority is %v, want %v", c.name, c.qtype, hasSOA, negative)
-		}
-		for _, rr := range append(r.Answer, r.Ns...) {
-			if rr.Header().Ttl != 5 {
-				t.Errorf("%s %s: TTL %d in %s", c.name, c.qtype, rr.Header().Ttl, rr)
-			}
-		}
-		for _, rr := range r.Answer {
-			if rr.Header().Name != c.name {
-				t.Errorf("%s: answered under another name: %s", c.name, rr)
-			}
+	}
+	for _, rr := range r.Answer {
+		if rr.Header().Name != name {
+			t.Errorf("answered under another name: %s", rr)
 		}
 	}
 }

@@ -6,25 +6,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The table of 2.3.3 and 2.4.3 of the MCS DNS specification.
-func TestAnswerReverse(t *testing.T) {
-	for _, c := range []struct{ name, want string }{
-		{"1.0.255.10.in-addr.arpa.", "serve.default.svc.clusterset.local."},
-		{"1.0.255.10.IN-ADDR.arpa.", "serve.default.svc.clusterset.local."},
-		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.5.5.2.0.0.0.d.f.ip6.arpa.", ""},
-		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.5.5.2.0.0.0.d.f.ip6.arpa.", "serve.default.svc.clusterset.local."},
-		{"5.1.1.10.in-addr.arpa.", "db-0.us-east.db.data.svc.clusterset.local."},
-		{"6.1.2.10.in-addr.arpa.", "10-2-1-6.us-west.db.data.svc.clusterset.local."},
-		{"9.9.9.10.in-addr.arpa.", ""},
-		{"01.0.255.10.in-addr.arpa.", ""},
-		{"+1.0.255.10.in-addr.arpa.", ""},
-		{"0.255.10.in-addr.arpa.", ""},
-		{"serve.default.svc.clusterset.local.", ""},
-		{".", ""},
+// What is no address of a Service is for an upstream.
+func TestAnswerReverseOfOthers(t *testing.T) {
+	for _, name := range []string{
+		"9.9.9.10.in-addr.arpa.", "01.0.255.10.in-addr.arpa.", "+1.0.255.10.in-addr.arpa.", "0.255.10.in-addr.arpa.",
+		"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.5.5.2.0.0.0.d.f.ip6.arpa.", "serve.default.svc.clusterset.local.", ".",
 	} {
-		r, is := AnswerReverse(testTable(), DefaultZone, ask(c.name, "PTR"))
-		if is != (c.want != "") || is && (show(r) != c.want || !r.Authoritative) {
-			t.Errorf("%s: %v %v, want %q", c.name, is, r, c.want)
+		if r, is := AnswerReverse(testTable(), DefaultZone, ask(name, "PTR")); is {
+			t.Errorf("%s: answered %v", name, r)
 		}
 	}
 	if r, is := AnswerReverse(testTable(), DefaultZone, ask("1.0.255.10.in-addr.arpa.", "A")); is {
