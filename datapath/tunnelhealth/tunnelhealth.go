@@ -60,7 +60,8 @@ const (
 	every     = time.Second
 	idleEvery = 5 * time.Second
 	// Rate is how many probes are sent in a second at most, and idleRate how many of them to peers
-	// without traffic.
+	// without traffic. It bounds how soon the last of many that fail at once is found: each takes
+	// lostProbes, so a thousand take 6 s at least, and 10 s as they are spread over time.
 	Rate     = 500
 	idleRate = 100
 	// urgent is the pause once a probe is unanswered for urgent.
