@@ -20,7 +20,7 @@ bpftool         bpftool                             tests read pinned maps as a 
 qemu-system-x86 qemu-system-x86_64                  make test-vm boots old and new kernels
 xz-utils        xz                                  make test-vm unpacks their modules
 nftables        nft                                 test/bench compares with kube-proxy's rules; tests list strait's, and drop ICMP
-wireguard-tools wg                                  test/e2e: a machine that has WireGuard and not strait
+wireguard-tools wg                                  test/e2e: a machine that has WireGuard and not strait; test/faults changes keys
 iproute2        ip                                  test/e2e: its network
 iptables        iptables                            tests check that pods' addresses are not masqueraded by its rules
 curl            curl                                test/clients: the most widely used TCP client, not written in Go

@@ -62,8 +62,6 @@ func newTunneled(t *testing.T) *tunneled {
 	return w
 }
 
-func (w *tunneled) device() string { return w.config["mesh"].(tree)["device"].(string) }
-
 // call connects through the tunnel, and gets back what it sends.
 func (w *tunneled) call() error {
 	c, err := w.dial()
