@@ -144,7 +144,7 @@ func TestAnswer(t *testing.T) {
 			"0 100 5353 serve.default.svc.clusterset.local.\n0 100 80 serve.default.svc.clusterset.local."},
 		{"-", "plain.default.svc.clusterset.local.", "SRV", "0 100 42 plain.default.svc.clusterset.local."},
 
-		// Addresses back to names, which the specification leaves open today. Earlier versions of it want them.
+		// Addresses back to names, which the specification leaves open; a draft of it wanted them.
 		{"2.3.3", "1.0.255.10.in-addr.arpa.", "PTR", "serve.default.svc.clusterset.local."},
 		{"2.3.3", "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.5.5.2.0.0.0.d.f.ip6.arpa.", "PTR", "serve.default.svc.clusterset.local."},
 		{"-", "1.0.255.10.IN-ADDR.arpa.", "PTR", "serve.default.svc.clusterset.local."},
