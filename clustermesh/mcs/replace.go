@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -31,6 +32,27 @@ func Retire(have *discoveryv1.EndpointSlice, failed []Op) (Op, bool) {
 		return o.Kind != mcsv1beta1.ServiceImportKindName
 	})
 	return Op{Verb: Apply, Slice: next, Force: true}, len(stay) < len(have.Endpoints)
+}
+
+// Shrink returns the update of a slice after some writes failed: besides the endpoints that are wanted in it,
+// it keeps those that those writes should have moved to another slice of the same ports.
+func Shrink(have *discoveryv1.EndpointSlice, update Op, failed []Op) Op {
+	want := update.Slice
+	if !equality.Semantic.DeepEqual(have.Ports, want.Ports) {
+		return update // what it has are other listeners
+	}
+	failed = slices.DeleteFunc(slices.Clone(failed), func(f Op) bool {
+		return f.Slice == nil || !equality.Semantic.DeepEqual(f.Slice.Ports, want.Ports)
+	})
+	keep := slices.DeleteFunc(unreplaced(have, failed), func(h discoveryv1.Endpoint) bool {
+		return slices.ContainsFunc(want.Endpoints, func(w discoveryv1.Endpoint) bool { return slices.Equal(w.Addresses, h.Addresses) })
+	})
+	if len(keep) == 0 {
+		return update
+	}
+	update.Slice = want.DeepCopy()
+	update.Slice.Endpoints = append(update.Slice.Endpoints, keep...)
+	return update
 }
 
 func unreplaced(s *discoveryv1.EndpointSlice, failed []Op) (out []discoveryv1.Endpoint) {

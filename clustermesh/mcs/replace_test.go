@@ -61,6 +61,41 @@ func TestRetire(t *testing.T) {
 	}
 }
 
+// An updated slice keeps what a refused write should have taken over, if the listeners stay the same.
+func TestShrink(t *testing.T) {
+	have := sliceAt("c2", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	update := Op{Verb: Apply, Slice: sliceAt("c2", "10.0.0.1"), Force: true}
+	otherPort := func(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+		s.Ports = []discoveryv1.EndpointPort{{Port: new(int32(81))}}
+		return s
+	}
+	for what, c := range map[string]struct {
+		update Op
+		failed []Op
+		want   []string
+	}{
+		"nothing failed":     {update, nil, []string{"10.0.0.1"}},
+		"none of it moves":   {update, []Op{{Verb: Create, Slice: sliceAt("c2", "10.0.0.9")}}, []string{"10.0.0.1"}},
+		"one moves":          {update, []Op{{Verb: Create, Slice: sliceAt("c2", "10.0.0.2", "10.0.0.9")}}, []string{"10.0.0.1", "10.0.0.2"}},
+		"it is in both":      {update, []Op{{Verb: Create, Slice: sliceAt("c2", "10.0.0.1")}}, []string{"10.0.0.1"}},
+		"of another cluster": {update, []Op{{Verb: Create, Slice: sliceAt("c3", "10.0.0.2")}}, []string{"10.0.0.1"}},
+		"to another port":    {update, []Op{{Verb: Create, Slice: otherPort(sliceAt("c2", "10.0.0.2"))}}, []string{"10.0.0.1"}},
+		"from another port":  {Op{Verb: Apply, Slice: otherPort(sliceAt("c2", "10.0.0.1"))}, []Op{{Verb: Create, Slice: sliceAt("c2", "10.0.0.2")}}, []string{"10.0.0.1"}},
+		"a status":           {update, []Op{{Verb: ApplyStatus, Import: &mcsv1beta1.ServiceImport{}}}, []string{"10.0.0.1"}},
+	} {
+		var got []string
+		for _, e := range Shrink(have, c.update, c.failed).Slice.Endpoints {
+			got = append(got, e.Addresses...)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: it has %v, want %v", what, got, c.want)
+		}
+	}
+	if n := len(update.Slice.Endpoints); n != 1 {
+		t.Errorf("the wanted slice, which others may have too, has %d endpoints now", n)
+	}
+}
+
 // A Service waits for whatever may be of the next one; slices and imports, and what follows a
 // refused status or deletion, do not wait.
 func TestReplaces(t *testing.T) {

@@ -95,6 +95,69 @@ func TestRefusedSliceHoldsUpNoOther(t *testing.T) {
 	b.lists("10.1.0.1", "10.2.0.1", "10.2.0.9")
 }
 
+// A slice that is full is split in two. While the other half is refused, as by a quota, no endpoint leaves
+// the first one for it.
+func TestRefusedHalf(t *testing.T) {
+	b := newBench(t)
+	w, _ := b.start()
+	pods := func(from, to byte) (add func(*mcs.Import), all []string) {
+		all = []string{"10.1.0.1", "10.2.0.1"} // those of every view
+		for n := from; n < to; n++ {
+			all = append(all, fmt.Sprintf("10.2.1.%d", n))
+		}
+		return func(i *mcs.Import) {
+			for _, a := range all[2:] {
+				addPod(i, "c2", netip.MustParseAddr(a))
+			}
+		}, all
+	}
+	full, addrs := pods(100, 199)
+	w.Submit(b.view(full))
+	b.eventually("import", ready)
+	b.lists(addrs...)
+	b.refuse("discovery.k8s.io", "endpointslices", "request.operation != 'CREATE'", func() error {
+		_, err := b.core.DiscoveryV1().EndpointSlices(b.ns).Create(t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: "probe"}, AddressType: discoveryv1.AddressTypeIPv4,
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	more, addrs := pods(101, 203)
+	w.Submit(b.view(more))
+	testutil.Eventually(t, 20*time.Second, func() error {
+		if ps := w.Problems(); len(ps) == 0 || !strings.Contains(ps[0].Message, "not here") {
+			return fmt.Errorf("problems %v", ps)
+		}
+		return nil
+	})
+	b.hasAll(addrs[:100], "10.2.1.100") // 100 is gone, and of 199 to 202 those are there that need no other slice
+}
+
+// hasAll waits until gone is in no slice of the derived Service, and demands that the others are.
+func (b *bench) hasAll(want []string, gone string) {
+	b.t.Helper()
+	testutil.Eventually(b.t, 15*time.Second, func() error {
+		list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(b.t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=derived-serve"})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, s := range list.Items {
+			for _, e := range s.Endpoints {
+				got = append(got, e.Addresses...)
+			}
+		}
+		if slices.Contains(got, gone) {
+			return fmt.Errorf("%s is still in a slice", gone)
+		}
+		for _, a := range want {
+			if !slices.Contains(got, a) {
+				b.t.Fatalf("%s is in no slice: %v", a, got)
+			}
+		}
+		return nil
+	})
+}
+
 // An API server before Kubernetes 1.34 knows no PreferSameZone, and one before 1.31 no
 // trafficDistribution. A policy stands in for them.
 func TestOlderAPIServer(t *testing.T) {

@@ -243,10 +243,9 @@ func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (prob
 	return problems, err
 }
 
-// writeAfter is write after others failed. A slice is not deleted with the endpoints that those
-// should have moved.
+// writeAfter is write after others failed. No slice loses the endpoints that those should have moved.
 func (t *term) writeAfter(ctx context.Context, o mcs.Op, failed []mcs.Op) error {
-	if o.Verb != mcs.Delete || o.Slice == nil || len(failed) == 0 {
+	if o.Verb != mcs.Delete && o.Verb != mcs.Apply || o.Slice == nil || len(failed) == 0 {
 		return t.write(ctx, o)
 	}
 	// The store has only a slice's checksum. The role lets the leader list slices, not get one.
@@ -254,12 +253,14 @@ func (t *term) writeAfter(ctx context.Context, o mcs.Op, failed []mcs.Op) error 
 	if err != nil {
 		return err
 	}
-	if len(list.Items) == 1 && list.Items[0].UID == o.Slice.UID {
-		next, do := mcs.Retire(&list.Items[0], failed)
-		if !do {
-			return nil
-		}
-		o = next
+	if len(list.Items) != 1 || list.Items[0].UID != o.Slice.UID {
+		return t.write(ctx, o)
 	}
-	return t.write(ctx, o)
+	if o.Verb == mcs.Apply {
+		return t.write(ctx, mcs.Shrink(&list.Items[0], o, failed))
+	}
+	if next, do := mcs.Retire(&list.Items[0], failed); do {
+		return t.write(ctx, next)
+	}
+	return nil
 }
