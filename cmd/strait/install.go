@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/install/bundle"
 	"strait.io/strait/install/chart"
 	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/preflight"
 )
 
 // target has the flags that all commands for an API server share.
@@ -260,6 +261,9 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 		return &exitError{exitUsage, err}
 	}
 	a.printer().line("%s: image %s", c.Context, daemonImage(docs))
+	if err := a.preflight(ctx, c); err != nil {
+		return err
+	}
 	docs = append(docs, c.ValuesObject(stored))
 	// The namespace first, then what the pods wait for.
 	changes, err := c.Apply(ctx, docs[:1], dryRun)
@@ -287,6 +291,15 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 	}
 	changes, err = c.Prune(ctx, docs, dryRun)
 	a.printChanges(changes)
+	return err
+}
+
+// preflight prints what the cluster's network and strait do to each other.
+func (a *app) preflight(ctx context.Context, c *cluster.Cluster) error {
+	cilium, err := c.ReadCilium(ctx)
+	for _, warning := range preflight.Cilium(cilium).Warnings() {
+		a.printer().line("! %s: %s", c.Context, warning)
+	}
 	return err
 }
 

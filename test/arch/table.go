@@ -122,7 +122,7 @@ var Table = []Package{
 	{Path: "cmd/strait", Imports: []string{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/standalone", "install/trust", "docs",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "docs",
 		"clustermesh/policy", "clustermesh/policy/mirror", "replicate",
 	}, Tests: []string{"datapath/socklb"}},
 
@@ -143,6 +143,7 @@ var Table = []Package{
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/corefile", Pure: true},
+	{Path: "install/preflight", Pure: true},
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},
@@ -275,6 +276,11 @@ var Dependencies = []Dependency{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
+	},
+	{
+		Path:   "k8s.io/apimachinery/pkg/util/version",
+		Owners: []string{"install/preflight"},
+		Why:    "compares versions of kernels and images as Kubernetes does",
 	},
 	{
 		Path:   "k8s.io/client-go",

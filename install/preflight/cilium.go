@@ -1,0 +1,84 @@
+// Package preflight decides what to warn of before strait is installed beside a cluster's network.
+//
+// Inputs are the settings of that network, its version, and the nodes' kernels. Outputs are warnings,
+// each of which names an object and a field. It must not know how the inputs are read, nor what reads
+// the warnings: an install goes on in any case.
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Cilium is what is known of Cilium in a cluster. Without a Config, there is none.
+type Cilium struct {
+	// Config is the data of ConfigMap kube-system/cilium-config.
+	Config map[string]string
+	// Image is the image of the agent in DaemonSet kube-system/cilium; empty if it is not known.
+	Image string
+	// Kernels are the nodes' kernels by the nodes' names, as in status.nodeInfo.kernelVersion.
+	Kernels map[string]string
+}
+
+// Warnings returns what to expect of Cilium's settings beside strait, and what to do about it.
+func (c Cilium) Warnings() (out []string) {
+	warn := func(key, text string) {
+		out = append(out, fmt.Sprintf("ConfigMap kube-system/cilium-config: %s: %q: %s", key, c.Config[key], text))
+	}
+	replaces := c.Config["kube-proxy-replacement"]
+	balances := replaces == "true" || replaces == "strict" || c.on("bpf-lb-sock")
+	if n, example := c.olderThan(version.MajorMinor(6, 17)); balances && !c.on("bpf-lb-sock-hostns-only") && n > 0 {
+		key := "kube-proxy-replacement"
+		if c.on("bpf-lb-sock") {
+			key = "bpf-lb-sock"
+		}
+		warn(key, fmt.Sprintf("Cilium balances at sockets, and runs before strait on kernels before 6.17 (on %d of %d nodes, such as %s): "+
+			"there, global Services never leave the cluster, and localities have no effect; "+
+			"upgrade the kernels, or set socketLB.hostNamespaceOnly=true in Cilium's Helm values", n, len(c.Kernels), example))
+	}
+	if v := tag(c.Image); !balances && before(v, version.MajorMinor(1, 20)) && len(c.Config) > 0 {
+		out = append(out, fmt.Sprintf("DaemonSet kube-system/cilium: image %s: with its socket load balancer off, an agent before 1.20 "+
+			"does not start again on a node where strait runs (cilium#43877); upgrade Cilium to 1.20 first", c.Image))
+	}
+	if c.on("enable-bpf-masquerade") && c.Config["devices"] == "" {
+		warn("enable-bpf-masquerade", "Cilium may take the tunnel's device strait0 for one of the node, and then pods reach no other cluster; "+
+			"name the nodes' devices in Cilium's Helm value devices")
+	}
+	if c.on("install-no-conntrack-iptables-rules") {
+		warn("install-no-conntrack-iptables-rules", "calls to other clusters from nodes, and from pods on their network, get no answer, "+
+			"as the filter of the tunnel sees no connections; set installNoConntrackIptablesRules=false in Cilium's Helm values")
+	}
+	return out
+}
+
+func (c Cilium) on(key string) bool { return c.Config[key] == "true" }
+
+// olderThan returns how many nodes have a kernel before a version, and the first of them with its kernel.
+func (c Cilium) olderThan(limit *version.Version) (n int, example string) {
+	for node, kernel := range c.Kernels {
+		if !before(kernel, limit) {
+			continue
+		}
+		if text := node + " with " + kernel; n == 0 || text < example {
+			example = text
+		}
+		n++
+	}
+	return n, example
+}
+
+// tag returns the version in an image's reference, such as 1.20.2; empty if there is none.
+func tag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, name, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return strings.TrimPrefix(name, "v")
+}
+
+// before reports whether a version, such as 5.15.0-91-generic, is before a limit. One that cannot be read
+// is not.
+func before(text string, limit *version.Version) bool {
+	v, err := version.ParseGeneric(text)
+	return err == nil && v.LessThan(limit)
+}

@@ -1,0 +1,58 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"strait.io/strait/test/kubelab/apiserver"
+)
+
+// cilium is what its chart, version 1.19, writes with bpf.masquerade, as far as strait looks at it. No node
+// runs the agent. The node has the kernel of Debian 12.
+const cilium = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cilium-config, namespace: kube-system}
+data:
+  enable-bpf-masquerade: "true"
+  install-no-conntrack-iptables-rules: "false"
+  kube-proxy-replacement: "false"
+  ipam: cluster-pool
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: cilium, namespace: kube-system}
+spec:
+  selector: {matchLabels: {k8s-app: cilium}}
+  template:
+    metadata: {labels: {k8s-app: cilium}}
+    spec:
+      nodeSelector: {nowhere: "true"}
+      containers: [{name: cilium-agent, image: "quay.io/cilium/cilium:v1.19.4"}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: bookworm}
+status: {nodeInfo: {kernelVersion: 6.1.0-44-amd64}}
+`
+
+// Before an install, and in a dry run of one, stands what Cilium's settings mean beside strait.
+func TestCilium(t *testing.T) {
+	u := newUser(t)
+	lab := apiserver.Lab(t, 2)
+	if out := u.does(with(installC1, "--dry-run")); strings.Contains(out, "ilium") {
+		t.Errorf("without Cilium: %s", out)
+	}
+	if err := lab.Apply(t.Context(), "c1", cilium); err != nil {
+		t.Fatal(err)
+	}
+	defer u.kubectl("c1", "-n", "kube-system", "delete", "configmap/cilium-config", "daemonset/cilium", "node/bookworm")
+	u.does(with(installC1, "--dry-run"), `! c1: ConfigMap kube-system/cilium-config: enable-bpf-masquerade: "true"`,
+		"! c1: DaemonSet kube-system/cilium: image quay.io/cilium/cilium:v1.19.4", "dry run: nothing was changed")
+	u.kubectl("c1", "-n", "kube-system", "patch", "configmap", "cilium-config", "-p", `{"data": {"kube-proxy-replacement": "true", "devices": "eth0"}}`)
+	out := u.does(with(installC1, "--wait=false"), `kube-proxy-replacement: "true"`, "on 1 of 1 nodes, such as bookworm with 6.1.0-44-amd64", "created  DaemonSet")
+	u.uninstallAtEnd("c1")
+	if strings.Contains(out, "enable-bpf-masquerade") || strings.Contains(out, "image quay.io") {
+		t.Errorf("it still warns of what was mended: %s", out)
+	}
+}
