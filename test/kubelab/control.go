@@ -60,8 +60,12 @@ func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 	if slices.Contains(l.DualStack, c.Name) {
 		ranges += "," + c.Services6.String()
 	}
+	program := "kube-apiserver"
+	if slices.Contains(l.Oldest, c.Name) {
+		program += "-oldest"
+	}
 	_, err := l.start(process{machine: fabricName, name: apiServerName(c), argv: []string{
-		l.program("kube-apiserver"),
+		l.program(program),
 		"--etcd-servers=http://127.0.0.1:2379", "--etcd-prefix=/" + c.Name,
 		"--bind-address=" + c.Gateway.String(), "--advertise-address=" + c.Gateway.String(),
 		fmt.Sprintf("--secure-port=%d", c.server().Port()),

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,10 @@ type Options struct {
 	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Their nodes
 	// still have IPv4.
 	DualStack []string
-	Log       *slog.Logger
+	// Oldest names the clusters whose API servers are of the oldest Kubernetes that there is.
+	// Their other programs are of the newest.
+	Oldest []string
+	Log    *slog.Logger
 }
 
 // Lab is a set of clusters that are up.
@@ -62,9 +66,9 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range o.DualStack {
+	for _, name := range slices.Concat(o.DualStack, o.Oldest) {
 		if _, err := t.Cluster(name); err != nil {
-			return nil, fmt.Errorf("dual stack: %w", err)
+			return nil, fmt.Errorf("dual stack or oldest: %w", err)
 		}
 	}
 	dir, err := filepath.Abs(o.Dir)
@@ -82,7 +86,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	l := &Lab{Topology: t, Dir: dir, log: o.Log, state: state{
 		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs,
-		DualStack: o.DualStack, Name: nameOf(dir),
+		DualStack: o.DualStack, Oldest: o.Oldest, Name: nameOf(dir),
 	}}
 	if err := l.up(ctx, o); err != nil {
 		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx), true))

@@ -25,6 +25,7 @@ type state struct {
 	Nodes           int      `json:"nodes"`
 	WithoutPodCIDRs []string `json:"withoutPodCIDRs,omitempty"`
 	DualStack       []string `json:"dualStack,omitempty"`
+	Oldest          []string `json:"oldest,omitempty"`
 }
 
 // nameOf returns the name of the lab in a folder. It is always the same for the same folder.

@@ -29,7 +29,7 @@ func (b *bench) alpha(plural string) dynamic.ResourceInterface {
 // served no more.
 func TestWriterFollowsVersions(t *testing.T) {
 	b := newBench(t)
-	lab := apiserver.Lab(t, 1)
+	lab := apiserver.Lab(t, 2)
 	apiserver.OldCRDs(t, lab, "c1")
 	_, err := b.alpha("serviceexports").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": map[string]any{"name": "serve"},
@@ -130,7 +130,7 @@ func TestWriterFollowsVersions(t *testing.T) {
 // import, an export's is not, and writing ends.
 func TestWriterWithoutStatusSubresource(t *testing.T) {
 	b := newBench(t)
-	lab := apiserver.Lab(t, 1)
+	lab := apiserver.Lab(t, 2)
 	apiserver.OldCRDs(t, lab, "c1")
 	for _, kind := range []string{"serviceexports", "serviceimports"} {
 		_, err := lab.Kubectl(t.Context(), "c1", nil, "patch", "crd", kind+".multicluster.x-k8s.io", "--type=json",

@@ -37,8 +37,13 @@ type bench struct {
 	name clustermesh.ServiceName
 }
 
-func newBench(t *testing.T) *bench {
-	cfg, err := clientcmd.BuildConfigFromFlags("", apiserver.Lab(t, 1).Kubeconfig())
+func newBench(t *testing.T) *bench { return newBenchIn(t, "c1") }
+
+// newBenchIn is newBench in a cluster of the lab. The API server of c2 is the oldest.
+func newBenchIn(t *testing.T, cluster string) *bench {
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: apiserver.Lab(t, 2).Kubeconfig()},
+		&clientcmd.ConfigOverrides{CurrentContext: cluster}).ClientConfig()
 	must(t, err)
 	cfg.QPS = -1
 	b := &bench{t: t, rest: cfg, core: kubernetes.NewForConfigOrDie(cfg), mcs: mcsclient.NewForConfigOrDie(cfg)}

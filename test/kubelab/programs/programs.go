@@ -28,7 +28,11 @@ import (
 const tools = "test/kubelab/tools"
 
 // modules are the folders below tools.
-var modules = []string{"etcd", "containerd", "kubernetes", "coredns", "traefik"}
+var modules = []string{"etcd", "containerd", "kubernetes", oldest, "coredns", "traefik"}
+
+// oldest is the module of the oldest Kubernetes that strait is tested against. Its programs' names
+// end in -oldest.
+const oldest = "kubernetes-oldest"
 
 // program is a program that a module's go.mod names as a tool.
 type program struct {
@@ -158,7 +162,9 @@ func list(source string) ([]program, error) {
 			return nil, err
 		}
 		for _, p := range found {
-			p.dir = dir
+			if p.dir = dir; m == oldest {
+				p.name += "-oldest"
+			}
 			out = append(out, p)
 		}
 	}
