@@ -94,7 +94,7 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 			return clustermesh.Export{}, status
 		}
 	}
-	if why := l.barred.Why(w.service); why != "" {
+	if why := l.stays(w.service); why != "" {
 		o.warning(problem.NamespaceBarred, "metadata", why+": not exported", "delete the ServiceExport, or export a Service of another namespace")
 		fail("%s", why)
 		return clustermesh.Export{}, status

@@ -35,7 +35,7 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g := clustermesh.Global{Service: s.service(), Shared: true}
 	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name)}
 	key, yes := notes.yes(globalNames)
-	switch why := l.barred.Why(g.Service); {
+	switch why := l.stays(g.Service); {
 	case key == "":
 		if joined, says, takes := l.joined(s); says != nil {
 			return globalFrom(joined, *says, notes, globalNames[0], takes), true

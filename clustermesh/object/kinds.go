@@ -78,7 +78,7 @@ var Kinds = []Kind{
 	{
 		Resource: NamespaceResource, Name: "Namespace", Need: Useful, ClusterScoped: true, InFiles: true, MetadataOnly: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, keep: keeping(namespaceFrom)}},
-		Annotations: []string{AnnotationDrain, clustermesh.AnnotationAccept},
+		Annotations: []string{AnnotationDrain, clustermesh.AnnotationAccept, annotationLocal},
 	},
 	{
 		Resource: PodResource, Name: "Pod", Need: Useful, NodeField: "spec.nodeName",

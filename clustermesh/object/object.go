@@ -152,6 +152,8 @@ func (l *reader) readClusterDrain(objs Objects) *clustermesh.Drain {
 type reader struct {
 	report report
 	barred clustermesh.Barred
+	// local are the namespaces whose Services stay in the cluster.
+	local map[string]bool
 	// services are sorted, each name once.
 	services []*Service
 	// own is the cluster's id, empty if unknown.
@@ -165,6 +167,7 @@ type reader struct {
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	l.report.unread = objs.Unread
+	l.local = localNamespaces(objs.Namespaces, &l.report)
 	l.own = cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
 	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })

@@ -117,7 +117,7 @@ func (l *reader) selected(r *rule, s *Service) bool {
 	}
 	r.share.Selected++
 	name := s.service()
-	if why := l.barred.Why(name); why != "" {
+	if why := l.stays(name); why != "" {
 		r.share.Skip(name, policy.Barred, why)
 		return false
 	}
