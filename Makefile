@@ -117,7 +117,7 @@ CLUSTERS      ?= 2
 NODES         ?= 2
 
 .PHONY: kube-lab
-kube-lab: build image ## run real Kubernetes clusters on this machine, joined by strait, as root; CLUSTERS=3 NODES=2; the first run builds Kubernetes, 15 minutes
+kube-lab: build image ## run real Kubernetes clusters on this machine, joined by strait, as root; CLUSTERS=3 NODES=2; the first run builds Kubernetes, 20 minutes
 	@test/setup.sh $(KUBE_PACKAGES)
 	@$(KUBE_LAB) up -clusters $(CLUSTERS) -nodes $(NODES) -strait bin/strait \
 	  -image bin/strait-image-$(shell go env GOARCH).tar -name '$(IMAGE_NAME)' $(ARGS)
@@ -131,7 +131,7 @@ kube-lab-down: check-go ## take the lab down; only the built programs stay
 	@$(KUBE_LAB) down
 
 .PHONY: kube-programs
-kube-programs: check-go ## build Kubernetes' programs for the lab into the user's cache; 15 minutes the first time
+kube-programs: check-go ## build Kubernetes' programs for the lab into the user's cache; 20 minutes the first time
 	@test/setup.sh $(KUBE_PACKAGES)
 	@go run -buildvcs=false ./test/kubelab/run build
 
