@@ -45,10 +45,11 @@ func testTable() *Table {
 	db.Endpoints[2].Ports = []clustermesh.EndpointPort{{Name: "sql", Proto: l4.TCP, Port: 6543}}
 	return NewTable([]Service{
 		{Name: name("default/serve"), IPs: addrs("10.255.0.1", "fd00:255::1"), Ports: []clustermesh.ServicePort{
-			{Name: "http", Proto: l4.TCP, Port: 80}, {Name: "udp", Proto: l4.UDP, Port: 5353}, {Name: "dup", Proto: l4.UDP, Port: 80}}},
+			{Name: "http", Proto: l4.TCP, Port: 80}, {Name: "udp", Proto: l4.UDP, Port: 5353}, {Name: "dup", Proto: l4.UDP, Port: 80},
+			{Name: "signal", Proto: l4.SCTP, Port: 2905}}},
 		{Name: name("default/plain"), IPs: addrs("10.255.0.2"), Ports: []clustermesh.ServicePort{{Proto: l4.TCP, Port: 42}}},
 		{Name: name("default/pending"), Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}},
-		{Name: name("default/six"), IPs: addrs("fd00:255::6"), Ports: []clustermesh.ServicePort{{Name: "diameter", Proto: l4.SCTP, Port: 3868}}},
+		{Name: name("default/six"), IPs: addrs("fd00:255::6"), Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}},
 		{Name: name("data/pets"), Headless: true, Ports: []clustermesh.ServicePort{{Proto: l4.UDP, Port: 53}}, Endpoints: []Endpoint{
 			endpoint("pet", uid, "10.3.1.1"), endpoint("pet", uid, "10.3.1.2"), endpoint("pet", uid, "fd00:3::1"),
 			endpoint("pet", uid, "fd00:3::2"), endpoint("", uid, "fd00:3::3"),
@@ -129,7 +130,6 @@ func TestAnswer(t *testing.T) {
 		{"2.3.2", "_http._tcp.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
 		{"2.3.2", "_udp._udp.serve.default.svc.clusterset.local.", "SRV", "0 100 5353 serve.default.svc.clusterset.local."},
 		{"2.3.2", "_dup._udp.serve.default.svc.clusterset.local.", "SRV", "0 100 80 serve.default.svc.clusterset.local."},
-		{"2.3.2", "_diameter._sctp.six.default.svc.clusterset.local.", "SRV", "0 100 3868 six.default.svc.clusterset.local."},
 		{"2.3.2", "_http._udp.serve.default.svc.clusterset.local.", "SRV", nx},
 		{"2.3.2", "_none._tcp.serve.default.svc.clusterset.local.", "SRV", nx},
 		{"2.3.2", "_._tcp.plain.default.svc.clusterset.local.", "SRV", nx},
@@ -138,7 +138,9 @@ func TestAnswer(t *testing.T) {
 		{"-", "http.tcp.serve.default.svc.clusterset.local.", "SRV", nx},
 		{"-", "_http._tcp.serve.default.svc.clusterset.local.", "A", nodata},
 		{"-", "_tcp.serve.default.svc.clusterset.local.", "SRV", nodata},
+		// strait serves no SCTP at a ClusterSetIP, so no record leads there.
 		{"-", "_sctp.serve.default.svc.clusterset.local.", "SRV", nx},
+		{"-", "_signal._sctp.serve.default.svc.clusterset.local.", "SRV", nx},
 		// Every port once by target and number, the unnamed as well (conformance specs 19 and 23).
 		{"-", "serve.default.svc.clusterset.local.", "SRV",
 			"0 100 5353 serve.default.svc.clusterset.local.\n0 100 80 serve.default.svc.clusterset.local."},

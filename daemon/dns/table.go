@@ -175,7 +175,8 @@ func (s Service) srvs(name, proto string) (out []srv) {
 	}
 	if !s.Headless {
 		for _, p := range s.Ports {
-			if matches(p.Name, p.Proto.String()) {
+			// At a ClusterSetIP, a port that is not balanced is not served.
+			if p.Proto.Balanced() && matches(p.Name, p.Proto.String()) {
 				add(p.Port, "", s.IPs...)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func (d *demand) Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort] {
 	return func(yield func(l4.Addr, clustermesh.ServicePort) bool) {
 		for _, port := range d.ports {
-			if !served(port) {
+			if !port.Proto.Balanced() {
 				continue
 			}
 			for _, ip := range d.ips {
@@ -25,9 +25,6 @@ func (d *demand) Addrs() iter.Seq2[l4.Addr, clustermesh.ServicePort] {
 		}
 	}
 }
-
-// served reports whether there is socket load balancing for a port's protocol.
-func served(p clustermesh.ServicePort) bool { return p.Proto == l4.TCP || p.Proto == l4.UDP }
 
 // Behind yields the endpoints that were considered for a port, used or not, with their clusters. An
 // address that two records list is yielded twice. Behind does not rank the endpoints and allocates

@@ -9,7 +9,6 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
-	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
 
@@ -102,7 +101,7 @@ func (m mesh) listeners() (out []datapath.Listener) {
 			continue
 		}
 		for _, p := range own[i].Ports {
-			if p.Port != 0 && (p.Proto == l4.TCP || p.Proto == l4.UDP) {
+			if p.Port != 0 && p.Proto.Balanced() {
 				out = append(out, datapath.Listener{Addr: own[i].Addr, Port: p.Port, Proto: p.Proto})
 			}
 		}

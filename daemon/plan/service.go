@@ -111,7 +111,7 @@ func idle(f Frontend) (out []datapath.Idle) {
 func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	members, doubles := d.admit()
 	for _, port := range d.ports {
-		if !served(port) {
+		if !port.Proto.Balanced() {
 			problems = append(problems, clustermesh.Problem{
 				Code:   problem.PortNotServed,
 				Object: d.object(), Field: "ports[" + port.String() + "]",

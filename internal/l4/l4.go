@@ -45,6 +45,9 @@ func (p Proto) String() string {
 	return fmt.Sprintf("proto-%d", uint8(p))
 }
 
+// Balanced reports whether there is socket load balancing for a protocol.
+func (p Proto) Balanced() bool { return p == TCP || p == UDP }
+
 // MarshalText encodes a Proto as its name in JSON and YAML.
 func (p Proto) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
