@@ -18,6 +18,8 @@ var (
 	globalNames   = []string{"service.strait.io/global", "service.cilium.io/global", "io.cilium/global-service"}
 	sharedNames   = []string{"service.strait.io/shared", "service.cilium.io/shared", "io.cilium/shared-service"}
 	affinityNames = []string{"service.strait.io/affinity", "service.cilium.io/affinity", "io.cilium/service-affinity"}
+	// Only Cilium has this one: it asks for EndpointSlices with the other clusters' endpoints.
+	slicesNames = []string{"service.cilium.io/global-sync-endpoint-slices"}
 )
 
 // readGlobals returns the global services, sorted. What an annotation says of a Service counts, and
@@ -76,6 +78,10 @@ func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, k
 	}
 	if k, shared := notes.yes(sharedNames); k != "" {
 		g.Shared = g.Shared && shared
+	}
+	if k, asked := notes.yes(slicesNames); asked {
+		notes.report.warning(problem.AnnotationIgnored, path(k), "strait writes no EndpointSlices for a global Service",
+			"export it with a ServiceExport, whose import has EndpointSlices with all endpoints, or delete the annotation")
 	}
 	g.Affinity = notes.affinity(key)
 	g.Routing = readRouting(notes.routing())

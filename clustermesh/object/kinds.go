@@ -52,7 +52,7 @@ var Kinds = []Kind{
 		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Service{}, List: &corev1.ServiceList{}, keep: keeping(serviceFrom)}},
 		AllLabels:   true,
-		Annotations: slices.Concat(globalNames, sharedNames, affinityNames, routingNames),
+		Annotations: slices.Concat(globalNames, sharedNames, affinityNames, slicesNames, routingNames),
 		// Policies may copy them.
 		OtherAnnotations: policy.Copyable,
 	},
