@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,19 +74,36 @@ func (s *scenario) comeUp(ctx context.Context) error {
 	return s.answer(ctx)
 }
 
-// settle waits until every node hears every other node and sends both Services to the right
-// backends.
+// settle waits until every node hears every other node, sends both Services to the right backends, and
+// has tunnels that carry packets.
 func (s *scenario) settle(ctx context.Context) error {
-	s.out.progress("waiting until every node hears all others")
+	s.out.progress("waiting until every node hears all others, and the tunnels carry packets")
 	var waiting string
 	err := poll(ctx, readyWithin, 50*time.Millisecond, func() bool {
-		waiting = s.unsettled(ctx)
+		waiting = cmp.Or(s.unsettled(ctx), s.withoutTunnel(ctx))
 		return waiting == ""
 	})
 	if errors.Is(err, errNever) {
 		return fmt.Errorf("the clusterset is not complete after %s: %s", readyWithin, waiting)
 	}
 	return err
+}
+
+// withoutTunnel describes the first tunnel through which no packet came back yet; "" if there is none. WireGuard
+// repeats a handshake that was lost after 5 s, for which no call would wait.
+func (s *scenario) withoutTunnel(ctx context.Context) string {
+	for _, n := range s.Nodes() {
+		list, err := s.api(n.Name).Nodes(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, other := range list.Items {
+			if t := other.Tunnel; t != nil && slices.Contains([]string{"unknown", "never", "silent", "one-way"}, t.State) {
+				return fmt.Sprintf("%s: the tunnel to %s is %s", n.Name, other.Name, t.State)
+			}
+		}
+	}
+	return ""
 }
 
 // unsettled describes the first thing that is still missing; "" if nothing is.
