@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy/mirror"
@@ -37,11 +40,17 @@ type server struct {
 	retired mirrorer.Retired
 }
 
-func open(c FileCluster) (*server, error) {
+func open(c FileCluster, log *slog.Logger) (*server, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: kubeconfig %s: %w", c.Name, c.Kubeconfig, err)
+	}
+	log.Debug("kubeconfig read", "cluster", c.ID(), "file", c.Kubeconfig, "context", c.Context, "server", config.Host)
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+			return transport.NewDebuggingRoundTripper(rt, transport.DebugURLTiming)
+		})
 	}
 	// We send short bursts of requests: client-go's rate limit would only make users wait.
 	config.QPS = -1
@@ -118,7 +127,7 @@ func (s *server) follow(ctx context.Context, changed notify.Signal, failed func(
 		}
 		s.synced = append(s.synced, i.HasSynced)
 	}
-	s.shared.Start(ctx.Done())
+	s.shared.StartWithContext(ctx)
 	return nil
 }
 

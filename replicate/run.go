@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy"
@@ -29,6 +32,8 @@ type Config struct {
 	Did     func(cluster string, o mirror.Op)
 	Skipped func(cluster string, s mirror.Skipped)
 	Failed  func(error)
+	// Log receives each request to an API server, what was read and what was decided; nil discards it.
+	Log *slog.Logger
 }
 
 // Replicator replicates. Make one with New.
@@ -43,9 +48,12 @@ type Replicator struct {
 // New reads the kubeconfigs. It contacts no API server. A kubeconfig that cannot be read is an error
 // that Failed gets, and its cluster is one that does not answer.
 func New(cfg Config) *Replicator {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	r := &Replicator{cfg: cfg, policies: append(cfg.File.Policies(), cfg.Policies...), skipped: map[string]bool{}}
 	for _, c := range cfg.File.Clusters {
-		s, err := open(c)
+		s, err := open(c, cfg.Log)
 		if err != nil {
 			cfg.Failed(err)
 			s = &server{id: c.ID()}
@@ -58,6 +66,7 @@ func New(cfg Config) *Replicator {
 // Once does one pass over all clusters. It returns an error if any cluster failed; the others are done
 // all the same.
 func (r *Replicator) Once(ctx context.Context) error {
+	ctx = r.logged(ctx)
 	known := make([]*mirror.Cluster, len(r.servers))
 	errs := make([]error, len(r.servers))
 	var g errgroup.Group
@@ -113,9 +122,16 @@ func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed 
 		if s.shared != nil { // otherwise, there is no later pass
 			ops = s.retired.Due(ops, time.Now())
 		}
+		r.cfg.Log.Debug("planned", "cluster", s.id, "services", len(known[i].Services), "mirrors", len(plan.Mirrors),
+			"leftOut", len(plan.Skipped), "writes", len(ops))
 		failed += r.carryOut(ctx, s, plan, ops)
 	}
 	return failed
+}
+
+// logged makes client-go log requests to the Log.
+func (r *Replicator) logged(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, logr.FromSlogHandler(r.cfg.Log.Handler()))
 }
 
 // twins returns an error if two entries are one cluster: it would get mirrors of its own Services.
@@ -191,6 +207,7 @@ const (
 
 // Watch follows all changes until ctx ends; then it returns nil.
 func (r *Replicator) Watch(ctx context.Context) error {
+	ctx = r.logged(ctx)
 	changed := notify.New()
 	var errs []error
 	for _, s := range r.servers {

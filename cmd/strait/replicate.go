@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -20,6 +21,7 @@ import (
 type replicateFlags struct {
 	file, policies, name      string
 	once, watch, text, dryRun bool
+	debug                     bool
 }
 
 func (a *app) replicateCommand() *cobra.Command {
@@ -63,6 +65,7 @@ others are done. A second run changes nothing.`,
 	c.Flags().BoolVar(&f.watch, "watch", false, "follow changes until interrupted")
 	c.Flags().BoolVar(&f.text, "print", false, "print ServicePolicy documents that mean the same, and contact no cluster")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
+	c.Flags().BoolVar(&f.debug, "debug", false, "log each request and each decision to the standard error")
 	c.Flags().StringVar(&f.name, "name", "default", "`name` of this set, if several replicate to a cluster")
 	_ = c.MarkFlagRequired("file")
 	c.MarkFlagsMutuallyExclusive("once", "watch", "print")
@@ -108,6 +111,7 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 			p.line("%s %s: %s is left out: %s: %s", api.Warn, cluster, s.Source, s.Reason, s.Message)
 		},
 		Failed: func(err error) { p.line("%s %v", api.Bad, err) },
+		Log:    a.debugLog(f.debug),
 	})
 	if f.watch {
 		return r.Watch(ctx)
@@ -125,6 +129,14 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 	}
 	p.line(format, len(file.Clusters), done[mirror.Create], done[mirror.Update], done[mirror.Delete])
 	return nil
+}
+
+// debugLog returns a logger to the standard error, or nil.
+func (a *app) debugLog(on bool) *slog.Logger {
+	if !on {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // readPolicies reads the file that --policies names, if any.

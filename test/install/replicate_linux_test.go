@@ -155,6 +155,15 @@ func TestScenarioB(t *testing.T) {
 		t.Errorf("the source changed:\n%s\nwas\n%s", after, before)
 	}
 	r.replicate(file, true, "nothing to do")
+	out, err = exec.Command(r.cli, "replicate", "-f", file, "--debug").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{`msg="kubeconfig read" cluster=ekscluster1`, "verb=GET url=https://", "/api/v1/services", "msg=planned cluster=onpremcluster1", "mirrors=2 leftOut=0 writes=0"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("--debug does not print %q:\n%s", want, out)
+		}
+	}
 
 	// A Service of the users' own stays theirs.
 	r.apply("c1", "stars", "taken", 80, "10.1.0.3")
