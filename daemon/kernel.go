@@ -35,6 +35,7 @@ type kernel struct {
 	stale     *stale
 	foreign   foreign
 	mended    mended
+	drops     drops
 	mesh      *tunnels      // nil where the mesh is off
 	prober    *prober       // likewise
 	greetings notify.Signal // asks the greeter to greet
@@ -80,7 +81,7 @@ func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
 func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter, the prober of tunnels, the mender and, where it may look into pods, the sweeper.
+// also runs the greeter, the prober of tunnels, the mender, the counting of drops and, where it may look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed, silent := notify.New(), notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
@@ -89,6 +90,7 @@ func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	g.Go(func() error { return k.greeter(ctx) })
 	g.Go(func() error { return k.askTunnel(ctx, silent) })
 	g.Go(func() error { return k.mender(ctx) })
+	g.Go(func() error { return k.countDrops(ctx) })
 	if k.prober != nil {
 		g.Go(func() error { return k.prober.run(ctx, disturbed) })
 	}

@@ -41,13 +41,16 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	case k.config.Mesh.on():
 		d.Mesh = "down"
 	}
+	dropped := k.drops.counts()
+	d.Dropped = api.Dropped{Untracked: dropped.Untracked, Refused: dropped.Refused}
+	found := k.drops.problems()
 	if lb == nil {
-		return d, nil
+		return d, found
 	}
-	unreadable := k.mended.problems()
+	found = append(found, k.mended.problems()...)
 	tell := func(err error) {
 		if err != nil {
-			unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "read back: " + err.Error()})
+			found = append(found, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "read back: " + err.Error()})
 		}
 	}
 	d.Attached, d.Cgroup = true, lb.Cgroup()
@@ -71,7 +74,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 	if k.config.BPF.destroySockets() {
 		d.Features = slices.Concat(d.Features, probeDestroy())
 	}
-	return d, unreadable
+	return d, found
 }
 
 // counted returns what the load balancer holds and has counted. What cannot be read is absent;

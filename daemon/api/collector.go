@@ -34,8 +34,10 @@ var (
 	tunnels = desc("tunnels", "This node's tunnels to a cluster's nodes by what probes say that they carry: unknown, carrying, lossy, "+
 		"narrow (only small packets), returning (carried nothing until lately), one-way, silent, never (no handshake).",
 		"remote_cluster", "state")
-	tunnelRTT     = desc("tunnel_rtt_seconds", "The longest round-trip time inside this node's tunnels to a cluster's nodes.", "remote_cluster")
-	tunnelLoss    = desc("tunnel_loss_ratio", "The largest part of the last probes that was lost in one of this node's tunnels to a cluster's nodes.", "remote_cluster")
+	tunnelRTT  = desc("tunnel_rtt_seconds", "The longest round-trip time inside this node's tunnels to a cluster's nodes.", "remote_cluster")
+	tunnelLoss = desc("tunnel_loss_ratio", "The largest part of the last probes that was lost in one of this node's tunnels to a cluster's nodes.", "remote_cluster")
+	dropped    = desc("tunnel_dropped_packets_total", "Packets out of the tunnels that did not pass: refused, as neither for pods nor answers, "+
+		"or untracked, of which some may be answers.", "reason")
 	configObjects = desc("config_objects",
 		"Objects of another cluster for clusters that accept its configuration, by what becomes of them here: accepted or left_out.",
 		"remote_cluster", "result")
@@ -55,7 +57,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, configObjects, unwritten, written, problems, attached, pinned}) {
+		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, attached, pinned}) {
 		ch <- d
 	}
 }
@@ -109,6 +111,8 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	for why, n := range s.Refused {
 		ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), why)
 	}
+	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Refused), "refused")
+	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Untracked), "untracked")
 	gauge(unwritten, float64(s.Unwritten))
 	for severity, n := range severities(s.withDatapath().Problems) {
 		gauge(problems, n, severity)

@@ -141,6 +141,17 @@ type Datapath struct {
 	Sockets Sockets `json:"sockets,omitzero"`
 	// Destroyed counts the sockets to removed backends that this daemon closed since it started.
 	Destroyed Destroyed `json:"destroyed,omitzero"`
+	// Dropped counts packets since the daemon started.
+	Dropped Dropped `json:"dropped,omitzero"`
+}
+
+// Dropped counts packets that other clusters sent through the tunnel and that did not pass, because they are
+// neither for pods nor answers.
+type Dropped struct {
+	// Untracked are of connections that another program keeps the kernel from tracking, so that no answer to
+	// the node is known as one.
+	Untracked uint64 `json:"untracked"`
+	Refused   uint64 `json:"refused"`
 }
 
 // Sockets counts events of sockets, not of services.

@@ -23,8 +23,9 @@ import (
 //	iifname != "strait0" return
 //	ct state established,related return
 //	… and the rules of guestsForward and entryForward
+//	meta nfproto ipv4 ip daddr != @pods4 ct state untracked counter drop
 //	meta nfproto ipv4 ip daddr != @pods4 counter drop
-//	meta nfproto ipv6 ip6 daddr != @pods6 counter drop
+//	… and both for ip6 daddr and @pods6
 //
 // The second is also for answers to a client of a NodePort: its connection left with the node's
 // address, and the answer goes on to the client.
@@ -32,11 +33,9 @@ func (c content) guardForward() []rule {
 	device := c.want.device
 	out := slices.Concat(answers(device), c.guestsForward(), c.entryForward())
 	for _, f := range families {
-		out = append(out, rule{fmt.Sprintf("all else goes to this node's pods, %s", f.name), slices.Concat(
-			f.only(), f.destination(),
-			[]expr.Any{&expr.Lookup{SourceRegister: 1, SetName: f.set, Invert: true}, &expr.Counter{}},
-			verdict(expr.VerdictDrop),
-		)})
+		out = append(out, refused(fmt.Sprintf("all else goes to this node's pods, %s", f.name), slices.Concat(
+			f.only(), f.destination(), []expr.Any{&expr.Lookup{SourceRegister: 1, SetName: f.set, Invert: true}},
+		))...)
 	}
 	return out
 }
@@ -50,9 +49,10 @@ func (c content) guardForward() []rule {
 //	meta nfproto ipv4 ip daddr 10.1.1.1 icmp type echo-request return
 //	… and ICMP's errors
 //	meta nfproto ipv4 ip daddr 192.168.7.1 tcp dport 9100 return
+//	ct state untracked counter drop
 //	counter drop
 //
-// The last but one is for pods that use the node's network.
+// The last but two is for pods that use the node's network.
 func (c content) guardInput() []rule {
 	w := c.want
 	out := append(answers(w.device), c.guestsInput()...)
@@ -75,7 +75,20 @@ func (c content) guardInput() []rule {
 		out = append(out, rule{fmt.Sprintf("the pod at %s %s port %d is reached", l.Addr, l.Proto, l.Port),
 			slices.Concat(to(l.Addr), port(l), verdict(expr.VerdictReturn))})
 	}
-	return append(out, rule{"all else does not reach the node", slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))})
+	return append(out, refused("all else does not reach the node", nil)...)
+}
+
+// untracked ends the comments of rules that drop packets of no connection that the kernel tracks.
+const untracked = ", untracked"
+
+// refused returns the rules that count and drop what matches. Untracked packets are counted apart: some of
+// them are answers to the node, and no rule can tell which.
+func refused(comment string, match []expr.Any) []rule {
+	drop := slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))
+	return []rule{
+		{comment + untracked, slices.Concat(match, state(expr.CtStateBitUNTRACKED), drop)},
+		{comment, slices.Concat(match, drop)},
+	}
 }
 
 // Where the destination port and ICMP's type are in the transport header, in bytes.
@@ -89,12 +102,16 @@ const (
 func answers(device string) []rule {
 	return []rule{
 		onlyFrom(device),
-		{"answers pass", slices.Concat([]expr.Any{
-			&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4,
-				Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), Xor: make([]byte, 4)},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
-		}, verdict(expr.VerdictReturn))},
+		{"answers pass", slices.Concat(state(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictReturn))},
+	}
+}
+
+// state matches packets whose connection is in one of the states.
+func state(bits uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
 }
 

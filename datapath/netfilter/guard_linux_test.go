@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,62 @@ func TestGuardLetsPass(t *testing.T) {
 			}
 			return nil
 		}))
+	}
+}
+
+// TestUntracked: where connections of pods' addresses are not tracked, answers to the node are dropped, and
+// counted apart from what is refused.
+func TestUntracked(t *testing.T) {
+	tool, err := exec.LookPath("nft")
+	if err != nil {
+		testutil.Missing(t, "needs nft: install the package nftables")
+	}
+	p, _ := guarded(t)
+	table := newTable(t)
+	drops := func() (got netfilter.Drops) {
+		must(t, p.node.Do(func() (err error) {
+			got, err = table.Drops()
+			return err
+		}))
+		return got
+	}
+	if got := drops(); got != (netfilter.Drops{}) {
+		t.Errorf("without a table: %+v", got)
+	}
+	must(t, p.node.Do(func() error { return problem.Strict(table.Reconcile(sources(), true)) }))
+	must(t, call(p.node, far4, "80", 10*time.Second))
+	if err := call(p.far, nodeUnder4, "80", 300*time.Millisecond); err == nil {
+		t.Errorf("%s answers through the tunnel", nodeUnder4)
+	}
+	before := drops()
+	if before.Untracked != 0 || before.Refused == 0 {
+		t.Errorf("all is tracked: %+v", before)
+	}
+	// As Cilium's installNoConntrackIptablesRules does for the range of pods.
+	notrack := fmt.Sprintf(`table ip raw {
+		chain PREROUTING { type filter hook prerouting priority raw; ip saddr %[1]s notrack; ip daddr %[1]s notrack; }
+		chain OUTPUT { type filter hook output priority raw; ip saddr %[1]s notrack; ip daddr %[1]s notrack; }
+	}`, far4)
+	must(t, p.node.Do(func() error {
+		cmd := exec.Command(tool, "-f", "-")
+		cmd.Stdin = strings.NewReader(notrack)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("nft: %w\n%s", err, out)
+		}
+		return nil
+	}))
+	if err := call(p.node, far4, "80", 1500*time.Millisecond); !isTimeout(err) {
+		t.Errorf("an untracked call of the node: %v, want a time-out", err)
+	}
+	if err := call(p.pod, far4, "80", 10*time.Second); err != nil {
+		t.Errorf("an untracked call of a pod: %v", err)
+	}
+	if err := call(p.far, nodeUnder4, "80", 300*time.Millisecond); err == nil {
+		t.Errorf("%s answers untracked packets through the tunnel", nodeUnder4)
+	}
+	if got := drops(); got.Untracked < 2 || got.Refused != before.Refused {
+		t.Errorf("%+v, before %+v", got, before)
 	}
 }
 

@@ -103,6 +103,8 @@ const (
 	RouteForeign   Code = "STR4105"
 	RouteBypassed  Code = "STR4106"
 
+	UntrackedDropped Code = "STR4107"
+
 	TunnelNever      Code = "STR4201"
 	TunnelSilent     Code = "STR4202"
 	TunnelOneWay     Code = "STR4203"

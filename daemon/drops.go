@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"strait.io/strait/datapath/netfilter"
+	"strait.io/strait/internal/problem"
+)
+
+const (
+	// dropsEvery is how often the counters are read.
+	dropsEvery = 10 * time.Second
+	// A call whose answers are dropped repeats its first packet for a minute, so a growth in dropsBegin
+	// successive looks is no stray packet. Without any in dropsEnd looks, it is over.
+	dropsBegin, dropsEnd = 3, 6
+)
+
+// drops knows what the filter of the tunnel dropped.
+type drops struct {
+	mu        sync.Mutex
+	total     netfilter.Drops // since the daemon started
+	last      netfilter.Drops // as the table had it
+	primed    bool            // last is known
+	untracked streak
+}
+
+// note takes what the table counted. It counts from 0 after it was written.
+func (d *drops) note(now netfilter.Drops) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.primed { // an earlier daemon may have written the table
+		d.last, d.primed = now, true
+		return
+	}
+	untracked := grown(d.last.Untracked, now.Untracked)
+	d.total.Untracked += untracked
+	d.total.Refused += grown(d.last.Refused, now.Refused)
+	d.last = now
+	d.untracked.note(untracked > 0)
+}
+
+func grown(before, now uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// streak tells what goes on from what happens now and then.
+type streak struct {
+	on       bool
+	contrary int // looks in a row that were not as on says
+}
+
+func (s *streak) note(happened bool) {
+	if happened == s.on {
+		s.contrary = 0
+		return
+	}
+	s.contrary++
+	if !s.on && s.contrary >= dropsBegin || s.on && s.contrary >= dropsEnd {
+		s.on, s.contrary = happened, 0
+	}
+}
+
+func (d *drops) problems() []problem.Problem {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.untracked.on {
+		return nil
+	}
+	return []problem.Problem{{
+		Code: problem.UntrackedDropped, Object: "netfilter",
+		Message: "packets of other clusters to this node are dropped, because another program keeps the kernel from tracking their connections: " +
+			"calls of the node, and of pods on its network, get no answer",
+		Try: "find the rule (nft list ruleset | grep notrack) and let it leave out what comes and goes by the tunnel's device; " +
+			"in Cilium, it is installNoConntrackIptablesRules",
+	}}
+}
+
+// counts returns what was dropped since the daemon started.
+func (d *drops) counts() netfilter.Drops {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total
+}
+
+// countDrops reads what the filter dropped until ctx is done.
+func (k *kernel) countDrops(ctx context.Context) error {
+	tick := time.NewTicker(dropsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		switch now, err := k.table.Drops(); {
+		case err == nil:
+			k.drops.note(now)
+		case !errors.Is(err, errors.ErrUnsupported): // a Problem tells of a kernel without nf_tables
+			k.log.Warn("what the filter dropped cannot be read", "error", err)
+		}
+	}
+}
