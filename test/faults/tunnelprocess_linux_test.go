@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -107,4 +108,24 @@ func TestForeignRules(t *testing.T) {
 		must(t, err)
 		testutil.Eventually(t, healing, w.asWanted)
 	}
+}
+
+// Amazon's VPC CNI has rules to and from each of its pods (512, 1536), and one for marked packets (1024). They
+// come after strait's, so that the node's and pods' packets to other clusters do not leave by the pod's interface.
+func TestRulesOfVPC(t *testing.T) {
+	w := newTunneled(t)
+	for _, words := range []string{
+		"ip route add blackhole default table 2", "ip rule add to 10.9.1.0/24 lookup main priority 512",
+		"ip rule add fwmark 0x80/0x80 lookup main priority 1024", "ip rule add from 10.9.1.0/24 lookup 2 priority 1536",
+	} {
+		_, err := w.run(words)
+		must(t, err)
+	}
+	var c net.Conn
+	must(t, w.routedPod(t).Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", far, patience)
+		return err
+	}))
+	defer c.Close()
+	must(t, echo(c))
 }
