@@ -81,7 +81,8 @@ func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
 func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter, the prober of tunnels, the mender, the counting of drops and, where it may look into pods, the sweeper.
+// also runs the greeter, the prober of tunnels, the mender, the counting of drops and, where it may
+// look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed, silent := notify.New(), notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)

@@ -74,8 +74,8 @@ func (s *scenario) comeUp(ctx context.Context) error {
 	return s.answer(ctx)
 }
 
-// settle waits until every node hears every other node, sends both Services to the right backends, and
-// has tunnels that carry packets.
+// settle waits until every node hears every other node, sends both Services to the right backends,
+// and has tunnels that carry packets.
 func (s *scenario) settle(ctx context.Context) error {
 	s.out.progress("waiting until every node hears all others, and the tunnels carry packets")
 	var waiting string
@@ -89,8 +89,8 @@ func (s *scenario) settle(ctx context.Context) error {
 	return err
 }
 
-// withoutTunnel describes the first tunnel through which no packet came back yet; "" if there is none. WireGuard
-// repeats a handshake that was lost after 5 s, for which no call would wait.
+// withoutTunnel describes the first tunnel through which no packet came back yet; "" if there is
+// none. WireGuard repeats a handshake that was lost after 5 s, for which no call would wait.
 func (s *scenario) withoutTunnel(ctx context.Context) string {
 	for _, n := range s.Nodes() {
 		list, err := s.api(n.Name).Nodes(ctx)

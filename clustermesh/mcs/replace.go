@@ -34,8 +34,9 @@ func Retire(have *discoveryv1.EndpointSlice, failed []Op) (Op, bool) {
 	return Op{Verb: Apply, Slice: next, Force: true}, len(stay) < len(have.Endpoints)
 }
 
-// Shrink returns the update of a slice after some writes failed: besides the endpoints that are wanted in it,
-// it keeps those that those writes should have moved to another slice of the same ports.
+// Shrink returns the update of a slice after some writes failed: besides the endpoints that are
+// wanted in it, it keeps those that those writes should have moved to another slice of the same
+// ports.
 func Shrink(have *discoveryv1.EndpointSlice, update Op, failed []Op) Op {
 	want := update.Slice
 	if !equality.Semantic.DeepEqual(have.Ports, want.Ports) {

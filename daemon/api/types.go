@@ -145,11 +145,11 @@ type Datapath struct {
 	Dropped Dropped `json:"dropped,omitzero"`
 }
 
-// Dropped counts packets that other clusters sent through the tunnel and that did not pass, because they are
-// neither for pods nor answers.
+// Dropped counts packets that other clusters sent through the tunnel and that did not pass, because
+// they are neither for pods nor answers.
 type Dropped struct {
-	// Untracked are of connections that another program keeps the kernel from tracking, so that no answer to
-	// the node is known as one.
+	// Untracked are of connections that another program keeps the kernel from tracking, so that no
+	// answer to the node is known as one.
 	Untracked uint64 `json:"untracked"`
 	Refused   uint64 `json:"refused"`
 }

@@ -78,11 +78,12 @@ func show(r *dns.Msg) string {
 	return strings.Join(out, "\n")
 }
 
-// sections are those of the MCS DNS specification 1.0.0 (KEP-1645, specification.md) that name records.
+// sections are those of the MCS DNS specification 1.0.0 (KEP-1645, specification.md) that name
+// records.
 var sections = []string{"2.1", "2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.4.1", "2.4.2", "2.4.3", "2.4.4"}
 
-// Each row covers a section of the specification. Those with a dash cover what it leaves open: what DNS itself
-// (RFC 1034, 2308, 8482) or the conformance suite wants, and what CoreDNS does.
+// Each row covers a section of the specification. Those with a dash cover what it leaves open: what
+// DNS itself (RFC 1034, 2308, 8482) or the conformance suite wants, and what CoreDNS does.
 func TestAnswer(t *testing.T) {
 	const nodata, nx, refused = "", "NXDOMAIN", "REFUSED"
 	covered := map[string]bool{}
@@ -159,7 +160,8 @@ func TestAnswer(t *testing.T) {
 		{"2.3.4", "x.us-east.serve.default.svc.clusterset.local.", "A", nx},
 		{"-", "a.b.c.serve.default.svc.clusterset.local.", "A", nx},
 
-		// Addresses of a headless Service: those of all ready endpoints, and of each by its hostname and cluster.
+		// Addresses of a headless Service: those of all ready endpoints, and of each by its
+		// hostname and cluster.
 		{"2.4.1", "db.data.svc.clusterset.local.", "A", "10.1.1.5\n10.2.1.5\n10.2.1.6"},
 		{"2.4.1", "db.data.svc.clusterset.local.", "AAAA", "fd00::5"},
 		{"2.4.1", "db-0.us-east.db.data.svc.clusterset.local.", "A", "10.1.1.5"},

@@ -55,8 +55,8 @@ func (h host) name(zone string) string {
 	return e.label() + "." + strings.ToLower(string(e.Cluster)) + "." + name
 }
 
-// AnswerReverse answers the PTR query for an address of the table, which the MCS DNS specification (2.3.3 and
-// 2.4.3) leaves open; false for all other queries, which are for an upstream.
+// AnswerReverse answers the PTR query for an address of the table, which the MCS DNS specification
+// (2.3.3 and 2.4.3) leaves open; false for all other queries, which are for an upstream.
 func AnswerReverse(t *Table, zone string, q *dns.Msg) (*dns.Msg, bool) {
 	if t == nil || q.Opcode != dns.OpcodeQuery || q.Response || len(q.Question) != 1 ||
 		q.Question[0].Qtype != dns.TypePTR || q.Question[0].Qclass != dns.ClassINET {

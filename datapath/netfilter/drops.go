@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Drops counts packets that came out of the tunnel and were dropped, since the table was last written.
+// Drops counts packets that came out of the tunnel and were dropped, since the table was last
+// written.
 type Drops struct {
 	// Untracked are of no connection that the kernel tracks. Some may be answers to the node.
 	Untracked uint64

@@ -81,8 +81,8 @@ func (c content) guardInput() []rule {
 // untracked ends the comments of rules that drop packets of no connection that the kernel tracks.
 const untracked = ", untracked"
 
-// refused returns the rules that count and drop what matches. Untracked packets are counted apart: some of
-// them are answers to the node, and no rule can tell which.
+// refused returns the rules that count and drop what matches. Untracked packets are counted apart:
+// some of them are answers to the node, and no rule can tell which.
 func refused(comment string, match []expr.Any) []rule {
 	drop := slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))
 	return []rule{

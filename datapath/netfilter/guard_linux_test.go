@@ -129,8 +129,8 @@ func TestGuardLetsPass(t *testing.T) {
 	}
 }
 
-// TestUntracked: where connections of pods' addresses are not tracked, answers to the node are dropped, and
-// counted apart from what is refused.
+// TestUntracked: where connections of pods' addresses are not tracked, answers to the node are
+// dropped, and counted apart from what is refused.
 func TestUntracked(t *testing.T) {
 	tool, err := exec.LookPath("nft")
 	if err != nil {

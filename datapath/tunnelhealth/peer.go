@@ -188,8 +188,8 @@ func (p *peer) unanswered(now time.Time) State {
 	return Unknown
 }
 
-// mute reports whether the peer answers a handshake and no echo requests: packets pass in both directions,
-// and enough probes since then are unanswered.
+// mute reports whether the peer answers a handshake and no echo requests: packets pass in both
+// directions, and enough probes since then are unanswered.
 func (p *peer) mute(now time.Time) bool {
 	shook := p.device.Handshake
 	if !p.known || !shook.After(p.first.Add(time.Second)) || now.Sub(shook) >= sessionAge {

@@ -173,8 +173,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// WireGuard shakes hands before the next probe is answered. That does not make the peer one that answers no
-// echo requests, and what was lost while the tunnel was down is no loss of the one that carries again.
+// WireGuard shakes hands before the next probe is answered. That does not make the peer one that
+// answers no echo requests, and what was lost while the tunnel was down is no loss of the one that
+// carries again.
 func TestHandshakeBeforeAnswer(t *testing.T) {
 	for _, closed := range []time.Duration{4 * time.Second, 13 * time.Second, 40 * time.Second} {
 		y := open()

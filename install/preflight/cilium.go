@@ -55,7 +55,8 @@ func (c Cilium) Warnings() (out []string) {
 
 func (c Cilium) on(key string) bool { return c.Config[key] == "true" }
 
-// olderThan returns how many nodes have a kernel before a version, and the first of them with its kernel.
+// olderThan returns how many nodes have a kernel before a version, and the first of them with its
+// kernel.
 func (c Cilium) olderThan(limit *version.Version) (n int, example string) {
 	for node, kernel := range c.Kernels {
 		if !before(kernel, limit) {
@@ -76,8 +77,8 @@ func tag(image string) string {
 	return strings.TrimPrefix(name, "v")
 }
 
-// before reports whether a version, such as 5.15.0-91-generic, is before a limit. One that cannot be read
-// is not.
+// before reports whether a version, such as 5.15.0-91-generic, is before a limit. One that cannot
+// be read is not.
 func before(text string, limit *version.Version) bool {
 	v, err := version.ParseGeneric(text)
 	return err == nil && v.LessThan(limit)

@@ -96,8 +96,8 @@ func (a *alarms) reports(t *testing.T, m *machine, code problem.Code, fault stri
 	})
 }
 
-// ends waits until nothing is reported of a machine's tunnel, which is in one of these states. It logs
-// when the last report ended.
+// ends waits until nothing is reported of a machine's tunnel, which is in one of these states. It
+// logs when the last report ended.
 func (a *alarms) ends(t *testing.T, m *machine, fault string, since time.Time, states ...string) {
 	t.Helper()
 	var of []alarm

@@ -33,19 +33,21 @@ type failing struct {
 	t *testing.T
 	// near looks at the tunnels to all others, and whole has none that fails.
 	near, whole *machine
-	// To narrow, large packets are lost, and mute answers no echo requests. WireGuard's port is closed from the
-	// start at closed, in one direction at half, and later at late. Rekeyed gets another key, and mixed has one
-	// on near. Killed has its daemon killed, and the NAT of nat forgets.
+	// To narrow, large packets are lost, and mute answers no echo requests. WireGuard's port is
+	// closed from the start at closed, in one direction at half, and later at late. Rekeyed gets
+	// another key, and mixed has one on near. Killed has its daemon killed, and the NAT of nat
+	// forgets.
 	narrow, mute, closed, half, late, rekeyed, mixed, killed, nat, behind *machine
-	// While the gateway is dead, gone is unreachable for all, and only its tunnel with near is for behind.
+	// While the gateway is dead, gone is unreachable for all, and only its tunnel with near is for
+	// behind.
 	gone               *machine
 	gateway, natRouter *testutil.Namespace
 	byNear, byWhole    *alarms
 	lives              map[*machine]*process
 }
 
-// The tunnels of one machine fail in all ways at once while others are well. Each fault is reported with its
-// code and solved after its end, and no other machine is accused.
+// The tunnels of one machine fail in all ways at once while others are well. Each fault is reported
+// with its code and solved after its end, and no other machine is accused.
 func TestTunnelFaults(t *testing.T) {
 	f := newFailing(t)
 	f.start()
@@ -94,7 +96,8 @@ func TestTunnelFaults(t *testing.T) {
 	f.cutMute()
 }
 
-// accusesNoOther demands that no tunnel was reported that did not fail, and none for what another fault does.
+// accusesNoOther demands that no tunnel was reported that did not fail, and none for what another
+// fault does.
 func (f *failing) accusesNoOther() {
 	for m, who := range map[*machine]string{
 		f.whole: "a machine that is well", f.killed: "a machine whose daemon was killed", f.mute: "a machine that answers no echo",
@@ -268,8 +271,8 @@ func (f *failing) mixUp(m *machine) {
 
 func (m *machine) device() string { return m.config["mesh"].(tree)["device"].(string) }
 
-// keepChangingKey has another program change a device's key as often as the daemon puts it back, until that
-// is reported.
+// keepChangingKey has another program change a device's key as often as the daemon puts it back,
+// until that is reported.
 func (f *failing) keepChangingKey() {
 	f.t.Helper()
 	began := time.Now()

@@ -110,8 +110,9 @@ func TestForeignRules(t *testing.T) {
 	}
 }
 
-// Amazon's VPC CNI has rules to and from each of its pods (512, 1536), and one for marked packets (1024). They
-// come after strait's, so that the node's and pods' packets to other clusters do not leave by the pod's interface.
+// Amazon's VPC CNI has rules to and from each of its pods (512, 1536), and one for marked packets
+// (1024). They come after strait's, so that the node's and pods' packets to other clusters do not
+// leave by the pod's interface.
 func TestRulesOfVPC(t *testing.T) {
 	w := newTunneled(t)
 	for _, words := range []string{

@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// Where another program turns connection tracking off for pods' addresses, as Cilium can, calls of the node
-// get no answer, and the status says why until that is over.
+// Where another program turns connection tracking off for pods' addresses, as Cilium can, calls of
+// the node get no answer, and the status says why until that is over.
 func TestUntracked(t *testing.T) {
 	w := newTunneled(t)
 	rules := filepath.Join(t.TempDir(), "notrack.nft")

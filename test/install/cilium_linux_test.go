@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// cilium is what its chart, version 1.19, writes with bpf.masquerade, as far as strait looks at it. No node
-// runs the agent. The node has the kernel of Debian 12.
+// cilium is what its chart, version 1.19, writes with bpf.masquerade, as far as strait looks at it.
+// No node runs the agent. The node has the kernel of Debian 12.
 const cilium = `
 apiVersion: v1
 kind: ConfigMap

@@ -18,8 +18,8 @@ func (o *ops) install(t *testing.T, cluster, id string, more ...string) (string,
 	return o.cli(t, cluster, append(args, more...)...)
 }
 
-// pods are strait's in a cluster, each with its generation and how often its containers restarted. Those that
-// are being deleted are not among them: an earlier test deletes some and does not wait.
+// pods are strait's in a cluster, each with its generation and how often its containers restarted.
+// Those that are being deleted are not among them: an earlier test deletes some and does not wait.
 func (o *ops) pods(t *testing.T, cluster string) string {
 	t.Helper()
 	return kubectl(t, cluster, "-n", "strait-system", "get", "pods", "-o",

@@ -22,8 +22,9 @@ var story = []struct{ at, ready int }{{0, pods}, {5, 0}, {10, 1}, {18, pods}}
 
 const (
 	curveSeconds = 36
-	// Of some 200 calls in a second, fewer than curveLeast are counted when the machine stands still: then the
-	// near pods have counted theirs, and the calls to the others are still on their way.
+	// Of some 200 calls in a second, fewer than curveLeast are counted when the machine stands
+	// still: then the near pods have counted theirs, and the calls to the others are still on their
+	// way.
 	curveLeast = 20
 )
 

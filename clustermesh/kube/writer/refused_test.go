@@ -95,8 +95,8 @@ func TestRefusedSliceHoldsUpNoOther(t *testing.T) {
 	b.lists("10.1.0.1", "10.2.0.1", "10.2.0.9")
 }
 
-// A slice that is full is split in two. While the other half is refused, as by a quota, no endpoint leaves
-// the first one for it.
+// A slice that is full is split in two. While the other half is refused, as by a quota, no endpoint
+// leaves the first one for it.
 func TestRefusedHalf(t *testing.T) {
 	b := newBench(t)
 	w, _ := b.start()

@@ -66,8 +66,9 @@ func Up(o kubelab.Options) (*kubelab.Lab, error) {
 }
 
 // Lab returns the package's lab of clusters c1, c2 and so on, which have controllers but no nodes.
-// c1 has IPv4 ClusterIPs, c2 has both families and the oldest API server. All tests of a package must pass the same number of
-// clusters. The test is skipped, or fails in CI, if the programs are not built.
+// c1 has IPv4 ClusterIPs, c2 has both families and the oldest API server. All tests of a package
+// must pass the same number of clusters. The test is skipped, or fails in CI, if the programs are
+// not built.
 func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	t.Helper()
 	o := Options(t)
