@@ -13,8 +13,9 @@ import (
 const (
 	// dropsEvery is how often the counters are read.
 	dropsEvery = 10 * time.Second
-	// A call whose answers are dropped repeats its first packet for a minute, so a growth in dropsBegin
-	// successive looks is no stray packet. Without any in dropsEnd looks, it is over.
+	// A client whose answers are dropped sends its first packet again, for two minutes by default
+	// (net.ipv4.tcp_syn_retries). So a growth in dropsBegin successive looks is no stray packet.
+	// Without any in dropsEnd looks, it is over.
 	dropsBegin, dropsEnd = 3, 6
 )
 

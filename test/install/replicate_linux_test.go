@@ -159,7 +159,10 @@ func TestScenarioB(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{`msg="kubeconfig read" cluster=ekscluster1`, "verb=GET url=https://", "/api/v1/services", "msg=planned cluster=onpremcluster1", "mirrors=2 leftOut=0 writes=0"} {
+	for _, want := range []string{
+		`msg="kubeconfig read" cluster=ekscluster1`, "verb=GET url=https://", "/api/v1/services",
+		"msg=planned cluster=onpremcluster1", "mirrors=2 leftOut=0 writes=0",
+	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("--debug does not print %q:\n%s", want, out)
 		}

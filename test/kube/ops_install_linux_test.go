@@ -35,8 +35,9 @@ func testInstallTwice(t *testing.T, o *ops) {
 	}
 	const ours = "app.kubernetes.io/part-of=strait"
 	state := func() string {
+		// The generation, since the status changes by itself.
 		return o.pods(t, "c1") +
-			get("daemonsets,deployments", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") + // their status changes by itself
+			get("daemonsets,deployments", "{.metadata.uid} {.metadata.generation}", "-n", "strait-system") +
 			get("configmaps,secrets,serviceaccounts,roles,rolebindings", "{.metadata.resourceVersion}", "-n", "strait-system", "-l", ours) +
 			get("clusterroles,clusterrolebindings,customresourcedefinitions", "{.metadata.resourceVersion}", "-l", ours)
 	}

@@ -136,15 +136,9 @@ func TestRefusedHalf(t *testing.T) {
 func (b *bench) hasAll(want []string, gone string) {
 	b.t.Helper()
 	testutil.Eventually(b.t, 15*time.Second, func() error {
-		list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(b.t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=derived-serve"})
+		got, err := b.listed(discoveryv1.LabelServiceName + "=derived-serve")
 		if err != nil {
 			return err
-		}
-		var got []string
-		for _, s := range list.Items {
-			for _, e := range s.Endpoints {
-				got = append(got, e.Addresses...)
-			}
 		}
 		if slices.Contains(got, gone) {
 			return fmt.Errorf("%s is still in a slice", gone)
@@ -238,21 +232,26 @@ func (b *bench) lists(want ...string) {
 	b.t.Helper()
 	for _, label := range []string{"multicluster.kubernetes.io/service-name=serve", discoveryv1.LabelServiceName + "=derived-serve"} {
 		testutil.Eventually(b.t, 15*time.Second, func() error {
-			list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(b.t.Context(), metav1.ListOptions{LabelSelector: label})
-			if err != nil {
-				return err
+			got, err := b.listed(label)
+			if err == nil && !slices.Equal(got, want) {
+				err = fmt.Errorf("slices with %s list %v, want %v", label, got, want)
 			}
-			var got []string
-			for _, s := range list.Items {
-				for _, e := range s.Endpoints {
-					got = append(got, e.Addresses...)
-				}
-			}
-			slices.Sort(got)
-			if got = slices.Compact(got); !slices.Equal(got, want) {
-				return fmt.Errorf("slices with %s list %v, want %v", label, got, want)
-			}
-			return nil
+			return err
 		})
 	}
+}
+
+// listed returns the addresses in the slices with a label, sorted, each once.
+func (b *bench) listed(label string) (out []string, err error) {
+	list, err := b.core.DiscoveryV1().EndpointSlices(b.ns).List(b.t.Context(), metav1.ListOptions{LabelSelector: label})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			out = append(out, e.Addresses...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
