@@ -47,7 +47,7 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	case !yes:
 		return g, false
 	case why != "":
-		notes.report.warning(problem.NamespaceBarred, path(key), why+": not global", "delete the annotation, or use another namespace")
+		notes.report.warning(problem.NamespaceBarred, path(key), why+": not global", "delete the Service's annotation, or use another namespace")
 		return g, false
 	case s.derivedFor != "":
 		notes.report.problem(problem.GlobalImpossible, path(key), "a Service that strait made for a ServiceImport cannot be global", "annotate the exported Service instead")

@@ -15,7 +15,7 @@ func TestLocalNamespace(t *testing.T) {
 		global     = "warning: Service default/serve: metadata.annotations[service.cilium.io/global]: "
 		exported   = "warning: ServiceExport default/serve: metadata: "
 		local      = "namespace default is local by its annotation clustermesh.cilium.io/global"
-		tryGlobal  = ": not global; delete the annotation, or use another namespace"
+		tryGlobal  = ": not global; delete the Service's annotation, or use another namespace"
 		tryExport  = ": not exported; delete the ServiceExport, or export a Service of another namespace"
 		namespace  = "Namespace default: metadata.annotations[clustermesh.cilium.io/global]: "
 		notBoolean = `"no" is neither true nor false: counts as false; write "true" or "false"`
