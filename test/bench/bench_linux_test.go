@@ -134,7 +134,8 @@ func TestCiliumMissing(t *testing.T) {
 func quick(t *testing.T, env ...string) (metrics map[string]float64, out []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics.json")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	// Only a bench that hangs meets a limit: how long the rest takes depends on what runs beside it.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it removes what it made

@@ -101,7 +101,7 @@ func (o options) sizes() sizes {
 			maps:      socklb.Config{MaxFrontends: 1 << 10, MaxBackends: 1 << 14, MaxSockets: 1 << 10},
 			frontends: 200, backends: 10, rounds: 3, samples: 40, nftRounds: 3, chainServices: 20,
 			loads: 1, flips: 5, bigFlips: 3, bigBackends: 5000, connects: 2000, churnLimit: 3 * time.Second,
-			torn: 500 * time.Millisecond, opens: 2, restarts: 3, forged: 4000, shares: 4000, clustersets: 1,
+			torn: 500 * time.Millisecond, opens: 2, restarts: 3, forged: 400, shares: 4000, clustersets: 1,
 		}
 	}
 	return sizes{
