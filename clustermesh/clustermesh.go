@@ -428,6 +428,9 @@ type ExportStatus struct {
 	// Omitted lists the exported labels and annotations that were left out, with the reason unless
 	// they are malformed.
 	Omitted string
+	// NotBalanced lists the ports that a ClusterSetIP does not serve, because their protocol is
+	// neither TCP nor UDP.
+	NotBalanced string
 }
 
 // Local is what a cluster's own source (a directory of YAML, or an API server) says about the

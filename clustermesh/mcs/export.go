@@ -74,11 +74,21 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 		return []metav1.Condition{judged, told}
 	}
 	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
-	told.Message = "Announced to the clusterset."
-	if e.Omitted != "" {
-		told.Message = shorten("Announced to the clusterset, except what is not valid: "+e.Omitted, maxMessage)
-	}
+	told.Message = announced(e)
 	return []metav1.Condition{judged, told, conflictCondition(d.imp.Import)}
+}
+
+// announced tells the owner of an export what of it the clusterset knows and serves.
+func announced(e clustermesh.ExportStatus) string {
+	out := "Announced to the clusterset"
+	if e.Omitted != "" {
+		out += ", except what is not valid: " + e.Omitted
+	}
+	out += "."
+	if e.NotBalanced != "" {
+		out += " Only the pods' own addresses answer on " + e.NotBalanced + ", since strait balances TCP and UDP."
+	}
+	return shorten(out, maxMessage)
 }
 
 // ToTell returns the Problems of a service that become Events: those of objects that have no

@@ -15,11 +15,14 @@ func TestReady_NamesWhatIsLeftOut(t *testing.T) {
 	w.export(serve)
 	v := viewOf(exportOf("c1", 1))
 	e, _ := v.export(serve)
-	e.Omitted = `spec.exportedLabels["bad key!"]`
+	e.Omitted, e.NotBalanced = `spec.exportedLabels["bad key!"]`, "s1:3868/SCTP"
 	v = v.judge(e)
 	w.settle(v, serve)
-	if c := condition(w.exports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "bad key!") {
-		t.Errorf("Ready: %+v", c)
+	c := condition(w.exports["default/serve"].Status.Conditions, "Ready")
+	want := `Announced to the clusterset, except what is not valid: spec.exportedLabels["bad key!"]. ` +
+		"Only the pods' own addresses answer on s1:3868/SCTP, since strait balances TCP and UDP."
+	if c.Status != metav1.ConditionTrue || c.Message != want {
+		t.Errorf("Ready: %+v, want the message %q", c, want)
 	}
 }
 

@@ -122,11 +122,23 @@ func (l *reader) readExport(w wish) (clustermesh.Export, clustermesh.ExportStatu
 	labels, annotations := exportedLabels(w.export.labels, o), exportedAnnotations(w.export.annotations, o)
 	e.Labels, e.Annotations = labels.kept, annotations.kept
 	status.Omitted = strings.Join(slices.Concat(labels.omitted, annotations.omitted), ", ")
+	status.NotBalanced = notBalanced(e)
 	e.Routing = readRouting(noted{
 		{service.annotations, l.report.on("Service", w.service.Namespace, w.service.Name)}, {w.export.own, o},
 	})
 	status.Exported = true
 	return e, status
+}
+
+// notBalanced lists the ports that the export's ClusterSetIP does not serve, if it gets one.
+func notBalanced(e clustermesh.Export) string {
+	var out []string
+	for _, p := range e.Ports {
+		if e.Type == clustermesh.ClusterSetIP && !p.Proto.Balanced() {
+			out = append(out, p.String())
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // tellAlias reports a verdict as a Problem if the wish is an alias, because strait does not write

@@ -181,6 +181,28 @@ func TestExportProperties(t *testing.T) {
 	}
 }
 
+// An export with a port that a ClusterSetIP cannot serve tells its owner so. A headless Service's
+// clients call the pods themselves.
+func TestExportNotBalanced(t *testing.T) {
+	sctp := func(s *corev1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "s1", Protocol: corev1.ProtocolSCTP, Port: 3868})
+		s.Spec.Ports[0].Name = "http"
+	}
+	for what, c := range map[string]struct {
+		edit func(*corev1.Service)
+		want string
+	}{
+		"ClusterSetIP": {sctp, "s1:3868/SCTP"},
+		"headless":     {func(s *corev1.Service) { sctp(s); s.Spec.ClusterIP = "None"; s.Spec.ClusterIPs = nil }, ""},
+		"TCP alone":    {func(*corev1.Service) {}, ""},
+	} {
+		got := typed{Services: []*corev1.Service{service(c.edit)}, Exports: []*serviceExport{export("default", "serve")}}.local()
+		if len(got.ExportStatus) != 1 || !got.ExportStatus[0].Exported || got.ExportStatus[0].NotBalanced != c.want {
+			t.Errorf("%s: status %+v, want not balanced %q", what, got.ExportStatus, c.want)
+		}
+	}
+}
+
 // Families are declared by what the Service itself says, and not by its endpoints, which come and go.
 func TestFamiliesDeclared(t *testing.T) {
 	for what, c := range map[string]struct {
