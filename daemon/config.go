@@ -89,6 +89,9 @@ type KubernetesConfig struct {
 	ImportSlices mcs.SliceMode `json:"importSlices,omitempty"`
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool `json:"drainCordoned,omitempty"`
+	// DefaultGlobalNamespace is whether the Services of a namespace may be shared that has no
+	// annotation clustermesh.cilium.io/global. Nil means true.
+	DefaultGlobalNamespace *bool `json:"defaultGlobalNamespace,omitempty"`
 	// BarredNamespaces are patterns of namespaces that take no part, besides kube-system,
 	// kube-public and kube-node-lease.
 	BarredNamespaces []string `json:"barredNamespaces,omitempty"`

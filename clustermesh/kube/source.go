@@ -50,6 +50,8 @@ type Config struct {
 	Policies []policy.Policy
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// LocalByDefault is as in object.Config.
+	LocalByDefault bool
 	// NodePrefixes are those of this node in the daemon's configuration.
 	NodePrefixes []netip.Prefix
 	// Obeys says that other clusters' configuration counts; see Obey.
@@ -268,7 +270,8 @@ func (s *Source) states() (out []state, news bool) {
 func (s *Source) gather(settled bool, carried []object.Kept, within []netip.Prefix) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{
 		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
-		NodePrefixes: s.cfg.NodePrefixes, Endpoints: within,
+		LocalByDefault: s.cfg.LocalByDefault,
+		NodePrefixes:   s.cfg.NodePrefixes, Endpoints: within,
 	}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)

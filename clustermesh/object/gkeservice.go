@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // annotationProtocols says of a MultiClusterService, in JSON, which protocol each port speaks.
@@ -162,6 +163,10 @@ func (l *reader) exportsByMulti(wished map[clustermesh.ServiceName]bool) (out []
 		name := clustermesh.ServiceName{Namespace: m.Namespace, Name: m.Derived()}
 		s := l.service(name)
 		if !m.Lists(l.own) || wished[name] || s == nil || s.labels[LabelManagedBy] != ManagedBy || s.labels[LabelMultiService] != m.Name {
+			continue
+		}
+		if why := l.stays(name); why != "" {
+			o.warning(problem.NamespaceBarred, "metadata.namespace", why+": not exported", "delete the "+gkeServiceKind+", or use another namespace")
 			continue
 		}
 		e, ok := readService(s, o)

@@ -9,11 +9,12 @@ import (
 )
 
 // annotationLocal is Cilium's annotation of a Namespace. It is read as Cilium reads it: any value
-// but "true", case-insensitively, keeps the Namespace's Services in the cluster. Without it they
-// may be shared, which is Cilium's own default (clustermesh-default-global-namespace).
+// but "true", case-insensitively, keeps the Namespace's Services in the cluster. Without it,
+// Config.LocalByDefault decides.
 const annotationLocal = "clustermesh.cilium.io/global"
 
-// localNamespaces returns the namespaces whose Services stay in the cluster.
+// localNamespaces returns the namespaces whose annotation says whether their Services stay in the
+// cluster, and what it says.
 func localNamespaces(objs []*Namespace, r *report) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range objs {
@@ -23,6 +24,7 @@ func localNamespaces(objs []*Namespace, r *report) map[string]bool {
 		}
 		switch strings.ToLower(value) {
 		case "true":
+			out[n.Name] = false
 			continue
 		case "false":
 		default:
@@ -39,8 +41,11 @@ func (l *reader) stays(s clustermesh.ServiceName) string {
 	if why := l.barred.Why(s); why != "" {
 		return why
 	}
-	if l.local[s.Namespace] {
+	switch local, marked := l.local[s.Namespace]; {
+	case local:
 		return fmt.Sprintf("namespace %s is local by its annotation %s", s.Namespace, annotationLocal)
+	case !marked && l.localByDefault:
+		return fmt.Sprintf("namespace %s is not marked by the annotation %s, and source.kubernetes.defaultGlobalNamespace is false", s.Namespace, annotationLocal)
 	}
 	return ""
 }

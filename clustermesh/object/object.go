@@ -65,6 +65,10 @@ type Config struct {
 	Namespace string
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// LocalByDefault keeps the Services of a namespace in the cluster unless its annotation
+	// clustermesh.cilium.io/global is "true". Cilium has this as
+	// clustermesh-default-global-namespace=false.
+	LocalByDefault bool
 	// NodePrefixes are those of the reader's own node in the daemon's configuration.
 	NodePrefixes []netip.Prefix
 	// Endpoints are the ranges for endpoints that name no node; nil allows every address.
@@ -152,8 +156,10 @@ func (l *reader) readClusterDrain(objs Objects) *clustermesh.Drain {
 type reader struct {
 	report report
 	barred clustermesh.Barred
-	// local are the namespaces whose Services stay in the cluster.
-	local map[string]bool
+	// local says of namespaces whether their Services stay in the cluster, and localByDefault of
+	// those that are not in it.
+	local          map[string]bool
+	localByDefault bool
 	// services are sorted, each name once.
 	services []*Service
 	// own is the cluster's id, empty if unknown.
@@ -167,7 +173,7 @@ type reader struct {
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	l.report.unread = objs.Unread
-	l.local = localNamespaces(objs.Namespaces, &l.report)
+	l.local, l.localByDefault = localNamespaces(objs.Namespaces, &l.report), objs.Config.LocalByDefault
 	l.own = cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
 	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })
