@@ -51,7 +51,7 @@ demo: build ## run the demo: three clusters on this machine, as root; ARGS="--ke
 # Test
 
 .PHONY: test
-test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, fuzz-check, kernel and script in parallel with test-kube; TEST_KUBE=0 skips test-kube
+test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, fuzz-check, kernel and script in parallel with test-kube and test-cni; TEST_KUBE=0 skips these two
 	@test/setup/test.sh
 
 .PHONY: setup
@@ -138,6 +138,11 @@ kube-programs: check-go ## build Kubernetes' programs for the lab into the user'
 .PHONY: test-kube
 test-kube: kube-programs ## run the tests on real API servers and clusters, as root
 	@$(GOTEST) kube
+
+.PHONY: test-cni
+test-cni: kube-programs ## run strait beside flannel, as root; CNI=all also beside kube-router and Cilium, half an hour; CNI="c1=cilium,c2=ptp" beside others
+	@test/setup.sh ipset clang-19
+	@STRAIT_TEST_CNI='$(CNI)' $(GOTEST) cni
 
 .PHONY: conformance
 conformance: ## run the MCS API's own suite on the lab of make kube-lab: CONFORMANCE_BIN=its test binary; docs/conformance.md

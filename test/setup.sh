@@ -48,6 +48,7 @@ runc            runc                                make kube-lab starts pods wi
 containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods their addresses with it
 conntrack       conntrack                           make kube-lab: kube-proxy removes old UDP flows with it
 busybox-static  /bin/busybox                        make kube-lab: the shell of the test image
+ipset           ipset                               make test-cni: kube-router needs it
 netcat-openbsd  nc.openbsd                          make kube-lab: the test image's nc, with -4 and -6
 socat           socat                               make kube-lab: the test image's one-line servers
 LIST

@@ -193,7 +193,7 @@ var Table = []Package{
 	{Path: "test/vm/run", Imports: []string{"test/vm/initrd", "test/vm/job", "test/vm/kernels", "test/vm/result"}},
 	{Path: "test/vm/verify"},
 	// Kubernetes clusters to run strait in. They know only how a user installs it.
-	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine"}, Tests: []string{"internal/testutil"}},
+	{Path: "test/kubelab", Imports: []string{"internal/fabric", "install/image/oci", "test/kubelab/machine", "test/kubelab/programs"}, Tests: []string{"internal/testutil"}},
 	{Path: "test/kubelab/machine", Pure: true},
 	{Path: "test/kubelab/init", Imports: []string{"test/kubelab/machine"}},
 	{Path: "test/kubelab/forward"},
@@ -201,6 +201,7 @@ var Table = []Package{
 	{Path: "test/kubelab/apiserver", Imports: []string{"internal/testutil", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
+	{Path: "test/cni", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/kube", Tests: []string{"daemon/api", "install/image/oci", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",

@@ -18,7 +18,7 @@ func measureKube(ctx context.Context, o options) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := programs.Build(ctx, source, os.Stderr)
+	dir, err := programs.Kubernetes.Build(ctx, source, os.Stderr)
 	if err != nil {
 		return nil, err
 	}

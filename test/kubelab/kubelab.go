@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,10 @@ type Options struct {
 	// Oldest names the clusters whose API servers are of the oldest Kubernetes that there is.
 	// Their other programs are of the newest.
 	Oldest []string
-	Log    *slog.Logger
+	// CNIs gives clusters, by name, another pod network than the reference plug-in bridge, or ptp
+	// if their nodes have no podCIDRs.
+	CNIs map[string]CNI
+	Log  *slog.Logger
 }
 
 // Lab is a set of clusters that are up.
@@ -66,9 +70,9 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Concat(o.DualStack, o.Oldest) {
+	for _, name := range slices.Concat(o.DualStack, o.Oldest, slices.Sorted(maps.Keys(o.CNIs))) {
 		if _, err := t.Cluster(name); err != nil {
-			return nil, fmt.Errorf("dual stack or oldest: %w", err)
+			return nil, fmt.Errorf("dual stack, oldest or CNI: %w", err)
 		}
 	}
 	dir, err := filepath.Abs(o.Dir)
@@ -86,7 +90,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	l := &Lab{Topology: t, Dir: dir, log: o.Log, state: state{
 		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs,
-		DualStack: o.DualStack, Oldest: o.Oldest, Name: nameOf(dir),
+		DualStack: o.DualStack, Oldest: o.Oldest, CNIs: o.CNIs, Name: nameOf(dir),
 	}}
 	if err := l.up(ctx, o); err != nil {
 		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx), true))

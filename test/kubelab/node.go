@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -160,8 +161,8 @@ func (l *Lab) nodeUp(c *Cluster, n Node) error {
 	return nil
 }
 
-// cableUp makes the node's network: a port on its cluster's switch, and routes to its neighbours'
-// pods.
+// cableUp makes the node's network: a port on its cluster's switch and, unless the CNI sees to them
+// itself, routes to its neighbours' pods.
 func (l *Lab) cableUp(c *Cluster, n Node) error {
 	ns := l.netns(n.Name)
 	if err := fabric.AddNS(ns); err != nil {
@@ -183,7 +184,7 @@ func (l *Lab) cableUp(c *Cluster, n Node) error {
 			return err
 		}
 		for _, other := range c.Nodes {
-			if other.Name == n.Name {
+			if other.Name == n.Name || l.network(c).daemon != nil {
 				continue
 			}
 			if err := fabric.AddRoute(h, other.Pods, other.Addr); err != nil {
@@ -196,33 +197,37 @@ func (l *Lab) cableUp(c *Cluster, n Node) error {
 
 // writeNodeFiles writes the node's configuration to its folder, which is its disk.
 func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
-	for _, d := range []string{"cni", "lib", "log"} {
+	for _, d := range []string{"bin", "cni", "lib", "log"} {
 		if err := os.MkdirAll(l.path(n.Name, d), 0o755); err != nil {
 			return fmt.Errorf("make folder of the node: %w", err)
 		}
 	}
-	if _, err := l.writeConfigOf(c, n.Name, "https://"+c.server().String()); err != nil {
-		return err
-	}
-	cni := "bridge.conflist"
-	if !c.PodCIDRs {
-		cni = "ptp.conflist"
+	for _, user := range []string{n.Name, "cni"} {
+		if _, err := l.writeConfigOf(c, user, "https://"+c.server().String()); err != nil {
+			return err
+		}
 	}
 	data := struct {
-		Lab, Dir, PKI string
-		Cluster       *Cluster
-		Node          Node
-	}{l.Name, l.path(n.Name), l.path(c.Name), c, n}
-	for name, file := range map[string]string{
-		cni: "cni/10-lab.conflist", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml",
-		"proxy.yaml": "proxy.yaml", "resolv.conf": "resolv.conf",
-	} {
+		Lab, Dir, PKI, Plugins string
+		Cluster                *Cluster
+		Node                   Node
+	}{l.Name, l.path(n.Name), l.path(c.Name), l.CNIs[c.Name].Programs, c, n}
+	files := map[string]string{
+		"containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "proxy.yaml": "proxy.yaml", "resolv.conf": "resolv.conf",
+	}
+	maps.Copy(files, l.network(c).files)
+	for name, file := range files {
 		text, err := render(name, data)
 		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(l.path(n.Name, file), text, 0o644); err != nil {
 			return fmt.Errorf("write configuration of the node: %w", err)
+		}
+	}
+	if prepare := l.network(c).prepare; prepare != nil {
+		if err := prepare(l, c, n); err != nil {
+			return err
 		}
 	}
 	return l.writeMachine(c, n)
@@ -242,18 +247,25 @@ func (l *Lab) writeMachine(c *Cluster, n Node) error {
 			Argv: append([]string{l.program(name)}, args...), Log: l.path("log", n.Name+"."+name+".log"),
 		}
 	}
-	b, err := json.MarshalIndent(machine.Machine{
+	network := l.network(c)
+	m := machine.Machine{
 		Root: l.path(n.Name), Cgroup: l.cgroup(n.Name), CgroupAt: NodeCgroup,
-		Path:    l.Programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		Path:    l.path(n.Name, "bin") + ":" + l.Programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		Runtime: service("containerd", "-c", l.path(n.Name, "containerd.toml")),
 		Socket:  socket, Load: l.ctr("images", "import", l.path("images", "pause.tar")),
 		Services: []machine.Service{
 			service("kubelet", "--config="+l.path(n.Name, "kubelet.yaml"),
 				"--kubeconfig="+l.path(c.Name, n.Name+".kubeconfig"),
 				"--hostname-override="+n.Name, "--node-ip="+n.Addr.String()),
-			service("kube-proxy", "--config="+l.path(n.Name, "proxy.yaml")),
 		},
-	}, "", "  ")
+	}
+	if !network.replacesProxy {
+		m.Services = append(m.Services, service("kube-proxy", "--config="+l.path(n.Name, "proxy.yaml")))
+	}
+	if network.daemon != nil {
+		m.Services = append(m.Services, network.daemon(l, c, n)...)
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode machine: %w", err)
 	}

@@ -51,6 +51,7 @@ func (l *Lab) makeCerts(c *Cluster) error {
 		{file: "controllers", user: "system:kube-controller-manager"},
 		{file: "scheduler", user: "system:kube-scheduler"},
 		{file: "proxy", user: "system:kube-proxy"},
+		{file: "cni", user: "cni", group: "system:masters"},
 	}
 	for _, n := range c.Nodes {
 		ids = append(ids, identity{

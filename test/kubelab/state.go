@@ -26,6 +26,8 @@ type state struct {
 	WithoutPodCIDRs []string `json:"withoutPodCIDRs,omitempty"`
 	DualStack       []string `json:"dualStack,omitempty"`
 	Oldest          []string `json:"oldest,omitempty"`
+	// CNIs are the pod networks of clusters, by name of the cluster.
+	CNIs map[string]CNI `json:"cnis,omitempty"`
 }
 
 // nameOf returns the name of the lab in a folder. It is always the same for the same folder.

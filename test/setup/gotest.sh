@@ -5,6 +5,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each package once:
 #   arch, script, e2e   test/arch, test/script, test/e2e
+#   cni                 test/cni
 #   kube                packages whose tests start real API servers or clusters (test/kubelab)
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
@@ -33,6 +34,7 @@ packages() {
         */test/arch) s=arch ;;
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
+        */test/cni) s=cni ;;
         *)
           s=unit
           compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel
@@ -58,6 +60,8 @@ case $set_ in
   unit) useRace ;;
   # Two packages at a time, because they wait more than they work. They share the machine's kernel,
   # but each test has its own cgroup, namespaces and bpffs.
+  # The clients of a pair of CNIs call side by side. All pairs take half an hour.
+  cni) useRace; parallel='-parallel 8'; timeout=60m ;;
   kernel | script) useRace; parallel='-p 2'; timeout=45m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package. The package that takes longest comes first, so that the others run one after the other

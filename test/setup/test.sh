@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 # The steps of each lane, in order.
 first="setup build e2e compile lint arch"
 lanes=("unit generate-check fuzz-check kernel script")
-kube_lane="kube-programs test-kube"
+kube_lane="kube-programs test-kube test-cni"
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
 yielding=" kube-programs "
 
@@ -133,7 +133,7 @@ if [ "${TEST_KUBE:-1}" != 0 ]; then
   lanes+=("$kube_lane")
   echo "the first run also builds Kubernetes, for a quarter of an hour; TEST_KUBE=0 skips the tests on real Kubernetes"
 else
-  test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube runs them" | tee "$work/kube.log"
+  test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube and make test-cni run them" | tee "$work/kube.log"
 fi
 steps=()
 for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]}"); done

@@ -99,12 +99,12 @@ func Options(t testing.TB) kubelab.Options {
 	Must(t, kubelab.Fit(1, 0))
 	source, err := programs.Source(t.Context())
 	must(t, err)
-	missing, err := programs.Missing(source)
+	missing, err := programs.Kubernetes.Missing(source)
 	must(t, err)
 	if len(missing) > 0 {
 		testutil.Missing(t, "needs Kubernetes' programs ("+strings.Join(missing, ", ")+"): run `make test-kube`, which builds them")
 	}
-	dir, err := programs.Dir(source)
+	dir, err := programs.Kubernetes.Dir(source)
 	must(t, err)
 	here, err := os.Getwd() // the package's folder: go test runs its tests there
 	must(t, err)

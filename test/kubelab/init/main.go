@@ -87,7 +87,7 @@ func start(s machine.Service, running map[int]machine.Service) error {
 		return fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
 	defer log.Close()
-	p, err := os.StartProcess(s.Argv[0], s.Argv, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, log, log}})
+	p, err := os.StartProcess(s.Argv[0], s.Argv, &os.ProcAttr{Env: append(os.Environ(), s.Env...), Files: []*os.File{nil, log, log}})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}

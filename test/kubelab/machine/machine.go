@@ -21,5 +21,7 @@ type Machine struct {
 // Service is a program that is restarted whenever it ends.
 type Service struct {
 	Argv []string
-	Log  string
+	// Env are its environment variables besides the node's, each as NAME=value.
+	Env []string
+	Log string
 }

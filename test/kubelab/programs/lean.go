@@ -2,26 +2,28 @@ package programs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"golang.org/x/mod/modfile"
 )
 
-// lean says what a program is built without: a folder of a module that it needs otherwise. File
-// takes the place of the folder's files.
-type lean struct{ module, folder, file string }
+// lean says what a program is built without: folders of a module that it needs otherwise. The file
+// of a folder takes the place of all that it held.
+type lean struct {
+	module  string
+	folders map[string]string
+}
 
 // leaner are the programs that are built so. Traefik proves to certificate authorities that it owns
 // a name, with the clients of 180 hosters of DNS: they are a third of the packages that there are
-// to compile, and the largest.
+// to compile, and the largest. Of flannel's backends, one needs a module that the module proxy does
+// not serve, and one needs cgo.
 var leaner = map[string]lean{
-	"traefik": {"github.com/go-acme/lego/v4", "providers/dns", `package dns
+	"traefik": {"github.com/go-acme/lego/v4", map[string]string{"providers/dns": `package dns
 
 import (
 	"fmt"
@@ -32,10 +34,14 @@ import (
 func NewDNSChallengeProviderByName(name string) (challenge.Provider, error) {
 	return nil, fmt.Errorf("built without DNS provider %q", name)
 }
-`},
+`}},
+	"flannel": {"github.com/flannel-io/flannel", map[string]string{
+		"pkg/backend/tencentvpc": "package tencentvpc\n",
+		"pkg/backend/udp":        "package udp\n",
+	}},
 }
 
-// modfile writes a copy of the module without the folder, and of a program's go.mod that leads to
+// modfile writes a copy of the module without the folders, and of a program's go.mod that leads to
 // it. It returns the path of the latter, in a folder that the caller removes.
 func (l lean) modfile(ctx context.Context, dir string) (file string, err error) {
 	to, err := os.MkdirTemp("", "strait-lean-")
@@ -44,20 +50,14 @@ func (l lean) modfile(ctx context.Context, dir string) (file string, err error) 
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("leave %s of %s out: %w", l.folder, l.module, err), os.RemoveAll(to))
+			err = errors.Join(fmt.Errorf("leave folders of %s out: %w", l.module, err), os.RemoveAll(to))
 		}
 	}()
-	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", l.module)
-	download.Dir = dir
-	out, err := download.Output()
+	from, err := moduleDir(ctx, dir, l.module)
 	if err != nil {
 		return "", err
 	}
-	var got struct{ Dir string }
-	if err := json.Unmarshal(out, &got); err != nil {
-		return "", err
-	}
-	if err := l.copy(got.Dir, filepath.Join(to, "module")); err != nil {
+	if err := l.copy(from, filepath.Join(to, "module")); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -84,14 +84,15 @@ func (l lean) modfile(ctx context.Context, dir string) (file string, err error) 
 	return filepath.Join(to, "go.mod"), nil
 }
 
-// copy copies the module's files except those below the folder, and writes the one in their place.
+// copy copies the module's files except those below the folders, and writes the files in their place.
 func (l lean) copy(from, to string) error {
 	source := os.DirFS(from)
 	err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
+		_, left := l.folders[path]
 		switch {
 		case err != nil:
 			return err
-		case path == l.folder:
+		case left:
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, path), 0o755)
@@ -105,8 +106,13 @@ func (l lean) copy(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(to, l.folder), 0o755); err != nil {
-		return err
+	for folder, file := range l.folders {
+		if err := os.MkdirAll(filepath.Join(to, folder), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, folder, "lean.go"), []byte(file), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(to, l.folder, "lean.go"), []byte(l.file), 0o644)
+	return nil
 }

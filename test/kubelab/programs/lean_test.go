@@ -11,7 +11,7 @@ import (
 // place.
 func TestLean(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
-	for _, name := range []string{"go.mod", "challenge/challenge.go", "providers/dns/all.go", "providers/dns/hoster/hoster.go", "providers/http/http.go"} {
+	for _, name := range []string{"go.mod", "challenge/challenge.go", "providers/dns/all.go", "providers/dns/hoster/hoster.go", "providers/http/http.go", "providers/cgo/c.go"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -19,7 +19,7 @@ func TestLean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := (lean{"example.com/m", "providers/dns", "package dns"}).copy(from, to); err != nil {
+	if err := (lean{"example.com/m", map[string]string{"providers/dns": "package dns", "providers/cgo": "package cgo"}}).copy(from, to); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -31,7 +31,7 @@ func TestLean(t *testing.T) {
 		}
 		return err
 	})
-	want := "challenge/challenge.go=challenge/challenge.go go.mod=go.mod providers/dns/lean.go=package dns providers/http/http.go=providers/http/http.go"
+	want := "challenge/challenge.go=challenge/challenge.go go.mod=go.mod providers/cgo/lean.go=package cgo providers/dns/lean.go=package dns providers/http/http.go=providers/http/http.go"
 	if err != nil || strings.Join(got, " ") != want {
 		t.Errorf("%v, %q", err, got)
 	}
@@ -43,7 +43,7 @@ func TestLeaner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := list(source)
+	all, err := everything.list(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,17 @@
-// Package programs builds Kubernetes' own programs, and an ingress controller, from the modules in
-// test/kubelab/tools. Their go.mod and go.sum pin the exact versions.
+// Package programs builds Kubernetes' own programs, and others that run beside strait, from the
+// modules in test/kubelab/tools. Their go.mod and go.sum pin the exact versions.
 //
-// Inputs are those files. Output is a folder of programs in the user's cache, named after a hash of
-// those files: programs are built once per machine, and again only when a version changes. An
-// interrupted build continues where it stopped. It must not know what the programs are for.
+// Inputs are those files. Output is a folder of programs in the user's cache for each set of
+// modules, named after a hash of the set's files: programs are built once per machine, and again
+// only when a version changes. An interrupted build continues where it stopped. It must not know
+// what the programs are for.
 package programs
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +29,11 @@ import (
 // tools is where the modules are in the source tree.
 const tools = "test/kubelab/tools"
 
-// modules are the folders below tools.
-var modules = []string{"etcd", "containerd", "kubernetes", oldest, "coredns", "traefik"}
+// Set is modules whose programs are built together: names of folders below tools.
+type Set []string
+
+// Kubernetes is what every cluster needs, and an ingress controller.
+var Kubernetes = Set{"etcd", "containerd", "kubernetes", oldest, "coredns", "traefik"}
 
 // oldest is the module of the oldest Kubernetes that strait is tested against. Its programs' names
 // end in -oldest.
@@ -55,15 +60,15 @@ func Source(ctx context.Context) (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// Dir returns the folder for the programs of a source tree, built or not:
-// ~/.cache/strait/kube/<hash>. The hash is of all go.mod and go.sum files.
-func Dir(source string) (string, error) {
+// Dir returns the folder for the set's programs of a source tree, built or not:
+// ~/.cache/strait/kube/<hash>. The hash is of the set's go.mod and go.sum files.
+func (s Set) Dir(source string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find cache: %w", err)
 	}
 	h := sha256.New()
-	for _, m := range modules {
+	for _, m := range s {
 		for _, name := range []string{"go.mod", "go.sum"} {
 			b, err := os.ReadFile(filepath.Join(source, tools, m, name))
 			if err != nil {
@@ -76,14 +81,14 @@ func Dir(source string) (string, error) {
 }
 
 // Build builds the missing programs and returns their folder. It writes a line about each program
-// to progress. To build all of them takes ten to twenty minutes on two processors, 2 GB of memory
+// to progress. To build Kubernetes takes ten to twenty minutes on two processors, 2 GB of memory
 // and 1 GB of downloads.
-func Build(ctx context.Context, source string, progress io.Writer) (string, error) {
-	dir, err := Dir(source)
+func (s Set) Build(ctx context.Context, source string, progress io.Writer) (string, error) {
+	dir, err := s.Dir(source)
 	if err != nil {
 		return "", err
 	}
-	all, err := list(source)
+	all, err := s.list(source)
 	if err != nil {
 		return "", err
 	}
@@ -116,6 +121,35 @@ func Build(ctx context.Context, source string, progress io.Writer) (string, erro
 	return dir, nil
 }
 
+// Source returns the folder with the source of a module that a program of the set is built from.
+func (s Set) Source(ctx context.Context, source, module string) (string, error) {
+	var errs []error
+	for _, m := range s {
+		dir, err := moduleDir(ctx, filepath.Join(source, tools, m), module)
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}
+
+// moduleDir returns the folder of the source of a module, in the version that the go.mod file in dir
+// requires. It downloads the module if need be.
+func moduleDir(ctx context.Context, dir, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("download module %s: %w: %s", module, err, out)
+	}
+	var got struct{ Dir string }
+	if err := json.Unmarshal(out, &got); err != nil {
+		return "", fmt.Errorf("download module %s: %w", module, err)
+	}
+	return got.Dir, nil
+}
+
 // lock waits until no other process builds into the folder. Closing the file releases the lock.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
@@ -128,13 +162,13 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Missing returns the names of the programs that are not built.
-func Missing(source string) ([]string, error) {
-	dir, err := Dir(source)
+// Missing returns the names of the set's programs that are not built.
+func (s Set) Missing(source string) ([]string, error) {
+	dir, err := s.Dir(source)
 	if err != nil {
 		return nil, err
 	}
-	all, err := list(source)
+	all, err := s.list(source)
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +182,9 @@ func Missing(source string) ([]string, error) {
 }
 
 // list reads the programs from the modules' go.mod files.
-func list(source string) ([]program, error) {
+func (s Set) list(source string) ([]program, error) {
 	var out []program
-	for _, m := range modules {
+	for _, m := range s {
 		dir := filepath.Join(source, tools, m)
 		file := filepath.Join(dir, "go.mod")
 		b, err := os.ReadFile(file)
@@ -180,8 +214,8 @@ func parse(file string, b []byte) ([]program, error) {
 	var out []program
 	for _, t := range mod.Tool {
 		p := program{path: t.Path, name: path.Base(t.Path)}
-		if isVersion(p.name) {
-			p.name = "etcd" // go.etcd.io/etcd/server/v3: the only path that ends in a version
+		if name, ok := names[t.Path]; ok {
+			p.name = name
 		}
 		longest := 0
 		for _, r := range mod.Require {
@@ -194,14 +228,20 @@ func parse(file string, b []byte) ([]program, error) {
 	return out, nil
 }
 
-func isVersion(s string) bool {
-	return len(s) > 1 && s[0] == 'v' && strings.Trim(s[1:], "0123456789") == ""
+// names are those of programs that are not called after the last part of their package's path.
+var names = map[string]string{
+	"go.etcd.io/etcd/server/v3":         "etcd",
+	"github.com/cilium/cilium/daemon":   "cilium-agent",
+	"github.com/cilium/cilium/operator": "cilium-operator",
 }
+
+// tags are the build tags of programs, as their own makefiles set them.
+var tags = map[string]string{"cilium-operator": "ipam_provider_operator"}
 
 // build builds to a temporary file and renames it to target, so that target is always complete.
 func (p program) build(ctx context.Context, target string) error {
 	part := target + ".part"
-	args := []string{"build", "-buildvcs=false", "-trimpath", "-mod=readonly", "-ldflags", p.ldflags(), "-o", part}
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-mod=readonly", "-tags", tags[p.name], "-ldflags", p.ldflags(), "-o", part}
 	if l, is := leaner[p.name]; is {
 		file, err := l.modfile(ctx, p.dir)
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 	"strait.io/strait/test/kubelab/programs"
 )
 
-const usage = `usage: run [-dir .lab] up [-clusters 2] [-nodes 2] [-without-pod-cidrs c2] [-strait CLI -image FILE -name REFERENCE]
+const usage = `usage: run [-dir .lab] up [-clusters 2] [-nodes 2] [-without-pod-cidrs c2] [-cni c1=NAME,c2=NAME] [-strait CLI -image FILE -name REFERENCE]
        run [-dir .lab] import FILE.tar
        run [-dir .lab] node-down NODE | node-up NODE
        run [-dir .lab] down
@@ -94,7 +94,7 @@ func build(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return programs.Build(ctx, source, os.Stderr)
+	return programs.Kubernetes.Build(ctx, source, os.Stderr)
 }
 
 func up(ctx context.Context, dir string, log *slog.Logger, args []string) error {
@@ -107,6 +107,7 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	flags.StringVar(&s.ImageFile, "image", "", "file of strait's image")
 	flags.StringVar(&s.Image, "name", "", "reference of strait's image")
 	without := flags.String("without-pod-cidrs", "", "comma-separated clusters whose nodes have no podCIDRs")
+	cnis := flags.String("cni", "", "comma-separated clusters with another pod network, such as c1=flannel-vxlan")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -128,6 +129,9 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	if o.Programs, err = build(ctx); err != nil {
 		return err
 	}
+	if o.CNIs, err = buildCNIs(ctx, *cnis, o.Source); err != nil {
+		return err
+	}
 	start := time.Now()
 	l, err := kubelab.Up(ctx, o)
 	if err != nil {
@@ -145,4 +149,22 @@ func up(ctx context.Context, dir string, log *slog.Logger, args []string) error 
 	fmt.Printf("%d clusters are up after %.1f s. To use them in this shell:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n  kubectl --context c1 get nodes\n",
 		len(l.Topology.Clusters), time.Since(start).Seconds(), l.Kubeconfig(), path)
 	return nil
+}
+
+// buildCNIs reads the value of the flag -cni and builds what it names.
+func buildCNIs(ctx context.Context, value, source string) (map[string]kubelab.CNI, error) {
+	out := map[string]kubelab.CNI{}
+	if value == "" {
+		return out, nil
+	}
+	names, err := kubelab.ParseCNIs(value)
+	if err != nil {
+		return nil, fmt.Errorf("-cni: %w", err)
+	}
+	for cluster, name := range names {
+		if out[cluster], err = kubelab.BuildCNI(ctx, name, source, os.Stderr); err != nil {
+			return nil, fmt.Errorf("-cni: %w", err)
+		}
+	}
+	return out, nil
 }
