@@ -17,6 +17,9 @@ const (
 	// (net.ipv4.tcp_syn_retries). So a growth in dropsBegin successive looks is no stray packet.
 	// Without any in dropsEnd looks, it is over.
 	dropsBegin, dropsEnd = 3, 6
+	// refusedBegin is for packets that nothing in this cluster asked for. A scan of ports, or the end
+	// of a connection that the kernel has forgotten, grow the counter too, for less than a minute.
+	refusedBegin = 6
 )
 
 // drops knows what the filter of the tunnel dropped.
@@ -26,6 +29,7 @@ type drops struct {
 	last      netfilter.Drops // as the table had it
 	primed    bool            // last is known
 	untracked streak
+	refused   streak
 }
 
 // note takes what the table counted. It counts from 0 after it was written.
@@ -38,9 +42,11 @@ func (d *drops) note(now netfilter.Drops) {
 	}
 	untracked := grown(d.last.Untracked, now.Untracked)
 	d.total.Untracked += untracked
-	d.total.Refused += grown(d.last.Refused, now.Refused)
+	refused := grown(d.last.Refused, now.Refused)
+	d.total.Refused += refused
 	d.last = now
-	d.untracked.note(untracked > 0)
+	d.untracked.note(untracked > 0, dropsBegin)
+	d.refused.note(refused > 0, refusedBegin)
 }
 
 func grown(before, now uint64) uint64 {
@@ -56,13 +62,15 @@ type streak struct {
 	contrary int // looks in a row that were not as on says
 }
 
-func (s *streak) note(happened bool) {
+// note takes whether it happened since the last look. It is on after it did in begin successive
+// looks.
+func (s *streak) note(happened bool, begin int) {
 	if happened == s.on {
 		s.contrary = 0
 		return
 	}
 	s.contrary++
-	if !s.on && s.contrary >= dropsBegin || s.on && s.contrary >= dropsEnd {
+	if !s.on && s.contrary >= begin || s.on && s.contrary >= dropsEnd {
 		s.on, s.contrary = happened, 0
 	}
 }
@@ -70,16 +78,24 @@ func (s *streak) note(happened bool) {
 func (d *drops) problems() []problem.Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.untracked.on {
-		return nil
+	var out []problem.Problem
+	if d.untracked.on {
+		out = append(out, problem.Problem{
+			Code: problem.UntrackedDropped, Object: "netfilter",
+			Message: "packets of other clusters to this node are dropped, because another program keeps the kernel from tracking their connections: " +
+				"calls of the node, and of pods on its network, get no answer",
+			Try: "find the rule (nft list ruleset | grep notrack) and let it leave out what comes and goes by the tunnel's device; " +
+				"in Cilium, it is installNoConntrackIptablesRules",
+		})
 	}
-	return []problem.Problem{{
-		Code: problem.UntrackedDropped, Object: "netfilter",
-		Message: "packets of other clusters to this node are dropped, because another program keeps the kernel from tracking their connections: " +
-			"calls of the node, and of pods on its network, get no answer",
-		Try: "find the rule (nft list ruleset | grep notrack) and let it leave out what comes and goes by the tunnel's device; " +
-			"in Cilium, it is installNoConntrackIptablesRules",
-	}}
+	if d.refused.on {
+		out = append(out, problem.Problem{
+			Code: problem.TunnelRefused, Object: "netfilter", Warning: true,
+			Message: "other clusters keep sending packets out of the tunnel to this node itself, or through it to what is none of its pods: they are dropped",
+			Try:     "nft list table inet strait counts them by rule; see with tcpdump -ni strait0 who sends what: other clusters reach pods, and no listeners of nodes",
+		})
+	}
+	return out
 }
 
 // counts returns what was dropped since the daemon started.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"testing"
 
 	"strait.io/strait/datapath/netfilter"
@@ -17,10 +18,10 @@ func TestDrops(t *testing.T) {
 			d.note(table)
 		}
 	}
-	reported := func() bool {
-		ps := d.problems()
-		return len(ps) == 1 && ps[0].Code == problem.UntrackedDropped
+	has := func(code problem.Code) bool {
+		return slices.ContainsFunc(d.problems(), func(p problem.Problem) bool { return p.Code == code })
 	}
+	reported := func() bool { return has(problem.UntrackedDropped) }
 	table = netfilter.Drops{Untracked: 500, Refused: 7} // of an earlier daemon
 	look(0, 0, 1)
 	for range 10 { // now and then
@@ -30,9 +31,13 @@ func TestDrops(t *testing.T) {
 			t.Fatal("stray packets are reported")
 		}
 	}
-	look(0, 100, 10)
-	if reported() {
-		t.Error("what is refused is reported as untracked")
+	look(0, 100, refusedBegin-1)
+	if has(problem.TunnelRefused) {
+		t.Error("a scan of the node's ports is reported as traffic that goes on")
+	}
+	look(0, 100, 1)
+	if reported() || !has(problem.TunnelRefused) {
+		t.Errorf("packets are refused again and again: problems %v", d.problems())
 	}
 	look(1, 0, dropsBegin)
 	if !reported() {
@@ -48,7 +53,10 @@ func TestDrops(t *testing.T) {
 	if reported() {
 		t.Error("it is reported after its end")
 	}
-	if got, want := d.counts(), (netfilter.Drops{Untracked: 10*3*(dropsBegin-1) + dropsBegin + 2, Refused: 1001}); got != want {
+	if ps := d.problems(); len(ps) != 0 {
+		t.Errorf("problems %v at the end", ps)
+	}
+	if got, want := d.counts(), (netfilter.Drops{Untracked: 10*3*(dropsBegin-1) + dropsBegin + 2, Refused: 100*refusedBegin + 1}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }

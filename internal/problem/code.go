@@ -104,6 +104,7 @@ const (
 	RouteBypassed  Code = "STR4106"
 
 	UntrackedDropped Code = "STR4107"
+	TunnelRefused    Code = "STR4108"
 
 	TunnelNever      Code = "STR4201"
 	TunnelSilent     Code = "STR4202"

@@ -24,6 +24,8 @@ const far = "10.9.2.10:8080"
 type tunneled struct {
 	*machine
 	life *process
+	// other is the straitd of the other machine.
+	other *process
 	// wanted is what the kernel held once calls worked.
 	wanted string
 }
@@ -55,7 +57,8 @@ func newTunneled(t *testing.T) *tunneled {
 		}
 	}()
 	w := &tunneled{machine: first, life: first.start(t)}
-	second.start(t).isReady(t)
+	w.other = second.start(t)
+	w.other.isReady(t)
 	w.life.isReady(t)
 	testutil.Eventually(t, patience, w.call)
 	w.wanted = w.holdings()
@@ -72,11 +75,13 @@ func (w *tunneled) call() error {
 	return echo(c)
 }
 
-func (w *tunneled) dial() (c net.Conn, err error) {
+func (w *tunneled) dial() (net.Conn, error) { return w.dialTo(far) }
+
+func (w *tunneled) dialTo(address string) (c net.Conn, err error) {
 	err = w.ns.Do(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		c, err = new(net.Dialer).DialContext(ctx, "tcp", far)
+		c, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 		return err
 	})
 	return c, err

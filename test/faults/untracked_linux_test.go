@@ -23,20 +23,8 @@ func TestUntracked(t *testing.T) {
 	}`), 0o600))
 	_, err := w.run("nft -f " + rules)
 	must(t, err)
-	began := time.Now()
-	reported := func() bool {
-		s, err := w.life.status()
-		return err == nil && slices.ContainsFunc(s.Problems, func(p problem.Problem) bool { return p.Code == problem.UntrackedDropped })
-	}
-	for !reported() {
-		if err := w.call(); err == nil {
-			t.Fatal("a call is answered: nothing is untracked")
-		}
-		if time.Since(began) > 2*time.Minute {
-			t.Fatal("it is not reported")
-		}
-	}
-	t.Logf("reported after %s", time.Since(began).Round(time.Second))
+	reported := func() bool { return w.life.reports(problem.UntrackedDropped) }
+	untilReported(t, reported, w.call)
 	_, err = w.run("nft delete table ip raw")
 	must(t, err)
 	ended := time.Now()
@@ -49,4 +37,42 @@ func TestUntracked(t *testing.T) {
 		return nil
 	})
 	t.Logf("solved after %s", time.Since(ended).Round(time.Second))
+}
+
+// A node that another cluster calls at its own address, and not at a pod's, refuses that, and reports
+// it once it goes on.
+func TestTunnelRefused(t *testing.T) {
+	w := newTunneled(t)
+	if w.other.reports(problem.TunnelRefused) {
+		t.Error("it is reported before")
+	}
+	untilReported(t, func() bool { return w.other.reports(problem.TunnelRefused) }, func() error {
+		c, err := w.dialTo("10.9.2.1:22")
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	must(t, w.call())
+}
+
+// untilReported calls what must fail until it is reported.
+func untilReported(t *testing.T, reported func() bool, call func() error) {
+	t.Helper()
+	began := time.Now()
+	for !reported() {
+		if err := call(); err == nil {
+			t.Fatal("a call gets through")
+		}
+		if time.Since(began) > 3*time.Minute {
+			t.Fatal("it is not reported")
+		}
+	}
+	t.Logf("reported after %s", time.Since(began).Round(time.Second))
+}
+
+// reports says whether the status has a problem of a code.
+func (p *process) reports(code problem.Code) bool {
+	s, err := p.status()
+	return err == nil && slices.ContainsFunc(s.Problems, func(p problem.Problem) bool { return p.Code == code })
 }
