@@ -94,7 +94,7 @@ func (r *round) look() {
 	r.planner.At(time.Now())
 	r.planner.Far(r.far())
 	r.health, r.unprobed = r.kernel.health()
-	r.planner.Dark(dark(r.health))
+	r.planner.Faults(faults(r.health))
 	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
 	if r.in.Plan == nil && r.in.First {
 		r.planner.Had(r.kernel.had())

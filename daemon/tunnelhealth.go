@@ -43,12 +43,16 @@ func addTunnel(t *api.Tunnels, v tunnelhealth.Verdict) *api.Tunnels {
 	return t
 }
 
-// dark returns the nodes to which other ways are to be preferred, each with the reason.
-func dark(h health) map[clustermesh.Origin]string {
-	out := map[clustermesh.Origin]string{}
+// faults returns what is wrong with tunnels, so that other ways are preferred. Loss alone says too little:
+// a machine that is busy answers late.
+func faults(h health) map[clustermesh.Origin]plan.Fault {
+	out := map[clustermesh.Origin]plan.Fault{}
 	for o, v := range h {
-		if v.State.Dark() {
-			out[o] = darkness(v)
+		switch {
+		case v.State.Dark():
+			out[o] = plan.Fault{Why: darkness(v)}
+		case v.State == tunnelhealth.Narrow:
+			out[o] = plan.Fault{Why: fmt.Sprintf("carries no packets of %d bytes", v.Size), Impaired: true}
 		}
 	}
 	return out

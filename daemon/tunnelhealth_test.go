@@ -71,9 +71,12 @@ func TestTunnelProblems(t *testing.T) {
 			if got != c.want || again != c.again {
 				t.Errorf("%q again in %s, want %q in %s: %v", got, again, c.want, c.again, problems)
 			}
-			for o, why := range dark(h) {
-				if why == "" || !h[o].State.Dark() {
-					t.Errorf("%s is dark because %q", o, why)
+			found := faults(h)
+			for o, v := range h {
+				f, is := found[o]
+				narrow := v.State == tunnelhealth.Narrow
+				if is != (v.State.Dark() || narrow) || is && (f.Why == "" || f.Impaired != narrow) {
+					t.Errorf("%s is %s: fault %+v", o, v.State, f)
 				}
 			}
 		})

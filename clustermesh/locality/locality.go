@@ -11,6 +11,7 @@
 //	class       | candidate                                                    | used
 //	------------|--------------------------------------------------------------|--------------------------
 //	healthy     | ready, not drained, its machine answers or is not known      | by tier, with spill
+//	impaired    | ready, but the tunnel to it loses what is large              | if no class before has any
 //	drained     | ready, but its node, Service or cluster is drained           | if no class before has any
 //	unreachable | ready, but its machine or the tunnel to it does not answer   | if no class before has any
 //	terminating | serving while it terminates (KEP-1669)                       | if no class before has any
@@ -80,9 +81,10 @@ type Candidate struct {
 
 	// Contact is what this node's gossip observes of the endpoint's node.
 	Contact clustermesh.Contact
-	// Dark, if not empty, says why nothing that is sent to the endpoint's node arrives there: a phrase
-	// that follows "its node's tunnel".
-	Dark string
+	// Fault, if not empty, says why nothing that is sent to the endpoint's node arrives there, or only some
+	// of it if Impaired: a phrase that follows "its node's tunnel".
+	Fault    string
+	Impaired bool
 	// Dead is true if the endpoint's node is dead; see clustermesh.State.Dead.
 	Dead bool
 	// Barred, if not empty, says why the endpoint must not be used at all.
@@ -97,6 +99,7 @@ type class uint8
 
 const (
 	healthy class = iota
+	impaired
 	drained
 	unreachable
 	leaving
@@ -115,6 +118,8 @@ func (c *Candidate) class(t Tier) class {
 		return unreachable
 	case c.Drained >= 1:
 		return drained
+	case c.Impaired:
+		return impaired
 	}
 	return healthy
 }
@@ -215,11 +220,13 @@ func (c *Choice) leastBad(of class) {
 }
 
 // silent reports whether nothing that this node sends to the endpoint's node is answered.
-func (c *Candidate) silent() bool { return c.Contact == clustermesh.Silent || c.Dark != "" }
+func (c *Candidate) silent() bool {
+	return c.Contact == clustermesh.Silent || c.Fault != "" && !c.Impaired
+}
 
 // blocked reports whether the tunnel to the endpoint's node is to blame. If the machine answers nowhere,
 // it is not.
-func (c *Candidate) blocked() bool { return c.Dark != "" && c.Contact != clustermesh.Silent }
+func (c *Candidate) blocked() bool { return c.Fault != "" && c.Contact != clustermesh.Silent }
 
 func (c *Candidate) allowed() bool { return c.Barred == "" && !c.Dead }
 

@@ -29,7 +29,7 @@ func notReady(c *locality.Candidate)    { c.Ready, c.Serving = false, false }
 func terminating(c *locality.Candidate) { c.Ready, c.Terminating = false, true }
 func dead(c *locality.Candidate)        { c.Dead, c.Contact = true, clustermesh.Silent }
 func silent(c *locality.Candidate)      { c.Contact = clustermesh.Silent }
-func dark(c *locality.Candidate)        { c.Dark = "carries nothing" }
+func dark(c *locality.Candidate)        { c.Fault = "carries nothing" }
 
 func TestSelect(t *testing.T) {
 	node := cand("a", "n1", "r1", "z1")

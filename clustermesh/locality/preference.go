@@ -57,7 +57,7 @@ const (
 func (p Preference) place(s Self, c *Candidate) (rank, Tier) {
 	shown := s.tier(c, p)
 	answers := *c
-	answers.Contact, answers.Dark = clustermesh.Alive, ""
+	answers.Contact, answers.Fault = clustermesh.Alive, ""
 	tier := s.tier(&answers, p)
 	own := c.Cluster == s.Cluster
 	if p.flat() {

@@ -54,6 +54,7 @@ func sameTable(t *testing.T, header string, page map[string]string) []string {
 func TestClasses(t *testing.T) {
 	of := map[string]func(*locality.Candidate){
 		"healthy":     func(*locality.Candidate) {},
+		"impaired":    func(c *locality.Candidate) { c.Fault, c.Impaired = "carries no packets of 1420 bytes", true },
 		"drained":     drainedBy("cluster", 1),
 		"unreachable": silent,
 		"terminating": terminating,

@@ -18,9 +18,11 @@ func (c *Choice) reason(v *Verdict, prefer Preference) string {
 	case v.Weight > 0 && v.class == leaving:
 		return "terminating, but nothing is ready anywhere"
 	case v.Weight > 0 && v.class == unreachable && v.blocked():
-		return "its node's tunnel " + v.Dark + ", but nothing else is ready"
+		return "its node's tunnel " + v.Fault + ", but nothing else is ready"
 	case v.Weight > 0 && v.class == unreachable:
 		return "node does not answer, but nothing else is ready"
+	case v.Weight > 0 && v.class == impaired:
+		return "its node's tunnel " + v.Fault + ", but nothing better is ready"
 	case v.Weight > 0 && v.class == drained:
 		return v.DrainedBy + " is drained, but nothing else is ready"
 	case v.Weight > 0:
@@ -30,9 +32,11 @@ func (c *Choice) reason(v *Verdict, prefer Preference) string {
 	case !v.Ready:
 		return "pod is not ready"
 	case v.class == unreachable && v.blocked():
-		return "standby: its node's tunnel " + v.Dark + ", ranked last"
+		return "standby: its node's tunnel " + v.Fault + ", ranked last"
 	case v.class == unreachable:
 		return "standby: its node does not answer, ranked last"
+	case v.class == impaired:
+		return "standby: its node's tunnel " + v.Fault
 	case v.class == drained:
 		return v.DrainedBy + " is drained"
 	}

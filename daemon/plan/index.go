@@ -29,8 +29,8 @@ type facts struct {
 	// node has no tunnel to it.
 	inside netip.Addr
 	drains drains
-	// dark is that of locality.Candidate.
-	dark string
+	// tunnel is what is wrong with it.
+	tunnel Fault
 }
 
 // row is a run of endpoints in a record that belong to one service.
@@ -45,8 +45,8 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 type index struct {
 	self Self
 	mesh bool
-	// dark are the nodes whose tunnels carry nothing, and why.
-	dark map[clustermesh.Origin]string
+	// faults are those of nodes' tunnels.
+	faults map[clustermesh.Origin]Fault
 	// places are those for the next update, and placed those of the last.
 	places, placed *places
 	sources        map[clustermesh.Origin]*source
@@ -172,7 +172,7 @@ func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
 }
 
 func (x *index) factsOf(s clustermesh.State, o clustermesh.Origin) facts {
-	f := facts{contact: s.Contacts[o], drains: drainsOf(s, o), dark: x.dark[o]}
+	f := facts{contact: s.Contacts[o], drains: drainsOf(s, o), tunnel: x.faults[o]}
 	if o == x.self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}

@@ -142,9 +142,15 @@ func (p *Planner) On(h Host) { p.host = h }
 // counts where the configuration gives no costs. The map must not be changed afterwards.
 func (p *Planner) Far(steps map[clustermesh.ClusterName]uint32) { p.far = steps }
 
-// Dark says for the next plans which nodes' tunnels carry nothing, each with a reason; see
-// locality.Candidate. The map must not be changed afterwards.
-func (p *Planner) Dark(nodes map[clustermesh.Origin]string) { p.index.dark = nodes }
+// Fault is what is wrong with the tunnel to a node; see locality.Candidate.
+type Fault struct {
+	Why      string
+	Impaired bool
+}
+
+// Faults says for the next plans which nodes' tunnels do not carry what they should. The map must not be
+// changed afterwards.
+func (p *Planner) Faults(nodes map[clustermesh.Origin]Fault) { p.index.faults = nodes }
 
 // Plan computes the plan for a state, which must not change afterwards.
 func (p *Planner) Plan(s clustermesh.State) Result {

@@ -175,11 +175,11 @@ func TestPlanDark(t *testing.T) {
 		{[]clustermesh.Origin{node("b", "n1"), node("b", "n2"), node("c", "n1"), node("c", "n2")}, all},
 		{nil, all},
 	} {
-		dark := map[clustermesh.Origin]string{}
+		dark := map[clustermesh.Origin]plan.Fault{}
 		for _, o := range c.dark {
-			dark[o] = why
+			dark[o] = plan.Fault{Why: why}
 		}
-		p.Dark(dark)
+		p.Faults(dark)
 		r := p.Plan(s)
 		if got := backends(r); got != c.want {
 			t.Errorf("%v dark: %s, want %s", c.dark, got, c.want)
@@ -187,6 +187,49 @@ func TestPlanDark(t *testing.T) {
 		for _, v := range r.Imports[0].Frontends()[0].Choice.Verdicts {
 			if _, is := dark[clustermesh.Origin{Cluster: v.Cluster, Node: v.Node}]; is != strings.Contains(v.Reason, why) {
 				t.Errorf("%v dark: the reason for %s is %q", c.dark, v.Addr, v.Reason)
+			}
+		}
+	}
+}
+
+// TestPlanImpaired: endpoints behind a tunnel that carries only small packets come before those behind one that
+// carries nothing, and after all others.
+func TestPlanImpaired(t *testing.T) {
+	s := clusterset()
+	for _, n := range []string{"n1", "n2"} {
+		edit(s, "a", n, unready)
+	}
+	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	for _, c := range []struct {
+		dark, impaired []string
+		want           string
+	}{
+		{nil, []string{"b/n1"}, "10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{[]string{"b/n2"}, []string{"b/n1", "c/n1", "c/n2"}, "10.2.1.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{[]string{"b/n1", "b/n2", "c/n1"}, []string{"c/n2"}, "10.3.2.10:8080"},
+		{nil, []string{"b/n1", "b/n2", "c/n1", "c/n2"}, "10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+		{nil, nil, "10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
+	} {
+		faults := map[clustermesh.Origin]plan.Fault{}
+		for _, list := range []struct {
+			nodes []string
+			fault plan.Fault
+		}{{c.impaired, plan.Fault{Why: "carries no packets of 1420 bytes", Impaired: true}}, {c.dark, plan.Fault{Why: "carries nothing"}}} {
+			for _, n := range list.nodes {
+				cluster, node, _ := strings.Cut(n, "/")
+				faults[clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}] = list.fault
+			}
+		}
+		p.Faults(faults)
+		r := p.Plan(s)
+		if got := backends(r); got != c.want {
+			t.Errorf("%v dark, %v impaired: %s, want %s", c.dark, c.impaired, got, c.want)
+		}
+		for _, v := range r.Imports[0].Frontends()[0].Choice.Verdicts {
+			name := fmt.Sprintf("%s/%s", v.Cluster, v.Node)
+			is := slices.Contains(c.impaired, name) && !slices.Contains(c.dark, name)
+			if is != strings.Contains(v.Reason, "carries no packets of 1420 bytes") {
+				t.Errorf("%v impaired: the reason for %s is %q", c.impaired, v.Addr, v.Reason)
 			}
 		}
 	}

@@ -189,7 +189,7 @@ func (m member) candidate(port uint16) locality.Candidate {
 	c := locality.Candidate{
 		Addr: netip.AddrPortFrom(m.addr(), port), Cluster: m.from.origin.Cluster, Node: m.Node, Pod: m.Pod,
 		Ready: m.Ready, Serving: m.Serving, Terminating: m.Terminating && !m.Ready,
-		Dead: m.from.dead, Contact: about.contact, Dark: about.dark, Locality: about.locality,
+		Dead: m.from.dead, Contact: about.contact, Fault: about.tunnel.Why, Impaired: about.tunnel.Impaired, Locality: about.locality,
 	}
 	if m.Zone != "" {
 		c.Locality.Zone = m.Zone

@@ -13,11 +13,24 @@ const (
 	largePatience = 1500 * time.Millisecond
 	// narrowAfter is how many in a row are lost while small ones are answered.
 	narrowAfter = 4
+	// wideAfter is how many in a row are answered until a tunnel is no longer narrow, so that traffic does
+	// not go back and forth with each of them.
+	wideAfter = 3
 )
 
 // wantsLarge reports whether to send a large probe too.
 func (p *peer) wantsLarge(now time.Time) bool {
 	return p.Size > 0 && p.answers && p.large == nil && !p.state.Down() && !now.Before(p.largeDue)
+}
+
+// largeAnswered takes that a large probe was answered.
+func (p *peer) largeAnswered(now time.Time) {
+	p.wide++
+	if p.large = nil; p.state == Narrow && p.wide < wideAfter {
+		p.largeDue = now.Add(largeAgain)
+		return
+	}
+	p.largeLost, p.wide, p.largeDue = 0, 0, now.Add(largeEvery)
 }
 
 // judgeLarge decides about a large probe that is unanswered. It counts only if a small one that was
@@ -29,6 +42,7 @@ func (p *peer) judgeLarge(now time.Time) {
 	switch {
 	case p.last.After(p.large.at):
 		p.largeLost++
+		p.wide = 0
 		p.large, p.largeDue = nil, now.Add(largeAgain)
 		if p.largeLost > narrowAfter {
 			p.largeDue = now.Add(largeEvery / 3)

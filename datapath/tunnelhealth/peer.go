@@ -31,9 +31,10 @@ type peer struct {
 	// that is known.
 	grew, counted time.Time
 
-	large     *flight
-	largeDue  time.Time
-	largeLost int // in a row
+	large    *flight
+	largeDue time.Time
+	// largeLost and wide are how many in a row were lost, and answered while the tunnel was narrow.
+	largeLost, wide int
 
 	state State
 	since time.Time
@@ -52,7 +53,7 @@ const (
 
 func (p *peer) set(want Peer) {
 	if p.Size != want.Size {
-		p.large, p.largeLost = nil, 0
+		p.large, p.largeLost, p.wide = nil, 0, 0
 	}
 	p.Peer = want
 }
@@ -92,7 +93,7 @@ func (p *peer) hurry(now time.Time) {
 
 func (p *peer) answered(id uint64, now time.Time) {
 	if p.large != nil && p.large.id == id {
-		p.large, p.largeLost, p.largeDue = nil, 0, now.Add(largeEvery)
+		p.largeAnswered(now)
 		return
 	}
 	i := slices.IndexFunc(p.open, func(f flight) bool { return f.id == id })
