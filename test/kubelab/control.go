@@ -61,8 +61,11 @@ func (l *Lab) startAPIServer(_ context.Context, c *Cluster) error {
 		ranges += "," + c.Services6.String()
 	}
 	program := "kube-apiserver"
-	if slices.Contains(l.Oldest, c.Name) {
+	switch {
+	case slices.Contains(l.Oldest, c.Name):
 		program += "-oldest"
+	case slices.Contains(l.Newest, c.Name):
+		program += "-newest"
 	}
 	_, err := l.start(process{machine: fabricName, name: apiServerName(c), argv: []string{
 		l.program(program),

@@ -41,9 +41,9 @@ type Options struct {
 	// DualStack names the clusters whose API servers also give out IPv6 ClusterIPs. Their nodes
 	// still have IPv4.
 	DualStack []string
-	// Oldest names the clusters whose API servers are of the oldest Kubernetes that there is.
-	// Their other programs are of the newest.
-	Oldest []string
+	// Oldest and Newest name the clusters whose API servers are of the oldest or the newest Kubernetes
+	// that there is. Their other programs are those of other clusters.
+	Oldest, Newest []string
 	// CNIs gives clusters, by name, another pod network than the reference plug-in bridge, or ptp
 	// if their nodes have no podCIDRs.
 	CNIs map[string]CNI
@@ -70,9 +70,9 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Concat(o.DualStack, o.Oldest, slices.Sorted(maps.Keys(o.CNIs))) {
+	for _, name := range slices.Concat(o.DualStack, o.Oldest, o.Newest, slices.Sorted(maps.Keys(o.CNIs))) {
 		if _, err := t.Cluster(name); err != nil {
-			return nil, fmt.Errorf("dual stack, oldest or CNI: %w", err)
+			return nil, fmt.Errorf("dual stack, oldest, newest or CNI: %w", err)
 		}
 	}
 	dir, err := filepath.Abs(o.Dir)
@@ -90,7 +90,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	l := &Lab{Topology: t, Dir: dir, log: o.Log, state: state{
 		Programs: o.Programs, Clusters: o.Clusters, Nodes: o.Nodes, WithoutPodCIDRs: o.WithoutPodCIDRs,
-		DualStack: o.DualStack, Oldest: o.Oldest, CNIs: o.CNIs, Name: nameOf(dir),
+		DualStack: o.DualStack, Oldest: o.Oldest, Newest: o.Newest, CNIs: o.CNIs, Name: nameOf(dir),
 	}}
 	if err := l.up(ctx, o); err != nil {
 		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx), true))

@@ -26,6 +26,7 @@ type state struct {
 	WithoutPodCIDRs []string `json:"withoutPodCIDRs,omitempty"`
 	DualStack       []string `json:"dualStack,omitempty"`
 	Oldest          []string `json:"oldest,omitempty"`
+	Newest          []string `json:"newest,omitempty"`
 	// CNIs are the pod networks of clusters, by name of the cluster.
 	CNIs map[string]CNI `json:"cnis,omitempty"`
 }

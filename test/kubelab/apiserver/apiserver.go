@@ -66,13 +66,15 @@ func Up(o kubelab.Options) (*kubelab.Lab, error) {
 }
 
 // Lab returns the package's lab of clusters c1, c2 and so on, which have controllers but no nodes.
-// c1 has IPv4 ClusterIPs, c2 has both families and the oldest API server. All tests of a package
+// c1 has IPv4 ClusterIPs and the newest API server, c2 has both families and the oldest API server,
+// and c3 is like the lab's clusters with nodes. All tests of a package
 // must pass the same number of clusters. The test is skipped, or fails in CI, if the programs are
 // not built.
 func Lab(t testing.TB, clusters int) *kubelab.Lab {
 	t.Helper()
 	o := Options(t)
 	shared.once.Do(func() {
+		o.Newest = []string{"c1"}
 		if o.Clusters = clusters; clusters > 1 {
 			o.DualStack, o.Oldest = []string{"c2"}, []string{"c2"}
 		}

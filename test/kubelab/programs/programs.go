@@ -33,11 +33,14 @@ const tools = "test/kubelab/tools"
 type Set []string
 
 // Kubernetes is what every cluster needs, and an ingress controller.
-var Kubernetes = Set{"etcd", "containerd", "kubernetes", oldest, "coredns", "traefik"}
+var Kubernetes = Set{"etcd", "containerd", "kubernetes", oldest, newest, "coredns", "traefik"}
 
-// oldest is the module of the oldest Kubernetes that strait is tested against. Its programs' names
-// end in -oldest.
-const oldest = "kubernetes-oldest"
+// oldest and newest are the modules of the oldest and the newest Kubernetes that strait is tested
+// against, of which there is only an API server. The programs' names end in -oldest and -newest.
+const (
+	oldest = "kubernetes-oldest"
+	newest = "kubernetes-newest"
+)
 
 // program is a program that a module's go.mod names as a tool.
 type program struct {
@@ -196,8 +199,8 @@ func (s Set) list(source string) ([]program, error) {
 			return nil, err
 		}
 		for _, p := range found {
-			if p.dir = dir; m == oldest {
-				p.name += "-oldest"
+			if p.dir = dir; m == oldest || m == newest {
+				p.name += strings.TrimPrefix(m, "kubernetes")
 			}
 			out = append(out, p)
 		}

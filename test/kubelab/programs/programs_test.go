@@ -56,7 +56,7 @@ func TestCommittedModules(t *testing.T) {
 		}
 		seen[p.name] = true
 	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-apiserver-oldest", "kubelet", "containerd", "ctr", "coredns", "kubectl", "traefik"} {
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-apiserver-oldest", "kube-apiserver-newest", "kubelet", "containerd", "ctr", "coredns", "kubectl", "traefik"} {
 		if !seen[name] {
 			t.Errorf("%s is not among the programs", name)
 		}
