@@ -412,8 +412,8 @@ type Record struct {
 type ExportStatus struct {
 	Service ServiceName
 	// Alias is the kind of an export of another API group, such as "ServiceExport.net.gke.io";
-	// empty for a ServiceExport of the MCS API. The conditions of an alias, if it has any, are not
-	// strait's to write.
+	// empty for a ServiceExport of the MCS API. strait writes the conditions of aliases of some groups
+	// only: see package mcs.
 	Alias string
 	// Valid is false if there is no Service that can be exported: Reason is then "NoService" or
 	// "InvalidServiceType".

@@ -15,7 +15,8 @@ import (
 )
 
 // Diff returns the writes that bring one service nearer to what the view wants, in order: the
-// import, the derived Service, slices, the import's addresses and status, the export's status.
+// import, the derived Service, slices, the import's addresses and status, those of imports of other
+// groups, the status of exports.
 // Creations come before deletions. Some writes need what the API server adds (UIDs, ClusterIPs):
 // call Diff again with the result until it returns none.
 //
@@ -40,7 +41,11 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 	default:
 		d.prune()
 	}
-	d.exportStatus()
+	if !going && !d.settling {
+		d.oldImport()
+		d.gkeImport()
+	}
+	d.exportStatuses()
 	return slices.Concat(d.ops, d.deletions, d.retries), d.problems
 }
 
@@ -57,6 +62,8 @@ type differ struct {
 	// deleted after an operation that fails.
 	ops, deletions, retries []Op
 	problems                []clustermesh.Problem
+	// group is that of the import in have, if it is not the MCS API's; see oldImport.
+	group string
 	// settling is set if the result of an operation is needed to go on.
 	settling bool
 }

@@ -14,23 +14,32 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// exportStatus writes the conditions of the cluster's own ServiceExport if they differ. It writes
-// nothing if the source has not judged this export: there may be no verdict yet, or one on an alias
-// instead.
-func (d *differ) exportStatus() {
-	have := d.have.Export
+// exportStatuses writes the conditions of the cluster's own exports. It writes nothing if the source
+// has not judged a ServiceExport: there may be no verdict yet, or one on an alias instead.
+func (d *differ) exportStatuses() {
 	e, known := d.view.export(d.name)
-	if have == nil || !known || e.Alias != "" {
+	if !known {
 		return
+	}
+	if e.Alias == "" {
+		d.exportStatus(d.have.Export, e, d.have.API.Exports, "")
+		e.Omitted = "" // an export of the old group has no labels to export
+	}
+	if served, is := d.have.API.Foreign[OldExport]; is {
+		d.exportStatus(d.have.OldExport, e, served, OldGroup)
+	}
+}
+
+// exportStatus writes the conditions of one export if they differ.
+func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.ExportStatus, served Served, group string) {
+	if have == nil || served.NoStatus {
+		return // strait has no right to write more of a user's export than its status
 	}
 	var want []metav1.Condition
 	for _, c := range d.exportConditions(e) {
 		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
 	}
-	if d.have.API.Exports.NoStatus {
-		return // strait has no right to write more of a user's export than its status
-	}
-	want = prune(d.have.API.Exports, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
+	want = prune(served, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
 	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
 		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
 			return h.Type == conflict && !slices.Contains(want, h)
@@ -38,7 +47,7 @@ func (d *differ) exportStatus() {
 	if same {
 		return
 	}
-	op := Op{Verb: ApplyStatus, Force: true, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}
+	op := Op{Verb: ApplyStatus, Force: true, Group: group, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}
 	op.Export.Status.Conditions = want
 	for _, c := range want {
 		if turned(have.Status.Conditions, c) {
@@ -93,10 +102,16 @@ func announced(e clustermesh.ExportStatus) string {
 
 // ToTell returns the Problems of a service that become Events: those of objects that have no
 // conditions, or whose conditions have no room for them. Exports of other API groups are among
-// these objects.
-func (v View) ToTell(s clustermesh.ServiceName) []clustermesh.Problem {
+// these objects, unless the API server has conditions for them.
+func (v View) ToTell(s clustermesh.ServiceName, api API) []clustermesh.Problem {
 	out := v.Problems[s]
 	e, _ := v.export(s)
+	if served, is := api.Foreign[e.Alias]; is && !served.NoStatus {
+		about := object.Name(e.Alias, s.Namespace, s.Name)
+		return slices.DeleteFunc(slices.Clone(out), func(p clustermesh.Problem) bool {
+			return p.Code == problem.ExportImpossible && p.Object == about
+		})
+	}
 	i, known := v.source(s)
 	if e.Alias == "" || !e.Exported || !known {
 		return out

@@ -151,7 +151,7 @@ func (d *differ) importSpec(service *corev1.Service) {
 func (d *differ) userImport(service *corev1.Service) {
 	have := d.have.Import
 	want := &mcsv1beta1.ServiceImport{ObjectMeta: meta(have)}
-	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil && !(d.barred() && wroteIPs(have.ManagedFields)) {
+	if want.Spec.IPs, _ = d.addresses(service); !d.wanted && service == nil && !(d.releases() && wroteIPs(have.ManagedFields)) {
 		want.Spec.IPs = have.Spec.IPs
 	}
 	want.Spec.IPs = prune(d.have.API.Imports, want).Spec.IPs
@@ -164,6 +164,11 @@ func (d *differ) userImport(service *corev1.Service) {
 	d.settling = true
 	d.do(Op{Verb: Apply, Import: want})
 }
+
+// releases reports whether ips that strait wrote into a user's import, which gets no others now, go.
+// The derived Service of an import of the MCS API stays, with its address. That of an import of another
+// group goes when no cluster exports any more.
+func (d *differ) releases() bool { return d.barred() || d.group != "" && d.view.complete() }
 
 // sameImport reports whether have already says what want says. Labels and annotations that others
 // added are theirs. Only the keys that strait owns are compared, so one that the exports no longer

@@ -29,6 +29,8 @@ type Op struct {
 	Service *corev1.Service
 	Slice   *discoveryv1.EndpointSlice
 	Export  *mcsv1beta1.ServiceExport
+	// Group is the API group of an Import or Export that is not of the MCS API, such as OldGroup.
+	Group string
 	// Force takes fields over from other writers. It is set only for strait's own objects, and for
 	// the status of exports and imports.
 	Force bool
@@ -60,9 +62,13 @@ func (o Op) Object() metav1.Object {
 	return o.Export
 }
 
-// Kind returns the kind of the operation's object.
+// Kind returns the kind of the operation's object, with its group if Group is set.
 func (o Op) Kind() string {
 	switch {
+	case o.Group != "" && o.Import != nil:
+		return mcsv1beta1.ServiceImportKindName + "." + o.Group
+	case o.Group != "":
+		return mcsv1beta1.ServiceExportKindName + "." + o.Group
 	case o.Import != nil:
 		return mcsv1beta1.ServiceImportKindName
 	case o.Service != nil:
@@ -85,6 +91,9 @@ func (o Op) Target() string {
 type Have struct {
 	Import *mcsv1beta1.ServiceImport
 	Export *mcsv1beta1.ServiceExport
+	// OldExport, OldImport and GKEImport are of the groups OldGroup and GKEGroup.
+	OldExport            *mcsv1beta1.ServiceExport
+	OldImport, GKEImport *mcsv1beta1.ServiceImport
 	// Services and Slices are those for which ServiceOf and SliceOf name this service's import.
 	// There should be at most one Service.
 	Services []*corev1.Service

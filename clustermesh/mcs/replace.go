@@ -13,7 +13,7 @@ import (
 // Replaces reports whether the operation may write what takes the place of what a deletion removes.
 // If it failed, the deletion must wait. A slice does not wait: see Retire.
 func (o Op) Replaces(deletion Op) bool {
-	return deletion.Service != nil && o.Export == nil && o.Verb != Delete && o.Verb != ApplyStatus
+	return deletion.Service != nil && o.Export == nil && o.Group == "" && o.Verb != Delete && o.Verb != ApplyStatus
 }
 
 // Retire returns what to do, after some writes failed, with a slice that is not wanted any more:

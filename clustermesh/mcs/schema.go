@@ -15,7 +15,11 @@ import (
 
 // API is what an API server serves of the MCS API. The zero value serves v1beta1 with all that strait
 // writes.
-type API struct{ Imports, Exports Served }
+type API struct {
+	Imports, Exports Served
+	// Foreign are the kinds of other API groups that are served, by name, such as OldExport.
+	Foreign map[string]Served
+}
 
 // Served is one kind of the MCS API at an API server.
 type Served struct {
@@ -33,14 +37,15 @@ type schema struct {
 	// AdditionalProperties is a schema, true or false; empty is false for an object with Properties.
 	AdditionalProperties json.RawMessage `json:"additionalProperties"`
 	Items                *schema         `json:"items"`
+	Required             []string        `json:"required"`
 	MaxItems             *int            `json:"maxItems"`
 	Enum                 []any           `json:"enum"`
 	Preserve             bool            `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-// ReadServed reads what an OpenAPI v3 document of a version of the MCS API has of a kind, such as
+// ReadServed reads what an OpenAPI v3 document of a group's version has of a kind, such as
 // "ServiceImport" with the plural "serviceimports". It returns false if the kind is not in it.
-func ReadServed(version, kind, plural string, document []byte) (Served, bool, error) {
+func ReadServed(group, version, kind, plural string, document []byte) (Served, bool, error) {
 	var doc struct {
 		Paths      map[string]json.RawMessage `json:"paths"`
 		Components struct {
@@ -48,9 +53,9 @@ func ReadServed(version, kind, plural string, document []byte) (Served, bool, er
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(document, &doc); err != nil {
-		return Served{}, false, fmt.Errorf("read OpenAPI document of the MCS API: %w", err)
+		return Served{}, false, fmt.Errorf("read OpenAPI document of %s: %w", group, err)
 	}
-	path := "/apis/" + mcsv1beta1.GroupName + "/" + version + "/namespaces/{namespace}/" + plural + "/{name}"
+	path := "/apis/" + group + "/" + version + "/namespaces/{namespace}/" + plural + "/{name}"
 	if _, there := doc.Paths[path]; !there {
 		return Served{}, false, nil
 	}
@@ -65,7 +70,7 @@ func ReadServed(version, kind, plural string, document []byte) (Served, bool, er
 			continue // a schema of another kind, in words that this one does not use
 		}
 		for _, k := range s.Kinds {
-			if k.Group == mcsv1beta1.GroupName && k.Version == version && k.Kind == kind {
+			if k.Group == group && k.Version == version && k.Kind == kind {
 				out.schema = &s.schema
 			}
 		}
@@ -206,6 +211,7 @@ func (s *schema) prune(value any) (any, bool) {
 			kept, keep := item, true
 			if s.Items != nil {
 				kept, keep = s.Items.prune(item)
+				keep = keep && s.Items.complete(item, kept)
 			}
 			if keep && (s.MaxItems == nil || len(out) < *s.MaxItems) {
 				out = append(out, kept)
@@ -214,6 +220,14 @@ func (s *schema) prune(value any) (any, bool) {
 		return out, true
 	}
 	return value, true
+}
+
+// complete reports whether what is kept of a value still has its required fields. Without one of them,
+// such as a condition's type that is not in the enum, the API server would refuse the whole object.
+func (s *schema) complete(value, kept any) bool {
+	was, _ := value.(map[string]any)
+	is, _ := kept.(map[string]any)
+	return !slices.ContainsFunc(s.Required, func(field string) bool { return was[field] != nil && is[field] == nil })
 }
 
 // everything is the schema that keeps what it is given.

@@ -28,7 +28,7 @@ func oldAPI(t failer) (a API) {
 	doc := oldDocument(t)
 	for kind, out := range map[string]*Served{"serviceimports": &a.Imports, "serviceexports": &a.Exports} {
 		name := map[string]string{"serviceimports": "ServiceImport", "serviceexports": "ServiceExport"}[kind]
-		s, there, err := ReadServed("v1alpha1", name, kind, doc)
+		s, there, err := ReadServed("multicluster.x-k8s.io", "v1alpha1", name, kind, doc)
 		if !there || err != nil || s.schema == nil {
 			t.Fatalf("%s: %v %v %+v", kind, there, err, s)
 		}
@@ -152,7 +152,7 @@ func FuzzReadServed(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add(oldDocument(f))
 	f.Fuzz(func(_ *testing.T, doc []byte) {
-		if s, there, err := ReadServed("v1alpha1", "ServiceImport", "serviceimports", doc); there && err == nil {
+		if s, there, err := ReadServed("multicluster.x-k8s.io", "v1alpha1", "ServiceImport", "serviceimports", doc); there && err == nil {
 			prune(s, &mcsv1beta1.ServiceImport{Spec: mcsv1beta1.ServiceImportSpec{IPs: []string{"10.0.0.1"}, Ports: []mcsv1beta1.ServicePort{{Port: 1}}}})
 		}
 	})

@@ -59,7 +59,10 @@ func newWorld(t failer) *world {
 }
 
 func (w *world) have(s clustermesh.ServiceName) Have {
-	h := Have{Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble, API: w.api}
+	h := Have{
+		Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble, API: w.api,
+		OldExport: w.exports[OldExport+" "+s.String()], OldImport: w.imports[OldImport+" "+s.String()], GKEImport: w.imports[GKEImport+" "+s.String()],
+	}
 	for _, k := range slices.Sorted(maps.Keys(w.services)) {
 		if of, ok := ServiceOf(w.services[k]); ok && of == s {
 			h.Services = append(h.Services, w.services[k])
@@ -100,13 +103,20 @@ func (w *world) uid() types.UID {
 func (w *world) apply(o Op) {
 	w.t.Helper()
 	w.writes = append(w.writes, o)
-	if o.Import != nil && !reflect.DeepEqual(prune(w.api.Imports, o.Import).Spec.IPs, o.Import.Spec.IPs) {
+	served := w.api.Imports
+	if o.Group != "" {
+		served = w.api.Foreign[o.Kind()]
+	}
+	if o.Import != nil && !reflect.DeepEqual(prune(served, o.Import).Spec.IPs, o.Import.Spec.IPs) {
 		w.t.Fatalf("%s: the API server refuses it: ips %v", o, o.Import.Spec.IPs)
 	}
 	if o.Import != nil { // the rest it drops
-		o.Import = prune(w.api.Imports, o.Import)
+		o.Import = prune(served, o.Import)
 	}
 	key := o.Object().GetNamespace() + "/" + o.Object().GetName()
+	if o.Group != "" {
+		key = o.Kind() + " " + key
+	}
 	if o.Verb == Create && o.Service != nil && w.services[key] != nil {
 		if _, ours := ServiceOf(w.services[key]); !ours {
 			own := o.Service.Name == o.Service.Labels[object.LabelServiceImport]
@@ -166,7 +176,7 @@ func (w *world) applyImport(key string, o Op) {
 		next.ManagedFields = fieldsOf(next, len(next.Spec.IPs) > 0)
 	default:
 		next.Generation, next.Status = have.Generation+1, have.Status
-		if !OurImport(have) {
+		if !o.Force {
 			next = have.DeepCopy()
 			if len(o.Import.Spec.IPs) > 0 || wroteIPs(have.ManagedFields) { // else they are the user's
 				next.Spec.IPs = o.Import.Spec.IPs

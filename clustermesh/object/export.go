@@ -141,8 +141,8 @@ func notBalanced(e clustermesh.Export) string {
 	return strings.Join(out, ", ")
 }
 
-// tellAlias reports a verdict as a Problem if the wish is an alias, because strait does not write
-// its conditions.
+// tellAlias reports a verdict as a Problem if the wish is an alias, because its kind may have no
+// conditions that strait writes.
 func (l *reader) tellAlias(w wish, o *objectReport, s clustermesh.ExportStatus) {
 	if w.alias {
 		o.problem(problem.ExportImpossible, "", s.Message+": nothing is exported", "change the Service, or delete the "+w.kind)

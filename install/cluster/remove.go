@@ -163,6 +163,8 @@ const policyLag = 15 * time.Second
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 	all := func(*unstructured.Unstructured) bool { return true }
 	imports, exports := c.mcsKind("ServiceImport", "serviceimports"), c.mcsKind("ServiceExport", "serviceexports")
+	gkeImports := resource("net.gke.io", "v1", "serviceimports")
+	oldImports, oldExports := resource("multicluster.k8s.io", "v1alpha1", "serviceimports"), resource("multicluster.k8s.io", "v1alpha1", "serviceexports")
 	// First the policies, one of which lets only strait change these. The API server notices a
 	// moment later.
 	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, all)
@@ -185,6 +187,7 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		{services, "app.kubernetes.io/managed-by=strait," + mirrors},
 		{ingresses, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-ingress"},
 		{services, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-service"},
+		{gkeImports, "app.kubernetes.io/managed-by=strait"},
 		{imports, "app.kubernetes.io/managed-by=strait"},
 	} {
 		deadline := time.Now().Add(patience)
@@ -199,7 +202,12 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		})
 		errs = append(errs, err)
 	}
-	return out, errors.Join(append(errs, c.release(ctx, exports, "ServiceExport"), c.release(ctx, imports, "ServiceImport"))...)
+	for kind, names := range map[string][]schema.GroupVersionResource{"ServiceExport": {exports, oldExports}, "ServiceImport": {imports, oldImports}} {
+		for _, of := range names {
+			errs = append(errs, c.release(ctx, of, kind))
+		}
+	}
+	return out, errors.Join(errs...)
 }
 
 // mcsKind returns a kind of the MCS API in a version that is served. If none is, there are no objects,

@@ -26,6 +26,7 @@ var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)
 
 // kind is how a kind of objects is written.
 type kind struct {
+	name     string // without a group
 	version  schema.GroupVersion
 	resource string
 	empty    func() metav1.Object
@@ -34,12 +35,15 @@ type kind struct {
 // kinds are the kinds of objects that operations write, by name. See kindOf for the version of those
 // of the MCS API.
 var kinds = map[string]kind{
-	"Service":       {corev1.SchemeGroupVersion, "services", func() metav1.Object { return &corev1.Service{} }},
-	"EndpointSlice": {discoveryv1.SchemeGroupVersion, "endpointslices", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
-	mcsv1beta1.ServiceImportKindName: {mcsVersion, mcsv1beta1.ServiceImportPluralName,
+	"Service":       {"Service", corev1.SchemeGroupVersion, "services", func() metav1.Object { return &corev1.Service{} }},
+	"EndpointSlice": {"EndpointSlice", discoveryv1.SchemeGroupVersion, "endpointslices", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
+	mcsv1beta1.ServiceImportKindName: {mcsv1beta1.ServiceImportKindName, mcsVersion, mcsv1beta1.ServiceImportPluralName,
 		func() metav1.Object { return &mcsv1beta1.ServiceImport{} }},
-	mcsv1beta1.ServiceExportKindName: {mcsVersion, mcsv1beta1.ServiceExportPluralName,
+	mcsv1beta1.ServiceExportKindName: {mcsv1beta1.ServiceExportKindName, mcsVersion, mcsv1beta1.ServiceExportPluralName,
 		func() metav1.Object { return &mcsv1beta1.ServiceExport{} }},
+	mcs.OldExport: {mcsv1beta1.ServiceExportKindName, foreignKinds[0].version, foreignKinds[0].plural, func() metav1.Object { return &oldExport{} }},
+	mcs.OldImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[1].version, foreignKinds[1].plural, func() metav1.Object { return &oldImport{} }},
+	mcs.GKEImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[2].version, foreignKinds[2].plural, func() metav1.Object { return &gkeImport{} }},
 }
 
 // write carries out one operation and takes the API server's answer into the store.
@@ -73,6 +77,12 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 // the same name.
 func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
 	obj, uid, background := o.Object(), o.Object().GetUID(), metav1.DeletePropagationBackground
+	if o.Group != "" { // the store tells kinds apart by their types
+		obj = kinds[o.Kind()].empty()
+		obj.SetNamespace(o.Object().GetNamespace())
+		obj.SetName(o.Object().GetName())
+		obj.SetUID(uid)
+	}
 	t.store.deleting(obj, true)
 	err := api.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
@@ -90,7 +100,7 @@ func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.
 // send creates or applies an object, and returns the API server's answer.
 func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
 	name := o.Object().GetName()
-	b, err := body(o, t.kindOf(o.Kind()).version)
+	b, err := body(o, t.kindOf(o.Kind()))
 	if err != nil {
 		return nil, err
 	}
@@ -108,17 +118,21 @@ func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op
 
 // body returns the object to send: the fields that the operation writes, without empty ones, whose
 // ownership an apply would claim.
-func body(o mcs.Op, version schema.GroupVersion) (*unstructured.Unstructured, error) {
+func body(o mcs.Op, k kind) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object())
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Target(), err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(version.WithKind(o.Kind()))
+	u.SetGroupVersionKind(k.version.WithKind(k.name))
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
 	switch {
 	case o.Verb == mcs.ApplyStatus:
 		unstructured.RemoveNestedField(fields, "spec")
+		// An apply that gives up all fields of a status makes it null, which the API server refuses.
+		if status, _ := fields["status"].(map[string]any); len(status) == 0 && o.Import != nil {
+			fields["status"] = map[string]any{"clusters": []any{}}
+		}
 	default:
 		unstructured.RemoveNestedField(fields, "status")
 	}
@@ -132,9 +146,9 @@ func body(o mcs.Op, version schema.GroupVersion) (*unstructured.Unstructured, er
 
 // adopt moves ownership of the fields that a Create of ours wrote to our applies. Otherwise a field
 // that a later apply leaves out would stay, owned by the Create. Slices do not need this, because
-// they always apply the same fields.
+// they always apply the same fields, nor do imports of other groups, whose Create has only those.
 func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
-	if o.Slice != nil || !o.Force {
+	if o.Slice != nil || !o.Force || o.Group != "" {
 		return nil
 	}
 	s, _ := serviceOf(o.Object())

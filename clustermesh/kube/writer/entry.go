@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"reflect"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,8 @@ import (
 // entry holds the objects of one service. Services and slices are few, and sorted by name.
 type entry struct {
 	name     clustermesh.ServiceName
-	imp, exp packed // empty if there is none
+	imp, exp packed                  // empty if there is none
+	foreign  map[reflect.Type]packed // of other API groups, by Go type; nil if there are none
 	services []service
 	slices   []slice
 	trouble  mcs.Trouble
@@ -62,6 +64,8 @@ func (e *entry) of(kind metav1.Object) map[string]identity {
 		out[e.name.Name] = e.imp.identity
 	case *mcsv1beta1.ServiceExport:
 		out[e.name.Name] = e.exp.identity
+	case *oldExport, *oldImport, *gkeImport:
+		out[e.name.Name] = e.foreign[reflect.TypeOf(kind)].identity
 	case *corev1.Service:
 		for _, x := range e.services {
 			out[x.name] = x.identity
@@ -72,4 +76,16 @@ func (e *entry) of(kind metav1.Object) map[string]identity {
 		}
 	}
 	return out
+}
+
+// takeForeign stores an object of another API group, unless a later version of it is known.
+func (e *entry) takeForeign(obj metav1.Object, id identity, pack func() packed) {
+	kind := reflect.TypeOf(obj)
+	if was := e.foreign[kind]; !was.none() && !newer(obj.GetResourceVersion(), was.version.String()) {
+		return
+	}
+	if e.foreign == nil {
+		e.foreign = map[reflect.Type]packed{}
+	}
+	e.foreign[kind] = pack()
 }

@@ -25,20 +25,20 @@ import (
 // tell makes the Events of an operation that succeeded, or only the warnings among them. They are
 // for people: one that is refused is logged, and not retried.
 func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
-	obj := o.Object()
+	obj, kind := o.Object(), t.kindOf(o.Kind())
 	about := corev1.ObjectReference{
-		APIVersion: t.kindOf(o.Kind()).version.String(), Kind: o.Kind(),
+		APIVersion: kind.version.String(), Kind: kind.name,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
 	for _, e := range o.Events {
 		if warnings && !e.Warning {
 			continue
 		}
-		kind := corev1.EventTypeNormal
+		severity := corev1.EventTypeNormal
 		if e.Warning {
-			kind = corev1.EventTypeWarning
+			severity = corev1.EventTypeWarning
 		}
-		event := newEvent(about, eventName(about, e.Change), kind, "Reconcile", e.Reason, e.Message)
+		event := newEvent(about, eventName(about, e.Change), severity, "Reconcile", e.Reason, e.Message)
 		_, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
 			t.log.Warn("event not created", "about", o.Target(), "reason", e.Reason, "err", err)

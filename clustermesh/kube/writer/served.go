@@ -49,6 +49,10 @@ func (w *Writer) served(ctx context.Context) (mcs.API, bool, error) {
 		return api, false, err
 	}
 	exports, err := best(ctx, paths, object.ExportResource, &api.Exports)
+	if err != nil {
+		return api, false, err
+	}
+	api.Foreign, err = servedForeign(ctx, paths)
 	return api, imports && exports, err
 }
 
@@ -56,15 +60,7 @@ func (w *Writer) served(ctx context.Context) (mcs.API, bool, error) {
 func best(ctx context.Context, paths map[string]openapi.GroupVersionWithContext, resource string, out *mcs.Served) (bool, error) {
 	k := object.Kinds[slices.IndexFunc(object.Kinds, func(k object.Kind) bool { return k.Resource == resource })]
 	for _, v := range k.Versions {
-		path, there := paths["apis/"+k.GroupVersion(v).String()]
-		if !there {
-			continue
-		}
-		doc, err := path.SchemaWithContext(ctx, runtime.ContentTypeJSON)
-		if err != nil {
-			return false, err
-		}
-		found, is, err := mcs.ReadServed(v.Name, k.Name, k.GroupResource().Resource, doc)
+		found, is, err := read(ctx, paths, k.GroupVersion(v).WithKind(k.Name), k.GroupResource().Resource)
 		if err != nil {
 			return false, err
 		}
@@ -74,6 +70,19 @@ func best(ctx context.Context, paths map[string]openapi.GroupVersionWithContext,
 		}
 	}
 	return false, nil
+}
+
+// read reads what is served of one version of a kind; false if it is not served.
+func read(ctx context.Context, paths map[string]openapi.GroupVersionWithContext, kind schema.GroupVersionKind, plural string) (mcs.Served, bool, error) {
+	path, there := paths["apis/"+kind.GroupVersion().String()]
+	if !there {
+		return mcs.Served{}, false, nil
+	}
+	doc, err := path.SchemaWithContext(ctx, runtime.ContentTypeJSON)
+	if err != nil {
+		return mcs.Served{}, false, err
+	}
+	return mcs.ReadServed(kind.Group, kind.Version, kind.Kind, plural, doc)
 }
 
 // await waits until the MCS API is served, and returns what is; false if ctx is done first.
@@ -145,8 +154,11 @@ func groupVersion(s mcs.Served) schema.GroupVersion {
 	return schema.GroupVersion{Group: mcsv1beta1.GroupName, Version: cmp.Or(s.Version, mcsv1beta1.GroupVersion.Version)}
 }
 
-// servedKind returns what is served of a kind of the MCS API.
+// servedKind returns what is served of a kind of the MCS API, or of another group.
 func (t *term) servedKind(kind string) mcs.Served {
+	if s, is := t.api.Foreign[kind]; is {
+		return s
+	}
 	if kind == mcsv1beta1.ServiceExportKindName {
 		return t.api.Exports
 	}
@@ -171,16 +183,10 @@ func reader[T any, L any, PT interface {
 }, PL interface {
 	*L
 	runtime.Object
-}](cfg *rest.Config, gv schema.GroupVersion, plural string) (resource[PL], error) {
-	s := runtime.NewScheme()
-	for _, k := range object.Kinds {
-		for _, v := range k.Versions {
-			if k.GroupVersion(v) == gv && v.Object != nil {
-				s.AddKnownTypeWithName(gv.WithKind(k.Name), v.Object)
-				s.AddKnownTypeWithName(gv.WithKind(k.Name+"List"), v.List)
-			}
-		}
-	}
+}](cfg *rest.Config, kind schema.GroupVersionKind, plural string) (resource[PL], error) {
+	s, gv := runtime.NewScheme(), kind.GroupVersion()
+	s.AddKnownTypeWithName(kind, PT(new(T)))
+	s.AddKnownTypeWithName(gv.WithKind(kind.Kind+"List"), PL(new(L)))
 	metav1.AddToGroupVersion(s, gv)
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"

@@ -148,6 +148,12 @@ func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
 		if e.exp.none() || later(e.exp.identity) {
 			e.exp = pack(obj)
 		}
+	case *oldExport:
+		e.takeForeign(obj, id, func() packed { return pack(obj) })
+	case *oldImport:
+		e.takeForeign(obj, id, func() packed { return pack(obj) })
+	case *gkeImport:
+		e.takeForeign(obj, id, func() packed { return pack(obj) })
 	case *corev1.Service:
 		s.of[id.uid] = e
 		at, there := slices.BinarySearchFunc(e.services, obj.Name, func(x service, n string) int { return strings.Compare(x.name, n) })
@@ -214,12 +220,16 @@ func (s *store) forget(name clustermesh.ServiceName, obj metav1.Object) {
 		if e.exp.uid == id {
 			e.exp = packed{}
 		}
+	case *oldExport, *oldImport, *gkeImport:
+		if kind := reflect.TypeOf(obj); e.foreign[kind].uid == id {
+			delete(e.foreign, kind)
+		}
 	case *corev1.Service:
 		e.services = slices.DeleteFunc(e.services, func(x service) bool { return x.uid == id })
 	case *discoveryv1.EndpointSlice:
 		e.slices = slices.DeleteFunc(e.slices, func(x slice) bool { return x.uid == id })
 	}
-	if e.imp.none() && e.exp.none() && len(e.services)+len(e.slices) == 0 {
+	if e.imp.none() && e.exp.none() && len(e.services)+len(e.slices)+len(e.foreign) == 0 {
 		delete(s.service, name)
 	}
 }
@@ -258,6 +268,15 @@ func (s *store) have(name clustermesh.ServiceName) mcs.Have {
 		Import:  unpack[mcsv1beta1.ServiceImport](e.imp, name.Namespace, name.Name),
 		Export:  unpack[mcsv1beta1.ServiceExport](e.exp, name.Namespace, name.Name),
 		Trouble: e.trouble,
+	}
+	if o := unpack[oldExport](e.foreign[reflect.TypeFor[*oldExport]()], name.Namespace, name.Name); o != nil {
+		h.OldExport = &o.ServiceExport
+	}
+	if o := unpack[oldImport](e.foreign[reflect.TypeFor[*oldImport]()], name.Namespace, name.Name); o != nil {
+		h.OldImport = &o.ServiceImport
+	}
+	if o := unpack[gkeImport](e.foreign[reflect.TypeFor[*gkeImport]()], name.Namespace, name.Name); o != nil {
+		h.GKEImport = &o.ServiceImport
 	}
 	for _, x := range e.services {
 		h.Services = append(h.Services, unpack[corev1.Service](x.packed, name.Namespace, x.name))

@@ -104,7 +104,7 @@ func (t *term) synced(ctx context.Context) bool {
 		for _, w := range t.watches {
 			if w.synced.Load() {
 				t.report(w.kind, nil)
-			} else {
+			} else if !w.refused.Load() {
 				all = false
 			}
 		}
@@ -135,6 +135,15 @@ func (t *term) news(names []clustermesh.ServiceName) {
 	}
 	for _, s := range names {
 		t.queue.Add(s)
+	}
+}
+
+// again queues all services: a kind that could not be read before now can.
+func (t *term) again() {
+	if v := t.latest(); v != nil && t.begun.Load() {
+		for _, s := range mcs.Changed(mcs.View{}, *v) {
+			t.queue.Add(s)
+		}
 	}
 }
 
@@ -188,7 +197,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	for round := 0; ; round++ {
 		var ops []mcs.Op
 		have := t.store.have(s)
-		have.API = t.api
+		have.API = t.known()
 		ops, problems = mcs.Diff(view, s, have, time.Now())
 		if have.Rewrites(ops) && !rewrite() {
 			ops = have.WithoutRewrites(ops)

@@ -36,7 +36,7 @@ var resources = map[string]schema.GroupVersionResource{
 // problems makes an Event for each new Problem of a service. It returns an error if that should be
 // retried.
 func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
-	now := t.latest().ToTell(s)
+	now := t.latest().ToTell(s, t.known())
 	read := map[string]*unstructured.Unstructured{} // by Problem.Object
 	for _, p := range t.fresh(s, now) {
 		if !t.leading() {

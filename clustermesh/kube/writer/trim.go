@@ -15,6 +15,12 @@ import (
 // Slices are trimmed by the store.
 func trim(o any) {
 	switch o := o.(type) {
+	case *oldExport:
+		trim(&o.ServiceExport)
+	case *oldImport:
+		trim(&o.ServiceImport)
+	case *gkeImport:
+		trim(&o.ServiceImport)
 	case *mcsv1beta1.ServiceImport:
 		if !adoptable(o.ManagedFields) { // adopting needs all of them, unchanged
 			o.ManagedFields = metadataOnly(o.ManagedFields, !mcs.OurImport(o))

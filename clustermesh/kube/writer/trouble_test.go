@@ -182,7 +182,12 @@ func (b *bench) account(sliceVerbs ...string) func(*Config) {
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs},
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"net.gke.io", "multicluster.k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "patch"}},
+		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceexports/status", "serviceimports/status"}, Verbs: status},
+		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceimports/status"}, Verbs: status},
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports/status", "serviceexports/status"}, Verbs: status},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}}

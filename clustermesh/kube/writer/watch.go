@@ -28,6 +28,10 @@ type watch struct {
 	empty  runtime.Object
 	source *cache.ListWatch
 	synced atomic.Bool
+	// optional is the name of a kind of another API group; empty for what must be read before anything is
+	// written. refused is set when such a kind cannot be read.
+	optional string
+	refused  atomic.Bool
 }
 
 // resource has the methods that the typed clients have in common.
@@ -59,21 +63,32 @@ func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r re
 // watchAll makes the watches: of imports and exports, and of the Services and slices that strait
 // writes. The cluster's own Services and slices are not needed here.
 func (t *term) watchAll() ([]*watch, error) {
-	imports, err := reader[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](t.rest, groupVersion(t.api.Imports), mcsv1beta1.ServiceImportPluralName)
+	imports, err := reader[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](t.rest, groupVersion(t.api.Imports).WithKind(mcsv1beta1.ServiceImportKindName), mcsv1beta1.ServiceImportPluralName)
 	if err != nil {
 		return nil, err
 	}
-	exports, err := reader[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](t.rest, groupVersion(t.api.Exports), mcsv1beta1.ServiceExportPluralName)
+	exports, err := reader[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](t.rest, groupVersion(t.api.Exports).WithKind(mcsv1beta1.ServiceExportKindName), mcsv1beta1.ServiceExportPluralName)
 	if err != nil {
 		return nil, err
 	}
-	return []*watch{
+	out := []*watch{
 		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, imports, ""),
 		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, exports, ""),
 		newWatch(t, "services", &corev1.Service{}, t.core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
 		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.core.DiscoveryV1().EndpointSlices(""),
 			discoveryv1.LabelManagedBy+"="+object.SliceManager),
-	}, nil
+	}
+	for _, f := range foreignKinds {
+		if _, is := t.api.Foreign[f.name]; !is {
+			continue
+		}
+		w, err := f.watch(t, f, f.version)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, w)
+	}
+	return out, nil
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -118,7 +133,10 @@ func (w *watch) Replace(all []any, version string) error {
 	for _, gone := range w.term.store.missing(kind, there, version) {
 		_ = w.Delete(gone)
 	}
-	w.synced.Store(true)
+	if first := !w.synced.Swap(true); first && w.refused.Load() {
+		w.term.report(w.kind, nil)
+		w.term.again()
+	}
 	return nil
 }
 
@@ -149,13 +167,20 @@ func (w *watch) failed(ctx context.Context, err error) {
 		w.term.log.Debug("list failed", "kind", w.kind, "error", err)
 		return // what was read stays, and the reflector retries
 	}
+	unwritten := "no ServiceImports are written"
+	if w.optional != "" {
+		unwritten = "no " + w.optional + " is written"
+		w.refused.Store(true)
+	}
 	p := clustermesh.Problem{
 		Code:    problem.WriterCannotList,
 		Object:  "API server",
-		Message: fmt.Sprintf("list %s: %v: no ServiceImports are written", w.kind, err),
+		Message: fmt.Sprintf("list %s: %v: %s", w.kind, err, unwritten),
 		Try:     "check that the API server can be reached",
 	}
 	switch {
+	case apierrors.IsNotFound(err) && w.optional != "":
+		return // its CRD has just gone
 	case apierrors.IsNotFound(err):
 		p.Try = "install the CRDs of the Multi-Cluster Services API : strait install"
 	case apierrors.IsForbidden(err):

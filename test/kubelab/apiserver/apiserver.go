@@ -93,6 +93,16 @@ func OldCRDs(t testing.TB, l *kubelab.Lab, cluster string) {
 	must(t, l.ReplaceCRDs(t.Context(), cluster, kubelab.OldestCRDs))
 }
 
+// ForeignCRDs gives a cluster of the lab the CRDs of OldCRDs as another group and version, beside the
+// MCS API.
+func ForeignCRDs(t testing.TB, l *kubelab.Lab, cluster, group, version string) {
+	t.Helper()
+	text := strings.NewReplacer("multicluster.x-k8s.io", group, "v1alpha1", version,
+		// An API server refuses CRDs of a group of k8s.io without it.
+		"metadata: {name:", `metadata: {annotations: {api-approved.kubernetes.io: "unapproved, for a test"}, name:`).Replace(kubelab.OldestCRDs)
+	must(t, l.Apply(t.Context(), cluster, text))
+}
+
 // Options returns the options for a lab of the calling package's tests, in the package's own
 // folder. The test is skipped, or fails in CI, if the programs are not built. The caller sets the
 // sizes. For more than one lab at a time, it also extends Dir.

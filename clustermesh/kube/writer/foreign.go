@@ -1,0 +1,123 @@
+package writer
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/openapi"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.io/strait/clustermesh/mcs"
+)
+
+// foreignKind is a kind of another API group with the fields of one of the MCS API. Such a kind is
+// optional: whatever becomes of it, the MCS API's own are written.
+type foreignKind struct {
+	name    string // as mcs names it
+	kind    string
+	version schema.GroupVersion
+	plural  string
+	watch   func(t *term, f foreignKind, gv schema.GroupVersion) (*watch, error)
+}
+
+var foreignKinds = []foreignKind{
+	{mcs.OldExport, mcsv1beta1.ServiceExportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceExportPluralName, watchForeign[oldExport]},
+	{mcs.OldImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[oldImport]},
+	{mcs.GKEImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.GKEGroup, Version: "v1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[gkeImport]},
+}
+
+// The Go types of these kinds. The store tells kinds apart by their types.
+type (
+	oldExport struct {
+		mcsv1beta1.ServiceExport `json:",inline"`
+	}
+	oldImport struct {
+		mcsv1beta1.ServiceImport `json:",inline"`
+	}
+	gkeImport struct {
+		mcsv1beta1.ServiceImport `json:",inline"`
+	}
+)
+
+// DeepCopyObject implements runtime.Object.
+func (o *oldExport) DeepCopyObject() runtime.Object { return &oldExport{*o.DeepCopy()} }
+
+// DeepCopyObject implements runtime.Object.
+func (o *oldImport) DeepCopyObject() runtime.Object { return &oldImport{*o.DeepCopy()} }
+
+// DeepCopyObject implements runtime.Object.
+func (o *gkeImport) DeepCopyObject() runtime.Object { return &gkeImport{*o.DeepCopy()} }
+
+// foreignObject is a pointer to one of these types.
+type foreignObject[T any] interface {
+	*T
+	runtime.Object
+	metav1.Object
+}
+
+// foreignList is a list of them.
+type foreignList[T any, PT foreignObject[T]] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []T `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *foreignList[T, PT]) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = make([]T, len(l.Items))
+	for i := range l.Items {
+		out.Items[i] = *PT(&l.Items[i]).DeepCopyObject().(PT)
+	}
+	return &out
+}
+
+// watchForeign makes the watch of a kind.
+func watchForeign[T any, PT foreignObject[T]](t *term, f foreignKind, gv schema.GroupVersion) (*watch, error) {
+	client, err := reader[T, foreignList[T, PT], PT](t.rest, gv.WithKind(f.kind), f.plural)
+	if err != nil {
+		return nil, err
+	}
+	w := newWatch(t, f.plural+"."+gv.Group, PT(new(T)), client, "")
+	w.optional = f.name
+	return w, nil
+}
+
+// servedForeign reads what the API server serves of these kinds.
+func servedForeign(ctx context.Context, paths map[string]openapi.GroupVersionWithContext) (map[string]mcs.Served, error) {
+	var out map[string]mcs.Served
+	for _, f := range foreignKinds {
+		s, is, err := read(ctx, paths, f.version.WithKind(f.kind), f.plural)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			if out == nil {
+				out = map[string]mcs.Served{}
+			}
+			out[f.name] = s
+		}
+	}
+	return out, nil
+}
+
+// known returns what is served, without the kinds that cannot be read: what is there is not known, so
+// nothing of them is written.
+func (t *term) known() mcs.API {
+	out := t.api
+	for _, w := range t.watches {
+		if w.optional == "" || w.synced.Load() {
+			continue
+		}
+		rest := map[string]mcs.Served{}
+		for name, s := range out.Foreign {
+			if name != w.optional {
+				rest[name] = s
+			}
+		}
+		out.Foreign = rest
+	}
+	return out
+}
