@@ -43,8 +43,8 @@ func (d *differ) took(other *differ) {
 	}
 }
 
-// oldImport writes the addresses and the status of an import of the old group, which a user made. strait
-// makes none there.
+// oldImport writes the addresses and the status of an import of the old group, which a user made.
+// strait makes none there.
 func (d *differ) oldImport() {
 	have := d.have.OldImport
 	if _, served := d.have.API.Foreign[OldImport]; !served || have == nil || have.DeletionTimestamp != nil || d.wanted && d.have.Import == nil {
@@ -69,8 +69,8 @@ func (d *differ) oldImport() {
 	d.took(other)
 }
 
-// gkeImport keeps a copy of the import in GKE's group. GKE's controller has imports of its own there, and
-// so may users: they stay as they are.
+// gkeImport keeps a copy of the import in GKE's group. GKE's controller has imports of its own
+// there, and so may users: they stay as they are.
 func (d *differ) gkeImport() {
 	_, served := d.have.API.Foreign[GKEImport]
 	have := d.have.GKEImport

@@ -15,7 +15,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// foreignWorld is an API server that serves kinds of other groups, with the schemas of mcs-api v0.1.0.
+// foreignWorld is an API server that serves kinds of other groups, with the schemas of mcs-api
+// v0.1.0.
 func foreignWorld(t failer, kinds ...string) *world {
 	w := newWorld(t)
 	w.api.Foreign = map[string]Served{}
@@ -49,7 +50,8 @@ func (w *world) statuses() string {
 	return strings.Join(out, " ")
 }
 
-// An export of the old group gets the conditions that one of the MCS API would get, also beside one.
+// An export of the old group gets the conditions that one of the MCS API would get, also beside
+// one.
 func TestOldExport_Conditions(t *testing.T) {
 	w := foreignWorld(t, OldExport)
 	w.exports[OldExport+" "+serve.String()] = &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: serve.Namespace, Name: serve.Name, UID: w.uid()}}
@@ -81,7 +83,8 @@ func TestOldExport_Conditions(t *testing.T) {
 	}
 }
 
-// An import of the old group is the user's: strait writes addresses and status, and makes or deletes none.
+// An import of the old group is the user's: strait writes addresses and status, and makes or
+// deletes none.
 func TestOldImport(t *testing.T) {
 	w := foreignWorld(t, OldImport)
 	v := viewOf(exportOf("c1", 1), exportOf("c2", 2))

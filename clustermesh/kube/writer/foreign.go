@@ -103,8 +103,8 @@ func servedForeign(ctx context.Context, paths map[string]openapi.GroupVersionWit
 	return out, nil
 }
 
-// known returns what is served, without the kinds that cannot be read: what is there is not known, so
-// nothing of them is written.
+// known returns what is served, without the kinds that cannot be read: what is there is not known,
+// so nothing of them is written.
 func (t *term) known() mcs.API {
 	out := t.api
 	for _, w := range t.watches {

@@ -85,7 +85,8 @@ func TestForeignKindsInTheStore(t *testing.T) {
 	}
 }
 
-// FuzzForeignImport: whatever an import of another group holds, it is kept, and sent back as that kind.
+// FuzzForeignImport: whatever an import of another group holds, it is kept, and sent back as that
+// kind.
 func FuzzForeignImport(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"namespace":"team","name":"serve"},"spec":{"ips":["34.118.229.70"],"ports":[{"port":8080}]}}`))
 	f.Add([]byte(`{"metadata":{"name":"serve","managedFields":[{"manager":"strait","fieldsV1":{"f:spec":{"f:ips":{}}}}]},"status":{"clusters":[{"cluster":"a"}]}}`))

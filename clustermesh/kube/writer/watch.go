@@ -28,8 +28,8 @@ type watch struct {
 	empty  runtime.Object
 	source *cache.ListWatch
 	synced atomic.Bool
-	// optional is the name of a kind of another API group; empty for what must be read before anything is
-	// written. refused is set when such a kind cannot be read.
+	// optional is the name of a kind of another API group; empty for what must be read before
+	// anything is written. refused is set when such a kind cannot be read.
 	optional string
 	refused  atomic.Bool
 }
