@@ -51,6 +51,26 @@ func testKilledDaemon(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
+// TestStarterGone: a tunnel process whose daemon died before it was ready ends, and makes nothing. Later,
+// neither the next daemon nor a cleanup would find it.
+func TestStarterGone(t *testing.T) {
+	testutil.NeedTun(t)
+	testutil.NetNS(t)
+	var pipe [2]int
+	must(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	must(t, unix.Close(pipe[0]))
+	name := fmt.Sprintf("stw%d-g", os.Getpid()%10_000_000)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := wireguard.RunTunnel(ctx, wireguard.TunnelArgs{Device: name, ReadyFD: pipe[1]})
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("it serves the device until it is ended: %v", err)
+	}
+	if _, err := netlink.LinkByName(name); err == nil {
+		t.Error("it made the device")
+	}
+}
+
 // TestWatchSeesKilledTunnel: the loss of the TUN's carrier tells the daemon at once, without a resync.
 func TestWatchSeesKilledTunnel(t *testing.T) {
 	a, _ := pair(t, wireguard.Userspace)

@@ -2,6 +2,7 @@ package wireguard
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/ipc"
@@ -101,6 +103,20 @@ func announcer(fd int) func(string) {
 	}
 }
 
+// errStarterGone ends a process that is not ready yet when the daemon that started it dies. Without a
+// socket, neither the next daemon nor a cleanup could find it.
+var errStarterGone = errors.New("the daemon that started this process is gone")
+
+// starterGone reports whether no process reads the descriptor any more.
+func starterGone(fd int) bool {
+	if fd == 0 {
+		return false
+	}
+	polled := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(polled, 0)
+	return err == nil && n > 0 && polled[0].Revents&unix.POLLERR != 0
+}
+
 func runTunnel(ctx context.Context, args TunnelArgs, announce func(string)) error {
 	if err := checkName(args.Device); err != nil {
 		return err
@@ -111,12 +127,18 @@ func runTunnel(ctx context.Context, args TunnelArgs, announce func(string)) erro
 	case args.MemoryLimit > 0:
 		debug.SetMemoryLimit(args.MemoryLimit)
 	}
+	if starterGone(args.ReadyFD) {
+		return errStarterGone
+	}
 	tun, err := attachTUN(ctx, args.Device, args.MTU)
 	if err != nil {
 		return err
 	}
 	dev := device.NewDevice(tun, conn.NewDefaultBind(), logger(args.Log, args.Device))
 	defer dev.Close()
+	if starterGone(args.ReadyFD) {
+		return errStarterGone
+	}
 	listener, err := listen(args.Device)
 	if err != nil {
 		return err
