@@ -18,12 +18,15 @@ const tunPath = "/dev/net/tun"
 
 // attachTUN creates the TUN and makes it persistent, or attaches the existing one. A predecessor
 // that is being killed may hold it for a moment longer.
-func attachTUN(ctx context.Context, name string, mtu int) (tun.Device, error) {
+func attachTUN(ctx context.Context, args TunnelArgs) (tun.Device, error) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
-		f, err := openTUN(name)
+		if starterGone(args.ReadyFD) {
+			return nil, errStarterGone
+		}
+		f, err := openTUN(args.Device)
 		if err == nil {
-			return wrapTUN(f, name, mtu)
+			return wrapTUN(f, args.Device, args.MTU)
 		}
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return nil, err

@@ -127,10 +127,7 @@ func runTunnel(ctx context.Context, args TunnelArgs, announce func(string)) erro
 	case args.MemoryLimit > 0:
 		debug.SetMemoryLimit(args.MemoryLimit)
 	}
-	if starterGone(args.ReadyFD) {
-		return errStarterGone
-	}
-	tun, err := attachTUN(ctx, args.Device, args.MTU)
+	tun, err := attachTUN(ctx, args)
 	if err != nil {
 		return err
 	}
