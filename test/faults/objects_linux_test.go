@@ -218,13 +218,11 @@ func (w *tunneled) heals(t *testing.T, kept net.Conn, fault string) {
 // it is gone.
 func TestForeignDevice(t *testing.T) {
 	w := newTunneled(t)
-	for _, words := range []string{"ip link delete DEV", "ip link add DEV type bridge"} {
-		if _, err := w.run(words); err != nil { // the daemon may have been faster with its own
-			_, _ = w.run("ip link delete DEV")
-			_, err = w.run("ip link add DEV type bridge")
-			must(t, err)
-		}
-	}
+	testutil.Eventually(t, patience, func() error { // the daemon may be faster with its own
+		_, _ = w.run("ip link delete DEV")
+		_, err := w.run("ip link add DEV type bridge")
+		return err
+	})
 	w.life.says(t, "device "+w.device()+` is of kind "bridge"`, "ip link delete")
 	if out, err := w.run("ip -d link show DEV"); err != nil || !strings.Contains(out, "bridge") || strings.Contains(out, ",UP") {
 		t.Errorf("the device is not as it was: %v\n%s", err, out)
