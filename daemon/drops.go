@@ -91,7 +91,7 @@ func (d *drops) problems() []problem.Problem {
 	if d.refused.on {
 		out = append(out, problem.Problem{
 			Code: problem.TunnelRefused, Object: "netfilter", Warning: true,
-			Message: "other clusters keep sending packets out of the tunnel to this node itself, or through it to what is none of its pods: they are dropped",
+			Message: "other clusters keep sending packets through the tunnel to this node itself, or to addresses behind it that belong to none of its pods: they are dropped",
 			Try:     "nft list table inet strait counts them by rule; see with tcpdump -ni strait0 who sends what: other clusters reach pods, and no listeners of nodes",
 		})
 	}

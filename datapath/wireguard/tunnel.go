@@ -33,7 +33,8 @@ type TunnelArgs struct {
 	MTU int
 	// MemoryLimit is in bytes; 0 means DefaultMemoryLimit, and a negative value sets none.
 	MemoryLimit int64
-	// ReadyFD is a descriptor to write "ok" or the error to, and then close; 0 means none.
+	// ReadyFD is a descriptor to write "ok" or the error to, and then close; 0 means none. The process
+	// ends if nothing reads it any more before it is ready.
 	ReadyFD int
 	// Log receives errors, and at debug level what WireGuard does; nil discards them.
 	Log *slog.Logger

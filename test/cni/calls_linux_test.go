@@ -155,7 +155,7 @@ func (p place) hear(script string, want ...string) error {
 	out, err := p.run(script)
 	words := strings.Fields(out)
 	if err != nil || len(words) == 0 {
-		return fmt.Errorf("from %s: %s: %q, %w", p.name, script, out, err)
+		return fmt.Errorf("from %s: %s: %q, want %v (%v)", p.name, script, out, want, err)
 	}
 	begins := func(word string) func(string) bool {
 		return func(w string) bool { return strings.HasPrefix(word, w) }
@@ -222,7 +222,7 @@ func (w world) callUnanswered(t *testing.T, c kubelab.Cluster) {
 		if other.Name == c.Name {
 			continue
 		}
-		script := times(12, "curl -sS --fail --max-time 4 http://"+w.imported(t, c.Name, "far-"+other.Name)+"/hostname || true")
+		script := times(12, curl+w.imported(t, c.Name, "far-"+other.Name)+"/hostname || true")
 		if out, err := w.OnNode(t.Context(), c.Name+"n1", "sh", "-c", script); err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("%sn1: %q (%v): the host is answered: then this row of the documentation is wrong", c.Name, out, err)
 		}

@@ -42,8 +42,8 @@ type world struct {
 }
 
 // TestCNI: whatever the clusters' CNIs, each cluster's Services answer in the other one; also after
-// the CNI has restarted, and on a node where strait starts before the CNI. Uninstalling leaves
-// nothing behind, and the CNI works on.
+// the CNI has restarted, and after nodes have rebooted with strait's pods on them. Uninstalling
+// leaves nothing behind, and the CNI works on.
 func TestCNI(t *testing.T) {
 	chosen := pairs[:1]
 	switch value := os.Getenv("STRAIT_TEST_CNI"); value {
@@ -151,7 +151,7 @@ func (w world) uninstall(t *testing.T) {
 		}
 		for _, p := range w.places(t, c.Name) {
 			testutil.Eventually(t, within, func() error {
-				return p.hear("curl -sS --fail --max-time 4 http://"+w.clusterIP(t, c.Name, "far-"+c.Name)+"/hostname", "server-")
+				return p.hear(curl+w.clusterIP(t, c.Name, "far-"+c.Name)+"/hostname", "server-")
 			})
 		}
 	}

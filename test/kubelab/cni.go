@@ -17,8 +17,8 @@ import (
 type CNI struct {
 	// Name is one of CNIs.
 	Name string `json:"name"`
-	// Programs is the folder of its own programs, if it has any. Source is that of its source, if
-	// its programs read that.
+	// Programs is the folder of its own programs, if it has any. Source is the folder of its source
+	// code, if the programs read that.
 	Programs string `json:"programs,omitempty"`
 	Source   string `json:"source,omitempty"`
 }
@@ -52,7 +52,7 @@ var networks = map[string]network{
 	"cilium-no-proxy":       cilium(instead...),
 	"cilium-bpf-masquerade": cilium(masquerade...),
 	"cilium-native":         cilium(native...),
-	"cilium-no-conntrack":   cilium(append(native, "--install-no-conntrack-iptables-rules=true")...),
+	"cilium-no-conntrack":   cilium(slices.Concat(native, []string{"--install-no-conntrack-iptables-rules=true"})...),
 	"kube-router": {
 		programs: programs.Set{"kube-router"}, needs: []string{"ipset"}, daemon: kubeRouter,
 		files: map[string]string{"kube-router.conflist": "cni/10-kuberouter.conflist"},
