@@ -61,23 +61,33 @@ func TestCNI(t *testing.T) {
 func testPair(t *testing.T, pair string) {
 	w := up(t, pair)
 	w.serve(t)
-	t.Run("Calls", w.calls)
-	t.Run("CNIRestarts", func(t *testing.T) {
-		for _, c := range w.Topology.Clusters {
-			for _, n := range c.Nodes {
-				must(t, w.RestartCNI(t.Context(), n.Name))
-			}
+	for _, part := range []struct {
+		name string
+		test func(*testing.T)
+	}{{"Calls", w.calls}, {"CNIRestarts", w.restarts}, {"NodeStarts", w.reboots}, {"Uninstall", w.uninstall}} {
+		if !t.Run(part.name, part.test) {
+			return // so that the state that failed can be printed
 		}
-		w.calls(t)
-	})
-	t.Run("NodeStarts", func(t *testing.T) {
-		for _, node := range []string{"c1n1", "c2n2"} {
-			must(t, w.NodeDown(t.Context(), node))
-			must(t, w.NodeUp(t.Context(), node))
+	}
+}
+
+// restarts kills the CNI's programs on all nodes.
+func (w world) restarts(t *testing.T) {
+	for _, c := range w.Topology.Clusters {
+		for _, n := range c.Nodes {
+			must(t, w.RestartCNI(t.Context(), n.Name))
 		}
-		w.calls(t)
-	})
-	t.Run("Uninstall", w.uninstall)
+	}
+	w.calls(t)
+}
+
+// reboots lets a node of each cluster die and come back.
+func (w world) reboots(t *testing.T) {
+	for _, node := range []string{"c1n1", "c2n2"} {
+		must(t, w.NodeDown(t.Context(), node))
+		must(t, w.NodeUp(t.Context(), node))
+	}
+	w.calls(t)
 }
 
 // up brings the lab up with strait in it, and takes it down when the test ends.
