@@ -295,6 +295,21 @@ type Global struct {
 	// Policy is the ServicePolicy that makes the Service global; empty if an annotation does. It is
 	// for people only.
 	Policy string `cbor:"12,keyasint,omitempty" json:"policy,omitempty"`
+	// Slices is set if the Service asks for EndpointSlices with the other clusters' endpoints. Only its
+	// own cluster's leader reads it.
+	Slices *GlobalSlices `cbor:"-" json:"-"`
+}
+
+// GlobalSlices describes EndpointSlices that a global service asks for: those of its IP families,
+// which are deleted with the Service of this UID.
+type GlobalSlices struct {
+	UID      string
+	Families []Family
+}
+
+// Equal reports whether both are nil, or the same.
+func (s *GlobalSlices) Equal(o *GlobalSlices) bool {
+	return s == o || s != nil && o != nil && s.UID == o.UID && slices.Equal(s.Families, o.Families)
 }
 
 // Offers reports whether a cluster's clients may use the endpoints of another cluster's global

@@ -38,5 +38,5 @@ func (e Export) Equal(o Export) bool {
 func (g Global) Equal(o Global) bool {
 	return g.Service == o.Service && slices.Equal(g.Ports, o.Ports) && slices.Equal(g.IPs, o.IPs) && g.Shared == o.Shared && g.Affinity == o.Affinity &&
 		g.AffinitySeconds == o.AffinitySeconds && g.InternalTrafficPolicy == o.InternalTrafficPolicy && g.TrafficDistribution == o.TrafficDistribution &&
-		g.Routing.Equal(o.Routing) && slices.Equal(g.To, o.To) && slices.Equal(g.From, o.From) && g.Policy == o.Policy
+		g.Routing.Equal(o.Routing) && slices.Equal(g.To, o.To) && slices.Equal(g.From, o.From) && g.Policy == o.Policy && g.Slices.Equal(o.Slices)
 }

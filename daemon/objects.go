@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"strings"
 
 	"strait.io/strait/clustermesh"
@@ -33,7 +34,7 @@ func (d *Daemon) mcsConfig() mcs.Config {
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
 		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s), Members: members,
-		Imports: make([]mcs.Source, 0, len(r.Imports)), Exports: local.ExportStatus,
+		Imports: make([]mcs.Source[mcs.Import], 0, len(r.Imports)), Globals: slicedGlobals(local.Globals, r.Globals), Exports: local.ExportStatus,
 	}
 	if local.Namespaces != nil {
 		v.Namespaces = make(map[string]bool, len(local.Namespaces))
@@ -61,9 +62,44 @@ func (p planned) Make() mcs.Import {
 }
 
 // Same implements mcs.Source.
-func (p planned) Same(other mcs.Source) bool {
+func (p planned) Same(other mcs.Source[mcs.Import]) bool {
 	o, is := other.(planned)
 	return is && p.Version() == o.Version()
+}
+
+// slicedGlobals returns the planned global services that ask for EndpointSlices, which only the source
+// knows. Both lists are sorted.
+func slicedGlobals(said []clustermesh.Global, plans []*plan.Global) (out []mcs.Source[mcs.Global]) {
+	for _, g := range said {
+		if g.Slices == nil {
+			continue
+		}
+		i, is := slices.BinarySearchFunc(plans, g.Service, func(p *plan.Global, s clustermesh.ServiceName) int { return p.Service.Compare(s) })
+		if is {
+			out = append(out, sliced{plans[i], *g.Slices})
+		}
+	}
+	return out
+}
+
+// sliced is planned for a global service.
+type sliced struct {
+	*plan.Global
+	asks clustermesh.GlobalSlices
+}
+
+// Name implements mcs.Source.
+func (s sliced) Name() clustermesh.ServiceName { return s.Service }
+
+// Make implements mcs.Source.
+func (s sliced) Make() mcs.Global {
+	return mcs.Global{Service: s.Service, Slices: s.asks, TrafficDistribution: s.TrafficDistribution, Endpoints: s.Endpoints()}
+}
+
+// Same implements mcs.Source.
+func (s sliced) Same(other mcs.Source[mcs.Global]) bool {
+	o, is := other.(sliced)
+	return is && s.Version() == o.Version() && s.asks.Equal(&o.asks)
 }
 
 // knowledge says for each cluster whether its silence about something means that it is gone. A

@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"strait.io/strait/clustermesh"
@@ -93,5 +94,50 @@ func TestMCSView(t *testing.T) {
 	}
 	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Spoken {
 		t.Errorf("view %+v", v)
+	}
+}
+
+// A global service's EndpointSlices list the endpoints of the clusters that share theirs with it, whether
+// or not this cluster's clients would use them now. Who asks is not in the record.
+func TestMCSView_GlobalSlices(t *testing.T) {
+	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
+	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
+	global := clustermesh.Global{Service: serve, Ports: []clustermesh.ServicePort{http}, Shared: true}
+	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	for c, addr := range map[clustermesh.ClusterName]string{"c1": "10.1.0.1", "c2": "10.2.0.1", "c3": "10.3.0.1"} {
+		g, node := global, clustermesh.Origin{Cluster: c, Node: "n1"}
+		g.Shared = c != "c3"
+		s.Records[clustermesh.Origin{Cluster: c}] = clustermesh.Record{Content: clustermesh.Content{Globals: []clustermesh.Global{g}}}
+		s.Records[node] = clustermesh.Record{Origin: node, Content: clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}, Endpoints: []clustermesh.Endpoint{{
+			Service: serve, Addr: netip.MustParseAddr(addr), Node: "n1", Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Ready: true, Serving: true,
+		}}}}
+		s.Contacts[node] = clustermesh.Alive
+	}
+	planner := plan.NewPlanner(plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{})
+	view := func(slices *clustermesh.GlobalSlices) mcs.View {
+		asks := global
+		asks.Slices = slices
+		return mcsView(mcs.Config{}, "c1", nil, clustermesh.Local{Globals: []clustermesh.Global{asks}}, s, planner.Plan(s))
+	}
+	before := view(&clustermesh.GlobalSlices{UID: "1"})
+	if len(before.Globals) != 1 {
+		t.Fatalf("global services %v", before.Globals)
+	}
+	var got []string
+	g := before.Globals[0].Make()
+	for _, e := range g.Endpoints {
+		got = append(got, string(e.Cluster)+" "+e.Addr.String())
+	}
+	if want := []string{"c1 10.1.0.1", "c2 10.2.0.1"}; !slices.Equal(got, want) || g.Service != serve || g.Slices.UID != "1" {
+		t.Errorf("%+v: endpoints %q, want %q", g, got, want)
+	}
+	for _, c := range []struct {
+		what   string
+		slices *clustermesh.GlobalSlices
+		want   int
+	}{{"the same", &clustermesh.GlobalSlices{UID: "1"}, 0}, {"made again", &clustermesh.GlobalSlices{UID: "2"}, 1}, {"not asked for", nil, 1}} {
+		if got := mcs.Changed(before, view(c.slices)); len(got) != c.want {
+			t.Errorf("%s: changed %v, want %d", c.what, got, c.want)
+		}
 	}
 }

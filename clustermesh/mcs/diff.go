@@ -16,7 +16,7 @@ import (
 
 // Diff returns the writes that bring one service nearer to what the view wants, in order: the
 // import, the derived Service, slices, the import's addresses and status, those of imports of other
-// groups, the status of exports.
+// groups, the slices of a global Service, the status of exports.
 // Creations come before deletions. Some writes need what the API server adds (UIDs, ClusterIPs):
 // call Diff again with the result until it returns none.
 //
@@ -45,6 +45,7 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 		d.oldImport()
 		d.gkeImport()
 	}
+	d.globalSlices()
 	d.exportStatuses()
 	return slices.Concat(d.ops, d.deletions, d.retries), d.problems
 }
@@ -122,7 +123,7 @@ func (d *differ) heardSlices() {
 // prune removes what is left of an import that no cluster exports, if that is known for certain.
 func (d *differ) prune() {
 	h := d.have
-	if h.Import == nil && len(h.Services) == 0 && len(h.Slices) == 0 {
+	if h.Import == nil && len(h.Services) == 0 && !slices.ContainsFunc(h.Slices, func(s Slice) bool { return !s.Global }) {
 		return
 	}
 	if h.Import != nil && d.uncertain() {
@@ -140,7 +141,7 @@ func (d *differ) prune() {
 		return
 	}
 	for _, s := range h.Slices {
-		if d.barred() || s.Derived != "" || d.mayDelete(s) {
+		if !s.Global && (d.barred() || s.Derived != "" || d.mayDelete(s)) {
 			d.deleteSlice(s)
 		}
 	}
@@ -171,27 +172,35 @@ func (d *differ) deleteService(s *corev1.Service) {
 	}
 }
 
-// importSlices updates the slices of the MCS API. Existing slices of a cluster that is not heard
-// stay as they are: they may be newer than what this daemon last knew of the cluster.
+// importSlices updates the slices of the MCS API. Those of a cluster that is not heard may be newer
+// than what this daemon last knew of the cluster.
 func (d *differ) importSlices() {
+	var want []set
 	on := d.hasSlices()
+	if on {
+		want = d.importSets()
+	}
+	d.slicesByCluster(want, !on, func(s Slice) bool { return s.Derived == "" && !s.Global })
+}
+
+// slicesByCluster updates the slices of one kind, of which want has a set for each cluster. Existing
+// slices of a cluster that is not heard stay as they are, unless none is wanted at all.
+func (d *differ) slicesByCluster(want []set, none bool, kind func(Slice) bool) {
 	has := map[clustermesh.ClusterName]bool{}
 	stale := map[string]bool{}
 	for _, s := range d.have.Slices {
-		if s.Derived != "" {
+		if !kind(s) {
 			continue
 		}
 		has[s.Cluster] = true
-		if !on || d.mayDelete(s) {
+		if none || d.mayDelete(s) {
 			stale[s.Name] = true
 		}
 	}
-	if on {
-		for _, set := range d.importSets() {
-			c := clustermesh.ClusterName(set.labels[mcsv1beta1.LabelSourceCluster])
-			if d.view.Settled(c) || !has[c] {
-				d.slices(d.slicesOf(set), stale)
-			}
+	for _, set := range want {
+		c := clustermesh.ClusterName(set.labels[mcsv1beta1.LabelSourceCluster])
+		if d.view.Settled(c) || !has[c] {
+			d.slices(d.slicesOf(set), stale)
 		}
 	}
 	d.deleteSlices(stale)

@@ -19,7 +19,8 @@ import (
 // of Kubernetes' validation of Services and EndpointSlices; what earlier checks have ruled out is
 // not checked again (clustermesh.Usable: addresses, numbers of ports, time-outs).
 func fit(i Import) (Import, []clustermesh.Problem) {
-	f := &fitting{object: "ServiceImport " + i.Service.String(), faults: map[fieldValue][]string{}}
+	f := &fitting{object: "ServiceImport " + i.Service.String(), faults: map[fieldValue][]string{},
+		try: "correct it where the Service is exported; the rest of the import works"}
 	i.Labels = f.exported("labels", i.Labels, validation.IsValidLabelValue)
 	i.Annotations = f.exported("annotations", i.Annotations, nil)
 	i.InternalTrafficPolicy = f.oneOf("internalTrafficPolicy", i.InternalTrafficPolicy,
@@ -32,9 +33,16 @@ func fit(i Import) (Import, []clustermesh.Problem) {
 	return i, f.list()
 }
 
+// fitGlobal is fit for the endpoints of a global Service.
+func fitGlobal(g Global) (Global, []clustermesh.Problem) {
+	f := &fitting{object: "Service " + g.Service.String(), faults: map[fieldValue][]string{}, try: "correct it in the cluster that the endpoint is in; the others are listed"}
+	g.Endpoints = replaced(g.Endpoints, f.endpoint)
+	return g, f.list()
+}
+
 // fitting collects what is left out.
 type fitting struct {
-	object string
+	object, try string
 	// faults are those of each value that a field has; nil if it has none.
 	faults map[fieldValue][]string
 	bad    []fieldValue // in the order in which they were met
@@ -74,7 +82,7 @@ func (f *fitting) list() (out []clustermesh.Problem) {
 		out = append(out, clustermesh.Problem{
 			Code: problem.ImportLowered, Object: f.object, Field: v.field, Warning: true,
 			Message: fmt.Sprintf("%s: left out, because the API server would refuse it (%s)", what, rule),
-			Try:     "correct it where the Service is exported; the rest of the import works",
+			Try:     f.try,
 		})
 	}
 	return out

@@ -102,12 +102,10 @@ func ServiceOf(s *corev1.Service) (clustermesh.ServiceName, bool) {
 	return clustermesh.ServiceName{Namespace: s.Namespace, Name: name}, name != "" && s.Labels[object.LabelManagedBy] == object.ManagedBy
 }
 
-// SliceOf returns the import that a slice belongs to, and whether strait made the slice.
+// SliceOf returns the import or global Service that a slice belongs to, and whether strait made the
+// slice.
 func SliceOf(s *discoveryv1.EndpointSlice) (clustermesh.ServiceName, bool) {
-	name := s.Labels[mcsv1beta1.LabelServiceName]
-	if name == "" {
-		name = s.Labels[object.LabelServiceImport]
-	}
+	name := cmp.Or(s.Labels[mcsv1beta1.LabelServiceName], s.Labels[object.LabelServiceImport], s.Labels[object.LabelGlobalService])
 	return clustermesh.ServiceName{Namespace: s.Namespace, Name: name}, name != "" && s.Labels[discoveryv1.LabelManagedBy] == object.SliceManager
 }
 

@@ -50,6 +50,13 @@ func drawView(rt *rapid.T) View {
 	if rapid.IntRange(0, 9).Draw(rt, "barred") == 0 {
 		v.Config.Barred = clustermesh.Barred{"default"}
 	}
+	if rapid.Bool().Draw(rt, "global") {
+		var endpoints []clustermesh.ClusterEndpoint
+		for range rapid.IntRange(0, 120).Draw(rt, "global endpoints") {
+			endpoints = append(endpoints, memberOf(rapid.SampledFrom([]clustermesh.ClusterName{"c1", "c2", "c3"}).Draw(rt, "of"), drawAddr(rt).String(), ""))
+		}
+		v = v.asks(endpoints...)
+	}
 	if len(exports) == 0 {
 		return v
 	}

@@ -2,14 +2,14 @@ package mcs
 
 import "slices"
 
-// Rewrites reports whether operations change derived slices that exist, or delete some of them. It does
-// not count what ends all that exist: then the Service would be empty, or answer from clusters that are
-// not in use any more, so that cannot wait.
+// Rewrites reports whether operations change slices that kube-proxy reads, or delete some of them. It
+// does not count what ends all that exist: then the Service would be empty, or answer from clusters that
+// are not in use any more, so that cannot wait.
 func (h Have) Rewrites(ops []Op) bool {
-	derived, deleted := 0, 0
+	all, deleted := 0, 0
 	for _, s := range h.Slices {
-		if s.Derived != "" {
-			derived++
+		if s.proxied() {
+			all++
 		}
 	}
 	n := 0
@@ -21,7 +21,7 @@ func (h Have) Rewrites(ops []Op) bool {
 			}
 		}
 	}
-	return n > 0 && deleted < derived
+	return n > 0 && deleted < all
 }
 
 // WithoutRewrites returns the operations that Rewrites does not count. New slices are among them: what is
@@ -32,6 +32,9 @@ func (h Have) WithoutRewrites(ops []Op) []Op {
 
 func (h Have) rewrites(o Op) bool {
 	return o.Slice != nil && o.Verb != Create && slices.ContainsFunc(h.Slices, func(s Slice) bool {
-		return s.Derived != "" && s.Name == o.Slice.Name
+		return s.proxied() && s.Name == o.Slice.Name
 	})
 }
+
+// proxied reports whether kube-proxy reads the slice.
+func (s Slice) proxied() bool { return s.Derived != "" || s.Global }

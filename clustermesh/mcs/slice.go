@@ -32,6 +32,7 @@ type set struct {
 	labels map[string]string
 	// key distinguishes the names of its slices from those of the service's other sets.
 	key     string
+	owner   []metav1.OwnerReference
 	entries []entry
 }
 
@@ -43,7 +44,7 @@ func (d *differ) importSets() []set {
 	for _, e := range d.imp.Endpoints {
 		byCluster[e.Cluster] = append(byCluster[e.Cluster], entry{e.Addr, e.Ports, d.endpoint(e)})
 	}
-	return sets("import/", byCluster, func(c clustermesh.ClusterName) map[string]string {
+	return sets("import/", d.ownedByImport(), byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
 			mcsv1beta1.LabelServiceName:   d.name.Name,
 			mcsv1beta1.LabelSourceCluster: string(c),
@@ -52,10 +53,14 @@ func (d *differ) importSets() []set {
 	})
 }
 
+func (d *differ) ownedByImport() []metav1.OwnerReference {
+	return owner(d.have.Import, d.have.API.Imports.Version)
+}
+
 // sets returns a set of each cluster's entries, sorted by cluster.
-func sets(kind string, byCluster map[clustermesh.ClusterName][]entry, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
+func sets(kind string, owner []metav1.OwnerReference, byCluster map[clustermesh.ClusterName][]entry, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
 	for _, c := range slices.Sorted(maps.Keys(byCluster)) {
-		out = append(out, set{labels: labels(c), key: kind + string(c), entries: byCluster[c]})
+		out = append(out, set{labels: labels(c), key: kind + string(c), owner: owner, entries: byCluster[c]})
 	}
 	return out
 }
@@ -93,7 +98,7 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 		byCluster[b.Cluster] = append(byCluster[b.Cluster],
 			entry{b.Addr.Addr(), []clustermesh.EndpointPort{port}, d.backend(b, deref(service.Spec.TrafficDistribution))})
 	}
-	return sets("derived/"+service.Name+"/", byCluster, func(c clustermesh.ClusterName) map[string]string {
+	return sets("derived/"+service.Name+"/", d.ownedByImport(), byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
 			discoveryv1.LabelServiceName: service.Name,
 			discoveryv1.LabelManagedBy:   object.SliceManager,
@@ -169,7 +174,7 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 		for _, l := range pack(addrs, maxEndpoints) {
 			obj := &discoveryv1.EndpointSlice{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: d.name.Namespace, Labels: s.labels, OwnerReferences: owner(d.have.Import, d.have.API.Imports.Version),
+					Namespace: d.name.Namespace, Labels: s.labels, OwnerReferences: s.owner,
 					Name: d.name.Name + "-" + hash(d.name.Name, s.key, string(k.family), k.ports, l.id),
 				},
 				AddressType: discoveryv1.AddressType(k.family), Ports: slicePorts(group[addrs[0]].ports),
@@ -257,9 +262,10 @@ type Slice struct {
 	Name string
 	UID  types.UID
 	// Cluster is where the endpoints are. Derived is the derived Service that the slice is for;
-	// empty for a slice of the import.
+	// empty for a slice of the import, or of a global Service, for which Global is set.
 	Cluster clustermesh.ClusterName
 	Derived string
+	Global  bool
 	Owners  []types.UID
 	Sum     Sum
 }
@@ -271,7 +277,10 @@ type Sum [16]byte
 // strings.
 func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 	out := Slice{Name: s.Name, UID: s.UID, Cluster: clustermesh.ClusterName(s.Labels[mcsv1beta1.LabelSourceCluster]),
-		Derived: s.Labels[discoveryv1.LabelServiceName], Sum: sumOf(s)}
+		Global: s.Labels[object.LabelGlobalService] != "", Sum: sumOf(s)}
+	if !out.Global {
+		out.Derived = s.Labels[discoveryv1.LabelServiceName]
+	}
 	// If the slice's name begins with the Service's, share its memory.
 	if strings.HasPrefix(s.Name, out.Derived) {
 		out.Derived = s.Name[:len(out.Derived)]
@@ -285,6 +294,7 @@ func SliceFrom(s *discoveryv1.EndpointSlice) Slice {
 // sliceLabels are the labels that strait writes on slices.
 var sliceLabels = []string{
 	mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster, discoveryv1.LabelManagedBy, discoveryv1.LabelServiceName, object.LabelServiceImport,
+	object.LabelGlobalService,
 }
 
 // sumOf hashes what strait writes. The encoding does not distinguish an empty list from a missing

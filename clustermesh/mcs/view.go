@@ -22,7 +22,9 @@ type View struct {
 	Cluster clustermesh.ClusterName
 	// Imports are the imports of all services that any cluster exports, sorted by name. It is a
 	// list because a map would be rebuilt at each change of an endpoint.
-	Imports []Source
+	Imports []Source[Import]
+	// Globals are the cluster's own global Services that ask for EndpointSlices, sorted by name.
+	Globals []Source[Global]
 	// Exports are the cluster's own ServiceExports and their aliases, including invalid ones,
 	// sorted by service.
 	Exports []clustermesh.ExportStatus
@@ -92,13 +94,13 @@ const (
 // UnmarshalText accepts the names of the modes.
 func (m *IPMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, IPsDerived, IPsCIDR) }
 
-// Source makes an import when it is needed: all imports together are as large as all endpoints of
-// the clusterset.
-type Source interface {
+// Source makes an import or a global service when it is needed: all imports together are as large as
+// all endpoints of the clusterset.
+type Source[T any] interface {
 	Name() clustermesh.ServiceName
-	Make() Import
-	// Same reports whether other is known to make the same import, without making it.
-	Same(other Source) bool
+	Make() T
+	// Same reports whether other is known to make the same, without making it.
+	Same(other Source[T]) bool
 }
 
 // Import is an import with its addresses and endpoints.
@@ -110,6 +112,17 @@ type Import struct {
 	Endpoints []clustermesh.ClusterEndpoint
 	// Backends are the endpoints that this cluster would use now.
 	Backends []Backend
+}
+
+// Global is a global Service of the cluster that asks for EndpointSlices with the other clusters'
+// endpoints.
+type Global struct {
+	Service             clustermesh.ServiceName
+	Slices              clustermesh.GlobalSlices
+	TrafficDistribution string
+	// Endpoints are those of this cluster and of the clusters whose endpoints the Service's clients
+	// use.
+	Endpoints []clustermesh.ClusterEndpoint
 }
 
 // Backend is an endpoint that serves one port of an import.
@@ -149,8 +162,8 @@ func (v View) wanted(s clustermesh.ServiceName) (Import, bool) {
 	return i.Make(), true
 }
 
-func (v View) source(s clustermesh.ServiceName) (Source, bool) {
-	return find(v.Imports, s, Source.Name)
+func (v View) source(s clustermesh.ServiceName) (Source[Import], bool) {
+	return find(v.Imports, s, Source[Import].Name)
 }
 
 func (v View) export(s clustermesh.ServiceName) (clustermesh.ExportStatus, bool) {
@@ -182,10 +195,11 @@ func (v View) Settled(c clustermesh.ClusterName) bool {
 // Changed returns the services for which the two views may want different objects, sorted.
 func Changed(old, now View) []clustermesh.ServiceName {
 	all := old.Cluster != now.Cluster || !reflect.DeepEqual(old.Config, now.Config) || learned(old, now)
-	out := differing(old.Imports, now.Imports, Source.Name, func(i, j Source) bool {
-		ns := i.Name().Namespace
-		return !all && old.hasNamespace(ns) == now.hasNamespace(ns) && i.Same(j)
-	})
+	same := func(s clustermesh.ServiceName) bool {
+		return !all && old.hasNamespace(s.Namespace) == now.hasNamespace(s.Namespace)
+	}
+	out := differingSources(old.Imports, now.Imports, same)
+	out = append(out, differingSources(old.Globals, now.Globals, same)...)
 	out = append(out, differing(old.Exports, now.Exports, nameOfExport, func(e, f clustermesh.ExportStatus) bool { return !all && e == f })...)
 	for _, ps := range []map[clustermesh.ServiceName][]clustermesh.Problem{old.Problems, now.Problems} {
 		for s := range ps {
@@ -196,6 +210,10 @@ func Changed(old, now View) []clustermesh.ServiceName {
 	}
 	slices.SortFunc(out, clustermesh.ServiceName.Compare)
 	return slices.Compact(out)
+}
+
+func differingSources[T any](old, now []Source[T], same func(clustermesh.ServiceName) bool) []clustermesh.ServiceName {
+	return differing(old, now, Source[T].Name, func(a, b Source[T]) bool { return same(a.Name()) && a.Same(b) })
 }
 
 // KnowsMore reports whether clusters, namespaces or the configuration have changed. If so, objects

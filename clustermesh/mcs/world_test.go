@@ -294,7 +294,7 @@ func exportOf(c clustermesh.ClusterName, created int64, change ...func(*clusterm
 // change edits the view's import of serve.
 func (v View) change(f func(*Import)) View {
 	v.Imports = slices.Clone(v.Imports)
-	n := slices.IndexFunc(v.Imports, func(s Source) bool { return s.Name() == serve })
+	n := slices.IndexFunc(v.Imports, func(s Source[Import]) bool { return s.Name() == serve })
 	i := v.Imports[n].Make()
 	f(&i)
 	v.Imports[n] = made{i}
@@ -317,7 +317,7 @@ type made struct{ i Import }
 
 func (m made) Name() clustermesh.ServiceName { return m.i.Service }
 func (m made) Make() Import                  { return m.i }
-func (m made) Same(o Source) bool            { return reflect.DeepEqual(m.i, o.Make()) }
+func (m made) Same(o Source[Import]) bool    { return reflect.DeepEqual(m.i, o.Make()) }
 
 // pod adds a ready endpoint of a cluster that is in use.
 func pod(c clustermesh.ClusterName, addr string, port uint16) func(*Import) {

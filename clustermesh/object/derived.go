@@ -21,6 +21,9 @@ const (
 	// LabelServiceImport names the ServiceImport, of the same namespace, that a derived Service and
 	// its EndpointSlices belong to.
 	LabelServiceImport = "strait.io/service-import"
+	// LabelGlobalService names the global Service, of the same namespace, that an EndpointSlice with
+	// other clusters' endpoints belongs to.
+	LabelGlobalService = "strait.io/global-service"
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
 )

@@ -18,8 +18,7 @@ var (
 	globalNames   = []string{"service.strait.io/global", "service.cilium.io/global", "io.cilium/global-service"}
 	sharedNames   = []string{"service.strait.io/shared", "service.cilium.io/shared", "io.cilium/shared-service"}
 	affinityNames = []string{"service.strait.io/affinity", "service.cilium.io/affinity", "io.cilium/service-affinity"}
-	// Only Cilium has this one: it asks for EndpointSlices with the other clusters' endpoints.
-	slicesNames = []string{"service.cilium.io/global-sync-endpoint-slices"}
+	slicesNames   = []string{"service.strait.io/global-sync-endpoint-slices", "service.cilium.io/global-sync-endpoint-slices"}
 )
 
 // readGlobals returns the global services, sorted. What an annotation says of a Service counts, and
@@ -35,7 +34,7 @@ func (l *reader) readGlobals() (out []clustermesh.Global) {
 
 func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g := clustermesh.Global{Service: s.service(), Shared: true}
-	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name)}
+	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name), l.readOnly}
 	key, yes := notes.yes(globalNames)
 	switch why := l.stays(g.Service); {
 	case key == "":
@@ -68,20 +67,14 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, key string, takes bool) clustermesh.Global {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds
 	g.InternalTrafficPolicy, g.TrafficDistribution = e.InternalTrafficPolicy, e.TrafficDistribution
-	switch {
-	case !takes:
-	case e.Type == clustermesh.Headless:
-		notes.report.warning(problem.GlobalImpossible, "spec.clusterIP", "a headless Service has no address that can be global; its endpoints are still shared",
-			"export it with a ServiceExport to find its pods by DNS from other clusters")
-	default:
-		g.IPs = clusterIPs(notes.service, notes.report)
+	if takes {
+		if e.Type != clustermesh.Headless {
+			g.IPs = clusterIPs(notes.service, notes.report)
+		}
+		g.Slices = notes.slices(e.Type)
 	}
 	if k, shared := notes.yes(sharedNames); k != "" {
 		g.Shared = g.Shared && shared
-	}
-	if k, asked := notes.yes(slicesNames); asked {
-		notes.report.warning(problem.AnnotationIgnored, path(k), "strait writes no EndpointSlices for a global Service",
-			"export it with a ServiceExport, whose import has EndpointSlices with all endpoints, or delete the annotation")
 	}
 	g.Affinity = notes.affinity(key)
 	g.Routing = readRouting(notes.routing())
@@ -92,6 +85,8 @@ func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, k
 type annotations struct {
 	service *Service
 	report  *objectReport
+	// readOnly is as in Config.
+	readOnly bool
 }
 
 // routing returns the annotations in the form that readRouting takes.
@@ -124,6 +119,29 @@ func (a annotations) yes(names []string) (key string, yes bool) {
 	return key, value == "true"
 }
 
+// slices returns which EndpointSlices the Service asks for, nil for none. A headless Service asks for
+// them by default, because its name has no other way to lead to other clusters' pods (cilium
+// pkg/clustermesh/endpointslicesync).
+func (a annotations) slices(t clustermesh.ServiceType) *clustermesh.GlobalSlices {
+	key, asked := a.yes(slicesNames)
+	switch {
+	case asked, key == "" && t == clustermesh.Headless:
+	default:
+		return nil
+	}
+	if a.readOnly {
+		field := "spec.clusterIP"
+		if asked {
+			field = path(key)
+		}
+		a.report.warning(problem.GlobalImpossible, field, "a cluster without an API server gets no EndpointSlices with other clusters' endpoints; its own are still shared",
+			"export the Service with a ServiceExport, and use its name under clusterset.local")
+		return nil
+	}
+	families, _ := readFamilies(a.service, nil)
+	return &clustermesh.GlobalSlices{UID: a.service.uid, Families: families}
+}
+
 // affinity returns which clusters clients prefer. By default, a service that is global by one of
 // Cilium's annotations has Cilium's default, none; strait's own default is to follow locality.
 func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
@@ -145,7 +163,7 @@ func (a annotations) affinity(global string) clustermesh.GlobalAffinity {
 
 // idle reports annotations that have no effect without the one that makes a service global.
 func (a annotations) idle() {
-	for _, names := range [][]string{sharedNames, affinityNames} {
+	for _, names := range [][]string{sharedNames, affinityNames, slicesNames} {
 		if key, _ := a.first(names); key != "" {
 			a.report.warning(problem.AnnotationIgnored, path(key), "has no effect on a Service that is not global", "add "+globalNames[0]+`: "true", or delete the annotation`)
 		}

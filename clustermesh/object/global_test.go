@@ -15,6 +15,7 @@ import (
 // notes makes a Service with a ClusterIP and annotations.
 func notes(kv ...string) func(*corev1.Service) {
 	return func(s *corev1.Service) {
+		s.UID, s.Spec.IPFamilies = "u1", []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.0.5", []string{"10.96.0.5", "fd00:96::5"}
 		s.Annotations = map[string]string{}
 		for i := 0; i < len(kv); i += 2 {
@@ -33,6 +34,7 @@ func TestGlobals(t *testing.T) {
 	both := func(a, b func(*corev1.Service)) func(*corev1.Service) {
 		return func(s *corev1.Service) { a(s); b(s) }
 	}
+	asked := &clustermesh.GlobalSlices{UID: "u1", Families: []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6}}
 	const s = "Service default/serve: "
 	for _, c := range []struct {
 		what     string
@@ -71,16 +73,23 @@ func TestGlobals(t *testing.T) {
 			problems: []string{s + `metadata.annotations[service.strait.io/shared]: "1" is neither true nor false: counts as false; write "true" or "false"`}},
 		{what: "unknown affinity", edit: notes("service.cilium.io/global", "true", "service.cilium.io/affinity", "near"), want: cilium,
 			problems: []string{s + `metadata.annotations[service.cilium.io/affinity]: "near" is none of local, remote, none: not used; write one of them, or delete the annotation`}},
-		{what: "slices are asked for", edit: notes("service.cilium.io/global", "true", "service.cilium.io/global-sync-endpoint-slices", "true"), want: cilium,
-			problems: []string{"warning: " + s + `metadata.annotations[service.cilium.io/global-sync-endpoint-slices]: strait writes no EndpointSlices for a global Service; export it with a ServiceExport, whose import has EndpointSlices with all endpoints, or delete the annotation`}},
+		{what: "slices are asked for", edit: notes("service.cilium.io/global", "true", "service.cilium.io/global-sync-endpoint-slices", "True"), want: with(func(g *clustermesh.Global) {
+			g.Affinity, g.Slices = clustermesh.AffinityNone, asked
+		})},
+		{what: "slices, strait's name", edit: notes("service.strait.io/global", "true", "service.strait.io/global-sync-endpoint-slices", "true"),
+			want: with(func(g *clustermesh.Global) { g.Slices = asked })},
+		{what: "slices without global", edit: notes("service.cilium.io/global-sync-endpoint-slices", "true"),
+			problems: []string{"warning: " + s + `metadata.annotations[service.cilium.io/global-sync-endpoint-slices]: has no effect on a Service that is not global; add service.strait.io/global: "true", or delete the annotation`}},
 		{what: "no slices are asked for", edit: notes("service.cilium.io/global", "true", "service.cilium.io/global-sync-endpoint-slices", "false"), want: cilium},
 		{what: "slices, no boolean", edit: notes("service.cilium.io/global", "true", "service.cilium.io/global-sync-endpoint-slices", "on"), want: cilium,
 			problems: []string{s + `metadata.annotations[service.cilium.io/global-sync-endpoint-slices]: "on" is neither true nor false: counts as false; write "true" or "false"`}},
 		{what: "shared without global", edit: notes("service.cilium.io/shared", "true"),
 			problems: []string{"warning: " + s + `metadata.annotations[service.cilium.io/shared]: has no effect on a Service that is not global; add service.strait.io/global: "true", or delete the annotation`}},
 		{what: "headless", edit: both(notes("service.strait.io/global", "true"), func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"} }),
-			want:     with(func(g *clustermesh.Global) { g.IPs = nil }),
-			problems: []string{"warning: " + s + "spec.clusterIP: a headless Service has no address that can be global; its endpoints are still shared; export it with a ServiceExport to find its pods by DNS from other clusters"}},
+			want: with(func(g *clustermesh.Global) { g.IPs, g.Slices = nil, asked })},
+		{what: "headless, no slices", edit: both(notes("service.strait.io/global", "true", "service.cilium.io/global-sync-endpoint-slices", "false"),
+			func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"} }),
+			want: with(func(g *clustermesh.Global) { g.IPs = nil })},
 		{what: "ExternalName", edit: both(notes("service.strait.io/global", "true"), func(s *corev1.Service) { s.Spec.Type = "ExternalName" }),
 			problems: []string{s + "spec.type: a Service of type ExternalName cannot be global; use another type, or delete the annotation service.strait.io/global"}},
 		{what: "bad address", edit: both(notes("service.strait.io/global", "true"), func(s *corev1.Service) { s.Spec.ClusterIPs[1] = "127.0.0.1" }),
@@ -98,6 +107,28 @@ func TestGlobals(t *testing.T) {
 		}
 		if len(got.Endpoints) != endpoints || len(got.Exports) != 0 {
 			t.Errorf("%s: %d endpoints, want %d; exports %v", c.what, len(got.Endpoints), endpoints, got.Exports)
+		}
+	}
+}
+
+// A directory of YAML has no API server that EndpointSlices could be written into, and says so whether
+// they are asked for or are what a headless Service needs.
+func TestGlobals_SlicesOfFiles(t *testing.T) {
+	const try = "a cluster without an API server gets no EndpointSlices with other clusters' endpoints; its own are still shared; export the Service with a ServiceExport, and use its name under clusterset.local"
+	headless := func(s *corev1.Service) {
+		notes("service.strait.io/global", "true")(s)
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"}
+	}
+	for field, edit := range map[string]func(*corev1.Service){
+		"spec.clusterIP": headless,
+		"metadata.annotations[service.strait.io/global-sync-endpoint-slices]": notes("service.strait.io/global", "true", "service.strait.io/global-sync-endpoint-slices", "true"),
+	} {
+		objs := typed{Services: []*corev1.Service{service(edit)}}
+		objs.Config.ReadOnly = true
+		got := objs.local()
+		check(t, field, got, "warning: Service default/serve: "+field+": "+try)
+		if len(got.Globals) != 1 || got.Globals[0].Slices != nil || !got.Globals[0].Shared {
+			t.Errorf("%s: global services %+v, want one that is shared and has no slices", field, got.Globals)
 		}
 	}
 }

@@ -19,6 +19,9 @@ type Service struct {
 	// Service that has one, only the addresses, type and annotations are kept.
 	derivedFor string
 	clusterIP  string
+	// uid is kept only of Services that may ask for EndpointSlices: headless ones, and those that an
+	// annotation makes global or whose annotation asks.
+	uid string
 	// clusterIPs is nil if it would hold only clusterIP.
 	clusterIPs  []string
 	annotations map[string]string
@@ -56,6 +59,9 @@ func serviceFrom(in *corev1.Service) *Service {
 	}
 	for k, v := range s.annotations {
 		s.annotations[k] = intern(v)
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone || slices.ContainsFunc(slices.Concat(globalNames, slicesNames), func(key string) bool { return s.annotations[key] != "" }) {
+		s.uid = string(in.UID)
 	}
 	if len(spec.ClusterIPs) != 1 || spec.ClusterIPs[0] != spec.ClusterIP {
 		s.clusterIPs = spec.ClusterIPs

@@ -164,6 +164,8 @@ type reader struct {
 	services []*Service
 	// own is the cluster's id, empty if unknown.
 	own clustermesh.ClusterName
+	// readOnly is as in Config.
+	readOnly bool
 	// policies are those in force, the oldest first.
 	policies []*rule
 	gke      GKE
@@ -174,6 +176,7 @@ func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	l.report.unread = objs.Unread
 	l.local, l.localByDefault = localNamespaces(objs.Namespaces, &l.report), objs.Config.LocalByDefault
+	l.readOnly = objs.Config.ReadOnly
 	l.own = cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })
 	l.services = slices.CompactFunc(l.services, func(a, b *Service) bool { return a.ID == b.ID })

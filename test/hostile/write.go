@@ -24,7 +24,7 @@ func (p planned) Make() mcs.Import {
 }
 
 // Same implements mcs.Source.
-func (p planned) Same(mcs.Source) bool { return false }
+func (p planned) Same(mcs.Source[mcs.Import]) bool { return false }
 
 // maxWrites bounds what the leader writes for one Service in one go: no record here has many endpoints.
 const maxWrites = 16

@@ -35,13 +35,14 @@ type slice struct {
 	identity
 	cluster unique.Handle[clustermesh.ClusterName]
 	derived string
+	global  bool
 	owners  []uid
 	sum     mcs.Sum
 }
 
 func sliceFrom(s *discoveryv1.EndpointSlice) slice {
 	said := mcs.SliceFrom(s)
-	out := slice{name: said.Name, identity: identityOf(s), cluster: unique.Make(said.Cluster), derived: said.Derived, sum: said.Sum}
+	out := slice{name: said.Name, identity: identityOf(s), cluster: unique.Make(said.Cluster), derived: said.Derived, global: said.Global, sum: said.Sum}
 	for _, o := range said.Owners {
 		out.owners = append(out.owners, uidOf(o))
 	}
@@ -49,7 +50,7 @@ func sliceFrom(s *discoveryv1.EndpointSlice) slice {
 }
 
 func (s slice) slice() mcs.Slice {
-	out := mcs.Slice{Name: s.name, UID: s.uid.UID(), Cluster: s.cluster.Value(), Derived: s.derived, Sum: s.sum}
+	out := mcs.Slice{Name: s.name, UID: s.uid.UID(), Cluster: s.cluster.Value(), Derived: s.derived, Global: s.global, Sum: s.sum}
 	for _, o := range s.owners {
 		out.Owners = append(out.Owners, o.UID())
 	}

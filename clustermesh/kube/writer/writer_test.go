@@ -103,7 +103,7 @@ func (b *bench) view(change ...func(*mcs.Import)) mcs.View {
 		f(&i)
 	}
 	v := b.empty()
-	v.Imports = []mcs.Source{made{i}}
+	v.Imports = []mcs.Source[mcs.Import]{made{i}}
 	v.Exports = []clustermesh.ExportStatus{{Service: b.name, Valid: true, Exported: true, Reason: "Valid"}}
 	return v
 }
@@ -118,9 +118,9 @@ func addPod(i *mcs.Import, c clustermesh.ClusterName, a netip.Addr) {
 // made is an import that is there already.
 type made struct{ i mcs.Import }
 
-func (m made) Name() clustermesh.ServiceName { return m.i.Service }
-func (m made) Make() mcs.Import              { return m.i }
-func (m made) Same(o mcs.Source) bool        { return reflect.DeepEqual(m.i, o.Make()) }
+func (m made) Name() clustermesh.ServiceName      { return m.i.Service }
+func (m made) Make() mcs.Import                   { return m.i }
+func (m made) Same(o mcs.Source[mcs.Import]) bool { return reflect.DeepEqual(m.i, o.Make()) }
 
 func (b *bench) empty() mcs.View {
 	return mcs.View{
