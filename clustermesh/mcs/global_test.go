@@ -54,8 +54,8 @@ func (w *world) globalSlices() (out []string) {
 	return out
 }
 
-// A global Service that asks gets the other clusters' endpoints as slices of its own: of its families,
-// and under hostnames that its own cluster's pods do not have.
+// A global Service that asks gets the other clusters' endpoints as slices of its own: of its
+// families, and under hostnames that its own cluster's pods do not have.
 func TestGlobalSlices(t *testing.T) {
 	w := newWorld(t)
 	dead := memberOf("c3", "10.3.0.1", "web-1")
@@ -91,8 +91,8 @@ func TestGlobalSlices(t *testing.T) {
 	}
 }
 
-// Slices of a cluster that is not heard stay. If the Service does not ask any more, all go, whoever is
-// heard; but not before it is known what the own cluster's Services ask for.
+// Slices of a cluster that is not heard stay. If the Service does not ask any more, all go, whoever
+// is heard; but not before it is known what the own cluster's Services ask for.
 func TestGlobalSlices_Deleted(t *testing.T) {
 	all := []clustermesh.ClusterEndpoint{memberOf("c2", "10.2.0.1", ""), memberOf("c3", "10.3.0.1", "")}
 	for _, c := range []struct {
@@ -135,7 +135,8 @@ func TestGlobalSlices_BesideAnImport(t *testing.T) {
 	}
 }
 
-// kube-proxy uses hints only if all endpoints have them. Kubernetes gives them to the Service's own.
+// kube-proxy uses hints only if all endpoints have them. Kubernetes gives them to the Service's
+// own.
 func TestGlobalSlices_Hints(t *testing.T) {
 	w := newWorld(t)
 	v := viewOf().asks(memberOf("c2", "10.2.0.1", ""))
