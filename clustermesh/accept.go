@@ -1,6 +1,9 @@
 package clustermesh
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // AnnotationAccept is the annotation of a Namespace that lists the other clusters whose Services are
 // accepted there.
@@ -34,4 +37,25 @@ func (a Accept) Equal(b Accept) bool {
 		}
 	}
 	return true
+}
+
+// LocalNamespaces says which namespaces of a cluster are local: no Service there is shared with other clusters or
+// taken from them.
+type LocalNamespaces struct {
+	// Marked are the namespaces that say whether they are; Others is what counts for all others.
+	Marked map[string]bool
+	Others bool
+}
+
+// Has reports whether a namespace is local.
+func (l LocalNamespaces) Has(namespace string) bool {
+	if local, says := l.Marked[namespace]; says {
+		return local
+	}
+	return l.Others
+}
+
+// Equal reports whether both say the same.
+func (l LocalNamespaces) Equal(m LocalNamespaces) bool {
+	return l.Others == m.Others && maps.Equal(l.Marked, m.Marked)
 }

@@ -489,6 +489,8 @@ type Local struct {
 	OwnNamespaces []string
 	// Accept says for some namespaces which clusters' Services are accepted there.
 	Accept Accept
+	// LocalNamespaces are those that neither share Services with other clusters nor take any.
+	LocalNamespaces LocalNamespaces
 	// Drain takes all endpoints of the cluster out of use.
 	Drain    *Drain
 	Problems []Problem

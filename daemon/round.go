@@ -34,7 +34,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	var unpinned []clustermesh.Problem
 	in.Behind, unpinned = d.obey() // asked after Synced, so that Local follows from all that was synced
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
-		d.gossip.Accept(in.Local.Accept)
+		d.gossip.Accept(in.Local.Accept, in.Local.LocalNamespaces)
 	}
 	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.believe(), d.stand(), d.rekey(), d.readGuests())
 	if d.kube != nil {

@@ -51,7 +51,7 @@ type replication interface {
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32
 	RTTs() map[clustermesh.Origin]time.Duration
-	Accept(clustermesh.Accept)
+	Accept(clustermesh.Accept, clustermesh.LocalNamespaces)
 	Trust() gossip.Trust
 }
 

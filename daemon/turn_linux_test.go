@@ -284,25 +284,25 @@ func (w *busy) holds(t testing.TB) {
 }
 
 // The rest of what a daemon asks of its gossip.
-func (w *busy) Run(context.Context) error                     { return nil }
-func (w *busy) SetSeeds(gossip.Seeds) error                   { return nil }
-func (w *busy) Publish(c clustermesh.Content) bool            { return len(w.Replica.Publish(c).Changed) > 0 }
-func (w *busy) PublishCluster(clustermesh.Content) bool       { return false }
-func (w *busy) Leader() bool                                  { return false }
-func (w *busy) Synced() (bool, string)                        { return true, "" }
-func (w *busy) Fresh() bool                                   { return true }
-func (w *busy) Changed() <-chan struct{}                      { return nil }
-func (w *busy) Heard() map[clustermesh.Origin]time.Time       { return nil }
-func (w *busy) Refused() map[string]uint64                    { return nil }
-func (w *busy) Problems() []clustermesh.Problem               { return nil }
-func (w *busy) Repin(authority.Pins)                          {}
-func (w *busy) Believe(bool)                                  {}
-func (w *busy) Reroot(*authority.PrivateKey)                  {}
-func (w *busy) RTTs() map[clustermesh.Origin]time.Duration    { return nil }
-func (w *busy) Distances() map[clustermesh.ClusterName]uint32 { return nil }
-func (w *busy) Rekey(gossipkey.Ring) error                    { return nil }
-func (w *busy) Accept(clustermesh.Accept)                     {}
-func (w *busy) Trust() gossip.Trust                           { return gossip.Trust{} }
+func (w *busy) Run(context.Context) error                              { return nil }
+func (w *busy) SetSeeds(gossip.Seeds) error                            { return nil }
+func (w *busy) Publish(c clustermesh.Content) bool                     { return len(w.Replica.Publish(c).Changed) > 0 }
+func (w *busy) PublishCluster(clustermesh.Content) bool                { return false }
+func (w *busy) Leader() bool                                           { return false }
+func (w *busy) Synced() (bool, string)                                 { return true, "" }
+func (w *busy) Fresh() bool                                            { return true }
+func (w *busy) Changed() <-chan struct{}                               { return nil }
+func (w *busy) Heard() map[clustermesh.Origin]time.Time                { return nil }
+func (w *busy) Refused() map[string]uint64                             { return nil }
+func (w *busy) Problems() []clustermesh.Problem                        { return nil }
+func (w *busy) Repin(authority.Pins)                                   {}
+func (w *busy) Believe(bool)                                           {}
+func (w *busy) Reroot(*authority.PrivateKey)                           {}
+func (w *busy) RTTs() map[clustermesh.Origin]time.Duration             { return nil }
+func (w *busy) Distances() map[clustermesh.ClusterName]uint32          { return nil }
+func (w *busy) Rekey(gossipkey.Ring) error                             { return nil }
+func (w *busy) Accept(clustermesh.Accept, clustermesh.LocalNamespaces) {}
+func (w *busy) Trust() gossip.Trust                                    { return gossip.Trust{} }
 
 func (w *busy) State() clustermesh.State {
 	s := clustermesh.State{Records: w.Records(), Contacts: make(map[clustermesh.Origin]clustermesh.Contact, len(w.states))}

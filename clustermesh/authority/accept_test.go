@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"slices"
 	"testing"
 
 	"strait.io/strait/clustermesh"
@@ -44,5 +45,41 @@ func TestNamespaceAccepts(t *testing.T) {
 	own.Origin.Cluster = "a"
 	if got := AdmitUnpinned(self, own); len(got.Content.Exports) != len(own.Content.Exports) {
 		t.Errorf("the own cluster: %s", names(got))
+	}
+}
+
+// TestLocalNamespaces: a local namespace gets nothing from other clusters, which is no Problem, unless it
+// names clusters that it accepts.
+func TestLocalNamespaces(t *testing.T) {
+	record := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "b"}}
+	for _, ns := range []string{"local", "global", "accepting", "unmarked"} {
+		s := clustermesh.ServiceName{Namespace: ns, Name: "cart"}
+		record.Content.Exports = append(record.Content.Exports, clustermesh.Export{Service: s})
+		record.Content.Globals = append(record.Content.Globals, clustermesh.Global{Service: s})
+		record.Content.Mirrors = append(record.Content.Mirrors, clustermesh.Export{Service: s})
+		record.Content.Endpoints = append(record.Content.Endpoints, clustermesh.Endpoint{Service: s})
+	}
+	for _, c := range []struct {
+		others bool
+		want   []string
+	}{{false, []string{"global", "accepting", "unmarked"}}, {true, []string{"global", "accepting"}}} {
+		self := Self{Cluster: "a", Accept: clustermesh.Accept{"accepting": {"b"}}, LocalNamespaces: clustermesh.LocalNamespaces{
+			Marked: map[string]bool{"local": true, "accepting": true, "global": false}, Others: c.others,
+		}}
+		for what, got := range map[string]clustermesh.Record{
+			"unpinned": AdmitUnpinned(self, record), "pinned": Admit(self, Pin{Cluster: "b", Namespaces: []string{"*"}}, Statement{}, record),
+		} {
+			var names []string
+			for _, e := range got.Content.Exports {
+				names = append(names, e.Service.Namespace)
+			}
+			n := []int{len(got.Content.Globals), len(got.Content.Mirrors)}
+			if !slices.Equal(names, c.want) || n[0] != len(c.want) || n[1] != len(c.want) {
+				t.Errorf("%s, others %v: exports %v, %v global and mirrored, want %v", what, c.others, names, n, c.want)
+			}
+			if what == "unpinned" && (len(got.Content.Endpoints) != len(c.want) || len(got.Problems) != 0) {
+				t.Errorf("others %v: %d endpoints, problems %v", c.others, len(got.Content.Endpoints), got.Problems)
+			}
+		}
 	}
 }

@@ -49,7 +49,7 @@ func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
 	self.ConfigFrom = nil
 	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: true}
 	a.config(&r)
-	if len(self.Accept) == 0 {
+	if len(self.Accept) == 0 && self.LocalNamespaces.Equal(clustermesh.LocalNamespaces{}) {
 		return r
 	}
 	c := &r.Content
@@ -264,7 +264,8 @@ func (a *admission) clusterIP(s clustermesh.ServiceName, ip netip.Addr) bool {
 	return a.isNotOurs(object, "ips", ip)
 }
 
-// accepts reports whether this cluster accepts a Service of the origin's cluster.
+// accepts reports whether this cluster accepts a Service of the origin's cluster. It is no Problem that
+// a local namespace does not.
 func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 	matches := func(pattern string) bool { ok, _ := path.Match(pattern, s.Namespace); return ok }
 	if !a.foreign {
@@ -277,6 +278,8 @@ func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 		return a.refuse("annotation "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",
 			fmt.Sprintf("Namespace %s of cluster %s does not accept it", s.Namespace, a.self.Cluster),
 			fmt.Sprintf("to accept it, add %s to annotation %s of the Namespace", a.origin.Cluster, clustermesh.AnnotationAccept))
+	case a.self.LocalNamespaces.Has(s.Namespace):
+		return false
 	case slices.ContainsFunc(a.pin.Namespaces, matches):
 		return true
 	}

@@ -89,6 +89,8 @@ type Self struct {
 	Machines map[netip.Addr]bool
 	// Accept goes before the namespaces of pins.
 	Accept clustermesh.Accept
+	// LocalNamespaces accept nothing, unless they are in Accept.
+	LocalNamespaces clustermesh.LocalNamespaces
 	// ConfigFrom are the other clusters whose configuration it accepts.
 	ConfigFrom []clustermesh.ClusterName
 }

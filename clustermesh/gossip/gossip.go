@@ -380,14 +380,15 @@ func (g *Gossip) Believe(everybody bool) {
 	g.Repin(pins)
 }
 
-// Accept says which clusters' Services the namespaces of this cluster accept that say so.
-func (g *Gossip) Accept(a clustermesh.Accept) {
+// Accept says which clusters' Services the namespaces of this cluster accept that say so, and which
+// namespaces are local.
+func (g *Gossip) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.guard.accept.Equal(a) {
+	if g.guard.accept.Equal(a) && g.guard.local.Equal(l) {
 		return
 	}
-	g.guard.accept = a
+	g.guard.accept, g.guard.local = a, l
 	g.guard.receive()
 	g.readmit()
 }

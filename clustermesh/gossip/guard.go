@@ -73,6 +73,7 @@ type guard struct {
 	// namespaces accept.
 	receiver authority.Self
 	accept   clustermesh.Accept
+	local    clustermesh.LocalNamespaces
 	// joined says when the pinned clusters joined; it is never changed.
 	joined map[clustermesh.ClusterName]int64
 	// quotas say how many exports of the pinned clusters become imports; it is never changed.
@@ -161,7 +162,7 @@ func (g *guard) pin(pins authority.Pins) {
 
 // receive brings receiver up to date.
 func (g *guard) receive() {
-	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Machines: g.machines, Accept: g.accept, ConfigFrom: g.ConfigFrom}
+	g.receiver = authority.Self{Cluster: g.self.Cluster, Own: slices.Concat(g.Pins[g.self.Cluster].Pods, g.Ranges), Machines: g.machines, Accept: g.accept, LocalNamespaces: g.local, ConfigFrom: g.ConfigFrom}
 	g.joined, g.quotas = map[clustermesh.ClusterName]int64{}, map[clustermesh.ClusterName]int{}
 	for c, p := range g.Pins {
 		g.quotas[c] = p.Quota.WithDefaults().Exports

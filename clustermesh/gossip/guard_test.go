@@ -456,10 +456,14 @@ func TestAcceptChanges(t *testing.T) {
 	ns := dw.State().Records[east.Self].Content.Endpoints[0].Service.Namespace
 	for _, step := range []struct {
 		accept clustermesh.Accept
+		local  bool
 		want   int
-	}{{clustermesh.Accept{ns: nil}, 0}, {clustermesh.Accept{ns: {"east"}}, 1}, {clustermesh.Accept{ns: {"north"}}, 0}, {nil, 1}} {
-		if dw.Accept(step.accept); has() != step.want {
-			t.Errorf("%v: %d endpoints", step.accept, has())
+	}{
+		{clustermesh.Accept{ns: nil}, false, 0}, {clustermesh.Accept{ns: {"east"}}, false, 1}, {clustermesh.Accept{ns: {"north"}}, false, 0},
+		{nil, false, 1}, {nil, true, 0}, {clustermesh.Accept{ns: {"east"}}, true, 1}, {nil, false, 1},
+	} {
+		if dw.Accept(step.accept, clustermesh.LocalNamespaces{Marked: map[string]bool{ns: step.local}}); has() != step.want {
+			t.Errorf("%v, local %v: %d endpoints", step.accept, step.local, has())
 		}
 	}
 }

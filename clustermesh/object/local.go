@@ -9,8 +9,8 @@ import (
 )
 
 // annotationLocal is Cilium's annotation of a Namespace. It is read as Cilium reads it: any value
-// but "true", case-insensitively, keeps the Namespace's Services in the cluster. Without it,
-// Config.LocalByDefault decides.
+// but "true", case-insensitively, makes the Namespace local. Without it, Config.LocalByDefault
+// decides.
 const annotationLocal = "clustermesh.cilium.io/global"
 
 // localNamespaces returns the namespaces whose annotation says whether their Services stay in the
@@ -41,11 +41,11 @@ func (l *reader) stays(s clustermesh.ServiceName) string {
 	if why := l.barred.Why(s); why != "" {
 		return why
 	}
-	switch local, marked := l.local[s.Namespace]; {
-	case local:
+	switch {
+	case !l.local.Has(s.Namespace):
+		return ""
+	case l.local.Marked[s.Namespace]:
 		return fmt.Sprintf("namespace %s is local by its annotation %s", s.Namespace, annotationLocal)
-	case !marked && l.localByDefault:
-		return fmt.Sprintf("namespace %s is not marked by the annotation %s, and source.kubernetes.defaultGlobalNamespace is false", s.Namespace, annotationLocal)
 	}
-	return ""
+	return fmt.Sprintf("namespace %s is not marked by the annotation %s, and source.kubernetes.defaultGlobalNamespace is false", s.Namespace, annotationLocal)
 }

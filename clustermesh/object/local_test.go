@@ -57,6 +57,9 @@ func TestLocalNamespace(t *testing.T) {
 		if have := []int{len(got.Globals), len(got.Exports), len(got.Endpoints)}; !reflect.DeepEqual(have, []int{n, n, n}) {
 			t.Errorf("%s: %v global, exported and endpoints, want %d of each", c.what, have, n)
 		}
+		if local := got.LocalNamespaces.Has("default"); local == c.shared {
+			t.Errorf("%s: the namespace is local: %v", c.what, local)
+		}
 		if s := got.ExportStatus; len(s) != 1 || s[0].Exported != c.shared || !c.shared && s[0].Message == "" {
 			t.Errorf("%s: export status %+v", c.what, s)
 		}

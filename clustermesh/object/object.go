@@ -122,6 +122,7 @@ func Local(objs Objects) clustermesh.Local {
 		out.Namespaces = slices.Compact(out.Namespaces)
 	}
 	out.Drain, out.Accept = l.readClusterDrain(objs), l.readAccept(objs.Namespaces)
+	out.LocalNamespaces = l.local
 	l.importProblems(objs)
 	out.Problems = clustermesh.SortProblems(l.report.problems)
 	return out
@@ -156,10 +157,7 @@ func (l *reader) readClusterDrain(objs Objects) *clustermesh.Drain {
 type reader struct {
 	report report
 	barred clustermesh.Barred
-	// local says of namespaces whether their Services stay in the cluster, and localByDefault of
-	// those that are not in it.
-	local          map[string]bool
-	localByDefault bool
+	local  clustermesh.LocalNamespaces
 	// services are sorted, each name once.
 	services []*Service
 	// own is the cluster's id, empty if unknown.
@@ -175,7 +173,7 @@ type reader struct {
 func newReader(objs Objects) *reader {
 	l := &reader{barred: clustermesh.Barred(objs.Config.BarredPatterns), services: slices.Clone(objs.Services)}
 	l.report.unread = objs.Unread
-	l.local, l.localByDefault = localNamespaces(objs.Namespaces, &l.report), objs.Config.LocalByDefault
+	l.local = clustermesh.LocalNamespaces{Marked: localNamespaces(objs.Namespaces, &l.report), Others: objs.Config.LocalByDefault}
 	l.readOnly = objs.Config.ReadOnly
 	l.own = cmp.Or(objs.Config.Cluster, clustermesh.ClusterName(ReadIdentity(objs, "").Property))
 	slices.SortStableFunc(l.services, func(a, b *Service) int { return a.service().Compare(b.service()) })

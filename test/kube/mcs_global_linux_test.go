@@ -83,3 +83,22 @@ func TestGlobalServiceSlices(t *testing.T) {
 	c2.annotate("service.cilium.io/shared=false")
 	spreads("c1")
 }
+
+// Cilium's annotation of a Namespace keeps other clusters' Services out, too, and takes back what was imported.
+func TestLocalNamespaceImportsNothing(t *testing.T) {
+	t.Parallel()
+	c1, c2 := clusterset(t)
+	mark := func(value string) {
+		_, err := c2.lab.Kubectl(t.Context(), "c2", nil, "annotate", "--overwrite", "namespace/"+c2.ns, "clustermesh.cilium.io/global="+value)
+		must(t, err)
+	}
+	c1.serve(service())
+	c1.export("hello")
+	c2.imported("hello")
+	mark("false")
+	c2.gone("hello")
+	remains(t, func() error { return c2.absent("hello") })
+	c1.imported("hello")
+	mark("true")
+	c2.imported("hello", from("c1"))
+}
