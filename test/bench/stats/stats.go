@@ -54,6 +54,10 @@ func Ratios(over, under []float64) []float64 {
 // nothing can be expressed in lookups.
 var ErrNoLookup = errors.New("a lookup costs no more than an empty program: the clock is too coarse or the machine too busy")
 
+// Distinct reports whether a lookup can be distinguished from an empty program: Lookups then returns no
+// error.
+func Distinct(lookup, empty []float64) bool { return Median(lookup) > Median(empty) }
+
 // Lookups expresses run times as numbers of hash lookups, round by round: the cost of a program
 // above an empty one, divided by the cost of one missing lookup above an empty one.
 func Lookups(run, lookup, empty []float64) ([]float64, error) {

@@ -75,4 +75,15 @@ func TestLookups(t *testing.T) {
 	if _, err := Lookups([]float64{99}, []float64{37}, []float64{37}); !errors.Is(err, ErrNoLookup) {
 		t.Errorf("a miss that costs nothing: %v", err)
 	}
+	for _, c := range []struct {
+		lookup []float64
+		want   bool
+	}{{nil, false}, {[]float64{37}, false}, {[]float64{30, 30, 61}, false}, {[]float64{30, 61, 61}, true}} {
+		if got := Distinct(c.lookup, []float64{37}); got != c.want {
+			t.Errorf("%v: distinct is %v", c.lookup, got)
+		}
+		if _, err := Lookups([]float64{99, 99, 99}, c.lookup, []float64{37, 37, 37}); err != nil && c.want {
+			t.Errorf("%v: distinct, and yet %v", c.lookup, err)
+		}
+	}
 }
