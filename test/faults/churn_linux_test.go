@@ -14,9 +14,9 @@ import (
 
 var churnFor = flag.Duration("churn", 10*time.Second, "how long TestNoFalseAlarm goes on")
 
-// Daemons are killed, stopped and started as an upgrade does it, get other prefixes, and their Services
-// and endpoints come and go. Meanwhile no daemon reports any tunnel, because all of them carry. In the
-// end one is cut, and is reported.
+// Daemons are killed, stopped and started as an upgrade does it, get other prefixes, and their
+// Services and endpoints come and go. Meanwhile no daemon reports any tunnel, because all of them
+// carry. In the end one is cut, and is reported.
 func TestNoFalseAlarm(t *testing.T) {
 	machines := bridged(t, 5)
 	lives, heard := make([]*process, len(machines)), make([]*alarms, len(machines))

@@ -8,8 +8,9 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// A headless global Service resolves to the pods of all clusters that share theirs, by its own name, as in
-// Cilium. A StatefulSet's pod keeps its name in its own cluster; one that it does not have is another's.
+// A headless global Service resolves to the pods of all clusters that share theirs, by its own
+// name, as in Cilium. A StatefulSet's pod keeps its name in its own cluster; one that it does not
+// have is another's.
 func TestHeadlessGlobalService(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -48,11 +49,11 @@ spec:
   nodeName: c1n2
   terminationGracePeriodSeconds: 0
   containers:
-  - {name: client, image: localhost/agnhost:1, args: [pause]}
+  - {name: shell, image: localhost/shell:1, command: [sleep, infinity]}
 `
 
-// With EndpointSlices, a global Service's ClusterIP also leads to other clusters' pods for a client that strait
-// does not serve: it has opted out, and kube-proxy answers.
+// With EndpointSlices, a global Service's ClusterIP also leads to other clusters' pods for a client
+// that strait does not serve: it has opted out, and kube-proxy answers.
 func TestGlobalServiceSlices(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -84,7 +85,8 @@ func TestGlobalServiceSlices(t *testing.T) {
 	spreads("c1")
 }
 
-// Cilium's annotation of a Namespace keeps other clusters' Services out, too, and takes back what was imported.
+// Cilium's annotation of a Namespace keeps other clusters' Services out, too, and takes back what
+// was imported.
 func TestLocalNamespaceImportsNothing(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
