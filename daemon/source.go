@@ -71,7 +71,7 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 	node := clustermesh.NodeName(c.Node)
 	s := kube.New(kube.Config{
 		Client: client, Node: node, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace,
-		DrainCordoned: k.DrainCordoned, LocalByDefault: k.DefaultGlobalNamespace != nil && !*k.DefaultGlobalNamespace,
+		DrainCordoned: k.DrainCordoned, Tunnels: c.Mesh.on(), LocalByDefault: k.DefaultGlobalNamespace != nil && !*k.DefaultGlobalNamespace,
 		NodePrefixes: c.NodePrefixes, Obeys: len(k.AcceptConfigFrom) > 0, Log: log,
 	})
 	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace}

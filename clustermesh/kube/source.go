@@ -50,6 +50,8 @@ type Config struct {
 	Policies []policy.Policy
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// Tunnels is as in object.Config.
+	Tunnels bool
 	// LocalByDefault is as in object.Config.
 	LocalByDefault bool
 	// NodePrefixes are those of this node in the daemon's configuration.
@@ -270,8 +272,8 @@ func (s *Source) states() (out []state, news bool) {
 func (s *Source) gather(settled bool, carried []object.Kept, within []netip.Prefix) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{
 		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
-		LocalByDefault: s.cfg.LocalByDefault,
-		NodePrefixes:   s.cfg.NodePrefixes, Endpoints: within,
+		Tunnels: s.cfg.Tunnels, LocalByDefault: s.cfg.LocalByDefault,
+		NodePrefixes: s.cfg.NodePrefixes, Endpoints: within,
 	}}
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)

@@ -9,6 +9,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/internal/ovn"
 )
 
 // The resources of the kinds.
@@ -46,7 +47,7 @@ var Kinds = []Kind{
 		Resource: NodeResource, Name: "Node", Need: Required, ClusterScoped: true, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Node{}, List: &corev1.NodeList{}, keep: keeping(nodeFrom)}},
 		Labels:      slices.Concat(regionLabels, zoneLabels),
-		Annotations: []string{AnnotationPrefixes, AnnotationClusterIPs, AnnotationDrain, clustermesh.AnnotationNodeKey},
+		Annotations: []string{AnnotationPrefixes, AnnotationClusterIPs, AnnotationDrain, clustermesh.AnnotationNodeKey, ovn.Annotation},
 	},
 	{
 		Resource: ServiceResource, Name: "Service", Need: Required, InFiles: true,

@@ -99,7 +99,7 @@ type meaning struct {
 // read reads objects that carry marks by the rows of a table. Without trimming it reads them with
 // all labels and annotations.
 func read(table []Kind, m marks, trimmed bool) meaning {
-	objs := Objects{All: map[string]bool{}}
+	objs := Objects{All: map[string]bool{}, Config: Config{Tunnels: true}}
 	all := whole()
 	for _, k := range table {
 		objs.All[k.Resource] = true
@@ -121,7 +121,7 @@ func read(table []Kind, m marks, trimmed bool) meaning {
 }
 
 // values are what labels and annotations may say that mean something.
-var values = []string{"", "true", "false", "local", "remote", "x", "serve", ManagedBy, SliceManager, "10.9.1.0/24"}
+var values = []string{"", "true", "false", "local", "remote", "x", "serve", ManagedBy, SliceManager, "10.9.1.0/24", `{"default":{"mode":"shared"}}`}
 
 // randomMarks gives each object some of the keys of its row.
 func randomMarks(random *rand.Rand) marks {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/ovn"
 	"strait.io/strait/internal/problem"
 )
 
@@ -19,8 +20,8 @@ import (
 // give out blocks of addresses of their own.
 const AnnotationPrefixes = "strait.io/prefixes"
 
-// AnnotationClusterIPs is the annotation of a Node that makes it the entry to ranges of its cluster's
-// ClusterIPs, separated by commas, for other clusters whose pins contain them.
+// AnnotationClusterIPs is the annotation of a Node that makes it the entry to ranges of its
+// cluster's ClusterIPs, separated by commas, for other clusters whose pins contain them.
 const AnnotationClusterIPs = "strait.io/cluster-ips"
 
 // The labels with a Node's location; the first one that is set counts.
@@ -38,6 +39,8 @@ type Node struct {
 	podCIDRs     []string
 	addresses    []corev1.NodeAddress
 	cordoned     bool
+	// bypasses: the pods' packets leave without seeing the node's routes.
+	bypasses bool
 }
 
 func nodeFrom(in *corev1.Node) *Node {
@@ -49,8 +52,10 @@ func nodeFrom(in *corev1.Node) *Node {
 		}
 		return ""
 	}
-	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), annotations: in.Annotations,
-		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses, cordoned: in.Spec.Unschedulable}
+	gateway := in.Annotations[ovn.Annotation]
+	kept := where(in.Annotations, func(key string) bool { return key != ovn.Annotation }) // it is long
+	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), annotations: kept,
+		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses, cordoned: in.Spec.Unschedulable, bypasses: ovn.Bypasses(gateway)}
 }
 
 func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
@@ -64,8 +69,8 @@ type nodes struct {
 	keys       map[clustermesh.NodeName]string
 }
 
-// readNodes reads Nodes. ClusterIPs are ranges of the cluster's ClusterIPs. If two objects have the same
-// name, the first counts.
+// readNodes reads Nodes. ClusterIPs are ranges of the cluster's ClusterIPs. If two objects have the
+// same name, the first counts.
 func readNodes(objs []*Node, c Config, clusterIPs []netip.Prefix, r *report) nodes {
 	out := nodes{
 		prefixes: map[clustermesh.NodeName][]netip.Prefix{}, clusterIPs: map[clustermesh.NodeName][]netip.Prefix{}, keys: map[clustermesh.NodeName]string{},
@@ -98,7 +103,27 @@ func readNodes(objs []*Node, c Config, clusterIPs []netip.Prefix, r *report) nod
 		}
 	}
 	slices.SortFunc(out.list, func(a, b clustermesh.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if c.Tunnels {
+		bypassed(objs, r)
+	}
 	return out
+}
+
+// bypassed reports that pods' packets do not see the routes into the tunnels, once for all Nodes.
+func bypassed(objs []*Node, r *report) {
+	var names []string
+	for _, obj := range objs {
+		if obj.bypasses {
+			names = append(names, obj.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	r.on("Node", "", names[0]).warning(problem.RouteBypassed, path(ovn.Annotation),
+		fmt.Sprintf("OVN-Kubernetes is in gateway mode shared, on %d Nodes in all: packets of pods leave without seeing the node's routes, so pods reach no other cluster by tunnel", len(names)),
+		"set routingViaHost: true in the gatewayConfig of OVN-Kubernetes, which is its gateway mode local")
 }
 
 func readNode(obj *Node, o *objectReport) clustermesh.Node {

@@ -65,6 +65,8 @@ type Config struct {
 	Namespace string
 	// DrainCordoned drains Nodes that are cordoned.
 	DrainCordoned bool
+	// Tunnels: packets to other clusters' pods take the nodes' routes into tunnels.
+	Tunnels bool
 	// LocalByDefault keeps the Services of a namespace in the cluster unless its annotation
 	// clustermesh.cilium.io/global is "true". Cilium has this as
 	// clustermesh-default-global-namespace=false.

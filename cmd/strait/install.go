@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -297,10 +298,11 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 // preflight prints what the cluster's network and strait do to each other.
 func (a *app) preflight(ctx context.Context, c *cluster.Cluster) error {
 	cilium, err := c.ReadCilium(ctx)
-	for _, warning := range preflight.Cilium(cilium).Warnings() {
+	gateways, err2 := c.ReadOVN(ctx)
+	for _, warning := range slices.Concat(preflight.Cilium(cilium).Warnings(), preflight.OVN(gateways).Warnings()) {
 		a.printer().line("! %s: %s", c.Context, warning)
 	}
-	return err
+	return errors.Join(err, err2)
 }
 
 // freshKey makes a gossip key.

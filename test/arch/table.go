@@ -34,6 +34,7 @@ var Table = []Package{
 	{Path: "internal/problem", Pure: true},
 	{Path: "internal/enum", Pure: true},
 	{Path: "internal/tld", Pure: true},
+	{Path: "internal/ovn", Pure: true},
 	{Path: "internal/durable"}, // files: for shells only
 	{Path: "internal/keyfile"}, // likewise
 	{Path: "internal/notify"},  // channels: for shells only
@@ -46,7 +47,7 @@ var Table = []Package{
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh"}},
-	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy"}},
+	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
@@ -138,12 +139,12 @@ var Table = []Package{
 	// tests compare what its admission policy bars with what the daemon bars, and its ClusterRole
 	// with what the daemon reads.
 	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api"}},
+	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api", "internal/ovn"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/corefile", Pure: true},
-	{Path: "install/preflight", Pure: true},
+	{Path: "install/preflight", Pure: true, Imports: []string{"internal/ovn"}},
 
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},

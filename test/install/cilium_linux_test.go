@@ -36,6 +36,31 @@ metadata: {name: bookworm}
 status: {nodeInfo: {kernelVersion: 6.1.0-44-amd64}}
 `
 
+// ovnNode is a Node of OpenShift's default, gateway mode shared.
+const ovnNode = `
+apiVersion: v1
+kind: Node
+metadata:
+  name: worker-0
+  annotations: {k8s.ovn.org/l3-gateway-config: '{"default":{"mode":"shared","bridge-id":"br-ex","next-hops":["192.0.2.1"]}}'}
+`
+
+// Before an install beside OVN-Kubernetes, its gateway mode is named if pods' packets do not see
+// the node's routes.
+func TestOVN(t *testing.T) {
+	u := newUser(t)
+	lab := apiserver.Lab(t, 2)
+	if err := lab.Apply(t.Context(), "c1", ovnNode); err != nil {
+		t.Fatal(err)
+	}
+	defer u.kubectl("c1", "delete", "node/worker-0")
+	u.does(with(installC1, "--dry-run"), "! c1: Node worker-0: metadata.annotations[k8s.ovn.org/l3-gateway-config]: OVN-Kubernetes is in gateway mode shared (on 1 of 1 nodes)")
+	u.kubectl("c1", "annotate", "--overwrite", "node/worker-0", `k8s.ovn.org/l3-gateway-config={"default":{"mode":"local"}}`)
+	if out := u.does(with(installC1, "--dry-run")); strings.Contains(out, "OVN") {
+		t.Errorf("through the host: %s", out)
+	}
+}
+
 // Before an install, and in a dry run of one, stands what Cilium's settings mean beside strait.
 func TestCilium(t *testing.T) {
 	u := newUser(t)
