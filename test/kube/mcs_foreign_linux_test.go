@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/install/image/oci"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab/apiserver"
 )
 
 // asked is how often strait looks for kinds that were installed since, with some time to act.
@@ -93,17 +97,59 @@ func TestScenarioI(t *testing.T) {
 	})
 }
 
-// The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is installed.
+// The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is installed. An import that a
+// user makes in that group names the address at which the exporter's pods answer, for as long as there is one.
 func TestKEPsExample(t *testing.T) {
 	t.Parallel()
 	c1, c2 := apart(t)
-	c1.ns, c2.ns = "my-ns", "my-ns"
-	c1.makeNamespace()
-	c2.makeNamespace()
-	c1.serve(service(named("my-svc")))
-	c1.install(t, "multicluster.k8s.io", "v1alpha1")
+	for _, m := range []*member{c1, c2} {
+		m.ns = "my-ns"
+		m.makeNamespace()
+		apiserver.ForeignCRDs(t, m.lab, m.name, oldGroup, "v1alpha1") // they stay, as in install
+		m.established("serviceexports." + oldGroup)
+		m.established("serviceimports." + oldGroup)
+	}
+	c1.serve(service(named("my-svc"), ports(corev1.ServicePort{Name: "http", Port: 80}), withTargets))
+	c1.pods(1)
 	c1.apply("kep.yaml")
+	c2.apply("kep-import.yaml")
 	c2.importedBy("my-svc")
+	ips := c2.imported("my-svc").Spec.IPs
+	c2.oldImport("my-svc", func(i *mcsv1beta1.ServiceImport) error { return equal("ips", i.Spec.IPs, ips) })
+	for n := range c2.nodes() {
+		c2.answers(n+1, ips[0]+":80", "c1")
+	}
+	c1.deleteOld("serviceexports", "my-svc")
+	c2.gone("my-svc")
+	c2.oldImport("my-svc", func(i *mcsv1beta1.ServiceImport) error {
+		return cmp.Or(equal("ips", i.Spec.IPs, []string(nil)), equal("the user's ports", portsOf(i.Spec), "http TCP 80 "))
+	})
+}
+
+// oldGroup is the group in the text of KEP-1645. Its kinds have the fields of the MCS API's.
+const oldGroup = "multicluster.k8s.io"
+
+// oldImport waits until an import of that group passes a check.
+func (m *member) oldImport(name string, check func(*mcsv1beta1.ServiceImport) error) {
+	m.t.Helper()
+	testutil.Eventually(m.t, within, func() error {
+		var i mcsv1beta1.ServiceImport
+		return m.wrap(cmp.Or(m.readOld("serviceimports", name, &i), check(&i)))
+	})
+}
+
+func (m *member) readOld(plural, name string, into any) error {
+	out, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", m.ns, "get", plural+"."+oldGroup, name, "-o", "json")
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
+}
+
+func (m *member) deleteOld(plural, name string) {
+	m.t.Helper()
+	_, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", m.ns, "delete", plural+"."+oldGroup, name)
+	must(m.t, err)
 }
 
 // TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names
