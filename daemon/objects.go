@@ -150,14 +150,15 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 	}
 }
 
-// toTell returns the Problems to report as Events, by service: those of Services, of exports of
-// other API groups, and of the spec of a ServiceExport. All other Problems of ServiceExports are
-// reported in their conditions.
+// toTell returns the Problems to report as Events, by service: those of Services, of exports and
+// imports of other API groups, and of the spec of a ServiceExport. All other Problems of
+// ServiceExports are reported in their conditions.
 func toTell(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
 	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for _, p := range ps {
 		kind, text, _ := strings.Cut(p.Object, " ")
-		if kind != "Service" && !strings.HasPrefix(kind, "ServiceExport.") && !(kind == "ServiceExport" && strings.HasPrefix(p.Field, "spec.")) {
+		other := strings.HasPrefix(kind, "ServiceExport.") || strings.HasPrefix(kind, "ServiceImport.")
+		if kind != "Service" && !other && !(kind == "ServiceExport" && strings.HasPrefix(p.Field, "spec.")) {
 			continue
 		}
 		if name, err := clustermesh.ParseServiceName(text); err == nil {

@@ -72,6 +72,7 @@ func TestMCSView(t *testing.T) {
 				{Object: "Service default/serve", Message: "odd"}, {Object: "ServiceExport default/serve", Message: "there is no Service"}, {Object: "Node n1"},
 				{Object: "ServiceExport default/serve", Field: `spec.exportedLabels["a"]`, Message: "left out"},
 				{Object: "ServiceExport.net.gke.io default/serve", Message: "alias"}, {Object: "ServiceImport default/serve", Field: "spec.ips"},
+				{Object: "ServiceImport.multicluster.k8s.io default/serve", Message: "barred"},
 			},
 		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
 	}
@@ -89,7 +90,7 @@ func TestMCSView(t *testing.T) {
 	if !reflect.DeepEqual(v.Namespaces, map[string]bool{"default": true}) || view(true).Namespaces != nil {
 		t.Errorf("namespaces %v", v.Namespaces)
 	}
-	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 3 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" {
+	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 4 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" || ps[3].Message != "barred" {
 		t.Errorf("problems to tell of: %+v", v.Problems)
 	}
 	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Spoken {

@@ -47,6 +47,7 @@ func TestRequests(t *testing.T) {
 		object.ImportResource:    {"/apis/multicluster.x-k8s.io/v1beta1/serviceimports", "app.kubernetes.io/managed-by!=strait", "application/json, */*"},
 		object.GKEExportResource: {"/apis/net.gke.io/v1/serviceexports", "", protobuf + metadata + ",application/json" + metadata + ",application/json"},
 		object.KEPExportResource: {"/apis/multicluster.k8s.io/v1alpha1/serviceexports", "", protobuf + metadata + ",application/json" + metadata + ",application/json"},
+		object.KEPImportResource: {"/apis/multicluster.k8s.io/v1alpha1/serviceimports", "", protobuf + metadata + ",application/json" + metadata + ",application/json"},
 		object.PropertyResource:  {"/apis/about.k8s.io/v1beta1/clusterproperties", "", "application/json"},
 	}
 	for _, k := range object.Kinds {

@@ -106,7 +106,7 @@ func clusterIPs(s *Service, o *objectReport) (out []netip.Addr) {
 func (l *reader) importProblems(objs Objects) {
 	for _, i := range objs.ServiceImports {
 		if why := l.barred.Why(i.service()); why != "" && !i.ours {
-			l.report.on("ServiceImport", i.Namespace, i.Name).warning(problem.ImportBarred, "metadata", fmt.Sprintf("%s: not imported", why),
+			l.report.on(i.kind, i.Namespace, i.Name).warning(problem.ImportBarred, "metadata", fmt.Sprintf("%s: not imported", why),
 				"delete the ServiceImport, or import a Service of another namespace")
 		}
 	}

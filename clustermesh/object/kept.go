@@ -126,14 +126,20 @@ func aliasFrom(kind string) func(metav1.Object) *Alias {
 
 func (a *Alias) insert(o *Objects) { o.Aliases = append(o.Aliases, a) }
 
-// Import holds what Local reads of a ServiceImport.
+// Import holds what Local reads of a ServiceImport, of the MCS API's group or another.
 type Import struct {
 	ID
-	ours bool // strait made it
+	kind string // as Problems name it
+	ours bool   // strait made it
 }
 
 func importFrom(in *mcsv1beta1.ServiceImport) *Import {
-	return &Import{ID: idOf(in), ours: in.Labels[LabelManagedBy] == ManagedBy}
+	return &Import{ID: idOf(in), kind: "ServiceImport", ours: in.Labels[LabelManagedBy] == ManagedBy}
+}
+
+// importByUser is for kinds of other API groups in which strait makes no imports.
+func importByUser(kind string) func(metav1.Object) *Import {
+	return func(in metav1.Object) *Import { return &Import{ID: idOf(in), kind: kind} }
 }
 
 func (i *Import) insert(o *Objects) { o.ServiceImports = append(o.ServiceImports, i) }

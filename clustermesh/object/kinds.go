@@ -23,6 +23,7 @@ const (
 	ImportResource    = "serviceimports.multicluster.x-k8s.io"
 	GKEExportResource = "serviceexports.net.gke.io"
 	KEPExportResource = "serviceexports.multicluster.k8s.io"
+	KEPImportResource = "serviceimports.multicluster.k8s.io"
 	PropertyResource  = "clusterproperties.about.k8s.io"
 	PolicyResource    = "servicepolicies.strait.io"
 	KarmadaResource   = "multiclusterservices.networking.karmada.io"
@@ -104,6 +105,11 @@ var Kinds = []Kind{
 	{
 		Resource: KEPExportResource, Name: "ServiceExport", Need: Optional, Custom: true, MetadataOnly: true,
 		Versions: []Version{{Name: "v1alpha1", keep: keeping(aliasFrom("ServiceExport.multicluster.k8s.io"))}},
+	},
+	{
+		// All are users' own: strait makes none.
+		Resource: KEPImportResource, Name: "ServiceImport", Need: Optional, Custom: true, MetadataOnly: true,
+		Versions: []Version{{Name: "v1alpha1", keep: keeping(importByUser("ServiceImport.multicluster.k8s.io"))}},
 	},
 	{
 		Resource: PolicyResource, Name: policy.Kind, Need: Optional, ClusterScoped: true, Custom: true, InFiles: true,

@@ -61,6 +61,7 @@ func whole() map[string][]runtime.Object {
 		MultiServiceResource: {multiService(selecting)}, MultiIngressResource: {multiIngress(backend("cart", int64(80)))},
 		GKEExportResource: alias,
 		KEPExportResource: alias,
+		KEPImportResource: {&metav1.PartialObjectMetadata{ObjectMeta: named("kube-system", "barred")}},
 		PropertyResource: {&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": clusterID},
 			"spec": map[string]any{"value": "us-east"}}}},
 	}

@@ -30,7 +30,7 @@ func TestRights(t *testing.T) {
 		rule("serviceexports.net.gke.io", "get"),
 		rule("serviceexports.multicluster.k8s.io", "get"),
 		rule("serviceexports/status.multicluster.k8s.io", "patch"),
-		rule("serviceimports.multicluster.k8s.io", "list", "watch", "patch"),
+		rule("serviceimports.multicluster.k8s.io", "get", "patch"),
 		rule("serviceimports/status.multicluster.k8s.io", "patch"),
 		rule("serviceimports.net.gke.io", "list", "watch", "create", "patch", "delete"),
 		rule("serviceimports/status.net.gke.io", "patch"),

@@ -26,7 +26,7 @@ var (
 	read = []string{
 		"namespaces", "nodes", "pods", "services", "endpointslices.discovery.k8s.io", "serviceimports.multicluster.x-k8s.io",
 		"clusterproperties.about.k8s.io", "serviceexports.multicluster.k8s.io", "serviceexports.multicluster.x-k8s.io",
-		"serviceexports.net.gke.io", "servicepolicies.strait.io", "multiclusterservices.networking.karmada.io",
+		"serviceimports.multicluster.k8s.io", "serviceexports.net.gke.io", "servicepolicies.strait.io", "multiclusterservices.networking.karmada.io",
 		"multiclusteringresses.networking.gke.io", "multiclusterservices.networking.gke.io",
 	}
 	write = map[string]string{
@@ -41,7 +41,7 @@ var (
 		"serviceexports.multicluster.x-k8s.io":           "get",
 		"serviceexports.net.gke.io":                      "get",
 		"serviceexports.multicluster.k8s.io/status":      "patch",
-		"serviceimports.multicluster.k8s.io":             "list watch patch",
+		"serviceimports.multicluster.k8s.io":             "get patch",
 		"serviceimports.multicluster.k8s.io/status":      "patch",
 		"serviceimports.net.gke.io":                      "list watch create patch delete",
 		"serviceimports.net.gke.io/status":               "patch",

@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// teller reports Problems of Services and exports as Events.
+// teller reports Problems of Services, exports, and imports without conditions as Events.
 type teller struct {
 	*term
 	mu   sync.Mutex
@@ -31,6 +31,7 @@ var resources = map[string]schema.GroupVersionResource{
 	mcsv1beta1.ServiceExportKindName:    mcsVersion.WithResource(mcsv1beta1.ServiceExportPluralName),
 	"ServiceExport.net.gke.io":          {Group: "net.gke.io", Version: "v1", Resource: "serviceexports"},
 	"ServiceExport.multicluster.k8s.io": {Group: "multicluster.k8s.io", Version: "v1alpha1", Resource: "serviceexports"},
+	"ServiceImport.multicluster.k8s.io": {Group: "multicluster.k8s.io", Version: "v1alpha1", Resource: "serviceimports"},
 }
 
 // problems makes an Event for each new Problem of a service. It returns an error if that should be

@@ -78,6 +78,25 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	b.calm(w)
 }
 
+// A user's import of the old group is in a barred namespace. Its kind has no conditions, so an Event says it.
+func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
+	b := newBench(t)
+	b.foreignCRDs(mcs.OldGroup, "v1alpha1")
+	b.create(kepImport)
+	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
+	v := b.empty()
+	v.Config.Barred = clustermesh.Barred{b.ns}
+	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
+		{Code: problem.ValueInvalid, Object: mcs.OldImport + " " + b.name.String(), Message: "service.strait.io/: barred", Try: "write another"},
+	}}
+	w.Submit(v)
+	i, err := b.in(mcs.OldGroup, "v1alpha1", "serviceimports").Get(t.Context(), "serve", metav1.GetOptions{})
+	must(t, err)
+	b.notesOn("ServiceImport", i.GetUID(), "barred")
+	b.rests(w, 0)
+	b.calm(w)
+}
+
 // An Event that is refused is a line in the log and nothing more: the others are made, and the object is read once for all.
 func TestEventsThatAreRefused(t *testing.T) {
 	var log heard

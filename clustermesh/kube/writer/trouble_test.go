@@ -184,7 +184,7 @@ func (b *bench) account(sliceVerbs ...string) func(*Config) {
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceexports"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "patch"}},
+		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		{APIGroups: []string{"multicluster.k8s.io"}, Resources: []string{"serviceexports/status", "serviceimports/status"}, Verbs: status},
 		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"net.gke.io"}, Resources: []string{"serviceimports/status"}, Verbs: status},
