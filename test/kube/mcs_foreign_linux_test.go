@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,19 +110,35 @@ func TestKEPsExample(t *testing.T) {
 		m.established("serviceexports." + oldGroup)
 		m.established("serviceimports." + oldGroup)
 	}
-	c1.serve(service(named("my-svc"), ports(corev1.ServicePort{Name: "http", Port: 80}), withTargets))
+	http := ports(corev1.ServicePort{Name: "http", Port: 80})
+	c1.serve(service(named("my-svc"), http, withTargets))
 	c1.pods(1)
 	c1.apply("kep.yaml")
 	c2.apply("kep-import.yaml")
 	c2.importedBy("my-svc")
 	ips := c2.imported("my-svc").Spec.IPs
-	c2.oldImport("my-svc", func(i *mcsv1beta1.ServiceImport) error { return equal("ips", i.Spec.IPs, ips) })
+	addressed := func(i *mcsv1beta1.ServiceImport) error { return equal("ips", i.Spec.IPs, ips) }
+	c2.oldImport("my-svc", addressed, from("c1"))
+	c1.oldExport("my-svc", "Conflict=False NoConflicts", "Ready=True Exported", "Valid=True Valid")
 	for n := range c2.nodes() {
 		c2.answers(n+1, ips[0]+":80", "c1")
 	}
-	c1.deleteOld("serviceexports", "my-svc")
+
+	// The KEP's conflict: another cluster exports it as headless.
+	c2.serve(service(named("my-svc"), http, headless))
+	c2.export("my-svc")
+	c2.oldImport("my-svc", addressed, from("c1", "c2"))
+	said := c1.oldExport("my-svc", "Conflict=True TypeConflict", "Ready=True Exported", "Valid=True Valid")
+	if want := `Conflicting type. Using "ClusterSetIP" from oldest service export in "c1". 1/2 clusters disagree`; !strings.HasPrefix(said, want) {
+		t.Errorf("the conflict is %q, want %q", said, want)
+	}
+	c2.unexport("my-svc")
+	c1.oldExport("my-svc", "Conflict=False NoConflicts", "Ready=True Exported", "Valid=True Valid")
+
+	must(t, c1.core.CoreV1().Services(c1.ns).Delete(t.Context(), "my-svc", metav1.DeleteOptions{}))
+	c1.oldExport("my-svc", "Ready=False Failed", "Valid=False NoService")
 	c2.gone("my-svc")
-	c2.oldImport("my-svc", func(i *mcsv1beta1.ServiceImport) error {
+	c2.oldImport("my-svc", from(), func(i *mcsv1beta1.ServiceImport) error {
 		return cmp.Or(equal("ips", i.Spec.IPs, []string(nil)), equal("the user's ports", portsOf(i.Spec), "http TCP 80 "))
 	})
 }
@@ -129,13 +146,42 @@ func TestKEPsExample(t *testing.T) {
 // oldGroup is the group in the text of KEP-1645. Its kinds have the fields of the MCS API's.
 const oldGroup = "multicluster.k8s.io"
 
-// oldImport waits until an import of that group passes a check.
-func (m *member) oldImport(name string, check func(*mcsv1beta1.ServiceImport) error) {
+// oldImport waits until an import of that group passes the checks.
+func (m *member) oldImport(name string, checks ...func(*mcsv1beta1.ServiceImport) error) {
 	m.t.Helper()
 	testutil.Eventually(m.t, within, func() error {
 		var i mcsv1beta1.ServiceImport
-		return m.wrap(cmp.Or(m.readOld("serviceimports", name, &i), check(&i)))
+		err := m.readOld("serviceimports", name, &i)
+		for _, check := range checks {
+			if err == nil {
+				err = check(&i)
+			}
+		}
+		return m.wrap(err)
 	})
+}
+
+// oldExport waits until an export of that group has just these conditions, and returns the message of the first: of
+// Conflict, if it is there.
+func (m *member) oldExport(name string, want ...string) (message string) {
+	m.t.Helper()
+	testutil.Eventually(m.t, within, func() error {
+		var e mcsv1beta1.ServiceExport
+		err := m.readOld("serviceexports", name, &e)
+		slices.SortFunc(e.Status.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+		var have []string
+		for i, c := range e.Status.Conditions {
+			have = append(have, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+			if i == 0 {
+				message = c.Message
+			}
+			if c.ObservedGeneration != e.Generation || c.LastTransitionTime.IsZero() {
+				err = cmp.Or(err, fmt.Errorf("condition %+v of generation %d", c, e.Generation))
+			}
+		}
+		return m.wrap(cmp.Or(err, equal("conditions", have, want)))
+	})
+	return message
 }
 
 func (m *member) readOld(plural, name string, into any) error {
@@ -144,12 +190,6 @@ func (m *member) readOld(plural, name string, into any) error {
 		return err
 	}
 	return json.Unmarshal([]byte(out), into)
-}
-
-func (m *member) deleteOld(plural, name string) {
-	m.t.Helper()
-	_, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", m.ns, "delete", plural+"."+oldGroup, name)
-	must(m.t, err)
 }
 
 // TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names
