@@ -98,8 +98,9 @@ func TestScenarioI(t *testing.T) {
 	})
 }
 
-// The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is installed. An import that a
-// user makes in that group names the address at which the exporter's pods answer, for as long as there is one.
+// The KEP's example, with the group of its text: an alias of ServiceExport, once its kind is
+// installed. An import that a user makes in that group names the address at which the exporter's
+// pods answer, for as long as there is one.
 func TestKEPsExample(t *testing.T) {
 	t.Parallel()
 	c1, c2 := apart(t)
@@ -161,8 +162,8 @@ func (m *member) oldImport(name string, checks ...func(*mcsv1beta1.ServiceImport
 	})
 }
 
-// oldExport waits until an export of that group has just these conditions, and returns the message of the first: of
-// Conflict, if it is there.
+// oldExport waits until an export of that group has just these conditions, and returns the message
+// of the first: of Conflict, if it is there.
 func (m *member) oldExport(name string, want ...string) (message string) {
 	m.t.Helper()
 	testutil.Eventually(m.t, within, func() error {
@@ -192,8 +193,8 @@ func (m *member) readOld(plural, name string, into any) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
-// TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import names
-// its derived Service. Where both kinds are there, strait's own counts.
+// TestScenarioE is GKE's multi-cluster Services: its ServiceExport is an alias, and the import
+// names its derived Service. Where both kinds are there, strait's own counts.
 func TestScenarioE(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)

@@ -24,7 +24,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// A Service has no conditions: what is wrong with it becomes Events, one for each thing, whoever leads.
+// A Service has no conditions: what is wrong with it becomes Events, one for each thing, whoever
+// leads.
 func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	b := newBench(t)
 	service, err := b.core.CoreV1().Services(b.ns).Create(t.Context(), &corev1.Service{
@@ -56,8 +57,8 @@ func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	b.calm(w)
 }
 
-// Exports' owners hear of what their conditions do not say, and those of other API groups' exports of everything: on the very
-// object.
+// Exports' owners hear of what their conditions do not say, and those of other API groups' exports
+// of everything: on the very object.
 func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	b := newBench(t)
 	b.export()
@@ -78,7 +79,8 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	b.calm(w)
 }
 
-// A user's import of the old group is in a barred namespace. Its kind has no conditions, so an Event says it.
+// A user's import of the old group is in a barred namespace. Its kind has no conditions, so an
+// Event says it.
 func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 	b := newBench(t)
 	b.foreignCRDs(mcs.OldGroup, "v1alpha1")
@@ -97,7 +99,8 @@ func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 	b.calm(w)
 }
 
-// An Event that is refused is a line in the log and nothing more: the others are made, and the object is read once for all.
+// An Event that is refused is a line in the log and nothing more: the others are made, and the
+// object is read once for all.
 func TestEventsThatAreRefused(t *testing.T) {
 	var log heard
 	reads, made := 0, []string{}
@@ -160,8 +163,8 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 	}
 }
 
-// answered is a term whose requests are answered with a status, and where that is no error with a Service. It is for what asks one
-// thing at a time.
+// answered is a term whose requests are answered with a status, and where that is no error with a
+// Service. It is for what asks one thing at a time.
 func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body string) int) *term {
 	t.Helper()
 	c := Config{REST: &rest.Config{Host: "http://api.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
