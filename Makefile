@@ -150,7 +150,7 @@ conformance: ## run the MCS API's own suite on the lab of make kube-lab: CONFORM
 	@test -e .lab/kubeconfig || { echo "make conformance: no lab is up: run make kube-lab first" >&2; exit 2; }
 	@mkdir -p bin/conformance
 	cd bin/conformance && '$(abspath $(CONFORMANCE_BIN))' -kubeconfig '$(CURDIR)/.lab/kubeconfig' -contexts c1,c2 \
-	  -organization strait -project strait -version '$(VERSION)' -test.timeout 30m -ginkgo.v $(ARGS)
+	  -organization strait -project strait -url https://strait.io -version '$(VERSION)' -test.timeout 30m -ginkgo.v $(ARGS)
 
 .PHONY: fuzz
 fuzz: check-go ## run each fuzz target for FUZZTIME (30s)
