@@ -271,7 +271,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/apimachinery",
 		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
-		Tests:  []string{"daemon", "install/chart", "test/kube"},
+		Tests:  []string{"daemon", "install/chart", "test/install", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
@@ -287,7 +287,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/client-go",
 		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"test/kube"},
+		Tests:  []string{"test/install", "test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
