@@ -59,7 +59,9 @@ func (f ForeignProgram) Chooses() bool {
 
 // Decides reports whether it runs before strait, or may do so, on a hook that chooses: if it is a
 // load balancer, it decides about the addresses that it knows, whatever strait has for them.
-func (f ForeignProgram) Decides() bool { return f.Chooses() && f.Order != After }
+func (f ForeignProgram) Decides() bool {
+	return f.Chooses() && f.Order != After && f.Order != Top
+}
 
 // Ahead returns those that decide.
 func Ahead(all []ForeignProgram) []ForeignProgram {
@@ -83,8 +85,11 @@ func Names(all []ForeignProgram) (names []string) {
 type ForeignOrder string
 
 // The orders. Below means before strait's program, but only for sockets in a cgroup below strait's.
+// Top means before it, but only for sockets right in strait's cgroup: the cgroups below have it as
+// well.
 const (
 	Before ForeignOrder = "before"
 	After  ForeignOrder = "after"
 	Below  ForeignOrder = "below"
+	Top    ForeignOrder = "top"
 )

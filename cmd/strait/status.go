@@ -235,6 +235,9 @@ func (p printer) foreign(all []datapath.ForeignProgram) {
 		where[i] = fmt.Sprintf("%s on %s", cmp.Or(f.Name, "one without a name"), f.Hook)
 	}
 	chooses := "strait chooses before them"
+	if i := slices.IndexFunc(rest, func(f datapath.ForeignProgram) bool { return f.Order == datapath.Top }); i >= 0 {
+		chooses += ", except for processes in no cgroup below " + rest[i].Path
+	}
 	if len(datapath.Ahead(all)) > 0 {
 		chooses = "they do not choose before strait"
 	}

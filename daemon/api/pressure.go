@@ -62,8 +62,8 @@ func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 		Message: fmt.Sprintf("programs of other software run before strait's (%s): if that software balances Services too, "+
 			"it decides about the addresses that it knows: ClusterIPs, and imports, by strait's EndpointSlices",
 			strings.Join(datapath.Names(first), ", ")),
-		Try: "on Linux 6.17 or newer, restart straitd, which then runs first; on an older kernel, turn that load " +
-			"balancer off for the sockets of pods (in Cilium: socketLB.hostNamespaceOnly); if it only counts or filters, leave it",
+		Try: "if it balances, attach it to the cgroup that strait serves, or to one above, where strait runs before it; " +
+			"or turn it off for the sockets of pods (in Cilium: socketLB.hostNamespaceOnly); if it only counts or filters, leave it",
 		Warning: true,
 	}, true
 }

@@ -57,7 +57,8 @@ func TestPressureIsToldOnce(t *testing.T) {
 // TestForeignProgramsAhead: those that choose before strait are a warning, which counts in
 // strait_problems and names each program once. Those behind strait, and those that undo what they chose, are none.
 func TestForeignProgramsAhead(t *testing.T) {
-	behind := []datapath.ForeignProgram{{Hook: "connect4", Name: "behind", Order: datapath.After}, {Hook: "recvmsg4", Name: "undoes", Order: datapath.Before}}
+	behind := []datapath.ForeignProgram{{Hook: "connect4", Name: "behind", Order: datapath.After}, {Hook: "recvmsg4", Name: "undoes", Order: datapath.Before},
+		{Hook: "connect6", Name: "in front where no pods are", Order: datapath.Top}}
 	ahead := []datapath.ForeignProgram{{Hook: "connect4", Name: "cil_sock4_connect", Order: datapath.Before}, {Hook: "connect6", Order: datapath.Below},
 		{Hook: "sendmsg4", Name: "cil_sock4_connect"}}
 	if got := NewStatusAnswer(Status{Datapath: Datapath{Foreign: behind}}).Status.Problems; len(got) != 0 {

@@ -33,7 +33,7 @@ func attachAll(programs map[string]*ebpf.Program, dir string, to target, step fu
 		}
 		step("attached " + h.Name)
 	}
-	return nil
+	return updateBelow(programs, dir)
 }
 
 func attachOne(h layout.Hook, p *ebpf.Program, pin string, to target) error {
@@ -163,20 +163,26 @@ func linkCgroup(l link.Link) (uint64, error) {
 // detachAll detaches and removes the links that are pinned in dir; some can be missing.
 func detachAll(dir string) error {
 	var errs []error
+	names, err := belowPins(dir) // first: those of the served cgroup still serve
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, err)
+	}
 	for _, h := range layout.Hooks {
-		for _, pin := range []string{filepath.Join(dir, h.Name), filepath.Join(dir, h.Name+nextSuffix)} {
-			l, err := link.LoadPinnedLink(pin, nil)
-			if errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("detach %s: %w", pin, err))
-				continue
-			}
-			// Detach now, not when the kernel gets round to it. A dead link has nothing to detach.
-			_ = l.Detach()
-			errs = append(errs, l.Unpin(), l.Close())
+		names = append(names, h.Name, h.Name+nextSuffix)
+	}
+	for _, name := range names {
+		pin := filepath.Join(dir, name)
+		l, err := link.LoadPinnedLink(pin, nil)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
 		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("detach %s: %w", pin, err))
+			continue
+		}
+		// Detach now, not when the kernel gets round to it. A dead link has nothing to detach.
+		_ = l.Detach()
+		errs = append(errs, l.Unpin(), l.Close())
 	}
 	return errors.Join(errs...)
 }

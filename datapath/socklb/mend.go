@@ -27,8 +27,9 @@ func (l *LB) Mend() (changed []string, err error) {
 	}
 	links, err1 := l.mendLinks()
 	pins, err2 := l.mendPins()
-	maps, err3 := l.table.mend()
-	return slices.Concat(links, pins, maps), errors.Join(err1, err2, err3)
+	below, err3 := l.mendBelow()
+	maps, err4 := l.table.mend()
+	return slices.Concat(links, pins, below, maps), errors.Join(err1, err2, err3, err4)
 }
 
 // mendLinks attaches the programs whose links are dead or lead to another cgroup than the one that

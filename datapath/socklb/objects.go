@@ -22,7 +22,7 @@ import (
 type objects struct {
 	maps     map[string]*ebpf.Map     // those of LB.maps, by name
 	programs map[string]*ebpf.Program // of the hooks
-	links    map[string]link.Link     // of the hooks and of the lists
+	links    map[string]link.Link     // of the hooks, also below the served cgroup, and of the lists
 	// seen has each pin as it was last made or found right. A pin never changes its object, so
 	// while it is the same file, it is the same object.
 	seen map[string]os.FileInfo
@@ -34,7 +34,10 @@ func newObjects() objects {
 
 // hold opens the links that are pinned in dir, and remembers all pins as they are.
 func (o objects) hold(dir string, lists bool) error {
-	var names []string
+	names, err := belowPins(filepath.Join(dir, layout.LinksDir))
+	if err != nil {
+		return err
+	}
 	for _, h := range layout.Hooks {
 		names = append(names, h.Name)
 	}

@@ -17,8 +17,9 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// contest has two balancers on one cgroup, with the same frontends and different pods behind them. The rival attaches
-// its programs as other projects do: without a place, and so behind those that are there.
+// contest has two balancers on one cgroup, with the same frontends and different pods behind them.
+// The rival attaches its programs as other projects do: without a place, and so behind those that
+// are there.
 type contest struct {
 	cfg, rival Config
 	ours       []datapath.Frontend
@@ -125,7 +126,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// checkOrder checks that we choose before others do, each hook has one program of ours, and the rival's is there.
+// checkOrder checks that we choose before others do, each hook has one program of ours, and the
+// rival's is there.
 func checkOrder(t *testing.T, l *LB) {
 	t.Helper()
 	ours, err := inspect.Programs(l.Pins())
@@ -149,8 +151,8 @@ func checkOrder(t *testing.T, l *LB) {
 	}
 }
 
-// TestFirstUnderLoad: while links behind a stranger's give way to links in front of it, no connect fails and no
-// conversation ends.
+// TestFirstUnderLoad: while links behind a stranger's give way to links in front of it, no connect
+// fails and no conversation ends.
 func TestFirstUnderLoad(t *testing.T) {
 	if !inside(t) {
 		return
@@ -207,5 +209,153 @@ func TestFirstIsProbed(t *testing.T) {
 	}
 	if asked := haveFirst(); (asked == nil) != (err == nil) || err != nil && !errors.Is(err, unix.EINVAL) {
 		t.Errorf("asked: %v, attached: %v", asked, err)
+	}
+}
+
+// goBehind puts our programs behind those of others, as on a kernel that cannot attach in front of
+// them.
+func goBehind(t *testing.T, l *LB, cfg Config) {
+	t.Helper()
+	if !has(l.features, featureFirst) {
+		return // they are
+	}
+	reload(t, l, cfg, featureFirst)
+	if err := detachAll(filepath.Join(cfg.Pins, layout.LinksDir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Mend(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moveInto moves this process, and so the sockets that it opens, into a cgroup until the test ends.
+func moveInto(t *testing.T, path string) {
+	t.Helper()
+	move := func(path string) error { return os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte("0"), 0) }
+	if err := move(path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := move(filepath.Dir(path)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// child makes a cgroup below another one, until the test ends.
+func child(t *testing.T, of, name string) string {
+	t.Helper()
+	path := filepath.Join(of, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+// TestBelow: where a rival is in front of us, as on kernels without places, our frontends lead to
+// our pods from every cgroup below the served one: those that are there, those that come, after a
+// restart, and when something detaches our links. When the rival goes, so do the links below.
+func TestBelow(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	c := newContest(t)
+	pods := child(t, c.cfg.Cgroup, "pods")
+	c.enter(t)
+	entered := true
+	leave := func() {
+		if entered {
+			entered = false
+			if err := CleanUp(c.rival); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(leave)
+	l := opened(t, c.cfg)
+	goBehind(t, l, c.cfg)
+	reconcile(t, l, c.ours...)
+	var forward int
+	for _, h := range layout.Hooks {
+		if h.Forward {
+			forward++
+		}
+	}
+	mends := func(want int) {
+		t.Helper()
+		if changed, err := l.Mend(); err != nil || len(changed) != want {
+			t.Errorf("mended %v, %v; want %d", changed, err, want)
+		}
+	}
+	links := func(want int) {
+		t.Helper()
+		if names, err := belowPins(filepath.Join(c.cfg.Pins, layout.LinksDir)); err != nil || len(names) != want {
+			t.Errorf("links below: %v, %v; want %d", names, err, want)
+		}
+	}
+	links(forward)
+	moveInto(t, pods)
+	c.check(t, "there")
+	checkTop(t, l)
+
+	later := child(t, c.cfg.Cgroup, "later")
+	mends(0)
+	links(2 * forward)
+	moveInto(t, later)
+	c.check(t, "later")
+	moveInto(t, pods)
+	if err := os.Remove(later); err != nil {
+		t.Fatal(err)
+	}
+	mends(0)
+	links(forward)
+
+	names, err := belowPins(filepath.Join(c.cfg.Pins, layout.LinksDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := l.objects.links[name].Detach(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mends(forward)
+	c.check(t, "detached")
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(c.cfg.Pins, layout.LinksDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mends(forward)
+	links(forward)
+	reload(t, l, c.cfg, featureFirst)
+	links(forward)
+	c.check(t, "opened again")
+
+	leave()
+	mends(0)
+	links(0)
+	c.check(t, "alone")
+	if found, err := inspect.Foreign(l.Pins(), l.Cgroup()); err != nil || len(found) > 0 {
+		t.Errorf("foreign programs %v, %v", found, err)
+	}
+}
+
+// checkTop checks that the rival is in front of us only at the top.
+func checkTop(t *testing.T, l *LB) {
+	t.Helper()
+	found, err := inspect.Foreign(l.Pins(), l.Cgroup())
+	if err != nil || len(found) != len(layout.Hooks)-1 {
+		t.Errorf("foreign programs %v, %v", found, err)
+	}
+	for _, f := range found {
+		if f.Decides() || f.Chooses() != (f.Order == datapath.Top) {
+			t.Errorf("%+v", f)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func probe() ([]datapath.Feature, error) {
 			Without: "getpeername() on an MPTCP socket shows the backend, and its record stays at home until the next sweep"},
 			haveHelper(asm.FnSkcToMptcpSock, asm.LoadMem(asm.R1, asm.R1, offsetSock, asm.DWord))},
 		{datapath.Feature{Name: featureFirst, Since: "6.17",
-			Without: "another project's socket load balancer that was attached first decides about the addresses that it knows"}, haveFirst},
+			Without: "where another project's socket load balancer was attached first, strait also attaches to the cgroups below, and processes in none of them are left to the other one"}, haveFirst},
 		{datapath.Feature{Name: featureMembarrier, Since: "4.3",
 			Without: "grace periods are awaited by replacing a map in a map"}, haveMembarrier},
 	}
@@ -132,8 +132,8 @@ func haveMembarrier() error {
 	return nil
 }
 
-// haveFirst asks for BPF_F_BEFORE in links of cgroups by attaching a program to something that is no
-// cgroup: the kernel looks at the flags first. Since Linux 6.17, commit 1209339844601.
+// haveFirst asks for BPF_F_BEFORE in links of cgroups by attaching a program to something that is
+// no cgroup: the kernel looks at the flags first. Since Linux 6.17, commit 1209339844601.
 func haveFirst() error {
 	p, err := ebpf.NewProgram(smallest(ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect))
 	if err != nil {

@@ -119,6 +119,9 @@ func (l *LB) load(cfg Config) error {
 	if err := l.objects.hold(cfg.Pins, has(l.features, featureLists.Name)); err != nil {
 		return err
 	}
+	if _, err := l.mendBelow(); err != nil {
+		l.log.Warn("not all programs are attached where those of others come first: trying again", "error", err) // Mend does
+	}
 	if l.kernel, err = newBPFKernel(l.maps); err != nil {
 		return err
 	}

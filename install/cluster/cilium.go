@@ -11,9 +11,8 @@ import (
 
 // Cilium is what a cluster's objects tell of Cilium, as package preflight takes it.
 type Cilium struct {
-	Config  map[string]string
-	Image   string
-	Kernels map[string]string
+	Config map[string]string
+	Image  string
 }
 
 // ReadCilium reads these objects. What does not exist, or may not be read, is empty.
@@ -36,14 +35,6 @@ func (c *Cluster) ReadCilium(ctx context.Context) (out Cilium, err error) {
 		}
 	case !unsaid(err):
 		return out, fmt.Errorf("context %s: read DaemonSet %s/cilium: %w", c.Context, metav1.NamespaceSystem, err)
-	}
-	machines, err := list[corev1.Node](ctx, c, nodes, "", "")
-	if err != nil && !unsaid(err) {
-		return out, fmt.Errorf("context %s: list Nodes: %w", c.Context, err)
-	}
-	out.Kernels = map[string]string{}
-	for _, n := range machines {
-		out.Kernels[n.Name] = n.Status.NodeInfo.KernelVersion
 	}
 	return out, nil
 }

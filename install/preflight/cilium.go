@@ -18,8 +18,6 @@ type Cilium struct {
 	Config map[string]string
 	// Image is the image of the agent in DaemonSet kube-system/cilium; empty if it is not known.
 	Image string
-	// Kernels are the nodes' kernels by the nodes' names, as in status.nodeInfo.kernelVersion.
-	Kernels map[string]string
 }
 
 // Warnings returns what to expect of Cilium's settings beside strait, and what to do about it.
@@ -29,15 +27,6 @@ func (c Cilium) Warnings() (out []string) {
 	}
 	replaces := c.Config["kube-proxy-replacement"]
 	balances := replaces == "true" || replaces == "strict" || c.on("bpf-lb-sock")
-	if n, example := c.olderThan(version.MajorMinor(6, 17)); balances && !c.on("bpf-lb-sock-hostns-only") && n > 0 {
-		key := "kube-proxy-replacement"
-		if c.on("bpf-lb-sock") {
-			key = "bpf-lb-sock"
-		}
-		warn(key, fmt.Sprintf("Cilium balances at sockets, and runs before strait on kernels before 6.17 (on %d of %d nodes, such as %s): "+
-			"there, global Services never leave the cluster, and localities have no effect; "+
-			"upgrade the kernels, or set socketLB.hostNamespaceOnly=true in Cilium's Helm values", n, len(c.Kernels), example))
-	}
 	if v := tag(c.Image); !balances && before(v, version.MajorMinor(1, 20)) && len(c.Config) > 0 {
 		out = append(out, fmt.Sprintf("DaemonSet kube-system/cilium: image %s: with its socket load balancer off, an agent before 1.20 "+
 			"does not start again on a node where strait runs (cilium#43877); upgrade Cilium to 1.20 first", c.Image))
@@ -55,21 +44,6 @@ func (c Cilium) Warnings() (out []string) {
 
 func (c Cilium) on(key string) bool { return c.Config[key] == "true" }
 
-// olderThan returns how many nodes have a kernel before a version, and the first of them with its
-// kernel.
-func (c Cilium) olderThan(limit *version.Version) (n int, example string) {
-	for node, kernel := range c.Kernels {
-		if !before(kernel, limit) {
-			continue
-		}
-		if text := node + " with " + kernel; n == 0 || text < example {
-			example = text
-		}
-		n++
-	}
-	return n, example
-}
-
 // tag returns the version in an image's reference, such as 1.20.2; empty if there is none.
 func tag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
@@ -77,7 +51,7 @@ func tag(image string) string {
 	return strings.TrimPrefix(name, "v")
 }
 
-// before reports whether a version, such as 5.15.0-91-generic, is before a limit. One that cannot
+// before reports whether a version, such as 1.18.0-rc.1, is before a limit. One that cannot
 // be read is not.
 func before(text string, limit *version.Version) bool {
 	v, err := version.ParseGeneric(text)

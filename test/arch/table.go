@@ -87,7 +87,7 @@ var Table = []Package{
 	{Path: "datapath/socklb/layout", Imports: []string{"datapath"}},
 	{Path: "datapath/socklb/cgroup"},
 	{Path: "datapath/socklb/optout", Imports: []string{"datapath/socklb/cgroup", "datapath/socklb/layout"}},
-	{Path: "datapath/socklb/inspect", Imports: []string{"datapath", "datapath/socklb/layout"}},
+	{Path: "datapath/socklb/inspect", Imports: []string{"datapath", "datapath/socklb/cgroup", "datapath/socklb/layout"}},
 	{Path: "datapath/socklb", Imports: []string{
 		"datapath", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout",
 	}},

@@ -8,7 +8,7 @@ import (
 )
 
 // cilium is what its chart, version 1.19, writes with bpf.masquerade, as far as strait looks at it.
-// No node runs the agent. The node has the kernel of Debian 12.
+// No node runs the agent.
 const cilium = `
 apiVersion: v1
 kind: ConfigMap
@@ -29,11 +29,6 @@ spec:
     spec:
       nodeSelector: {nowhere: "true"}
       containers: [{name: cilium-agent, image: "quay.io/cilium/cilium:v1.19.4"}]
----
-apiVersion: v1
-kind: Node
-metadata: {name: bookworm}
-status: {nodeInfo: {kernelVersion: 6.1.0-44-amd64}}
 `
 
 // ovnNode is a Node of OpenShift's default, gateway mode shared.
@@ -71,13 +66,13 @@ func TestCilium(t *testing.T) {
 	if err := lab.Apply(t.Context(), "c1", cilium); err != nil {
 		t.Fatal(err)
 	}
-	defer u.kubectl("c1", "-n", "kube-system", "delete", "configmap/cilium-config", "daemonset/cilium", "node/bookworm")
+	defer u.kubectl("c1", "-n", "kube-system", "delete", "configmap/cilium-config", "daemonset/cilium")
 	u.does(with(installC1, "--dry-run"), `! c1: ConfigMap kube-system/cilium-config: enable-bpf-masquerade: "true"`,
 		"! c1: DaemonSet kube-system/cilium: image quay.io/cilium/cilium:v1.19.4", "dry run: nothing was changed")
 	u.kubectl("c1", "-n", "kube-system", "patch", "configmap", "cilium-config", "-p", `{"data": {"kube-proxy-replacement": "true", "devices": "eth0"}}`)
-	out := u.does(with(installC1, "--wait=false"), `kube-proxy-replacement: "true"`, "on 1 of 1 nodes, such as bookworm with 6.1.0-44-amd64", "created  DaemonSet")
+	out := u.does(with(installC1, "--wait=false"), "created  DaemonSet")
 	u.uninstallAtEnd("c1")
-	if strings.Contains(out, "enable-bpf-masquerade") || strings.Contains(out, "image quay.io") {
+	if strings.Contains(out, "cilium-config") || strings.Contains(out, "image quay.io") {
 		t.Errorf("it still warns of what was mended: %s", out)
 	}
 }

@@ -50,6 +50,21 @@ func Open(path string, allowVirtualRoot bool) (Dir, error) {
 	return Dir{path, id}, nil
 }
 
+// Children returns the cgroups right below this one. Those that go meanwhile can be missed.
+func (c Dir) Children() (out []Dir, err error) {
+	entries, err := os.ReadDir(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("list the cgroups below %s: %w", c.Path, err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(c.Path, e.Name())
+		if id, err := inode(path); e.IsDir() && err == nil {
+			out = append(out, Dir{path, id})
+		}
+	}
+	return out, nil
+}
+
 // Mount finds where cgroup v2 is mounted. On hybrid machines it is mounted beside v1.
 func Mount() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
+	"strait.io/strait/datapath/socklb/cgroup"
 	"strait.io/strait/datapath/socklb/layout"
 )
 
@@ -21,16 +22,16 @@ import (
 // of it, sorted by hook. These are all programs except those whose links are pinned in pins.
 // Programs of cgroups that come and go meanwhile can be missed. It takes eight requests for each
 // cgroup.
-func Foreign(pins, cgroup string) ([]datapath.ForeignProgram, error) {
+func Foreign(pins, path string) ([]datapath.ForeignProgram, error) {
 	ours, err := Programs(pins)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
-	found, err := foreignOnPath(cgroup, ours)
+	found, err := foreignOnPath(path, ours)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
-	below, err := foreignBelow(cgroup, ours)
+	below, err := foreignBelow(path, ours)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
@@ -59,19 +60,24 @@ func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
 
 // foreignOnPath returns the programs that are in force for a socket of the cgroup itself: those of
 // the cgroup and of its parents.
-func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
+func foreignOnPath(path string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
 	for _, h := range addressHooks() {
-		ids, err := Attached(h, cgroup, unix.BPF_F_QUERY_EFFECTIVE)
+		ids, err := Attached(h, path, unix.BPF_F_QUERY_EFFECTIVE)
 		if err != nil {
 			return nil, err
 		}
 		order := datapath.Before
+		if len(ids) > 0 && !ours[ids[0]] && h.Forward {
+			if order, err = orderAhead(h, path, ours); err != nil {
+				return nil, err
+			}
+		}
 		for _, id := range ids {
 			if ours[id] {
 				order = datapath.After
 				continue
 			}
-			where, err := attachedAt(h, cgroup, id)
+			where, err := attachedAt(h, path, id)
 			if err != nil {
 				return nil, err
 			}
@@ -81,13 +87,37 @@ func foreignOnPath(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapat
 	return found, nil
 }
 
+// orderAhead returns the order of programs that are in front of ours on a cgroup: Top if all
+// cgroups right below have ours as well.
+func orderAhead(h layout.Hook, path string, ours map[ebpf.ProgramID]bool) (datapath.ForeignOrder, error) {
+	children, err := cgroup.Dir{Path: path}.Children()
+	if err != nil {
+		return "", err
+	}
+	order := datapath.Before
+	for _, c := range children {
+		ids, err := Attached(h, c.Path, 0)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return "", err
+		}
+		if !slices.ContainsFunc(ids, func(id ebpf.ProgramID) bool { return ours[id] }) {
+			return datapath.Before, nil
+		}
+		order = datapath.Top
+	}
+	return order, nil
+}
+
 // foreignBelow returns the programs of the cgroups below the given one.
-func foreignBelow(cgroup string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
-	err = filepath.WalkDir(cgroup, func(path string, d fs.DirEntry, err error) error {
+func foreignBelow(top string, ours map[ebpf.ProgramID]bool) (found []datapath.ForeignProgram, err error) {
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed meanwhile
 		}
-		if err != nil || !d.IsDir() || path == cgroup {
+		if err != nil || !d.IsDir() || path == top {
 			return err
 		}
 		for _, h := range addressHooks() {
@@ -114,7 +144,7 @@ func addressHooks() []layout.Hook {
 	return slices.DeleteFunc(slices.Clone(layout.Hooks), func(h layout.Hook) bool { return h.Attach == ebpf.AttachCgroupInetSockRelease })
 }
 
-// query lists the programs of a cgroup's hook, in the order in which they run.
+// Attached lists the programs of a cgroup's hook, in the order in which they run.
 func Attached(h layout.Hook, cgroup string, flags uint32) ([]ebpf.ProgramID, error) {
 	f, err := os.Open(cgroup)
 	if err != nil {

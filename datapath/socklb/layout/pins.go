@@ -18,7 +18,7 @@ import (
 //
 //	layout-4/<map>   maps; the number says which layout they have
 //	<map>            a symbolic link to layout-4/<map>, for people
-//	links/<hook>     links, which hold the programs
+//	links/<hook>     links, which hold the programs; links/<hook>_<id> those of a cgroup below
 //
 // The directory is made under another name and renamed into place, so it is either complete or
 // missing. In layout 1 the maps were in <map>, and layout-1/ was empty.

@@ -1,0 +1,182 @@
+package socklb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"strait.io/strait/datapath/socklb/cgroup"
+	"strait.io/strait/datapath/socklb/inspect"
+	"strait.io/strait/datapath/socklb/layout"
+)
+
+// Another project's balancer that comes before ours on the served cgroup decides about the
+// addresses that it knows: it was there first on a kernel before Linux 6.17, or went to the front
+// later. But the kernel runs the programs of a cgroup before those of its parents. So while others
+// are in front, the programs that choose are also attached to each cgroup right below the served
+// one. Both run: the second one finds a backend's address, which is no frontend, and lets it pass.
+// Only the sockets right in the served cgroup are left to the other balancer. On a node, these are
+// no pods and no services.
+
+// belowHook is a hook of a cgroup right below the served one.
+type belowHook struct {
+	hook layout.Hook
+	cgroup.Dir
+}
+
+// pin returns the name of its link in the directory of links.
+func (p belowHook) pin() string { return p.hook.Name + "_" + strconv.FormatUint(p.ID, 10) }
+
+// hookBelow returns the hook of a link with this name, if it belongs to a cgroup below the served
+// one.
+func hookBelow(name string) (layout.Hook, bool) {
+	for _, h := range layout.Hooks {
+		if id, is := strings.CutPrefix(name, h.Name+"_"); is && h.Forward {
+			_, err := strconv.ParseUint(id, 10, 64)
+			return h, err == nil
+		}
+	}
+	return layout.Hook{}, false
+}
+
+// belowPins lists the links of cgroups below the served one that are pinned in the directory of
+// links.
+func belowPins(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if _, is := hookBelow(e.Name()); is {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// updateBelow puts new programs into the links below, when those of the served cgroup have them. A
+// link whose cgroup is gone stays as it is: mendBelow removes it.
+func updateBelow(programs map[string]*ebpf.Program, dir string) error {
+	names, err := belowPins(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		l, err := link.LoadPinnedLink(filepath.Join(dir, name), nil)
+		if err != nil {
+			return err
+		}
+		h, _ := hookBelow(name)
+		err = l.Update(programs[h.Program])
+		if err = errors.Join(err, l.Close()); err != nil && !errors.Is(err, unix.ENOLINK) {
+			return fmt.Errorf("update the program of link %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// mendBelow attaches the programs below the served cgroup where others are in front of ours, and
+// detaches them where none is. It returns the links that something else detached.
+func (l *LB) mendBelow() (changed []string, err error) {
+	want, err := l.placesBelow()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for name, p := range want {
+		died, err := l.attachBelow(name, p)
+		if died {
+			changed = append(changed, fmt.Sprintf("link of hook %s on cgroup %s", p.hook.Name, p.Path))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) { // the cgroup has gone meanwhile
+			errs = append(errs, fmt.Errorf("attach %s to cgroup %s: %w", p.hook.Name, p.Path, err))
+		}
+	}
+	for name, old := range l.objects.links {
+		_, is := hookBelow(name)
+		if _, stays := want[name]; stays || !is {
+			continue
+		}
+		_ = old.Detach() // an error means that it was dead already
+		errs = append(errs, old.Close())
+		delete(l.objects.links, name)
+		delete(l.objects.seen, filepath.Join(layout.LinksDir, name))
+		if err := os.Remove(filepath.Join(l.pins.dir, layout.LinksDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return changed, errors.Join(errs...)
+}
+
+// placesBelow returns where programs should be below the served cgroup, by the names of their
+// links.
+func (l *LB) placesBelow() (map[string]belowHook, error) {
+	out := map[string]belowHook{}
+	var children []cgroup.Dir
+	for _, h := range layout.Hooks {
+		if !h.Forward {
+			continue
+		}
+		behind, err := l.isBehind(h)
+		if err != nil {
+			return nil, err
+		}
+		if behind && children == nil {
+			if children, err = l.cgroup.Children(); err != nil {
+				return nil, err
+			}
+		}
+		for _, c := range children {
+			if behind {
+				p := belowHook{h, c}
+				out[p.pin()] = p
+			}
+		}
+	}
+	return out, nil
+}
+
+// isBehind reports whether others' programs run before ours on the served cgroup.
+func (l *LB) isBehind(h layout.Hook) (bool, error) {
+	info, err := l.objects.programs[h.Name].Info()
+	if err != nil {
+		return false, err
+	}
+	own, _ := info.ID()
+	all, err := inspect.Attached(h, l.cgroup.Path, 0)
+	return len(all) > 0 && all[0] != own, err
+}
+
+// attachBelow makes sure that a place has our program, and that its link is pinned. It reports
+// whether there was a link that something else had detached.
+func (l *LB) attachBelow(name string, p belowHook) (died bool, err error) {
+	program := l.objects.programs[p.hook.Name]
+	if was := l.objects.links[name]; was != nil {
+		if on, err := linkCgroup(was); err == nil && on == p.ID {
+			_, err := restoreProgram(was, program)
+			return false, err
+		}
+		died = true
+		defer was.Close()
+	}
+	now, err := attach(p.hook, program, target{Dir: p.Dir})
+	if err != nil {
+		return died, err
+	}
+	l.objects.links[name] = now
+	at := filepath.Join(layout.LinksDir, name)
+	path := filepath.Join(l.pins.dir, at)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return died, err
+	}
+	if err := pinLink(now, path); err != nil {
+		return died, err
+	}
+	l.objects.seen[at], err = os.Lstat(path)
+	return died, err
+}
