@@ -140,7 +140,7 @@ test-kube: kube-programs ## run the tests on real API servers and clusters, as r
 	@$(GOTEST) kube
 
 .PHONY: test-cni
-test-cni: kube-programs ## run strait beside flannel, as root; CNI=all also beside kube-router and Cilium, half an hour; CNI="c1=cilium,c2=ptp" beside others
+test-cni: kube-programs ## run strait beside flannel, as root; CNI=all also beside kube-router and Cilium, 50 minutes; CNI="c1=cilium,c2=ptp" beside others
 	@test/setup.sh ipset clang-19
 	@STRAIT_TEST_CNI='$(CNI)' $(GOTEST) cni
 

@@ -202,7 +202,7 @@ var Table = []Package{
 	{Path: "test/kubelab/apiserver", Imports: []string{"internal/testutil", "test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
-	{Path: "test/cni", Tests: []string{"test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/cni", Tests: []string{"daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/kube", Tests: []string{"daemon/api", "install/image/oci", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",

@@ -14,8 +14,8 @@ import (
 // within is how long what must happen may take on a busy machine.
 const within = 90 * time.Second
 
-// workload is what a cluster has: a server on each node, which answers by HTTP and UDP and sends 3 MB
-// on port 9000, clients in pods and on the hosts' network, and Services: one exported by this
+// workload is what a cluster has: a server on each node, which answers by HTTP and UDP and sends 3
+// MB on port 9000, clients in pods and on the hosts' network, and Services: one exported by this
 // cluster alone, a headless one likewise, one exported by both, and global ones with pods in both
 // and in the other cluster alone. %[1]s is the cluster, %[2]s the other one.
 const workload = `
@@ -191,19 +191,26 @@ func (w world) calls(t *testing.T) {
 		}
 	})
 	for _, c := range w.Topology.Clusters {
-		want := "no problems"
+		want, nodes := "no problems", c.Nodes
 		if w.CNIs[c.Name].Name == untracked {
-			want = "STR4107"
+			want, nodes = "STR4107", nodes[:1]
 			w.callUnanswered(t, c)
 		}
-		testutil.Eventually(t, within, func() error {
-			out, err := w.Kubectl(t.Context(), c.Name, nil, "-n", "strait-system", "exec", w.daemonOn(t, c.Name, c.Name+"n1"), "--", "/strait", "status")
-			if !strings.Contains(out, want) {
-				return fmt.Errorf("%s: want %q: %v\n%s", c.Name, want, err, out)
-			}
-			return nil
-		})
+		for _, n := range nodes {
+			testutil.Eventually(t, within, func() error {
+				if out, err := w.inStrait(t, n, "status"); !strings.Contains(out, want) {
+					return fmt.Errorf("%s: want %q: %v\n%s", n.Name, want, err, out)
+				}
+				return nil
+			})
+		}
 	}
+}
+
+// inStrait runs the CLI in strait's pod on a node.
+func (w world) inStrait(t *testing.T, n kubelab.Node, args ...string) (string, error) {
+	t.Helper()
+	return w.Kubectl(t.Context(), n.Cluster, nil, append([]string{"-n", "strait-system", "exec", w.daemonOn(t, n.Cluster, n.Name), "--", "/strait"}, args...)...)
 }
 
 // daemonOn is the name of strait's pod on a node.

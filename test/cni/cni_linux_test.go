@@ -29,7 +29,7 @@ var pairs = []string{
 	"c1=kube-router,c2=bridge",
 	"c1=cilium,c2=cilium-no-proxy",
 	"c1=cilium-bpf-masquerade,c2=cilium-native",
-	"c1=cilium-no-conntrack,c2=ptp",
+	"c1=cilium-no-conntrack,c2=cilium-host-sockets",
 }
 
 // untracked is the CNI whose nodes get no answers from other clusters' pods, and strait reports it.
@@ -42,8 +42,8 @@ type world struct {
 }
 
 // TestCNI: whatever the clusters' CNIs, each cluster's Services answer in the other one; also after
-// the CNI has restarted, and after nodes have rebooted with strait's pods on them. Uninstalling
-// leaves nothing behind, and the CNI works on.
+// the CNI has restarted, after nodes have rebooted with strait's pods on them, and after the CNI's
+// configuration has changed. Uninstalling leaves nothing behind, and the CNI works on.
 func TestCNI(t *testing.T) {
 	chosen := pairs[:1]
 	switch value := os.Getenv("STRAIT_TEST_CNI"); value {
@@ -64,30 +64,14 @@ func testPair(t *testing.T, pair string) {
 	for _, part := range []struct {
 		name string
 		test func(*testing.T)
-	}{{"Calls", w.calls}, {"CNIRestarts", w.restarts}, {"NodeStarts", w.reboots}, {"Uninstall", w.uninstall}} {
+	}{
+		{"Calls", w.calls}, {"CNIRestarts", w.restarts}, {"NodeStarts", w.reboots}, {"StraitFirst", w.straitFirst},
+		{"CNIChanges", w.reconfigure}, {"Uninstall", w.uninstall},
+	} {
 		if !t.Run(part.name, part.test) {
 			return // so that the state that failed can be printed
 		}
 	}
-}
-
-// restarts kills the CNI's programs on all nodes.
-func (w world) restarts(t *testing.T) {
-	for _, c := range w.Topology.Clusters {
-		for _, n := range c.Nodes {
-			must(t, w.RestartCNI(t.Context(), n.Name))
-		}
-	}
-	w.calls(t)
-}
-
-// reboots lets a node of each cluster die and come back.
-func (w world) reboots(t *testing.T) {
-	for _, node := range []string{"c1n1", "c2n2"} {
-		must(t, w.NodeDown(t.Context(), node))
-		must(t, w.NodeUp(t.Context(), node))
-	}
-	w.calls(t)
 }
 
 // up brings the lab up with strait in it, and takes it down when the test ends.
@@ -138,9 +122,7 @@ func (w world) tell(t *testing.T) {
 func (w world) uninstall(t *testing.T) {
 	for _, c := range w.Topology.Clusters {
 		for _, n := range c.Nodes {
-			if out := w.traces(t, n.Name); !strings.Contains(out, "strait0") || !strings.Contains(out, "/sys/fs/bpf/strait") {
-				t.Errorf("%s: strait runs there, and only this is found of it:\n%s", n.Name, out)
-			}
+			must(t, w.HasTraces(t.Context(), n.Name))
 		}
 	}
 	var g sync.WaitGroup
@@ -155,7 +137,9 @@ func (w world) uninstall(t *testing.T) {
 	g.Wait()
 	for _, c := range w.Topology.Clusters {
 		for _, n := range c.Nodes {
-			if out := w.traces(t, n.Name); out != "" {
+			out, err := w.Traces(t.Context(), n.Name)
+			must(t, err)
+			if out != "" {
 				t.Errorf("%s: strait left\n%s", n.Name, out)
 			}
 		}
@@ -165,19 +149,6 @@ func (w world) uninstall(t *testing.T) {
 			})
 		}
 	}
-}
-
-// traces lists what there is of strait on a node.
-func (w world) traces(t *testing.T, node string) string {
-	t.Helper()
-	out, err := w.OnNode(t.Context(), node, "sh", "-c", `ls -d /sys/fs/bpf/strait /var/lib/strait /run/strait /var/run/wireguard/* 2>/dev/null
-ip -o link show | grep -i strait
-ip -4 route show table all proto 154
-nft list tables | grep -i strait
-grep -lz '^/straitd' /proc/[0-9]*/cmdline 2>/dev/null
-true`)
-	must(t, err)
-	return out
 }
 
 func must(t testing.TB, err error) {

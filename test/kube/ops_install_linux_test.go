@@ -60,26 +60,10 @@ func testInstallTwice(t *testing.T, o *ops) {
 	}
 }
 
-// traces lists what strait may leave on a node.
-const traces = `ls -d /sys/fs/bpf/strait /var/lib/strait /run/strait 2>/dev/null
-ls /var/run/wireguard 2>/dev/null
-ip -o link show | grep -i strait
-ip -4 rule | grep -v -w -e local -e main -e default
-ip -4 route show table all proto 154
-nft list tables | grep -i strait
-grep -lz '^/straitd' /proc/[0-9]*/cmdline 2>/dev/null
-true`
-
 // testUninstall: nothing stays, another cluster's id is refused, and install works again.
 func testUninstall(t *testing.T, o *ops) {
 	for _, node := range []string{"c2n1", "c2n2"} {
-		out, err := o.OnNode(t.Context(), node, "sh", "-c", traces)
-		must(t, err)
-		for _, want := range []string{"/sys/fs/bpf/strait", "/var/lib/strait", "/run/strait", "strait0.sock", "strait0:", "dev strait0 table 5354", "/cmdline"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: strait runs there, and %q is not found: this test would see nothing stay", node, want)
-			}
-		}
+		must(t, o.HasTraces(t.Context(), node))
 	}
 	start := time.Now()
 	out, err := o.cli(t, "c2", "uninstall")
@@ -111,7 +95,7 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 	c, err := o.Topology.Cluster(cluster)
 	must(t, err)
 	for _, n := range c.Nodes {
-		out, err := o.OnNode(t.Context(), n.Name, "sh", "-c", traces)
+		out, err := o.Traces(t.Context(), n.Name)
 		must(t, err)
 		if out != "" {
 			t.Errorf("%s: strait left\n%s", n.Name, out)

@@ -29,9 +29,23 @@ func cilium(more ...string) network {
 		files:         map[string]string{"cilium.conflist": "cni/05-cilium.conflist"},
 		replacesProxy: slices.Contains(more, instead[0]),
 		prepare:       (*Lab).prepareCilium,
+		inForce:       ciliumInForce(more),
 	}
 	n.daemon = func(l *Lab, c *Cluster, n Node) []machine.Service { return l.ciliumServices(c, n, more) }
 	return n
+}
+
+// ciliumInForce succeeds on a node where the agent with these options has attached its programs, or
+// taken them away: those at sockets if it replaces kube-proxy, and the device of the tunnel.
+func ciliumInForce(more []string) string {
+	proxy, tunnel := "test -e /sys/fs/bpf/cilium/socketlb/links/cgroup/cil_sock4_connect", "ip link show cilium_vxlan"
+	if !slices.Contains(more, instead[0]) {
+		proxy = "! " + proxy
+	}
+	if slices.Contains(more, "--routing-mode=native") {
+		tunnel = "! " + tunnel
+	}
+	return "curl -sS --fail --unix-socket /run/cilium/cilium.sock -H 'brief: true' http://localhost/v1/healthz && " + proxy + " && " + tunnel
 }
 
 // prepareCilium gives a node what Cilium's image has: the source of its programs, and the compiler

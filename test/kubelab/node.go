@@ -52,10 +52,7 @@ func (l *Lab) nodesUp(ctx context.Context, c *Cluster) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, n := range c.Nodes {
 		all.Go(func() error {
-			if err := l.nodeUp(c, n); err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
-			}
-			return l.importAll(ctx, n)
+			return l.nodeUp(ctx, c, n, l.network(c))
 		})
 	}
 	return all.Wait()
@@ -69,31 +66,44 @@ func (l *Lab) NodeUp(ctx context.Context, name string) error {
 		return err
 	}
 	start := time.Now()
-	if err := l.nodeUp(c, n); err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	if err := l.importAll(ctx, n); err != nil {
+	if err := l.nodeUp(ctx, c, n, l.network(c)); err != nil {
 		return err
 	}
-	return l.awaitHeartbeat(ctx, c, n, start)
+	return l.awaitHeartbeat(ctx, c, n, start, "True", "")
 }
 
-// awaitHeartbeat waits until a node has reported Ready after since. A report from before its death
-// can still be in its status.
-func (l *Lab) awaitHeartbeat(ctx context.Context, c *Cluster, n Node, since time.Time) error {
-	return await(ctx, readyWithin, "node "+n.Name+" is not ready; see "+l.path("log"), func() error {
+// NodeUpBeforeCNI is NodeUp for a node that its CNI has not reached yet: none of the CNI's programs
+// runs there, and the node is not Ready until StartCNI.
+func (l *Lab) NodeUpBeforeCNI(ctx context.Context, name string) error {
+	c, n, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := l.nodeUp(ctx, c, n, l.network(c).held()); err != nil {
+		return err
+	}
+	return l.awaitHeartbeat(ctx, c, n, start, "False", "cni plugin not initialized")
+}
+
+// awaitHeartbeat waits until a node has reported after since that its condition Ready is as wanted,
+// with a message that contains the words. A report from before its death can still be in its
+// status.
+func (l *Lab) awaitHeartbeat(ctx context.Context, c *Cluster, n Node, since time.Time, ready, words string) error {
+	return await(ctx, readyWithin, "node "+n.Name+" does not come up; see "+l.path("log"), func() error {
 		out, err := l.Kubectl(ctx, c.Name, nil, "get", "node", n.Name, "-o",
-			`jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end}`)
+			`jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime} {.message}{end}`)
 		if err != nil {
 			return err
 		}
-		status, text, _ := strings.Cut(out, " ")
+		status, rest, _ := strings.Cut(out, " ")
+		text, message, _ := strings.Cut(rest, " ")
 		heartbeat, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			return fmt.Errorf("read heartbeat: %w", err)
 		}
-		if status != "True" || heartbeat.Before(since.Truncate(time.Second)) {
-			return fmt.Errorf("its condition Ready is %s as of %s", status, text)
+		if status != ready || !strings.Contains(message, words) || heartbeat.Before(since.Truncate(time.Second)) {
+			return fmt.Errorf("its condition Ready is %s as of %s: %s", status, text, message)
 		}
 		return nil
 	})
@@ -137,16 +147,28 @@ func (l *Lab) find(name string) (*Cluster, Node, error) {
 	return nil, Node{}, fmt.Errorf("no node %q in the lab", name)
 }
 
-// nodeUp makes the node's namespaces and starts its init process.
-func (l *Lab) nodeUp(c *Cluster, n Node) error {
-	if err := l.cableUp(c, n); err != nil {
+// nodeUp makes the node's namespaces, starts its init process, and loads the images.
+func (l *Lab) nodeUp(ctx context.Context, c *Cluster, n Node, is network) error {
+	if err := l.startNode(c, n, is); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return l.importAll(ctx, n)
+}
+
+func (l *Lab) startNode(c *Cluster, n Node, is network) error {
+	if err := l.cableUp(c, n, is); err != nil {
 		return err
 	}
 	if err := l.makeNodeCgroups(n.Name); err != nil {
 		return err
 	}
-	if err := l.writeNodeFiles(c, n); err != nil {
+	if err := l.writeNodeFiles(c, n, is); err != nil {
 		return err
+	}
+	if is.prepare != nil {
+		if err := is.prepare(l, c, n); err != nil {
+			return err
+		}
 	}
 	pid, err := l.start(process{
 		machine: n.Name, name: "init", cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
@@ -163,7 +185,7 @@ func (l *Lab) nodeUp(c *Cluster, n Node) error {
 
 // cableUp makes the node's network: a port on its cluster's switch and, unless the CNI sees to them
 // itself, routes to its neighbours' pods.
-func (l *Lab) cableUp(c *Cluster, n Node) error {
+func (l *Lab) cableUp(c *Cluster, n Node, is network) error {
 	ns := l.netns(n.Name)
 	if err := fabric.AddNS(ns); err != nil {
 		return err
@@ -184,7 +206,7 @@ func (l *Lab) cableUp(c *Cluster, n Node) error {
 			return err
 		}
 		for _, other := range c.Nodes {
-			if other.Name == n.Name || l.network(c).daemon != nil {
+			if other.Name == n.Name || is.daemon != nil {
 				continue
 			}
 			if err := fabric.AddRoute(h, other.Pods, other.Addr); err != nil {
@@ -196,7 +218,7 @@ func (l *Lab) cableUp(c *Cluster, n Node) error {
 }
 
 // writeNodeFiles writes the node's configuration to its folder, which is its disk.
-func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
+func (l *Lab) writeNodeFiles(c *Cluster, n Node, is network) error {
 	for _, d := range []string{"bin", "cni", "lib", "log"} {
 		if err := os.MkdirAll(l.path(n.Name, d), 0o755); err != nil {
 			return fmt.Errorf("make folder of the node: %w", err)
@@ -215,7 +237,7 @@ func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
 	files := map[string]string{
 		"containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "proxy.yaml": "proxy.yaml", "resolv.conf": "resolv.conf",
 	}
-	maps.Copy(files, l.network(c).files)
+	maps.Copy(files, is.files)
 	for name, file := range files {
 		text, err := render(name, data)
 		if err != nil {
@@ -225,12 +247,7 @@ func (l *Lab) writeNodeFiles(c *Cluster, n Node) error {
 			return fmt.Errorf("write configuration of the node: %w", err)
 		}
 	}
-	if prepare := l.network(c).prepare; prepare != nil {
-		if err := prepare(l, c, n); err != nil {
-			return err
-		}
-	}
-	return l.writeMachine(c, n)
+	return l.writeMachine(c, n, is)
 }
 
 // socket is where containerd listens on each node.
@@ -241,13 +258,12 @@ func (l *Lab) ctr(args ...string) []string {
 	return append([]string{l.program("ctr"), "-a", socket, "-n", "k8s.io"}, args...)
 }
 
-func (l *Lab) writeMachine(c *Cluster, n Node) error {
+func (l *Lab) writeMachine(c *Cluster, n Node, is network) error {
 	service := func(name string, args ...string) machine.Service {
 		return machine.Service{
 			Argv: append([]string{l.program(name)}, args...), Log: l.path("log", n.Name+"."+name+".log"),
 		}
 	}
-	network := l.network(c)
 	m := machine.Machine{
 		Root: l.path(n.Name), Cgroup: l.cgroup(n.Name), CgroupAt: NodeCgroup,
 		Path:    l.path(n.Name, "bin") + ":" + l.Programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -259,11 +275,11 @@ func (l *Lab) writeMachine(c *Cluster, n Node) error {
 				"--hostname-override="+n.Name, "--node-ip="+n.Addr.String()),
 		},
 	}
-	if !network.replacesProxy {
+	if !is.replacesProxy {
 		m.Services = append(m.Services, service("kube-proxy", "--config="+l.path(n.Name, "proxy.yaml")))
 	}
-	if network.daemon != nil {
-		m.Services = append(m.Services, network.daemon(l, c, n)...)
+	if is.daemon != nil {
+		m.Services = append(m.Services, is.daemon(l, c, n)...)
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,12 +76,44 @@ func (l *Lab) InstallStrait(ctx context.Context, s Strait) error {
 }
 
 // Settings are the chart values that strait needs on the lab's nodes: the kernel has no WireGuard,
-// each node has its own cgroup, and there is no capability to lift limits. Cordoned nodes are drained, as
-// users can choose.
+// each node has its own cgroup, and there is no capability to lift limits. Cordoned nodes are
+// drained, as users can choose.
 var Settings = []string{
 	"--set", "mesh.implementation=userspace", "--set", "bpf.liftMemoryLimit=false",
 	"--set", "config.source.kubernetes.drainCordoned=true",
 	"--set", "cgroup.hostPath=" + NodeCgroup, "--set", "cgroup.path=" + NodeCgroup, "--set", "cgroup.allowVirtualRoot=true",
+}
+
+// traces lists what strait may leave on a node.
+const traces = `ls -d /sys/fs/bpf/strait /var/lib/strait /run/strait /var/run/wireguard/* 2>/dev/null
+ip -o link show | grep -i strait
+(ip -4 rule; ip -6 rule) | grep -w 5354
+for family in -4 -6; do ip $family route show table all proto 154; done
+nft list tables | grep -i strait
+grep -lz '^/straitd' /proc/[0-9]*/cmdline 2>/dev/null
+true`
+
+// Traces returns what there is of strait on a node, a line each.
+func (l *Lab) Traces(ctx context.Context, node string) (string, error) {
+	return l.OnNode(ctx, node, "sh", "-c", traces)
+}
+
+// HasTraces returns nil if Traces finds everything that strait has on a node where InstallStrait
+// put it. If it did not, it would not see that stay either.
+func (l *Lab) HasTraces(ctx context.Context, node string) error {
+	out, err := l.Traces(ctx, node)
+	if err != nil {
+		return err
+	}
+	for _, want := range []string{
+		"/sys/fs/bpf/strait", "/var/lib/strait", "/run/strait", "strait0.sock", "strait0:", "lookup 5354",
+		"dev strait0 table 5354", "table inet strait", "/cmdline",
+	} {
+		if !strings.Contains(out, want) {
+			return fmt.Errorf("%s: strait runs there, and %q is not found of it in:\n%s", node, want, out)
+		}
+	}
+	return nil
 }
 
 func (l *Lab) strait(ctx context.Context, s Strait, cluster string, args ...string) error {

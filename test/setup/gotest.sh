@@ -60,8 +60,8 @@ case $set_ in
   unit) useRace ;;
   # Two packages at a time, because they wait more than they work. They share the machine's kernel,
   # but each test has its own cgroup, namespaces and bpffs.
-  # The clients of a pair of CNIs call side by side. All pairs take half an hour.
-  cni) useRace; parallel='-parallel 8'; timeout=60m ;;
+  # The clients of a pair of CNIs call side by side. All pairs take 50 minutes.
+  cni) useRace; parallel='-parallel 8'; timeout=90m ;;
   kernel | script) useRace; parallel='-p 2'; timeout=45m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package. The package that takes longest comes first, so that the others run one after the other

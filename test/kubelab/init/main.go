@@ -2,15 +2,18 @@
 //
 // Without an argument it does nothing else: it is the pods' pause container. With the file of a
 // machine.Machine it is a node's init process: it makes the node's own mounts, starts the node's
-// services in order, and restarts those that end.
+// services in order, and restarts those that end. On SIGHUP it does what the file says then.
 package main
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,15 +46,21 @@ func pause() {
 	}
 }
 
-// node runs a node. It returns only on error.
+// services are those that a node should run, and those of its processes that are services.
+type services struct {
+	wanted  []machine.Service
+	running map[int]machine.Service
+}
+
+// node runs a node. It returns only on error. On SIGHUP it reads the file again, and goes on with
+// the services that are in it then.
 func node(file string) error {
-	b, err := os.ReadFile(file)
+	again, children := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(again, unix.SIGHUP)
+	signal.Notify(children, unix.SIGCHLD)
+	m, err := read(file)
 	if err != nil {
-		return fmt.Errorf("read machine: %w", err)
-	}
-	var m machine.Machine
-	if err := json.Unmarshal(b, &m); err != nil {
-		return fmt.Errorf("decode %s: %w", file, err)
+		return err
 	}
 	if err := mounts(m); err != nil {
 		return err
@@ -59,50 +68,85 @@ func node(file string) error {
 	if err := os.Setenv("PATH", m.Path); err != nil {
 		return fmt.Errorf("set PATH: %w", err)
 	}
-	running := map[int]machine.Service{}
-	if err := start(m.Runtime, running); err != nil {
+	s := services{[]machine.Service{m.Runtime}, map[int]machine.Service{}}
+	if err := s.settle(); err != nil {
 		return err
 	}
 	if err := awaitSocket(m.Socket); err != nil {
 		return err
 	}
-	if err := toEnd(m.Load, running); err != nil {
+	if err := s.toEnd(m.Load); err != nil {
 		return err
 	}
-	for _, s := range m.Services {
-		if err := start(s, running); err != nil {
+	for {
+		s.wanted = append(m.Services, m.Runtime)
+		if err := s.settle(); err != nil {
 			return err
 		}
-	}
-	for {
-		if _, _, err := bury(running); err != nil {
+		if err := s.watch(children, again); err != nil {
+			return err
+		}
+		if m, err = read(file); err != nil {
 			return err
 		}
 	}
 }
 
-func start(s machine.Service, running map[int]machine.Service) error {
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func read(file string) (m machine.Machine, err error) {
+	b, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", s.Argv[0], err)
+		return m, fmt.Errorf("read machine: %w", err)
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("decode %s: %w", file, err)
+	}
+	return m, nil
+}
+
+// settle ends the services that are not wanted, and starts those that are. One whose program still
+// runs as another service starts when that has ended.
+func (s services) settle() error {
+	for pid, r := range s.running {
+		if !slices.ContainsFunc(s.wanted, func(w machine.Service) bool { return reflect.DeepEqual(w, r) }) {
+			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+				return fmt.Errorf("end %s: %w", r.Argv[0], err)
+			}
+		}
+	}
+	for _, w := range s.wanted {
+		same := func(r machine.Service) bool { return r.Argv[0] == w.Argv[0] }
+		if slices.ContainsFunc(slices.Collect(maps.Values(s.running)), same) {
+			continue
+		}
+		if err := s.start(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s services) start(w machine.Service) error {
+	log, err := os.OpenFile(w.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", w.Argv[0], err)
 	}
 	defer log.Close()
-	p, err := os.StartProcess(s.Argv[0], s.Argv, &os.ProcAttr{Env: append(os.Environ(), s.Env...), Files: []*os.File{nil, log, log}})
+	p, err := os.StartProcess(w.Argv[0], w.Argv, &os.ProcAttr{Env: append(os.Environ(), w.Env...), Files: []*os.File{nil, log, log}})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", s.Argv[0], err)
+		return fmt.Errorf("start %s: %w", w.Argv[0], err)
 	}
-	running[p.Pid] = s
+	s.running[p.Pid] = w
 	return nil
 }
 
 // toEnd runs a command and waits until it ends. It returns an error if the command fails.
-func toEnd(argv []string, running map[int]machine.Service) error {
+func (s services) toEnd(argv []string) error {
 	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	for {
-		pid, status, err := bury(running)
+		pid, status, err := s.bury(0)
 		if err != nil {
 			return err
 		}
@@ -115,25 +159,42 @@ func toEnd(argv []string, running map[int]machine.Service) error {
 	}
 }
 
-// bury waits until any process of the namespace ends, and returns its pid and status. It restarts a
-// service after a second: what made it end can need a moment to pass.
-func bury(running map[int]machine.Service) (int, unix.WaitStatus, error) {
+// watch buries processes until told to read the file again.
+func (s services) watch(children, again <-chan os.Signal) error {
+	for {
+		select {
+		case <-children:
+		case <-again:
+			return nil
+		}
+		for pid := 1; pid > 0; {
+			var err error
+			if pid, _, err = s.bury(unix.WNOHANG); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// bury waits until any process of the namespace ends, or with WNOHANG only looks, and returns its
+// pid and status. It restarts a service after a second: what made it end can need a moment to pass.
+func (s services) bury(options int) (int, unix.WaitStatus, error) {
 	var status unix.WaitStatus
-	pid, err := unix.Wait4(-1, &status, 0, nil)
+	pid, err := unix.Wait4(-1, &status, options, nil)
 	if err == unix.EINTR {
 		return 0, 0, nil
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("wait for any process: %w", err)
 	}
-	s, ok := running[pid]
+	ended, ok := s.running[pid]
 	if !ok {
 		return pid, status, nil
 	}
-	delete(running, pid)
-	fmt.Fprintf(os.Stderr, "init: %s ended (status %#x); restarting it\n", s.Argv[0], status)
+	delete(s.running, pid)
+	fmt.Fprintf(os.Stderr, "init: %s ended (status %#x)\n", ended.Argv[0], status)
 	time.Sleep(time.Second)
-	return pid, status, start(s, running)
+	return pid, status, s.settle()
 }
 
 func awaitSocket(path string) error {
