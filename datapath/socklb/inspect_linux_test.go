@@ -204,7 +204,7 @@ func TestForeign(t *testing.T) {
 			t.Errorf("found %+v, %v; want %+v", got, err, want)
 		}
 	}
-	first := datapath.ForeignProgram{Hook: "connect4", Name: "foreign", Path: cfg.Cgroup, Order: datapath.Before}
+	first := datapath.ForeignProgram{Hook: "connect4", Name: "foreign", Path: cfg.Cgroup, Order: datapath.Top}
 	if has(l.features, featureFirst) {
 		first.Order = datapath.After
 	}

@@ -73,7 +73,7 @@ func needsFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !has(fs, featureFirst) {
-		t.Skip("this kernel cannot attach in front of others: they decide if they came first")
+		t.Skip("this kernel cannot attach in front of others; TestBelow tests what happens instead")
 	}
 }
 
