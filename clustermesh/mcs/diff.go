@@ -31,6 +31,10 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 		d.wanted = true
 		d.imp, d.problems = fit(imp)
 	}
+	if h.Import != nil && !OurImport(h.Import) {
+		spec, problems := fitAsked(h.Import)
+		d.asked, d.problems = spec, append(d.problems, problems...)
+	}
 	going := h.Import != nil && h.Import.DeletionTimestamp != nil
 	switch {
 	case going: // wait: the next import needs its name
@@ -58,6 +62,8 @@ type differ struct {
 	now    metav1.Time
 	imp    Import
 	wanted bool
+	// asked is the spec of a user's import, as far as a Service can have it.
+	asked mcsv1beta1.ServiceImportSpec
 
 	// retries are operations that are known to have failed. They come last, because nothing is
 	// deleted after an operation that fails.

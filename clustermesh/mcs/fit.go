@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 )
 
@@ -38,6 +41,64 @@ func fitGlobal(g Global) (Global, []clustermesh.Problem) {
 	f := &fitting{object: "Service " + g.Service.String(), faults: map[fieldValue][]string{}, try: "correct it in the cluster that the endpoint is in; the others are listed"}
 	g.Endpoints = replaced(g.Endpoints, f.endpoint)
 	return g, f.list()
+}
+
+// fitAsked returns the spec of a user's import without what an API server would refuse in the
+// Service that is derived from it: the CRD lets users write much more. A traffic distribution
+// stays, because a newer API server may know more of them than this build; see known.
+func fitAsked(i *mcsv1beta1.ServiceImport) (mcsv1beta1.ServiceImportSpec, []clustermesh.Problem) {
+	f := &fitting{object: "ServiceImport " + i.Namespace + "/" + i.Name, faults: map[fieldValue][]string{}, try: "correct it in the ServiceImport; the rest of it works"}
+	spec := *i.Spec.DeepCopy()
+	spec.Ports = nil
+	for _, p := range i.Spec.Ports {
+		if p, ok := f.asked(p, spec.Ports); ok {
+			spec.Ports = append(spec.Ports, p)
+		}
+	}
+	spec.SessionAffinity = corev1.ServiceAffinity(f.oneOf("spec.sessionAffinity", string(spec.SessionAffinity),
+		string(corev1.ServiceAffinityClientIP), string(corev1.ServiceAffinityNone)))
+	if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		const field, most = "spec.sessionAffinityConfig.clientIP.timeoutSeconds", 86400
+		if seconds := *c.ClientIP.TimeoutSeconds; !f.valid(field, strconv.Itoa(int(seconds)), func(string) []string {
+			return validation.IsInRange(int(seconds), 1, most)
+		}) {
+			spec.SessionAffinityConfig = nil
+		}
+	}
+	policy := f.oneOf("spec.internalTrafficPolicy", string(deref(spec.InternalTrafficPolicy)),
+		string(corev1.ServiceInternalTrafficPolicyCluster), string(corev1.ServiceInternalTrafficPolicyLocal))
+	spec.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicy(policy))
+	return spec, f.list()
+}
+
+// asked returns a port of a user's import as a Service can have it beside others; false if it
+// cannot.
+func (f *fitting) asked(p mcsv1beta1.ServicePort, others []mcsv1beta1.ServicePort) (mcsv1beta1.ServicePort, bool) {
+	proto, err := l4.ParseProto(string(p.Protocol))
+	if !f.valid("spec.ports.port", strconv.Itoa(int(p.Port)), func(string) []string { return validation.IsValidPortNum(int(p.Port)) }) ||
+		!f.valid("spec.ports.protocol", string(p.Protocol), func(string) []string { return messages(err) }) {
+		return p, false
+	}
+	p.Protocol = corev1.Protocol(proto.String())
+	if !f.valid("spec.ports.name", p.Name, validation.IsDNS1123Label) {
+		p.Name = ""
+	}
+	if !f.valid("spec.ports.appProtocol", deref(p.AppProtocol), validation.IsQualifiedName) {
+		p.AppProtocol = nil
+	}
+	repeats := slices.ContainsFunc(others, func(q mcsv1beta1.ServicePort) bool {
+		return p.Name != "" && q.Name == p.Name || q.Port == p.Port && q.Protocol == p.Protocol
+	})
+	return p, !repeats || f.valid("spec.ports", fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol), func(string) []string {
+		return []string{"it repeats the name or number of another port"}
+	})
+}
+
+func messages(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{err.Error()}
 }
 
 // fitting collects what is left out.

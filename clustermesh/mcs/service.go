@@ -60,7 +60,7 @@ func (d *differ) lowered(s *corev1.Service) {
 	refused := d.have.Trouble.RefusedDistribution
 	asked := d.imp.TrafficDistribution
 	if !OurImport(d.have.Import) {
-		asked = deref(d.have.Import.Spec.TrafficDistribution)
+		asked = deref(d.asked.TrafficDistribution)
 	}
 	got := deref(s.Spec.TrafficDistribution)
 	if refused == "" || asked == got {
@@ -141,7 +141,7 @@ func (d *differ) wantService(name string, have *corev1.Service) *corev1.Service 
 		s.InternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicy(d.imp.InternalTrafficPolicy))
 		s.TrafficDistribution = ptr(d.imp.TrafficDistribution)
 	} else {
-		i := d.have.Import.Spec
+		i := d.asked
 		s.SessionAffinity = cmp.Or(i.SessionAffinity, corev1.ServiceAffinityNone)
 		if s.SessionAffinity == corev1.ServiceAffinityClientIP {
 			s.SessionAffinityConfig = i.SessionAffinityConfig
@@ -247,7 +247,7 @@ func (d *differ) servicePorts() []corev1.ServicePort {
 		out = append(out, corev1.ServicePort{Name: name, Protocol: cmp.Or(proto, corev1.ProtocolTCP), Port: port, AppProtocol: app})
 	}
 	if i := d.have.Import; i != nil && !OurImport(i) {
-		for _, p := range i.Spec.Ports {
+		for _, p := range d.asked.Ports {
 			add(p.Name, p.Protocol, p.Port, p.AppProtocol)
 		}
 	} else {

@@ -109,6 +109,8 @@ func (d *differ) importReady() metav1.Condition {
 	case d.have.Trouble.FamilyNotSupported, !d.view.Config.derived():
 		c.Reason = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported)
 		c.Message = "This cluster has no ClusterSetIPs of the exported Services' IP families (" + familyNames(d.imp.Families) + ")."
+	case d.group == "" && !OurImport(have) && len(d.asked.Ports) == 0:
+		c.Message = "This import lists no port that a Service can have."
 	case len(d.imp.Ports) == 0:
 		c.Message = "The exported Services have no ports."
 	default:
