@@ -42,7 +42,21 @@ func testTable() *Table {
 			endpoint("db-0", "us-east", "10.1.1.5"), endpoint("db-0", "us-east", "fd00::5"),
 			endpoint("db-0", "us-west", "10.2.1.5"), endpoint("", "us-west", "10.2.1.6"),
 		}}
+	for i := range db.Endpoints {
+		db.Endpoints[i].Ports = []clustermesh.EndpointPort{{Name: "sql", Proto: l4.TCP, Port: 5432}, {Name: "web", Proto: l4.TCP, Port: 80}}
+	}
 	db.Endpoints[2].Ports = []clustermesh.EndpointPort{{Name: "sql", Proto: l4.TCP, Port: 6543}}
+	named := Service{Name: name("data/named"), Headless: true, Ports: []clustermesh.ServicePort{{Name: "sql", Proto: l4.TCP, Port: 5432}},
+		Endpoints: []Endpoint{endpoint("old", "us-east", "10.4.1.1"), endpoint("new", "us-east", "10.4.1.2"), endpoint("none", "us-east", "10.4.1.3")}}
+	named.Endpoints[0].Ports = []clustermesh.EndpointPort{{Name: "sql", Proto: l4.TCP, Port: 5432}}
+	named.Endpoints[1].Ports = []clustermesh.EndpointPort{{Name: "sql", Proto: l4.TCP, Port: 6432}}
+	pets := Service{Name: name("data/pets"), Headless: true, Ports: []clustermesh.ServicePort{{Proto: l4.UDP, Port: 53}}, Endpoints: []Endpoint{
+		endpoint("pet", uid, "10.3.1.1"), endpoint("pet", uid, "10.3.1.2"), endpoint("pet", uid, "fd00:3::1"),
+		endpoint("pet", uid, "fd00:3::2"), endpoint("", uid, "fd00:3::3"),
+	}}
+	for i := range pets.Endpoints {
+		pets.Endpoints[i].Ports = []clustermesh.EndpointPort{{Proto: l4.UDP, Port: 53}}
+	}
 	return NewTable([]Service{
 		{Name: name("default/serve"), IPs: addrs("10.255.0.1", "fd00:255::1"), Ports: []clustermesh.ServicePort{
 			{Name: "http", Proto: l4.TCP, Port: 80}, {Name: "udp", Proto: l4.UDP, Port: 5353}, {Name: "dup", Proto: l4.UDP, Port: 80},
@@ -50,12 +64,9 @@ func testTable() *Table {
 		{Name: name("default/plain"), IPs: addrs("10.255.0.2"), Ports: []clustermesh.ServicePort{{Proto: l4.TCP, Port: 42}}},
 		{Name: name("default/pending"), Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}},
 		{Name: name("default/six"), IPs: addrs("fd00:255::6"), Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}},
-		{Name: name("data/pets"), Headless: true, Ports: []clustermesh.ServicePort{{Proto: l4.UDP, Port: 53}}, Endpoints: []Endpoint{
-			endpoint("pet", uid, "10.3.1.1"), endpoint("pet", uid, "10.3.1.2"), endpoint("pet", uid, "fd00:3::1"),
-			endpoint("pet", uid, "fd00:3::2"), endpoint("", uid, "fd00:3::3"),
-		}},
+		pets,
 		{Name: name("data/empty"), Headless: true, Ports: []clustermesh.ServicePort{{Name: "sql", Proto: l4.TCP, Port: 5432}}},
-		db,
+		db, named,
 	})
 }
 
@@ -192,6 +203,12 @@ func TestAnswer(t *testing.T) {
 		{"2.4.2", "_sql._tcp.empty.data.svc.clusterset.local.", "SRV", nx},
 		{"-", "pets.data.svc.clusterset.local.", "SRV", "0 100 53 fd00-3--3.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local.\n" +
 			"0 100 53 pet.721ab723-13bc-11e5-aec2-42010af0021e.pets.data.svc.clusterset.local."},
+
+		// A named targetPort can be another number in each pod. A pod without it has no port, so no
+		// record leads to it, as in CoreDNS; its addresses stay.
+		{"2.4.2", "_sql._tcp.named.data.svc.clusterset.local.", "SRV", "0 100 5432 old.us-east.named.data.svc.clusterset.local.\n" +
+			"0 100 6432 new.us-east.named.data.svc.clusterset.local."},
+		{"2.4.1", "none.us-east.named.data.svc.clusterset.local.", "A", "10.4.1.3"},
 
 		{"2.4.3", "5.1.1.10.in-addr.arpa.", "PTR", "db-0.us-east.db.data.svc.clusterset.local."},
 		{"2.4.3", "6.1.2.10.in-addr.arpa.", "PTR", "10-2-1-6.us-west.db.data.svc.clusterset.local."},

@@ -14,7 +14,8 @@ type Service struct {
 	Name     clustermesh.ServiceName
 	Headless bool
 	// IPs are the ClusterSetIPs; empty for a headless service.
-	IPs   []netip.Addr
+	IPs []netip.Addr
+	// Ports are those of the ClusterSetIPs. The endpoints of a headless service have their own.
 	Ports []clustermesh.ServicePort
 	// Endpoints are the ready endpoints of a headless service. Other services need none.
 	Endpoints []Endpoint
@@ -27,7 +28,7 @@ type Endpoint struct {
 	Cluster  clustermesh.ClusterName
 	IP       netip.Addr
 	// Ports are what the pod listens on, for SRV records: connections to a headless service are not
-	// translated. If nil, the Service's ports are used.
+	// translated. A pod that lacks the Service's named targetPort has none.
 	Ports []clustermesh.EndpointPort
 }
 
@@ -184,7 +185,7 @@ func (s Service) srvs(name, proto string) (out []srv) {
 	}
 	for _, e := range s.Endpoints {
 		target := e.label() + "." + strings.ToLower(string(e.Cluster))
-		for _, p := range s.endpointPorts(e) {
+		for _, p := range e.Ports {
 			if matches(p.Name, p.Proto.String()) {
 				add(p.Port, target, e.IP)
 			}
@@ -196,17 +197,6 @@ func (s Service) srvs(name, proto string) (out []srv) {
 type srvKey struct {
 	port   uint16
 	target string
-}
-
-func (s Service) endpointPorts(e Endpoint) []clustermesh.EndpointPort {
-	if e.Ports != nil {
-		return e.Ports
-	}
-	out := make([]clustermesh.EndpointPort, 0, len(s.Ports))
-	for _, p := range s.Ports {
-		out = append(out, clustermesh.EndpointPort{Name: p.Name, Proto: p.Proto, Port: p.Port})
-	}
-	return out
 }
 
 // unique removes duplicates and keeps the order.
