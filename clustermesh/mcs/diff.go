@@ -38,6 +38,11 @@ func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []
 	going := h.Import != nil && h.Import.DeletionTimestamp != nil
 	switch {
 	case going: // wait: the next import needs its name
+		// Another program's finalizer can keep it for long, and clients its addresses with it.
+		// Kubernetes deletes what belongs to it first, or when it is gone.
+		if !slices.Contains(h.Import.Finalizers, metav1.FinalizerDeleteDependents) {
+			d.heardSlices()
+		}
 	case d.wanted && h.Import == nil:
 		d.createImport()
 	case h.Import != nil && (d.wanted || !OurImport(h.Import)):
@@ -189,8 +194,8 @@ func (d *differ) importSlices() {
 	d.slicesByCluster(want, !on, func(s Slice) bool { return s.Derived == "" && !s.Global })
 }
 
-// slicesByCluster updates the slices of one kind, of which want has a set for each cluster. Existing
-// slices of a cluster that is not heard stay as they are, unless none is wanted at all.
+// slicesByCluster updates the slices of one kind, of which want has a set for each cluster.
+// Existing slices of a cluster that is not heard stay as they are, unless none is wanted at all.
 func (d *differ) slicesByCluster(want []set, none bool, kind func(Slice) bool) {
 	has := map[clustermesh.ClusterName]bool{}
 	stale := map[string]bool{}

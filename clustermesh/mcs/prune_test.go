@@ -62,8 +62,8 @@ func TestPrune_WaitsForClustersThatNeverExported(t *testing.T) {
 	}
 }
 
-// TestPrune_WhatAnEvictedClusterExported: it is not waited for, although it is no longer heard, and may
-// still be heard without a record.
+// TestPrune_WhatAnEvictedClusterExported: it is not waited for, although it is no longer heard, and
+// may still be heard without a record.
 func TestPrune_WhatAnEvictedClusterExported(t *testing.T) {
 	for name, knowledge := range map[string]Knowledge{"not heard": Held, "heard but not believed": Unknown} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,8 @@ func TestSlices_OfAHeldClusterStay(t *testing.T) {
 	}
 }
 
-// What a cluster that is not known had stays in the derived Service's slices too; those that are known are followed.
+// What a cluster that is not known had stays in the derived Service's slices too; those that are
+// known are followed.
 func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		exports []clustermesh.ClusterExport // of those that are known
@@ -260,5 +261,44 @@ func TestGoingObjectsAreWaitedFor(t *testing.T) {
 	w.services["default/derived-serve"].DeletionTimestamp = &now
 	if ops := w.settle(v, serve); len(ops) != 0 {
 		t.Errorf("wrote to a Service that is being deleted: %v", ops)
+	}
+}
+
+// An import that is being deleted can be kept for long by the finalizer of another program. As long
+// as it is there, so are its addresses, and its slices follow the endpoints.
+func TestGoingImport_SlicesFollowTheEndpoints(t *testing.T) {
+	for name, c := range map[string]struct {
+		finalizers []string
+		now        View
+		want       []string
+	}{
+		"a pod left and one came": {[]string{"example.org/hold"}, viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.2", 8080)).change(pod("c2", "10.2.0.3", 8080)), []string{"10.2.0.2", "10.2.0.3"}},
+		"no cluster exports":      {[]string{"example.org/hold"}, viewOf(), nil},
+		"dependents go first":     {[]string{metav1.FinalizerDeleteDependents}, viewOf(), []string{"10.2.0.1", "10.2.0.2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settle(viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080)).change(pod("c2", "10.2.0.2", 8080)), serve)
+			i := w.imports["default/serve"]
+			i.DeletionTimestamp, i.Finalizers = new(metav1.NewTime(start)), c.finalizers
+			for _, o := range w.settle(c.now, serve) {
+				if o.Slice == nil {
+					t.Errorf("%s: written while the import is being deleted", o)
+				}
+			}
+			for _, label := range []string{discoveryv1.LabelServiceName, mcsv1beta1.LabelServiceName} {
+				var got []string
+				for _, s := range w.slices {
+					for _, e := range s.Endpoints {
+						if s.Labels[label] != "" {
+							got = append(got, e.Addresses...)
+						}
+					}
+				}
+				if slices.Sort(got); !slices.Equal(got, c.want) {
+					t.Errorf("slices with the label %s: %v, want %v", label, got, c.want)
+				}
+			}
+		})
 	}
 }
