@@ -175,7 +175,8 @@ func (f *fitting) exported(field string, m map[string]string, faults func(string
 	return out
 }
 
-// port keeps a port without a name or protocol that it cannot have: it can be called by its number.
+// port keeps a port without a name or application protocol that it cannot have: it can be called by
+// its number. Without its protocol, it would be another port.
 func (f *fitting) port(p clustermesh.ServicePort) (clustermesh.ServicePort, bool) {
 	if !f.valid("ports.name", p.Name, validation.IsDNS1123Label) {
 		p.Name = ""
@@ -183,10 +184,19 @@ func (f *fitting) port(p clustermesh.ServicePort) (clustermesh.ServicePort, bool
 	if !f.valid("ports.appProtocol", p.AppProtocol, validation.IsQualifiedName) {
 		p.AppProtocol = ""
 	}
-	return p, true
+	return p, f.protocol("ports.protocol", p.Proto)
 }
 
-// endpoint leaves out an endpoint of a cluster whose name no label can have: its slices have one.
+// protocol reports whether a Service can have a port of a protocol.
+func (f *fitting) protocol(field string, p l4.Proto) bool {
+	return f.valid(field, p.String(), func(s string) []string {
+		_, err := l4.ParseProto(s)
+		return messages(err)
+	})
+}
+
+// endpoint leaves out an endpoint of a cluster whose name cannot be an id (KEP-2149): its slices
+// have it as a label, and hints as part of a node's name.
 func (f *fitting) endpoint(e clustermesh.ClusterEndpoint) (clustermesh.ClusterEndpoint, bool) {
 	if !f.valid("endpoints.hostname", e.Hostname, validation.IsDNS1123Label) {
 		e.Hostname = ""
@@ -198,17 +208,18 @@ func (f *fitting) endpoint(e clustermesh.ClusterEndpoint) (clustermesh.ClusterEn
 		if !f.valid("endpoints.ports.name", p.Name, validation.IsDNS1123Label) {
 			p.Name = ""
 		}
-		return p, true
+		return p, f.protocol("endpoints.ports.protocol", p.Proto)
 	})
-	return e, f.valid("endpoints.cluster", string(e.Cluster), validation.IsValidLabelValue)
+	return e, f.valid("endpoints.cluster", string(e.Cluster), validation.IsDNS1123Label)
 }
 
 func (f *fitting) backend(b Backend) (Backend, bool) {
-	b.Port, _ = f.port(b.Port)
+	var ok bool
+	b.Port, ok = f.port(b.Port)
 	if !f.valid("endpoints.zone", b.Zone, validation.IsValidLabelValue) {
 		b.Zone = ""
 	}
-	return b, f.valid("endpoints.cluster", string(b.Cluster), validation.IsValidLabelValue)
+	return b, ok && f.valid("endpoints.cluster", string(b.Cluster), validation.IsDNS1123Label)
 }
 
 // replaced returns the list with what fit makes of its elements, without those for which it returns

@@ -55,16 +55,36 @@ func TestFitLeavesOut(t *testing.T) {
 	}
 }
 
-// An endpoint of a cluster whose name cannot be a label is left out: its slices would have that
-// label.
+// An endpoint of a cluster whose name cannot be a label, or part of the name of a node, is left
+// out: its slices would have that label, and hints such a name.
 func TestFitClusterName(t *testing.T) {
+	for _, name := range []clustermesh.ClusterName{"two words", "West_1"} {
+		i := strange(func(string, string) string { return "" })
+		other, backend := i.Endpoints[0], i.Backends[0]
+		other.Cluster, backend.Cluster = name, name
+		i.Endpoints, i.Backends = append(i.Endpoints, other), append(i.Backends, backend)
+		got, problems := fit(i)
+		if len(got.Endpoints) != 1 || len(got.Backends) != 1 || len(problems) != 1 || problems[0].Field != "endpoints.cluster" {
+			t.Errorf("%s: endpoints %v, backends %v, problems %v", name, got.Endpoints, got.Backends, problems)
+		}
+	}
+}
+
+// A port of a protocol that Services of this build's Kubernetes cannot have is left out, with the
+// endpoints behind it. The other ports stay.
+func TestFitProtocol(t *testing.T) {
 	i := strange(func(string, string) string { return "" })
-	other := i.Endpoints[0]
-	other.Cluster = "two words"
-	i.Endpoints = append(i.Endpoints, other)
+	h3, backend := i.Ports[0], i.Backends[0]
+	h3.Name, h3.Proto, h3.Port = "h3", 33, 443
+	backend.Port = h3
+	i.Ports, i.Backends = append(i.Ports, h3), append(i.Backends, backend)
+	i.Endpoints[0].Ports = append(i.Endpoints[0].Ports, clustermesh.EndpointPort{Name: "h3", Proto: 33, Port: 8443})
 	got, problems := fit(i)
-	if len(got.Endpoints) != 1 || len(problems) != 1 || problems[0].Field != "endpoints.cluster" {
-		t.Errorf("endpoints %v, problems %v", got.Endpoints, problems)
+	if len(got.Ports) != 1 || len(got.Backends) != 1 || len(got.Endpoints) != 1 || len(got.Endpoints[0].Ports) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if len(problems) != 2 || problems[0].Field != "ports.protocol" || problems[1].Field != "endpoints.ports.protocol" {
+		t.Errorf("problems %v", problems)
 	}
 }
 
@@ -93,7 +113,7 @@ func TestFitProperties(t *testing.T) {
 		for _, e := range got.Endpoints {
 			legal("hostname", e.Hostname, validation.IsDNS1123Label)
 			legal("zone", e.Zone, validation.IsValidLabelValue)
-			legal("cluster", string(e.Cluster), validation.IsValidLabelValue)
+			legal("cluster", string(e.Cluster), validation.IsDNS1123Label)
 			for _, p := range e.Ports {
 				legal("port of an endpoint", p.Name, validation.IsDNS1123Label)
 			}
