@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
@@ -123,12 +122,14 @@ type target struct {
 	namespace, name string
 	policy          policy.Policy
 	sources         []from
+	ports           []corev1.ServicePort // see mergePorts
 }
 
 // from is a Service with its cluster.
 type from struct {
 	cluster *Cluster
 	svc     *corev1.Service
+	merged  map[string]int // which port of the target each of its ports is, by name
 }
 
 func (f from) String() string { return f.cluster.ID + "/" + f.svc.Namespace + "/" + f.svc.Name }
@@ -230,7 +231,7 @@ func names(s policy.Spec, ns string) bool {
 func (p *Plan) collect(targets map[name]*target, by policy.Policy, c *Cluster) {
 	s := by.Spec
 	for _, svc := range c.selected(by) {
-		f := from{c, svc}
+		f := from{cluster: c, svc: svc}
 		if reason, message := refused(svc); reason != "" {
 			p.skip(by.Name, f, reason, "%s", message)
 			continue
@@ -316,6 +317,7 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 		p.skip(by, first, policy.NamespaceMissing, "%s", why)
 		return
 	}
+	t.mergePorts()
 	m := Mirrored{Service: t.service(set)}
 	for _, f := range t.sources {
 		if !slices.Contains(m.From, f.cluster.ID) {
@@ -361,25 +363,11 @@ func (t *target) service(set string) *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, Labels: labels, Annotations: annotations},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceType(s.ExposeAs), SessionAffinity: cmp.Or(first.Spec.SessionAffinity, corev1.ServiceAffinityNone), SessionAffinityConfig: first.Spec.SessionAffinityConfig,
-			PublishNotReadyAddresses: first.Spec.PublishNotReadyAddresses,
+			PublishNotReadyAddresses: first.Spec.PublishNotReadyAddresses, Ports: t.ports,
 		},
 	}
 	if first.Spec.ClusterIP == corev1.ClusterIPNone {
 		out.Spec.ClusterIP, out.Spec.Type = corev1.ClusterIPNone, corev1.ServiceTypeClusterIP
-	}
-	for _, f := range t.sources {
-		for _, port := range f.svc.Spec.Ports {
-			taken := func(q corev1.ServicePort) bool {
-				return q.Name == port.Name || q.Port == port.Port && q.Protocol == port.Protocol
-			}
-			if !slices.ContainsFunc(out.Spec.Ports, taken) {
-				port.NodePort = 0
-				if port.TargetPort == (intstr.IntOrString{}) {
-					port.TargetPort = intstr.FromInt32(port.Port) // as the API server would
-				}
-				out.Spec.Ports = append(out.Spec.Ports, port)
-			}
-		}
 	}
 	return out
 }

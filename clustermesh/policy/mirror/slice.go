@@ -32,7 +32,7 @@ func (t *target) slice(set string, f from, of string, family discoveryv1.Address
 // pods makes the EndpointSlices of a source whose endpoints are its pods.
 func (t *target) pods(set string, f from) (out []*discoveryv1.EndpointSlice) {
 	for _, have := range f.slices() {
-		s := t.slice(set, f, have.Name, have.AddressType, have.Ports)
+		s := t.slice(set, f, have.Name, have.AddressType, t.named(f, have.Ports))
 		for _, e := range have.Endpoints {
 			// Names of nodes are the other cluster's: a node of this one may have the same.
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
@@ -51,7 +51,7 @@ func (t *target) addresses(set string, f from) (out []*discoveryv1.EndpointSlice
 	for _, p := range f.svc.Spec.Ports {
 		ports = append(ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
 	}
-	ready := f.ready()
+	ports, ready := t.named(f, ports), f.ready()
 	for _, ip := range f.clusterIPs() {
 		if !f.entered(ip) {
 			continue
