@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -34,6 +35,9 @@ func (l *reader) readGlobals() (out []clustermesh.Global) {
 
 func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g := clustermesh.Global{Service: s.service(), Shared: true}
+	if policy.Mirrored(s.labels) {
+		return g, false
+	}
 	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name), l.readOnly}
 	key, yes := notes.yes(globalNames)
 	switch why := l.stays(g.Service); {
@@ -119,8 +123,8 @@ func (a annotations) yes(names []string) (key string, yes bool) {
 	return key, value == "true"
 }
 
-// slices returns which EndpointSlices the Service asks for, nil for none. A headless Service asks for
-// them by default, because its name has no other way to lead to other clusters' pods (cilium
+// slices returns which EndpointSlices the Service asks for, nil for none. A headless Service asks
+// for them by default, because its name has no other way to lead to other clusters' pods (cilium
 // pkg/clustermesh/endpointslicesync).
 func (a annotations) slices(t clustermesh.ServiceType) *clustermesh.GlobalSlices {
 	key, asked := a.yes(slicesNames)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/l4"
@@ -111,8 +112,33 @@ func TestGlobals(t *testing.T) {
 	}
 }
 
-// A directory of YAML has no API server that EndpointSlices could be written into, and says so whether
-// they are asked for or are what a headless Service needs.
+// Cilium marks the Services that it derives from ServiceImports as global, and Linkerd copies the
+// annotations of what it mirrors. These Services are theirs: if strait served their addresses, it
+// would do so without endpoints, since the slices are of another cluster. Nor can they be exported.
+func TestGlobals_OfOtherSystems(t *testing.T) {
+	for what, labels := range map[string]map[string]string{
+		"Cilium":        {"multicluster.kubernetes.io/service-name": "serve", "multicluster.kubernetes.io/source-cluster": "c1"},
+		"AWS Cloud Map": {"multicluster.kubernetes.io/source-cluster": "c1"},
+		"Linkerd":       {"mirror.linkerd.io/mirrored-service": "true", "mirror.linkerd.io/cluster-name": "c2"},
+	} {
+		s, e := service(notes("service.cilium.io/global", "true", "service.cilium.io/affinity", "near")), endpointSlice(nil)
+		s.Labels = labels
+		for k, v := range labels { // the controller of EndpointSlices copies them
+			e.Labels[k] = v
+		}
+		check(t, what, typed{Services: []*corev1.Service{s}, EndpointSlices: []*discoveryv1.EndpointSlice{e}}.local())
+		got := typed{Services: []*corev1.Service{s}, EndpointSlices: []*discoveryv1.EndpointSlice{e}, Exports: []*mcsv1beta1.ServiceExport{export("default", "serve")}}.local()
+		if len(got.Globals)+len(got.Exports)+len(got.Endpoints) > 0 {
+			t.Errorf("%s: global %v, exports %v, endpoints %v", what, got.Globals, got.Exports, got.Endpoints)
+		}
+		if len(got.ExportStatus) != 1 || got.ExportStatus[0].Valid || got.ExportStatus[0].Reason != "InvalidServiceType" {
+			t.Errorf("%s: status %+v", what, got.ExportStatus)
+		}
+	}
+}
+
+// A directory of YAML has no API server that EndpointSlices could be written into, and says so
+// whether they are asked for or are what a headless Service needs.
 func TestGlobals_SlicesOfFiles(t *testing.T) {
 	const try = "a cluster without an API server gets no EndpointSlices with other clusters' endpoints; its own are still shared; export the Service with a ServiceExport, and use its name under clusterset.local"
 	headless := func(s *corev1.Service) {
@@ -133,7 +159,8 @@ func TestGlobals_SlicesOfFiles(t *testing.T) {
 	}
 }
 
-// Derived Services say which addresses imports have; they and their slices are never the cluster's own.
+// Derived Services say which addresses imports have; they and their slices are never the cluster's
+// own.
 func TestDerivedServices(t *testing.T) {
 	derivedService := func(name, of string, ips ...string) *corev1.Service {
 		return service(func(s *corev1.Service) {

@@ -13,8 +13,12 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// mirrored are labels of Services that another system has mirrored from another cluster.
-var mirrored = []string{"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cluster-id", "lighthouse.submariner.io/sourceCluster"}
+// mirrored are labels of Services that another system has mirrored from another cluster, or made
+// for a ServiceImport, as Cilium and the controller of AWS Cloud Map do.
+var mirrored = []string{
+	"mirror.linkerd.io/mirrored-service", "liqo.io/remote-cluster-id", "lighthouse.submariner.io/sourceCluster",
+	"multicluster.kubernetes.io/service-name", "multicluster.kubernetes.io/source-cluster",
+}
 
 // neverCopied are prefixes of the keys of labels and annotations; see Copied.
 var neverCopied = []string{
@@ -22,8 +26,9 @@ var neverCopied = []string{
 	"multicluster.kubernetes.io/", // of imports and derived Services
 }
 
-// Mirrored reports whether labels are those of a Service that another system has mirrored from
-// another cluster. Such a Service is no source: two systems would mirror each other's mirrors.
+// Mirrored reports whether labels are those of a Service that another system has made of another
+// cluster's. Such a Service is no source, because two systems would mirror each other's mirrors;
+// and what its annotations say is for that system, which has copied them or written its own.
 func Mirrored(labels map[string]string) bool {
 	return slices.ContainsFunc(mirrored, func(key string) bool { _, has := labels[key]; return has })
 }
@@ -104,8 +109,8 @@ func (s Selector) Selects(namespace, name string, of map[string]string) bool {
 
 // Copied returns the entries of labels or annotations to copy: those that a pattern fits, or
 // without patterns those that isDefault accepts. What belongs to kubectl, to strait or to another
-// system that shares Services is never copied: Linkerd would mirror a mirror that has its label, and a
-// mirror that is marked as global would be joined with its source.
+// system that shares Services is never copied: Linkerd would mirror a mirror that has its label,
+// and a mirror that is marked as global would be joined with its source.
 func Copied(from map[string]string, patterns []string, isDefault func(key string) bool) map[string]string {
 	out := map[string]string{}
 	for k, v := range from {
@@ -122,9 +127,9 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 	return out
 }
 
-// CopiedAnnotations returns the annotations to copy: those that a pattern fits. An annotation that a
-// controller obeys has to be named, without a wildcard: otherwise, whoever writes a Service in one cluster
-// makes DNS records and load balancers in another.
+// CopiedAnnotations returns the annotations to copy: those that a pattern fits. An annotation that
+// a controller obeys has to be named, without a wildcard: otherwise, whoever writes a Service in
+// one cluster makes DNS records and load balancers in another.
 func CopiedAnnotations(from map[string]string, patterns []string) map[string]string {
 	out := Copied(from, patterns, func(string) bool { return false })
 	maps.DeleteFunc(out, func(key, _ string) bool { return obeyed(key) && !slices.Contains(patterns, key) })
