@@ -9,9 +9,10 @@ import (
 
 // multiclusterManagers are values of endpointslice.kubernetes.io/managed-by, or the domains of such
 // values, of systems that copy other clusters' endpoints into this one: strait, Cilium's
-// EndpointSlice synchronisation, Karmada's dispatch, Submariner's Lighthouse, and Liqo's reflection.
+// EndpointSlice synchronisation, Karmada's dispatch, Submariner's Lighthouse, Liqo's reflection, and
+// Azure's Fleet Manager.
 var multiclusterManagers = []string{
-	SliceManager, "endpointslice-mesh-controller.cilium.io", "karmada.io", "submariner.io", "liqo.io",
+	SliceManager, "endpointslice-mesh-controller.cilium.io", "karmada.io", "submariner.io", "liqo.io", "networking.fleet.azure.com",
 }
 
 // sourceLabels are labels that only copies of another cluster's endpoints have. The first two are of
@@ -19,7 +20,7 @@ var multiclusterManagers = []string{
 // slices, so those by which Services are exported are not here.
 var sourceLabels = []string{
 	mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster,
-	"lighthouse.submariner.io/sourceCluster", "mirror.linkerd.io/mirrored-service",
+	"lighthouse.submariner.io/sourceCluster", "mirror.linkerd.io/mirrored-service", "services.clusternet.io/multi-cluster-service-name",
 }
 
 // sourceAnnotation is Karmada's name of the cluster that an EndpointSlice was copied from.

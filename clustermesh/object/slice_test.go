@@ -136,6 +136,11 @@ func TestSlicesOfOtherClusters(t *testing.T) {
 		{what: "Liqo", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice.reflection.liqo.io"}},
 		{what: "Linkerd", labels: map[string]string{
 			discoveryv1.LabelManagedBy: "endpointslicemirroring-controller.k8s.io", "mirror.linkerd.io/mirrored-service": "true"}},
+		{what: "Azure's Fleet Manager", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointsliceimport-controller.networking.fleet.azure.com"}},
+		{what: "Clusternet", labels: map[string]string{
+			"services.clusternet.io/multi-cluster-service-name": "serve", "services.clusternet.io/multi-cluster-service-namespace": "default"}},
+		{what: "AWS Cloud Map", labels: map[string]string{
+			discoveryv1.LabelManagedBy: "aws-cloud-map-mcs-controller-for-k8s", "multicluster.kubernetes.io/service-name": "serve"}},
 		{what: "Kubernetes", labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}, own: true},
 		{what: "a Service that Linkerd exports", labels: map[string]string{
 			discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "mirror.linkerd.io/exported": "true"}, own: true},
