@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -21,8 +22,8 @@ const (
 	// LabelServiceImport names the ServiceImport, of the same namespace, that a derived Service and
 	// its EndpointSlices belong to.
 	LabelServiceImport = "strait.io/service-import"
-	// LabelGlobalService names the global Service, of the same namespace, that an EndpointSlice with
-	// other clusters' endpoints belongs to.
+	// LabelGlobalService names the global Service, of the same namespace, that an EndpointSlice
+	// with other clusters' endpoints belongs to.
 	LabelGlobalService = "strait.io/global-service"
 	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices.
 	SliceManager = "strait.io"
@@ -43,6 +44,10 @@ func derivedFor(s *corev1.Service) string {
 	}
 	return name
 }
+
+// elsewhere reports whether another system made the Service of another cluster's, or for a
+// ServiceImport.
+func (s *Service) elsewhere() bool { return s.traits.Value().ofImport || policy.Mirrored(s.labels) }
 
 // readAllocations returns the addresses of derived Services, which are the ClusterSetIPs of their
 // imports, in the order of the Service's families. If an import has two derived Services, the first
@@ -71,8 +76,8 @@ func (l *reader) readAllocations() (out []clustermesh.Allocation) {
 	return orNil(out)
 }
 
-// allClusterIPs returns ranges that hold the ClusterIPs of all Services. An address that cannot be read
-// is reported where its Service counts.
+// allClusterIPs returns ranges that hold the ClusterIPs of all Services. An address that cannot be
+// read is reported where its Service counts.
 func (l *reader) allClusterIPs() []netip.Prefix {
 	ips, unsaid := make([]netip.Addr, 0, len(l.services)), (&report{}).on("Service", "", "")
 	for _, s := range l.services {

@@ -11,7 +11,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -163,7 +162,7 @@ func validity(w wish, service *Service) clustermesh.ExportStatus {
 	case service.derivedFor != "":
 		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
 		s.Message = "a Service that strait made for a ServiceImport cannot be exported"
-	case policy.Mirrored(service.labels):
+	case service.elsewhere():
 		s.Reason = string(mcsv1beta1.ServiceExportReasonInvalidServiceType)
 		s.Message = "a Service that another system made of another cluster's cannot be exported"
 	default:

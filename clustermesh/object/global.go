@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/internal/problem"
 )
 
@@ -35,7 +34,7 @@ func (l *reader) readGlobals() (out []clustermesh.Global) {
 
 func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	g := clustermesh.Global{Service: s.service(), Shared: true}
-	if policy.Mirrored(s.labels) {
+	if s.elsewhere() {
 		return g, false
 	}
 	notes := annotations{s, l.report.on("Service", s.Namespace, s.Name), l.readOnly}

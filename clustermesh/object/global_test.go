@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
@@ -120,9 +121,12 @@ func TestGlobals_OfOtherSystems(t *testing.T) {
 		"Cilium":        {"multicluster.kubernetes.io/service-name": "serve", "multicluster.kubernetes.io/source-cluster": "c1"},
 		"AWS Cloud Map": {"multicluster.kubernetes.io/source-cluster": "c1"},
 		"Linkerd":       {"mirror.linkerd.io/mirrored-service": "true", "mirror.linkerd.io/cluster-name": "c2"},
+		"no labels":     nil,
 	} {
 		s, e := service(notes("service.cilium.io/global", "true", "service.cilium.io/affinity", "near")), endpointSlice(nil)
-		s.Labels = labels
+		if s.Labels = labels; labels == nil {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "serve", UID: "u2"}}
+		}
 		for k, v := range labels { // the controller of EndpointSlices copies them
 			e.Labels[k] = v
 		}

@@ -19,8 +19,8 @@ type Service struct {
 	// Service that has one, only the addresses, type and annotations are kept.
 	derivedFor string
 	clusterIP  string
-	// uid is kept only of Services that may ask for EndpointSlices: headless ones, and those that an
-	// annotation makes global or whose annotation asks.
+	// uid is kept only of Services that may ask for EndpointSlices: headless ones, and those that
+	// an annotation makes global or whose annotation asks.
 	uid string
 	// clusterIPs is nil if it would hold only clusterIP.
 	clusterIPs  []string
@@ -40,6 +40,8 @@ type traits struct {
 	affinity             corev1.ServiceAffinity
 	affinitySeconds      int32
 	policy, distribution string
+	// ofImport: another system made it for a ServiceImport, which owns it.
+	ofImport bool
 }
 
 // servicePort is a port as written.
@@ -77,6 +79,7 @@ func serviceFrom(in *corev1.Service) *Service {
 		if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
 			t.affinitySeconds = deref(c.ClientIP.TimeoutSeconds, t.affinitySeconds)
 		}
+		t.ofImport = slices.ContainsFunc(in.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == mcsv1beta1.ServiceImportKindName })
 		t.policy, t.distribution = string(deref(spec.InternalTrafficPolicy, "")), deref(spec.TrafficDistribution, "")
 		s.ports = make([]unique.Handle[servicePort], len(spec.Ports))
 		for i, p := range spec.Ports {

@@ -111,7 +111,7 @@ func (l *reader) shares() (out []clustermesh.Share) {
 // selected reports whether a rule selects a Service that can be shared. It counts, and notes why
 // one that is selected cannot be.
 func (l *reader) selected(r *rule, s *Service) bool {
-	machinery := s.derivedFor != "" || s.labels[LabelManagedBy] == ManagedBy || policy.Mirrored(s.labels)
+	machinery := s.derivedFor != "" || s.labels[LabelManagedBy] == ManagedBy || s.elsewhere()
 	if machinery || !r.selector.Selects(s.Namespace, s.Name, s.labels) {
 		return false
 	}
@@ -230,8 +230,8 @@ func (l *reader) mirrorsByPolicy() (out []clustermesh.Export) {
 	return out
 }
 
-// sharable returns labels or annotations of a Service if a record can carry them, nil otherwise or if
-// there are none.
+// sharable returns labels or annotations of a Service if a record can carry them, nil otherwise or
+// if there are none.
 func (r *rule) sharable(s *Service, what string, m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -246,8 +246,8 @@ func (r *rule) sharable(s *Service, what string, m map[string]string) map[string
 // nothing is the choice of keys to copy where none is copied by default.
 func nothing(string) bool { return false }
 
-// Taking returns the policies by which a cluster makes objects for other clusters' Services: mirrors,
-// or namespaces for imports. The oldest is first.
+// Taking returns the policies by which a cluster makes objects for other clusters' Services:
+// mirrors, or namespaces for imports. The oldest is first.
 func Taking(objs Objects) (out []policy.Policy) {
 	l := newReader(Objects{Config: objs.Config, Properties: objs.Properties, Policies: objs.Policies})
 	l.readPolicies(objs)
@@ -279,8 +279,8 @@ func PolicyFacts(objs Objects, shares []clustermesh.Share) (out []policy.Facts) 
 	return out
 }
 
-// copied returns the labels and annotations of a Service that a rule exports: those that it names, as
-// a ServiceExport names those that it exports.
+// copied returns the labels and annotations of a Service that a rule exports: those that it names,
+// as a ServiceExport names those that it exports.
 func (r *rule) copied(s *Service) (labels, annotations map[string]string) {
 	return r.sharable(s, "labels", policy.Copied(s.labels, r.spec.Copy.Labels, nothing)),
 		r.sharable(s, "annotations", policy.CopiedAnnotations(s.annotations, r.spec.Copy.Annotations))
