@@ -205,6 +205,11 @@ func TestForeignValuesAreAccepted(t *testing.T) {
 			w.Submit(b.view(func(i *mcs.Import) {
 				i.Labels, i.Annotations = map[string]string{"a b": "c", "team": "x y"}, map[string]string{"a b": "c"}
 				i.InternalTrafficPolicy, i.TrafficDistribution = "Near", "PreferSameRack"
+				odd, of := clustermesh.ServicePort{Name: "h3", Proto: 33, Port: 443}, i.Endpoints[0]
+				of.Cluster, of.Addr = "West_1", netip.MustParseAddr("10.3.0.1")
+				i.Ports, i.Endpoints = append(i.Ports, odd), append(i.Endpoints, of)
+				i.Endpoints[0].Ports = append(slices.Clone(i.Endpoints[0].Ports), clustermesh.EndpointPort{Name: "h3", Proto: 33, Port: 8443})
+				i.Backends = append(i.Backends, mcs.Backend{Port: odd, Addr: netip.MustParseAddrPort("10.3.0.1:8443"), Cluster: "West_1", Ready: true})
 				for n, name := range []string{"http_api", "", "UPPER", strings.Repeat("x", 64)} {
 					i.Ports = append(i.Ports, clustermesh.ServicePort{Name: name, Proto: l4.TCP, Port: uint16(81 + n), AppProtocol: "a b"})
 					addr := netip.AddrFrom4([4]byte{10, 2, 1, byte(n)})

@@ -84,6 +84,39 @@ func TestUserImportIsHonoured(t *testing.T) {
 	b.calm(w)
 }
 
+// A user's import may ask for what no Service can have: the CRD accepts it. The derived Service has the
+// rest.
+func TestUserImportAsksForTooMuch(t *testing.T) {
+	for _, cluster := range []string{"c1", "c2"} { // the newest API server and the oldest
+		t.Run(cluster, func(t *testing.T) {
+			b := newBenchIn(t, cluster)
+			i := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Name: "serve"}, Spec: mcsv1beta1.ServiceImportSpec{
+				Type: mcsv1beta1.ClusterSetIP, SessionAffinity: "Cookie", InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicy("Near")), TrafficDistribution: new("PreferSameRack"),
+				SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(0))}},
+				Ports: []mcsv1beta1.ServicePort{
+					{Name: "HTTP_1", Port: 80, AppProtocol: new("a b")}, {Name: "zero"}, {Name: "high", Port: 65536}, {Name: "h3", Port: 443, Protocol: "QUIC"},
+					{Name: "again", Port: 80, Protocol: "TCP"}, {Name: "dns", Port: 53, Protocol: "udp"}, {Name: "dns", Port: 54},
+				},
+			}}
+			_, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Create(t.Context(), i, metav1.CreateOptions{})
+			must(t, err)
+			w, _ := b.start()
+			w.Submit(b.view())
+			b.eventually("import", ready)
+			s, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
+			must(t, err)
+			var ports []string
+			for _, p := range s.Spec.Ports {
+				ports = append(ports, fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol))
+			}
+			if slices.Sort(ports); !slices.Equal(ports, []string{"dns:53/UDP", "port-80-tcp:80/TCP"}) {
+				t.Errorf("ports %q", ports)
+			}
+			b.lists("10.1.0.1", "10.2.0.1")
+		})
+	}
+}
+
 // A user's import whose ips somebody else writes is a Problem, and is left as it is.
 func TestUserImportWithItsOwnAddresses(t *testing.T) {
 	b := newBench(t)
