@@ -26,3 +26,22 @@ func TestCopiedAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiedOfDeployers: a mirror does not look like an object that a tool deployed, which the tool
+// would delete because its source does not have it.
+func TestCopiedOfDeployers(t *testing.T) {
+	from := map[string]string{
+		"team": "a", "helm.sh/chart": "cart-1.0.0", "argocd.argoproj.io/instance": "shop", "kapp.k14s.io/app": "1", "objectset.rio.cattle.io/hash": "0123",
+		"kustomize.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/name": "shop", "fleet.cattle.io/bundle-id": "shop",
+		"applyset.kubernetes.io/part-of": "applyset-x-v1", "addonmanager.kubernetes.io/mode": "Reconcile",
+	}
+	for what, c := range map[string]struct{ patterns, want []string }{
+		"by default": {nil, []string{"helm.sh/chart", "team"}},
+		"wildcards":  {[]string{"*", "*/*"}, []string{"helm.sh/chart", "team"}},
+		"by name":    {[]string{"team", "argocd.argoproj.io/instance"}, []string{"team"}},
+	} {
+		if got := slices.Sorted(maps.Keys(policy.Copied(from, c.patterns, policy.Portable))); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}

@@ -24,6 +24,10 @@ var mirrored = []string{
 var neverCopied = []string{
 	"kubectl.kubernetes.io/", "strait.io/", "service.strait.io/", "service.cilium.io/", "io.cilium/", "mirror.linkerd.io/",
 	"multicluster.kubernetes.io/", // of imports and derived Services
+	// By these, tools that deploy know what is theirs. Some delete what has the label and is not in
+	// their source.
+	"argocd.argoproj.io/", "kapp.k14s.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "objectset.rio.cattle.io/", "fleet.cattle.io/",
+	"applyset.kubernetes.io/", "addonmanager.kubernetes.io/",
 }
 
 // Mirrored reports whether labels are those of a Service that another system has made of another
