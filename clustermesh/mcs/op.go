@@ -105,7 +105,7 @@ type Have struct {
 	API API
 }
 
-// Trouble is why the derived Service could not be created, as the API server reported. The zero
+// Trouble is why the derived Service could not be written, as the API server reported. The zero
 // value means no trouble.
 type Trouble struct {
 	// NameTaken: a Service of that name exists and is not strait's. OwnNameTaken: the same is true
@@ -118,4 +118,8 @@ type Trouble struct {
 	// AddressRefused counts how often in a row the API server refused the addresses that the import
 	// has: they are in use by now, or out of its range.
 	AddressRefused int
+	// Refused is what else the API server said when it last refused the Service, such as that a
+	// quota is exhausted. Others' rules can stand for ever, so only what needs the Service waits
+	// for it.
+	Refused string
 }

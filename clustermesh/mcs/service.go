@@ -43,8 +43,13 @@ func (d *differ) derivedService() *corev1.Service {
 		d.settling = true // wait: the next Service needs its name
 	case !sameService(have, want):
 		want.UID = have.UID
+		o := Op{Verb: Apply, Service: want, Force: true}
+		if d.have.Trouble.Refused != "" {
+			d.retries = append(d.retries, o)
+			break
+		}
 		d.settling = true
-		d.do(Op{Verb: Apply, Service: want, Force: true})
+		d.do(o)
 	default: // the others go when the import has this one's addresses
 		for _, s := range d.have.Services {
 			if s.Name != name {
@@ -106,7 +111,7 @@ func (d *differ) serviceName() string {
 func (d *differ) createService(name string) {
 	d.foreign(name)
 	o := Op{Verb: Create, Service: d.wantService(name, nil)}
-	if d.have.Trouble.NameTaken || d.have.Trouble.FamilyNotSupported {
+	if t := d.have.Trouble; t.NameTaken || t.FamilyNotSupported || t.Refused != "" {
 		d.retries = append(d.retries, o)
 		return
 	}

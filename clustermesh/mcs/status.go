@@ -36,7 +36,7 @@ func (d *differ) importStatus() {
 	}
 	if turned(have.Status.Conditions, ready) {
 		op.Events = append(op.Events, Event{
-			Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken,
+			Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken || d.have.Trouble.Refused != "",
 			Reason:  ready.Reason, Message: ready.Message, Change: changeOf(have.Status.Conditions, ready),
 		})
 	}
@@ -109,6 +109,8 @@ func (d *differ) importReady() metav1.Condition {
 	case d.have.Trouble.FamilyNotSupported, !d.view.Config.derived():
 		c.Reason = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported)
 		c.Message = "This cluster has no ClusterSetIPs of the exported Services' IP families (" + familyNames(d.imp.Families) + ")."
+	case d.have.Trouble.Refused != "":
+		c.Message = shorten("Service "+d.serviceName()+" cannot be created: "+d.have.Trouble.Refused, maxMessage)
 	case d.group == "" && !OurImport(have) && len(d.asked.Ports) == 0:
 		c.Message = "This import lists no port that a Service can have."
 	case len(d.imp.Ports) == 0:

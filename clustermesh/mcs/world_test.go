@@ -41,6 +41,7 @@ type world struct {
 	trouble  Trouble
 	api      API
 	taken    []string // addresses that somebody else has
+	refuses  string   // what it says to every write of a Service
 	writes   []Op
 }
 
@@ -217,7 +218,7 @@ func (w *world) applyService(key string, o Op) {
 		delete(w.services, key)
 		return
 	}
-	if w.trouble.FamilyNotSupported {
+	if w.trouble.Refused = w.refuses; w.trouble.FamilyNotSupported || w.refuses != "" {
 		return
 	}
 	if slices.ContainsFunc(o.Service.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(w.taken, ip) }) {

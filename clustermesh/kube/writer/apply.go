@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,8 +33,8 @@ type kind struct {
 	empty    func() metav1.Object
 }
 
-// kinds are the kinds of objects that operations write, by name. See kindOf for the version of those
-// of the MCS API.
+// kinds are the kinds of objects that operations write, by name. See kindOf for the version of
+// those of the MCS API.
 var kinds = map[string]kind{
 	"Service":       {"Service", corev1.SchemeGroupVersion, "services", func() metav1.Object { return &corev1.Service{} }},
 	"EndpointSlice": {"EndpointSlice", discoveryv1.SchemeGroupVersion, "endpointslices", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
@@ -64,8 +65,15 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 	if o.Service != nil {
 		t.judgeDistribution(o, answer, err)
 	}
-	if o.Verb == mcs.Create && o.Service != nil {
+	switch {
+	case o.Service == nil:
+	case o.Verb == mcs.Create:
 		err = t.judge(ctx, api, o, err)
+	default:
+		s, _ := mcs.ServiceOf(o.Service)
+		trouble := t.store.have(s).Trouble
+		trouble.Refused = refusal(err)
+		t.store.setTrouble(s, trouble)
 	}
 	if err != nil {
 		return err
@@ -129,7 +137,8 @@ func body(o mcs.Op, k kind) (*unstructured.Unstructured, error) {
 	switch {
 	case o.Verb == mcs.ApplyStatus:
 		unstructured.RemoveNestedField(fields, "spec")
-		// An apply that gives up all fields of a status makes it null, which the API server refuses.
+		// An apply that gives up all fields of a status makes it null, which the API server
+		// refuses.
 		if status, _ := fields["status"].(map[string]any); len(status) == 0 && o.Import != nil {
 			fields["status"] = map[string]any{"clusters": []any{}}
 		}
@@ -231,9 +240,24 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 		trouble.AddressRefused++
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
 		trouble.FamilyNotSupported = true
+	default:
+		trouble.Refused = refusal(err)
 	}
 	t.store.setTrouble(s, trouble)
 	return err
+}
+
+// refusal returns what the API server said to a Service that it will refuse again; empty for other
+// errors, and for a traffic distribution, which is lowered.
+func refusal(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || blames(err, "spec.trafficDistribution") {
+		return ""
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return status.Status().Message
+	}
+	return ""
 }
 
 // take decodes an answer of the API server into the store.

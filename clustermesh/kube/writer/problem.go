@@ -38,6 +38,8 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 		return p, false
 	case strings.Contains(p.Message, "admission webhook"), strings.Contains(p.Message, "ValidatingAdmissionPolicy"):
 		p.Try = "exempt strait's account from that policy, or change the exported Service"
+	case apierrors.IsForbidden(err) && strings.Contains(p.Message, "exceeded quota"):
+		p.Try = "raise the namespace's ResourceQuota, or delete what is not needed there"
 	case apierrors.IsForbidden(err):
 		p.Try = "allow strait's account to write it: see the ClusterRole in install/chart"
 	case addressRefused(o, err):

@@ -11,12 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -84,8 +86,39 @@ func TestUserImportIsHonoured(t *testing.T) {
 	b.calm(w)
 }
 
-// A user's import may ask for what no Service can have: the CRD accepts it. The derived Service has the
-// rest.
+// Others' rules, such as a quota, can keep the derived Service from being created for ever. The
+// import says so, and everything else is written.
+func TestQuotaOfServices(t *testing.T) {
+	b := newBench(t)
+	quota, err := b.core.CoreV1().ResourceQuotas(b.ns).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/services": apiresource.MustParse("0")}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/services": apiresource.MustParse("0")}} // as its controller does
+	_, err = b.core.CoreV1().ResourceQuotas(b.ns).UpdateStatus(t.Context(), quota, metav1.UpdateOptions{})
+	must(t, err)
+	w, _ := b.start()
+	w.Submit(b.view())
+	b.eventually("import", readyIs(metav1.ConditionFalse, "Pending"))
+	b.eventually("why", func(i *mcsv1beta1.ServiceImport) error {
+		if c := i.Status.Conditions[0]; !strings.Contains(c.Message, "cannot be created") || !strings.Contains(c.Message, "exceeded quota: few") {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	if got, err := b.listed("multicluster.kubernetes.io/service-name=serve"); err != nil || !slices.Equal(got, []string{"10.1.0.1", "10.2.0.1"}) {
+		t.Errorf("the import's slices list %v, %v", got, err)
+	}
+	if ps := w.Problems(); len(ps) != 1 || ps[0].Code != problem.WriteRefused || !strings.Contains(ps[0].Try, "ResourceQuota") {
+		t.Errorf("problems %v", ps)
+	}
+	must(t, b.core.CoreV1().ResourceQuotas(b.ns).Delete(t.Context(), "few", metav1.DeleteOptions{}))
+	b.eventually("without the quota", ready)
+	b.calm(w)
+}
+
+// A user's import may ask for what no Service can have: the CRD accepts it. The derived Service has
+// the rest.
 func TestUserImportAsksForTooMuch(t *testing.T) {
 	for _, cluster := range []string{"c1", "c2"} { // the newest API server and the oldest
 		t.Run(cluster, func(t *testing.T) {
@@ -206,7 +239,8 @@ func TestNothingIsWrittenWithoutLeading(t *testing.T) {
 	}
 }
 
-// account makes a user that may do what the rules say, and what the ClusterRole of install must allow.
+// account makes a user that may do what the rules say, and what the ClusterRole of install must
+// allow.
 func (b *bench) account(sliceVerbs ...string) func(*Config) {
 	user := "limited-" + b.ns
 	status := []string{"patch"}
