@@ -98,15 +98,15 @@ type Have struct {
 	// There should be at most one Service.
 	Services []*corev1.Service
 	Slices   []Slice
-	// Trouble is what last kept the derived Service from being created.
+	// Trouble is what could not be written last.
 	Trouble Trouble
 	// API is what the API server serves of the MCS API. What its schemas do not have is not wanted,
 	// or it would be written again and again.
 	API API
 }
 
-// Trouble is why the derived Service could not be written, as the API server reported. The zero
-// value means no trouble.
+// Trouble is what of a service could not be written and why, as the API server reported. Except for
+// RefusedSlices, it is about the derived Service. The zero value means no trouble.
 type Trouble struct {
 	// NameTaken: a Service of that name exists and is not strait's. OwnNameTaken: the same is true
 	// of the import's own name, for which there is an alternative.
@@ -122,4 +122,6 @@ type Trouble struct {
 	// quota is exhausted. Others' rules can stand for ever, so only what needs the Service waits
 	// for it.
 	Refused string
+	// RefusedSlices is what the API server said to the first EndpointSlice that it last refused.
+	RefusedSlices string
 }

@@ -54,3 +54,19 @@ func TestRefusedService(t *testing.T) {
 		t.Errorf("updated at last: %+v", s.Spec.Ports)
 	}
 }
+
+// Refused EndpointSlices are for clients by kube-proxy and CoreDNS: the import is ready, and says
+// what these lack.
+func TestRefusedSlices(t *testing.T) {
+	w := newWorld(t)
+	v := viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080))
+	w.settle(v, serve)
+	for _, says := range []string{"exceeded quota: few", ""} {
+		w.trouble.RefusedSlices = says
+		w.settle(v, serve)
+		c := condition(w.imports["default/serve"].Status.Conditions, "Ready")
+		if c.Status != metav1.ConditionTrue || c.Reason != "Ready" || strings.Contains(c.Message, "not up to date: "+says) != (says != "") {
+			t.Errorf("%q: %+v", says, c)
+		}
+	}
+}

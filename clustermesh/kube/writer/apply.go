@@ -219,7 +219,7 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	was := t.store.have(s).Trouble
 	// OwnNameTaken stays until the name is free. Otherwise the two names would be tried
 	// alternately.
-	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken, RefusedDistribution: was.RefusedDistribution}
+	trouble := mcs.Trouble{OwnNameTaken: was.OwnNameTaken, RefusedDistribution: was.RefusedDistribution, RefusedSlices: was.RefusedSlices}
 	if err != nil {
 		trouble.AddressRefused = was.AddressRefused
 	}
@@ -247,7 +247,7 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	return err
 }
 
-// refusal returns what the API server said to a Service that it will refuse again; empty for other
+// refusal returns what the API server said to an object that it will refuse again; empty for other
 // errors, and for a traffic distribution, which is lowered.
 func refusal(err error) string {
 	var status apierrors.APIStatus

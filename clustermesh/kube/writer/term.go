@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -199,7 +200,8 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 		have := t.store.have(s)
 		have.API = t.known()
 		ops, problems = mcs.Diff(view, s, have, time.Now())
-		if have.Rewrites(ops) && !rewrite() {
+		later := have.Rewrites(ops) && !rewrite()
+		if later {
 			ops = have.WithoutRewrites(ops)
 			t.queue.AddAfter(s, rewriteEvery)
 		}
@@ -212,7 +214,12 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 			break
 		}
 		var failed []clustermesh.Problem
-		if failed, err = t.writeAll(ctx, ops, oneOfMany); err != nil {
+		var refused string
+		failed, refused, err = t.writeAll(ctx, ops, oneOfMany)
+		if refused != "" || !later && err == nil {
+			t.refusedSlices(s, refused)
+		}
+		if err != nil {
 			problems = append(problems, failed...)
 			break
 		}
@@ -226,33 +233,46 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 // writeAll carries out operations in order. After a failure it goes on with the rest, but deletes
 // nothing whose replacement is not there. For a service of a backlog (oneOfMany) it makes only
 // Events that are warnings: the conditions of ten thousand imports already say that each is ready,
-// and twenty thousand Events would drown all others.
-func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, err error) {
+// and twenty thousand Events would drown all others. Refused is what the API server said to the
+// first slice that it refused.
+func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, refused string, err error) {
 	var failed []mcs.Op
 	for _, o := range ops {
 		if o.Verb == mcs.Delete && slices.ContainsFunc(failed, func(f mcs.Op) bool { return f.Replaces(o) }) {
 			continue
 		}
 		if ctx.Err() != nil || !t.leading() {
-			return problems, errStopped
+			return problems, "", errStopped
 		}
 		writeErr := t.writeAfter(ctx, o, failed)
 		if ctx.Err() != nil {
-			return problems, errStopped
+			return problems, "", errStopped
 		}
 		if writeErr == nil {
 			t.tell(ctx, o, oneOfMany)
 			continue
 		}
 		failed, err = append(failed, o), writeErr
+		if o.Slice != nil {
+			refused = cmp.Or(refused, refusal(writeErr))
+		}
 		if p, is := problemOf(o, writeErr); is {
 			problems = append(problems, p)
 		}
 	}
-	return problems, err
+	return problems, refused, err
 }
 
-// writeAfter is write after others failed. No slice loses the endpoints that those should have moved.
+// refusedSlices remembers what the API server said to a slice, for the import's status.
+func (t *term) refusedSlices(s clustermesh.ServiceName, says string) {
+	if trouble := t.store.have(s).Trouble; trouble.RefusedSlices != says {
+		trouble.RefusedSlices = says
+		t.store.setTrouble(s, trouble)
+	}
+}
+
+// writeAfter is write after others failed. No slice loses the endpoints that those should have
+// moved.
 func (t *term) writeAfter(ctx context.Context, o mcs.Op, failed []mcs.Op) error {
 	if o.Verb != mcs.Delete && o.Verb != mcs.Apply || o.Slice == nil || len(failed) == 0 {
 		return t.write(ctx, o)

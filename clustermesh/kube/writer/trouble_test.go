@@ -90,13 +90,7 @@ func TestUserImportIsHonoured(t *testing.T) {
 // import says so, and everything else is written.
 func TestQuotaOfServices(t *testing.T) {
 	b := newBench(t)
-	quota, err := b.core.CoreV1().ResourceQuotas(b.ns).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/services": apiresource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/services": apiresource.MustParse("0")}} // as its controller does
-	_, err = b.core.CoreV1().ResourceQuotas(b.ns).UpdateStatus(t.Context(), quota, metav1.UpdateOptions{})
-	must(t, err)
+	b.quota("count/services")
 	w, _ := b.start()
 	w.Submit(b.view())
 	b.eventually("import", readyIs(metav1.ConditionFalse, "Pending"))
@@ -114,6 +108,43 @@ func TestQuotaOfServices(t *testing.T) {
 	}
 	must(t, b.core.CoreV1().ResourceQuotas(b.ns).Delete(t.Context(), "few", metav1.DeleteOptions{}))
 	b.eventually("without the quota", ready)
+	b.calm(w)
+}
+
+// quota forbids any object of a kind in the namespace.
+func (b *bench) quota(of corev1.ResourceName) {
+	b.t.Helper()
+	none := corev1.ResourceList{of: apiresource.MustParse("0")}
+	quota, err := b.core.CoreV1().ResourceQuotas(b.ns).Create(b.t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
+	}, metav1.CreateOptions{})
+	must(b.t, err)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // as its controller does
+	_, err = b.core.CoreV1().ResourceQuotas(b.ns).UpdateStatus(b.t.Context(), quota, metav1.UpdateOptions{})
+	must(b.t, err)
+}
+
+// While slices are refused, the import is as good as before, and says what kube-proxy lacks.
+func TestQuotaOfSlices(t *testing.T) {
+	b := newBench(t)
+	b.quota("count/endpointslices.discovery.k8s.io")
+	w, _ := b.start()
+	w.Submit(b.view())
+	says := func(want bool) func(*mcsv1beta1.ServiceImport) error {
+		return func(i *mcsv1beta1.ServiceImport) error {
+			if err := ready(i); err != nil {
+				return err
+			}
+			if m := i.Status.Conditions[0].Message; strings.Contains(m, "exceeded quota: few") != want {
+				return fmt.Errorf("message %q", m)
+			}
+			return nil
+		}
+	}
+	b.eventually("import", says(true))
+	must(t, b.core.CoreV1().ResourceQuotas(b.ns).Delete(t.Context(), "few", metav1.DeleteOptions{}))
+	b.eventually("without the quota", says(false))
+	b.lists("10.1.0.1", "10.2.0.1")
 	b.calm(w)
 }
 
