@@ -346,6 +346,43 @@ func TestBelow(t *testing.T) {
 	}
 }
 
+// TestBelowIsCleanedUp: what removes the balancer also detaches it below the served cgroup, while the
+// rival is still there.
+func TestBelowIsCleanedUp(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	c := newContest(t)
+	pods := child(t, c.cfg.Cgroup, "pods")
+	c.enter(t)
+	t.Cleanup(func() {
+		if err := CleanUp(c.rival); err != nil {
+			t.Error(err)
+		}
+	})
+	l := opened(t, c.cfg)
+	goBehind(t, l, c.cfg)
+	attached := func() (n int) {
+		for _, h := range layout.Hooks {
+			all, err := inspect.Attached(h, pods, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(all)
+		}
+		return n
+	}
+	if n := attached(); n != 4 {
+		t.Errorf("%d programs below, want 4", n)
+	}
+	if err := errors.Join(l.Close(), CleanUp(c.cfg)); err != nil {
+		t.Fatal(err)
+	}
+	if n := attached(); n != 0 {
+		t.Errorf("%d programs are left below", n)
+	}
+}
+
 // checkTop checks that the rival is in front of us only at the top.
 func checkTop(t *testing.T, l *LB) {
 	t.Helper()
