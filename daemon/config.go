@@ -107,11 +107,13 @@ type BPFConfig struct {
 	// Cgroup is the cgroup v2 directory whose sockets are served; empty means the root.
 	Cgroup           string `json:"cgroup,omitempty"`
 	AllowVirtualRoot bool   `json:"allowVirtualRoot,omitempty"`
-	MaxFrontends     uint32 `json:"maxFrontends,omitempty"`
-	MaxBackends      uint32 `json:"maxBackends,omitempty"`
-	MaxSockets       uint32 `json:"maxSockets,omitempty"`
-	MaxAffinity      uint32 `json:"maxAffinity,omitempty"`
-	MaxOptOuts       uint32 `json:"maxOptOuts,omitempty"`
+	// BelowRoot is as in socklb.Config.
+	BelowRoot    bool   `json:"belowRoot,omitempty"`
+	MaxFrontends uint32 `json:"maxFrontends,omitempty"`
+	MaxBackends  uint32 `json:"maxBackends,omitempty"`
+	MaxSockets   uint32 `json:"maxSockets,omitempty"`
+	MaxAffinity  uint32 `json:"maxAffinity,omitempty"`
+	MaxOptOuts   uint32 `json:"maxOptOuts,omitempty"`
 	// DestroySockets is whether sockets to backends that are gone are closed, for which the daemon
 	// enters the network namespaces of pods. Nil means true.
 	DestroySockets *bool `json:"destroySockets,omitempty"`
@@ -126,7 +128,7 @@ type BPFConfig struct {
 // socklb converts b for package socklb, where a size of zero means its default.
 func (b BPFConfig) socklb() socklb.Config {
 	return socklb.Config{
-		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot,
+		Pins: b.Pins, Cgroup: b.Cgroup, AllowVirtualRoot: b.AllowVirtualRoot, BelowRoot: b.BelowRoot,
 		MaxFrontends: b.MaxFrontends, MaxBackends: b.MaxBackends, MaxSockets: b.MaxSockets,
 		MaxAffinity: b.MaxAffinity, MaxOptOuts: b.MaxOptOuts,
 	}

@@ -262,7 +262,7 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 		return &exitError{exitUsage, err}
 	}
 	a.printer().line("%s: image %s", c.Context, daemonImage(docs))
-	if err := a.preflight(ctx, c); err != nil {
+	if err := a.preflight(ctx, c, values); err != nil {
 		return err
 	}
 	docs = append(docs, c.ValuesObject(stored))
@@ -296,10 +296,11 @@ func (a *app) applyChart(ctx context.Context, c *cluster.Cluster, values chart.V
 }
 
 // preflight prints what the cluster's network and strait do to each other.
-func (a *app) preflight(ctx context.Context, c *cluster.Cluster) error {
+func (a *app) preflight(ctx context.Context, c *cluster.Cluster, values chart.Values) error {
+	cgroup, _ := values["cgroup"].(map[string]any)
 	cilium, err := c.ReadCilium(ctx)
 	gateways, err2 := c.ReadOVN(ctx)
-	for _, warning := range slices.Concat(preflight.Cilium(cilium).Warnings(), preflight.OVN(gateways).Warnings()) {
+	for _, warning := range slices.Concat(preflight.Cilium(cilium).Warnings(cgroup["belowRoot"] == true), preflight.OVN(gateways).Warnings()) {
 		a.printer().line("! %s: %s", c.Context, warning)
 	}
 	return errors.Join(err, err2)

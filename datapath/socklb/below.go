@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,8 @@ import (
 // one. Both run: the second one finds a backend's address, which is no frontend, and lets it pass.
 // Only the sockets right in the served cgroup are left to the other balancer. On a node, these are
 // no pods and no services.
+//
+// With Config.BelowRoot, all programs are attached there, and none to the served cgroup.
 
 // belowHook is a hook of a cgroup right below the served one.
 type belowHook struct {
@@ -39,7 +42,7 @@ func (p belowHook) pin() string { return p.hook.Name + "_" + strconv.FormatUint(
 // one.
 func hookBelow(name string) (layout.Hook, bool) {
 	for _, h := range layout.Hooks {
-		if id, is := strings.CutPrefix(name, h.Name+"_"); is && h.Forward {
+		if id, is := strings.CutPrefix(name, h.Name+"_"); is {
 			_, err := strconv.ParseUint(id, 10, 64)
 			return h, err == nil
 		}
@@ -80,16 +83,18 @@ func updateBelow(programs map[string]*ebpf.Program, dir string) error {
 	return nil
 }
 
-// mendBelow attaches the programs below the served cgroup where others are in front of ours, and
-// detaches them where none is. It returns the links that something else detached.
+// mendBelow attaches the programs that should be below the served cgroup, and detaches those that
+// should not. It returns the links that something else detached.
 func (l *LB) mendBelow() (changed []string, err error) {
-	want, err := l.placesBelow()
+	places, err := l.placesBelow()
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for name, p := range want {
-		died, err := l.attachBelow(name, p)
+	want := map[string]bool{}
+	for _, p := range places {
+		want[p.pin()] = true
+		died, err := l.attachBelow(p)
 		if died {
 			changed = append(changed, fmt.Sprintf("link of hook %s on cgroup %s", p.hook.Name, p.Path))
 		}
@@ -97,45 +102,53 @@ func (l *LB) mendBelow() (changed []string, err error) {
 			errs = append(errs, fmt.Errorf("attach %s to cgroup %s: %w", p.hook.Name, p.Path, err))
 		}
 	}
-	for name, old := range l.objects.links {
-		_, is := hookBelow(name)
-		if _, stays := want[name]; stays || !is {
-			continue
-		}
-		_ = old.Detach() // an error means that it was dead already
-		errs = append(errs, old.Close())
-		delete(l.objects.links, name)
-		delete(l.objects.seen, filepath.Join(layout.LinksDir, name))
-		if err := os.Remove(filepath.Join(l.pins.dir, layout.LinksDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return changed, err
+	}
+	for name := range l.objects.links {
+		_, below := hookBelow(name)
+		root := l.below && slices.ContainsFunc(layout.Hooks, func(h layout.Hook) bool { return h.Name == name })
+		if root || below && !want[name] {
+			errs = append(errs, l.drop(name))
 		}
 	}
 	return changed, errors.Join(errs...)
 }
 
-// placesBelow returns where programs should be below the served cgroup, by the names of their
-// links.
-func (l *LB) placesBelow() (map[string]belowHook, error) {
-	out := map[string]belowHook{}
+// drop detaches a link and removes its pin.
+func (l *LB) drop(name string) error {
+	old, at := l.objects.links[name], filepath.Join(layout.LinksDir, name)
+	_ = old.Detach() // an error means that it was dead already
+	delete(l.objects.links, name)
+	delete(l.objects.seen, at)
+	err := os.Remove(filepath.Join(l.pins.dir, at))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, old.Close())
+}
+
+// placesBelow returns where programs should be below the served cgroup, in the order in which they
+// are attached.
+func (l *LB) placesBelow() (out []belowHook, err error) {
 	var children []cgroup.Dir
 	for _, h := range layout.Hooks {
-		if !h.Forward {
+		needed := l.below
+		if !needed && h.Forward {
+			if needed, err = l.isBehind(h); err != nil {
+				return nil, err
+			}
+		}
+		if !needed {
 			continue
 		}
-		behind, err := l.isBehind(h)
-		if err != nil {
-			return nil, err
-		}
-		if behind && children == nil {
+		if children == nil {
 			if children, err = l.cgroup.Children(); err != nil {
 				return nil, err
 			}
 		}
 		for _, c := range children {
-			if behind {
-				p := belowHook{h, c}
-				out[p.pin()] = p
-			}
+			out = append(out, belowHook{h, c})
 		}
 	}
 	return out, nil
@@ -154,7 +167,8 @@ func (l *LB) isBehind(h layout.Hook) (bool, error) {
 
 // attachBelow makes sure that a place has our program, and that its link is pinned. It reports
 // whether there was a link that something else had detached.
-func (l *LB) attachBelow(name string, p belowHook) (died bool, err error) {
+func (l *LB) attachBelow(p belowHook) (died bool, err error) {
+	name := p.pin()
 	program := l.objects.programs[p.hook.Name]
 	if was := l.objects.links[name]; was != nil {
 		if on, err := linkCgroup(was); err == nil && on == p.ID {

@@ -38,6 +38,9 @@ type Config struct {
 	Pins string
 	// Cgroup is the cgroup v2 directory to attach to; if empty, the cgroup2 mount.
 	Cgroup string
+	// BelowRoot attaches to each cgroup right below Cgroup, and nothing to Cgroup itself, whose own
+	// processes are then not served. It is for other programs that claim Cgroup for themselves.
+	BelowRoot bool
 	// MaxFrontends is the maximum number of frontends; 0 means DefaultMaxFrontends. Each takes 16
 	// bytes and 16 for each CPU, and ~100 when used.
 	MaxFrontends uint32

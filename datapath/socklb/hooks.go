@@ -21,6 +21,8 @@ type target struct {
 	// first puts the programs that choose backends in front of those that others have on the
 	// cgroup.
 	first bool
+	// below attaches nothing to the cgroup itself: Mend attaches to those right below.
+	below bool
 }
 
 // attachAll attaches the programs to the cgroup and pins their links in dir. A link that is already
@@ -28,6 +30,9 @@ type target struct {
 // connect() in between is missed.
 func attachAll(programs map[string]*ebpf.Program, dir string, to target, step func(string)) error {
 	for _, h := range layout.Hooks {
+		if to.below {
+			break
+		}
 		if err := attachOne(h, programs[h.Program], filepath.Join(dir, h.Name), to); err != nil {
 			return fmt.Errorf("attach %s to cgroup %s: %w", h.Name, to.Path, err)
 		}

@@ -41,6 +41,9 @@ func (l *LB) mendLinks() (changed []string, err error) {
 	}
 	var errs []error
 	for _, h := range layout.Hooks {
+		if l.below {
+			break // mendBelow sees to them
+		}
 		was, p := l.objects.links[h.Name], l.objects.programs[h.Name]
 		on, err := linkCgroup(was)
 		if err == nil && on == cg.ID {

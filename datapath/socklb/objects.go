@@ -32,8 +32,9 @@ func newObjects() objects {
 	return objects{map[string]*ebpf.Map{}, map[string]*ebpf.Program{}, map[string]link.Link{}, map[string]os.FileInfo{}}
 }
 
-// hold opens the links that are pinned in dir, and remembers all pins as they are.
-func (o objects) hold(dir string, lists bool) error {
+// hold opens the links that are pinned in dir, and remembers all pins as they are. With below,
+// those of the served cgroup can be missing.
+func (o objects) hold(dir string, lists, below bool) error {
 	names, err := belowPins(filepath.Join(dir, layout.LinksDir))
 	if err != nil {
 		return err
@@ -47,6 +48,9 @@ func (o objects) hold(dir string, lists bool) error {
 	for _, name := range names {
 		at := filepath.Join(dir, layout.LinksDir, name)
 		l, err := link.LoadPinnedLink(at, nil)
+		if below && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("open link %s: %w", at, err)
 		}

@@ -26,6 +26,7 @@ import (
 // LB is a loaded and attached load balancer. Its methods are safe for concurrent use.
 type LB struct {
 	cgroup   cgroup.Dir
+	below    bool // see Config.BelowRoot
 	features []datapath.Feature
 	log      *slog.Logger
 
@@ -86,7 +87,7 @@ func open(cfg Config) (*LB, error) {
 		return nil, fmt.Errorf("pins %s: %w", cfg.Pins, err)
 	}
 	defer parent.Close()
-	l := &LB{cgroup: cg, features: fs, log: cfg.Log}
+	l := &LB{cgroup: cg, below: cfg.BelowRoot, features: fs, log: cfg.Log}
 	if err := l.load(cfg); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -116,7 +117,7 @@ func (l *LB) load(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := l.objects.hold(cfg.Pins, has(l.features, featureLists.Name)); err != nil {
+	if err := l.objects.hold(cfg.Pins, has(l.features, featureLists.Name), l.below); err != nil {
 		return err
 	}
 	if _, err := l.mendBelow(); err != nil {
@@ -213,7 +214,7 @@ func (l *LB) reuse(cfg Config, mayClaim bool) error {
 }
 
 // target returns how programs are attached to a cgroup on this kernel.
-func (l *LB) target(cg cgroup.Dir) target { return target{cg, has(l.features, featureFirst)} }
+func (l *LB) target(cg cgroup.Dir) target { return target{cg, has(l.features, featureFirst), l.below} }
 
 // list pins the lists of records and notes whether the kernel can list them.
 func (l *LB) list(links string) error {

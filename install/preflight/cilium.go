@@ -20,16 +20,18 @@ type Cilium struct {
 	Image string
 }
 
-// Warnings returns what to expect of Cilium's settings beside strait, and what to do about it.
-func (c Cilium) Warnings() (out []string) {
+// Warnings returns what to expect of Cilium's settings beside strait, and what to do about it. With
+// belowRoot, strait attaches nothing to the root of the cgroup tree.
+func (c Cilium) Warnings(belowRoot bool) (out []string) {
 	warn := func(key, text string) {
 		out = append(out, fmt.Sprintf("ConfigMap kube-system/cilium-config: %s: %q: %s", key, c.Config[key], text))
 	}
 	replaces := c.Config["kube-proxy-replacement"]
 	balances := replaces == "true" || replaces == "strict" || c.on("bpf-lb-sock")
-	if v := tag(c.Image); !balances && before(v, version.MajorMinor(1, 20)) && len(c.Config) > 0 {
+	if v := tag(c.Image); !balances && !belowRoot && before(v, version.MajorMinor(1, 20)) && len(c.Config) > 0 {
 		out = append(out, fmt.Sprintf("DaemonSet kube-system/cilium: image %s: with its socket load balancer off, an agent before 1.20 "+
-			"does not start again on a node where strait runs (cilium#43877); upgrade Cilium to 1.20 first", c.Image))
+			"does not start again on a node where strait is attached to the root of the cgroup tree (cilium#43877); "+
+			"upgrade Cilium to 1.20 first, or install with --set cgroup.belowRoot=true", c.Image))
 	}
 	if c.on("enable-bpf-masquerade") && c.Config["devices"] == "" {
 		warn("enable-bpf-masquerade", "Cilium may take the tunnel's device strait0 for one of the node, and then pods reach no other cluster; "+

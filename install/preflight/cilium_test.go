@@ -37,7 +37,7 @@ func TestCilium(t *testing.T) {
 		"no conntrack":                 {Cilium{helm("install-no-conntrack-iptables-rules", "true"), current}, []string{"install-no-conntrack-iptables-rules"}},
 		"all at once":                  {Cilium{helm("enable-bpf-masquerade", "true", "install-no-conntrack-iptables-rules", "true", "bpf-lb-sock", "false"), old}, []string{"1.20", "strait0", "no answer"}},
 	} {
-		got := c.cilium.Warnings()
+		got := c.cilium.Warnings(false)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %d warnings, want %d: %q", what, len(got), len(c.want), got)
 			continue
@@ -47,6 +47,14 @@ func TestCilium(t *testing.T) {
 				t.Errorf("%s: %q, want %q in it", what, got[i], c.want[i])
 			}
 		}
+	}
+}
+
+// An old agent does not mind programs below the root of the cgroup tree.
+func TestBelowRoot(t *testing.T) {
+	c := Cilium{helm(), "quay.io/cilium/cilium:v1.19.4"}
+	if root, below := c.Warnings(false), c.Warnings(true); len(root) != 1 || len(below) != 0 {
+		t.Errorf("at the root %q, below %q", root, below)
 	}
 }
 

@@ -69,6 +69,9 @@ func TestCilium(t *testing.T) {
 	defer u.kubectl("c1", "-n", "kube-system", "delete", "configmap/cilium-config", "daemonset/cilium")
 	u.does(with(installC1, "--dry-run"), `! c1: ConfigMap kube-system/cilium-config: enable-bpf-masquerade: "true"`,
 		"! c1: DaemonSet kube-system/cilium: image quay.io/cilium/cilium:v1.19.4", "dry run: nothing was changed")
+	if out := u.does(with(installC1, "--dry-run", "--set", "cgroup.belowRoot=true")); strings.Contains(out, "image quay.io") {
+		t.Errorf("the agent minds nothing below the root: %s", out)
+	}
 	u.kubectl("c1", "-n", "kube-system", "patch", "configmap", "cilium-config", "-p", `{"data": {"kube-proxy-replacement": "true", "devices": "eth0"}}`)
 	out := u.does(with(installC1, "--wait=false"), "created  DaemonSet")
 	u.uninstallAtEnd("c1")

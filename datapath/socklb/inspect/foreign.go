@@ -42,16 +42,27 @@ func Foreign(pins, path string) ([]datapath.ForeignProgram, error) {
 
 // Programs returns the programs whose links are pinned in pins: the balancer's own.
 func Programs(pins string) (map[ebpf.ProgramID]bool, error) {
+	dir := filepath.Join(pins, layout.LinksDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
 	ids := map[ebpf.ProgramID]bool{}
-	for _, h := range layout.Hooks {
-		l, err := link.LoadPinnedLink(filepath.Join(pins, layout.LinksDir, h.Name), nil)
+	for _, e := range entries {
+		if !slices.ContainsFunc(layout.Hooks, func(h layout.Hook) bool { return strings.HasPrefix(e.Name(), h.Name) }) {
+			continue // a list
+		}
+		l, err := link.LoadPinnedLink(filepath.Join(dir, e.Name()), nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // that of a cgroup below, which has gone meanwhile
+		}
 		if err != nil {
-			return nil, fmt.Errorf("open link %s: %w", h.Name, err)
+			return nil, fmt.Errorf("open link %s: %w", e.Name(), err)
 		}
 		info, err := l.Info()
 		l.Close()
 		if err != nil {
-			return nil, fmt.Errorf("read link %s: %w", h.Name, err)
+			return nil, fmt.Errorf("read link %s: %w", e.Name(), err)
 		}
 		ids[info.Program] = true
 	}

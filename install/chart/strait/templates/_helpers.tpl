@@ -42,6 +42,7 @@ app.kubernetes.io/part-of: strait
 {{- $bpf := dict "pins" $v.bpf.pins -}}
 {{- with $v.cgroup.path }}{{ $_ := set $bpf "cgroup" . }}{{ end -}}
 {{- if $v.cgroup.allowVirtualRoot }}{{ $_ := set $bpf "allowVirtualRoot" true }}{{ end -}}
+{{- if $v.cgroup.belowRoot }}{{ $_ := set $bpf "belowRoot" true }}{{ end -}}
 {{- if not $v.bpf.destroySockets }}{{ $_ := set $bpf "destroySockets" false }}{{ end -}}
 {{- $mesh := dict "mode" $v.mesh.mode -}}
 {{- if eq $v.mesh.mode "wireguard" -}}
