@@ -113,8 +113,15 @@ func (d *differ) keep() {
 // it is not an exporter in the view.
 func (d *differ) uncertain() bool {
 	return slices.ContainsFunc(d.have.Import.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool {
-		return d.unheard(clustermesh.ClusterName(c.Cluster))
+		return d.unheard(clustermesh.ClusterName(c.Cluster)) && !d.strange(c)
 	}) && !d.barred()
+}
+
+// strange reports whether a cluster in the import's status is none of the clusterset, as far as is
+// known, and was put there by another writer: an implementation that was here before lists its own.
+func (d *differ) strange(c mcsv1beta1.ClusterStatus) bool {
+	_, known := d.view.Clusters[clustermesh.ClusterName(c.Cluster)]
+	return !known && slices.Contains(ClustersOfOthers(d.have.Import.ManagedFields), c.Cluster)
 }
 
 // unheard reports whether it is unknown if a cluster exports the service. That is always unknown

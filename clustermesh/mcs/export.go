@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// exportStatuses writes the conditions of the cluster's own exports. It writes nothing if the source
-// has not judged a ServiceExport: there may be no verdict yet, or one on an alias instead.
+// exportStatuses writes the conditions of the cluster's own exports. It writes nothing if the
+// source has not judged a ServiceExport: there may be no verdict yet, or one on an alias instead.
 func (d *differ) exportStatuses() {
 	e, known := d.view.export(d.name)
 	if !known {
@@ -36,15 +36,18 @@ func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.Expo
 		return // strait has no right to write more of a user's export than its status
 	}
 	var want []metav1.Condition
-	for _, c := range d.exportConditions(e) {
+	all := d.exportConditions(e)
+	isConflict := func(c metav1.Condition) bool { return c.Type == conflict }
+	if slices.ContainsFunc(have.Status.Conditions, isConflict) && !slices.ContainsFunc(all, isConflict) {
+		// An apply would not remove that of another writer.
+		all = append(all, metav1.Condition{Type: conflict, Status: metav1.ConditionFalse,
+			Reason: string(mcsv1beta1.ServiceExportReasonNoConflicts), Message: "Not exported, so nothing disagrees."})
+	}
+	for _, c := range all {
 		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
 	}
 	want = prune(served, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
-	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
-		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
-			return h.Type == conflict && !slices.Contains(want, h)
-		})
-	if same {
+	if !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
 		return
 	}
 	op := Op{Verb: ApplyStatus, Force: true, Group: group, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}

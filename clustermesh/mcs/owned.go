@@ -13,6 +13,9 @@ import (
 // FieldManager is the field manager of strait's writes.
 const FieldManager = "strait"
 
+// StatusManager is that of the status where it is part of the object.
+const StatusManager = FieldManager + "-status"
+
 // ours returns the labels ("f:labels") or annotations ("f:annotations") of an object that strait
 // wrote, according to the API server's managed fields. All others belong to other writers, and must
 // not be compared or removed.
@@ -32,6 +35,31 @@ func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) 
 // wroteIPs reports whether strait wrote an import's ips, according to the managed fields.
 func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
+}
+
+// ClustersOfOthers returns the clusters in an import's status that other writers have put there,
+// according to the managed fields. An apply of strait's does not remove them.
+func ClustersOfOthers(fields []metav1.ManagedFieldsEntry) (out []string) {
+	for _, f := range fields {
+		var set struct {
+			Status struct {
+				Clusters map[string]any `json:"f:clusters"`
+			} `json:"f:status"`
+		}
+		if f.Manager == FieldManager || f.Manager == StatusManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
+			continue
+		}
+		for key := range set.Status.Clusters {
+			var c struct {
+				Cluster string `json:"cluster"`
+			}
+			if text, is := strings.CutPrefix(key, "k:"); is && json.Unmarshal([]byte(text), &c) == nil {
+				out = append(out, c.Cluster)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // InEveryApply reports whether an entry has only fields of an import that every apply of strait's

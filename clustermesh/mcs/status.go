@@ -26,7 +26,7 @@ func (d *differ) importStatus() {
 	}
 	ready := want.Conditions[0]
 	want = prune(d.have.API.Imports, &mcsv1beta1.ServiceImport{Status: want}).Status
-	if want.EndpointSliceObjects == have.Status.EndpointSliceObjects && sameClusters(have.Status.Clusters, want.Clusters) &&
+	if want.EndpointSliceObjects == have.Status.EndpointSliceObjects && sameClusters(have, want.Clusters) &&
 		!slices.ContainsFunc(want.Conditions, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
 		return
 	}
@@ -56,7 +56,7 @@ func (d *differ) exporters() []mcsv1beta1.ClusterStatus {
 		add(string(c))
 	}
 	for _, c := range d.have.Import.Status.Clusters {
-		if !d.view.Settled(clustermesh.ClusterName(c.Cluster)) && !d.barred() {
+		if !d.view.Settled(clustermesh.ClusterName(c.Cluster)) && !d.barred() && !d.strange(c) {
 			add(c.Cluster)
 		}
 	}
@@ -68,8 +68,12 @@ func sortClusters(cs []mcsv1beta1.ClusterStatus) {
 	slices.SortFunc(cs, func(a, b mcsv1beta1.ClusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
-func sameClusters(have, want []mcsv1beta1.ClusterStatus) bool {
-	have = slices.Clone(have)
+// sameClusters compares the clusters in an import's status with the wanted ones. Others' stay.
+func sameClusters(i *mcsv1beta1.ServiceImport, want []mcsv1beta1.ClusterStatus) bool {
+	others := ClustersOfOthers(i.ManagedFields)
+	have := slices.DeleteFunc(slices.Clone(i.Status.Clusters), func(c mcsv1beta1.ClusterStatus) bool {
+		return slices.Contains(others, c.Cluster) && !slices.Contains(want, c)
+	})
 	sortClusters(have)
 	return slices.Equal(have, want)
 }

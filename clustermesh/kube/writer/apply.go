@@ -117,7 +117,7 @@ func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op
 		return api.Create(ctx, b, metav1.CreateOptions{FieldManager: mcs.FieldManager})
 	case o.Verb == mcs.ApplyStatus && t.servedKind(o.Kind()).NoStatus:
 		// By another manager: one that applies only the status would give up the spec.
-		return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager + "-status", Force: o.Force})
+		return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.StatusManager, Force: o.Force})
 	case o.Verb == mcs.ApplyStatus:
 		return api.ApplyStatus(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
 	}

@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
@@ -294,5 +296,62 @@ func TestForeignKindThatCannotBeRead(t *testing.T) {
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	must(t, err)
 	b.foreign(b.in(mcs.GKEGroup, "v1", "serviceimports"), time.Minute, says(2, b.clusterIP()))
+	b.calm(w)
+}
+
+// An import that another implementation of the MCS API left behind lists its clusters, which are
+// not those of the clusterset. They do not keep strait from serving it, and stay as they are.
+func TestImportLeftByAnotherImplementation(t *testing.T) {
+	for _, pinned := range []bool{false, true} {
+		t.Run(fmt.Sprint("pinned ", pinned), func(t *testing.T) {
+			b := newBench(t)
+			i, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Create(t.Context(), &mcsv1beta1.ServiceImport{
+				ObjectMeta: metav1.ObjectMeta{Name: "serve"},
+				Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: "TCP"}}},
+			}, metav1.CreateOptions{FieldManager: "lighthouse-agent"})
+			must(t, err)
+			i.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "cluster1"}, {Cluster: "cluster2"}}
+			_, err = b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).UpdateStatus(t.Context(), i, metav1.UpdateOptions{FieldManager: "lighthouse-agent"})
+			must(t, err)
+			w, _ := b.start()
+			v := b.view()
+			if pinned {
+				v.Members = []clustermesh.ClusterName{"c1", "c2"}
+			}
+			w.Submit(v)
+			got := b.eventually("import", ready)
+			if len(got.Spec.IPs) != 1 {
+				t.Errorf("ips %v", got.Spec.IPs)
+			}
+			b.rests(w, 0)
+			if ps := w.Problems(); len(ps) > 0 {
+				t.Errorf("problems %v", ps)
+			}
+			b.calm(w)
+		})
+	}
+}
+
+// An export with another implementation's conditions, and without a Service, gets strait's.
+func TestExportLeftByAnotherImplementation(t *testing.T) {
+	b := newBench(t)
+	exports := b.mcs.MulticlusterV1beta1().ServiceExports(b.ns)
+	e, err := exports.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Name: "serve"}}, metav1.CreateOptions{})
+	must(t, err)
+	e.Status.Conditions = []metav1.Condition{{Type: "Conflict", Status: metav1.ConditionTrue, Reason: "PortConflict", LastTransitionTime: metav1.Now()}}
+	_, err = exports.UpdateStatus(t.Context(), e, metav1.UpdateOptions{FieldManager: "lighthouse-agent"})
+	must(t, err)
+	w, _ := b.start()
+	v := b.empty()
+	v.Exports = []clustermesh.ExportStatus{{Service: clustermesh.ServiceName{Namespace: b.ns, Name: "serve"}, Reason: "NoService", Message: "there is no Service"}}
+	w.Submit(v)
+	testutil.Eventually(t, 10*time.Second, func() error {
+		e, err := exports.Get(t.Context(), "serve", metav1.GetOptions{})
+		if err == nil && (len(e.Status.Conditions) != 3 || e.Status.Conditions[0].Status != metav1.ConditionFalse) {
+			err = fmt.Errorf("conditions %+v", e.Status.Conditions)
+		}
+		return err
+	})
+	b.rests(w, 0)
 	b.calm(w)
 }
