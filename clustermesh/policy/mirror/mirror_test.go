@@ -200,7 +200,10 @@ func TestRule3_MirrorsAreNoSources(t *testing.T) {
 	c2, _ := settle(t, []policy.Policy{mirroring("shop")}, cluster("c2"), nil, c1)
 	linkerd := service("pay-c9", 0, 80)
 	linkerd.Labels["mirror.linkerd.io/mirrored-service"] = "true"
-	c2.Services = append(c2.Services, linkerd)
+	cilium, derived := service("derived-1", 0, 80), service("derived-2", 0, 80)
+	cilium.Labels["multicluster.kubernetes.io/service-name"] = "pay"
+	derived.OwnerReferences = []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "pay"}}
+	c2.Services = append(c2.Services, linkerd, cilium, derived)
 	if back := mirror.Wanted(set, []policy.Policy{mirroring("shop")}, []mirror.Cluster{c1, c2}, c1); len(back.Mirrors) > 0 {
 		t.Errorf("c1 gets %v", back.Mirrors[0].Service.Name)
 	}
