@@ -37,9 +37,8 @@ func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.Expo
 	}
 	var want []metav1.Condition
 	all := d.exportConditions(e)
-	isConflict := func(c metav1.Condition) bool { return c.Type == conflict }
-	if slices.ContainsFunc(have.Status.Conditions, isConflict) && !slices.ContainsFunc(all, isConflict) {
-		// An apply would not remove that of another writer.
+	if ConflictOfOthers(have.ManagedFields) && !slices.ContainsFunc(all, func(c metav1.Condition) bool { return c.Type == conflict }) {
+		// An apply would not remove it.
 		all = append(all, metav1.Condition{Type: conflict, Status: metav1.ConditionFalse,
 			Reason: string(mcsv1beta1.ServiceExportReasonNoConflicts), Message: "Not exported, so nothing disagrees."})
 	}
@@ -47,7 +46,11 @@ func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.Expo
 		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
 	}
 	want = prune(served, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
-	if !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
+	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
+		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
+			return h.Type == conflict && !slices.Contains(want, h)
+		})
+	if same {
 		return
 	}
 	op := Op{Verb: ApplyStatus, Force: true, Group: group, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}

@@ -78,7 +78,7 @@ func TestOldExport_Conditions(t *testing.T) {
 	e.Alias, e.Exported, e.Valid, e.Reason, e.Message = "", false, false, "NoService", "there is no Service"
 	v = viewOf(exportOf("c2", 2)).judge(e)
 	w.settle(v, serve)
-	if got := w.statuses(); got != "Conflict=False Ready=False Valid=False" {
+	if got := w.statuses(); got != "Ready=False Valid=False" {
 		t.Errorf("beside a ServiceExport: %s", got)
 	}
 }

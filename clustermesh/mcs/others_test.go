@@ -43,6 +43,8 @@ func TestConflictLeftByAnother(t *testing.T) {
 		w := newWorld(t)
 		w.export(serve)
 		w.exports["default/serve"].Status.Conditions = []metav1.Condition{{Type: conflict, Status: metav1.ConditionTrue, Reason: "PortConflict", LastTransitionTime: metav1.NewTime(start)}}
+		w.exports["default/serve"].ManagedFields = OthersOnly([]metav1.ManagedFieldsEntry{{Manager: "lighthouse-agent", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Conflict\"}":{".":{},"f:status":{}}}}}`)}})
 		w.settle(viewOf().judge(e), serve)
 		c := condition(w.exports["default/serve"].Status.Conditions, conflict)
 		if c.Status != metav1.ConditionFalse || c.Reason != string(mcsv1beta1.ServiceExportReasonNoConflicts) {

@@ -41,15 +41,7 @@ func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
 // according to the managed fields. An apply of strait's does not remove them.
 func ClustersOfOthers(fields []metav1.ManagedFieldsEntry) (out []string) {
 	for _, f := range fields {
-		var set struct {
-			Status struct {
-				Clusters map[string]any `json:"f:clusters"`
-			} `json:"f:status"`
-		}
-		if f.Manager == FieldManager || f.Manager == StatusManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
-			continue
-		}
-		for key := range set.Status.Clusters {
+		for key := range byOthers(f).Clusters {
 			var c struct {
 				Cluster string `json:"cluster"`
 			}
@@ -60,6 +52,51 @@ func ClustersOfOthers(fields []metav1.ManagedFieldsEntry) (out []string) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// ConflictOfOthers reports whether another writer has put the condition Conflict into an export's
+// status.
+func ConflictOfOthers(fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return byOthers(f).Conditions[`k:{"type":"`+conflict+`"}`] != nil
+	})
+}
+
+// othersStatus is the part of other managers' fields that is read here.
+type othersStatus struct {
+	Clusters   map[string]json.RawMessage `json:"f:clusters,omitempty"`
+	Conditions map[string]json.RawMessage `json:"f:conditions,omitempty"`
+}
+
+// byOthers returns what of a status another writer wrote according to one entry.
+func byOthers(f metav1.ManagedFieldsEntry) othersStatus {
+	var set struct {
+		Status othersStatus `json:"f:status"`
+	}
+	if f.Manager == FieldManager || f.Manager == StatusManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
+		return othersStatus{}
+	}
+	return set.Status
+}
+
+// OthersOnly returns other writers' entries, reduced to what ClustersOfOthers and ConflictOfOthers
+// read. Usually there are none.
+func OthersOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedFieldsEntry) {
+	for _, f := range fields {
+		one := []metav1.ManagedFieldsEntry{f}
+		clusters, condition := ClustersOfOthers(one), ConflictOfOthers(one)
+		if len(clusters) == 0 && !condition {
+			continue
+		}
+		said := othersStatus{Clusters: byOthers(f).Clusters}
+		if condition {
+			said.Conditions = map[string]json.RawMessage{`k:{"type":"` + conflict + `"}`: json.RawMessage("{}")}
+		}
+		if short, err := json.Marshal(map[string]othersStatus{"f:status": said}); err == nil {
+			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: metav1.NewFieldsV1(string(short))})
+		}
+	}
+	return out
 }
 
 // InEveryApply reports whether an entry has only fields of an import that every apply of strait's

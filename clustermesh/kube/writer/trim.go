@@ -23,10 +23,10 @@ func trim(o any) {
 		trim(&o.ServiceImport)
 	case *mcsv1beta1.ServiceImport:
 		if !adoptable(o.ManagedFields) { // adopting needs all of them, unchanged
-			o.ManagedFields = append(metadataOnly(o.ManagedFields, !mcs.OurImport(o)), clustersOnly(o.ManagedFields)...)
+			o.ManagedFields = append(metadataOnly(o.ManagedFields, !mcs.OurImport(o)), mcs.OthersOnly(o.ManagedFields)...)
 		}
 	case *mcsv1beta1.ServiceExport:
-		o.ManagedFields, o.Labels, o.Annotations = nil, nil, nil
+		o.ManagedFields, o.Labels, o.Annotations = mcs.OthersOnly(o.ManagedFields), nil, nil
 		o.Spec = mcsv1beta1.ServiceExportSpec{}
 	case *corev1.Service:
 		adopt := adoptable(o.ManagedFields)
@@ -49,28 +49,6 @@ func adoptable(fields []metav1.ManagedFieldsEntry) bool {
 // byCreate reports whether a Create of ours made the entry.
 func byCreate(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == mcs.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
-}
-
-// clustersOnly returns others' entries, reduced to the clusters in the status. Usually there are
-// none.
-func clustersOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedFieldsEntry) {
-	for _, f := range fields {
-		if len(mcs.ClustersOfOthers([]metav1.ManagedFieldsEntry{f})) == 0 {
-			continue
-		}
-		var said struct {
-			Status struct {
-				Clusters json.RawMessage `json:"f:clusters"`
-			} `json:"f:status"`
-		}
-		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &said) != nil {
-			continue // ClustersOfOthers has read it
-		}
-		if short, err := json.Marshal(said); err == nil {
-			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: metav1.NewFieldsV1(string(short))})
-		}
-	}
-	return out
 }
 
 // metadataOnly returns our own entries, reduced to the fields of the metadata and, if ips is true,
