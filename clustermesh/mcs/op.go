@@ -118,9 +118,8 @@ type Trouble struct {
 	// AddressRefused counts how often in a row the API server refused the addresses that the import
 	// has: they are in use by now, or out of its range.
 	AddressRefused int
-	// Refused is what else the API server said when it last refused the Service, such as that a
-	// quota is exhausted. Others' rules can stand for ever, so only what needs the Service waits
-	// for it.
+	// Refused is the API server's message when it last refused the Service for another reason, such
+	// as an exhausted quota. That may never change, so only what needs the Service waits for it.
 	Refused string
 	// RefusedSlices is what the API server said to the first EndpointSlice that it last refused.
 	RefusedSlices string

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// A quota or a webhook can refuse the derived Service for ever. Only what needs it waits: the
-// import keeps up with the exports, and says what is the matter.
+// A quota or a webhook may never admit the derived Service. Only what needs it waits: the import
+// keeps up with the exports, and its condition says what is wrong.
 func TestRefusedService(t *testing.T) {
 	const says = "exceeded quota: few"
 	w := newWorld(t)

@@ -9,6 +9,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/policy"
 )
 
 // Service holds what Local reads of a Service: an API server's object takes ten times the memory.
@@ -79,7 +80,7 @@ func serviceFrom(in *corev1.Service) *Service {
 		if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
 			t.affinitySeconds = deref(c.ClientIP.TimeoutSeconds, t.affinitySeconds)
 		}
-		t.ofImport = slices.ContainsFunc(in.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == mcsv1beta1.ServiceImportKindName })
+		t.ofImport = policy.OfImport(in.OwnerReferences)
 		t.policy, t.distribution = string(deref(spec.InternalTrafficPolicy, "")), deref(spec.TrafficDistribution, "")
 		s.ports = make([]unique.Handle[servicePort], len(spec.Ports))
 		for i, p := range spec.Ports {

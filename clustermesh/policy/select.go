@@ -30,6 +30,12 @@ var neverCopied = []string{
 	"applyset.kubernetes.io/", "addonmanager.kubernetes.io/",
 }
 
+// OfImport reports whether an object has the owners of a Service that another implementation of the
+// MCS API has derived: a ServiceImport is among them.
+func OfImport(owners []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.Kind == "ServiceImport" })
+}
+
 // Mirrored reports whether labels are those of a Service that another system has made of another
 // cluster's. Such a Service is no source, because two systems would mirror each other's mirrors;
 // and what its annotations say is for that system, which has copied them or written its own.

@@ -170,17 +170,20 @@ func (l *LB) isBehind(h layout.Hook) (bool, error) {
 func (l *LB) attachBelow(p belowHook) (died bool, err error) {
 	name := p.pin()
 	program := l.objects.programs[p.hook.Name]
-	if was := l.objects.links[name]; was != nil {
+	was := l.objects.links[name]
+	if was != nil {
 		if on, err := linkCgroup(was); err == nil && on == p.ID {
 			_, err := restoreProgram(was, program)
 			return false, err
 		}
 		died = true
-		defer was.Close()
 	}
 	now, err := attach(p.hook, program, target{Dir: p.Dir})
 	if err != nil {
 		return died, err
+	}
+	if died {
+		_ = was.Close()
 	}
 	l.objects.links[name] = now
 	at := filepath.Join(layout.LinksDir, name)

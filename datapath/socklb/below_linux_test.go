@@ -15,6 +15,9 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
+// forward is the number of hooks that choose a backend: connect and sendmsg, of two IP families.
+const forward = 4
+
 // goBehind puts our programs behind those of others, as on a kernel that cannot attach in front of
 // them.
 func goBehind(t *testing.T, l *LB, cfg Config) {
@@ -70,25 +73,9 @@ func TestBelow(t *testing.T) {
 	c := newContest(t)
 	pods := child(t, c.cfg.Cgroup, "pods")
 	c.enter(t)
-	entered := true
-	leave := func() {
-		if entered {
-			entered = false
-			if err := CleanUp(c.rival); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	t.Cleanup(leave)
 	l := opened(t, c.cfg)
 	goBehind(t, l, c.cfg)
 	reconcile(t, l, c.ours...)
-	var forward int
-	for _, h := range layout.Hooks {
-		if h.Forward {
-			forward++
-		}
-	}
 	mends := func(want int) {
 		t.Helper()
 		if changed, err := l.Mend(); err != nil || len(changed) != want {
@@ -140,7 +127,7 @@ func TestBelow(t *testing.T) {
 	links(forward)
 	c.check(t, "opened again")
 
-	leave()
+	c.leave(t)
 	mends(0)
 	links(0)
 	c.check(t, "alone")
@@ -158,15 +145,10 @@ func TestBelowIsCleanedUp(t *testing.T) {
 	c := newContest(t)
 	pods := child(t, c.cfg.Cgroup, "pods")
 	c.enter(t)
-	t.Cleanup(func() {
-		if err := CleanUp(c.rival); err != nil {
-			t.Error(err)
-		}
-	})
 	l := opened(t, c.cfg)
 	goBehind(t, l, c.cfg)
-	if n := attached(t, pods); n != 4 {
-		t.Errorf("%d programs below, want 4", n)
+	if n := attached(t, pods); n != forward {
+		t.Errorf("%d programs below, want %d", n, forward)
 	}
 	if err := errors.Join(l.Close(), CleanUp(c.cfg)); err != nil {
 		t.Fatal(err)
@@ -270,11 +252,6 @@ func TestBelowRoot(t *testing.T) {
 		t.Errorf("mended %v, %v; %d programs on the new cgroup", changed, err, attached(t, later))
 	}
 	c.enter(t)
-	defer func() {
-		if err := CleanUp(c.rival); err != nil {
-			t.Error(err)
-		}
-	}()
 	c.check(t, "beside a rival")
 	found, err := inspect.Foreign(l.Pins(), l.Cgroup())
 	if err != nil || len(datapath.Ahead(found)) > 0 || len(found) != len(layout.Hooks)-1 {

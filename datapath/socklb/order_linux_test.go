@@ -44,8 +44,20 @@ func newContest(t *testing.T) *contest {
 	return c
 }
 
-// enter attaches the rival: an old version of this balancer, as a stranger with pins of its own.
-func (c *contest) enter(t *testing.T) { openLayout3(t, c.rival, c.theirs) }
+// enter attaches the rival until the test ends: an old version of this balancer, as a stranger with
+// pins of its own.
+func (c *contest) enter(t *testing.T) {
+	openLayout3(t, c.rival, c.theirs)
+	t.Cleanup(func() { c.leave(t) })
+}
+
+// leave detaches the rival.
+func (c *contest) leave(t *testing.T) {
+	t.Helper()
+	if err := CleanUp(c.rival); err != nil {
+		t.Error(err)
+	}
+}
 
 // check asks each frontend in each way: our pods answer, and the socket sees the frontend.
 func (c *contest) check(t *testing.T, when string) {
@@ -102,11 +114,6 @@ func TestFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newContest(t)
 			l := begin(t, c)
-			t.Cleanup(func() {
-				if err := CleanUp(c.rival); err != nil {
-					t.Error(err)
-				}
-			})
 			reconcile(t, l, c.ours...)
 			c.check(t, "attached")
 			if err := detachAll(filepath.Join(c.cfg.Pins, layout.LinksDir)); err != nil {

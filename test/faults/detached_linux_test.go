@@ -54,7 +54,7 @@ func (w *balanced) onPermit(do func(p *ebpf.Program, cgroup *os.File) error) err
 
 func detach(l link.Link) error { return l.Detach() }
 
-// Another program detaches hooks, puts its own into their links, or makes the cgroup anew. Each
+// Another program detaches hooks, puts its own into their links, or recreates the cgroup. Each
 // program is soon on its hook again. Calls fail until then, but only if their own hook is gone.
 func TestLinks(t *testing.T) {
 	w := newBalanced(t)

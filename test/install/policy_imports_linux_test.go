@@ -32,11 +32,8 @@ var (
 // leader is the account with which strait writes.
 const leader = "system:serviceaccount:strait-system:strait-leader"
 
-// account writes in c1 as somebody who may do everything but what a policy refuses.
-type account struct {
-	dynamic.Interface
-	name string
-}
+// account writes in c1 as a user whom RBAC allows everything, so that only a policy can refuse.
+type account struct{ dynamic.Interface }
 
 func (u user) account(name string) account {
 	u.Helper()
@@ -46,7 +43,7 @@ func (u user) account(name string) account {
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters", "system:authenticated"}}
 	client, err := dynamic.NewForConfig(config)
 	u.must(err)
-	return account{client, name}
+	return account{client}
 }
 
 func (u user) must(err error) {
@@ -92,8 +89,8 @@ const (
 	address = `, "spec": {"type": "ClusterSetIP", "ports": [{"port": 80}], "ips": ["192.0.2.7"]}`
 )
 
-// withGroups installs the CRDs of the other groups in c1 until the test ends, and makes imports of each:
-// theirs is a user's, and ours has strait's label.
+// withGroups installs the CRDs of the other groups in c1 until the test ends, and makes imports of
+// each: theirs is a user's, and ours has strait's label.
 func withGroups(u user) {
 	u.Helper()
 	lab, admin := apiserver.Lab(u, 2), u.account("admin")
@@ -130,7 +127,7 @@ type try struct {
 	words string
 }
 
-// tries tries writes as somebody, and changes nothing.
+// tries sends writes as a user, by dry run, and compares the answers.
 func (u user) tries(name string, of schema.GroupVersionResource, namespace string, all []try) {
 	u.Helper()
 	a := u.account(name)
@@ -194,8 +191,8 @@ func ofOwn(of schema.GroupVersion) []try {
 	}
 }
 
-// TestPoliciesOfImports: with the leader's account, imports of every group can be written as strait writes
-// them, and not otherwise. Copies in GKE's group are strait's alone, too.
+// TestPoliciesOfImports: with the leader's account, imports of every group can be written as strait
+// writes them, and not otherwise. Copies in GKE's group are strait's alone, too.
 func TestPoliciesOfImports(t *testing.T) {
 	u := newUser(t)
 	withGroups(u)
@@ -238,8 +235,8 @@ func TestPoliciesOfImports(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfExports: with admissionPolicy, exports of every group are refused in barred namespaces,
-// but one that is there and deleted can go.
+// TestPoliciesOfExports: with admissionPolicy, exports of every group are refused in barred
+// namespaces, but one that is there and deleted can go.
 func TestPoliciesOfExports(t *testing.T) {
 	u := newUser(t)
 	withGroups(u)

@@ -45,7 +45,8 @@ func ciliumInForce(more []string) string {
 	if slices.Contains(more, "--routing-mode=native") {
 		tunnel = "! " + tunnel
 	}
-	return "curl -sS --fail --unix-socket /run/cilium/cilium.sock -H 'brief: true' http://localhost/v1/healthz && " + proxy + " && " + tunnel
+	healthy := "curl -sS --fail --unix-socket /run/cilium/cilium.sock -H 'brief: true' http://localhost/v1/healthz"
+	return healthy + " && " + proxy + " && " + tunnel
 }
 
 // prepareCilium gives a node what Cilium's image has: the source of its programs, and the compiler

@@ -86,8 +86,8 @@ func TestUserImportIsHonoured(t *testing.T) {
 	b.calm(w)
 }
 
-// Others' rules, such as a quota, can keep the derived Service from being created for ever. The
-// import says so, and everything else is written.
+// While a quota keeps the derived Service from being created, the import's condition says so, and
+// everything else is written.
 func TestQuotaOfServices(t *testing.T) {
 	b := newBench(t)
 	b.quota("count/services")

@@ -277,8 +277,8 @@ func (c *Cluster) selected(by policy.Policy) []*corev1.Service {
 
 // source reports whether a Service can be one: it is the cluster's own, and no machinery.
 func source(svc *corev1.Service) bool {
-	derived := slices.ContainsFunc(svc.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "ServiceImport" })
-	return svc.Labels[object.LabelManagedBy] != object.ManagedBy && svc.DeletionTimestamp == nil && !derived && !policy.Mirrored(svc.Labels)
+	return svc.Labels[object.LabelManagedBy] != object.ManagedBy && svc.DeletionTimestamp == nil &&
+		!policy.OfImport(svc.OwnerReferences) && !policy.Mirrored(svc.Labels)
 }
 
 // refused says why a selected Service cannot be a source; empty if it can.
