@@ -51,7 +51,7 @@ demo: build ## run the demo: three clusters on this machine, as root; ARGS="--ke
 # Test
 
 .PHONY: test
-test: ## run all tests: setup, build, e2e, compile, lint, arch, then unit, generate-check, fuzz-check, kernel and script in parallel with test-kube and test-cni; TEST_KUBE=0 skips these two
+test: ## run all tests, whose steps and order test/setup/test.sh has; TEST_KUBE=0 skips test-kube and test-cni
 	@test/setup/test.sh
 
 .PHONY: setup

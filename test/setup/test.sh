@@ -2,20 +2,22 @@
 # Runs every step of `make test`, and finally prints what ran, how long it took, what did not run,
 # and why.
 #
-# The first steps run one after the other: the demo's tests, which measure failover times and need
-# the machine for themselves, and short steps that compute. Then two lanes run in parallel: the tests
-# on real Kubernetes wait most of the time, so the other lane works meanwhile. A step's
-# output is printed in one piece when the step ends. If a step fails, the running steps finish and
-# no more are started. Ctrl-C ends all of them.
+# Steps run in lanes, and lanes in parallel, but for two rules. What measures times, such as the
+# demo's tests of failover, runs beside steps of low priority only. And the tests on real Kubernetes
+# run alone at the end: beside other tests they take as much longer as those would take alone, and
+# each deadline of theirs has to allow for it. A step's output is printed in one piece when the step
+# ends. If a step fails, the running steps finish and no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
-# The steps of each lane, in order.
-first="setup build e2e compile lint arch"
-lanes=("unit generate-check fuzz-check kernel script")
-kube_lane="kube-programs test-kube test-cni"
+# What runs together, a row after the other; the lanes of a row are separated by "|".
+rows=(
+  "setup build"
+  "e2e | compile lint arch"
+  "unit generate-check fuzz-check kernel script"
+)
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
-yielding=" kube-programs "
+yielding=" compile lint arch kube-programs "
 
 work=$(mktemp -d)
 times=$work/times
@@ -116,7 +118,7 @@ ended() {
 finish() {
   printf '\n== make test\n'
   local step
-  for step in $first "${steps[@]}"; do printf '  %-15s %s\n' "$step" "${took[$step]:-not run}"; done
+  for step in "${steps[@]}"; do printf '  %-15s %s\n' "$step" "${took[$step]:-not run}"; done
   printf '  %-15s        %4d s\n' together $((SECONDS - begin))
   printf '\nthe slowest tests\n'
   go run ./test/report slowest <"$times"
@@ -130,20 +132,19 @@ finish() {
 [ "$(id -u)" = 0 ] || echo "not root: tests that need root, such as those of the kernel and the demo, will skip with a reason"
 
 if [ "${TEST_KUBE:-1}" != 0 ]; then
-  lanes+=("$kube_lane")
+  rows[-1]+=" | kube-programs"
+  rows+=("test-kube test-cni")
   echo "the first run also builds Kubernetes, for a quarter of an hour; TEST_KUBE=0 skips the tests on real Kubernetes"
 else
   test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube and make test-cni run them" | tee "$work/kube.log"
 fi
-steps=()
-for l in "${lanes[@]}"; do read -ra words <<<"$l"; steps+=("${words[@]}"); done
-
-together "$first"
-if [ ${#failed[@]} = 0 ]; then
-  echo
-  echo "from here on steps run in parallel; a step's output is shown when it ends, and until then is in $work/STEP.log"
+echo "a step's output is shown when it ends, and until then is in $work/STEP.log"
+read -ra steps <<<"${rows[*]//|/}"
+for row in "${rows[@]}"; do
+  IFS='|' read -ra lanes <<<"$row"
   together "${lanes[@]}"
-fi
+  [ ${#failed[@]} = 0 ] || break
+done
 
 finish
 [ ${#failed[@]} = 0 ] && exit 0
