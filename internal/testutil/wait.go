@@ -9,12 +9,16 @@ import (
 // for.
 const pollEvery = 10 * time.Millisecond
 
+// maxPause is the longest pause between checks that take long themselves.
+const maxPause = 2 * time.Second
+
 // Eventually calls check until it returns nil, and fails the test with its last error after
 // timeout.
 func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)
 	for {
+		began := time.Now()
 		err := check()
 		if err == nil {
 			return
@@ -23,7 +27,8 @@ func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 			t.Fatalf("not within %v: %v", timeout, err)
 			return
 		}
-		time.Sleep(pollEvery)
+		// A check that takes long, such as one that starts kubectl, slows down what it waits for.
+		time.Sleep(min(max(pollEvery, time.Since(began)), maxPause))
 	}
 }
 
