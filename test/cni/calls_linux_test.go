@@ -136,7 +136,7 @@ func (w world) places(t *testing.T, cluster string) (out []place) {
 			continue
 		}
 		p := place{name: f[1], node: f[2], names: true, run: func(script string) (string, error) {
-			return w.Kubectl(t.Context(), cluster, nil, "exec", f[1], "-c", "shell", "--", "sh", "-c", script)
+			return w.In(t.Context(), []string{f[2]}, kubelab.Container{Namespace: "default", Pod: f[1], Name: "shell"}, "sh", "-c", script)
 		}}
 		if f[0] == "server" {
 			p.pod = f[3]
@@ -210,16 +210,7 @@ func (w world) calls(t *testing.T) {
 // inStrait runs the CLI in strait's pod on a node.
 func (w world) inStrait(t *testing.T, n kubelab.Node, args ...string) (string, error) {
 	t.Helper()
-	return w.Kubectl(t.Context(), n.Cluster, nil, append([]string{"-n", "strait-system", "exec", w.daemonOn(t, n.Cluster, n.Name), "--", "/strait"}, args...)...)
-}
-
-// daemonOn is the name of strait's pod on a node.
-func (w world) daemonOn(t *testing.T, cluster, node string) string {
-	t.Helper()
-	out, err := w.Kubectl(t.Context(), cluster, nil, "-n", "strait-system", "get", "pods", "-l", "app.kubernetes.io/component=daemon",
-		"--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
-	must(t, err)
-	return out
+	return w.In(t.Context(), []string{n.Name}, kubelab.DaemonContainer, append([]string{"/strait"}, args...)...)
 }
 
 // callUnanswered calls the other cluster from a host for as long as strait looks before it reports.

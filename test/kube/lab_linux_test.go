@@ -128,5 +128,5 @@ func kubectl(t *testing.T, cluster string, args ...string) string {
 
 // inPod runs a command of the shell image in a pod.
 func inPod(ctx context.Context, l *kubelab.Lab, cluster, pod string, argv ...string) (string, error) {
-	return l.Kubectl(ctx, cluster, nil, append([]string{"exec", pod, "--"}, argv...)...)
+	return l.InCluster(ctx, cluster, kubelab.Container{Namespace: "default", Pod: pod}, argv...)
 }

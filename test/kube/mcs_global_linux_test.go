@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 )
 
 // A headless global Service resolves to the pods of all clusters that share theirs, by its own
@@ -64,7 +65,7 @@ func TestGlobalServiceSlices(t *testing.T) {
 	_, err := c1.lab.Kubectl(t.Context(), "c1", []byte(optedOut), "-n", c1.ns, "apply", "-f", "-")
 	must(t, err)
 	client := client(func(script string, args ...any) ([]string, error) {
-		out, err := c1.lab.Kubectl(t.Context(), "c1", nil, "-n", c1.ns, "exec", "opted-out", "--", "sh", "-c", fmt.Sprintf(script, args...))
+		out, err := c1.lab.InCluster(t.Context(), "c1", kubelab.Container{Namespace: c1.ns, Pod: "opted-out"}, "sh", "-c", fmt.Sprintf(script, args...))
 		return strings.Fields(out), err
 	})
 	spreads := func(clusters ...string) {

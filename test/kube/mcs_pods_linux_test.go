@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 )
 
 // clientsNamespace has a pod with a shell on each node, from which all tests ask.
@@ -67,10 +68,17 @@ func (m *member) client(n int) string {
 	return ""
 }
 
+// inClient runs a command in the client pod on a node.
+func (m *member) inClient(node int, argv ...string) (string, error) {
+	m.t.Helper()
+	must(m.t, startClients())
+	return m.lab.In(m.t.Context(), []string{fmt.Sprintf("%sn%d", m.name, node)}, kubelab.Container{Namespace: clientsNamespace}, argv...)
+}
+
 // run runs a shell script in the client pod on a node and returns its words.
 func (m *member) run(node int, script string, args ...any) ([]string, error) {
 	m.t.Helper()
-	out, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", clientsNamespace, "exec", m.client(node), "--", "sh", "-c", fmt.Sprintf(script, args...))
+	out, err := m.inClient(node, "sh", "-c", fmt.Sprintf(script, args...))
 	return strings.Fields(out), err
 }
 
@@ -192,8 +200,7 @@ func (m *member) lookup(name, kind string) (answers []string, ok bool) {
 
 func (m *member) dig(name, kind string) (answers []string, ok bool) {
 	m.t.Helper()
-	out, err := m.lab.Kubectl(m.t.Context(), m.name, nil, "-n", clientsNamespace, "exec", m.client(1), "--",
-		"dig", "+noall", "+comments", "+answer", "+time=2", name+".", kind)
+	out, err := m.inClient(1, "dig", "+noall", "+comments", "+answer", "+time=2", name+".", kind)
 	must(m.t, err)
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) > 4 && f[0] != ";;" && f[3] == kind {

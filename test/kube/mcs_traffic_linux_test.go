@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 )
 
 // A Service of c1 alone answers in both clusters, from both nodes of each: TCP and UDP, by address and by name.
@@ -213,7 +214,7 @@ func TestGlobalServiceContradicts(t *testing.T) {
 	c1, _ := clusterset(t)
 	c1.serve(service(annotated(map[string]string{"service.cilium.io/global": "true", "service.cilium.io/affinity": "sometimes"})))
 	testutil.Eventually(t, within, func() error {
-		out, err := c1.lab.Kubectl(t.Context(), "c1", nil, "-n", "strait-system", "exec", "daemonset/strait", "--", "/strait", "status", "-o", "json")
+		out, err := c1.lab.InCluster(t.Context(), "c1", kubelab.DaemonContainer, "/strait", "status", "-o", "json")
 		if out == "" {
 			return err // it also ends with 1 where there are problems
 		}

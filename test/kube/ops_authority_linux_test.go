@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 	"strait.io/strait/test/pages"
 )
 
@@ -114,7 +115,7 @@ func testAuthority(t *testing.T, o *ops) {
 		t.Errorf("of the blocks on the pages, only these were executed: %v", page.done)
 	}
 	testutil.Eventually(t, 30*time.Second, func() error {
-		out, err := o.Kubectl(t.Context(), "c1", nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
+		out, err := o.InCluster(t.Context(), "c1", kubelab.DaemonContainer, "/strait", "members", "--ascii")
 		if err == nil && strings.Contains(out, "c2n2") {
 			err = fmt.Errorf("c1 still believes c2n2, whose key was revoked in c2:\n%s", out)
 		}
@@ -128,7 +129,7 @@ func testAuthority(t *testing.T, o *ops) {
 func (o *ops) hasRoot(t *testing.T, cluster, first, second string) {
 	t.Helper()
 	for _, node := range []string{first, second} {
-		if got := o.inStrait(t, cluster, node, "members", "-o", "json"); strings.Count(got, `"hasRoot": true`) < 2 {
+		if got := o.inStrait(t, node, "members", "-o", "json"); strings.Count(got, `"hasRoot": true`) < 2 {
 			t.Errorf("on %s, strait members says\n%s", node, got)
 		}
 		out, err := o.OnNode(t.Context(), node, "sh", "-c", "find /var/lib/kubelet/pods -name root.key")
@@ -172,7 +173,7 @@ func (o *ops) hasSlicesOf(t *testing.T, cluster, other string, want bool) {
 func (o *ops) shows(t *testing.T, cluster string, lines ...string) {
 	t.Helper()
 	testutil.Eventually(t, 30*time.Second, func() error {
-		out, err := o.Kubectl(t.Context(), cluster, nil, "-n", "strait-system", "exec", "ds/strait", "-c", "straitd", "--", "/strait", "members", "--ascii")
+		out, err := o.InCluster(t.Context(), cluster, kubelab.DaemonContainer, "/strait", "members", "--ascii")
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 )
 
 // opsBoth is a Service whose pods are those of one cluster's DaemonSet, exported by both clusters.
@@ -66,7 +67,7 @@ func testDrain(t *testing.T, o *ops) {
 	o.sends(t, 0, "drained")
 	o.counts(t, load, 0, "drained")
 	t.Logf("a drain took %s, with the commands", time.Since(began).Round(100*time.Millisecond))
-	if out = o.inStrait(t, "c1", "c1n1", "status"); !strings.Contains(out, "drained 100 %") {
+	if out = o.inStrait(t, "c1n1", "status"); !strings.Contains(out, "drained 100 %") {
 		t.Errorf("status does not say that c1 is drained:\n%s", out)
 	}
 	o.remains(t)
@@ -116,8 +117,9 @@ func (o *ops) remains(t *testing.T) {
 func (o *ops) counts(t *testing.T, l load, want float64, when string) {
 	t.Helper()
 	const calls = 500
-	out := kubectl(t, l.cluster, "exec", l.name, "-c", "new", "--", "curl", "-sS", "-H", "Connection: close", "-w", "\n",
+	out, err := o.InCluster(t.Context(), l.cluster, kubelab.Container{Namespace: "default", Pod: l.name, Name: "new"}, "curl", "-sS", "-H", "Connection: close", "-w", "\n",
 		fmt.Sprintf("http://%s/hostname?[1-%d]", o.vip(t, "c1", "ops-both"), calls))
+	must(t, err)
 	home, all := 0, lines(out)
 	for _, pod := range all {
 		if strings.HasPrefix(pod, "ops-c1-") {
@@ -136,7 +138,7 @@ func (o *ops) sends(t *testing.T, want float64, when string) {
 	t.Helper()
 	testutil.Eventually(t, 30*time.Second, func() error {
 		var e api.Explanation
-		if err := json.Unmarshal([]byte(o.inStrait(t, "c1", "c1n1", "explain", "default/ops-both", "-o", "json")), &e); err != nil {
+		if err := json.Unmarshal([]byte(o.inStrait(t, "c1n1", "explain", "default/ops-both", "-o", "json")), &e); err != nil {
 			return err
 		}
 		home := 0.0

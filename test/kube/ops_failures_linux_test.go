@@ -167,7 +167,7 @@ func (o *ops) startFailing(t *testing.T) load {
 			return nil
 		})
 	}
-	return o.startLoads(t, "load-failures", 20, addresses)
+	return o.startLoads(t, "load-failures", addresses)
 }
 
 // damage says what a failure did.
@@ -212,7 +212,7 @@ func (o *ops) restartDaemon(t *testing.T, cluster, node string) {
 func keysRotated(t *testing.T, o *ops, _ load) {
 	const node, dir = "c2n1", "/var/lib/strait/"
 	known := func() string {
-		for _, line := range lines(o.inStrait(t, "c1", "c1n1", "members", "--ascii")) {
+		for _, line := range lines(o.inStrait(t, "c1n1", "members", "--ascii")) {
 			if fields := strings.Fields(line); fields[0] == node {
 				return regexp.MustCompile(`SHA256:\S+`).FindString(line)
 			}

@@ -167,10 +167,12 @@ func (o *ops) daemon(t *testing.T, cluster, node, component string) string {
 // daemonProcesses lists the daemons of a node, by the path in its /proc.
 const daemonProcesses = "grep -lzx -- --config=/etc/strait/strait.yaml /proc/[0-9]*/cmdline 2>/dev/null"
 
-// inStrait runs strait's CLI in its pod.
-func (o *ops) inStrait(t *testing.T, cluster, node string, args ...string) string {
+// inStrait runs strait's CLI in its pod on a node.
+func (o *ops) inStrait(t *testing.T, node string, args ...string) string {
 	t.Helper()
-	return kubectl(t, cluster, append([]string{"-n", "strait-system", "exec", o.daemon(t, cluster, node, "daemon"), "--", "/strait"}, args...)...)
+	out, err := o.In(t.Context(), []string{node}, kubelab.DaemonContainer, append([]string{"/strait"}, args...)...)
+	must(t, err)
+	return out
 }
 
 // lines are those of a text that are not empty, each with single spaces.

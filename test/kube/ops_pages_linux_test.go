@@ -126,7 +126,7 @@ func (o *ops) scriptIn(t *testing.T, dir, path, text string) error {
 func (o *ops) answered(t *testing.T, dir, path, text, answer string) error {
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", text)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(answer)
-	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+o.Kubeconfig())
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECACHEDIR="+o.KubectlCache(), "KUBECONFIG="+o.Kubeconfig())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s\n%s", err, text, out)

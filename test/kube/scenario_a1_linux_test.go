@@ -28,7 +28,7 @@ func TestScenarioA1(t *testing.T) {
 	vip := o.vip(t, "c1", "ops-c2")
 	const services = "10.201.0.0/16" // as the page says
 	l := o.plugLaptop(t)
-	peer := o.inStrait(t, "c1", "c1n1", "peer", "showconf", "node", "c1n1", "--as-peer", "--allowed-ips", services+",10.12.0.0/16")
+	peer := o.inStrait(t, "c1n1", "peer", "showconf", "node", "c1n1", "--as-peer", "--allowed-ips", services+",10.12.0.0/16")
 	public := l.join(t, peer, services, "10.12.0.0/16")
 
 	all, err := pages.Load(os.DirFS(root))
@@ -52,11 +52,11 @@ func TestScenarioA1(t *testing.T) {
 	if err := l.get("http://" + pod + ":8080/hostname"); err == nil {
 		t.Errorf("the laptop calls a pod at %s, which its pin does not have", pod)
 	}
-	if list := o.inStrait(t, "c1", "c1n1", "peer", "list", "--ascii"); !strings.Contains(list, "ok accepted") || strings.Contains(list, "no kube-proxy") {
+	if list := o.inStrait(t, "c1n1", "peer", "list", "--ascii"); !strings.Contains(list, "ok accepted") || strings.Contains(list, "no kube-proxy") {
 		t.Errorf("strait peer list on the entry node:\n%s", list)
 	}
 	testutil.Eventually(t, kubelet, func() error { // its own kubelet can be later
-		if list := o.inStrait(t, "c1", "c1n2", "peer", "list", "--ascii"); !strings.Contains(list, "accepted by other nodes") {
+		if list := o.inStrait(t, "c1n2", "peer", "list", "--ascii"); !strings.Contains(list, "accepted by other nodes") {
 			return fmt.Errorf("strait peer list on another node:\n%s", list)
 		}
 		return nil

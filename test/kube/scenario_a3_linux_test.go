@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 	"strait.io/strait/test/pages"
 )
 
@@ -82,7 +83,7 @@ func TestScenarioA3(t *testing.T) {
 	}
 	for _, node := range []string{"c1n1", "c1n2", "c2n1", "c2n2"} {
 		// What the policy leaves out is a problem, with which the command ends with an error.
-		status, _ := o.Kubectl(t.Context(), node[:2], nil, "-n", "strait-system", "exec", o.daemon(t, node[:2], node, "daemon"), "--", "/strait", "status", "--ascii")
+		status, _ := o.In(t.Context(), []string{node}, kubelab.DaemonContainer, "/strait", "status", "--ascii")
 		if others := strings.ReplaceAll(status, "STR2208", ""); !strings.Contains(status, "clusterset of 2 clusters") || strings.Contains(others, "STR") {
 			t.Errorf("strait status on %s:\n%s", node, status)
 		}

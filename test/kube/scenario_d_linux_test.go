@@ -75,7 +75,7 @@ func TestScenarioD(t *testing.T) {
 	must(t, o.script(t, path, blocks[0].Script()))
 	kubectl(t, "c1", "wait", "crd/multiclusterservices.networking.gke.io", "crd/multiclusteringresses.networking.gke.io", "--for=condition=Established", "--timeout=30s")
 	back := sync.OnceFunc(func() {
-		if out, err := exec.Command("env", "KUBECONFIG="+o.Kubeconfig(), "bash", "-c", "PATH="+path+":$PATH; "+blocks[5].Script()).CombinedOutput(); err != nil {
+		if out, err := exec.Command("env", "KUBECACHEDIR="+o.KubectlCache(), "KUBECONFIG="+o.Kubeconfig(), "bash", "-c", "PATH="+path+":$PATH; "+blocks[5].Script()).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -148,7 +148,7 @@ func (o *ops) obeys(t *testing.T, derived string) {
 		if err := equal("derived Service of c2", headless, `None {"app":"whereami"} c1`); err != nil {
 			return err
 		}
-		text, err := o.Kubectl(t.Context(), "c2", nil, "-n", "strait-system", "exec", o.daemon(t, "c2", "c2n1", "daemon"), "--", "/strait", "explain", "whereami/"+derived)
+		text, err := o.In(t.Context(), []string{"c2n1"}, kubelab.DaemonContainer, "/strait", "explain", "whereami/"+derived)
 		if err == nil && !strings.Contains(text, "c1/whereami/whereami-mcs of c2") {
 			err = fmt.Errorf("strait explain in c2 does not name the object of c1: %s", text)
 		}

@@ -75,7 +75,7 @@ func TestScenarioF(t *testing.T) {
 	o.cloudMapEndpoints(t, 6)
 	t.Logf("c2 had six endpoints %.2f s after the command that waits for them in c1", time.Since(began).Seconds())
 	c2.resolves("my-amazing-service.hello.svc.clusterset.local", "A", ip)
-	if status := o.inStrait(t, "c2", "c2n1", "status", "--ascii"); strings.Contains(status, "ClusterProperty") {
+	if status := o.inStrait(t, "c2n1", "status", "--ascii"); strings.Contains(status, "ClusterProperty") {
 		t.Errorf("strait status complains about the ClusterProperties:\n%s", status)
 	}
 }

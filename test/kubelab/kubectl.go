@@ -12,8 +12,12 @@ import (
 // Kubectl runs kubectl as the cluster's administrator, and returns its stdout. The error includes
 // its stderr.
 func (l *Lab) Kubectl(ctx context.Context, cluster string, stdin []byte, args ...string) (string, error) {
-	return run(ctx, stdin, append([]string{l.program("kubectl"), "--kubeconfig", l.ConfigOf(cluster)}, args...)...)
+	return run(ctx, stdin, append([]string{l.program("kubectl"), "--kubeconfig", l.ConfigOf(cluster), "--cache-dir", l.KubectlCache()}, args...)...)
 }
+
+// KubectlCache is the folder in which kubectl keeps what the API servers serve. In the user's own
+// it would stay, and grow by a few files with each lab.
+func (l *Lab) KubectlCache() string { return l.path("kubectl-cache") }
 
 // Apply applies YAML as users do.
 func (l *Lab) Apply(ctx context.Context, cluster, yaml string) error {

@@ -87,12 +87,17 @@ func (l *Lab) OnNode(ctx context.Context, node string, argv ...string) (string, 
 	if err != nil {
 		return "", err
 	}
-	cg, err := os.Open(l.cgroup(n.Name, "init"))
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", pid, "-m", "-n", "-p", "--"}, argv...)...)
+	return finishIn(cmd, l.cgroup(n.Name, "init"))
+}
+
+// finishIn is finish in a cgroup.
+func finishIn(cmd *exec.Cmd, cgroup string) (string, error) {
+	cg, err := os.Open(cgroup)
 	if err != nil {
-		return "", fmt.Errorf("node %s is not up: %w", n.Name, err)
+		return "", fmt.Errorf("%s: open cgroup: %w", cmd, err)
 	}
 	defer cg.Close()
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", pid, "-m", "-n", "-p", "--"}, argv...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cg.Fd())}
 	return finish(cmd, nil)
 }
