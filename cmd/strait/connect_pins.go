@@ -192,8 +192,32 @@ func (t *trusting) write(ctx context.Context, a *app) error {
 	return nil
 }
 
+// upgrade is a cluster whose chart gets other values.
+type upgrade struct {
+	*cluster.Cluster
+	values chart.Values
+}
+
+// upgradeAll applies the charts of all clusters and then waits for their daemons, which restart at the same
+// time: clusters do not wait for each other. what names the change.
+func (a *app) upgradeAll(ctx context.Context, t target, all []upgrade, what string) error {
+	for _, u := range all {
+		a.printer().line("%s: applying %s", u.Context, what)
+		if err := a.applyChart(ctx, u.Cluster, u.values, false); err != nil {
+			return err
+		}
+	}
+	for _, u := range all {
+		if err := a.waitDaemons(ctx, u.Cluster, t, u.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // turnOn sets a value of authority in all clusters that lack it, and waits for their daemons.
 func (a *app) turnOn(ctx context.Context, t target, m members, value string) error {
+	var all []upgrade
 	for _, c := range m.clusters {
 		have, _, err := c.Values(ctx)
 		if err != nil {
@@ -203,24 +227,19 @@ func (a *app) turnOn(ctx context.Context, t target, m members, value string) err
 		if now[value] == true && !turnedOff(now) {
 			continue
 		}
-		values := chart.Merge(have, chart.Values{"authority": map[string]any{value: true, "mode": nil}})
-		a.printer().line("%s: applying authority.%s=true", c.Context, value)
-		if err := a.applyChart(ctx, c, values, false); err != nil {
-			return err
-		}
-		if err := a.waitDaemons(ctx, c, t, values); err != nil {
-			return err
-		}
+		all = append(all, upgrade{c, chart.Merge(have, chart.Values{"authority": map[string]any{value: true, "mode": nil}})})
 	}
-	return nil
+	return a.upgradeAll(ctx, t, all, "authority."+value+"=true")
 }
 
 // turnedOff reports whether the values of authority say off. YAML takes off without quotes for false.
 func turnedOff(values map[string]any) bool { return values["mode"] == "off" || values["mode"] == false }
 
-// turnOff says the one word in all clusters that pin only themselves: they would refuse the others. Those that
-// pin others stay as they are.
+// turnOff sets authority.mode=off in all clusters that pin only themselves: they would refuse the others. Those
+// that pin others stay as they are.
 func (a *app) turnOff(ctx context.Context, t target, m members) error {
+	var all []upgrade
+	var off []*cluster.Cluster
 	for _, c := range m.clusters {
 		keys, err := c.ReadKeys(ctx)
 		if err != nil {
@@ -234,18 +253,22 @@ func (a *app) turnOff(ctx context.Context, t target, m members) error {
 		if err != nil {
 			return err
 		}
-		if now, _ := have["authority"].(map[string]any); len(pins) > 1 || turnedOff(now) {
+		if len(pins) > 1 {
 			continue
 		}
-		values := chart.Merge(have, chart.Values{"authority": map[string]any{"mode": "off", "sign": nil, "pin": nil}})
-		a.printer().line("%s: applying authority.mode=off", c.Context)
-		if err := a.applyChart(ctx, c, values, false); err != nil {
-			return err
+		off = append(off, c)
+		if now, _ := have["authority"].(map[string]any); turnedOff(now) {
+			continue
 		}
-		if err := a.waitDaemons(ctx, c, t, values); err != nil {
-			return err
-		}
-		if err := c.BelieveLater(ctx); err != nil { // a leader of before would write the word again
+		all = append(all, upgrade{c, chart.Merge(have, chart.Values{"authority": map[string]any{"mode": "off", "sign": nil, "pin": nil}})})
+	}
+	if err := a.upgradeAll(ctx, t, all, "authority.mode=off"); err != nil {
+		return err
+	}
+	// Only now: a leader with the former values would write it again. An earlier connect may have been
+	// interrupted before it came to this.
+	for _, c := range off {
+		if err := c.BelieveLater(ctx); err != nil {
 			return err
 		}
 	}
