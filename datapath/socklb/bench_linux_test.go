@@ -103,7 +103,7 @@ func BenchmarkReconcile(b *testing.B) {
 }
 
 // BenchmarkHook is the run time of connect4 on a hot frontend by the kernel's own statistics: with and without
-// session affinity, with an opt-out configured, and, for comparison, of layout 1, which had no counters.
+// session affinity, and with an opt-out configured.
 func BenchmarkHook(b *testing.B) {
 	if !inside(b) {
 		return
@@ -130,16 +130,6 @@ func BenchmarkHook(b *testing.B) {
 		name string
 		open func(*testing.B) Config
 	}{
-		{"layout1", func(b *testing.B) Config {
-			cfg := config(b)
-			openLayout1(b, cfg, []datapath.Frontend{front})
-			b.Cleanup(func() {
-				if err := CleanUp(cfg); err != nil {
-					b.Error(err)
-				}
-			})
-			return cfg
-		}},
 		{"plain", func(b *testing.B) Config { return balancer(b, front) }},
 		{"optout", func(b *testing.B) Config { return balancer(b, front, pod) }},
 		{"affinity", func(b *testing.B) Config { return balancer(b, sticky) }},

@@ -68,6 +68,8 @@ type Config struct {
 	// step is called between the steps of an upgrade, so that tests can check what a crash there
 	// leaves behind.
 	step func(done string)
+	// upgrades replaces known, so that tests can upgrade from layouts of their own.
+	upgrades *upgrades
 }
 
 // Validate reports every field that cannot work, each by its name. It does not look at the machine.
@@ -121,6 +123,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.step == nil {
 		c.step = func(string) {}
+	}
+	if c.upgrades == nil {
+		c.upgrades = &known
 	}
 	c.Pins = filepath.Clean(c.Pins)
 	return c

@@ -58,16 +58,6 @@ func (g *gracePeriod) wait() error {
 	return nil
 }
 
-// afterGrace waits for one grace period.
-func afterGrace() error {
-	g, err := newGracePeriod()
-	if err != nil {
-		return err
-	}
-	defer g.close()
-	return g.wait()
-}
-
 func (g *gracePeriod) close() {
 	g.outer.Close()
 	g.inner.Close()

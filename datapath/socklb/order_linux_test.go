@@ -47,7 +47,7 @@ func newContest(t *testing.T) *contest {
 // enter attaches the rival until the test ends: an old version of this balancer, as a stranger with
 // pins of its own.
 func (c *contest) enter(t *testing.T) {
-	openLayout3(t, c.rival, c.theirs)
+	openOlder(t, c.rival, c.theirs)
 	t.Cleanup(func() { c.leave(t) })
 }
 
@@ -107,7 +107,8 @@ func TestFirst(t *testing.T) {
 		},
 		"upgrade from links without a place": func(t *testing.T, c *contest) *LB {
 			c.enter(t)
-			openLayout3(t, c.cfg, c.ours)
+			openOlder(t, c.cfg, c.ours)
+			c.cfg.upgrades = &fromOlder
 			return opened(t, c.cfg)
 		},
 	} {
@@ -171,7 +172,8 @@ func TestFirstUnderLoad(t *testing.T) {
 			attachNeighbour(t, cfg.Cgroup, h.Attach, 1)
 		}
 	}
-	w := newOldWorld(t, cfg, openLayout3)
+	cfg.upgrades = &fromOlder
+	w := newOldWorld(t, cfg)
 	w.talk(t, "before")
 	cfg.step = func(s string) { w.talk(t, s) }
 	l := opened(t, cfg)

@@ -144,9 +144,11 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(full, "a"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	later := filepath.Join(filepath.Dir(good.Pins), "later")
-	if err := os.MkdirAll(filepath.Join(later, "layout-99"), 0o700); err != nil {
-		t.Fatal(err)
+	later, earlier, both := filepath.Join(filepath.Dir(good.Pins), "later"), filepath.Join(filepath.Dir(good.Pins), "earlier"), filepath.Join(filepath.Dir(good.Pins), "both")
+	for _, dir := range []string{later + "/layout-99", earlier + "/layout-1", both + "/layout-1", both + "/" + layout.Dir(layout.Number)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -159,7 +161,9 @@ func TestOpenErrors(t *testing.T) {
 		{"virtual root", func(c *Config) { c.AllowVirtualRoot = false }, []string{"is not the root of the machine's cgroup tree", "allow a virtual root"}},
 		{"invalid", func(c *Config) { c.MaxSockets = 3 }, []string{"maxSockets: 3 is not a power of two"}},
 		{"foreign directory", func(c *Config) { c.Pins = full }, []string{"something other than strait's pins"}},
-		{"other layout", func(c *Config) { c.Pins = later }, []string{"layout-99", "this program knows layout-1", "straitd cleanup"}},
+		{"later layout", func(c *Config) { c.Pins = later }, []string{"have layout-99, but", "this program knows " + layout.Dir(layout.Number) + ";", "straitd cleanup"}},
+		{"earlier layout", func(c *Config) { c.Pins = earlier }, []string{"have layout-1, but", "this program knows " + layout.Dir(layout.Number) + ";", "straitd cleanup"}},
+		{"one of two layouts", func(c *Config) { c.Pins = both }, []string{"have layout-1 and " + layout.Dir(layout.Number) + ", but", "this program knows " + layout.Dir(layout.Number) + ";", "straitd cleanup"}},
 	} {
 		cfg := good
 		tt.change(&cfg)
@@ -175,7 +179,7 @@ func TestOpenErrors(t *testing.T) {
 			}
 		}
 	}
-	if left := entries(t, filepath.Dir(good.Pins)); !slices.Equal(left, []string{"full", "later"}) {
+	if left := entries(t, filepath.Dir(good.Pins)); !slices.Equal(left, []string{"both", "earlier", "full", "later"}) {
 		t.Errorf("left behind: %q", left)
 	}
 }

@@ -166,16 +166,10 @@ func (l *LB) create(cfg Config) error {
 }
 
 // reuse keeps using the pinned maps of this layout and puts this program's code on the hooks.
-// Without mayClaim the programs claim no homes, so new records go into the sockets' own storage.
-func (l *LB) reuse(cfg Config, mayClaim bool) error {
+func (l *LB) reuse(cfg Config) error {
 	spec, err := l.spec(cfg)
 	if err != nil {
 		return err
-	}
-	if !mayClaim {
-		if err := spec.Variables[layout.VarMayClaim].Set(uint8(0)); err != nil {
-			return err
-		}
 	}
 	configured := map[string]uint32{}
 	for name, m := range pinned(spec.Maps) {
@@ -258,7 +252,7 @@ func (l *LB) spec(cfg Config) (*ebpf.CollectionSpec, error) {
 		layout.MapBackends:         cfg.MaxBackends,
 		layout.MapBackendCounters:  cfg.MaxBackends + 1, // number 0 means not counted
 		layout.MapSockets:          cfg.MaxSockets,
-		layout.MapSocketsMore:      1,
+		layout.MapSocketsMore:      1, // nothing writes it
 		layout.MapAddresses:        cfg.MaxFrontends,
 		layout.MapAffinities:       cfg.MaxAffinity,
 		layout.MapOptOuts:          cfg.MaxOptOuts,

@@ -9,9 +9,8 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// Owners returns the cookies of the sockets whose records can outlive them: those at home, and those
-// that an older layout left in its overflow map. The kernel's own sockets (MPTCP on old kernels,
-// SMC, NFS) are closed without a call of sock_release.
+// Owners returns the cookies of the sockets whose records can outlive them: those at home. The
+// kernel's own sockets (MPTCP on old kernels, SMC, NFS) are closed without a call of sock_release.
 func (l *LB) Owners() (cookies []uint64, err error) {
 	l.reading.RLock()
 	defer l.reading.RUnlock()

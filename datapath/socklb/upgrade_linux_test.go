@@ -15,96 +15,14 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
-	"strait.io/strait/datapath/socklb/cgroup"
 	"strait.io/strait/datapath/socklb/layout"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
-
-// layout1 is the object of layout 1 as it was released: maps in the directory itself, sets of 8 bytes.
-const layout1 = "testdata/layout1.o"
-
-// openLayout1 makes pins as the daemon of layout 1 did, with the frontends in its maps.
-func openLayout1(t testing.TB, cfg Config, fronts []datapath.Frontend) {
-	t.Helper()
-	if err := rlimit.RemoveMemlock(); err != nil {
-		t.Fatal(err)
-	}
-	spec, err := ebpf.LoadCollectionSpec(layout1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, size := range map[string]uint32{
-		"services": cfg.MaxFrontends, "sets": cfg.MaxFrontends, "backends": cfg.MaxBackends,
-		"sockets": cfg.MaxSockets, "sockets_more": cfg.MaxSockets,
-	} {
-		spec.Maps[name].MaxEntries = size
-	}
-	fs, err := probe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	retval := uint8(0)
-	if has(fs, featureSetRetval) {
-		retval = 1
-	}
-	if err := errors.Join(spec.Variables["sockets_mask"].Set(cfg.MaxSockets-1), spec.Variables["has_set_retval"].Set(retval)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := ebpf.NewCollection(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	cg, err := cgroup.Open(cfg.Cgroup, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fillLayout1(t, c.Maps, fronts)
-	err = errors.Join(os.MkdirAll(filepath.Join(cfg.Pins, "layout-1"), 0o700), os.Mkdir(filepath.Join(cfg.Pins, layout.LinksDir), 0o700),
-		pinMaps(cfg.Pins, pinned(c.Maps)), attachAll(oldPrograms(c), filepath.Join(cfg.Pins, layout.LinksDir), target{Dir: cg}, func(string) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// oldPrograms returns the programs of an older object, by the names that they have now. They were
-// named after their hooks.
-func oldPrograms(c *ebpf.Collection) map[string]*ebpf.Program {
-	out := map[string]*ebpf.Program{}
-	for _, h := range layout.Hooks {
-		out[h.Program] = c.Programs[h.Name]
-	}
-	return out
-}
-
-// fillLayout1 writes frontends, with indexes from 3 and slots from 5 that do not begin at 0.
-func fillLayout1(t testing.TB, m map[string]*ebpf.Map, fronts []datapath.Frontend) {
-	t.Helper()
-	next := uint32(5)
-	for i, f := range fronts {
-		f, err := normal(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		index := uint32(3 + i)
-		block := extent{next, uint32(len(f.Backends))}
-		for n, s := range slotsOf(f.Backends, make([]uint32, len(f.Backends))) {
-			if err := m["backends"].Put(next+uint32(n), s); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := errors.Join(m["sets"].Put(index, block.word()), m["services"].Put(layout.KeyOf(f.Addr), index)); err != nil {
-			t.Fatal(err)
-		}
-		next = block.end()
-	}
-}
 
 // conversation is a live socket through a frontend, whose answers and peer are looked at again and again.
 type conversation struct {
@@ -173,10 +91,8 @@ type oldWorld struct {
 	count  atomic.Int64
 }
 
-func newLayout1World(t testing.TB, cfg Config) *oldWorld { return newOldWorld(t, cfg, openLayout1) }
-
-// newOldWorld has its frontends in the maps of the layout that open makes.
-func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datapath.Frontend)) *oldWorld {
+// newOldWorld has its frontends in the maps of the older layout.
+func newOldWorld(t testing.TB, cfg Config) *oldWorld {
 	vips := map[l4.Proto]map[string]netip.AddrPort{l4.TCP: {}, l4.UDP: {}}
 	w := &oldWorld{vips: vips}
 	for i, f := range families {
@@ -192,7 +108,7 @@ func newOldWorld(t testing.TB, cfg Config, open func(testing.TB, Config, []datap
 		w.fronts = append(w.fronts, c.next())
 		c.applied.Store(c.wanted.Load())
 	}
-	open(t, cfg, w.fronts)
+	openOlder(t, cfg, w.fronts)
 	w.talks = converse(t, vips)
 	for i, f := range families {
 		w.wg.Go(func() { w.count.Add(storm(t, f, w.storms[i:i+1], endless, &w.stop)) })
@@ -214,33 +130,51 @@ func (w *oldWorld) end() int64 {
 	return w.count.Load()
 }
 
-// TestUpgradeLayout: under load and with live conversations, the maps of layout 1 become those of this one.
-// No connect fails, no conversation ends or shows another peer, and what is in force stays so.
+// TestUpgradeLayout: under load and with live conversations, the maps of an older layout become those of this one.
+// No connect fails, no conversation ends or shows another peer, and what is in force stays so. Old and new programs
+// write the same records of sockets meanwhile: none is lost and none stays.
 func TestUpgradeLayout(t *testing.T) {
 	if !inside(t) {
 		return
 	}
-	cfg := config(t)
-	w := newLayout1World(t, cfg)
+	for _, tt := range []struct {
+		name    string
+		sockets uint32
+	}{
+		{"roomy", 1024},
+		{"crowded", 64},  // old and new programs want the same homes
+		{"two homes", 2}, // nearly all records are in the sockets' own storage
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config(t)
+			cfg.MaxSockets, cfg.upgrades = tt.sockets, &fromOlder
+			testUpgradeLayout(t, cfg)
+		})
+	}
+}
+
+func testUpgradeLayout(t *testing.T, cfg Config) {
+	w := newOldWorld(t, cfg)
+	pod := subtree(t, "pod")
+	optOutOlder(t, cfg, pod)
+	before := mapIDs(t, cfg.Pins, olderNumber)
 	w.talk(t, "before")
 	var steps []string
 	cfg.step = func(s string) { steps = append(steps, s); w.talk(t, s) }
 	l := opened(t, cfg)
 	w.talk(t, "after")
 	checkFronts(t, l, w.fronts)
-	if got := entries(t, cfg.Pins); !slices.Contains(got, layout.Dir(layout.Number)) || slices.Contains(got, "layout-1") {
+	if got := entries(t, cfg.Pins); !slices.Contains(got, layout.Dir(layout.Number)) || slices.Contains(got, layout.Dir(olderNumber)) {
 		t.Errorf("pins hold %v", got)
 	}
-	for i := range w.storms { // and they can be changed
-		w.fronts = slices.DeleteFunc(w.fronts, func(f datapath.Frontend) bool { return f.Addr == w.storms[i].vip })
-		w.fronts = append(w.fronts, w.storms[i].next())
+	for name, id := range mapIDs(t, cfg.Pins, layout.Number) {
+		if old, had := before[name]; had == (name == layout.MapAddressSieve) || had && (old == id) == (name == layout.MapSets) {
+			t.Errorf("map %s is number %d, and was number %d (%v)", name, id, old, had)
+		}
 	}
-	if err := problem.Strict(l.Reconcile(w.fronts, true)); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range w.storms {
-		c.applied.Store(c.wanted.Load())
-	}
+	w.checkCounts(t, l)
+	checkOptedOut(t, l, pod, w.talks[1].vip)
+	w.change(t, l)
 	w.talk(t, "after a change")
 	n := w.end()
 	t.Logf("%d connects while the layout changed in %d steps: %s", n, len(steps), strings.Join(steps, ", "))
@@ -259,6 +193,74 @@ func TestUpgradeLayout(t *testing.T) {
 			}
 			numbers[n] = true
 		}
+	}
+	w.checkRecords(t, l)
+}
+
+// checkCounts checks that what was counted before the upgrade still counts.
+func (w *oldWorld) checkCounts(t *testing.T, l *LB) {
+	t.Helper()
+	for i, f := range w.fronts {
+		var want layout.FrontendCounter
+		for cpu := range ebpf.MustPossibleCPU() {
+			c := countedBefore(i, cpu)
+			want.Connects, want.Refused = want.Connects+c.Connects, want.Refused+c.Refused
+		}
+		if got := countsOf(t, l, f.Addr); got.refused != want.Refused || got.connects < want.Connects {
+			t.Errorf("%s: %d connects, %d refused; want at least %d, and %d", f.Addr, got.connects, got.refused, want.Connects, want.Refused)
+		}
+	}
+}
+
+// checkOptedOut checks that a pod that opted out before the upgrade is not served, until it opts in.
+func checkOptedOut(t *testing.T, l *LB, pod string, vip netip.AddrPort) {
+	t.Helper()
+	for _, opted := range []bool{true, false} {
+		in(t, pod, func() {
+			if got := served(t, families[0], vip); got == opted {
+				t.Errorf("opted out %v, served %v", opted, got)
+			}
+		})
+		if err := l.SetOptOut(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// change gives the frontends that are under load other backends.
+func (w *oldWorld) change(t *testing.T, l *LB) {
+	t.Helper()
+	for i := range w.storms {
+		w.fronts = slices.DeleteFunc(w.fronts, func(f datapath.Frontend) bool { return f.Addr == w.storms[i].vip })
+		w.fronts = append(w.fronts, w.storms[i].next())
+	}
+	if err := problem.Strict(l.Reconcile(w.fronts, true)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range w.storms {
+		c.applied.Store(c.wanted.Load())
+	}
+}
+
+// checkRecords checks that every conversation has a record, and closes all, of which then nothing is left. What sends
+// without connect() can have two: one of each layout's programs.
+func (w *oldWorld) checkRecords(t testing.TB, l *LB) {
+	t.Helper()
+	loose := 0
+	for _, v := range w.talks {
+		if !v.connected {
+			loose++
+		}
+	}
+	home, stored, older := countRecords(t, l)
+	if n := home + stored + older; n < len(w.talks) || n > len(w.talks)+loose {
+		t.Errorf("%d homes are taken, %d records stored, %d in the old way, by %d sockets", home, stored, older, len(w.talks))
+	}
+	for _, v := range w.talks {
+		v.c.close()
+	}
+	if home, stored, older := countRecords(t, l); home+stored+older != 0 {
+		t.Errorf("of closed sockets, %d homes are taken, %d records stored, %d in the old way", home, stored, older)
 	}
 }
 
@@ -288,7 +290,7 @@ func TestKilledUpgrade(t *testing.T) {
 	if _, err := fmt.Sscan(spec, &after, &cfg.Pins, &cfg.Cgroup, &cfg.MaxFrontends, &cfg.MaxBackends, &cfg.MaxSockets); err != nil {
 		t.Fatal(err)
 	}
-	cfg.AllowVirtualRoot = true
+	cfg.AllowVirtualRoot, cfg.upgrades = true, &fromOlder
 	n := 0
 	cfg.step = func(step string) {
 		if n++; n == after {
@@ -312,6 +314,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		return
 	}
 	root := config(t)
+	root.upgrades = &fromOlder
 	connects, whole := int64(0), false
 	for after := 1; !whole && after < 40; after++ {
 		if after > 2 && after < 10 {
@@ -325,7 +328,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		if err := os.MkdirAll(root.Pins, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		w := newLayout1World(t, cfg)
+		w := newOldWorld(t, cfg)
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledUpgrade$")
 		cmd.Env = append(os.Environ(), killEnv+"="+fmt.Sprint(after, " ", cfg.Pins, " ", cfg.Cgroup, " ", cfg.MaxFrontends, cfg.MaxBackends, cfg.MaxSockets))
 		out, err := cmd.CombinedOutput()
@@ -341,7 +344,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		}
 		w.talk(t, step+", opened again")
 		checkFronts(t, l, w.fronts)
-		if got := entries(t, cfg.Pins); slices.Contains(got, "layout-1") || slices.Contains(got, filling) {
+		if got := entries(t, cfg.Pins); slices.Contains(got, layout.Dir(olderNumber)) || slices.Contains(got, filling) {
 			t.Errorf("%s: pins hold %v", step, got)
 		}
 		connects += w.end()

@@ -175,12 +175,6 @@ func (r *Reader) Sockets() ([]SocketRow, error) {
 	if err == nil {
 		err = r.stored(func(v layout.Row) { rows = append(rows, socketRow(v.Cookie, layout.Flow(v.Flow), true)) })
 	}
-	if err == nil {
-		err = layout.Each(r.maps.SocketsMore, func(k layout.MoreKey, v layout.Flow) error {
-			rows = append(rows, socketRow(k.Cookie, v, true))
-			return nil
-		})
-	}
 	if err != nil {
 		return nil, fmt.Errorf("list sockets: %w", err)
 	}

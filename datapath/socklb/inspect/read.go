@@ -118,7 +118,6 @@ func (r *Reader) open() (err error) {
 	for name, m := range map[string]**ebpf.Map{
 		layout.MapServices:         &r.maps.Services,
 		layout.MapSockets:          &r.maps.Sockets,
-		layout.MapSocketsMore:      &r.maps.SocketsMore,
 		layout.MapTotals:           &r.maps.Totals,
 		layout.MapFrontendCounters: &r.maps.FrontendCounters,
 		layout.MapBackendCounters:  &r.maps.BackendCounters,

@@ -32,8 +32,8 @@ func (r *Reader) records(each func(layout.Record)) error {
 	})
 }
 
-// Owners returns the cookies of the sockets that have a record at home or in the overflow map of an
-// older layout, without duplicates and in no order.
+// Owners returns the cookies of the sockets that have a record at home, without duplicates and in no
+// order.
 func (r *Reader) Owners() ([]uint64, error) {
 	owners := map[uint64]struct{}{}
 	err := layout.Each(r.maps.Sockets, func(_ uint32, v layout.Record) error {
@@ -42,12 +42,6 @@ func (r *Reader) Owners() ([]uint64, error) {
 		}
 		return nil
 	})
-	if err == nil {
-		err = layout.Each(r.maps.SocketsMore, func(k layout.MoreKey, _ layout.Flow) error {
-			owners[k.Cookie] = struct{}{}
-			return nil
-		})
-	}
 	if err != nil {
 		return nil, fmt.Errorf("list owners of records: %w", err)
 	}

@@ -21,11 +21,12 @@ import (
 //	links/<hook>     links, which hold the programs; links/<hook>_<id> those of a cgroup below
 //
 // The directory is made under another name and renamed into place, so it is either complete or
-// missing. In layout 1 the maps were in <map>, and layout-1/ was empty.
+// missing.
 const (
-	// Number is this program's layout; Oldest is the first one that it can upgrade from.
+	// Number is this program's layout; Oldest is the first one that it knows. The layouts before it
+	// were never released.
 	Number = 4
-	Oldest = 1
+	Oldest = 4
 	// LinksDir holds the links.
 	LinksDir = "links"
 
@@ -36,12 +37,7 @@ const (
 func Dir(number int) string { return prefix + strconv.Itoa(number) }
 
 // MapsDir returns where the maps of a layout are pinned.
-func MapsDir(pins string, number int) string {
-	if number == 1 {
-		return pins
-	}
-	return filepath.Join(pins, Dir(number))
-}
+func MapsDir(pins string, number int) string { return filepath.Join(pins, Dir(number)) }
 
 // Lock locks a directory. The lock is released when the file is closed or the process dies.
 func Lock(dir string, how int) (*os.File, error) {

@@ -58,7 +58,6 @@ const (
 const (
 	VarSocketsMask  = socklbVarSocketsMask
 	VarHasSetRetval = socklbVarHasSetRetval
-	VarMayClaim     = socklbVarMayClaim
 	VarHasMPTCPSock = socklbVarHasMptcpSock
 )
 
