@@ -82,8 +82,7 @@ func asks(t *testing.T, keys gossipkey.Ring, addr string) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	conn, _, err := s.DialMembers(ctx, addr)
-	return conn, err
+	return s.DialMembers(ctx, addr)
 }
 
 // watchAway counts how often somebody is thought to be away, until stop.

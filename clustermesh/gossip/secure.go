@@ -15,11 +15,11 @@ var _ pool.TLS = secure{}
 
 // Accept implements pool.TLS.
 func (s secure) Accept(ctx context.Context, raw net.Conn) (pool.Secured, error) {
-	conn, members, old, err := s.streams.Handshake(ctx, raw)
-	return pool.Secured{Conn: conn, Members: members, Old: old}, err
+	conn, members, err := s.streams.Handshake(ctx, raw)
+	return pool.Secured{Conn: conn, Members: members}, err
 }
 
 // Dial implements pool.TLS.
-func (s secure) Dial(ctx context.Context, addr string) (net.Conn, bool, error) {
+func (s secure) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return s.streams.DialMembers(ctx, addr)
 }

@@ -99,7 +99,7 @@ func (k *keyholder) joins(nodes ...clustermesh.Origin) (end func()) {
 				return
 			}
 			go func() {
-				conn, members, _, err := k.Handshake(ctx, raw)
+				conn, members, err := k.Handshake(ctx, raw)
 				if err != nil || members {
 					raw.Close()
 					return
@@ -173,7 +173,7 @@ func (k *keyholder) throwsRaw(to netip.AddrPort, b []byte) {
 func (k *keyholder) tells(to netip.AddrPort, text []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, _, err := k.DialMembers(ctx, to.String())
+	conn, err := k.DialMembers(ctx, to.String())
 	if err != nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync"
 )
 
 // errTooMuch ends a connection whose peer sends more than it may.
@@ -13,9 +12,7 @@ var errTooMuch = errors.New("the peer sent more than it may before it proved tha
 // bounded is a connection from which only so many bytes can be read.
 type bounded struct {
 	net.Conn
-	left   int // negative: no bound
-	closed func()
-	once   sync.Once
+	left int // negative: no bound
 }
 
 // Read implements net.Conn.
@@ -29,14 +26,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
-}
-
-// Close implements net.Conn.
-func (b *bounded) Close() error {
-	if b.closed != nil {
-		b.once.Do(b.closed)
-	}
-	return b.Conn.Close()
 }
 
 // peeked is a stream whose first byte was read already.

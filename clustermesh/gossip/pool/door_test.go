@@ -67,32 +67,3 @@ func TestSource(t *testing.T) {
 		}
 	}
 }
-
-// TestPlain: only an address with an old daemon's stream may use connections without TLS, and only a few.
-func TestPlain(t *testing.T) {
-	p := newPlain()
-	old, other := addrOf(0, 1), addrOf(0, 2)
-	if p.enter(old) {
-		t.Error("an address of which nothing is known may enter")
-	}
-	first, second := p.old(old), p.old(old)
-	first()
-	for range maxPlain {
-		if !p.enter(old) {
-			t.Fatal("an old daemon may not enter")
-		}
-	}
-	if p.enter(old) || p.enter(other) {
-		t.Error("too many may enter, or a stranger")
-	}
-	p.leave()
-	second()
-	if !p.enter(old) {
-		t.Error("an old daemon whose stream has just ended may not enter")
-	}
-	p.leave()
-	p.until[old] = p.until[old].Add(-2 * plainGrace)
-	if p.enter(old) || p.enter(other) {
-		t.Error("an old daemon that is long gone may enter, or a stranger")
-	}
-}

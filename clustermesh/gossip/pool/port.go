@@ -31,29 +31,24 @@ type Secured struct {
 	net.Conn
 	// Members is set if the connection is memberlist's, and not a record stream.
 	Members bool
-	// Old is set if the peer's daemon does not use TLS for memberlist.
-	Old bool
 }
 
 // TLS makes and accepts TLS connections between daemons that have the gossip key.
 type TLS interface {
 	// Accept returns once the peer has proven that it has the key. On an error it closes nothing.
 	Accept(ctx context.Context, raw net.Conn) (Secured, error)
-	// Dial opens a connection for memberlist. It is not encrypted if the daemon there has proven
-	// that it has the key, and does not use TLS for memberlist; then plain is set.
-	Dial(ctx context.Context, addr string) (conn net.Conn, plain bool, err error)
+	// Dial opens a connection for memberlist.
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // port is memberlist's transport. All TCP connections are TLS, and nothing that a peer sent is kept
 // before the peer has proven that it has the gossip key: memberlist itself buffers megabytes before
-// it decrypts. Only daemons of the version before are excepted (see plain). memberlist's connections
-// and record streams share one port.
+// it decrypts. memberlist's connections and record streams share one port.
 type port struct {
 	*sockets
 	tls     TLS
 	refused func(Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
-	plain   *plain
 	packets *packets
 	// Members keep room of their own, whatever strangers do.
 	strangers, acquainted *rooms
@@ -90,7 +85,7 @@ func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	}
 	p := &port{
 		sockets: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
-		plain: newPlain(), packets: packets, strangers: newRooms(), acquainted: newRooms(),
+		packets: packets, strangers: newRooms(), acquainted: newRooms(),
 		work: newBudgets(memberWork, strangerWork), sent: newBudgets(memberWork, strangerSent),
 		members: make(chan net.Conn), streams: make(chan net.Conn),
 	}
@@ -132,7 +127,7 @@ func (p *port) StreamCh() <-chan net.Conn { return p.members }
 func (p *port) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
-	conn, _, err := p.tls.Dial(ctx, addr)
+	conn, err := p.tls.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +163,7 @@ func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor)
 	stop := context.AfterFunc(p.ctx, func() { raw.Close() })
 	defer stop() // whatever becomes of the connection: until then the context keeps it in memory
 	conn := &bounded{Conn: raw, left: handshakeBytes}
-	to, secured, why := p.judge(conn, addr)
+	to, secured, why := p.judge(conn)
 	crowded := door.leave(in)
 	if to != nil && stop() && !crowded {
 		if to == p.members {
@@ -221,7 +216,7 @@ func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
 
 // judge decides what becomes of a connection: to whom to hand it, or why it is refused. A peer that
 // sends nothing at all and leaves is a probe of this machine, which is not refused.
-func (p *port) judge(conn *bounded, addr netip.Addr) (to chan net.Conn, secured net.Conn, why Refusal) {
+func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why Refusal) {
 	ctx, cancel := context.WithTimeout(p.ctx, proofTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
@@ -236,11 +231,7 @@ func (p *port) judge(conn *bounded, addr netip.Addr) (to chan net.Conn, secured 
 	}
 	rest := &peeked{Conn: conn, first: first}
 	if first[0] != tlsHandshake {
-		if !p.plain.enter(addr) {
-			return nil, nil, NotTLS
-		}
-		conn.left, conn.closed = plainBytes, p.plain.leave
-		return p.members, unhurried(rest), ""
+		return nil, nil, NotTLS
 	}
 	s, err := p.tls.Accept(ctx, rest)
 	if err != nil {
@@ -249,9 +240,6 @@ func (p *port) judge(conn *bounded, addr netip.Addr) (to chan net.Conn, secured 
 	conn.left = -1
 	if s.Members {
 		return p.members, unhurried(s.Conn), ""
-	}
-	if s.Old {
-		conn.closed = p.plain.old(addr)
 	}
 	return p.streams, unhurried(s.Conn), ""
 }

@@ -55,6 +55,37 @@ func TestStreamsAtShutdown(t *testing.T) {
 	}
 }
 
+// TestOnlyTLS: a connection without TLS is refused, also from an address that has a record stream.
+func TestOnlyTLS(t *testing.T) {
+	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
+	refused := make(chan Refusal, 1)
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why Refusal, _ netip.Addr) { refused <- why }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Shutdown()
+	for _, first := range []byte{tlsHandshake, labelHeader[0]} {
+		out, err := net.Dial("tcp", a.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		if _, err := out.Write([]byte{first}); err != nil {
+			t.Fatal(err)
+		}
+		if first == tlsHandshake {
+			defer (<-p.streams).Close()
+			continue
+		}
+		if why := <-refused; why != NotTLS {
+			t.Errorf("refused as %s", why)
+		}
+		if n, err := out.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%d bytes are answered", n)
+		}
+	}
+}
+
 // TestGarbageTakesNoMemory: what strangers send is looked at where it is, however much it is; an empty
 // datagram is nothing special. What has the key is passed on, and keeps its memory.
 func TestGarbageTakesNoMemory(t *testing.T) {

@@ -5,7 +5,7 @@ package pool
 type Refusal string
 
 const (
-	// NotTLS: a TCP connection that is not TLS, from an address whose daemon must use it.
+	// NotTLS: a TCP connection that is not TLS.
 	NotTLS Refusal = "not_tls"
 	// Unproven: a TCP connection whose peer did not prove in time that it has the gossip key.
 	Unproven Refusal = "unproven"

@@ -20,10 +20,9 @@ func (s *Streams) Ask(ctx context.Context, addr netip.AddrPort) (Peer, error) {
 	return p, err
 }
 
-// dial opens a record stream and returns which daemon answers. It also names memberlist's protocol,
-// which tells the other side that this daemon uses TLS for that.
+// dial opens a record stream and returns which daemon answers.
 func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, Peer, error) {
-	return s.dialFor(ctx, addr, streamProtocol, membersProtocol)
+	return s.dialFor(ctx, addr, streamProtocol)
 }
 
 // dialFor opens a connection for the first of the protocols that the daemon there speaks.

@@ -144,7 +144,7 @@ func ends(t *testing.T, names ...string) map[string]*end {
 					continue
 				}
 				wg.Go(func() {
-					accepted, _, _, err := e.Handshake(ctx, conn)
+					accepted, _, err := e.Handshake(ctx, conn)
 					if err != nil {
 						conn.Close()
 						return
