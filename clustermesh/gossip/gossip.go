@@ -59,10 +59,8 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 
-	// topology replaces replica.FullMesh, for tests. For tests, older makes a daemon that does not prove
-	// on TLS connections which node it is, as the version before.
+	// topology replaces replica.FullMesh, for tests.
 	topology replica.Topology
-	older    bool
 	// clock replaces time.Now where statements about other nodes are signed, for tests.
 	clock func() time.Time
 }

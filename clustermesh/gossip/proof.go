@@ -25,7 +25,7 @@ func (g *Gossip) credentials() stream.Credentials {
 }
 
 // proves reports whether this daemon proves on TLS connections which node it is.
-func (g *Gossip) proves() bool { return g.cfg.Authority != nil && !g.cfg.older }
+func (g *Gossip) proves() bool { return g.cfg.Authority != nil }
 
 // shown returns the statement to show on TLS connections. Until this node has published anything, a
 // machine with the root states its key alone.

@@ -95,36 +95,6 @@ func at(d *daemon, o clustermesh.Origin) (out []string) {
 	return out
 }
 
-// TestOlderVersion: daemons of the version before, which do not prove who they are, and new ones hear each
-// other as before, from whichever side one is upgraded or set back.
-func TestOlderVersion(t *testing.T) {
-	pins := pinned("west", "east")
-	west := signing(config(node("west", "n1")), pins)
-	east := signing(config(node("east", "n1"), west.Bind), pins)
-	west.StateDir, east.StateDir = t.TempDir(), t.TempDir()
-	var dw, de *daemon
-	for i, older := range []struct{ west, east bool }{{true, true}, {false, true}, {false, false}, {false, true}, {true, true}} {
-		if dw == nil || west.older != older.west {
-			if west.older = older.west; dw != nil {
-				dw.stop()
-			}
-			dw = start(t, west)
-		}
-		if de == nil || east.older != older.east {
-			if east.older = older.east; de != nil {
-				de.stop()
-			}
-			de = start(t, east)
-		}
-		dw.tell(0, i)
-		de.tell(1, i)
-		eventually(t, fmt.Sprintf("they hear each other, older: %+v", older), func() bool {
-			return dw.contact(east.Self) == clustermesh.Alive && de.contact(west.Self) == clustermesh.Alive &&
-				dw.said(east.Self) == i && de.said(west.Self) == i
-		})
-	}
-}
-
 // TestBelieve: which proof makes the daemon at the other end of a connection count as its node.
 func TestBelieve(t *testing.T) {
 	pins := pinned("west", "east", "north")
