@@ -133,17 +133,22 @@ func TestWatch(t *testing.T) {
 	if code := <-done; code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+	if out.writes != 2 {
+		t.Errorf("two explanations were written in %d parts", out.writes)
+	}
 }
 
 // lockedBuffer can be read while it is written.
 type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu     sync.Mutex
+	b      bytes.Buffer
+	writes int
 }
 
 func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.writes++
 	return l.b.Write(p)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
@@ -126,12 +127,18 @@ func (a *app) explainService(ctx context.Context, arg, from string, last *api.Se
 	if done, err := a.data(answer); done {
 		return &answer.Service, err
 	}
+	// Written at once: who reads what --watch prints sees whole explanations.
+	var text bytes.Buffer
 	p := a.printer()
+	p.w = &text
 	if last != nil {
 		p.line("")
 	}
 	a.header(p, answer.SeenFrom, "")
 	a.explain(p, answer.Service, answer.SeenFrom.Computed)
+	if _, err := a.stdout.Write(text.Bytes()); err != nil {
+		return nil, fmt.Errorf("write the explanation: %w", err)
+	}
 	return &answer.Service, nil
 }
 
