@@ -60,6 +60,7 @@ func testReader(t *testing.T, l *LB, f family) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	noRecords(t, l) // of the family before
 	vip, empty := l4.New(f.vip, 80, l4.UDP), l4.New(f.vip, 81, l4.TCP)
 	a, b := netip.AddrPortFrom(f.pod, 9001), netip.AddrPortFrom(f.pod, 9002)
 	reconcile(t, l, datapath.Frontend{Addr: vip, AffinitySeconds: 60, Backends: []datapath.Backend{

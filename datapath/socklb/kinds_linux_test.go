@@ -105,7 +105,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("another socket sees %v, %v; want the frontend", peer, err)
 		}
 	}
-	if home, _, _ := countRecords(t, l); home != 1 {
+	if home, _ := countRecords(t, l); home != 1 {
 		t.Errorf("%d homes are taken, want 1", home)
 	}
 }

@@ -252,16 +252,11 @@ func (w *oldWorld) checkRecords(t testing.TB, l *LB) {
 			loose++
 		}
 	}
-	home, stored, older := countRecords(t, l)
-	if n := home + stored + older; n < len(w.talks) || n > len(w.talks)+loose {
-		t.Errorf("%d homes are taken, %d records stored, %d in the old way, by %d sockets", home, stored, older, len(w.talks))
-	}
+	wantRecords(t, l, len(w.talks), len(w.talks)+loose)
 	for _, v := range w.talks {
 		v.c.close()
 	}
-	if home, stored, older := countRecords(t, l); home+stored+older != 0 {
-		t.Errorf("of closed sockets, %d homes are taken, %d records stored, %d in the old way", home, stored, older)
-	}
+	noRecords(t, l)
 }
 
 func checkFronts(t testing.TB, l *LB, want []datapath.Frontend) {
