@@ -43,20 +43,26 @@ func (m taken) claims(annotation string, pod netip.Addr, addresses ...netip.Addr
 	m.write("manifests/serve.yaml", strings.Replace(manifestServe(pod), "nodeName: n1", "nodeName: n3", 1))
 }
 
-// stated waits until the statement about the machine has neither an address nor a prefix of another.
-func (m taken) stated(ok func(authority.Statement) bool) {
+// stated waits until the machine's daemon has such a statement on disk, and returns it. Others can believe what
+// a statement says before it is there.
+func (m *member) stated(ok func(authority.Statement) bool) (signed []byte) {
 	m.w.Helper()
-	testutil.Eventually(m.w, patience, func() error {
-		b, err := os.ReadFile(m.path("state/statement.cbor"))
-		if err != nil {
+	testutil.Eventually(m.w, patience, func() (err error) {
+		if signed, err = os.ReadFile(m.path("state/statement.cbor")); err != nil {
 			return err
 		}
-		s, err := authority.OpenStatement(b, m.w.pins)
+		s, err := authority.OpenStatement(signed, m.w.pins)
 		if err == nil && !ok(s) {
 			err = fmt.Errorf("it states %v %v", s.Addresses, s.Prefixes)
 		}
 		return err
 	})
+	return signed
+}
+
+// ranges is for stated: a statement about so many ranges of pods.
+func ranges(n int) func(authority.Statement) bool {
+	return func(s authority.Statement) bool { return len(s.Prefixes) == n }
 }
 
 // TestNodeTakesPods: a node whose Node is annotated with the pods of another one of its cluster, with

@@ -1,6 +1,8 @@
 package redteam
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -26,12 +28,17 @@ func (m *member) clone() *member {
 	return c
 }
 
-// copy copies a directory with the modes of its files.
+// copy copies a directory with the modes of its files to a place where nothing is. A running daemon can replace
+// a file that cp has listed and not yet read; then it copies all of them again.
 func (w *world) copy(from, to string) {
 	w.Helper()
-	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
-		w.Fatalf("%v: %s", err, out)
-	}
+	testutil.Eventually(w, patience, func() error {
+		out, err := exec.Command("cp", "-a", from, to).CombinedOutput()
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(to))
+		}
+		return err
+	})
 }
 
 // northNumber is that of a third cluster.

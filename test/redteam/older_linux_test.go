@@ -1,7 +1,6 @@
 package redteam
 
 import (
-	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/internal/testutil"
 )
 
 // TestOlderStatement: a machine had two ranges of pods, and its cluster has taken one away. Somebody who
@@ -23,35 +21,23 @@ func TestOlderStatement(t *testing.T) {
 	w, f := newWorldOfThree(t)
 	node, err := os.ReadFile(w.east.path("manifests/n3.yaml"))
 	w.must(err)
-	has := func(ranges string, at netip.Addr) {
+	has := func(pods string, at netip.Addr) {
 		t.Helper()
-		text := strings.Replace(string(node), "podCIDRs: [10.2.3.0/24]", "podCIDRs: ["+ranges+"]", 1)
+		text := strings.Replace(string(node), "podCIDRs: [10.2.3.0/24]", "podCIDRs: ["+pods+"]", 1)
 		w.east.write("manifests/n3.yaml", text)
 		f.write("manifests/node.yaml", text)
 		f.write("manifests/serve.yaml", strings.Replace(manifestServe(at), "nodeName: n1", "nodeName: n3", 1))
 		w.west.balances(pod(eastNumber), at)
 	}
-	stated := func() []byte {
-		t.Helper()
-		b, err := os.ReadFile(f.path("state/statement.cbor"))
-		w.must(err)
-		return b
-	}
 	taken, left := netip.MustParseAddr("10.2.4.7"), netip.MustParseAddr("10.2.3.8")
 	has("10.2.3.0/24, 10.2.4.0/24", taken)
-	wide := stated()
+	wide := f.stated(ranges(2))
 	text, err := os.ReadFile(f.path("state/node.key"))
 	w.must(err)
 	key, err := authority.ParsePrivate(string(text))
 	w.must(err)
 	has("10.2.3.0/24", netip.MustParseAddr("10.2.3.7"))
-	testutil.Eventually(t, patience, func() error {
-		s, err := authority.OpenStatement(stated(), w.pins)
-		if err == nil && len(s.Prefixes) != 1 {
-			err = fmt.Errorf("it states %v", s.Prefixes)
-		}
-		return err
-	})
+	f.stated(ranges(1))
 	has("10.2.3.0/24", left) // what it says now is under the new statement
 
 	end := w.west.never(taken)

@@ -247,13 +247,20 @@ func manifestServes(pods ...netip.Addr) string {
 	return strings.Replace(manifestServe(pods[0]), one, strings.Join(list, ", "), 1)
 }
 
+// hasAddress gives an address to the test's network namespace. Connects to its free ports are refused then, as
+// a machine does that is up.
+func (w *world) hasAddress(a netip.Addr) {
+	w.Helper()
+	if out, err := exec.Command("ip", "address", "add", a.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+}
+
 // serve makes pods answer on port 8080, and the spare one too.
 func serve(w *world, pods ...netip.Addr) {
 	w.Helper()
 	for _, p := range append(pods, netip.MustParseAddr("10.2.1.8")) {
-		if out, err := exec.Command("ip", "address", "add", p.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
-			w.Fatalf("%v: %s", err, out)
-		}
+		w.hasAddress(p)
 		l, err := net.Listen("tcp", netip.AddrPortFrom(p, 8080).String())
 		w.must(err)
 		w.Cleanup(func() { l.Close() })

@@ -25,25 +25,24 @@ func TestWithdrawnStatement(t *testing.T) {
 	w, f := newWorldOfThree(t)
 	node, err := os.ReadFile(w.east.path("manifests/n3.yaml"))
 	w.must(err)
-	ranges := func(text string) string {
+	withPods := func(text string) string {
 		return strings.Replace(string(node), "podCIDRs: [10.2.3.0/24]", "podCIDRs: ["+text+"]", 1)
 	}
 	serves := func(at netip.Addr) string {
 		return strings.Replace(manifestServe(at), "nodeName: n1", "nodeName: n3", 1)
 	}
 	own, taken, kept := netip.MustParseAddr("10.2.3.7"), netip.MustParseAddr("10.2.4.7"), netip.MustParseAddr("10.2.4.8")
-	both := ranges("10.2.3.0/24, 10.2.4.0/24")
+	both := withPods("10.2.3.0/24, 10.2.4.0/24")
 	w.east.write("manifests/n3.yaml", both)
 	f.write("manifests/node.yaml", both)
 	f.write("manifests/serve.yaml", serves(taken))
 	w.west.balances(pod(eastNumber), taken)
+	b := f.stated(ranges(2))
 	f.stop()
 
 	text, err := os.ReadFile(f.path("state/node.key"))
 	w.must(err)
 	key, err := authority.ParsePrivate(string(text))
-	w.must(err)
-	b, err := os.ReadFile(f.path("state/statement.cbor"))
 	w.must(err)
 	stated, err := authority.OpenStatement(b, w.pins)
 	w.must(err)
