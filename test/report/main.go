@@ -1,19 +1,28 @@
-// Command report turns the output of `go test -json` into text for people: a line per package, the
-// whole output of each failed test, each skipped test with its reason, and the totals.
+// Command report runs a `go test -json` command and turns its output into text for people: a line
+// per package, the whole output of each test that failed or did not end, each skipped test with its
+// reason, and the totals.
 //
-// It reads events on standard input. It exits 1 if a test failed, if no package was tested, or if,
-// in CI (environment CI=true), a test was skipped that test/skips.txt does not allow. If the
-// environment variable TEST_TIMES names a file, it appends to it how long each test took. It must
-// not know any test.
+//	report go test -json [ARGUMENT...] -- PACKAGE...
+//
+// If at most three tests failed, and none of them by a data race, a panic, a time limit or a
+// counterexample, it runs them again, each alone. What then passes is listed as FLAKY and counts as
+// passed.
+//
+// It exits 1 if a test failed, if no package was tested, or if, in CI (environment CI=true), a test
+// was skipped that test/skips.txt does not allow. If the environment variable TEST_TIMES names a
+// file, it appends to it how long each test took. It must not know any test.
 //
 // With the argument "slowest" it instead reads such a file on standard input and prints the ten
 // slowest tests.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
 )
 
 const (
@@ -23,31 +32,56 @@ const (
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "slowest" {
-		if err := printSlowest(os.Stdout, os.Stdin, slowest); err != nil {
-			fmt.Fprintln(os.Stderr, "report:", err)
-			os.Exit(1)
-		}
+		exitOn(printSlowest(os.Stdout, os.Stdin, slowest))
 		return
 	}
-	// Ctrl-C reaches the tests too. This program reports their output and ends after them.
-	signal.Ignore(os.Interrupt)
+	cut := slices.Index(os.Args, "--")
+	if cut < 2 {
+		exitOn(errors.New("usage: report go test -json [ARGUMENT...] -- PACKAGE..."))
+	}
+	command, packages := os.Args[1:cut], os.Args[cut+1:]
+	// Ctrl-C reaches the tests too. This program reports their output and ends after them. It does not
+	// ignore the signal, because the tests would then inherit that.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	allowed, err := readAllowed(allowFile)
+	exitOn(err)
+	r := newReport(os.Stdout)
+	exitOn(execute(r, slices.Concat(command, packages)))
+	if file := os.Getenv("TEST_TIMES"); file != "" {
+		exitOn(r.clock.appendTo(file))
+	}
+	exitOn(r.repeat(func(again *report, t test) error {
+		return execute(again, slices.Concat(command, t.alone()))
+	}))
+	if !r.finish(allowed, os.Getenv("CI") == "true") {
+		os.Exit(1)
+	}
+}
+
+func exitOn(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
-	r := newReport(os.Stdout)
-	if err := r.read(os.Stdin); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
+}
+
+// execute runs a command and reads the events that it prints. That the command fails is part of the
+// report.
+func execute(r *report, command []string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	events, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	if file := os.Getenv("TEST_TIMES"); file != "" {
-		if err := r.clock.appendTo(file); err != nil {
-			fmt.Fprintln(os.Stderr, "report:", err)
-			os.Exit(1)
-		}
+	if err != nil {
+		return err
 	}
-	if !r.finish(allowed, os.Getenv("CI") == "true") {
-		os.Exit(1)
+	err = r.read(events)
+	ended := cmd.Wait()
+	if exit := (*exec.ExitError)(nil); ended != nil && !errors.As(ended, &exit) {
+		err = errors.Join(err, ended)
 	}
+	r.end(ended)
+	return err
 }

@@ -22,27 +22,31 @@ type event struct {
 	Elapsed float64 // seconds; set when a test ends
 }
 
-// name returns the test's name as in reports and test/skips.txt:
+// test is a test of a package; the name of a subtest has slashes.
+type test struct{ pkg, name string }
+
+// String returns the test's name as in reports and test/skips.txt:
 // "clustermesh/TestMerge/oldest_wins".
-func (e event) name() string {
-	return strings.TrimPrefix(e.Package, module) + "/" + e.Test
-}
+func (t test) String() string { return strings.TrimPrefix(t.pkg, module) + "/" + t.name }
 
 // skip is a test that did not run.
 type skip struct{ name, reason string }
 
 type report struct {
 	out            io.Writer
-	output         map[string][]string // of tests that are still running
+	running        map[test]bool
+	output         map[test][]string // of tests that are still running
 	clock          clock
 	skips          []skip
+	failures       []test
 	passed, failed int
 	packages       int
-	broken         bool // a package failed: it did not build, or failed outside any test
+	broken         bool // a package did not build, or failed outside any test
+	repeats
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, output: map[string][]string{}, clock: newClock()}
+	return &report{out: out, running: map[test]bool{}, output: map[test][]string{}, clock: newClock()}
 }
 
 // read consumes events until in ends. A line that is not an event comes from the go command itself
@@ -62,47 +66,92 @@ func (r *report) read(in io.Reader) error {
 }
 
 func (r *report) event(e event) {
-	name := e.name()
+	t := test{e.Package, e.Test}
 	switch {
 	case e.Action == "output" && e.Test != "":
-		r.output[name] = append(r.output[name], e.Output)
+		r.output[t] = append(r.output[t], e.Output)
 	case e.Action == "output":
+		r.certain(certainty(e.Output))
 		if e.Output != "PASS\n" && e.Output != "FAIL\n" {
 			fmt.Fprint(r.out, e.Output)
 		}
 	case e.Action == "build-output":
 		fmt.Fprint(r.out, e.Output)
 	case e.Test == "":
-		r.endPackage(e.Action)
+		r.endPackage(e.Action, e.Package)
+	case e.Action == "run":
+		r.running[t] = true
 	case e.Action == "pause":
-		r.clock.pause(name)
+		r.clock.pause(t.String())
 	case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
-		r.clock.end(name, e.Test, e.Elapsed)
-		r.endTest(e.Action, name)
+		r.clock.end(t.String(), e.Test, e.Elapsed)
+		r.endTest(e.Action, t)
 	}
 }
 
-func (r *report) endPackage(action string) {
+func (r *report) endPackage(action, pkg string) {
 	switch action {
 	case "pass":
 		r.packages++
 	case "fail":
 		r.packages++
-		r.broken = true
+		r.unended(func(t test) bool { return t.pkg == pkg })
+		if !slices.ContainsFunc(r.failures, func(t test) bool { return t.pkg == pkg }) {
+			r.broken = true
+		}
 	}
 }
 
-func (r *report) endTest(action, name string) {
-	lines := r.output[name]
-	delete(r.output, name)
+func (r *report) endTest(action string, t test) {
+	lines := r.output[t]
+	delete(r.output, t)
+	delete(r.running, t)
 	switch action {
 	case "pass":
 		r.passed++
 	case "skip":
-		r.skips = append(r.skips, skip{name, reason(lines)})
+		r.skips = append(r.skips, skip{t.String(), reason(lines)})
 	case "fail":
-		r.failed++
-		fmt.Fprintf(r.out, "--- FAIL %s\n%s", name, strings.Join(lines, ""))
+		r.fail("FAIL", t, lines)
+	}
+}
+
+// fail counts a failed test and prints its output.
+func (r *report) fail(how string, t test, lines []string) {
+	r.failed++
+	r.failures = append(r.failures, t)
+	text := strings.Join(lines, "")
+	r.certain(certainty(text))
+	if strings.HasPrefix(t.name, "Fuzz") {
+		r.certain("a counterexample")
+	}
+	fmt.Fprintf(r.out, "--- %s %s\n%s", how, t, text)
+}
+
+// unended fails the tests that ran when their process ended. There are some after a time limit, whose
+// message and stacks are in the output of one of them.
+func (r *report) unended(which func(test) bool) {
+	var left []test
+	for t := range r.running {
+		if which(t) {
+			left = append(left, t)
+		}
+	}
+	slices.SortFunc(left, func(a, b test) int { return strings.Compare(a.String(), b.String()) })
+	for _, t := range left {
+		r.fail("DID NOT END", t, r.output[t])
+		r.certain("a test that did not end")
+		delete(r.running, t)
+		delete(r.output, t)
+	}
+}
+
+// end is called when all events are read, with how the go command ended.
+func (r *report) end(ended error) {
+	r.unended(func(test) bool { return true })
+	if ended != nil && r.failed == 0 && !r.broken {
+		fmt.Fprintln(r.out, "FAIL go test:", ended)
+		r.broken = true
 	}
 }
 
@@ -118,7 +167,7 @@ func reason(lines []string) string {
 	return "no reason given"
 }
 
-// finish prints skips and totals, and reports whether the run succeeded.
+// finish prints skips, flaky tests and totals, and reports whether the run succeeded.
 func (r *report) finish(allowed map[string]bool, ci bool) bool {
 	ok := r.failed == 0 && !r.broken
 	for _, s := range r.skips {
@@ -127,6 +176,9 @@ func (r *report) finish(allowed map[string]bool, ci bool) bool {
 			fmt.Fprintf(r.out, "FAIL %s: in CI a test is skipped only if %s allows it\n", s.name, allowFile)
 			ok = false
 		}
+	}
+	for _, t := range r.flaky {
+		fmt.Fprintf(r.out, "FLAKY %s\n", t)
 	}
 	if r.packages == 0 {
 		fmt.Fprintln(r.out, "FAIL no package was tested")

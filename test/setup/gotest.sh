@@ -76,4 +76,4 @@ esac
 # -count=1: the tests also depend on this machine's kernel, which go's cache of results does not
 # consider.
 # shellcheck disable=SC2086 # each of these is a list of words
-go test -json -count=1 -timeout $timeout $race $parallel "$@" $list | go run ./test/report
+go run ./test/report go test -json -count=1 -timeout $timeout $race $parallel "$@" -- $list

@@ -123,7 +123,7 @@ finish() {
   printf '\nthe slowest tests\n'
   go run ./test/report slowest <"$times"
   echo
-  grep -h '^SKIP ' "$work"/*.log || true
+  grep -hE '^(SKIP|FLAKY) ' "$work"/*.log || true
   # The totals of all steps, in the same form as each step's.
   cat "$work"/*.log | awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
