@@ -13,10 +13,10 @@ import (
 // Limits on what an origin can say. The same limits apply to objects read from this cluster and to
 // records received from others. Unknown words pass, so that newer builds can use them.
 const (
-	maxName            = 253 // a DNS name
+	MaxName            = 253 // a DNS name
 	maxLabel           = 63  // a DNS label
 	maxQualified       = 317 // a qualified name: 253, "/", 63
-	maxWord            = 64
+	MaxWord            = 64
 	maxAffinitySeconds = 86400 // Kubernetes' own limit
 	maxClusters        = 256   // in one list
 )
@@ -69,8 +69,8 @@ func CheckHost(a netip.Addr) error {
 // CheckName accepts any DNS name, and more: a name only has to survive printing, splitting at "/"
 // and logs.
 func CheckName(s string) error {
-	if s == "" || len(s) > maxName || !printable(s) || strings.Contains(s, "/") {
-		return fmt.Errorf("%s is not a usable name", shown(s))
+	if s == "" || len(s) > MaxName || !printable(s) || strings.Contains(s, "/") {
+		return fmt.Errorf("%s is not a usable name", Quoted(s))
 	}
 	return nil
 }
@@ -105,46 +105,48 @@ func (s ServiceName) Check() error {
 func CheckFingerprint(s string) error {
 	digest, ok := strings.CutPrefix(s, "SHA256:")
 	if sum, err := base64.RawStdEncoding.DecodeString(digest); !ok || err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%s is not the fingerprint of a key, such as SHA256:Xk2v…", shown(s))
+		return fmt.Errorf("%s is not the fingerprint of a key, such as SHA256:Xk2v…", Quoted(s))
 	}
 	return nil
 }
 
-// checkHostname accepts a DNS label: a hostname becomes part of a DNS name, and of an
+// CheckHostname accepts a DNS label: a hostname becomes part of a DNS name, and of an
 // EndpointSlice.
-func checkHostname(s string) error {
+func CheckHostname(s string) error {
 	bad := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 	if len(s) > maxLabel || strings.IndexFunc(s, bad) >= 0 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") {
-		return fmt.Errorf("%s cannot be part of a DNS name", shown(s))
+		return fmt.Errorf("%s cannot be part of a DNS name", Quoted(s))
 	}
 	return nil
 }
 
-// checkText accepts text for people, such as a zone. It may be empty.
-func checkText(s string, limit int) error {
+// CheckText accepts text for people, such as a zone. It may be empty.
+func CheckText(s string, limit int) error {
 	if len(s) > limit || !printable(s) {
-		return fmt.Errorf("%s is too long or cannot be printed", shown(s))
+		return fmt.Errorf("%s is too long or cannot be printed", Quoted(s))
 	}
 	return nil
 }
 
-func (p EndpointPort) check() error {
+// Check returns an error unless a port can be used.
+func (p EndpointPort) Check() error {
 	switch {
 	case p.Port == 0:
-		return fmt.Errorf("port %s has no number", shown(p.Name))
+		return fmt.Errorf("port %s has no number", Quoted(p.Name))
 	case p.Name != "":
 		return CheckName(p.Name)
 	}
 	return nil
 }
 
-func (e Export) check() error {
+// Check returns an error unless an export can be used. Its routing is checked apart.
+func (e Export) Check() error {
 	err := errors.Join(
 		e.Service.Check(), checkPorts(e.Ports), checkAffinity(e.AffinitySeconds),
 		checkWord("type", string(e.Type)), checkWord("internalTrafficPolicy", e.InternalTrafficPolicy),
 		checkWord("trafficDistribution", e.TrafficDistribution),
 		checkExported("labels", e.Labels), checkExported("annotations", e.Annotations),
-		checkClusters("to", e.To), checkText(e.Policy, maxName),
+		checkClusters("to", e.To), CheckText(e.Policy, MaxName),
 	)
 	if len(e.IPs) > 2 {
 		return errors.Join(err, fmt.Errorf("%d addresses are more than one per family", len(e.IPs)))
@@ -154,18 +156,19 @@ func (e Export) check() error {
 	}
 	for i, f := range e.Families {
 		if f != IPv4 && f != IPv6 || slices.Contains(e.Families[:i], f) {
-			return errors.Join(err, fmt.Errorf("family %s is repeated or unknown", shown(string(f))))
+			return errors.Join(err, fmt.Errorf("family %s is repeated or unknown", Quoted(string(f))))
 		}
 	}
 	return err
 }
 
-func (g Global) check() error {
+// Check returns an error unless a global service can be used. Its routing is checked apart.
+func (g Global) Check() error {
 	err := errors.Join(
 		g.Service.Check(), checkPorts(g.Ports), checkAffinity(g.AffinitySeconds),
 		checkWord("affinity", string(g.Affinity)), checkWord("internalTrafficPolicy", g.InternalTrafficPolicy),
 		checkWord("trafficDistribution", g.TrafficDistribution),
-		checkClusters("to", g.To), checkClusters("from", g.From), checkText(g.Policy, maxName),
+		checkClusters("to", g.To), checkClusters("from", g.From), CheckText(g.Policy, MaxName),
 	)
 	if len(g.IPs) > 2 {
 		return errors.Join(err, fmt.Errorf("%d addresses are more than one per family", len(g.IPs)))
@@ -193,15 +196,15 @@ func checkClusters(field string, list []ClusterName) error {
 func checkPorts(ports []ServicePort) error {
 	for _, p := range ports {
 		if p.Port == 0 {
-			return fmt.Errorf("port %s has no number", shown(p.Name))
+			return fmt.Errorf("port %s has no number", Quoted(p.Name))
 		}
 		if p.Name != "" {
 			if err := CheckName(p.Name); err != nil {
 				return fmt.Errorf("port: %w", err)
 			}
 		}
-		if err := checkText(p.AppProtocol, maxQualified); err != nil {
-			return fmt.Errorf("port %s: appProtocol %w", shown(p.Name), err)
+		if err := CheckText(p.AppProtocol, maxQualified); err != nil {
+			return fmt.Errorf("port %s: appProtocol %w", Quoted(p.Name), err)
 		}
 	}
 	return nil
@@ -215,7 +218,7 @@ func checkAffinity(seconds uint32) error {
 }
 
 func checkWord(field, s string) error {
-	if err := checkText(s, maxWord); err != nil {
+	if err := CheckText(s, MaxWord); err != nil {
 		return fmt.Errorf("%s %w", field, err)
 	}
 	return nil
@@ -225,7 +228,7 @@ func checkWord(field, s string) error {
 func checkExported(field string, m map[string]string) error {
 	for k := range m {
 		if k == "" || len(k) > maxQualified || !printable(k) {
-			return fmt.Errorf("%s: key %s is empty, too long or cannot be printed", field, shown(k))
+			return fmt.Errorf("%s: key %s is empty, too long or cannot be printed", field, Quoted(k))
 		}
 	}
 	if err := CheckExported(m); err != nil {
@@ -239,10 +242,10 @@ func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }
 
-// shown quotes and shortens s for a message, whatever bytes it holds.
-func shown(s string) string {
-	if len(s) > maxWord {
-		return fmt.Sprintf("%q… (%d bytes)", s[:maxWord], len(s))
+// Quoted quotes and shortens s for a message, whatever bytes it holds.
+func Quoted(s string) string {
+	if len(s) > MaxWord {
+		return fmt.Sprintf("%q… (%d bytes)", s[:MaxWord], len(s))
 	}
 	return fmt.Sprintf("%q", s)
 }

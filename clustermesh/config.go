@@ -43,7 +43,7 @@ func (c ConfigObject) Check() error {
 	if c.Kind == "" {
 		return errors.New("it has no kind")
 	}
-	if err := errors.Join(checkText(c.Kind, maxName), c.Name.Check()); err != nil {
+	if err := errors.Join(CheckText(c.Kind, MaxName), c.Name.Check()); err != nil {
 		return err
 	}
 	if len(c.Spec) > maxConfigSpec || !strings.HasPrefix(c.Spec, "{") || !json.Valid([]byte(c.Spec)) {
@@ -53,8 +53,8 @@ func (c ConfigObject) Check() error {
 		return fmt.Errorf("%d annotations exceed the limit of %d", len(c.Annotations), maxAnnotations)
 	}
 	for k, v := range c.Annotations {
-		if err := checkText(k, maxQualified); err != nil || len(v) > maxAnnotation {
-			return fmt.Errorf("annotation %s is too long, or cannot be printed", shown(k))
+		if err := CheckText(k, maxQualified); err != nil || len(v) > maxAnnotation {
+			return fmt.Errorf("annotation %s is too long, or cannot be printed", Quoted(k))
 		}
 	}
 	return nil

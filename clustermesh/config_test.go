@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 // orders are what a config cluster says.
@@ -40,10 +41,10 @@ func TestConfigFits(t *testing.T) {
 	if len(fit) != 31 || len(rest) != 19 || !strings.Contains(rest[3].Error(), "at most 16384") || !strings.Contains(rest[49].Error(), "512 KiB") {
 		t.Errorf("%d fit, %d do not: %v", len(fit), len(rest), rest)
 	}
-	if got, problems := clustermesh.Usable(ofCluster, clustermesh.Content{Config: fit}); len(problems) > 0 || len(got.Config) != len(fit) {
+	if got, problems := record.Usable(clustermesh.Origin{Cluster: "us-east"}, clustermesh.Content{Config: fit}); len(problems) > 0 || len(got.Config) != len(fit) {
 		t.Errorf("%d of %d can be used: %v", len(got.Config), len(fit), problems)
 	}
-	if got, problems := clustermesh.Usable(ofCluster, clustermesh.Content{Config: orders(many...)}); len(problems) > 0 || len(got.Config) != clustermesh.MaxConfigObjects {
+	if got, problems := record.Usable(clustermesh.Origin{Cluster: "us-east"}, clustermesh.Content{Config: orders(many...)}); len(problems) > 0 || len(got.Config) != clustermesh.MaxConfigObjects {
 		t.Errorf("%d of too many: %v", len(got.Config), problems)
 	}
 }

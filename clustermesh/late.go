@@ -14,8 +14,8 @@ const AsOfPeriod = time.Hour
 // long an export may take into the record of its cluster.
 const lateLag = 600
 
-// maxLate bounds Content.Late.
-const maxLate = 1024
+// MaxLate bounds Content.Late.
+const MaxLate = 1024
 
 // Late is an export that is younger than it claims: the record of its cluster lacked it, or had it
 // with another type, when it claims to have existed. In conflicts it counts from Since on.
@@ -134,5 +134,5 @@ func (s State) Late(own ClusterName) (out []Late) {
 		}
 	}
 	slices.SortFunc(out, Late.Compare)
-	return out[:min(len(out), maxLate)]
+	return out[:min(len(out), MaxLate)]
 }

@@ -38,7 +38,7 @@ func (l Local) nodeNames() (out []NodeName) {
 	return out
 }
 
-// nodeDrains returns the drains of nodes, sorted by name, at most maxDrains.
+// nodeDrains returns the drains of nodes, sorted by name, at most MaxDrains.
 func (l Local) nodeDrains() (out []NodeDrain) {
 	for _, n := range l.Nodes {
 		if n.Drain != nil {
@@ -46,7 +46,7 @@ func (l Local) nodeDrains() (out []NodeDrain) {
 		}
 	}
 	slices.SortFunc(out, func(a, b NodeDrain) int { return strings.Compare(string(a.Node), string(b.Node)) })
-	return out[:min(len(out), maxDrains)]
+	return out[:min(len(out), MaxDrains)]
 }
 
 func (l Local) endpointsOn(node NodeName) (out []Endpoint) {

@@ -28,12 +28,8 @@ type SkippedSource struct {
 	Message string `cbor:"3,keyasint,omitempty" json:"message,omitempty"`
 }
 
-const (
-	// maxResults bounds the results of a record.
-	maxResults = 1 << 10
-	// maxReason is how long a SkippedSource's Message can be.
-	maxReason = 1 << 9
-)
+// maxReason is how long a SkippedSource's Message can be.
+const maxReason = 1 << 9
 
 // MaxNamed bounds the Services that all results of a record name: a record is gossiped as a whole, and
 // what is for people must not make it too large.
@@ -53,16 +49,17 @@ func (r PolicyResult) Equal(o PolicyResult) bool {
 	return r.Policy == o.Policy && r.Mirrored == o.Mirrored && r.Imported == o.Imported && slices.Equal(r.Skipped, o.Skipped) && r.SkippedMore == o.SkippedMore
 }
 
-func (r PolicyResult) check() error {
+// Check returns an error unless a record can carry a result.
+func (r PolicyResult) Check() error {
 	if r.Policy == "" {
 		return errors.New("it names no policy")
 	}
 	if r.Mirrored < 0 || r.Imported < 0 || r.SkippedMore < 0 || len(r.Skipped) > MaxSkipped {
 		return fmt.Errorf("it counts %d, %d and %d Services, and lists %d", r.Mirrored, r.Imported, r.SkippedMore, len(r.Skipped))
 	}
-	errs := []error{checkText(r.Policy, maxName)}
+	errs := []error{CheckText(r.Policy, MaxName)}
 	for _, s := range r.Skipped {
-		errs = append(errs, checkText(s.Source, 3*maxName+2), checkWord("reason", s.Reason), checkMessage(s.Message))
+		errs = append(errs, CheckText(s.Source, 3*MaxName+2), checkWord("reason", s.Reason), checkMessage(s.Message))
 	}
 	return errors.Join(errs...)
 }
@@ -84,7 +81,7 @@ func unprintable(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == 
 // checkMessage accepts one line of text for people, with spaces.
 func checkMessage(s string) error {
 	if len(s) > maxReason || strings.IndexFunc(s, unprintable) >= 0 {
-		return fmt.Errorf("%s is too long or cannot be printed", shown(s))
+		return fmt.Errorf("%s is too long or cannot be printed", Quoted(s))
 	}
 	return nil
 }

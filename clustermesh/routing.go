@@ -45,8 +45,8 @@ type Drain struct {
 	Over  int64 `cbor:"2,keyasint,omitempty" json:"over,omitempty"`
 }
 
-// maxDrains bounds Content.Drains: more nodes are not drained at once while their daemons are down.
-const maxDrains = 256
+// MaxDrains bounds Content.Drains: more nodes are not drained at once while their daemons are down.
+const MaxDrains = 256
 
 // NodeDrain takes the endpoints of one node out of use.
 type NodeDrain struct {
@@ -108,7 +108,8 @@ func (d *Drain) Next(now time.Time) time.Duration {
 	return min(max(time.Second, begins, min(over/100, begins+over)), MaxDrainNext)
 }
 
-func (d *Drain) check() error {
+// Check returns an error unless a drain can be used.
+func (d *Drain) Check() error {
 	switch {
 	case d == nil:
 		return nil
@@ -120,9 +121,9 @@ func (d *Drain) check() error {
 	return nil
 }
 
-// check returns an error unless the routing can be used. Tiers that this build does not know are
+// Check returns an error unless the routing can be used. Tiers that this build does not know are
 // left to package locality, which ignores them.
-func (r *Routing) check() error {
+func (r *Routing) Check() error {
 	switch {
 	case r == nil:
 		return nil
@@ -134,7 +135,7 @@ func (r *Routing) check() error {
 		return errors.New("routing.minReady is out of range")
 	}
 	for _, t := range r.Tiers {
-		if err := checkText(t, maxWord); err != nil {
+		if err := CheckText(t, MaxWord); err != nil {
 			return err
 		}
 	}
@@ -151,7 +152,7 @@ func (r *Routing) check() error {
 			return fmt.Errorf("weight %d of cluster %s is more than %d", w.Weight, w.Cluster, MaxWeight)
 		}
 	}
-	return r.Drain.check()
+	return r.Drain.Check()
 }
 
 // Weight returns a cluster's weight, and whether the routing has any weights.

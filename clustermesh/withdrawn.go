@@ -2,13 +2,9 @@ package clustermesh
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 	"time"
 )
-
-// maxWithdrawn is how many withdrawals count of one cluster: two for each of many nodes.
-const maxWithdrawn = 1 << 14
 
 // Withdrawal makes statements about a node void that its cluster does not stand by any more.
 type Withdrawal struct {
@@ -25,20 +21,4 @@ func (w Withdrawal) InForce(now time.Time) bool { return w.From <= now.Unix() }
 // Compare orders withdrawals by node, and those of one node by serial.
 func (w Withdrawal) Compare(v Withdrawal) int {
 	return cmp.Or(strings.Compare(string(w.Node), string(v.Node)), cmp.Compare(w.Below, v.Below))
-}
-
-// withdrawn leaves out withdrawals that cannot be used. They must be in order, so that one is found quickly.
-func (u *usable) withdrawn(c *Content) {
-	var last Withdrawal
-	c.Withdrawn = keep(u, c.Withdrawn[:min(len(c.Withdrawn), maxWithdrawn)], func(i int) bool {
-		w := c.Withdrawn[i]
-		err := CheckName(string(w.Node))
-		if err == nil && w.Compare(last) <= 0 {
-			err = errors.New("the list is not sorted, or names it twice")
-		}
-		if err == nil {
-			last = w
-		}
-		return u.checked("record "+u.origin.String(), at("withdrawn", i), err)
-	})
 }

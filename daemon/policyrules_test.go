@@ -17,6 +17,7 @@ import (
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/record"
 )
 
 // The ten runtime rules of ServicePolicies, on the way that a daemon's leader takes: objects of one
@@ -122,7 +123,7 @@ func (w *ruleWorld) pass(at int64) {
 			c.said.Results = c.results
 		}
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}
-		content, problems := clustermesh.Usable(o, c.said)
+		content, problems := record.Usable(o, c.said)
 		if len(problems) > 0 {
 			w.t.Fatal(problems)
 		}

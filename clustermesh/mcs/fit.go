@@ -20,7 +20,7 @@ import (
 // is left out. Values come from other clusters, of which some have no API server and others a newer
 // one; without fit, one of them would keep a whole object from being written. The rules are those
 // of Kubernetes' validation of Services and EndpointSlices; what earlier checks have ruled out is
-// not checked again (clustermesh.Usable: addresses, numbers of ports, time-outs).
+// not checked again (record.Usable: addresses, numbers of ports, time-outs).
 func fit(i Import) (Import, []clustermesh.Problem) {
 	f := &fitting{object: "ServiceImport " + i.Service.String(), faults: map[fieldValue][]string{},
 		try: "correct it where the Service is exported; the rest of the import works"}

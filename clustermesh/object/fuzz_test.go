@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 // decoded reads an object of a kind as an API server sends it: names and lengths are valid, the rest is what
@@ -72,7 +73,7 @@ func FuzzKinds(f *testing.F) {
 		l := Local(objs)
 		for _, n := range l.Nodes {
 			content := clustermesh.Content{Endpoints: l.Endpoints, Exports: l.Exports, Globals: l.Globals, Mirrors: l.Mirrors}
-			clustermesh.Usable(clustermesh.Origin{Cluster: "east", Node: n.Name}, content)
+			record.Usable(clustermesh.Origin{Cluster: "east", Node: n.Name}, content)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 func gkeObject(kind, name string, spec map[string]any) *unstructured.Unstructured {
@@ -123,7 +124,7 @@ func TestMultiService(t *testing.T) {
 		if fields := fieldsOf(l.Problems, gkeServiceKind+" shop/cart"); got != c.want || !slices.Equal(fields, c.problems) {
 			t.Errorf("%s: exports %q, problems with %q; want %q and %q", what, got, fields, c.want, c.problems)
 		}
-		if _, problems := clustermesh.Usable(clustermesh.Origin{Cluster: "east"}, clustermesh.Content{Exports: l.Exports}); len(problems) > 0 {
+		if _, problems := record.Usable(clustermesh.Origin{Cluster: "east"}, clustermesh.Content{Exports: l.Exports}); len(problems) > 0 {
 			t.Errorf("%s: other clusters leave it out: %v", what, problems)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/problem"
 )
 
@@ -43,7 +44,7 @@ func TestConfigTravels(t *testing.T) {
 	if len(said.Objects) != 2 || len(local.Problems) > 0 {
 		t.Fatalf("%+v, %v", said, local.Problems)
 	}
-	if _, problems := clustermesh.Usable(clustermesh.Origin{Cluster: "east"}, clustermesh.Content{Config: said.Objects}); len(problems) > 0 {
+	if _, problems := record.Usable(clustermesh.Origin{Cluster: "east"}, clustermesh.Content{Config: said.Objects}); len(problems) > 0 {
 		t.Errorf("other clusters leave it out: %v", problems)
 	}
 	objs := Objects{Config: Config{Cluster: "west"}}
@@ -67,7 +68,7 @@ func TestConfigTravels(t *testing.T) {
 	if len(l.Exports) != 1 || l.Exports[0].Policy != "east/shop/cart" {
 		t.Errorf("exports %+v", l.Exports)
 	}
-	if _, problems := clustermesh.Usable(clustermesh.Origin{Cluster: "west"}, clustermesh.Content{Exports: l.Exports}); len(problems) > 0 {
+	if _, problems := record.Usable(clustermesh.Origin{Cluster: "west"}, clustermesh.Content{Exports: l.Exports}); len(problems) > 0 {
 		t.Errorf("other clusters leave the export out: %v", problems)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 func karmada(spec map[string]any) *unstructured.Unstructured {
@@ -52,7 +53,7 @@ func TestKarmada(t *testing.T) {
 			t.Errorf("%s: %q, problems %q", what, got, problems)
 		}
 		origin := clustermesh.Origin{Cluster: "east"}
-		if _, problems := clustermesh.Usable(origin, clustermesh.Content{Globals: l.Globals}); len(problems) > 0 {
+		if _, problems := record.Usable(origin, clustermesh.Content{Globals: l.Globals}); len(problems) > 0 {
 			t.Errorf("%s: other clusters leave it out: %v", what, problems)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 // routingOf reads annotations, and returns the Problems' messages.
@@ -75,7 +76,7 @@ func FuzzReadRouting(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tiers, prefer, weights, min, drain string) {
 		got, _ := routingOf(map[string]string{AnnotationLocality: tiers, AnnotationPrefer: prefer, AnnotationWeights: weights, AnnotationMinReady: min, AnnotationDrain: drain})
 		export := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, Type: clustermesh.Headless, Routing: got}
-		c, problems := clustermesh.Usable(clustermesh.Origin{Cluster: "a"}, clustermesh.Content{Exports: []clustermesh.Export{export}})
+		c, problems := record.Usable(clustermesh.Origin{Cluster: "a"}, clustermesh.Content{Exports: []clustermesh.Export{export}})
 		if len(problems) > 0 || !c.Exports[0].Routing.Equal(got) {
 			t.Fatalf("%+v: %v", got, problems)
 		}

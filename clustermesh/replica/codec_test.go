@@ -11,6 +11,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
@@ -254,7 +255,7 @@ func FuzzDecode(f *testing.F) {
 				if err := validate(e.Record); err != nil {
 					t.Fatalf("let in: %v", err)
 				}
-				if _, left := clustermesh.Usable(e.Record.Origin, e.Record.Content); len(left) > 0 {
+				if _, left := record.Usable(e.Record.Origin, e.Record.Content); len(left) > 0 {
 					t.Fatalf("let in: %v", left)
 				}
 			}

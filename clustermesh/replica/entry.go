@@ -10,6 +10,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 )
 
 // MaxRecord bounds one record on the wire, in bytes.
@@ -72,7 +73,7 @@ func NewEntry(rec clustermesh.Record) (Entry, error) {
 	if err := validate(rec); err != nil {
 		return Entry{}, err
 	}
-	rec.Content, rec.Problems = clustermesh.Usable(rec.Origin, rec.Content)
+	rec.Content, rec.Problems = record.Usable(rec.Origin, rec.Content)
 	raw, err := encMode.Marshal(rec)
 	if err != nil {
 		return Entry{}, fmt.Errorf("encode record of %s: %w", rec.Origin, err)
@@ -114,7 +115,7 @@ func decodeEntry(raw []byte, faults *int) (Entry, error) {
 		return entry(rec, raw), err
 	}
 	var found int
-	rec.Content, rec.Problems, found = clustermesh.Sift(rec.Origin, rec.Content, *faults)
+	rec.Content, rec.Problems, found = record.Sift(rec.Origin, rec.Content, *faults)
 	if *faults -= found; *faults < 0 {
 		*faults = 0
 		return entry(clustermesh.Record{Origin: rec.Origin, Stamp: rec.Stamp}, raw), errFaults

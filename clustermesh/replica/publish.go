@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/problem"
 )
 
@@ -122,7 +123,7 @@ func (r *Replica) says(held Entry, content clustermesh.Content) bool {
 	if held.version == r.writer.saidIn && reflect.DeepEqual(content, r.writer.said) {
 		return true
 	}
-	usable, _ := clustermesh.Usable(held.Record.Origin, content)
+	usable, _ := record.Usable(held.Record.Origin, content)
 	if !sameContent(held.Record.Content, usable) {
 		return false
 	}

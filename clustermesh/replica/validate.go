@@ -11,7 +11,7 @@ import (
 const maxStamp = 1 << 63
 
 // validate checks what the protocol itself relies on: the record's origin and stamp.
-// clustermesh.Usable checks the content.
+// record.Usable checks the content.
 func validate(rec clustermesh.Record) error {
 	if err := rec.Origin.Check(); err != nil {
 		return fmt.Errorf("record of %q/%q: %w", rec.Origin.Cluster, rec.Origin.Node, err)

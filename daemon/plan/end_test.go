@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
@@ -223,7 +224,7 @@ func TestPlanNeverContradictsItself(t *testing.T) {
 			if rapid.Bool().Draw(rt, "claims") {
 				content.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 9}}
 			}
-			usable, _ := clustermesh.Usable(o, content) // as every replica lets it in
+			usable, _ := record.Usable(o, content) // as every replica lets it in
 			s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: usable}
 		}
 		for _, self := range everyNode() {

@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/record"
 )
 
 // evilRecord draws a record of evil as its root can sign it, and what of it is in force at west.
@@ -17,7 +18,7 @@ func (c *Case) evilRecord(o clustermesh.Origin) (authority.Statement, clustermes
 	s := c.anyWant(evil, c.anyHolder(h))
 	s = s.WithProof(s.Proof) // as OpenStatement does
 	r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 2, Version: 1}}
-	r.Content, r.Problems = clustermesh.Usable(o, c.anyContent(o, s))
+	r.Content, r.Problems = record.Usable(o, c.anyContent(o, s))
 	return s, authority.Admit(c.self, c.pins[evil], s, r)
 }
 

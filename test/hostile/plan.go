@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 )
@@ -41,7 +42,7 @@ func (c *Case) byNode(cluster clustermesh.ClusterName) attack {
 	want := c.anyWant(cluster, h)
 	s, _ := authority.Certify(want, c.known(cluster, h, others...), began)
 	r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 2, Version: 1}}
-	r.Content, r.Problems = clustermesh.Usable(o, c.anyContent(o, s))
+	r.Content, r.Problems = record.Usable(o, c.anyContent(o, s))
 	r = authority.Admit(c.self, c.pins[cluster], s, r)
 	return attack{map[clustermesh.Origin]clustermesh.Record{o: r}, func(other clustermesh.Origin) bool { return other == o }}
 }

@@ -1,4 +1,4 @@
-package clustermesh_test
+package record_test
 
 import (
 	"net/netip"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
@@ -18,6 +19,17 @@ var (
 	ofCluster = clustermesh.Origin{Cluster: "us-east"}
 	theServe  = clustermesh.ServiceName{Namespace: "default", Name: "serve"}
 )
+
+// orders are objects of a configuration.
+func orders(names ...string) (out []clustermesh.ConfigObject) {
+	for _, n := range names {
+		out = append(out, clustermesh.ConfigObject{
+			Kind: "MultiClusterService.networking.gke.io", Name: clustermesh.ServiceName{Namespace: "shop", Name: n},
+			Annotations: map[string]string{"networking.gke.io/app-protocols": `{"web": "HTTP2"}`}, Spec: `{"template":{}}`,
+		})
+	}
+	return out
+}
 
 // saidByNode has two of each list, so that one can be bad and the other stay.
 func saidByNode() clustermesh.Content {
@@ -67,7 +79,7 @@ func saidByLeader() clustermesh.Content {
 
 func TestUsableWholes(t *testing.T) {
 	for o, given := range map[clustermesh.Origin]clustermesh.Content{ofNode: saidByNode(), ofCluster: saidByLeader(), {Cluster: "c", Node: "n"}: {}} {
-		if got, problems := clustermesh.Usable(o, given); len(problems) > 0 || !reflect.DeepEqual(got, given) {
+		if got, problems := record.Usable(o, given); len(problems) > 0 || !reflect.DeepEqual(got, given) {
 			t.Errorf("%s: %+v, %v", o, got, problems)
 		}
 	}
@@ -88,7 +100,7 @@ func checkUnusable(t *testing.T, o clustermesh.Origin, said func() clustermesh.C
 		c.spoil(&given)
 		c.spoil(&before)
 		c.remove(&want)
-		got, problems := clustermesh.Usable(o, given)
+		got, problems := record.Usable(o, given)
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.says) || problems[0].Try == "" || !strings.Contains(problems[0].Message, "left out") {
 			t.Errorf("%s: Problems %v, want %q", name, problems, c.says)
 		}
@@ -98,7 +110,7 @@ func checkUnusable(t *testing.T, o clustermesh.Origin, said func() clustermesh.C
 		if !reflect.DeepEqual(given, before) {
 			t.Errorf("%s: what was given has changed", name)
 		}
-		if again, problems := clustermesh.Usable(o, got); len(problems) > 0 || !reflect.DeepEqual(again, got) {
+		if again, problems := record.Usable(o, got); len(problems) > 0 || !reflect.DeepEqual(again, got) {
 			t.Errorf("%s: what was left cannot all be used: %v", name, problems)
 		}
 	}
@@ -271,7 +283,7 @@ func TestResultsCanBeSaid(t *testing.T) {
 	for range clustermesh.MaxSkipped {
 		c.Results[0].Skip("c1/shop/more", "Refused", "")
 	}
-	got, problems := clustermesh.Usable(ofCluster, c)
+	got, problems := record.Usable(ofCluster, c)
 	if len(problems) > 0 || len(got.Results) != 1 || got.Results[0].Skipped[0].Message != "two lines [2J" || got.Results[0].SkippedMore != 4 {
 		t.Errorf("%+v, %v", got.Results, problems)
 	}
@@ -285,7 +297,7 @@ func TestUsableBoundsItsProblems(t *testing.T) {
 		e.Service.Namespace, e.Addr = strings.Repeat("é", 1<<10), netip.Addr{}
 		c.Endpoints = append(c.Endpoints, e)
 	}
-	got, problems := clustermesh.Usable(ofNode, c)
+	got, problems := record.Usable(ofNode, c)
 	if len(got.Endpoints) != 2 || len(problems) != 9 || !strings.Contains(problems[8].Message, "992 more") {
 		t.Fatalf("%d endpoints, %d Problems, the last %v", len(got.Endpoints), len(problems), problems[len(problems)-1])
 	}

@@ -1,4 +1,10 @@
-package clustermesh
+// Package record checks what records contain: which origin may write what, and what of it can be
+// used.
+//
+// Inputs are the contents of records; outputs are the part that counts, and Problems about the rest.
+// Pure. It must not know how records travel (packages replica and gossip), nor the pins and
+// statements that say what an origin may claim (package authority).
+package record
 
 import (
 	"errors"
@@ -7,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/problem"
 )
 
@@ -16,13 +23,19 @@ const maxGossipKeys = 2
 // maxRevoked is how many keys a cluster can have revoked.
 const maxRevoked = 1 << 10
 
+// maxWithdrawn is how many withdrawals count of one cluster: two for each of many nodes.
+const maxWithdrawn = 1 << 14
+
+// maxResults bounds the results of a record.
+const maxResults = 1 << 10
+
 // maxUnusable bounds the Problems of one record.
 const maxUnusable = 8
 
 // Usable returns the valid part of a content, and a Problem for each object that is left out: a
 // record must not vanish because of one bad prefix. If all of the content is valid, Usable returns
 // it as it is. It never changes its argument.
-func Usable(o Origin, c Content) (Content, []Problem) {
+func Usable(o clustermesh.Origin, c clustermesh.Content) (clustermesh.Content, []clustermesh.Problem) {
 	c, problems, _ := Sift(o, c, math.MaxInt)
 	return c, problems
 }
@@ -30,7 +43,7 @@ func Usable(o Origin, c Content) (Content, []Problem) {
 // Sift is Usable for what comes from outside: it gives up once it has found more than so many faults, for
 // each costs as much as some hundred bytes. It returns how many it found. If they are too many, its other
 // results mean nothing.
-func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
+func Sift(o clustermesh.Origin, c clustermesh.Content, most int) (clustermesh.Content, []clustermesh.Problem, int) {
 	u := &usable{origin: o, most: most}
 	u.writer(&c)
 	if c.Node != nil {
@@ -38,42 +51,42 @@ func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
 	}
 	c.Endpoints = u.endpoints(c.Endpoints)
 	c.Exports = keep(u, c.Exports, func(i int) bool {
-		err := c.Exports[i].check()
+		err := c.Exports[i].Check()
 		return err == nil || u.checked("ServiceExport "+u.of(c.Exports[i].Service), "", err)
 	})
 	c.Mirrors = keep(u, c.Mirrors, func(i int) bool {
-		err := c.Mirrors[i].check()
+		err := c.Mirrors[i].Check()
 		return err == nil || u.checked("mirrored Service "+u.of(c.Mirrors[i].Service), "", err)
 	})
 	c.Globals = keep(u, c.Globals, func(i int) bool {
-		err := c.Globals[i].check()
+		err := c.Globals[i].Check()
 		return err == nil || u.checked("global Service "+u.of(c.Globals[i].Service), "", err)
 	})
-	c.Exports = routed(c.Exports, func(e *Export) **Routing { return &e.Routing }, func(e Export, err error) bool {
+	c.Exports = routed(c.Exports, func(e *clustermesh.Export) **clustermesh.Routing { return &e.Routing }, func(e clustermesh.Export, err error) bool {
 		return u.checked("ServiceExport "+u.of(e.Service), "routing", err)
 	})
-	c.Globals = routed(c.Globals, func(g *Global) **Routing { return &g.Routing }, func(g Global, err error) bool {
+	c.Globals = routed(c.Globals, func(g *clustermesh.Global) **clustermesh.Routing { return &g.Routing }, func(g clustermesh.Global, err error) bool {
 		return u.checked("global Service "+u.of(g.Service), "routing", err)
 	})
-	if !u.checked("record "+o.String(), "drain", c.Drain.check()) {
+	if !u.checked("record "+o.String(), "drain", c.Drain.Check()) {
 		c.Drain = nil
 	}
-	c.Drains = keep(u, c.Drains[:min(len(c.Drains), maxDrains)], func(i int) bool {
+	c.Drains = keep(u, c.Drains[:min(len(c.Drains), clustermesh.MaxDrains)], func(i int) bool {
 		d := c.Drains[i]
-		return u.checked("record "+o.String(), at("drains", i), errors.Join(CheckName(string(d.Node)), d.Drain.check()))
+		return u.checked("record "+o.String(), at("drains", i), errors.Join(clustermesh.CheckName(string(d.Node)), d.Drain.Check()))
 	})
 	c.Allocations = keep(u, c.Allocations, func(i int) bool {
 		a := c.Allocations[i]
-		err := errors.Join(a.Service.Check(), CheckHost(a.IP))
+		err := errors.Join(a.Service.Check(), clustermesh.CheckHost(a.IP))
 		return err == nil || u.checked("ServiceImport "+u.of(a.Service), "ip", err)
 	})
 	c.Silent = keep(u, c.Silent, func(i int) bool {
 		err := u.silence(c.Silent[i])
 		return err == nil || u.checked("record "+o.String(), at("silent", i), err)
 	})
-	c.Late = keep(u, c.Late[:min(len(c.Late), maxLate)], func(i int) bool {
+	c.Late = keep(u, c.Late[:min(len(c.Late), clustermesh.MaxLate)], func(i int) bool {
 		l := c.Late[i]
-		err := errors.Join(CheckName(string(l.Cluster)), l.Service.Check())
+		err := errors.Join(clustermesh.CheckName(string(l.Cluster)), l.Service.Check())
 		return err == nil || u.checked("record "+o.String(), at("late", i), err)
 	})
 	u.keys(&c)
@@ -83,7 +96,7 @@ func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
 		c.Nodes = nil // an unlisted node counts as gone, so part of the list is worse than none
 	}
 	if u.more > 0 {
-		u.problems = append(u.problems, Problem{
+		u.problems = append(u.problems, clustermesh.Problem{
 			Code:   problem.RecordPartLeftOut,
 			Object: "record " + o.String(), Message: fmt.Sprintf("%d more of its objects cannot be used: left out", u.more), Try: u.try(),
 		})
@@ -92,36 +105,52 @@ func Sift(o Origin, c Content, most int) (Content, []Problem, int) {
 }
 
 // keys leaves out fingerprints that are none, and withdrawals that say nothing.
-func (u *usable) keys(c *Content) {
+func (u *usable) keys(c *clustermesh.Content) {
 	object := "record " + u.origin.String()
 	c.GossipKeys = keep(u, c.GossipKeys[:min(len(c.GossipKeys), maxGossipKeys)], func(i int) bool {
-		return u.checked(object, at("gossipKeys", i), checkText(c.GossipKeys[i], maxWord))
+		return u.checked(object, at("gossipKeys", i), clustermesh.CheckText(c.GossipKeys[i], clustermesh.MaxWord))
 	})
 	c.Revoked = keep(u, c.Revoked[:min(len(c.Revoked), maxRevoked)], func(i int) bool {
-		return u.checked(object, at("revoked", i), CheckFingerprint(c.Revoked[i]))
+		return u.checked(object, at("revoked", i), clustermesh.CheckFingerprint(c.Revoked[i]))
 	})
 	u.withdrawn(c)
 }
 
+// withdrawn leaves out withdrawals that cannot be used. They must be in order, so that one is found quickly.
+func (u *usable) withdrawn(c *clustermesh.Content) {
+	var last clustermesh.Withdrawal
+	c.Withdrawn = keep(u, c.Withdrawn[:min(len(c.Withdrawn), maxWithdrawn)], func(i int) bool {
+		w := c.Withdrawn[i]
+		err := clustermesh.CheckName(string(w.Node))
+		if err == nil && w.Compare(last) <= 0 {
+			err = errors.New("the list is not sorted, or names it twice")
+		}
+		if err == nil {
+			last = w
+		}
+		return u.checked("record "+u.origin.String(), at("withdrawn", i), err)
+	})
+}
+
 // results leaves out what cannot be shown of policies.
-func (u *usable) results(c *Content) {
+func (u *usable) results(c *clustermesh.Content) {
 	c.Results = keep(u, c.Results[:min(len(c.Results), maxResults)], func(i int) bool {
-		return u.checked("record "+u.origin.String(), at("results", i), c.Results[i].check())
+		return u.checked("record "+u.origin.String(), at("results", i), c.Results[i].Check())
 	})
 }
 
 // config leaves out objects that no cluster can carry out.
-func (u *usable) config(c *Content) {
-	c.Config = keep(u, c.Config[:min(len(c.Config), MaxConfigObjects)], func(i int) bool {
+func (u *usable) config(c *clustermesh.Content) {
+	c.Config = keep(u, c.Config[:min(len(c.Config), clustermesh.MaxConfigObjects)], func(i int) bool {
 		return u.checked("record "+u.origin.String(), at("config", i), c.Config[i].Check())
 	})
 }
 
 // routed leaves out routing that cannot be used. The Service stays.
-func routed[T any](list []T, of func(*T) **Routing, checked func(T, error) bool) []T {
+func routed[T any](list []T, of func(*T) **clustermesh.Routing, checked func(T, error) bool) []T {
 	cloned := false
 	for i := range list {
-		err := (*of(&list[i])).check()
+		err := (*of(&list[i])).Check()
 		if err == nil || checked(list[i], err) {
 			continue
 		}
@@ -135,8 +164,8 @@ func routed[T any](list []T, of func(*T) **Routing, checked func(T, error) bool)
 
 // usable collects the Problems of one content.
 type usable struct {
-	origin   Origin
-	problems []Problem
+	origin   clustermesh.Origin
+	problems []clustermesh.Problem
 	more     int // Problems beyond the bound
 	// found counts the faults. Above most, nothing more is looked at.
 	found, most int
@@ -156,7 +185,7 @@ func (u *usable) checked(object, field string, err error) bool {
 	u.found++
 	switch {
 	case len(u.problems) < maxUnusable:
-		u.problems = append(u.problems, Problem{Code: problem.RecordPartLeftOut, Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
+		u.problems = append(u.problems, clustermesh.Problem{Code: problem.RecordPartLeftOut, Object: object, Field: field, Message: err.Error() + ": left out", Try: u.try()})
 	default:
 		u.more++
 	}
@@ -164,16 +193,16 @@ func (u *usable) checked(object, field string, err error) bool {
 }
 
 // of returns how Problems name a Service of the origin's cluster.
-func (u *usable) of(s ServiceName) string {
+func (u *usable) of(s clustermesh.ServiceName) string {
 	name := s.String()
 	if s.Check() != nil {
-		name = shown(name)
+		name = clustermesh.Quoted(name)
 	}
 	return name + " of cluster " + string(u.origin.Cluster)
 }
 
 // writer removes what this kind of origin must not write: nodes write no exports, leaders no node.
-func (u *usable) writer(c *Content) {
+func (u *usable) writer(c *clustermesh.Content) {
 	object := "record " + u.origin.String()
 	foreign := func(field string, is bool) bool {
 		return is && !u.checked(object, field, errors.New("this kind of origin must not write it"))
@@ -228,31 +257,31 @@ func (u *usable) writer(c *Content) {
 	}
 }
 
-func (u *usable) node(given *Node) *Node {
+func (u *usable) node(given *clustermesh.Node) *clustermesh.Node {
 	n, object := *given, "node "+u.origin.String()
 	if n.Name != u.origin.Node {
-		u.checked(object, "name", fmt.Errorf("the record says %s", shown(string(n.Name))))
+		u.checked(object, "name", fmt.Errorf("the record says %s", clustermesh.Quoted(string(n.Name))))
 		return nil
 	}
 	found := u.found
-	if !u.checked(object, "locality.region", checkText(n.Locality.Region, maxName)) {
+	if !u.checked(object, "locality.region", clustermesh.CheckText(n.Locality.Region, clustermesh.MaxName)) {
 		n.Locality.Region = ""
 	}
-	if !u.checked(object, "locality.zone", checkText(n.Locality.Zone, maxName)) {
+	if !u.checked(object, "locality.zone", clustermesh.CheckText(n.Locality.Zone, clustermesh.MaxName)) {
 		n.Locality.Zone = ""
 	}
-	if !u.checked(object, "drain", n.Drain.check()) {
+	if !u.checked(object, "drain", n.Drain.Check()) {
 		n.Drain = nil
 	}
-	n.Addresses = keep(u, n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), CheckHost(n.Addresses[i])) })
-	n.Prefixes = keep(u, n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), CheckPrefix(n.Prefixes[i])) })
+	n.Addresses = keep(u, n.Addresses, func(i int) bool { return u.checked(object, at("addresses", i), clustermesh.CheckHost(n.Addresses[i])) })
+	n.Prefixes = keep(u, n.Prefixes, func(i int) bool { return u.checked(object, at("prefixes", i), clustermesh.CheckPrefix(n.Prefixes[i])) })
 	n.ClusterIPs = keep(u, n.ClusterIPs, func(i int) bool {
 		if !slices.Contains(n.Prefixes, n.ClusterIPs[i]) {
 			return u.checked(object, at("clusterIPs", i), fmt.Errorf("%s is none of its prefixes", n.ClusterIPs[i]))
 		}
 		return true
 	})
-	if n.Inside.IsValid() && !u.checked(object, "inside", CheckHost(n.Inside)) {
+	if n.Inside.IsValid() && !u.checked(object, "inside", clustermesh.CheckHost(n.Inside)) {
 		n.Inside = netip.Addr{}
 	}
 	if u.found == found {
@@ -262,8 +291,8 @@ func (u *usable) node(given *Node) *Node {
 }
 
 // endpoints returns the usable endpoints, without their unusable ports and fields.
-func (u *usable) endpoints(given []Endpoint) []Endpoint {
-	var out []Endpoint
+func (u *usable) endpoints(given []clustermesh.Endpoint) []clustermesh.Endpoint {
+	var out []clustermesh.Endpoint
 	changed := false
 	for i := range given {
 		if u.full() {
@@ -284,36 +313,36 @@ func (u *usable) endpoints(given []Endpoint) []Endpoint {
 	return out
 }
 
-func (u *usable) endpoint(e Endpoint) (Endpoint, bool) {
+func (u *usable) endpoint(e clustermesh.Endpoint) (clustermesh.Endpoint, bool) {
 	object := func() string { return fmt.Sprintf("endpoint %s of %s", e.Addr, u.of(e.Service)) }
 	fine := func(field string, err error) bool { return err == nil || u.checked(object(), field, err) }
-	if !fine("service", e.Service.Check()) || !fine("addr", CheckHost(e.Addr)) {
+	if !fine("service", e.Service.Check()) || !fine("addr", clustermesh.CheckHost(e.Addr)) {
 		return e, false
 	}
 	if u.origin.Node != "" && e.Node != "" && e.Node != u.origin.Node {
-		return e, fine("node", fmt.Errorf("it is on node %s, which publishes it itself", shown(string(e.Node))))
+		return e, fine("node", fmt.Errorf("it is on node %s, which publishes it itself", clustermesh.Quoted(string(e.Node))))
 	}
-	if e.Node != "" && !fine("node", CheckName(string(e.Node))) {
+	if e.Node != "" && !fine("node", clustermesh.CheckName(string(e.Node))) {
 		return e, false
 	}
-	if !fine("zone", checkText(e.Zone, maxName)) {
+	if !fine("zone", clustermesh.CheckText(e.Zone, clustermesh.MaxName)) {
 		e.Zone = ""
 	}
-	if !fine("hostname", checkHostname(e.Hostname)) {
+	if !fine("hostname", clustermesh.CheckHostname(e.Hostname)) {
 		e.Hostname = ""
 	}
-	if !fine("pod", checkText(e.Pod, maxName)) {
+	if !fine("pod", clustermesh.CheckText(e.Pod, clustermesh.MaxName)) {
 		e.Pod = ""
 	}
 	ports := e.Ports
 	e.Ports = keep(u, ports, func(i int) bool {
-		err := ports[i].check()
+		err := ports[i].Check()
 		return err == nil || u.checked(object(), at("ports", i), err)
 	})
 	return e, true
 }
 
-func (u *usable) silence(s Silence) error {
+func (u *usable) silence(s clustermesh.Silence) error {
 	if err := s.Origin.Check(); err != nil {
 		return err
 	}
@@ -324,11 +353,11 @@ func (u *usable) silence(s Silence) error {
 }
 
 // names reports whether the names of a cluster's Nodes are usable: valid, sorted and unique.
-func (u *usable) names(nodes []NodeName) bool {
+func (u *usable) names(nodes []clustermesh.NodeName) bool {
 	for i, n := range nodes {
-		err := CheckName(string(n))
+		err := clustermesh.CheckName(string(n))
 		if err == nil && i > 0 && n <= nodes[i-1] {
-			err = fmt.Errorf("%s does not come after %s: names must be sorted and unique", shown(string(n)), shown(string(nodes[i-1])))
+			err = fmt.Errorf("%s does not come after %s: names must be sorted and unique", clustermesh.Quoted(string(n)), clustermesh.Quoted(string(nodes[i-1])))
 		}
 		if err != nil {
 			return u.checked("record "+u.origin.String(), at("nodes", i), err)
