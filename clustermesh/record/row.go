@@ -1,0 +1,165 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// writers are the kinds of origins that may write a field.
+type writers int
+
+const (
+	nodes writers = 1 << iota
+	leaders
+)
+
+func (w writers) include(o clustermesh.Origin) bool {
+	if o.Node == "" {
+		return w&leaders != 0
+	}
+	return w&nodes != 0
+}
+
+// Key is what an element of a list is known by in its record. Elements with the same key belong
+// together: a change concerns all of them.
+type Key struct {
+	Service clustermesh.ServiceName
+	Origin  clustermesh.Origin
+	Addr    netip.Addr
+	// Name is a policy, a fingerprint, or the kind of an object.
+	Name string
+}
+
+// kind is a row of the table, whatever the type of its field.
+type kind interface {
+	about() *heading
+	// pointer returns a pointer to the field.
+	pointer(*clustermesh.Content) any
+	// complete reports whether the row has all parts. An incomplete one counts as none.
+	complete() bool
+	// clear empties the field, and reports whether anything was in it.
+	clear(*clustermesh.Content) bool
+	// sift leaves out what cannot be used.
+	sift(*sifter, *clustermesh.Content)
+}
+
+// heading is what the rows of all kinds have.
+type heading struct {
+	by writers
+	// name is the field's name in Problems, and number its number in the encoding. Both are from the
+	// tags of the field.
+	name   string
+	number uint64
+}
+
+func (h *heading) about() *heading { return h }
+
+// single is the row of a field that is not a list.
+type single[F comparable] struct {
+	heading
+	of func(*clustermesh.Content) *F
+	// usable returns the part of a value that can be used.
+	usable func(*sifter, F) F
+}
+
+func (r *single[F]) pointer(c *clustermesh.Content) any { return r.of(c) }
+
+func (r *single[F]) complete() bool { return r.by != 0 && r.usable != nil }
+
+func (r *single[F]) clear(c *clustermesh.Content) bool {
+	var zero F
+	value := r.of(c)
+	had := *value != zero
+	*value = zero
+	return had
+}
+
+func (r *single[F]) sift(s *sifter, c *clustermesh.Content) {
+	value := r.of(c)
+	*value = r.usable(s, *value)
+}
+
+// list is the row of a field that is a list.
+type list[T any] struct {
+	heading
+	of  func(*clustermesh.Content) *[]T
+	key func(*T) Key
+	// what is the kind of object that an element is in Problems, which name its Service, and part is
+	// the field there. If what is empty, Problems name the record, and the place in the list.
+	what, part string
+	// most is how many elements count; 0 if there is no limit.
+	most int
+	// check returns an error unless an element can be used.
+	check func(clustermesh.Origin, *T) error
+	// usable replaces check where elements are not judged one by one, or parts of them are left out.
+	usable func(*sifter, []T) []T
+	// routing is the part of an element that is left out alone if it cannot be used; nil if there is
+	// none.
+	routing func(*T) **clustermesh.Routing
+}
+
+func (r *list[T]) pointer(c *clustermesh.Content) any { return r.of(c) }
+
+func (r *list[T]) complete() bool {
+	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil)
+}
+
+func (r *list[T]) clear(c *clustermesh.Content) bool {
+	value := r.of(c)
+	had := len(*value) > 0
+	*value = nil
+	return had
+}
+
+func (r *list[T]) sift(s *sifter, c *clustermesh.Content) {
+	value := r.of(c)
+	given := *value
+	if r.most > 0 {
+		given = given[:min(len(given), r.most)]
+	}
+	if r.usable != nil {
+		*value = r.usable(s, given)
+		return
+	}
+	given = keep(s, given, func(i int) bool {
+		err := r.check(s.origin, &given[i])
+		return err == nil || r.fault(s, given, i, "", err)
+	})
+	*value = r.routed(s, given)
+}
+
+// fault records that an element, or a part of it, cannot be used, and returns false.
+func (r *list[T]) fault(s *sifter, all []T, i int, part string, err error) bool {
+	if r.what == "" {
+		return s.checked(s.record(), at(r.name, i), err)
+	}
+	return s.checked(r.what+" "+s.of(r.key(&all[i]).Service), cmp.Or(part, r.part), err)
+}
+
+// routed leaves out routing that cannot be used. The elements stay.
+func (r *list[T]) routed(s *sifter, all []T) []T {
+	if r.routing == nil {
+		return all
+	}
+	cloned := false
+	for i := range all {
+		err := (*r.routing(&all[i])).Check()
+		if err == nil || r.fault(s, all, i, "routing", err) {
+			continue
+		}
+		if !cloned {
+			all, cloned = slices.Clone(all), true
+		}
+		*r.routing(&all[i]) = nil
+	}
+	return all
+}
+
+// checked is the check of elements that have one themselves.
+func checked[T interface{ Check() error }](_ clustermesh.Origin, e *T) error { return (*e).Check() }
+
+func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
