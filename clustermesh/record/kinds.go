@@ -1,7 +1,8 @@
 // Package record is the table of what records contain: a row for each kind of content, which is a
 // field of clustermesh.Content. A row says which origins may write the field, by what its elements
-// are known, and what of it can be used. What is done with every field walks the rows, so a new kind
-// of content is a field and a row. A field without a row is refused.
+// are known, what of it can be used, how small that can be, and what repeats in it. What is done with
+// every field walks the rows, so a new kind of content is a field and a row. A field without a row
+// is refused.
 //
 // Inputs are the contents of records; outputs are the part that counts, and Problems about the rest.
 // Pure. It must not know how records travel (packages replica and gossip), nor the pins and
@@ -36,6 +37,8 @@ var kinds = newTable(
 		of:      func(c *clustermesh.Content) *[]clustermesh.Endpoint { return &c.Endpoints },
 		key:     func(e *clustermesh.Endpoint) Key { return Key{Service: e.Service, Addr: e.Addr} },
 		usable:  (*sifter).endpoints,
+		shared:  shareEndpoint,
+		least:   15, // the two names of a Service, and an address
 	},
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders},
@@ -44,6 +47,8 @@ var kinds = newTable(
 		what:    "ServiceExport",
 		check:   checked[clustermesh.Export],
 		routing: func(e *clustermesh.Export) **clustermesh.Routing { return &e.Routing },
+		shared:  shareExport,
+		least:   12,
 	},
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders},
@@ -51,6 +56,8 @@ var kinds = newTable(
 		key:     func(e *clustermesh.Export) Key { return Key{Service: e.Service, Name: e.Policy} },
 		what:    "mirrored Service",
 		check:   checked[clustermesh.Export],
+		shared:  shareExport,
+		least:   12,
 	},
 	&list[clustermesh.Global]{
 		heading: heading{by: leaders},
@@ -59,6 +66,8 @@ var kinds = newTable(
 		what:    "global Service",
 		check:   checked[clustermesh.Global],
 		routing: func(g *clustermesh.Global) **clustermesh.Routing { return &g.Routing },
+		shared:  shareGlobal,
+		least:   9,
 	},
 	&single[*clustermesh.Drain]{
 		heading: heading{by: leaders},
@@ -73,6 +82,7 @@ var kinds = newTable(
 		check: func(_ clustermesh.Origin, d *clustermesh.NodeDrain) error {
 			return errors.Join(clustermesh.CheckName(string(d.Node)), d.Drain.Check())
 		},
+		least: 3,
 	},
 	&list[clustermesh.Allocation]{
 		heading: heading{by: leaders},
@@ -82,12 +92,15 @@ var kinds = newTable(
 		check: func(_ clustermesh.Origin, a *clustermesh.Allocation) error {
 			return errors.Join(a.Service.Check(), clustermesh.CheckHost(a.IP))
 		},
+		shared: func(_ *pool, a *clustermesh.Allocation) { shareName(&a.Service) },
+		least:  15,
 	},
 	&list[clustermesh.Silence]{
 		heading: heading{by: nodes},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Silence { return &c.Silent },
 		key:     func(s *clustermesh.Silence) Key { return Key{Origin: s.Origin} },
 		check:   checkSilence,
+		least:   10,
 	},
 	&list[clustermesh.Late]{
 		heading: heading{by: leaders},
@@ -99,6 +112,7 @@ var kinds = newTable(
 		check: func(_ clustermesh.Origin, l *clustermesh.Late) error {
 			return errors.Join(clustermesh.CheckName(string(l.Cluster)), l.Service.Check())
 		},
+		least: 12,
 	},
 	&list[string]{
 		heading: heading{by: nodes},
@@ -122,6 +136,7 @@ var kinds = newTable(
 		key:     func(w *clustermesh.Withdrawal) Key { return Key{Origin: clustermesh.Origin{Node: w.Node}} },
 		most:    maxWithdrawn,
 		usable:  (*sifter).withdrawn,
+		least:   8,
 	},
 	&list[clustermesh.PolicyResult]{
 		heading: heading{by: leaders},
@@ -129,6 +144,7 @@ var kinds = newTable(
 		key:     func(r *clustermesh.PolicyResult) Key { return Key{Name: r.Policy} },
 		most:    maxResults,
 		check:   checked[clustermesh.PolicyResult],
+		least:   3,
 	},
 	&list[clustermesh.ConfigObject]{
 		heading: heading{by: leaders},
@@ -136,12 +152,14 @@ var kinds = newTable(
 		key:     func(o *clustermesh.ConfigObject) Key { return Key{Service: o.Name, Name: o.Kind} },
 		most:    clustermesh.MaxConfigObjects,
 		check:   checked[clustermesh.ConfigObject],
+		least:   16,
 	},
 	&list[clustermesh.NodeName]{
 		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) *[]clustermesh.NodeName { return &c.Nodes },
 		key:     func(n *clustermesh.NodeName) Key { return Key{Origin: clustermesh.Origin{Node: *n}} },
 		usable:  (*sifter).names,
+		shared:  func(_ *pool, n *clustermesh.NodeName) { intern(n) },
 	},
 	&single[int64]{
 		heading: heading{by: nodes | leaders},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"strait.io/strait/clustermesh"
@@ -45,6 +46,10 @@ type kind interface {
 	clear(*clustermesh.Content) bool
 	// sift leaves out what cannot be used.
 	sift(*sifter, *clustermesh.Content)
+	// share makes what repeats share memory.
+	share(*pool, *clustermesh.Content)
+	// object is the least size of an element in the encoding, in bytes; 0 unless elements are objects.
+	object() int
 }
 
 // heading is what the rows of all kinds have.
@@ -83,6 +88,10 @@ func (r *single[F]) sift(s *sifter, c *clustermesh.Content) {
 	*value = r.usable(s, *value)
 }
 
+func (r *single[F]) share(*pool, *clustermesh.Content) {}
+
+func (r *single[F]) object() int { return 0 }
+
 // list is the row of a field that is a list.
 type list[T any] struct {
 	heading
@@ -100,12 +109,18 @@ type list[T any] struct {
 	// routing is the part of an element that is left out alone if it cannot be used; nil if there is
 	// none.
 	routing func(*T) **clustermesh.Routing
+	// shared makes what elements repeat share memory; nil if it is not worth it.
+	shared func(*pool, *T)
+	// least is the least size in the encoding, in bytes, of an element that can be used; 0 unless it is
+	// an object.
+	least int
 }
 
 func (r *list[T]) pointer(c *clustermesh.Content) any { return r.of(c) }
 
 func (r *list[T]) complete() bool {
-	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil)
+	isText := reflect.TypeFor[T]().Kind() == reflect.String
+	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil) && (r.least > 0 || isText)
 }
 
 func (r *list[T]) clear(c *clustermesh.Content) bool {
@@ -131,6 +146,18 @@ func (r *list[T]) sift(s *sifter, c *clustermesh.Content) {
 	})
 	*value = r.routed(s, given)
 }
+
+func (r *list[T]) share(p *pool, c *clustermesh.Content) {
+	if r.shared == nil {
+		return
+	}
+	all := *r.of(c)
+	for i := range all {
+		r.shared(p, &all[i])
+	}
+}
+
+func (r *list[T]) object() int { return r.least }
 
 // fault records that an element, or a part of it, cannot be used, and returns false.
 func (r *list[T]) fault(s *sifter, all []T, i int, part string, err error) bool {

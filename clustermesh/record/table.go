@@ -73,6 +73,18 @@ func (t *table) refuse(c *clustermesh.Content, found func(field string)) {
 	}
 }
 
+// Least returns the least sizes, in bytes, of the objects in a content's lists, by the number of the
+// list in the encoding. A list whose objects are smaller means nothing.
+func Least() map[uint64]int {
+	out := map[uint64]int{}
+	for _, k := range kinds.kinds {
+		if n := k.object(); n > 0 {
+			out[k.about().number] = n
+		}
+	}
+	return out
+}
+
 // offset returns where in a content the field of a row is.
 func offset(k kind) uintptr {
 	c := new(clustermesh.Content)

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -113,5 +114,13 @@ func TestWriters(t *testing.T) {
 	}
 	if got := strings.Join(refused["node"], " "); got != leader {
 		t.Errorf("a node must not write %s, want %s", got, leader)
+	}
+}
+
+// TestLeast: what is in a record is measured before it is decoded, by the numbers in the encoding.
+func TestLeast(t *testing.T) {
+	want := map[uint64]int{2: 15, 3: 12, 4: 15, 5: 10, 6: 9, 21: 12, 24: 3, 25: 12, 27: 3, 28: 16, 29: 8}
+	if got := Least(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"strait.io/strait/clustermesh/record"
 )
 
 // An empty object takes one byte on the wire, and 150 in memory. A frame of such objects would take
@@ -11,17 +13,7 @@ import (
 // objects must be about as long as the smallest that can be used.
 
 // leastOf are the least sizes, in bytes, of the objects in a content's lists, by the list's field.
-var leastOf = map[uint64]int{
-	2:  15, // endpoints: the two names of a Service, and an address
-	3:  12, // exports
-	4:  15, // allocations
-	5:  10, // silent
-	6:  9,  // globals
-	21: 12, // late
-	25: 12, // mirrors
-	28: 16, // config
-	29: 8,  // withdrawn
-}
+var leastOf = record.Least()
 
 const (
 	// leastObject is that of any other object in a list, as a port, and leastText that of a text or address.
@@ -33,8 +25,8 @@ const (
 )
 
 // dense returns an error if a list in a record has more objects than its bytes can mean.
-func dense(record []byte) error {
-	d := density{rest: record}
+func dense(raw []byte) error {
+	d := density{rest: raw}
 	return d.item(0, 0)
 }
 

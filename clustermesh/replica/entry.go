@@ -120,7 +120,7 @@ func decodeEntry(raw []byte, faults *int) (Entry, error) {
 		*faults = 0
 		return entry(clustermesh.Record{Origin: rec.Origin, Stamp: rec.Stamp}, raw), errFaults
 	}
-	share(&rec.Content)
+	record.Share(&rec.Content)
 	e := entry(rec, raw)
 	again, err := encode(nil, rec, len(raw))
 	e.whole = err == nil && bytes.Equal(again, raw)

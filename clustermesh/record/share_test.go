@@ -1,4 +1,4 @@
-package replica
+package record
 
 import (
 	"net/netip"
@@ -26,7 +26,7 @@ func TestShare(t *testing.T) {
 		return c
 	}
 	got := fresh()
-	share(&got)
+	Share(&got)
 	if !reflect.DeepEqual(got, fresh()) {
 		t.Errorf("shared: %+v", got)
 	}
