@@ -1,13 +1,14 @@
 package authority
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"path"
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/problem"
 )
 
@@ -23,45 +24,32 @@ import (
 // The receiver's own cluster is judged by the statements alone.
 func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
 	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.WithDefaults()}
-	c := &r.Content
-	if c.Node != nil {
-		c.Node = a.node(*c.Node)
+	if r.Content.Node != nil {
 		r.KeyProven = s.KeyProven
 	}
-	c.Endpoints = a.located(kept(c.Endpoints, a.endpoint))
-	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
-	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
-	c.Mirrors = a.clusterIPs(kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) }))
-	a.config(&r)
-	c.Endpoints = atMost(a, "endpoints", a.quota.Endpoints, c.Endpoints)
-	a.shared(c)
-	c.Nodes = atMost(a, "nodes", a.quota.Nodes, c.Nodes)
-	r.Problems = slices.Concat(r.Problems, a.found())
-	return r
+	return a.admit(a, r)
 }
 
 // AdmitUnpinned is Admit where nothing is pinned: it leaves out what namespaces do not accept, and all
 // configuration, which anybody who has the gossip key could have written.
 func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
-	if r.Origin.Cluster == self.Cluster {
-		return r
-	}
 	self.ConfigFrom = nil
-	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: true}
-	a.config(&r)
-	if len(self.Accept) == 0 && self.LocalNamespaces.Equal(clustermesh.LocalNamespaces{}) {
-		return r
+	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster}
+	open := len(self.Accept) == 0 && self.LocalNamespaces.Equal(clustermesh.LocalNamespaces{})
+	return a.admit(unpinned{a, open}, r)
+}
+
+// admit returns the part of a record that a judge lets pass, with the Problems that a found.
+func (a *admission) admit(j record.Judge, r clustermesh.Record) clustermesh.Record {
+	if !j.Configures() {
+		r.Unasked = len(r.Content.Config)
 	}
-	c := &r.Content
-	c.Endpoints = kept(c.Endpoints, func(e clustermesh.Endpoint) bool { return a.accepts("endpoint of Service", e.Service) })
-	c.Exports = kept(c.Exports, func(e clustermesh.Export) bool { return a.accepts("ServiceExport", e.Service) })
-	c.Globals = kept(c.Globals, func(g clustermesh.Global) bool { return a.accepts("global Service", g.Service) })
-	c.Mirrors = kept(c.Mirrors, func(e clustermesh.Export) bool { return a.accepts("mirrored Service", e.Service) })
+	r.Content = record.Admit(j, r.Content)
 	r.Problems = slices.Concat(r.Problems, a.found())
 	return r
 }
 
-// admission is one call of Admit.
+// admission is one call of Admit: what the pin and the statement say. It is a record.Judge.
 type admission struct {
 	self      Self
 	pin       Pin
@@ -104,18 +92,41 @@ func (a *admission) found() (out []clustermesh.Problem) {
 	return out
 }
 
-// config leaves out the configuration of clusters that may not configure this one. That is no Problem:
-// a cluster does not choose who obeys it.
-func (a *admission) config(r *clustermesh.Record) {
-	c := &r.Content
-	if a.foreign && !slices.Contains(a.self.ConfigFrom, a.origin.Cluster) {
-		r.Unasked, c.Config = len(c.Config), nil
-	}
-	c.Config = kept(c.Config, func(o clustermesh.ConfigObject) bool { return a.accepts(o.Kind, o.Name) })
+// Configures reports whether the origin may configure this cluster. If not, that is no Problem: a
+// cluster does not choose who obeys it.
+func (a *admission) Configures() bool {
+	return !a.foreign || slices.Contains(a.self.ConfigFrom, a.origin.Cluster)
 }
 
-func (a *admission) node(n clustermesh.Node) *clustermesh.Node {
-	object := "node " + a.origin.String()
+// Quota returns what the pin allows. Only what other clusters share is limited in sum.
+func (a *admission) Quota(q record.Quota) int {
+	switch {
+	case q == record.QuotaNodes:
+		return a.quota.Nodes
+	case q == record.QuotaEndpoints:
+		return a.quota.Endpoints
+	case q != record.QuotaShared || !a.foreign:
+		return math.MaxInt
+	case a.pin.Quota.Exports > 0:
+		return a.pin.Quota.Exports
+	}
+	return maxShared
+}
+
+// TooMany records that the last elements of a list are left out.
+func (a *admission) TooMany(field string, has, most int) {
+	a.refuse("quota "+field, "record "+a.origin.String(), field,
+		fmt.Sprintf("it has %d %s, and the quota is %d: the last %d", has, field, most, has-most), a.repin())
+}
+
+// NoRule records that a field is left out because no rule says who may write what there.
+func (a *admission) NoRule(field string) {
+	a.refuse("rule "+field, "record "+a.origin.String(), field, "strait has no rule for this field", "report a bug")
+}
+
+// Node returns what a node says about itself, as far as its cluster stated it.
+func (a *admission) Node(claimed *clustermesh.Node) *clustermesh.Node {
+	n, object := *claimed, "node "+a.origin.String()
 	given := "have its cluster state it anew: a restart of its daemon does"
 	n.Locality = a.locality(object)
 	if n.PublicKey != a.statement.WireGuard {
@@ -215,9 +226,9 @@ func (a *admission) isNotOurs(object, field string, addr netip.Addr) bool {
 	return true
 }
 
-func (a *admission) endpoint(e clustermesh.Endpoint) bool {
+func (a *admission) endpoint(e *clustermesh.Endpoint) bool {
 	object := fmt.Sprintf("endpoint %s of Service %s of cluster %s", e.Addr, e.Service, a.origin.Cluster)
-	if !a.accepts("endpoint of Service", e.Service) {
+	if !a.Service(endpointOf, e.Service) {
 		return false
 	}
 	if err := clustermesh.CheckHost(e.Addr); err != nil {
@@ -240,8 +251,8 @@ func (a *admission) endpoint(e clustermesh.Endpoint) bool {
 	return a.isNotOurs(object, "addr", e.Addr)
 }
 
-// clusterIPs returns mirrored Services without the ClusterIPs that their cluster cannot have here.
-func (a *admission) clusterIPs(es []clustermesh.Export) []clustermesh.Export {
+// ClusterIPs returns mirrored Services without the ClusterIPs that their cluster cannot have here.
+func (a *admission) ClusterIPs(es []clustermesh.Export) []clustermesh.Export {
 	cloned := false
 	for i := range es {
 		ips := kept(es[i].IPs, func(ip netip.Addr) bool { return a.clusterIP(es[i].Service, ip) })
@@ -264,9 +275,9 @@ func (a *admission) clusterIP(s clustermesh.ServiceName, ip netip.Addr) bool {
 	return a.isNotOurs(object, "ips", ip)
 }
 
-// accepts reports whether this cluster accepts a Service of the origin's cluster. It is no Problem that
+// Service reports whether this cluster accepts a Service of the origin's cluster. It is no Problem that
 // a local namespace does not.
-func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
+func (a *admission) Service(kind string, s clustermesh.ServiceName) bool {
 	matches := func(pattern string) bool { ok, _ := path.Match(pattern, s.Namespace); return ok }
 	if !a.foreign {
 		return true
@@ -287,8 +298,10 @@ func (a *admission) accepts(kind string, s clustermesh.ServiceName) bool {
 		fmt.Sprintf("cluster %s accepts namespaces %v of it", a.self.Cluster, a.pin.Namespaces), "to accept it, add the namespace to the cluster's pin (authority.pinsFile)")
 }
 
-// located returns the endpoints with the zone of their node: a cluster cannot claim to be near.
-func (a *admission) located(es []clustermesh.Endpoint) []clustermesh.Endpoint {
+// Endpoints returns the endpoints that are the origin's, with the zone of their node: a cluster cannot
+// claim to be near.
+func (a *admission) Endpoints(es []clustermesh.Endpoint) []clustermesh.Endpoint {
+	es = record.Kept(es, a.endpoint)
 	zone := a.place().Zone
 	elsewhere := func(e clustermesh.Endpoint) bool { return e.Zone != zone }
 	if !a.foreign || !slices.ContainsFunc(es, elsewhere) {
@@ -305,54 +318,31 @@ func contains(ps []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// kept returns the elements for which ok is true: the list itself if it is true for all.
-func kept[T any](list []T, ok func(T) bool) []T {
-	for i, v := range list {
-		if ok(v) {
-			continue
-		}
-		out := slices.Clone(list[:i])
-		for _, w := range list[i+1:] {
-			if ok(w) {
-				out = append(out, w)
-			}
-		}
-		return out
-	}
-	return list
+// kept is record.Kept for small values.
+func kept[T any](all []T, ok func(T) bool) []T {
+	return record.Kept(all, func(v *T) bool { return ok(*v) })
 }
 
-// shared bounds what a cluster shares, in sum. The oldest exports stay, so that one more never takes the
-// place of another.
-func (a *admission) shared(c *clustermesh.Content) {
-	room := maxShared
-	if a.pin.Quota.Exports > 0 {
-		room = a.pin.Quota.Exports
-	}
-	if !a.foreign || len(c.Exports)+len(c.Globals)+len(c.Mirrors) <= room {
-		return
-	}
-	for _, list := range []struct {
-		field string
-		of    *[]clustermesh.Export
-	}{{"exports", &c.Exports}, {"mirrors", &c.Mirrors}} {
-		*list.of = slices.Clone(*list.of)
-		slices.SortStableFunc(*list.of, func(a, b clustermesh.Export) int {
-			return cmp.Or(cmp.Compare(a.Created, b.Created), a.Service.Compare(b.Service))
-		})
-		*list.of = atMost(a, list.field, room, *list.of)
-		slices.SortStableFunc(*list.of, func(a, b clustermesh.Export) int { return a.Service.Compare(b.Service) })
-		room -= len(*list.of)
-	}
-	c.Globals = atMost(a, "globals", room, c.Globals)
+// endpointOf is how Problems call the Service of an endpoint.
+const endpointOf = "endpoint of Service"
+
+// unpinned is the record.Judge where nothing is pinned: only namespaces limit what others share.
+type unpinned struct {
+	*admission
+	// open is true if all namespaces accept everything.
+	open bool
 }
 
-// atMost returns the first elements of a list that is too long.
-func atMost[T any](a *admission, field string, limit int, list []T) []T {
-	if len(list) <= limit {
-		return list
-	}
-	a.refuse("quota "+field, "record "+a.origin.String(), field,
-		fmt.Sprintf("it has %d %s, and the quota is %d: the last %d", len(list), field, limit, len(list)-limit), a.repin())
-	return list[:limit:limit]
+func (u unpinned) Node(n *clustermesh.Node) *clustermesh.Node { return n }
+
+func (u unpinned) Endpoints(es []clustermesh.Endpoint) []clustermesh.Endpoint {
+	return record.Kept(es, func(e *clustermesh.Endpoint) bool { return u.Service(endpointOf, e.Service) })
 }
+
+func (u unpinned) Service(what string, s clustermesh.ServiceName) bool {
+	return u.open || u.admission.Service(what, s)
+}
+
+func (u unpinned) ClusterIPs(es []clustermesh.Export) []clustermesh.Export { return es }
+
+func (u unpinned) Quota(record.Quota) int { return math.MaxInt }

@@ -18,13 +18,13 @@ func endpoint(service, addr string) clustermesh.Endpoint {
 	return clustermesh.Endpoint{Service: clustermesh.ServiceName{Namespace: namespace, Name: name}, Addr: netip.MustParseAddr(addr), Node: "n1", Zone: "eu-1", Ready: true}
 }
 
-func record(c clustermesh.Content) clustermesh.Record {
+func recordOf(c clustermesh.Content) clustermesh.Record {
 	return clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east", Node: "n1"}, Content: c}
 }
 
 // honest is what node n1 may say.
 func honest() clustermesh.Record {
-	return record(clustermesh.Content{
+	return recordOf(clustermesh.Content{
 		Node: &clustermesh.Node{
 			Name: "n1", Locality: statement().Locality, PublicKey: key.Public{7}, Addresses: addrs("192.0.2.1"),
 			Prefixes: prefixes("10.1.1.0/24", "fd00:1:0:1::/64", clustermesh.TunnelAddr(clustermesh.Origin{Cluster: "east", Node: "n1"}, false).String()+"/32"), Inside: netip.MustParseAddr("10.1.1.1"),

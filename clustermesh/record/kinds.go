@@ -1,12 +1,12 @@
 // Package record is the table of what records contain: a row for each kind of content, which is a
 // field of clustermesh.Content. A row says which origins may write the field, by what its elements
-// are known, what of it can be used, how small that can be, and what repeats in it. What is done with
-// every field walks the rows, so a new kind of content is a field and a row. A field without a row
-// is refused.
+// are known, what of it can be used, what an origin may claim, how small it can be, and what repeats
+// in it. What is done with every field walks the rows, so a new kind of content is a field and a row.
+// A field without a row is refused.
 //
 // Inputs are the contents of records; outputs are the part that counts, and Problems about the rest.
-// Pure. It must not know how records travel (packages replica and gossip), nor the pins and
-// statements that say what an origin may claim (package authority). It is apart from the vocabulary
+// Pure. It must not know how records travel (packages replica and gossip), nor pins and statements:
+// package authority, which has these, answers the questions of Judge. It is apart from the vocabulary
 // (package clustermesh), which needs none of it, so that authority and replica can walk the rows.
 package record
 
@@ -31,17 +31,19 @@ var kinds = newTable(
 		heading: heading{by: nodes},
 		of:      func(c *clustermesh.Content) **clustermesh.Node { return &c.Node },
 		usable:  (*sifter).node,
+		claim:   place,
 	},
 	&list[clustermesh.Endpoint]{
-		heading: heading{by: nodes | leaders},
+		heading: heading{by: nodes | leaders, quota: QuotaEndpoints},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Endpoint { return &c.Endpoints },
 		key:     func(e *clustermesh.Endpoint) Key { return Key{Service: e.Service, Addr: e.Addr} },
 		usable:  (*sifter).endpoints,
 		shared:  shareEndpoint,
 		least:   15, // the two names of a Service, and an address
+		claim:   endpoints,
 	},
 	&list[clustermesh.Export]{
-		heading: heading{by: leaders},
+		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Export { return &c.Exports },
 		key:     func(e *clustermesh.Export) Key { return Key{Service: e.Service} },
 		what:    "ServiceExport",
@@ -49,18 +51,22 @@ var kinds = newTable(
 		routing: func(e *clustermesh.Export) **clustermesh.Routing { return &e.Routing },
 		shared:  shareExport,
 		least:   12,
+		claim:   services[clustermesh.Export],
+		stay:    oldest,
 	},
 	&list[clustermesh.Export]{
-		heading: heading{by: leaders},
+		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Export { return &c.Mirrors },
 		key:     func(e *clustermesh.Export) Key { return Key{Service: e.Service, Name: e.Policy} },
 		what:    "mirrored Service",
 		check:   checked[clustermesh.Export],
 		shared:  shareExport,
 		least:   12,
+		claim:   mirrored,
+		stay:    oldest,
 	},
 	&list[clustermesh.Global]{
-		heading: heading{by: leaders},
+		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Global { return &c.Globals },
 		key:     func(g *clustermesh.Global) Key { return Key{Service: g.Service} },
 		what:    "global Service",
@@ -68,11 +74,13 @@ var kinds = newTable(
 		routing: func(g *clustermesh.Global) **clustermesh.Routing { return &g.Routing },
 		shared:  shareGlobal,
 		least:   9,
+		claim:   services[clustermesh.Global],
 	},
 	&single[*clustermesh.Drain]{
 		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) **clustermesh.Drain { return &c.Drain },
 		usable:  (*sifter).drain,
+		claim:   unrestrictedValue[*clustermesh.Drain],
 	},
 	&list[clustermesh.NodeDrain]{
 		heading: heading{by: leaders},
@@ -83,6 +91,7 @@ var kinds = newTable(
 			return errors.Join(clustermesh.CheckName(string(d.Node)), d.Drain.Check())
 		},
 		least: 3,
+		claim: unrestricted[clustermesh.NodeDrain],
 	},
 	&list[clustermesh.Allocation]{
 		heading: heading{by: leaders},
@@ -94,6 +103,7 @@ var kinds = newTable(
 		},
 		shared: func(_ *pool, a *clustermesh.Allocation) { shareName(&a.Service) },
 		least:  15,
+		claim:  unrestricted[clustermesh.Allocation],
 	},
 	&list[clustermesh.Silence]{
 		heading: heading{by: nodes},
@@ -101,6 +111,7 @@ var kinds = newTable(
 		key:     func(s *clustermesh.Silence) Key { return Key{Origin: s.Origin} },
 		check:   checkSilence,
 		least:   10,
+		claim:   unrestricted[clustermesh.Silence],
 	},
 	&list[clustermesh.Late]{
 		heading: heading{by: leaders},
@@ -113,6 +124,7 @@ var kinds = newTable(
 			return errors.Join(clustermesh.CheckName(string(l.Cluster)), l.Service.Check())
 		},
 		least: 12,
+		claim: unrestricted[clustermesh.Late],
 	},
 	&list[string]{
 		heading: heading{by: nodes},
@@ -122,6 +134,7 @@ var kinds = newTable(
 		check: func(_ clustermesh.Origin, s *string) error {
 			return clustermesh.CheckText(*s, clustermesh.MaxWord)
 		},
+		claim: unrestricted[string],
 	},
 	&list[string]{
 		heading: heading{by: leaders},
@@ -129,6 +142,7 @@ var kinds = newTable(
 		key:     func(s *string) Key { return Key{Name: *s} },
 		most:    maxRevoked,
 		check:   func(_ clustermesh.Origin, s *string) error { return clustermesh.CheckFingerprint(*s) },
+		claim:   unrestricted[string],
 	},
 	&list[clustermesh.Withdrawal]{
 		heading: heading{by: leaders},
@@ -137,6 +151,7 @@ var kinds = newTable(
 		most:    maxWithdrawn,
 		usable:  (*sifter).withdrawn,
 		least:   8,
+		claim:   unrestricted[clustermesh.Withdrawal],
 	},
 	&list[clustermesh.PolicyResult]{
 		heading: heading{by: leaders},
@@ -145,6 +160,7 @@ var kinds = newTable(
 		most:    maxResults,
 		check:   checked[clustermesh.PolicyResult],
 		least:   3,
+		claim:   unrestricted[clustermesh.PolicyResult],
 	},
 	&list[clustermesh.ConfigObject]{
 		heading: heading{by: leaders},
@@ -153,17 +169,20 @@ var kinds = newTable(
 		most:    clustermesh.MaxConfigObjects,
 		check:   checked[clustermesh.ConfigObject],
 		least:   16,
+		claim:   configuration,
 	},
 	&list[clustermesh.NodeName]{
-		heading: heading{by: leaders},
+		heading: heading{by: leaders, quota: QuotaNodes},
 		of:      func(c *clustermesh.Content) *[]clustermesh.NodeName { return &c.Nodes },
 		key:     func(n *clustermesh.NodeName) Key { return Key{Origin: clustermesh.Origin{Node: *n}} },
 		usable:  (*sifter).names,
 		shared:  func(_ *pool, n *clustermesh.NodeName) { intern(n) },
+		claim:   unrestricted[clustermesh.NodeName],
 	},
 	&single[int64]{
 		heading: heading{by: nodes | leaders},
 		of:      func(c *clustermesh.Content) *int64 { return &c.AsOf },
 		usable:  func(_ *sifter, at int64) int64 { return at },
+		claim:   unrestrictedValue[int64],
 	},
 )

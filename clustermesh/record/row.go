@@ -50,11 +50,17 @@ type kind interface {
 	share(*pool, *clustermesh.Content)
 	// object is the least size of an element in the encoding, in bytes; 0 unless elements are objects.
 	object() int
+	// admit leaves out what the origin may not claim.
+	admit(Judge, *clustermesh.Content)
+	// size is the number of elements, and cut leaves out those above a limit.
+	size(*clustermesh.Content) int
+	cut(j Judge, c *clustermesh.Content, most int)
 }
 
 // heading is what the rows of all kinds have.
 type heading struct {
-	by writers
+	by    writers
+	quota Quota
 	// name is the field's name in Problems, and number its number in the encoding. Both are from the
 	// tags of the field.
 	name   string
@@ -69,11 +75,13 @@ type single[F comparable] struct {
 	of func(*clustermesh.Content) *F
 	// usable returns the part of a value that can be used.
 	usable func(*sifter, F) F
+	// claim returns the part of a value that the origin may claim.
+	claim func(Judge, F) F
 }
 
 func (r *single[F]) pointer(c *clustermesh.Content) any { return r.of(c) }
 
-func (r *single[F]) complete() bool { return r.by != 0 && r.usable != nil }
+func (r *single[F]) complete() bool { return r.by != 0 && r.usable != nil && r.claim != nil }
 
 func (r *single[F]) clear(c *clustermesh.Content) bool {
 	var zero F
@@ -91,6 +99,15 @@ func (r *single[F]) sift(s *sifter, c *clustermesh.Content) {
 func (r *single[F]) share(*pool, *clustermesh.Content) {}
 
 func (r *single[F]) object() int { return 0 }
+
+func (r *single[F]) admit(j Judge, c *clustermesh.Content) {
+	value := r.of(c)
+	*value = r.claim(j, *value)
+}
+
+func (r *single[F]) size(*clustermesh.Content) int { return 0 }
+
+func (r *single[F]) cut(Judge, *clustermesh.Content, int) {}
 
 // list is the row of a field that is a list.
 type list[T any] struct {
@@ -114,13 +131,17 @@ type list[T any] struct {
 	// least is the least size in the encoding, in bytes, of an element that can be used; 0 unless it is
 	// an object.
 	least int
+	// claim returns the elements, or the parts of them, that the origin may claim.
+	claim func(Judge, *list[T], []T) []T
+	// stay returns those that are left of too many; nil for the first.
+	stay func(all []T, most int) []T
 }
 
 func (r *list[T]) pointer(c *clustermesh.Content) any { return r.of(c) }
 
 func (r *list[T]) complete() bool {
 	isText := reflect.TypeFor[T]().Kind() == reflect.String
-	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil) && (r.least > 0 || isText)
+	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil) && r.claim != nil && (r.least > 0 || isText)
 }
 
 func (r *list[T]) clear(c *clustermesh.Content) bool {
@@ -158,6 +179,27 @@ func (r *list[T]) share(p *pool, c *clustermesh.Content) {
 }
 
 func (r *list[T]) object() int { return r.least }
+
+func (r *list[T]) admit(j Judge, c *clustermesh.Content) {
+	value := r.of(c)
+	*value = r.claim(j, r, *value)
+}
+
+func (r *list[T]) size(c *clustermesh.Content) int { return len(*r.of(c)) }
+
+func (r *list[T]) cut(j Judge, c *clustermesh.Content, most int) {
+	value := r.of(c)
+	has := len(*value)
+	switch {
+	case r.stay != nil:
+		*value = r.stay(*value, most)
+	case has > most:
+		*value = (*value)[:most:most]
+	}
+	if has > most {
+		j.TooMany(r.name, has, most)
+	}
+}
 
 // fault records that an element, or a part of it, cannot be used, and returns false.
 func (r *list[T]) fault(s *sifter, all []T, i int, part string, err error) bool {

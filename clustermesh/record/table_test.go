@@ -53,11 +53,14 @@ func TestNewFieldIsRefused(t *testing.T) {
 	}
 }
 
-// TestFieldWithoutRow takes each row away. Then nobody may write its field, whatever is in it.
+// TestFieldWithoutRow takes each row away. Then no origin may write its field, or is admitted with it.
 func TestFieldWithoutRow(t *testing.T) {
 	each(t, func(without *table, name string, c clustermesh.Content) {
 		for _, o := range []clustermesh.Origin{{Cluster: "c"}, {Cluster: "c", Node: "n"}} {
 			got, problems, found := without.sift(o, c, 1)
+			if j := (&strict{}); !reflect.DeepEqual(without.admit(j, c), clustermesh.Content{}) || !slices.Equal(j.noRule, []string{name}) {
+				t.Errorf("%s: admitted is %+v, without a rule %v", name, without.admit(j, c), j.noRule)
+			}
 			if !reflect.DeepEqual(got, clustermesh.Content{}) || found != 1 || len(problems) != 1 || problems[0].Field != name || !strings.Contains(problems[0].Message, "no rule") {
 				t.Errorf("%s of %s: left is %+v, Problems %v", name, o, got, problems)
 			}

@@ -47,7 +47,7 @@ var Table = []Package{
 	{Path: "clustermesh", Pure: true, Tests: []string{"clustermesh/record"}},
 	{Path: "clustermesh/record", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
-	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh", "clustermesh/record"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
