@@ -96,7 +96,7 @@ type guard struct {
 // held says what is held already.
 type held interface {
 	Record(clustermesh.Origin) (clustermesh.Record, bool)
-	Held(clustermesh.ClusterName) (replica.Held, int)
+	Count(clustermesh.ClusterName) (replica.Count, int)
 }
 
 // nothing is held while a replica is made.
@@ -105,7 +105,7 @@ type nothing struct{}
 func (nothing) Record(clustermesh.Origin) (clustermesh.Record, bool) {
 	return clustermesh.Record{}, false
 }
-func (nothing) Held(clustermesh.ClusterName) (replica.Held, int) { return replica.Held{}, 0 }
+func (nothing) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // proof is a record that was verified: the checksum of its bytes and its seal. It has no statement if
 // it is a cluster's.
@@ -268,7 +268,7 @@ func (g *guard) room(o clustermesh.Origin) error {
 	if _, known := g.held.Record(o); known {
 		return nil
 	}
-	has, clusters := g.held.Held(o.Cluster)
+	has, clusters := g.held.Count(o.Cluster)
 	switch {
 	case o.Node != "" && has.Nodes >= g.Pins[o.Cluster].Quota.WithDefaults().Nodes:
 		return errCrowd

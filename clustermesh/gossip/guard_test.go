@@ -403,7 +403,7 @@ func TestInventedClusters(t *testing.T) {
 			objects[p.Object] = true
 		}
 	}
-	if _, n := r.Held("c0"); n != maxClusters || !objects["clusterset"] || len(objects) != 1 {
+	if _, n := r.Count("c0"); n != maxClusters || !objects["clusterset"] || len(objects) != 1 {
 		t.Errorf("%d clusters are held, and the problems are of %v", n, objects)
 	}
 	if p := say(node("c0", "n1"), 2); len(p) > 0 {
@@ -413,7 +413,7 @@ func TestInventedClusters(t *testing.T) {
 	for n := range most + 100 {
 		say(node("c0", fmt.Sprint("m", n)), 1)
 	}
-	if c, _ := r.Held("c0"); c.Nodes != most {
+	if c, _ := r.Count("c0"); c.Nodes != most {
 		t.Errorf("%d nodes of a cluster are held", c.Nodes)
 	}
 }

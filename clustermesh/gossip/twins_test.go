@@ -17,7 +17,7 @@ type missing map[clustermesh.Origin]bool
 func (m missing) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return clustermesh.Record{}, !m[o]
 }
-func (missing) Held(clustermesh.ClusterName) (replica.Held, int) { return replica.Held{}, 0 }
+func (missing) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // TestTwins: two nodes with one key are named, each pair once, whichever of them this one is. A node that
 // left is nobody's twin.

@@ -91,7 +91,7 @@ type Replica struct {
 	writer  writer
 	lead    lead
 	entries map[clustermesh.Origin]Entry
-	held    map[clustermesh.ClusterName]Held
+	counts  map[clustermesh.ClusterName]Count
 	view    view
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
@@ -136,7 +136,7 @@ func New(cfg Config, held []Entry) *Replica {
 		ahead:    cfg.Ahead,
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
-		held:     map[clustermesh.ClusterName]Held{},
+		counts:   map[clustermesh.ClusterName]Count{},
 		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
@@ -196,23 +196,27 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
 
-// Held says how many records of a cluster are held.
-type Held struct {
+// Count is the number of a cluster's records that are here.
+type Count struct {
 	// Records are those of its nodes, and its own.
 	Records, Nodes int
 }
 
-// Held returns how many records of a cluster are held, and of how many clusters any is.
-func (r *Replica) Held(c clustermesh.ClusterName) (Held, int) { return r.held[c], len(r.held) }
+// Count returns how many records of a cluster are here, and of how many clusters any is.
+func (r *Replica) Count(c clustermesh.ClusterName) (of Count, clusters int) {
+	return r.counts[c], len(r.counts)
+}
 
-// count changes by n how many records there are of an origin.
-func (r *Replica) count(o clustermesh.Origin, n int) {
-	h := r.held[o.Cluster]
-	if h.Records += n; o.Node != "" {
-		h.Nodes += n
+// countMore changes by n how many records there are of an origin.
+func (r *Replica) countMore(o clustermesh.Origin, n int) {
+	c := r.counts[o.Cluster]
+	c.Records += n
+	if o.Node != "" {
+		c.Nodes += n
 	}
-	if r.held[o.Cluster] = h; h.Records == 0 {
-		delete(r.held, o.Cluster)
+	r.counts[o.Cluster] = c
+	if c.Records == 0 {
+		delete(r.counts, o.Cluster)
 	}
 }
 
@@ -302,7 +306,7 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	if old, ok := r.entries[o]; ok {
 		d.toggle(old)
 	} else {
-		r.count(o, 1)
+		r.countMore(o, 1)
 	}
 	d.toggle(e)
 	r.digests[o.Cluster] = d
@@ -362,7 +366,8 @@ func (r *Replica) drop(e Entry) {
 	d.toggle(e)
 	r.digests[o.Cluster] = d
 	delete(r.entries, o)
-	if r.count(o, -1); o.Node == "" {
+	r.countMore(o, -1)
+	if o.Node == "" {
 		delete(r.history, o.Cluster)
 	}
 	r.view.remove(o)
