@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/trust"
 	"strait.io/strait/internal/problem"
 )
 
-// maxAhead is how far ahead of this machine's clock the epoch of a record may be.
-const maxAhead = 10 * time.Minute
-
-// ahead returns how far an epoch is in the future, and 0 if that is not more than maxAhead. A node's
+// ahead returns how far an epoch is in the future, and 0 if that is not more than authority.MaxAhead. A node's
 // epoch is when its daemon started, in Unix nanoseconds; a cluster's is when its leader was elected,
 // in Unix milliseconds.
 func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
@@ -19,12 +18,12 @@ func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 	if o.Node == "" {
 		unit = time.Millisecond
 	}
-	latest := uint64(now.Add(maxAhead).UnixNano()) / uint64(unit)
+	latest := uint64(now.Add(authority.MaxAhead).UnixNano()) / uint64(unit)
 	if epoch <= latest {
 		return 0
 	}
 	by := min(epoch-latest, uint64(1<<62)/uint64(unit)) // 146 years say enough
-	return time.Duration(by)*unit + maxAhead
+	return time.Duration(by)*unit + authority.MaxAhead
 }
 
 // behind returns by how much at least this machine's clock is behind, if most of the records that are
@@ -96,9 +95,9 @@ func (g *Gossip) begin(now time.Time) {
 
 // checkSigner reports that the clock of the machine that has just signed the statement about this node
 // differs from this machine's. The lock is held.
-func (g *Gossip) checkSigner(signed statement) {
-	by := signed.at.Sub(time.Unix(signed.NotBefore, 0))
-	if by.Abs() < maxAhead {
+func (g *Gossip) checkSigner(signed trust.Signed) {
+	by := signed.At.Sub(time.Unix(signed.NotBefore, 0))
+	if by.Abs() < authority.MaxAhead {
 		g.solved("clock of the signer")
 		return
 	}

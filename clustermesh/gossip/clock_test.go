@@ -2,15 +2,11 @@ package gossip
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/internal/problem"
 )
 
 func TestAhead(t *testing.T) {
@@ -76,36 +72,6 @@ func TestBehind(t *testing.T) {
 }
 
 const year = 365 * 24 * time.Hour
-
-// TestHeldFromTheFuture: when this machine's clock was set back, what is held stays believed, although its
-// statements are from the future now. What arrives is not believed.
-func TestHeldFromTheFuture(t *testing.T) {
-	self, o, now := node("west", "n1"), node("east", "n1"), time.Now()
-	g := newGuard(&Authority{Node: authority.PrivateKey{1}, Pins: pinned("west", "east")}, self, slog.New(slog.DiscardHandler))
-	key := authority.PrivateKey{2}
-	signed, err := authority.Statement{
-		Cluster: o.Cluster, Node: o.Node, Key: key.Public(), NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix(),
-	}.Sign(*root("east"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: placed(o, 0, "1")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := e.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e = e.Sealed(authority.Seal(key, raw, signed))
-	back := now.Add(-year)
-	if _, p, ok := g.judge(node("east", "n2"), e, back); ok || p.Code != problem.RecordAhead {
-		t.Errorf("what arrives is believed: %v", p)
-	}
-	if _, p, ok := g.judge(replica.Peer{}, e, back); !ok {
-		t.Errorf("what is held is not believed any more: %v", p)
-	}
-}
 
 // TestClockCorrected: a daemon started, and was elected, while its clock was ahead. Now the clock is right,
 // and what it says of itself and of its cluster is believed, without a restart.

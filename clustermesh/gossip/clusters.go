@@ -23,7 +23,7 @@ type clusters struct {
 // loadClusters starts with what the last life saved. Where there are pins, that does not matter; it is
 // replaced at the next save, so that nothing of it is left that was made up.
 func (g *Gossip) loadClusters() {
-	pinned := g.guard.Pins != nil
+	pinned := g.trust.Pins() != nil
 	var last map[clustermesh.ClusterName]string
 	var err error
 	if !pinned {

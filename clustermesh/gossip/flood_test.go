@@ -27,7 +27,7 @@ func TestStrangersHideNoProblem(t *testing.T) {
 	defer g.mu.Unlock()
 	for i := range 1000 {
 		o := node(fmt.Sprintf("invented-%d", i), "n1")
-		refused := g.guard.refuse(o, o, fmt.Errorf("it is nonsense"), time.Now())
+		refused := g.trust.Refuse(o, o, fmt.Errorf("it is nonsense"), time.Now())
 		g.apply(replica.Output{Problems: []clustermesh.Problem{refused}})
 		g.mu.Unlock()
 		g.unstated(node("west", fmt.Sprintf("invented-%d", i)), errNotRead)

@@ -17,6 +17,7 @@ import (
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
@@ -65,6 +66,12 @@ type Config struct {
 	clock func() time.Time
 }
 
+// Authority is with which keys this node signs, and whom it believes.
+type Authority = trust.Config
+
+// Trust is whom a node believes, and why.
+type Trust = trust.Summary
+
 // Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
 type Gossip struct {
 	cfg       Config
@@ -88,7 +95,7 @@ type Gossip struct {
 
 	mu            sync.Mutex
 	replica       *replica.Replica
-	guard         *guard
+	trust         *trust.Store
 	contacts      *observe.Contacts
 	witness       observe.Witness
 	distances     *observe.Distances
@@ -131,10 +138,10 @@ func New(cfg Config) (*Gossip, error) {
 		logged:    allowance{most: maxLogged}, loggedStrange: allowance{most: maxStrangeLogged},
 		strangers: newStrangers(),
 		attests:   newAttests(),
-		guard:     newGuard(cfg.Authority, cfg.Self, cfg.Log),
+		trust:     trust.New(cfg.Authority, cfg.Self),
 		stale:     true,
 	}
-	g.guard.attests = cfg.Objects != nil
+	g.trust.CheckObjects(cfg.Objects != nil)
 	held, err := loadState(cfg.StateDir)
 	if err != nil {
 		g.problem("state", stateProblem(err), 0)
@@ -145,7 +152,7 @@ func New(cfg Config) (*Gossip, error) {
 	for _, e := range held {
 		if e.Record.Origin == cfg.Self && ahead(cfg.Self, e.Record.Stamp.Epoch, time.Now()) == 0 {
 			boot = max(boot, e.Record.Stamp.Epoch+1)
-			g.guard.restoreSealed(e)
+			g.trust.RestoreSealed(e)
 			g.witness.Restore(e.Record.Content.Silent)
 		}
 	}
@@ -154,16 +161,16 @@ func New(cfg Config) (*Gossip, error) {
 	g.loaded = len(held) > 0
 	g.replica = replica.New(replica.Config{
 		Complete: g.loaded, Alone: func() bool { return g.seeds.Waiting() == "" },
-		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.guard.seal, Own: g.guard.ownRecord, Topology: cfg.topology,
+		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.seal, Own: g.trust.OwnRecord, Topology: cfg.topology,
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
 	}, held)
-	g.guard.held = g.replica
-	g.contacts.Pin(g.guard.pinned)
+	g.trust.SetRecords(g.replica)
+	g.contacts.Pin(g.trust.Pinned)
 	g.restoreStatement()
-	g.seats = newSeats(g.guard.Pins)
+	g.seats = newSeats(g.trust.Pins())
 	g.seats.know(cfg.Self, g.replica.Records())
 	// What is not believed any more is unknown, not absent: others may have it with proof.
-	g.loaded = g.loaded && len(g.guard.refused) == 0
+	g.loaded = g.loaded && !g.trust.Refuses()
 	g.contacts.Restore(g.witness.Silences())
 	g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log)
 	return g, err
@@ -204,7 +211,7 @@ func (g *Gossip) State() clustermesh.State {
 	if g.stale {
 		g.view = clustermesh.State{
 			Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()),
-			Joined: g.guard.joined, Quotas: g.guard.quotas, Proven: g.contacts.Proven(),
+			Joined: g.trust.Joined(), Quotas: g.trust.Quotas(), Proven: g.contacts.Proven(),
 		}
 		g.stale = false
 	}
@@ -264,7 +271,18 @@ func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
 func (g *Gossip) Problems() []clustermesh.Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return clustermesh.SortProblems(slices.Concat(g.problems.list(time.Now()), g.guard.own, g.guard.left))
+	return clustermesh.SortProblems(slices.Concat(g.problems.list(time.Now()), g.trust.OwnProblems()))
+}
+
+// Trust returns whom this node believes. The maps are never changed afterwards.
+func (g *Gossip) Trust() Trust {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.trust.Summary()
+	for _, e := range g.replica.Entries() {
+		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
+	}
+	return t
 }
 
 // apply carries out what the replica decided, and pokes Changed if State changed. The lock is held.
@@ -354,28 +372,25 @@ func (g *Gossip) solved(key string) {
 func (g *Gossip) Repin(pins authority.Pins) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.guard.repin(pins)
-	g.seats.repin(g.guard.Pins)
-	g.clusters.repin(g.guard.Pins != nil)
+	g.trust.Repin(pins)
+	g.seats.repin(g.trust.Pins())
+	g.clusters.repin(g.trust.Pins() != nil)
 	// What was refused may be believed now; otherwise it is reported again.
 	g.problems.clearAll("replica ")
 	g.readmit()
 	if own, held := g.replica.Records()[g.cfg.Self]; held {
-		g.guard.own = g.guard.leftOut(own)
+		g.trust.CheckOwn(own)
 	}
 }
 
 // Believe says whether everybody is believed from now on: see Authority.Lax.
 func (g *Gossip) Believe(everybody bool) {
 	g.mu.Lock()
-	if g.guard.Lax == everybody {
-		g.mu.Unlock()
-		return
-	}
-	g.guard.Lax = everybody
-	pins := g.guard.signers
+	changed, pins := g.trust.SetLax(everybody), g.trust.Listed()
 	g.mu.Unlock()
-	g.Repin(pins)
+	if changed {
+		g.Repin(pins)
+	}
 }
 
 // Accept says which clusters' Services the namespaces of this cluster accept that say so, and which
@@ -383,17 +398,13 @@ func (g *Gossip) Believe(everybody bool) {
 func (g *Gossip) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.guard.accept.Equal(a) && g.guard.local.Equal(l) {
-		return
+	if g.trust.SetAccept(a, l) {
+		g.readmit()
 	}
-	g.guard.accept, g.guard.local = a, l
-	g.guard.receive()
-	g.readmit()
 }
 
 // readmit judges all records again. The lock is held.
 func (g *Gossip) readmit() {
-	g.guard.news = false
 	g.replica.Readmit()
 	g.touch()
 	g.dirty.Poke()

@@ -66,7 +66,7 @@ func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
 	if at, wrong := netip.ParseAddrPort(addr); wrong == nil && err == nil && believed && p.Origin != h.cfg.Self {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.guard.Pins != nil && h.guard.proves(p, s.stated) {
+		if h.trust.Pins() != nil && h.trust.Proves(peerOf(p, s.stated)) {
 			h.dialled(p.Origin, at, true)
 		}
 	}
@@ -100,7 +100,7 @@ func (h host) judge(p stream.Peer, addr string) (*session, error) {
 	defer h.mu.Unlock()
 	s.first = s.belief()
 	if s.first == authority.Impostor {
-		h.guard.impostors++
+		h.trust.RefusePeer()
 		h.impostor(p, addr)
 		return s, nil
 	}
@@ -155,12 +155,12 @@ func (h host) noUDP(peer string) {
 func (g *Gossip) admitRecord(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
 	r, now := e.Record, time.Now()
 	if err := member.CheckUID(r.UID); err != nil {
-		return clustermesh.Record{}, g.guard.refuse(r.Origin, by, err, now), false
+		return clustermesh.Record{}, g.trust.Refuse(r.Origin, by, err, now), false
 	}
 	if owner, ok := g.clusters.belongs(r.Origin.Cluster, r.UID); !ok {
 		return clustermesh.Record{}, passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
 	}
-	return g.guard.judge(by, e, now)
+	return g.trust.Admit(by, e, now)
 }
 
 // refuse reports two clusters with the same name. The lock is held.

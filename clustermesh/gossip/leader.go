@@ -58,7 +58,7 @@ func (g *Gossip) elect(started, now time.Time) {
 	if !g.leader.is {
 		before = g.contacts.Expected()
 	}
-	lowest := g.running && !g.guard.follows()
+	lowest := g.running && !g.trust.Follower()
 	for _, o := range before {
 		if o.Cluster == g.cfg.Self.Cluster && o.Node < g.cfg.Self.Node && g.mayLead(o, started, now) {
 			lowest = false
@@ -79,7 +79,7 @@ func (g *Gossip) mayLead(o clustermesh.Origin, started, now time.Time) bool {
 	r, known := g.replica.Record(o)
 	switch {
 	case !known:
-		return g.guard.Pins == nil || now.Sub(started) < startGrace
+		return g.trust.Pins() == nil || now.Sub(started) < startGrace
 	case r.Content.Node == nil:
 		return true
 	}
@@ -89,7 +89,7 @@ func (g *Gossip) mayLead(o clustermesh.Origin, started, now time.Time) bool {
 // follow adopts the result of the election, as Config.Lead reports it. The lock is held.
 func (g *Gossip) follow() {
 	is, since := g.cfg.Lead()
-	is = is && g.running && !g.guard.follows()
+	is = is && g.running && !g.trust.Follower()
 	next := leader{is: is, since: max(since, g.leader.since)}
 	if is && next.since == g.leader.since {
 		next.corrected = g.leader.corrected
@@ -101,7 +101,8 @@ func (g *Gossip) follow() {
 }
 
 func (g *Gossip) elected() {
-	g.cluster, g.guard.recall = nil, g.guard.withdrawn(g.cfg.Self.Cluster) // published in an earlier term
+	g.cluster = nil // published in an earlier term
+	g.trust.Elected()
 	g.log.Info("leadership changed", "cluster", g.cfg.Self.Cluster, "leading", g.leader.is)
 	g.touch()
 }

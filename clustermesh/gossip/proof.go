@@ -1,14 +1,12 @@
 package gossip
 
 import (
-	"fmt"
 	"time"
 
-	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/internal/problem"
+	"strait.io/strait/clustermesh/trust"
 )
 
 // credentials are what this daemon proves on TLS connections besides that it has the gossip key: nothing
@@ -20,63 +18,35 @@ func (g *Gossip) credentials() stream.Credentials {
 	return stream.Credentials{Key: g.cfg.Authority.Node.Signer(), Statement: func() []byte {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.guard.shown(time.Now())
+		signed, err := g.trust.Statement(time.Now())
+		if err != nil {
+			g.log.Error("cannot show who this node is", "error", err)
+		}
+		return signed
 	}}
 }
 
 // proves reports whether this daemon proves on TLS connections which node it is.
 func (g *Gossip) proves() bool { return g.cfg.Authority != nil }
 
-// shown returns the statement to show on TLS connections. Until this node has published anything, a
-// machine with the root states its key alone.
-func (g *guard) shown(now time.Time) []byte {
-	if g.stated.signed != nil || g.Root == nil {
-		return g.stated.signed
-	}
-	if g.early == nil {
-		signed, err := g.wanted(nil).Signed(now).Sign(*g.Root)
-		if err != nil {
-			g.log.Error("cannot sign the statement about this node", "error", err)
-			return nil
-		}
-		g.early = signed
-	}
-	return g.early
-}
-
 // shows reports whether what a peer shows proves that its key is its node's, and of which generation the
 // pins are by which it does.
 func (g *Gossip) shows(p stream.Peer) (stated bool, generation uint64) {
 	g.mu.Lock()
-	pins, generation := g.guard.Pins, g.guard.generation
+	pins, generation := g.trust.Pins(), g.trust.Generation()
 	g.mu.Unlock()
 	return pins.Proves(p.Origin, authority.PublicKey(p.Key), p.Statement) == nil, generation
 }
 
-// believe decides how far a peer is the node that it claims to be. It proves that by what it shows, or by
-// having the key that is stated with the node's record.
-func (g *guard) believe(p stream.Peer, stated bool) authority.Belief {
-	said, _ := g.held.Record(p.Origin)
-	return g.Pins.Believe(p.Origin, g.proves(p, stated), said.Content.Node)
+// peerOf returns a peer as package trust sees it.
+func peerOf(p stream.Peer, stated bool) trust.Peer {
+	return trust.Peer{Origin: p.Origin, Key: authority.PublicKey(p.Key), Stated: stated}
 }
 
-// proves reports whether a peer has its node's key. Daemons of the version before are believed without it.
-func (g *guard) proves(p stream.Peer, stated bool) bool {
-	k := authority.PublicKey(p.Key)
-	known, recorded := g.proven[p.Origin]
-	proven := stated || recorded && known.Key == k || p.Origin == g.self && k == g.Node.Public()
-	return proven && !g.revokes(p.Origin.Cluster, k)
-}
-
-// impostor reports such a peer, one for each cluster. The lock is held.
+// impostor reports a peer that claims to be a node and does not prove it, one for each cluster. The lock is held.
 func (g *Gossip) impostor(p stream.Peer, addr string) {
 	key := "impostor " + string(p.Origin.Cluster)
-	said := clustermesh.Problem{
-		Code: problem.NodeUnproven, Object: "cluster " + string(p.Origin.Cluster),
-		Message: fmt.Sprintf("a daemon claims to be one of its nodes and does not prove it, so it does not count as heard (for example %s at %s)", p.Origin, addr),
-		Try:     "nothing to do if that node was just downgraded or got a new node.key: this ends when its record arrives; otherwise find that machine: it has the gossip key and pretends to be the node",
-		Warning: true,
-	}
+	said := trust.ImpostorProblem(p.Origin, addr)
 	if shown, any := g.problems.shown(key); any {
 		said = shown // one example at a time: each change is a line of the log
 	}
@@ -117,7 +87,7 @@ func (s *session) Receive(frame []byte) error {
 	if message == nil {
 		return nil
 	}
-	if belief != authority.Believed || s.guard.Pins != nil && !s.guard.pinned(s.peer.Origin.Cluster) {
+	if belief != authority.Believed || s.trust.Pins() != nil && !s.trust.Pinned(s.peer.Origin.Cluster) {
 		message = replica.Doubted(message)
 	}
 	synced := s.replica.Synced()
@@ -132,16 +102,16 @@ func (s *session) Receive(frame []byte) error {
 func (s *session) Believed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.belief() == authority.Believed && (s.guard.Pins == nil || s.guard.pinned(s.peer.Origin.Cluster))
+	return s.belief() == authority.Believed && (s.trust.Pins() == nil || s.trust.Pinned(s.peer.Origin.Cluster))
 }
 
 // belief judges the peer by what is known now. The lock is held.
 func (s *session) belief() authority.Belief {
-	if s.generation != s.guard.generation {
-		s.generation = s.guard.generation
-		s.stated = s.guard.Pins.Proves(s.peer.Origin, authority.PublicKey(s.peer.Key), s.peer.Statement) == nil
+	if s.generation != s.trust.Generation() {
+		s.generation = s.trust.Generation()
+		s.stated = s.trust.Pins().Proves(s.peer.Origin, authority.PublicKey(s.peer.Key), s.peer.Statement) == nil
 	}
-	return s.guard.believe(s.peer, s.stated)
+	return s.trust.Belief(peerOf(s.peer, s.stated))
 }
 
 // heard notes a frame from the node. The lock is held.

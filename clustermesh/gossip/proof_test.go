@@ -302,7 +302,7 @@ func TestLongStatements(t *testing.T) {
 			return west.contact(o) == clustermesh.Alive && east.contact(west.cfg.Self) == clustermesh.Alive && west.said(o) == 2 && east.said(west.cfg.Self) == 1
 		})
 		east.mu.Lock()
-		t.Logf("a statement of %d bytes", len(east.guard.stated.signed))
+		t.Logf("a statement of %d bytes", len(east.trust.Current().Bytes))
 		east.mu.Unlock()
 	}
 }

@@ -23,8 +23,10 @@ func (g *Gossip) publish() (changed bool) {
 		return false // the record of the last life, with its claims, stays in force until Publish
 	}
 	c := *g.own
-	if g.guard.Pins != nil && g.guard.follows() && !g.guard.state(c.Node, time.Now()) {
-		return false // others would not believe it
+	if g.trust.Pins() != nil && g.trust.Follower() {
+		if stated, _ := g.trust.UpdateStatement(c.Node, time.Now()); !stated {
+			return false // others would not believe it
+		}
 	}
 	c.Silent = g.witness.Silences()
 	if c.Node != nil && g.proves() {
@@ -74,8 +76,8 @@ func (g *Gossip) publishCluster() (changed bool) {
 		return false
 	}
 	content := *g.cluster
-	content.AsOf, content.Revoked = g.asOf(start), g.guard.Pins[g.cfg.Self.Cluster].Revoked
-	content.Withdrawn = g.guard.recall
+	content.AsOf, content.Revoked = g.asOf(start), g.trust.Pins()[g.cfg.Self.Cluster].Revoked
+	content.Withdrawn = g.trust.Withdrawals()
 	out := g.replica.PublishCluster(content, g.leader.epoch())
 	changed = g.carryOut(out)
 	size := g.replica.Size(clustermesh.Origin{Cluster: g.cfg.Self.Cluster})

@@ -111,11 +111,11 @@ func (g *Gossip) tick(rng *rand.Rand) {
 	}
 	g.measure(time.Now())
 	g.checkClock(time.Now())
-	g.checkStatements(time.Now())
+	g.renewStatement(time.Now())
 	g.contacts.Forget(g.replica.Records())
 	g.seats.know(g.cfg.Self, g.replica.Records())
 	g.testify()
-	g.withdraw(time.Now())
+	g.reviewStatements(time.Now())
 	if g.publishCluster() {
 		g.changed.Poke()
 	}
@@ -168,25 +168,6 @@ func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
 	return g.distances.Steps()
 }
 
-// checkStatements renews the statement about this node when that is due or it says too much, and reports
-// those of others that are late. The lock is held.
-func (g *Gossip) checkStatements(now time.Time) {
-	if g.guard.due(now) || g.guard.outdated(now) || g.guard.Root != nil && g.guard.recalled(now) {
-		g.apply(g.replica.Renew())
-	}
-	g.guard.reclaim()
-	g.checkRevoked()
-	for _, p := range g.guard.twins() {
-		g.problem("twin "+p.Object, p, problemLife)
-	}
-	for _, p := range mixed(g.guard.Pins, g.replica.Records()) {
-		g.problem("uids "+p.Object, p, problemLife)
-	}
-	for _, p := range g.guard.late(g.contacts.Alive(), now) {
-		g.problem("late "+p.Object, p, problemLife)
-	}
-}
-
 func (g *Gossip) setRunning(running bool, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -232,8 +213,7 @@ func (g *Gossip) look(started, now time.Time) {
 		g.regroup()
 	}
 	g.elect(started, now)
-	revoked, withdrawn := g.guard.revocations(), g.guard.withdrawals(now)
-	if revoked || withdrawn || g.clusters.look(g.contacts.Alive(), now) || g.guard.news {
+	if g.trust.Stale(now) || g.clusters.look(g.contacts.Alive(), now) {
 		g.readmit()
 	}
 	if now.Sub(started) > hintGrace && g.seeds.Late() {

@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/trust"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/problem"
 )
@@ -39,7 +40,7 @@ func (g *Gossip) signer() stream.Signer {
 func (g *Gossip) root() *authority.PrivateKey {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.guard.Root
+	return g.trust.Root()
 }
 
 // Reroot gives this machine the root of its cluster, or another one, or takes it away with nil. With it,
@@ -48,8 +49,8 @@ func (g *Gossip) Reroot(root *authority.PrivateKey) {
 	g.learn()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.guard.reroot(root)
-	if g.guard.follows() && g.leader.update(false, time.Now()) {
+	g.trust.SetRoot(root)
+	if g.trust.Follower() && g.leader.update(false, time.Now()) {
 		g.elected()
 	}
 	g.events.Poke() // it may lead now
@@ -80,7 +81,7 @@ func (s signer) Knows(p stream.Peer) bool {
 	stated, _ := s.shows(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.Origin.Cluster == s.cfg.Self.Cluster && s.guard.pinned(p.Origin.Cluster) && s.guard.proves(p, stated)
+	return p.Origin.Cluster == s.cfg.Self.Cluster && s.trust.Pinned(p.Origin.Cluster) && s.trust.Proves(peerOf(p, stated))
 }
 
 // Check implements stream.Signer.
@@ -97,7 +98,7 @@ func (s signer) Answer(ctx context.Context, p stream.Peer, channel, request []by
 		return authority.Answer{Refused: err.Error()}.Encode()
 	}
 	s.log.Debug("a statement was signed", "node", about, "left out", len(answer.Left))
-	s.refusedClaims(about, answer.Left)
+	s.reportWithheld(about, answer.Left)
 	return answer.Encode()
 }
 
@@ -111,7 +112,7 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 		return a, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
 	}
 	if s.revokes(about.Cluster, r.Want.Key) {
-		return a, about, errRevoked
+		return a, about, trust.ErrRevoked
 	}
 	if err := s.attests.wait(ctx, s.Knows(p)); err != nil {
 		return a, about, err
@@ -157,30 +158,26 @@ func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.guard.known(want, objects, time.Now()), nil
+	return g.trust.Known(want, objects, time.Now()), nil
 }
 
 func (g *Gossip) granted(s authority.Statement) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.guard.grant(s)
+	g.trust.AddIssued(s)
 }
 
 // latest returns the highest serial that is known of a node, which may show a statement of another signer.
 func (g *Gossip) latest(o clustermesh.Origin, shown []byte) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	latest := g.guard.latest(o, time.Now())
-	if s, err := authority.OpenStatement(shown, g.guard.signers); err == nil && s.Origin() == o {
-		latest = max(latest, s.Serial)
-	}
-	return latest
+	return g.trust.LatestSerial(o, shown, time.Now())
 }
 
 func (g *Gossip) revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.guard.revokes(c, k)
+	return g.trust.Revokes(c, k)
 }
 
 // maxUnstated is how many nodes that were refused are named. Whoever has the gossip key can ask about any.
@@ -231,8 +228,8 @@ func nextAsk(wait time.Duration, err error) time.Duration {
 	switch {
 	case err == nil:
 		return firstAsk
-	case errors.Is(err, errSignerAhead):
-		return rotating // its clock can be right at any moment
+	case errors.Is(err, trust.ErrSignerAhead):
+		return trust.Rotating // its clock can be right at any moment
 	case errors.Is(err, errNoSigners):
 		return min(2*wait, unheardAsk)
 	}
@@ -252,7 +249,7 @@ type signerAt struct {
 func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []signerAt, asks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.guard.asks(now) {
+	if !g.trust.Requests(now) {
 		return authority.Statement{}, nil, false
 	}
 	for _, o := range g.contacts.Alive() {
@@ -262,7 +259,7 @@ func (g *Gossip) toAsk(now time.Time) (want authority.Statement, signers []signe
 		}
 	}
 	rand.Shuffle(len(signers), func(i, j int) { signers[i], signers[j] = signers[j], signers[i] })
-	return g.guard.want, signers, true
+	return g.trust.Wanted(), signers, true
 }
 
 // askAny asks one after the other, until one signs. Of the errors, it returns one of a signer.
@@ -307,22 +304,21 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 	if err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
-	if err := g.adopt(statement{s, a.Statement, time.Now()}, want, a.Left); err != nil {
+	if err := g.adopt(trust.Signed{Statement: s, Bytes: a.Statement, At: time.Now()}, want, a.Left); err != nil {
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
 	return nil
 }
 
 // adopt puts a statement about this node in force, unless others would not believe it. It lacks what is left.
-func (g *Gossip) adopt(s statement, asked authority.Statement, left []clustermesh.Problem) error {
+func (g *Gossip) adopt(s trust.Signed, asked authority.Statement, left []clustermesh.Problem) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.checkSigner(s)
-	if err := g.guard.better(s.Statement, s.at); err != nil {
+	if err := g.trust.Adopt(s, asked, left); err != nil {
 		return err
 	}
-	g.guard.stated, g.guard.asked, g.guard.left = s, asked, left
-	if err := saveStatement(g.cfg.StateDir, s.signed); err != nil {
+	if err := saveStatement(g.cfg.StateDir, s.Bytes); err != nil {
 		g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 	}
 	if g.publish() { // it is the first one
@@ -338,7 +334,7 @@ func (g *Gossip) adopt(s statement, asked authority.Statement, left []clustermes
 func (g *Gossip) reportStatement(err error, began time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil || errors.Is(err, errSignerAhead) {
+	if err == nil || errors.Is(err, trust.ErrSignerAhead) {
 		g.solved("statement")
 		return
 	}
@@ -353,11 +349,11 @@ func (g *Gossip) reportStatement(err error, began time.Time) {
 	if errors.Is(err, errNoSigners) {
 		p.Try = "start straitd on a machine with authority.rootFile; in Kubernetes, look at the Deployment strait-leader"
 	}
-	if g.guard.Lax {
+	if g.trust.Lax() {
 		p.Warning = true
 		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it says: %v", err)
 	}
-	if g.guard.stated.signed != nil {
+	if g.trust.Current().Bytes != nil {
 		p.Warning = true
 		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it said stays in force: %v", err)
 	}
@@ -389,5 +385,5 @@ func (g *Gossip) restoreStatement() {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		g.problem("state", stateProblem(err), 0)
 	}
-	g.guard.restore(signed)
+	g.trust.Restore(signed)
 }

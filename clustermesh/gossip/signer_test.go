@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
 )
 
 // following returns the configuration of a daemon that has no root.
@@ -190,9 +190,9 @@ func TestRevokedNode(t *testing.T) {
 // TestNextAsk: while nobody signs, the pauses grow, but not so long that a change is noticed late.
 func TestNextAsk(t *testing.T) {
 	for err, want := range map[error]time.Duration{
-		errors.New("refused"):                     lastAsk,
-		fmt.Errorf("answers: %w", errSignerAhead): rotating,
-		errNoSigners:                              unheardAsk,
+		errors.New("refused"):                           lastAsk,
+		fmt.Errorf("answers: %w", trust.ErrSignerAhead): trust.Rotating,
+		errNoSigners: unheardAsk,
 	} {
 		wait := firstAsk
 		for range 20 {
@@ -201,67 +201,5 @@ func TestNextAsk(t *testing.T) {
 		if wait != want || nextAsk(wait, nil) != firstAsk {
 			t.Errorf("%v: the pause becomes %s, want %s", err, wait, want)
 		}
-	}
-}
-
-// TestAsks: a machine without the root asks for what it lacks, and not more often than that takes.
-func TestAsks(t *testing.T) {
-	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
-	pins := pinned("west")
-	g := newGuard(following(config(self), pins).Authority, self, slog.New(slog.DiscardHandler))
-	n := placed(self, 0, "1").Node
-	if g.asks(now) {
-		t.Error("it asks before it has anything to say")
-	}
-	if g.state(n, now) || !g.asks(now) {
-		t.Error("it does not ask for its first statement")
-	}
-	get := func(says authority.Statement) {
-		g.asked = g.want
-		g.stated = statement{says, []byte("signed"), now}
-	}
-	full := g.want
-	full.NotBefore, full.NotAfter, full.Root = now.Unix(), now.Add(authority.Validity).Unix(), root("west").Public()
-	if get(full); g.asks(now.Add(authority.Renewal)) || !g.asks(now.Add(authority.Renewal+time.Second)) {
-		t.Error("it does not renew its statement after the renewal time, and only then")
-	}
-	for _, by := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
-		other := full // the clock of the signer, or this machine's, is wrong
-		other.NotBefore, other.NotAfter = now.Add(by).Unix(), now.Add(by+authority.Validity).Unix()
-		again := lacking
-		if by > 0 {
-			again = rotating // others do not believe it
-		}
-		if get(other); g.asks(now.Add(again)) || !g.asks(now.Add(again+time.Second)) {
-			t.Errorf("signed %s from now, it is not asked for again after a while, and only then", by)
-		}
-		if get(full); !g.asks(now.Add(by)) {
-			t.Errorf("it is not asked for again at once when this machine's clock is set by %s", by)
-		}
-	}
-	less := full
-	less.Prefixes = nil
-	if get(less); g.asks(now.Add(lacking)) || !g.asks(now.Add(lacking+time.Second)) {
-		t.Error("a statement that lacks something is not asked for again after a while, and only then")
-	}
-	both := pinned("west")
-	pin := both["west"]
-	pin.Roots = append(pin.Roots, root("west again").Public())
-	both["west"] = pin
-	g.repin(both)
-	if !g.asks(now) {
-		t.Error("it does not ask at once after the pins changed")
-	}
-	if get(full); g.asks(now.Add(rotating)) || !g.asks(now.Add(rotating+time.Second)) {
-		t.Error("while the former root signed, it does not ask again after a while, and only then")
-	}
-	full.Root = root("west again").Public()
-	if get(full); g.asks(now.Add(authority.Renewal)) {
-		t.Error("the new root signed, and it asks again")
-	}
-	moved := *n
-	moved.Addresses = nil
-	if g.state(&moved, now); !g.asks(now) {
-		t.Error("what it says changed, and it does not ask")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/trust"
 )
 
 // FuzzStateFiles: what an earlier life, a disk or an operator left in the state directory is read, or
@@ -33,10 +34,10 @@ func FuzzStateFiles(f *testing.F) {
 		if _, err := loadState(dir); err == nil {
 			t.Fatal("state without a checksum was read")
 		}
-		g := newGuard(&Authority{Pins: authority.Pins{"east": {Cluster: "east", Roots: []authority.PublicKey{{1}}}}}, clustermesh.Origin{Cluster: "east", Node: "n1"}, nil)
-		g.restore(statement)
-		if g.stated.signed != nil {
-			t.Fatalf("restored the unsigned statement %+v", g.stated.Statement)
+		g := trust.New(&Authority{Pins: authority.Pins{"east": {Cluster: "east", Roots: []authority.PublicKey{{1}}}}}, clustermesh.Origin{Cluster: "east", Node: "n1"})
+		g.Restore(statement)
+		if g.Current().Bytes != nil {
+			t.Fatalf("restored the unsigned statement %+v", g.Current().Statement)
 		}
 	})
 }

@@ -115,8 +115,8 @@ func (g *Gossip) Refused() map[string]uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := g.strangers.counts()
-	out["identity"] = g.guard.impostors
-	for why, n := range g.guard.counts {
+	out["identity"] = g.trust.RefusedPeers()
+	for why, n := range g.trust.Refused() {
 		out["record_"+why] = n
 	}
 	return out

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
-	"slices"
 	"testing"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -68,7 +65,7 @@ func TestStolenKey(t *testing.T) {
 
 	lie := forged(t, evil.Self, tunnelled(evil.Self, 2, "3", east.Self))
 	dv.mu.Lock()
-	s := dv.guard.stated.Statement
+	s := dv.trust.Current().Statement
 	dv.mu.Unlock()
 	s.Proof = east.Authority.Proof
 	signed, err := s.Sign(*root("aevil"))
@@ -133,59 +130,5 @@ func TestStolenKeyIsNotStated(t *testing.T) {
 		}
 		refused := "that is the key of node " + owner.String()
 		eventually(t, "both say so", func() bool { return asks.hasProblem(refused) && keeper.hasProblem(refused) })
-	}
-}
-
-// TestUnprovenStatement: a statement of the version before, without the proof of the key, is renewed soon.
-func TestUnprovenStatement(t *testing.T) {
-	self, now := node("west", "n1"), time.Now()
-	n := tunnelled(self, 0, "1", self).Node
-	for _, follows := range []bool{false, true} {
-		c := proving(t, signing(config(self), pinned("west")))
-		if follows {
-			c.Authority.Root = nil
-		}
-		g := newGuard(c.Authority, self, slog.New(slog.DiscardHandler))
-		older := g.wanted(n)
-		if !older.KeyProven {
-			t.Fatal("the node proves nothing")
-		}
-		older.Proof, older.KeyProven = key.Signature{}, false
-		older = older.Signed(now)
-		older.Root = root("west").Public()
-		signed, err := older.Sign(*root("west"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.stated = statement{older, signed, now}
-		g.want, g.asked = g.wanted(n), g.wanted(n)
-		if follows {
-			if g.asks(now.Add(time.Second)) || !g.asks(now.Add(lacking+time.Second)) {
-				t.Error("the signer is asked at once, or not soon")
-			}
-			continue
-		}
-		if !g.outdated(now) || !g.state(n, now) || !g.stated.KeyProven || g.outdated(now) {
-			t.Errorf("stated: %+v", g.stated.Statement)
-		}
-		if signed = slices.Clone(g.stated.signed); !g.state(n, now) || !bytes.Equal(g.stated.signed, signed) {
-			t.Error("it is signed again although nothing changed")
-		}
-		if s, err := authority.OpenStatement(g.stated.signed, pinned("west")); err != nil || !s.KeyProven {
-			t.Errorf("others read %+v, %v", s, err)
-		}
-	}
-}
-
-// TestNewKey: a proof of a key that is not this node's any more is not shown, and a new one is.
-func TestNewKey(t *testing.T) {
-	self := node("west", "n1")
-	g := newGuard(proving(t, signing(config(self), pinned("west"))).Authority, self, slog.New(slog.DiscardHandler))
-	n := tunnelled(self, 0, "1", node("west", "n9")).Node
-	if w := g.wanted(n); w.KeyProven || w.Proof != (key.Signature{}) {
-		t.Errorf("wanted: %+v", w)
-	}
-	if w := g.wanted(placed(self, 0, "1").Node); w.Proof != (key.Signature{}) {
-		t.Errorf("wanted without a key: %+v", w)
 	}
 }

@@ -50,6 +50,7 @@ func TestRules(t *testing.T) {
 			"dependency owner", "is for tests"},
 		{"a logger", "datapath/a.go", "package datapath\nimport _ \"log/slog\"\n", "pure package", `"log/slog"`},
 		{"a socket", "datapath/a.go", "package datapath\nimport _ \"net\"\n", "pure package", `"net"`},
+		{"a mutex", "datapath/a.go", "package datapath\nimport \"sync\"\nvar x sync.Mutex\n", "pure package", `"sync"`},
 		{"the clock", "datapath/a.go", "package datapath\nimport \"time\"\nvar x = time.Now()\n", "pure package", "time.Now"},
 		{"the clock by another name", "datapath/a.go", "package datapath\nimport c \"time\"\nvar x = c.Since\n", "pure package", "c.Since"},
 		{"global randomness", "datapath/a.go", "package datapath\nimport \"math/rand/v2\"\nvar x = rand.IntN(2)\n", "pure package", "rand.IntN"},

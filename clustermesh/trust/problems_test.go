@@ -1,8 +1,7 @@
-package gossip
+package trust
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -17,31 +16,32 @@ type missing map[clustermesh.Origin]bool
 func (m missing) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return clustermesh.Record{}, !m[o]
 }
+
 func (missing) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // TestTwins: two nodes with one key are named, each pair once, whichever of them this one is. A node that
 // left is nobody's twin.
 func TestTwins(t *testing.T) {
 	self := node("east", "n1")
-	g := newGuard(&Authority{Node: authority.PrivateKey{1}}, self, slog.New(slog.DiscardHandler))
+	g := New(&Config{Node: authority.PrivateKey{1}}, self)
 	left := missing{node("east", "n9"): true}
-	g.held = left
+	g.records = left
 	state := func(o clustermesh.Origin, key byte) {
 		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: authority.PrivateKey{key}.Public()}
-		g.proven[o] = proof{statement: statement{Statement: s, signed: []byte("signed")}}
+		g.verified[o] = verification{Signed: Signed{Statement: s, Bytes: []byte("signed")}}
 	}
-	g.stated.signed = []byte("signed")
+	g.current.Bytes = []byte("signed")
 	state(self, 1) // as others pass it on
 	state(node("east", "n2"), 2)
 	state(node("east", "n9"), 2)
 	state(node("west", "n1"), 3)
-	if ps := g.twins(); len(ps) > 0 {
+	if ps := g.sharedKeys(); len(ps) > 0 {
 		t.Errorf("each has its own: %v", ps)
 	}
 	state(node("east", "n3"), 1)
 	state(node("west", "n2"), 3)
 	got := map[string]string{}
-	for _, p := range g.twins() {
+	for _, p := range g.sharedKeys() {
 		got[p.Object] = p.Message
 	}
 	if len(got) != 2 || !strings.Contains(got["node east/n3"], "node key of node east/n1,") || !strings.Contains(got["node west/n2"], "node key of node west/n1,") {
@@ -50,7 +50,7 @@ func TestTwins(t *testing.T) {
 	for n := range byte(100) {
 		state(node("west", fmt.Sprint("x", n)), 7)
 	}
-	if n := len(g.twins()); n > maxTwins {
+	if n := len(g.sharedKeys()); n > maxShared {
 		t.Errorf("%d twins are named", n)
 	}
 }

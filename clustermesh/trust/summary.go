@@ -1,4 +1,4 @@
-package gossip
+package trust
 
 import (
 	"maps"
@@ -8,9 +8,9 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// Trust is whom this node believes, and why.
-type Trust struct {
-	// Pins are nil if everybody who has the gossip key is believed. Listed are the pins all the same.
+// Summary is whom a node believes, and why.
+type Summary struct {
+	// Pins are nil if everyone who has the gossip key is believed. Listed are the pins even then.
 	Pins, Listed authority.Pins
 	// Statements are those about nodes whose records are believed, and about this node.
 	Statements map[clustermesh.Origin]authority.Statement
@@ -18,33 +18,28 @@ type Trust struct {
 	// believed, unless this node wrote them.
 	Sealed map[clustermesh.Origin]bool
 	Roots  map[clustermesh.ClusterName]authority.PublicKey
-	// Strangers are clusters that say something here and are not pinned, sorted.
+	// Strangers are clusters that send records here and are not pinned, sorted.
 	Strangers []clustermesh.ClusterName
 }
 
-// Trust returns whom this node believes. The maps are never changed afterwards.
-func (g *Gossip) Trust() Trust {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := Trust{
-		Pins: g.guard.Pins, Listed: g.guard.signers, Statements: map[clustermesh.Origin]authority.Statement{},
+// Summary returns whom this node believes, except for Sealed. The maps are new.
+func (s *Store) Summary() Summary {
+	t := Summary{
+		Pins: s.pins, Listed: s.listed, Statements: map[clustermesh.Origin]authority.Statement{},
 		Sealed: map[clustermesh.Origin]bool{}, Roots: map[clustermesh.ClusterName]authority.PublicKey{},
 	}
-	for o, p := range g.guard.proven {
+	for o, v := range s.verified {
 		if o.Node != "" {
-			t.Statements[o] = p.Statement
+			t.Statements[o] = v.Statement
 		} else {
-			t.Roots[o.Cluster] = p.Root
+			t.Roots[o.Cluster] = v.Root
 		}
 	}
-	for _, e := range g.replica.Entries() {
-		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
-	}
-	if g.guard.stated.signed != nil {
-		t.Statements[g.cfg.Self] = g.guard.stated.Statement
+	if s.current.Bytes != nil {
+		t.Statements[s.self] = s.current.Statement
 	}
 	strangers := map[clustermesh.ClusterName]bool{}
-	for r := range g.guard.refused {
+	for r := range s.refusals {
 		if r.reason == authority.ErrNotPinned {
 			strangers[r.cluster] = true
 		}

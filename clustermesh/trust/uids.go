@@ -1,4 +1,4 @@
-package gossip
+package trust
 
 import (
 	"fmt"
@@ -10,27 +10,27 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// mixed returns a Problem for each pinned cluster whose records, all sealed by its pinned roots, name
+// mixedUIDs returns a Problem for each pinned cluster whose records, all sealed by its pinned roots, name
 // several UIDs, or another one than its pin. Then two clusters have the same id and the same root, or the
 // cluster was built anew. Both are believed, because the root is what was pinned; a node can lie about its
 // UID, and so must not decide which of the two is the right one.
-func mixed(pins authority.Pins, records map[clustermesh.Origin]clustermesh.Record) (out []clustermesh.Problem) {
-	said := map[clustermesh.ClusterName]map[string]clustermesh.Origin{} // by UID, the first that says so
+func mixedUIDs(pins authority.Pins, records map[clustermesh.Origin]clustermesh.Record) (out []clustermesh.Problem) {
+	uidsOf := map[clustermesh.ClusterName]map[string]clustermesh.Origin{} // by UID, the first that has it
 	for o, r := range records {
 		if _, pinned := pins[o.Cluster]; !pinned || r.UID == "" {
 			continue
 		}
-		uids := said[o.Cluster]
+		uids := uidsOf[o.Cluster]
 		if uids == nil {
 			uids = map[string]clustermesh.Origin{}
-			said[o.Cluster] = uids
+			uidsOf[o.Cluster] = uids
 		}
 		if first, known := uids[r.UID]; !known || o.Compare(first) < 0 {
 			uids[r.UID] = o
 		}
 	}
-	for _, c := range slices.Sorted(maps.Keys(said)) {
-		uids, pin := said[c], pins[c].UID
+	for _, c := range slices.Sorted(maps.Keys(uidsOf)) {
+		uids, pin := uidsOf[c], pins[c].UID
 		have := ""
 		if _, both := uids[pin]; pin != "" && !both {
 			have = fmt.Sprintf("UID %s, which is pinned", pin)

@@ -1,18 +1,13 @@
 package gossip
 
 import (
-	"fmt"
-	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/internal/problem"
 )
 
 // root returns the root of a cluster, the same in each call.
@@ -106,9 +101,9 @@ func TestForgedRecords(t *testing.T) {
 		}
 		return b
 	}
-	own := mallory.guard.stated.signed
+	own := mallory.trust.Current().Bytes
 	de.mu.Lock()
-	eastern := de.guard.stated.signed
+	eastern := de.trust.Current().Bytes
 	de.mu.Unlock()
 	key, badRoot := *seeded("key of mallory/n1"), *root("mallory")
 	lie := func() replica.Entry { return forged(t, east.Self, placed(east.Self, 1, "666")) }
@@ -235,59 +230,6 @@ func TestRepinOwn(t *testing.T) {
 	}
 }
 
-// TestStatementsAreRenewed drives the clock.
-func TestStatementsAreRenewed(t *testing.T) {
-	self, now := node("west", "n1"), time.Now().Truncate(time.Second)
-	g := newGuard(signing(config(self), pinned("west")).Authority, self, slog.New(slog.DiscardHandler))
-	n := placed(self, 0, "1").Node
-	if g.due(now) || !g.state(n, now) || g.due(now) {
-		t.Fatal("a statement is not signed at first, or is due at once")
-	}
-	first := g.stated
-	if g.state(n, now.Add(authority.Renewal)); !slices.Equal(g.stated.signed, first.signed) || g.due(now.Add(authority.Renewal)) {
-		t.Error("it is signed again although nothing changed")
-	}
-	later := now.Add(authority.Renewal + time.Minute)
-	if !g.due(later) {
-		t.Error("it is not due after its renewal time")
-	}
-	if g.state(n, later); g.stated.Serial <= first.Serial || g.stated.NotAfter <= first.NotAfter {
-		t.Errorf("renewed: %+v, first %+v", g.stated.Statement, first.Statement)
-	}
-	moved := *n
-	moved.Addresses = []netip.Addr{netip.MustParseAddr("192.0.2.77")}
-	if g.state(&moved, later); g.stated.Addresses[0] != moved.Addresses[0] {
-		t.Errorf("the node has another address, and the statement says %v", g.stated.Addresses)
-	}
-	back := now.Add(-time.Hour)
-	if !g.due(back) {
-		t.Error("the clock was set back, and the statement stays one from the future")
-	}
-}
-
-// TestLateStatements: who is heard, but not renewed, is named once for its cluster.
-func TestLateStatements(t *testing.T) {
-	self, now := node("west", "n1"), time.Now()
-	g := newGuard(nil, self, slog.New(slog.DiscardHandler))
-	var alive []clustermesh.Origin
-	for _, name := range []string{"n1", "n2", "n3"} {
-		o := node("east", name)
-		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix()}
-		g.proven[o], alive = proof{statement: statement{Statement: s}}, append(alive, o)
-	}
-	if ps := g.late(alive, now.Add(time.Hour)); len(ps) > 0 {
-		t.Errorf("fresh statements: %v", ps)
-	}
-	for after, says := range map[time.Duration]string{13 * time.Hour: "node n1 was not renewed, and ends in 11h0m0s; 2 more", 26 * time.Hour: "ended 2h0m0s ago, and what the node said stays in force"} {
-		if ps := g.late(alive, now.Add(after)); len(ps) != 1 || !strings.Contains(ps[0].Message, says) {
-			t.Errorf("after %s: %v, want one with %q", after, ps, says)
-		}
-	}
-	if ps := g.late(nil, now.Add(26*time.Hour)); len(ps) > 0 {
-		t.Errorf("nodes that are down: %v", ps)
-	}
-}
-
 // TestLeaderSignsAgain: a leader that has a root signs the cluster's record even if it says what an
 // unsigned one says already, or one that the former root signed.
 func TestLeaderSignsAgain(t *testing.T) {
@@ -378,69 +320,6 @@ func TestNodesAreBounded(t *testing.T) {
 	}
 	if count() != 2 {
 		t.Errorf("west holds %d nodes of east", count())
-	}
-}
-
-// TestInventedClusters: without pins, whoever has the gossip key can invent clusters and nodes, but not
-// without bound; those that are known go on.
-func TestInventedClusters(t *testing.T) {
-	self, now := node("west", "n1"), time.Now()
-	g := newGuard(nil, self, slog.New(slog.DiscardHandler))
-	r := replica.New(replica.Config{Self: self, Admit: func(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
-		return g.judge(by, e, now)
-	}}, nil)
-	g.held = r
-	say := func(o clustermesh.Origin, version uint64) (problems []clustermesh.Problem) {
-		e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Receive(self, &replica.Snapshot{Entries: []replica.Entry{e}}).Problems
-	}
-	objects := map[string]bool{}
-	for n := range maxClusters + 100 {
-		for _, p := range say(node(fmt.Sprint("c", n), "n1"), 1) {
-			objects[p.Object] = true
-		}
-	}
-	if _, n := r.Count("c0"); n != maxClusters || !objects["clusterset"] || len(objects) != 1 {
-		t.Errorf("%d clusters are held, and the problems are of %v", n, objects)
-	}
-	if p := say(node("c0", "n1"), 2); len(p) > 0 {
-		t.Errorf("a cluster that is known is refused: %v", p)
-	}
-	most := authority.DefaultQuota.Nodes
-	for n := range most + 100 {
-		say(node("c0", fmt.Sprint("m", n)), 1)
-	}
-	if c, _ := r.Count("c0"); c.Nodes != most {
-		t.Errorf("%d nodes of a cluster are held", c.Nodes)
-	}
-}
-
-// TestInventedClustersAreBounded: whoever invents clusters fills neither memory nor the list of members.
-func TestInventedClustersAreBounded(t *testing.T) {
-	self, now := node("west", "n1"), time.Now()
-	g := newGuard(&Authority{Pins: pinned("west")}, self, slog.New(slog.DiscardHandler))
-	invent := func(n int) {
-		e, err := replica.NewEntry(clustermesh.Record{Origin: node(fmt.Sprint("c", n), "n1"), Stamp: clustermesh.Stamp{Epoch: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, p, ok := g.judge(self, e, now); ok || p.Code != problem.ClusterNotPinned {
-			t.Fatalf("admitted: %v, %v", ok, p)
-		}
-	}
-	for n := range 10 * maxRefused {
-		invent(n)
-	}
-	if len(g.refused) != maxRefused || g.counts["not_pinned"] != 10*maxRefused {
-		t.Errorf("%d examples, %v", len(g.refused), g.counts)
-	}
-	now = now.Add(exampleLife + time.Second)
-	invent(0)
-	if len(g.refused) != 1 {
-		t.Errorf("%d examples after a while", len(g.refused))
 	}
 }
 

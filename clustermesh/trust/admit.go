@@ -1,0 +1,139 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// Admit returns the part of a record that its origin may write, or false and the Problem if the whole
+// record is refused; see replica.Config.Admit.
+func (s *Store) Admit(by replica.Peer, e replica.Entry, now time.Time) (clustermesh.Record, clustermesh.Problem, bool) {
+	o := e.Record.Origin
+	if s.pins == nil {
+		if err := s.room(o); err != nil {
+			return clustermesh.Record{}, s.Refuse(o, by, err, now), false
+		}
+		return authority.AdmitUnpinned(s.receiver, e.Record), clustermesh.Problem{}, true
+	}
+	again := by == (replica.Peer{})
+	stated, err := s.verify(e, again, now)
+	if errors.Is(err, errEarly) && again {
+		// It was believed before, so this machine's clock was set back. The record stays.
+		err = nil
+	}
+	if err == nil && o.Node != "" && s.Revokes(o.Cluster, stated.Key) {
+		err = ErrRevoked
+		delete(s.verified, o)
+	}
+	if err != nil {
+		return clustermesh.Record{}, s.Refuse(o, by, err, now), false
+	}
+	if err := s.room(o); err != nil {
+		return clustermesh.Record{}, s.Refuse(o, by, err, now), false
+	}
+	return authority.Admit(s.receiver, s.pins[o.Cluster], stated, e.Record), clustermesh.Problem{}, true
+}
+
+// Stale reports whether all records must be admitted again, and expects that this is done: since they
+// were, keys were revoked, statements were withdrawn, or addresses of this cluster's machines changed.
+func (s *Store) Stale(now time.Time) bool {
+	revoked, withdrawn := s.updateRevoked(), s.updateVoid(now)
+	stale := revoked || withdrawn || s.stale
+	s.stale = false
+	return stale
+}
+
+// maxClusters bounds the clusters that are believed without pins: anyone who has the gossip key can
+// invent some.
+const maxClusters = 500
+
+// room returns an error if another record of an origin would be one too many.
+func (s *Store) room(o clustermesh.Origin) error {
+	if _, known := s.records.Record(o); known {
+		return nil
+	}
+	has, clusters := s.records.Count(o.Cluster)
+	switch {
+	case o.Node != "" && has.Nodes >= s.pins[o.Cluster].Quota.WithDefaults().Nodes:
+		return errCrowd
+	case s.pins == nil && has.Records == 0 && clusters >= maxClusters:
+		return errClusters
+	}
+	return nil
+}
+
+// Errors of room: a cluster has more nodes than its pin allows, or there are too many clusters.
+var (
+	errCrowd    = errors.New("it has as many nodes already as its quota allows")
+	errClusters = fmt.Errorf("there are %d clusters already", maxClusters)
+)
+
+// Errors of verify: a statement begins in the future, or its cluster has stated something else since.
+var (
+	errEarly = errors.New("its statement is from the future")
+	errOlder = errors.New("its cluster has stated something else of it since")
+)
+
+// verify returns the statement about the node that wrote a record, if the record's seal is right. Again
+// is true for a record that was admitted before.
+func (s *Store) verify(e replica.Entry, again bool, now time.Time) (authority.Statement, error) {
+	o := e.Record.Origin
+	raw, err := e.Bytes()
+	if err != nil {
+		return authority.Statement{}, err
+	}
+	sum := sha256.Sum256(slices.Concat(e.Seal(), raw))
+	known, any := s.verified[o]
+	if any && known.sum == sum {
+		if o.Node != "" && s.isVoid(known.Statement, now) {
+			return known.Statement, errWithdrawn
+		}
+		return known.Statement, nil
+	}
+	signed := known.Bytes
+	stated, err := authority.Verify(s.pins, o, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
+		if known.Bytes != nil && bytes.Equal(known.Bytes, b) {
+			return known.Statement, nil
+		}
+		signed = b
+		return authority.OpenStatement(b, s.pins)
+	})
+	switch {
+	case err != nil:
+		return stated, err
+	case o.Node != "" && stated.Age(now) == authority.Early:
+		return stated, errEarly
+	case o.Node != "" && s.isVoid(stated, now):
+		return stated, errWithdrawn
+	case !again && stated.Older(known.latest, now):
+		return stated, errOlder
+	}
+	s.bound()
+	next := verification{Signed{Statement: stated, Bytes: signed}, sum, stated.Latest(known.latest, now), known.replaced}
+	if known.latest.Older(stated, now) && known.latest.Lasting().Exceeds(stated) {
+		next.replaced = known.latest.Serial + 1
+	}
+	s.verified[o] = next
+	s.addMachines(stated)
+	return stated, nil
+}
+
+// bound makes room in verified. What is known of a node whose record is here is not forgotten.
+func (s *Store) bound() {
+	if len(s.verified) < maxVerified {
+		return
+	}
+	maps.DeleteFunc(s.verified, func(o clustermesh.Origin, _ verification) bool {
+		_, known := s.records.Record(o)
+		return !known
+	})
+}

@@ -1,0 +1,120 @@
+package trust
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/internal/problem"
+)
+
+// OwnProblems returns what other clusters ignore of this node, and what its own cluster does not state
+// of it.
+func (s *Store) OwnProblems() []clustermesh.Problem { return slices.Concat(s.ignored, s.withheld) }
+
+// Problems returns the Problems of nodes and clusters that are believed: keys that two nodes have, UIDs
+// that differ, and statements that were not renewed in time, or are to be withdrawn. Each is true now,
+// and only now. Alive are the nodes that are heard.
+func (s *Store) Problems(alive []clustermesh.Origin, records map[clustermesh.Origin]clustermesh.Record, now time.Time) []clustermesh.Problem {
+	return slices.Concat(s.sharedKeys(), mixedUIDs(s.pins, records), s.late(alive, now), s.unrenewed(now))
+}
+
+// KeyRevoked returns a Problem if the key of this machine was revoked.
+func (s *Store) KeyRevoked() (p clustermesh.Problem, revoked bool) {
+	if s.pins == nil || !s.Revokes(s.self.Cluster, s.cfg.Node.Public()) {
+		return clustermesh.Problem{}, false
+	}
+	return clustermesh.Problem{
+		Code: problem.KeyRevoked, Object: "node " + s.self.String(),
+		Message: "the key of this machine was revoked, so nobody believes what it says",
+		Try:     "if the machine is in the right hands: stop straitd, delete node.key in its stateDir, and start it (docs/security.md)",
+	}, true
+}
+
+// maxShared bounds the keys of two nodes that are named, and maxUnrenewed the nodes with a statement to be
+// withdrawn.
+const (
+	maxShared    = 8
+	maxUnrenewed = 32
+)
+
+// sharedKeys returns a Problem for each node key that two nodes have, as cloned machines do.
+func (s *Store) sharedKeys() (out []clustermesh.Problem) {
+	first := map[authority.PublicKey]clustermesh.Origin{}
+	if s.current.Bytes != nil {
+		first[s.cfg.Node.Public()] = s.self
+	}
+	for o, v := range s.verified {
+		if _, known := s.records.Record(o); !known || v.Bytes == nil || o == s.self {
+			continue
+		}
+		a, taken := first[v.Key]
+		if !taken {
+			first[v.Key] = o
+			continue
+		}
+		if a.Compare(o) > 0 {
+			a, o = o, a
+		}
+		out = append(out, clustermesh.Problem{
+			Code: problem.NodeKeyRepeated, Object: "node " + o.String(),
+			Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
+			Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
+		})
+		if len(out) == maxShared {
+			break
+		}
+	}
+	return out
+}
+
+// late returns a Problem for each cluster with nodes that are heard and whose statements should have
+// been renewed.
+func (s *Store) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
+	first, more := map[clustermesh.ClusterName]Signed{}, map[clustermesh.ClusterName]int{}
+	for _, o := range alive {
+		if v, known := s.verified[o]; known && v.Age(now) >= authority.Late {
+			if _, any := first[o.Cluster]; any {
+				more[o.Cluster]++
+			} else {
+				first[o.Cluster] = v.Signed
+			}
+		}
+	}
+	for c, stated := range first {
+		left := time.Unix(stated.NotAfter, 0).Sub(now).Round(time.Minute)
+		end := fmt.Sprintf("ends in %s", left)
+		if left <= 0 {
+			end = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
+		}
+		p := clustermesh.Problem{
+			Code: problem.StatementLate, Object: "cluster " + string(c), Warning: true,
+			Message: fmt.Sprintf("the statement about its node %s was not renewed, and %s", stated.Node, end),
+			Try:     "look at strait status on that node; and compare the clocks of both machines",
+		}
+		if n := more[c]; n > 0 {
+			p.Message += fmt.Sprintf("; %d more of its nodes are late too", n)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// unrenewed returns a Problem for each node whose statement this leader withdraws soon, and that has not
+// asked for another one.
+func (s *Store) unrenewed(now time.Time) (out []clustermesh.Problem) {
+	for _, w := range s.withdrawals {
+		o := clustermesh.Origin{Cluster: s.self.Cluster, Node: w.Node}
+		if w.InForce(now) || s.verified[o].Serial >= w.Below || len(out) == maxUnrenewed {
+			continue
+		}
+		out = append(out, clustermesh.Problem{
+			Code: problem.StatementWithdrawn, Object: "node " + o.String(), Warning: true,
+			Message: fmt.Sprintf("it says something under a statement that gives it more than its cluster would state now, and has not asked for another one: it is ignored from %s on, until it does", time.Unix(w.From, 0).UTC().Format(time.RFC3339)),
+			Try:     "look at the Node and at straitd on that machine; if the machine was taken over, revoke its key (docs/security.md)",
+		})
+	}
+	return out
+}
