@@ -17,6 +17,7 @@ import (
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/clustermesh/trust"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
@@ -60,8 +61,8 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 
-	// topology replaces replica.FullMesh, for tests.
-	topology replica.Topology
+	// topology replaces topology.FullMesh, for tests.
+	topology topology.Topology
 	// clock replaces time.Now where statements about other nodes are signed, for tests.
 	clock func() time.Time
 }

@@ -6,25 +6,34 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
-// TestOtherTopology: another function of the members is another set of streams, and nothing else has to know. Around a
+// star makes all others neighbours of one hub alone.
+type star struct {
+	topology.FullMesh
+	hub clustermesh.Origin
+}
+
+func (s star) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
+	for _, o := range members {
+		if self == s.hub || o == s.hub {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// TestOtherTopology: another topology is another set of streams, and nothing else has to know. Around a
 // hub all hold what all say, though none but the hub has more than one stream; without it they say nothing to each other.
 func TestOtherTopology(t *testing.T) {
 	hub := config(node("a", "hub"))
-	star := func(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
-		for _, o := range members {
-			if self == hub.Self || o == hub.Self {
-				out = append(out, o)
-			}
-		}
-		return out
-	}
-	hub.topology = star
+	around := star{hub: hub.Self}
+	hub.topology = around
 	ds := []*daemon{start(t, hub)}
 	for _, o := range []clustermesh.Origin{node("a", "n1"), node("a", "n2"), node("b", "n1")} {
 		c := config(o, hub.Bind)
-		c.topology = star
+		c.topology = around
 		ds = append(ds, start(t, c))
 	}
 	same := func(n int, ds []*daemon) func() bool {
@@ -65,7 +74,7 @@ func TestOtherTopology(t *testing.T) {
 			t.Fatal("it went by a stream that should not stand")
 		}
 	}
-	hub.topology = star
+	hub.topology = around
 	ds[0] = start(t, hub)
 	for i, d := range ds {
 		d.say(30 + i)

@@ -82,7 +82,7 @@ func (r *Replica) write() Output {
 	r.writer.count++
 	e = e.Sealed(r.seal(e))
 	r.put(e, r.own(e.Record))
-	return r.spread(e)
+	return r.publishNews(e)
 }
 
 // PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical
@@ -114,7 +114,7 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 	r.writer.cluster, r.writer.said, r.writer.saidIn = next, content, e.version
 	e = e.Sealed(r.seal(e))
 	r.put(e, e.Record)
-	return r.spread(e)
+	return r.publishNews(e)
 }
 
 // says reports whether the cluster's record has this content, and the seal that this node would give

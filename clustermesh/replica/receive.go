@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/internal/problem"
 )
 
@@ -105,8 +106,8 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 		}
 	}
 	r.settle()
-	r.push(&out, from, pushed)
-	r.announce(&out, from, repaired)
+	r.spread(&out, topology.News{From: from}, pushed)
+	r.spread(&out, topology.News{From: from, Repaired: true}, repaired)
 	return out
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // Peer is a daemon to talk to, named by the origin that it writes.
@@ -53,8 +54,9 @@ type Config struct {
 	Complete bool
 	// Alone reports whether there is no other daemon to learn anything from. Nil means no.
 	Alone func() bool
-	// Topology chooses the neighbours among the live members. Nil is FullMesh.
-	Topology Topology
+	// Topology chooses the neighbours among the live members, and which of them get news. Nil is
+	// topology.FullMesh.
+	Topology topology.Topology
 }
 
 // Envelope is a message to send. Envelopes to several peers can share one Message.
@@ -96,11 +98,10 @@ type Replica struct {
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
-	topology Topology
+	topology topology.Topology
 	// members are the other daemons that are live.
 	members map[clustermesh.Origin]bool
-	// peers are the neighbours, in an order that each tick shuffles; news is pushed to the first
-	// few.
+	// peers are the neighbours, in an order that each tick shuffles.
 	peers []Peer
 	// asked is what was asked for since the last tick, so that each version is asked for once.
 	asked  map[clustermesh.Origin]ask
@@ -152,7 +153,7 @@ func New(cfg Config, held []Entry) *Replica {
 		topology: cfg.Topology,
 	}
 	if r.topology == nil {
-		r.topology = FullMesh
+		r.topology = topology.FullMesh{}
 	}
 	if r.admit == nil {
 		r.admit = func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
@@ -246,7 +247,7 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 			others = append(others, o)
 		}
 	}
-	neighbours := r.topology(r.self, others)
+	neighbours := r.topology.Neighbours(r.self, others)
 	fresh := make(map[Peer]bool, len(neighbours))
 	for _, p := range neighbours {
 		fresh[p] = true

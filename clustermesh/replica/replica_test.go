@@ -113,7 +113,7 @@ func TestOneChangeIsCheap(t *testing.T) {
 		s.deliver(s.rng.IntN(len(s.flying)), false, false)
 	}
 	s.sameEverywhere(map[clustermesh.Origin]clustermesh.Content{origins[7]: want})
-	if limit := n * (fanOut(n) + 3); s.sent > limit {
+	if limit := n * 9; s.sent > limit {
 		t.Errorf("one change cost %d messages among %d nodes, more than %d", s.sent, n, limit)
 	}
 	t.Logf("%d messages for %d nodes", s.sent, n)
@@ -289,14 +289,6 @@ func TestRejectedRecordDoesNotStopOthers(t *testing.T) {
 	out = r.Receive(simOrigin(1), &Announce{offersOf([]Entry{entry(bad, raw)})})
 	if len(out.Send) != 0 {
 		t.Errorf("asked for a rejected record again: %v", out.Send)
-	}
-}
-
-func TestFanOut(t *testing.T) {
-	for n, want := range map[int]int{0: 3, 5: 3, 9: 3, 31: 5, 99: 6, 249: 7, 999: 9} {
-		if got := fanOut(n); got != want {
-			t.Errorf("fanOut(%d) = %d, want %d", n, got, want)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // flight is an encoded message on its way between two nodes of a sim.
@@ -28,7 +29,7 @@ type sim struct {
 	flying   []flight
 	problems []clustermesh.Problem
 	sent     int
-	topology Topology
+	topology topology.Topology
 	clock    uint64
 	seen     []map[clustermesh.Origin]Version // the largest version that a node ever held, per life
 }

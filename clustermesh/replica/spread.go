@@ -1,67 +1,34 @@
 package replica
 
 import (
-	"math"
-	"slices"
-
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
-// fanOut returns how many of n peers to push news to. The rule is Corrosion's, with a larger
-// minimum than random spreading needs.
-func fanOut(n int) int {
-	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
+// publishNews sends a record that was written here.
+func (r *Replica) publishNews(e Entry) Output {
+	out := Output{Changed: []clustermesh.Origin{e.Record.Origin}}
+	r.spread(&out, topology.News{}, []Entry{e})
+	return out
 }
 
-// spread sends a record that was written here: the whole record to a few peers, and its version to
-// all others.
-func (r *Replica) spread(e Entry) Output {
-	out := Output{Changed: []clustermesh.Origin{e.Record.Origin}}
-	n := min(fanOut(len(r.peers)), len(r.peers))
-	snapshot := &Snapshot{Entries: []Entry{e}}
-	for _, p := range r.peers[:n] {
+// spread sends news to the neighbours that the topology chooses.
+func (r *Replica) spread(out *Output, news topology.News, entries []Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	for _, e := range entries {
+		news.Writers = append(news.Writers, e.Record.Origin)
+	}
+	to := r.topology.Spread(r.self, news, r.peers)
+	snapshot := &Snapshot{Entries: entries}
+	for _, p := range to.Records {
 		out.send(p, snapshot)
 	}
-	offer := &Announce{offersOf([]Entry{e})}
-	for _, p := range r.peers[n:] {
+	offer := &Announce{offersOf(entries)}
+	for _, p := range to.Offers {
 		out.send(p, offer)
 	}
-	return out
-}
-
-// push passes news on to a few peers. Only the writer announces it to all others.
-func (r *Replica) push(out *Output, from Peer, entries []Entry) {
-	if len(entries) == 0 {
-		return
-	}
-	snapshot := &Snapshot{Entries: entries}
-	for _, p := range r.few(from, entries) {
-		out.send(p, snapshot)
-	}
-}
-
-// announce offers news to a few peers, which may have it already.
-func (r *Replica) announce(out *Output, from Peer, entries []Entry) {
-	if len(entries) == 0 {
-		return
-	}
-	a := &Announce{offersOf(entries)}
-	for _, p := range r.few(from, entries) {
-		out.send(p, a)
-	}
-}
-
-// few returns the peers that get news: not the peer that sent it, nor one that wrote all of it.
-func (r *Replica) few(from Peer, news []Entry) []Peer {
-	n := fanOut(len(r.peers))
-	out := make([]Peer, 0, n)
-	for _, p := range r.peers {
-		others := slices.ContainsFunc(news, func(e Entry) bool { return e.Record.Origin != p })
-		if p != from && others && len(out) < n {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 func offersOf(entries []Entry) []Offer {

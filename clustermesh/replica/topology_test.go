@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // ring makes the next and the last in the order of names neighbours.
-func ring(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
+type ring struct{ topology.FullMesh }
+
+func (ring) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
 	all := slices.SortedFunc(slices.Values(append(slices.Clone(members), self)), clustermesh.Origin.Compare)
 	i, n := slices.Index(all, self), len(all)
 	out := []clustermesh.Origin{all[(i+1)%n], all[(i+n-1)%n]}
@@ -17,7 +20,9 @@ func ring(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.O
 }
 
 // relays joins each node to the lowest name of its cluster, and those to each other.
-func relays(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
+type relays struct{ topology.FullMesh }
+
+func (relays) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
 	relay := map[clustermesh.ClusterName]clustermesh.Origin{self.Cluster: self}
 	for _, o := range members {
 		if r, ok := relay[o.Cluster]; !ok || o.Compare(r) < 0 {
@@ -33,11 +38,11 @@ func relays(self clustermesh.Origin, members []clustermesh.Origin) (out []cluste
 	return out
 }
 
-// topologies are today's and two others, to show that nothing but the function knows which one it is.
-var topologies = map[string]Topology{"full mesh": FullMesh, "ring": ring, "relays": relays}
+// topologies are today's and two others, to show that nothing but the value knows which one it is.
+var topologies = map[string]topology.Topology{"full mesh": topology.FullMesh{}, "ring": ring{}, "relays": relays{}}
 
 func TestTopologies(t *testing.T) {
-	for name, topology := range topologies {
+	for name, top := range topologies {
 		for n := 1; n <= 7; n++ {
 			var all []clustermesh.Origin
 			for i := range n {
@@ -46,9 +51,9 @@ func TestTopologies(t *testing.T) {
 			neighbours := map[clustermesh.Origin][]clustermesh.Origin{}
 			for i, o := range all {
 				others := slices.Delete(slices.Clone(all), i, i+1)
-				neighbours[o] = topology(o, others)
+				neighbours[o] = top.Neighbours(o, others)
 				slices.Reverse(others)
-				again := topology(o, others)
+				again := top.Neighbours(o, others)
 				if len(again) != len(neighbours[o]) || slices.ContainsFunc(again, func(p Peer) bool { return !slices.Contains(neighbours[o], p) }) {
 					t.Errorf("%s of %d: of another order %s has other neighbours: %v, %v", name, n, o, neighbours[o], again)
 				}
@@ -76,14 +81,14 @@ func TestTopologies(t *testing.T) {
 
 // TestNeighboursAlone: messages go to neighbours only, and still all hold what all say, through losses too.
 func TestNeighboursAlone(t *testing.T) {
-	for name, topology := range topologies {
+	for name, top := range topologies {
 		t.Run(name, func(t *testing.T) {
 			var origins []clustermesh.Origin
 			for i := range 9 {
 				origins = append(origins, simOrigin(i))
 			}
 			s := newSim(t, origins, 1)
-			s.topology = topology
+			s.topology = top
 			for i := range origins {
 				s.start(i, nil, s.clock)
 			}
@@ -95,7 +100,7 @@ func TestNeighboursAlone(t *testing.T) {
 				}
 				for n := 0; n < len(s.flying); n++ {
 					f := s.flying[n]
-					if !slices.Contains(topology(origins[f.from], without(origins, f.from)), origins[f.to]) {
+					if !slices.Contains(top.Neighbours(origins[f.from], without(origins, f.from)), origins[f.to]) {
 						t.Fatalf("%s sends to %s", origins[f.from], origins[f.to])
 					}
 				}
@@ -112,15 +117,15 @@ func TestNeighboursAlone(t *testing.T) {
 func TestNeighboursFollowMembers(t *testing.T) {
 	self, next, last, other := simOrigin(0), simOrigin(3), simOrigin(6), simOrigin(1)
 	for _, tc := range []struct {
-		topology Topology
+		topology topology.Topology
 		members  []clustermesh.Origin
 		want     string
 		asked    int
 	}{
-		{FullMesh, nil, "[]", 0},
-		{FullMesh, []clustermesh.Origin{self, next, next, other}, "[c0/n3 c1/n1]", 2},
-		{ring, []clustermesh.Origin{next, last, other}, "[c0/n3 c1/n1]", 2},
-		{relays, []clustermesh.Origin{next, last, other, simOrigin(4)}, "[c0/n3 c0/n6 c1/n1]", 3},
+		{topology.FullMesh{}, nil, "[]", 0},
+		{topology.FullMesh{}, []clustermesh.Origin{self, next, next, other}, "[c0/n3 c1/n1]", 2},
+		{ring{}, []clustermesh.Origin{next, last, other}, "[c0/n3 c1/n1]", 2},
+		{relays{}, []clustermesh.Origin{next, last, other, simOrigin(4)}, "[c0/n3 c0/n6 c1/n1]", 3},
 	} {
 		r := New(Config{Self: self, Topology: tc.topology}, nil)
 		out := r.SetMembers(tc.members)
@@ -140,7 +145,7 @@ func TestNeighboursFollowMembers(t *testing.T) {
 // there is a stream to it or not.
 func TestHeardThoughNoNeighbour(t *testing.T) {
 	s := clusterOf(t, 5, 1)
-	s.topology = ring
+	s.topology = ring{}
 	for i := range s.nodes {
 		s.start(i, s.nodes[i].Entries(), s.clock+1)
 	}

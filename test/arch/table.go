@@ -48,7 +48,8 @@ var Table = []Package{
 	{Path: "clustermesh/record", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh", "clustermesh/record"}},
-	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record"}},
+	{Path: "clustermesh/topology", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/topology"}},
 	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
@@ -59,7 +60,7 @@ var Table = []Package{
 	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
 	{Path: "clustermesh/gossip", Imports: []string{
-		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
 	}},
 	{

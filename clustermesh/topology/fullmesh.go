@@ -1,0 +1,59 @@
+package topology
+
+import (
+	"math"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
+
+// FullMesh makes every two members neighbours. Each passes records on, and none forwards packets.
+type FullMesh struct{}
+
+var _ Topology = FullMesh{}
+
+// Neighbours implements Topology.
+func (FullMesh) Neighbours(_ clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
+	return members
+}
+
+// Spread implements Topology. A writer sends its records to a few, and tells all others. What others wrote
+// is passed on to a few. What was asked for is only offered to a few, because most have it already.
+func (FullMesh) Spread(_ clustermesh.Origin, news News, neighbours []clustermesh.Origin) Spread {
+	n := fanOut(len(neighbours))
+	switch {
+	case news.From == (clustermesh.Origin{}):
+		n = min(n, len(neighbours))
+		return Spread{Records: neighbours[:n], Offers: neighbours[n:]}
+	case news.Repaired:
+		return Spread{Offers: few(n, news, neighbours)}
+	}
+	return Spread{Records: few(n, news, neighbours)}
+}
+
+// NextHop implements Topology.
+func (FullMesh) NextHop(_, to clustermesh.Origin, _ []clustermesh.Origin) clustermesh.Origin {
+	return to
+}
+
+// Roles implements Topology.
+func (FullMesh) Roles(clustermesh.Origin, []clustermesh.Origin) Roles { return Roles{Relay: true} }
+
+// fanOut returns how many of n neighbours are sent news. The rule is Corrosion's, with a larger minimum
+// than random spreading needs.
+func fanOut(n int) int {
+	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
+}
+
+// few returns the first n neighbours that lack the news: not the one that sent it, nor one that wrote all
+// of it.
+func few(n int, news News, neighbours []clustermesh.Origin) []clustermesh.Origin {
+	out := make([]clustermesh.Origin, 0, n)
+	for _, p := range neighbours {
+		lacks := slices.ContainsFunc(news.Writers, func(o clustermesh.Origin) bool { return o != p })
+		if p != news.From && lacks && len(out) < n {
+			out = append(out, p)
+		}
+	}
+	return out
+}
