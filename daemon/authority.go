@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -116,7 +115,7 @@ func parsePins(text string, own clustermesh.ClusterName, root *authority.Private
 // authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
 // configured.
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
-	d.everybody = true
+	d.trust.everybody = true
 	if !d.config.Authority.on() {
 		// Whoever turns it on again begins anew, and loses nobody.
 		if err := os.Remove(d.savedBelief()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -132,53 +131,72 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
-	d.everybody = d.config.Authority.Believe == BelieveAll
+	d.trust.everybody = d.config.Authority.Believe == BelieveAll
 	if d.config.Authority.later() {
 		saved, _ := os.ReadFile(d.savedBelief()) // none says nothing
-		d.believed = string(saved)
-		said, unreadable := d.belief.text()
-		b, _ := whom(said, unreadable, d.believed) // what is wrong is reported by believe
-		d.everybody = b == BelieveAll
+		d.trust.believed = string(saved)
+		said, unreadable := d.files.believe.Now()
+		b, _ := whom(said, unreadable, d.trust.believed) // what is wrong is reported by believe
+		d.trust.everybody = b == BelieveAll
 	}
-	text, err := d.pins.text()
+	text, err := d.files.pins.Source().Now()
 	if err == nil {
 		a.Pins, err = parsePins(text, own, d.keys.root)
 	}
 	if err != nil {
 		// Whoever asks for pins must not run without them. Those of the last life stay in force, and
-		// repin says what is wrong.
+		// follow says what is wrong.
 		saved, _ := os.ReadFile(d.savedPins()) // none is as good as one that cannot be read
 		text = string(saved)
 		var failed error
 		switch a.Pins, failed = parsePins(text, own, d.keys.root); {
-		case failed != nil && d.config.Authority.later() && d.everybody:
+		case failed != nil && d.config.Authority.later() && d.trust.everybody:
 			a.Pins, a.Lax = nil, true
 			return a, nil // they come later
 		case failed != nil:
 			return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
 		}
 	}
-	a.Lax = d.everybody
-	d.keepPins(text, a.Pins)
+	a.Lax = d.trust.everybody
+	d.files.pins.Set(text, a.Pins)
+	d.pinned(a.Pins)
+	d.savePins(text)
 	return a, nil
 }
 
 // savedPins is the file with the pins that were in force last.
 func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "pins.yaml") }
 
-// keepPins notes which pins are in force, for this life of the daemon and the next.
-func (d *Daemon) keepPins(text string, pins authority.Pins) {
-	d.pinned, d.inForce, d.overlap = text, pins, pins.Overlap()
-	d.members, d.remotes = nil, nil
+// trusted is whom this node believes, and what follows from that.
+type trusted struct {
+	// believed is what authority.believeFile said last. Everybody is whether everybody who has the
+	// gossip key is believed.
+	believed  string
+	everybody bool
+	// overlap is what is wrong between the pins in force.
+	overlap error
+	members []clustermesh.ClusterName // the pinned clusters, sorted; nil while everybody is believed
+	remotes []plan.Remote             // the pinned pod ranges of other clusters, if the mesh is strict
+}
+
+// pinned notes what follows from the pins that are in force.
+func (d *Daemon) pinned(pins authority.Pins) {
+	t := &d.trust
+	t.overlap, t.members, t.remotes = pins.Overlap(), nil, nil
 	if d.kube != nil {
-		d.kube.source.Within(nodeless(pins, d.who.Cluster, d.everybody))
+		d.kube.source.Within(nodeless(pins, d.who.Cluster, t.everybody))
 	}
-	if !d.everybody {
-		d.members = slices.Sorted(maps.Keys(pins))
-		if d.config.Mesh.strict() {
-			d.remotes = remotes(pins, d.who.Cluster)
-		}
+	if t.everybody {
+		return
 	}
+	t.members = slices.Sorted(maps.Keys(pins))
+	if d.config.Mesh.strict() {
+		t.remotes = remotes(pins, d.who.Cluster)
+	}
+}
+
+// savePins keeps the pins that are in force for the next life of the daemon.
+func (d *Daemon) savePins(text string) {
 	err := durable.Replace(d.savedPins(), func(f *os.File) error {
 		_, err := f.WriteString(text)
 		return err
@@ -206,38 +224,32 @@ func remotes(pins authority.Pins, own clustermesh.ClusterName) (out []plan.Remot
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b plan.Remote) int {
-		return cmp.Or(strings.Compare(string(a.Cluster), string(b.Cluster)), a.Range.Addr().Compare(b.Range.Addr()), cmp.Compare(a.Range.Bits(), b.Range.Bits()))
-	})
+	slices.SortFunc(out, func(a, b plan.Remote) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Range.Compare(b.Range)) })
 	return out
 }
 
-// repin tells gossip about pins that changed, and reports what is wrong with them. The last pins that
-// were right stay in force.
-func (d *Daemon) repin() []clustermesh.Problem {
-	text, err := d.pins.text()
-	if err == nil && text != d.pinned {
-		var pins authority.Pins
-		if pins, err = parsePins(text, d.who.Cluster, d.keys.root); err == nil {
-			d.gossip.Repin(pins)
-			d.keepPins(text, pins)
-			d.log.Info("the pins changed", "clusters", len(pins))
-		}
-	}
+// repin puts pins in force that changed.
+func (d *Daemon) repin(text string, pins authority.Pins) error {
+	d.gossip.Repin(pins)
+	d.pinned(pins)
+	d.savePins(text)
+	d.log.Info("the pins changed", "clusters", len(pins))
+	return nil
+}
+
+// followPins puts in force what the file of the pins says now. It returns what is wrong with it, or
+// else with the pins in force.
+func (d *Daemon) followPins() []clustermesh.Problem {
+	pins, problems := d.files.pins.Next()
+	_, err := d.files.pins.Source().Now()
 	switch {
-	case err == nil && d.overlap == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(d.inForce) == 0:
+	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(pins) == 0:
 		return nil // they come later, and open.problems says so
-	case err == nil:
-		return []clustermesh.Problem{{
-			Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: d.config.Authority.PinsFile,
-			Message: d.overlap.Error(), Try: "correct the ranges in the pins of every cluster",
-		}}
+	case len(problems) > 0 || d.trust.overlap == nil:
+		return problems
 	}
 	return []clustermesh.Problem{{
 		Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: d.config.Authority.PinsFile,
-		Message: "cannot be used, so the last pins stay in force: " + strings.ReplaceAll(err.Error(), "\n", ", "),
-		Try:     "correct the file, or write it again with strait clusterset accept",
+		Message: d.trust.overlap.Error(), Try: "correct the ranges in the pins of every cluster",
 	}}
 }

@@ -49,7 +49,8 @@ func TestPins(t *testing.T) {
 	c := Config{StateDir: file("state"), Authority: AuthorityConfig{RootFile: file("root.key"), PinsFile: file("pins.yaml")}}
 	life := func() (*Daemon, *repinned, error) {
 		g := &repinned{}
-		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), pins: watchFile(c.Authority.PinsFile, notify.New()), gossip: g, who: who{Cluster: "west"}}
+		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g, who: who{Cluster: "west"}}
+		d.files = d.watchFiles(c, notify.New())
 		var err error
 		if d.keys, err = loadKeys(c); err != nil {
 			return nil, nil, err
@@ -61,12 +62,12 @@ func TestPins(t *testing.T) {
 		return d, g, err
 	}
 	d, g, err := life()
-	if err != nil || len(g.pins) != 1 || len(g.pins[0]) != 1 || len(d.repin()) > 0 {
-		t.Fatalf("pins %v, %v, problems %v", g.pins, err, d.repin())
+	if err != nil || len(g.pins) != 1 || len(g.pins[0]) != 1 || len(d.followPins()) > 0 {
+		t.Fatalf("pins %v, %v, problems %v", g.pins, err, d.followPins())
 	}
 	write("pins.yaml", string(both.Encode()))
-	d.pins.look()
-	if ps := d.repin(); len(ps) > 0 || len(g.pins) != 2 || len(g.pins[1]) != 2 {
+	d.files.pins.Source().Look()
+	if ps := d.followPins(); len(ps) > 0 || len(g.pins) != 2 || len(g.pins[1]) != 2 {
 		t.Errorf("after a change: pins %v, problems %v", g.pins, ps)
 	}
 	for text, says := range map[string]string{
@@ -76,8 +77,8 @@ func TestPins(t *testing.T) {
 		string(authority.Pins{"west": pin("west", authority.PrivateKey{9}, 1)}.Encode()): "not " + root.Public().Fingerprint(),
 	} {
 		write("pins.yaml", text)
-		d.pins.look()
-		if ps := d.repin(); len(ps) != 1 || !strings.Contains(ps[0].String(), says) || len(g.pins) != 2 {
+		d.files.pins.Source().Look()
+		if ps := d.followPins(); len(ps) != 1 || !strings.Contains(ps[0].String(), says) || len(g.pins) != 2 {
 			t.Errorf("%q: problems %v, want one with %q; pins %d times", text, ps, says, len(g.pins))
 		}
 	}
@@ -85,12 +86,12 @@ func TestPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, g, err := life()
-	if err != nil || len(g.pins[0]) != 2 || len(again.repin()) != 1 {
+	if err != nil || len(g.pins[0]) != 2 || len(again.followPins()) != 1 {
 		t.Errorf("after a restart without the file: pins %v, %v", g.pins, err)
 	}
 	write("pins.yaml", string(overlap.Encode()))
-	again.pins.look()
-	if ps := again.repin(); len(ps) != 1 || !strings.Contains(ps[0].String(), "10.1.0.0/16") || len(g.pins) != 2 {
+	again.files.pins.Source().Look()
+	if ps := again.followPins(); len(ps) != 1 || !strings.Contains(ps[0].String(), "10.1.0.0/16") || len(g.pins) != 2 {
 		t.Errorf("overlap: problems %v, pins %v", ps, g.pins)
 	}
 

@@ -38,16 +38,17 @@ func (d *Daemon) believe() []clustermesh.Problem {
 	if !d.config.Authority.later() {
 		return nil
 	}
-	said, unreadable := d.belief.text()
-	b, wrong := whom(said, unreadable, d.believed)
+	pins := d.files.pins.Get()
+	said, unreadable := d.files.believe.Now()
+	b, wrong := whom(said, unreadable, d.trust.believed)
 	// Nothing can be believed by pins that have not come yet.
-	if all := b == BelieveAll || len(d.inForce) == 0; all != d.everybody {
+	if all := b == BelieveAll || len(pins) == 0; all != d.trust.everybody {
 		d.log.Info("whom this node believes changed", "everybody", all)
-		d.everybody = all
+		d.trust.everybody = all
 		d.gossip.Believe(all)
-		d.keepPins(d.pinned, d.inForce)
+		d.pinned(pins)
 	}
-	if len(d.inForce) > 0 && string(b) != d.believed {
+	if len(pins) > 0 && string(b) != d.trust.believed {
 		err := durable.Replace(d.savedBelief(), func(f *os.File) error {
 			_, err := f.WriteString(string(b))
 			return err
@@ -55,7 +56,7 @@ func (d *Daemon) believe() []clustermesh.Problem {
 		if err != nil {
 			d.log.Warn("cannot save whom this node believes", "error", err)
 		}
-		d.believed = string(b)
+		d.trust.believed = string(b)
 	}
 	if wrong == nil {
 		return nil
@@ -171,19 +172,19 @@ func accompany(own clustermesh.Origin, s clustermesh.State, listed authority.Pin
 
 // openness returns what is known of whom this node believes.
 func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) open {
-	o := open{Authority: d.config.Authority, Everybody: d.everybody, Pins: len(d.inForce) > 0, Known: len(d.inForce), Kubernetes: d.kube != nil, Age: time.Since(d.born)}
+	pins := d.files.pins.Get()
+	o := open{Authority: d.config.Authority, Everybody: d.trust.everybody, Pins: len(pins) > 0, Known: len(pins), Kubernetes: d.kube != nil, Age: time.Since(d.born)}
 	if !o.Everybody || o.Authority.Mode == AuthorityOff {
 		return o // nobody asks who else is there
 	}
 	var sealed map[clustermesh.Origin]bool
 	if o.Authority.later() {
 		sealed = d.gossip.Trust().Sealed
-		o.Outside = outside(d.who.Cluster, d.inForce[d.who.Cluster], local.Nodes, s)
+		o.Outside = outside(d.who.Cluster, pins[d.who.Cluster], local.Nodes, s)
 		d.againIn(openPause)
 	}
-	o.company = accompany(d.self().Origin(), s, d.inForce, sealed)
-	listed, _ := listedSeeds(d.seeds)
-	o.Seeds = len(d.config.Gossip.Seeds)+len(listed) > 0
+	o.company = accompany(d.self().Origin(), s, pins, sealed)
+	o.Seeds = len(d.config.Gossip.Seeds)+len(d.files.seeds.Get()) > 0
 	return o
 }
 

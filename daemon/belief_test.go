@@ -152,25 +152,25 @@ func TestBelieveLater(t *testing.T) {
 	life := func() (*Daemon, *believing) {
 		t.Helper()
 		g := &believing{}
-		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g, who: who{Cluster: "west"},
-			pins: watchFile(c.Authority.PinsFile, notify.New()), belief: watchFile(c.Authority.BelieveFile, notify.New())}
+		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g, who: who{Cluster: "west"}}
+		d.files = d.watchFiles(c, notify.New())
 		var err error
 		if d.keys, err = loadKeys(c); err != nil {
 			t.Fatal(err)
 		}
 		a, err := d.authority("west")
-		if err != nil || a.Lax != d.everybody {
-			t.Fatalf("%+v, everybody %v, %v", a, d.everybody, err)
+		if err != nil || a.Lax != d.trust.everybody {
+			t.Fatalf("%+v, everybody %v, %v", a, d.trust.everybody, err)
 		}
 		return d, g
 	}
 	turn := func(d *Daemon, what string, everybody bool, problems int) {
 		t.Helper()
-		d.pins.look()
-		d.belief.look()
-		ps := slices.Concat(d.repin(), d.believe())
-		if d.everybody != everybody || len(ps) != problems || (d.members == nil) != everybody {
-			t.Errorf("%s: everybody %v, members %v, problems %v", what, d.everybody, d.members, ps)
+		d.files.pins.Source().Look()
+		d.files.believe.Look()
+		ps := slices.Concat(d.followPins(), d.believe())
+		if d.trust.everybody != everybody || len(ps) != problems || (d.trust.members == nil) != everybody {
+			t.Errorf("%s: everybody %v, members %v, problems %v", what, d.trust.everybody, d.trust.members, ps)
 		}
 	}
 	write := func(name, text string) {
@@ -208,7 +208,7 @@ func TestBelieveLater(t *testing.T) {
 	if err := os.Remove(file("believe")); err != nil {
 		t.Fatal(err)
 	}
-	if d, _ = life(); !d.everybody {
+	if d, _ = life(); !d.trust.everybody {
 		t.Error("after the word all, and a restart, only the pinned are believed")
 	}
 	if b, wrong := whom("", fs.ErrNotExist, ""); b != BelieveAll || wrong != nil {

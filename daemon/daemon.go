@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/dns"
@@ -33,30 +32,12 @@ type Daemon struct {
 	log     *slog.Logger
 	keys    keys // of this cluster and this node
 
-	source source
-	kube   *kubernetes // nil where the source is no API server
-	seeds  *watched
-	pins   *watched
-	shared gossipKeys // owned by the loop
-	// pinned is the text of the pins in force, and overlap what is wrong between them. These, members,
-	// remotes and standing are owned by the loop.
-	pinned  string
-	inForce authority.Pins
-	overlap error
-	members []clustermesh.ClusterName // the pinned clusters, sorted; nil without pins
-	// belief is authority.believeFile, and believed what it said last. Everybody is whether everybody who
-	// has the gossip key is believed; openly is the same for other goroutines. The loop owns the others.
-	belief    *watched
-	believed  string
-	everybody bool
-	openly    atomic.Bool
-	// peers is the file with the machines outside every cluster, guests those in force; the latter
-	// and listed, the text that they are from, are owned by the loop.
-	peers    *watched
-	guests   []plan.Guest
-	listed   string
-	remotes  []plan.Remote // the pinned pod ranges of other clusters, if the mesh is strict
-	standing standing
+	source   source
+	kube     *kubernetes // nil where the source is no API server
+	files    files
+	trust    trusted     // owned by the loop
+	openly   atomic.Bool // trust.everybody, for other goroutines
+	standing standing    // owned by the loop
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.
 	who     who
@@ -98,18 +79,15 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	wake := notify.New()
-	shared, err := watchGossipKeys(c, wake)
-	if err != nil {
+	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), wake: wake}
+	if err := d.openFiles(wake); err != nil {
 		return nil, err
 	}
-	if err := privateDir(c.StateDir); err != nil {
+	err := privateDir(c.StateDir)
+	if err != nil {
 		return nil, fmt.Errorf("stateDir: %w", err)
 	}
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), shared: shared, wake: wake}
-	d.seeds = watchFile(c.Gossip.SeedsFile, d.wake)
-	d.peers = watchFile(c.Mesh.PeersFile, d.wake)
-	d.belief = watchFile(c.Authority.BelieveFile, d.wake)
-	if d.pins = watchFile(c.Authority.PinsFile, d.wake); c.Authority.on() {
+	if c.Authority.on() {
 		if d.keys, err = loadKeys(c); err != nil {
 			return nil, err
 		}
@@ -148,7 +126,7 @@ func (d *Daemon) join(w who) error {
 		Bind:      d.config.Gossip.Bind,
 		Advertise: w.Advertise,
 		Seeds:     d.config.Gossip.Seeds,
-		Keys:      d.shared.keys,
+		Keys:      d.files.keys.Get(),
 		StateDir:  d.config.StateDir,
 		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
@@ -174,11 +152,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("starting", "version", d.version, "cluster", d.config.Cluster, "node", d.config.Node)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.source.Run(ctx) })
-	g.Go(func() error { return d.seeds.run(ctx) })
-	g.Go(func() error { return d.pins.run(ctx) })
-	g.Go(func() error { return d.belief.run(ctx) })
-	g.Go(func() error { return d.peers.run(ctx) })
-	g.Go(func() error { return d.shared.file.run(ctx) })
+	g.Go(func() error { return d.files.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })
@@ -196,7 +170,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			}
 			d.log.Info("this node is identified", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
 			if l := d.kube.lent; l != nil {
-				g.Go(func() error { return l.run(ctx) })
+				g.Go(func() error { return l.Run(ctx) })
 			}
 			if d.kube.lent != nil || d.config.Authority.leads() {
 				g.Go(func() error { return d.kube.leader.Run(ctx) })

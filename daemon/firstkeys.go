@@ -198,7 +198,7 @@ func (d *Daemon) makeKeys(o open, s clustermesh.State, local clustermesh.Local) 
 	if d.kube == nil || d.kube.maker == nil || !local.NodesKnown || len(local.Nodes) == 0 {
 		return
 	}
-	_, unreadable := d.belief.text()
-	loan, _ := d.kube.lent.now()
+	_, unreadable := d.files.believe.Now()
+	loan, _ := d.kube.lent.Now()
 	d.kube.maker.lacks(o.lacks(unreadable != nil, loan.Root, ownPin(d.who.Cluster, d.who.UID, local.Nodes, s)))
 }

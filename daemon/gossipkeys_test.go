@@ -40,19 +40,22 @@ func TestGossipKeysAreFollowed(t *testing.T) {
 	a, b := gossipkey.Key{1}, gossipkey.Key{2}
 	write(a.Base64(), 0o600)
 	c := Config{Gossip: GossipConfig{KeyFile: path}}
-	shared, err := watchGossipKeys(c, notify.New())
-	if err != nil || !slices.Equal(shared.keys, gossipkey.Ring{a}) {
-		t.Fatalf("%d keys, %v", len(shared.keys), err)
-	}
 	g := &rekeyed{}
-	d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), shared: shared, gossip: g}
-	if ps := d.rekey(); len(ps)+len(g.rings) != 0 {
+	d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g}
+	if err := d.openFiles(notify.New()); err != nil || !slices.Equal(d.files.keys.Get(), gossipkey.Ring{a}) {
+		t.Fatalf("%d keys, %v", len(d.files.keys.Get()), err)
+	}
+	next := func() []problem.Problem {
+		_, ps := d.files.keys.Next()
+		return ps
+	}
+	if ps := next(); len(ps)+len(g.rings) != 0 {
 		t.Errorf("nothing changed: problems %v, %d rings", ps, len(g.rings))
 	}
 	for text, mode := range map[string]os.FileMode{"": 0o600, "c2hvcnQ=": 0o600, gossipkey.Ring{a, b}.Text(): 0o644} {
 		write(text, mode)
-		d.shared.file.look()
-		ps := d.rekey()
+		d.files.keys.Source().Look()
+		ps := next()
 		if len(ps) != 1 || ps[0].Code != problem.GossipKeyUnreadable || !strings.Contains(ps[0].Message, "stays in force") || len(g.rings) != 0 {
 			t.Errorf("%q with mode %o: problems %v, %d rings", text, mode, ps, len(g.rings))
 		}
@@ -61,17 +64,17 @@ func TestGossipKeysAreFollowed(t *testing.T) {
 		}
 	}
 	write(gossipkey.Ring{a, b}.Text(), 0o600)
-	d.shared.file.look()
+	d.files.keys.Source().Look()
 	for range 2 {
-		if ps := d.rekey(); len(ps) > 0 || len(g.rings) != 1 || !slices.Equal(g.rings[0], gossipkey.Ring{a, b}) {
+		if ps := next(); len(ps) > 0 || len(g.rings) != 1 || !slices.Equal(g.rings[0], gossipkey.Ring{a, b}) {
 			t.Errorf("after a change: problems %v, %d rings", ps, len(g.rings))
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	d.shared.file.look()
-	if ps := d.rekey(); len(ps) != 1 || len(g.rings) != 1 {
+	d.files.keys.Source().Look()
+	if ps := next(); len(ps) != 1 || len(g.rings) != 1 {
 		t.Errorf("without the file: problems %v, %d rings", ps, len(g.rings))
 	}
 }

@@ -2,11 +2,8 @@ package daemon
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -15,33 +12,21 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/key"
-	"strait.io/strait/internal/problem"
 )
 
-// readGuests reads the machines outside every cluster again if their file changed. A file that is gone
-// has none, so that its removal takes effect. A file that is there and cannot be used leaves the last
-// ones in force: one typing error must not cut off every machine.
-func (d *Daemon) readGuests() []clustermesh.Problem {
-	text, err := d.peers.text()
-	if errors.Is(err, fs.ErrNotExist) {
-		d.guests, d.listed = nil, ""
-		return nil
+// reinvite logs that the machines outside every cluster changed; each turn plans with them.
+func (d *Daemon) reinvite(_ string, guests []plan.Guest) error {
+	d.log.Info("the peers outside the clusters changed", "peers", len(guests))
+	return nil
+}
+
+// parseGuests reads the machines outside every cluster.
+func parseGuests(text string) (out []plan.Guest, err error) {
+	read, err := authority.ParseGuests([]byte(text))
+	for _, g := range read {
+		out = append(out, plan.Guest{Name: g.Name, Key: g.PublicKey, Range: g.Range, Nodes: g.Nodes, To: g.To, Endpoint: g.Endpoint})
 	}
-	if err == nil && text != d.listed {
-		var read []authority.Guest
-		if read, err = authority.ParseGuests([]byte(text)); err == nil {
-			d.guests, d.listed = guests(read), text
-			d.log.Info("the peers outside the clusters changed", "peers", len(read))
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	return []clustermesh.Problem{{
-		Code: problem.PeersFile, Object: "peers", Field: "mesh.peersFile", File: d.config.Mesh.PeersFile,
-		Message: "cannot be used, so the last peers stay in force: " + strings.ReplaceAll(err.Error(), "\n", ", "),
-		Try:     "correct the file; strait peer add and strait peer remove write it",
-	}}
+	return out, err
 }
 
 // admit returns the peers that the device may have now. Guests whose pin has gone, or has lost an
@@ -80,13 +65,6 @@ func revoked(have map[key.Public][]netip.Prefix, want []datapath.Peer) (out []ke
 		}
 	}
 	slices.SortFunc(out, func(a, b key.Public) int { return bytes.Compare(a[:], b[:]) })
-	return out
-}
-
-func guests(read []authority.Guest) (out []plan.Guest) {
-	for _, g := range read {
-		out = append(out, plan.Guest{Name: g.Name, Key: g.PublicKey, Range: g.Range, Nodes: g.Nodes, To: g.To, Endpoint: g.Endpoint})
-	}
 	return out
 }
 

@@ -19,18 +19,19 @@ import (
 // a mistake leaves the last ones in force, and says so.
 func TestGuestsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "peers.yaml")
-	d := &Daemon{log: slog.New(slog.DiscardHandler), peers: watchFile(path, notify.New())}
+	d := &Daemon{log: slog.New(slog.DiscardHandler)}
+	d.files = d.watchFiles(Config{Mesh: MeshConfig{PeersFile: path}}, notify.New())
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d.peers.look()
+		d.files.guests.Source().Look()
 	}
 	wants := func(peers, problems int) {
 		t.Helper()
-		if ps := d.readGuests(); len(ps) != problems || len(d.guests) != peers {
-			t.Errorf("problems %v, peers %v; want %d and %d", ps, d.guests, problems, peers)
+		if guests, ps := d.files.guests.Next(); len(ps) != problems || len(guests) != peers {
+			t.Errorf("problems %v, peers %v; want %d and %d", ps, guests, problems, peers)
 		}
 	}
 	wants(0, 0) // no file is no mistake
@@ -49,7 +50,7 @@ func TestGuestsFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	d.peers.look()
+	d.files.guests.Source().Look()
 	wants(0, 0)
 	write(good)
 	wants(1, 0) // the same text as before it was gone

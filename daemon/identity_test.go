@@ -84,8 +84,10 @@ func TestIdentityProblems(t *testing.T) {
 
 func TestSeedsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seeds")
-	s := watchFile(path, notify.New())
-	if got, problems := listedSeeds(s); len(got)+len(problems) > 0 {
+	d := &Daemon{}
+	d.files = d.watchFiles(Config{Gossip: GossipConfig{SeedsFile: path}}, notify.New())
+	s := d.files.seeds.Source()
+	if got, problems := d.files.seeds.Next(); len(got)+len(problems) > 0 {
 		t.Errorf("a file that is not there: %v %v", got, problems)
 	}
 	write := func(text string) {
@@ -95,10 +97,10 @@ func TestSeedsFile(t *testing.T) {
 		}
 	}
 	write("# both clusters\n192.0.2.1:7946 # east\n\n  [fd00::1]:7946\n192.0.2.1:7946")
-	if !s.look() || s.look() {
+	if !s.Look() || s.Look() {
 		t.Error("a change is seen once")
 	}
-	if got, _ := listedSeeds(s); !reflect.DeepEqual(got, []string{"192.0.2.1:7946", "[fd00::1]:7946"}) {
+	if got, _ := d.files.seeds.Next(); !reflect.DeepEqual(got, []string{"192.0.2.1:7946", "[fd00::1]:7946"}) {
 		t.Errorf("seeds %q", got)
 	}
 	if err := os.Remove(path); err != nil {
@@ -107,10 +109,10 @@ func TestSeedsFile(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if !s.look() {
+	if !s.Look() {
 		t.Error("that it cannot be read is no news")
 	}
-	if got, problems := listedSeeds(s); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
+	if got, problems := d.files.seeds.Next(); len(got) != 2 || len(problems) != 1 || problems[0].File != path {
 		t.Errorf("seeds %q, problems %v", got, problems)
 	}
 }

@@ -2,16 +2,16 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/lend"
+	"strait.io/strait/daemon/watch"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -22,59 +22,33 @@ const lentPause = time.Second
 
 // lent follows what a pod of this node lends the daemon, so that it can lead its cluster.
 type lent struct {
-	dir     string
-	changed notify.Signal
-
-	mu   sync.Mutex
-	loan lend.Loan
-	err  error
+	*watch.Source[lend.Loan]
 	// token is the last that was lent. It stays after the loan: the Lease is given up with it.
-	token string
+	token atomic.Value
 }
 
-// borrow reads the directory once. See run.
+// borrow reads the directory once. See Run.
 func borrow(dir string, changed notify.Signal) *lent {
-	l := &lent{dir: dir, changed: changed}
-	l.look()
+	l := &lent{}
+	l.token.Store("")
+	l.Source = watch.New(watch.Config[lend.Loan]{
+		Read: func() (lend.Loan, error) {
+			loan, err := lend.Look(dir, time.Now())
+			if loan.Token != "" {
+				l.token.Store(loan.Token)
+			}
+			return loan, err
+		},
+		Every: lentPause,
+		// Requests take a renewed token by themselves.
+		Same:    func(a, b lend.Loan) bool { return (a.Token == "") == (b.Token == "") && a.Root == b.Root },
+		Changed: changed,
+	})
 	return l
 }
 
-func (l *lent) run(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lentPause):
-		}
-		if l.look() {
-			l.changed.Poke()
-		}
-	}
-}
-
-// look reads what is lent, and reports whether anything changed that the loop must know.
-func (l *lent) look() bool {
-	loan, err := lend.Look(l.dir, time.Now())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	news := (loan.Token == "") != (l.loan.Token == "") || loan.Root != l.loan.Root || fmt.Sprint(err) != fmt.Sprint(l.err)
-	l.loan, l.err, l.token = loan, err, cmp.Or(loan.Token, l.token)
-	return news
-}
-
-// now returns what is lent.
-func (l *lent) now() (lend.Loan, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.loan, l.err
-}
-
 // bearer returns the token for requests to the API server; empty if none was ever lent.
-func (l *lent) bearer() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.token
-}
+func (l *lent) bearer() string { return l.token.Load().(string) }
 
 // mayLead reports whether this node may lead its cluster now.
 func (d *Daemon) mayLead() bool {
@@ -98,11 +72,11 @@ func (d *Daemon) stand() []clustermesh.Problem {
 	if d.kube == nil || d.kube.lent == nil {
 		return nil
 	}
-	loan, err := d.kube.lent.now()
+	loan, err := d.kube.lent.Now()
 	var root *authority.PrivateKey
 	var rootErr error
-	if d.config.Authority.on() && len(d.inForce) > 0 {
-		root, rootErr = lentRoot(loan.Root, d.inForce[d.who.Cluster].Roots)
+	if d.config.Authority.on() && len(d.files.pins.Get()) > 0 {
+		root, rootErr = lentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
 	}
 	if s := &d.standing; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
 		d.log.Info("the root that is lent to this node changed", "from", loan.From, "has", root != nil)
@@ -110,7 +84,7 @@ func (d *Daemon) stand() []clustermesh.Problem {
 		d.gossip.Reroot(root)
 	}
 	// Without pins, there is no root that others could ask for; the leader makes both.
-	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.everybody && len(d.inForce) == 0)
+	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.trust.everybody && len(d.files.pins.Get()) == 0)
 	if may != d.standing.may {
 		d.standing.may = may
 		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)

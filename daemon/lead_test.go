@@ -30,9 +30,11 @@ func candidate(t *testing.T, a AuthorityConfig, pinned ...authority.PublicKey) (
 	g = &rerooted{}
 	d = &Daemon{
 		config: Config{Authority: a, Source: SourceConfig{Kubernetes: &KubernetesConfig{LeaderDir: dir}}}, log: slog.New(slog.DiscardHandler),
-		gossip: g, who: who{Cluster: "west"}, inForce: authority.Pins{"west": {Roots: pinned}}, wake: notify.New(),
+		gossip: g, who: who{Cluster: "west"}, wake: notify.New(),
 		kube: &kubernetes{namespace: "strait-system", lent: borrow(dir, notify.New()), leader: kube.NewLeader(kube.LeaderConfig{})},
 	}
+	d.files = d.watchFiles(Config{}, d.wake)
+	d.files.pins.Set("", authority.Pins{"west": {Roots: pinned}})
 	return d, g, func(token, root string) {
 		t.Helper()
 		own := filepath.Join(dir, "pod")
@@ -49,7 +51,7 @@ func candidate(t *testing.T, a AuthorityConfig, pinned ...authority.PublicKey) (
 				}
 			}
 		}
-		d.kube.lent.look()
+		d.kube.lent.Look()
 	}
 }
 
@@ -88,7 +90,7 @@ func TestStand(t *testing.T) {
 	if got := d.kube.lent.bearer(); got != "c" {
 		t.Errorf("the Lease would be given up with the token %q", got)
 	}
-	d.inForce = authority.Pins{"west": {Roots: []authority.PublicKey{other.Public()}}}
+	d.files.pins.Set("", authority.Pins{"west": {Roots: []authority.PublicKey{other.Public()}}})
 	lends("d", root.Base64())
 	if d.stand(); d.mayLead() || g.root != nil {
 		t.Error("it goes on with a root that is not pinned any more")

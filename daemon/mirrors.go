@@ -20,7 +20,7 @@ func (d *Daemon) results() []clustermesh.PolicyResult {
 // writeMirrors tells what other clusters offer. It is called only while this node leads its
 // cluster.
 func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
-	own, members, barred := d.self().Cluster, d.members, d.config.barred()
+	own, members, barred := d.self().Cluster, d.trust.members, d.config.barred()
 	policies, objects := d.kube.source.Policies()
 	d.kube.mirrors.Submit(func() mirrorer.View {
 		v := mirrorView(policies, own, members, local, m.state)

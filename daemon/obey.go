@@ -17,7 +17,7 @@ func (d *Daemon) obey() (behind bool, problems []clustermesh.Problem) {
 	}
 	from := d.config.configFrom(d.self().Cluster)
 	said, _ := d.gossip.State().Config(from)
-	return !d.kube.source.Obey(said), unpinnedConfig(from, d.members)
+	return !d.kube.source.Obey(said), unpinnedConfig(from, d.trust.members)
 }
 
 // unpinnedConfig reports the clusters whose configuration would be accepted if they were pinned.
@@ -38,7 +38,7 @@ func unpinnedConfig(from, members []clustermesh.ClusterName) (out []clustermesh.
 // more says nothing that counts.
 func (d *Daemon) unknownConfig(s clustermesh.State) []clustermesh.ClusterName {
 	_, unknown := s.Config(d.config.configFrom(d.self().Cluster))
-	return slices.DeleteFunc(unknown, func(c clustermesh.ClusterName) bool { return !slices.Contains(d.members, c) })
+	return slices.DeleteFunc(unknown, func(c clustermesh.ClusterName) bool { return !slices.Contains(d.trust.members, c) })
 }
 
 // elsewhere returns the other clusters that share a Service by an object of this one, by their policies'

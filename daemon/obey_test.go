@@ -35,7 +35,7 @@ func TestUnpinnedConfig(t *testing.T) {
 
 // TestUnknownConfig: a cluster is unknown while it is pinned and has said nothing yet.
 func TestUnknownConfig(t *testing.T) {
-	d := &Daemon{members: []clustermesh.ClusterName{"own", "said", "silent"}}
+	d := &Daemon{trust: trusted{members: []clustermesh.ClusterName{"own", "said", "silent"}}}
 	d.who.Cluster = "own"
 	d.config.Source.Kubernetes = &KubernetesConfig{AcceptConfigFrom: []clustermesh.ClusterName{"own", "said", "silent", "evicted"}}
 	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{{Cluster: "said"}: {}, {Cluster: "silent", Node: "n"}: {}}}

@@ -15,7 +15,7 @@ import (
 // node leads its cluster.
 func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
 	c, own := d.mcsConfig(), d.self().Cluster
-	v := mcsView(c, own, d.members, local, m.state, m.result)
+	v := mcsView(c, own, d.trust.members, local, m.state, m.result)
 	d.kube.writer.Submit(v)
 	d.kube.gke.Submit(gke.View{
 		Cluster: own, GKE: d.kube.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,

@@ -40,7 +40,7 @@ func addressesUnknown(node string, err error) clustermesh.Problem {
 func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
-		GossipKeys: d.shared.keys.Fingerprints(), Follower: !d.mayLead(), ReadsFiles: d.kube == nil,
+		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: d.kube == nil,
 	}
 	if d.kube != nil {
 		m.Pods = d.kube.source.Pods().Addresses

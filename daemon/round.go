@@ -36,7 +36,7 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept, in.Local.LocalNamespaces)
 	}
-	problems = slices.Concat(unpinned, d.seed(in.Local), d.repin(), d.believe(), d.stand(), d.rekey(), d.readGuests())
+	problems = slices.Concat(unpinned, d.follow(in.Local))
 	if d.kube != nil {
 		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
 	}
@@ -47,9 +47,9 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		in.Synced, in.Missing = false, "this machine's addresses cannot be read"
 	}
 	d.planner.On(host)
-	d.planner.KeepInside(d.remotes)
+	d.planner.KeepInside(d.trust.remotes)
 	d.planner.KeepOut(in.Local.ClusterIPs)
-	d.planner.Invite(d.guests)
+	d.planner.Invite(d.files.guests.Get())
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	in.NoTunnels, in.Age = d.config.Mesh.on() && !d.tunneled(), time.Since(d.born)
@@ -155,7 +155,7 @@ func (r *round) show(s turn.Show) {
 		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
 		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
-	r.openly.Store(r.everybody)
+	r.openly.Store(r.trust.everybody)
 	o := r.openness(m.state, r.in.Local)
 	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), o.problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)

@@ -1,9 +1,6 @@
 package daemon
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,17 +9,6 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/internal/problem"
 )
-
-// listedSeeds returns the seeds in the seeds file, and what is wrong with it. A missing file is not a
-// Problem: a cluster that is not connected to others has none.
-func listedSeeds(file *watched) (out []string, problems []clustermesh.Problem) {
-	text, err := file.text()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: file.path, Warning: true,
-			Message: fmt.Sprintf("cannot be read, its last seeds stay in force: %v", err), Try: "make it readable for straitd"})
-	}
-	return parseSeeds(text), problems
-}
 
 // parseSeeds reads one seed per line. A # begins a comment.
 func parseSeeds(text string) (out []string) {
@@ -37,7 +23,7 @@ func parseSeeds(text string) (out []string) {
 
 // seed tells gossip where to find other nodes: the seeds, and the nodes of its own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
-	fromFile, problems := listedSeeds(d.seeds)
+	fromFile, problems := d.files.seeds.Next()
 	all := gossip.Seeds{Listed: slices.Concat(d.config.Gossip.Seeds, fromFile)}
 	if d.kube != nil {
 		all.Hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
