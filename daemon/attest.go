@@ -19,13 +19,11 @@ func (d *Daemon) attest(ctx context.Context, r authority.Request) error {
 	if !known {
 		return errors.New("the signer has not read the objects of its cluster yet")
 	}
-	if d.kube != nil {
-		return identifyListed(ctx, r, local, d.kube.attested)
-	}
-	if err := annotated(r, local); err != nil { // before listed: it tells the operator which key to write down
-		return err
-	}
-	return listed(r.Want.Node, local)
+	return d.kube.attest(ctx, r, local)
+}
+
+func (k *kubernetes) attest(ctx context.Context, r authority.Request, local clustermesh.Local) error {
+	return identifyListed(ctx, r, local, k.attested)
 }
 
 // identifyListed asks identify, a call of the API server, only about nodes that the cluster has.

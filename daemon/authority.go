@@ -183,9 +183,7 @@ type trusted struct {
 func (d *Daemon) pinned(pins authority.Pins) {
 	t := &d.trust
 	t.overlap, t.members, t.remotes = pins.Overlap(), nil, nil
-	if d.kube != nil {
-		d.kube.source.Within(nodeless(pins, d.who.Cluster, t.everybody))
-	}
+	d.kube.within(nodeless(pins, d.who.Cluster, t.everybody))
 	if t.everybody {
 		return
 	}

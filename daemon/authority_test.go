@@ -49,7 +49,7 @@ func TestPins(t *testing.T) {
 	c := Config{StateDir: file("state"), Authority: AuthorityConfig{RootFile: file("root.key"), PinsFile: file("pins.yaml")}}
 	life := func() (*Daemon, *repinned, error) {
 		g := &repinned{}
-		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g, who: who{Cluster: "west"}}
+		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), kube: noServer{}, gossip: g, who: who{Cluster: "west"}}
 		d.files = d.watchFiles(c, notify.New())
 		var err error
 		if d.keys, err = loadKeys(c); err != nil {

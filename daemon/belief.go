@@ -173,7 +173,7 @@ func accompany(own clustermesh.Origin, s clustermesh.State, listed authority.Pin
 // openness returns what is known of whom this node believes.
 func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) open {
 	pins := d.files.pins.Get()
-	o := open{Authority: d.config.Authority, Everybody: d.trust.everybody, Pins: len(pins) > 0, Known: len(pins), Kubernetes: d.kube != nil, Age: time.Since(d.born)}
+	o := open{Authority: d.config.Authority, Everybody: d.trust.everybody, Pins: len(pins) > 0, Known: len(pins), Kubernetes: d.kube.present(), Age: time.Since(d.born)}
 	if !o.Everybody || o.Authority.Mode == AuthorityOff {
 		return o // nobody asks who else is there
 	}

@@ -152,7 +152,7 @@ func TestBelieveLater(t *testing.T) {
 	life := func() (*Daemon, *believing) {
 		t.Helper()
 		g := &believing{}
-		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), gossip: g, who: who{Cluster: "west"}}
+		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), kube: noServer{}, gossip: g, who: who{Cluster: "west"}}
 		d.files = d.watchFiles(c, notify.New())
 		var err error
 		if d.keys, err = loadKeys(c); err != nil {

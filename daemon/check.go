@@ -84,7 +84,7 @@ func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.
 		own := clustermesh.ClusterName(c.Cluster)
 		return manifest.Read(c.Source.Manifest, own, c.policies()...), own, nil
 	}
-	_, k, err := openSource(c, notify.New(), slog.New(slog.DiscardHandler))
+	k, err := openKubernetes(c, notify.New(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return clustermesh.Local{}, "", err
 	}

@@ -33,7 +33,7 @@ type Daemon struct {
 	keys    keys // of this cluster and this node
 
 	source   source
-	kube     *kubernetes // nil where the source is no API server
+	kube     apiServer
 	files    files
 	trust    trusted     // owned by the loop
 	openly   atomic.Bool // trust.everybody, for other goroutines
@@ -95,14 +95,8 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if d.source, d.kube, err = openSource(c, wake, log); err != nil {
 		return nil, err
 	}
-	if d.kube == nil {
-		advertise, err := advertised(c)
-		if err == nil {
-			err = d.join(who{Cluster: clustermesh.ClusterName(c.Cluster), Advertise: advertise})
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := d.kube.start(d); err != nil {
+		return nil, err
 	}
 	d.kernel, err = newKernel(c, log, d.metrics)
 	if err != nil {
@@ -132,9 +126,7 @@ func (d *Daemon) join(w who) error {
 		Log:       d.log.With("part", "gossip"),
 	}
 	c.Attest, c.Objects = d.attest, d.objects
-	if d.kube != nil {
-		c.Lead, c.Token = d.kube.leader.Leader, d.kube.token(d.config.Authority.TokenFile)
-	}
+	c.Lead, c.Token = d.kube.election(), d.kube.token(d.config.Authority.TokenFile)
 	g, err := gossip.New(c)
 	d.gossip = g
 	d.planner = plan.NewPlanner(d.self(), d.planConfig())
@@ -159,26 +151,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return d.kernel.watch(ctx, d.wake) })
 	g.Go(func() error {
-		triggers := []<-chan struct{}{d.wake, d.source.Changed()}
-		if d.kube != nil {
-			w, err := d.identify(ctx)
-			if err == nil {
-				err = d.join(w)
-			}
-			if err != nil {
-				return err
-			}
-			d.log.Info("this node is identified", "cluster", w.Cluster, "uid", w.UID, "advertise", w.Advertise)
-			if l := d.kube.lent; l != nil {
-				g.Go(func() error { return l.Run(ctx) })
-			}
-			if d.kube.lent != nil || d.config.Authority.leads() {
-				g.Go(func() error { return d.kube.leader.Run(ctx) })
-			}
-			triggers = append(triggers, d.kube.leader.Changed(), d.kube.mirrors.Changed())
+		if err := d.kube.identify(ctx, d); err != nil {
+			return err
 		}
+		g.Go(func() error { return d.kube.run(ctx, d.config.Authority.leads()) })
 		g.Go(func() error { return d.gossip.Run(ctx) })
-		reconcile.Run(ctx, reconcile.Config{}, merge(ctx, append(triggers, d.gossip.Changed())...), d.apply)
+		triggers := append(d.kube.changed(), d.wake, d.source.Changed(), d.gossip.Changed())
+		reconcile.Run(ctx, reconcile.Config{}, merge(ctx, triggers...), d.apply)
 		return nil
 	})
 	err := g.Wait()

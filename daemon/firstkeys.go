@@ -195,10 +195,11 @@ func (m *maker) problems() []clustermesh.Problem {
 
 // makeKeys tells the maker what the cluster lacks.
 func (d *Daemon) makeKeys(o open, s clustermesh.State, local clustermesh.Local) {
-	if d.kube == nil || d.kube.maker == nil || !local.NodesKnown || len(local.Nodes) == 0 {
+	if !local.NodesKnown || len(local.Nodes) == 0 {
 		return
 	}
 	_, unreadable := d.files.believe.Now()
-	loan, _ := d.kube.lent.Now()
-	d.kube.maker.lacks(o.lacks(unreadable != nil, loan.Root, ownPin(d.who.Cluster, d.who.UID, local.Nodes, s)))
+	d.kube.make(func(root string) missing {
+		return o.lacks(unreadable != nil, root, ownPin(d.who.Cluster, d.who.UID, local.Nodes, s))
+	})
 }

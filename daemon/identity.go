@@ -87,8 +87,8 @@ func clusterName(config, property string) (clustermesh.ClusterName, error) {
 	return clustermesh.ClusterName(property), nil
 }
 
-// identify waits until this node's identity is known.
-func (d *Daemon) identify(ctx context.Context) (who, error) {
+// waitWho waits until this node's identity is known.
+func (k *kubernetes) waitWho(ctx context.Context, d *Daemon) (who, error) {
 	last, err := loadWho(d.config.StateDir)
 	if err != nil {
 		d.log.Warn("cannot read this node's last identity", "err", err)
@@ -97,7 +97,7 @@ func (d *Daemon) identify(ctx context.Context) (who, error) {
 	for {
 		// This loop polls, because the source's Changed channel belongs to the loop that runs after
 		// it.
-		w, waiting, err := decideWho(d.config, d.kube.source.Identity(), last, time.Since(start) > identityPatience)
+		w, waiting, err := decideWho(d.config, k.source.Identity(), last, time.Since(start) > identityPatience)
 		if err != nil {
 			return who{}, err
 		}
@@ -107,7 +107,7 @@ func (d *Daemon) identify(ctx context.Context) (who, error) {
 		if now := time.Now(); now.Sub(start) > time.Second && now.Sub(said) > identityRemind {
 			said = now
 			local, _ := d.source.Local()
-			d.log.Warn("cannot start yet", "waiting", waiting, "apiserver", d.kube.host)
+			d.log.Warn("cannot start yet", "waiting", waiting, "apiserver", k.host)
 			for _, p := range local.Problems {
 				d.log.Warn("problem", "code", p.Code, "what", p.String())
 			}

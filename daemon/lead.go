@@ -52,7 +52,7 @@ func (l *lent) bearer() string { return l.token.Load().(string) }
 
 // mayLead reports whether this node may lead its cluster now.
 func (d *Daemon) mayLead() bool {
-	if d.kube == nil || d.kube.lent == nil {
+	if _, lent, _ := d.kube.loan(); !lent {
 		return d.config.Authority.leads()
 	}
 	return d.standing.may
@@ -69,10 +69,10 @@ type standing struct {
 // stand puts in force what is lent to this node: the root, and with it the right to stand for election. It
 // returns what is wrong with it.
 func (d *Daemon) stand() []clustermesh.Problem {
-	if d.kube == nil || d.kube.lent == nil {
+	loan, lent, err := d.kube.loan()
+	if !lent {
 		return nil
 	}
-	loan, err := d.kube.lent.Now()
 	var root *authority.PrivateKey
 	var rootErr error
 	if d.config.Authority.on() && len(d.files.pins.Get()) > 0 {
@@ -89,7 +89,7 @@ func (d *Daemon) stand() []clustermesh.Problem {
 		d.standing.may = may
 		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)
 	}
-	d.kube.leader.Stand(may)
+	d.kube.stand(may)
 	return lentProblems(cmp.Or(err, rootErr))
 }
 
@@ -126,7 +126,7 @@ const unledGrace = time.Minute
 
 // unled reports that no daemon of this cluster can lead.
 func (d *Daemon) unled(s clustermesh.State) []clustermesh.Problem {
-	if d.kube == nil || d.kube.lent == nil || d.standing.may || canLead(d.who.Cluster, s) {
+	if _, lent, _ := d.kube.loan(); !lent || d.standing.may || canLead(d.who.Cluster, s) {
 		d.standing.unled = time.Time{}
 		return nil
 	}
@@ -139,10 +139,10 @@ func (d *Daemon) unled(s clustermesh.State) []clustermesh.Problem {
 		return nil
 	}
 	return []clustermesh.Problem{{
-		Code: problem.NobodyLeads, Object: "Deployment " + d.kube.namespace + "/strait-leader",
+		Code: problem.NobodyLeads, Object: "Deployment " + d.kube.strait() + "/strait-leader",
 		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
 			d.standing.unled.UTC().Format(time.TimeOnly+"Z")),
-		Try: "look at its pods: kubectl -n " + d.kube.namespace + " get pods -l app.kubernetes.io/component=leader",
+		Try: "look at its pods: kubectl -n " + d.kube.strait() + " get pods -l app.kubernetes.io/component=leader",
 	}}
 }
 

@@ -51,7 +51,7 @@ func candidate(t *testing.T, a AuthorityConfig, pinned ...authority.PublicKey) (
 				}
 			}
 		}
-		d.kube.lent.Look()
+		d.kube.(*kubernetes).lent.Look()
 	}
 }
 
@@ -87,7 +87,7 @@ func TestStand(t *testing.T) {
 	if g.times != 4 {
 		t.Errorf("gossip was told %d times", g.times)
 	}
-	if got := d.kube.lent.bearer(); got != "c" {
+	if got := d.kube.(*kubernetes).lent.bearer(); got != "c" {
 		t.Errorf("the Lease would be given up with the token %q", got)
 	}
 	d.files.pins.Set("", authority.Pins{"west": {Roots: []authority.PublicKey{other.Public()}}})
@@ -101,7 +101,7 @@ func TestStand(t *testing.T) {
 	if ps := unsigned.stand(); !unsigned.mayLead() || g.times > 0 || len(ps) > 0 {
 		t.Errorf("where the cluster signs nothing: %v, told %d times, %v", unsigned.mayLead(), g.times, ps)
 	}
-	d.kube.lent, d.config.Authority = nil, AuthorityConfig{}
+	d.kube.(*kubernetes).lent, d.config.Authority = nil, AuthorityConfig{}
 	if ps := d.stand(); !d.mayLead() || len(ps) > 0 {
 		t.Errorf("with an account of its own that may write: %v, %v", d.mayLead(), ps)
 	}

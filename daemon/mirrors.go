@@ -8,21 +8,12 @@ import (
 	"strait.io/strait/clustermesh/policy/mirror"
 )
 
-// results returns what this node has made of other clusters' Services by policies, if it leads its
-// cluster; nil while it has not looked.
-func (d *Daemon) results() []clustermesh.PolicyResult {
-	if d.kube == nil {
-		return nil
-	}
-	return d.kube.mirrors.Results()
-}
-
 // writeMirrors tells what other clusters offer. It is called only while this node leads its
 // cluster.
-func (d *Daemon) writeMirrors(local clustermesh.Local, m *moment) {
+func (d *Daemon) writeMirrors(k *kubernetes, local clustermesh.Local, m *moment) {
 	own, members, barred := d.self().Cluster, d.trust.members, d.config.barred()
-	policies, objects := d.kube.source.Policies()
-	d.kube.mirrors.Submit(func() mirrorer.View {
+	policies, objects := k.source.Policies()
+	k.mirrors.Submit(func() mirrorer.View {
 		v := mirrorView(policies, own, members, local, m.state)
 		v.Barred, v.Objects = barred, objects
 		return v

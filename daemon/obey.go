@@ -12,12 +12,12 @@ import (
 // obey tells the source what the clusters say whose configuration is accepted. Behind is true while the
 // source's word does not follow from that yet.
 func (d *Daemon) obey() (behind bool, problems []clustermesh.Problem) {
-	if d.kube == nil || len(d.config.Source.Kubernetes.AcceptConfigFrom) == 0 {
-		return false, nil
-	}
 	from := d.config.configFrom(d.self().Cluster)
-	said, _ := d.gossip.State().Config(from)
-	return !d.kube.source.Obey(said), unpinnedConfig(from, d.trust.members)
+	followed := d.kube.obey(func() []clustermesh.ClusterConfig {
+		said, _ := d.gossip.State().Config(from)
+		return said
+	})
+	return !followed, unpinnedConfig(from, d.trust.members)
 }
 
 // unpinnedConfig reports the clusters whose configuration would be accepted if they were pinned.

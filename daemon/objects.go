@@ -13,12 +13,12 @@ import (
 
 // writeObjects tells the writers what the cluster's objects should be. It is called only while this
 // node leads its cluster.
-func (d *Daemon) writeObjects(local clustermesh.Local, m *moment) {
+func (d *Daemon) writeObjects(k *kubernetes, local clustermesh.Local, m *moment) {
 	c, own := d.mcsConfig(), d.self().Cluster
 	v := mcsView(c, own, d.trust.members, local, m.state, m.result)
-	d.kube.writer.Submit(v)
-	d.kube.gke.Submit(gke.View{
-		Cluster: own, GKE: d.kube.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,
+	k.writer.Submit(v)
+	k.gke.Submit(gke.View{
+		Cluster: own, GKE: k.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,
 		Unknown: d.unknownConfig(m.state), Elsewhere: elsewhere(m.state, own),
 	})
 }

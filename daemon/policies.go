@@ -18,7 +18,7 @@ func (d *Daemon) PolicyList() *api.PolicyList {
 		return nil
 	}
 	local, _ := d.source.Local()
-	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, d.kube != nil))
+	return api.NewPolicyList(d.viewpoint(m), policies(local.Shares, m.state, d.self().Cluster, d.kube.present()))
 }
 
 // policies returns what a cluster's policies share, what they get from others, and what the clusters'
@@ -109,11 +109,10 @@ func sharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 // MirrorOf returns the policy by which a Service of this cluster is a mirror, and its sources.
 func (d *Daemon) MirrorOf(service string) (policy string, sources []string) {
 	m := d.now()
-	if m == nil || d.kube == nil {
+	if m == nil {
 		return "", nil
 	}
-	taking, _ := d.kube.source.Policies()
-	return mirrorOf(taking, m.state, d.self().Cluster, service)
+	return mirrorOf(d.kube.policies(), m.state, d.self().Cluster, service)
 }
 
 // mirrorOf finds the oldest policy that makes a Service. Others that make the same merge into it.

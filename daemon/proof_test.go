@@ -21,7 +21,7 @@ func TestProof(t *testing.T) {
 	life := func(m MeshConfig) (authority.Statement, key.Signature) {
 		t.Helper()
 		c := Config{Node: "n1", StateDir: dir + "/state", Authority: AuthorityConfig{RootFile: dir + "/root.key"}, Mesh: m}
-		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), who: who{Cluster: "west"}}
+		d := &Daemon{config: c, log: slog.New(slog.DiscardHandler), kube: noServer{}, who: who{Cluster: "west"}}
 		var err error
 		if d.keys, err = loadKeys(c); err != nil {
 			t.Fatal(err)

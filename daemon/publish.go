@@ -40,10 +40,8 @@ func addressesUnknown(node string, err error) clustermesh.Problem {
 func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
-		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: d.kube == nil,
-	}
-	if d.kube != nil {
-		m.Pods = d.kube.source.Pods().Addresses
+		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: !d.kube.present(),
+		Pods: d.kube.pods().Addresses,
 	}
 	if !d.config.Mesh.on() {
 		return m, nil

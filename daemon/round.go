@@ -37,10 +37,8 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		d.gossip.Accept(in.Local.Accept, in.Local.LocalNamespaces)
 	}
 	problems = slices.Concat(unpinned, d.follow(in.Local))
-	if d.kube != nil {
-		problems = slices.Concat(problems, d.kube.leader.Problems(), identityProblems(d.config, d.who, d.kube.source.Identity()))
-	}
-	in.Fresh, in.Results = d.gossip.Fresh(), d.results()
+	problems = slices.Concat(problems, d.kube.problems(d.config, d.who))
+	in.Fresh, in.Results = d.gossip.Fresh(), d.kube.results()
 	host, err := d.kernel.host()
 	if err != nil {
 		problems = append(problems, addressesUnknown(d.config.Node, err))
@@ -77,12 +75,8 @@ type round struct {
 
 // want returns what the kernel should hold.
 func (r *round) want(s turn.Apply) want {
-	w := want{Desired: r.in.Plan.Desired, settled: s.Settled}
-	if r.kube != nil {
-		pods := r.kube.source.Pods()
-		w.optOut = optOutPods{pods.Known, pods.OptOut}
-	}
-	return w
+	pods := r.kube.pods()
+	return want{Desired: r.in.Plan.Desired, settled: s.Settled, optOut: optOutPods{pods.Known, pods.OptOut}}
 }
 
 // look reads what gossip holds and plans from it, unless the plan is current.
@@ -134,10 +128,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	case turn.Show:
 		r.show(s)
 	case turn.Write:
-		if r.kube != nil {
-			r.writeObjects(r.in.Local, r.moment)
-			r.writeMirrors(r.in.Local, r.moment)
-		}
+		r.kube.write(r.Daemon, r.in.Local, r.moment)
 	case turn.Again:
 		r.againIn(0)
 	}

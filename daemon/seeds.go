@@ -24,9 +24,9 @@ func parseSeeds(text string) (out []string) {
 // seed tells gossip where to find other nodes: the seeds, and the nodes of its own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	fromFile, problems := d.files.seeds.Next()
-	all := gossip.Seeds{Listed: slices.Concat(d.config.Gossip.Seeds, fromFile)}
-	if d.kube != nil {
-		all.Hints = nodeHints(local.Nodes, d.self().Node, d.who.Advertise.Port())
+	all := gossip.Seeds{
+		Listed: slices.Concat(d.config.Gossip.Seeds, fromFile),
+		Hints:  d.kube.hints(local.Nodes, d.self().Node, d.who.Advertise.Port()),
 	}
 	if err := d.gossip.SetSeeds(all); err != nil {
 		problems = append(problems, clustermesh.Problem{Code: problem.SeedsFile, Object: "seeds", Field: "gossip.seedsFile", File: d.config.Gossip.SeedsFile,

@@ -55,18 +55,27 @@ type replication interface {
 	Trust() gossip.Trust
 }
 
-// openSource creates the source that the config names. It starts nothing. If the source is an API
-// server, it is also in the second result, with what only an API server offers; otherwise that is
-// nil.
-func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubernetes, error) {
-	log = log.With("part", "source")
-	if c.Source.Kubernetes == nil {
-		return manifest.New(manifest.Config{Dir: c.Source.Manifest, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), Log: log}), nil, nil
+// openSource creates the source that the config names, and the API server if that is the source. It
+// starts nothing.
+func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, apiServer, error) {
+	if c.Source.Kubernetes != nil {
+		k, err := openKubernetes(c, wake, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return k.source, k, nil
 	}
+	return manifest.New(manifest.Config{
+		Dir: c.Source.Manifest, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), Log: log.With("part", "source"),
+	}), noServer{}, nil
+}
+
+func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes, error) {
+	log = log.With("part", "source")
 	k := c.Source.Kubernetes
 	client, err := kube.Connect(k.Kubeconfig)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	node := clustermesh.NodeName(c.Node)
 	s := kube.New(kube.Config{
@@ -74,25 +83,25 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 		DrainCordoned: k.DrainCordoned, Tunnels: c.Mesh.on(), LocalByDefault: k.DefaultGlobalNamespace != nil && !*k.DefaultGlobalNamespace,
 		NodePrefixes: c.NodePrefixes, Obeys: len(k.AcceptConfigFrom) > 0, Log: log,
 	})
-	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace}
+	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace, obeys: len(k.AcceptConfigFrom) > 0}
 	if k.LeaderDir != "" {
 		out.lent = borrow(k.LeaderDir, wake)
 		if client, err = client.As(out.lent.bearer); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		out.client = client
 	}
 	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out.mirrors, err = mirrorer.New(mirrorer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "mirrors")})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out.gke, err = gkewriter.New(gkewriter.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "gke")})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if m := c.Authority.Make; m != nil {
 		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
@@ -101,7 +110,7 @@ func openSource(c Config, wake notify.Signal, log *slog.Logger) (source, *kubern
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
 	out.leader.Stand(out.lent == nil)
-	return s, out, nil
+	return out, nil
 }
 
 // kubernetes is what the daemon uses only if the cluster has an API server.
@@ -117,6 +126,7 @@ type kubernetes struct {
 	client    kube.Client
 	host      string
 	namespace string // strait's own
+	obeys     bool   // configurations of other clusters are accepted
 	maker     *maker // nil if the leader makes no keys
 }
 

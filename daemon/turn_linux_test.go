@@ -170,7 +170,7 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = &Daemon{config: c, log: log, wake: notify.New(), metrics: api.NewMetrics(), gossip: w,
+	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: api.NewMetrics(), gossip: w,
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.files = w.d.watchFiles(Config{}, nil)
 	w.d.planner = plan.NewPlanner(w.d.self(), w.d.planConfig())

@@ -42,16 +42,7 @@ func (d *Daemon) Status() *api.Status {
 		unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "count open connections: " + err.Error()})
 	}
 	problems := slices.Concat(m.problems, d.gossip.Problems(), unreadable)
-	if d.kube != nil {
-		problems = slices.Concat(problems, d.kube.writer.Problems(), d.kube.mirrors.Problems(), d.kube.gke.Problems())
-		if d.kube.maker != nil {
-			problems = append(problems, d.kube.maker.problems()...)
-		}
-		status.Unwritten = d.kube.writer.Unwritten()
-		if p, is := d.kube.writer.Progress(); is {
-			status.Writing = &api.Writing{Done: p.Done, Total: p.Total, Began: p.Began}
-		}
-	}
+	problems = append(problems, d.kube.report(status)...)
 	if len(d.config.DNS.Listen) > 0 {
 		problems = append(problems, d.dns.Problems()...)
 	}
@@ -92,15 +83,7 @@ func (d *Daemon) Members() map[string]int {
 }
 
 // Writes counts what was written to the API server, for a scrape.
-func (d *Daemon) Writes() (out []api.Written) {
-	if d.kube == nil {
-		return nil
-	}
-	for w, n := range d.kube.writer.Writes() {
-		out = append(out, api.Written{Verb: string(w.Verb), Kind: w.Kind, Failed: w.Failed, Count: n})
-	}
-	return out
-}
+func (d *Daemon) Writes() []api.Written { return d.kube.writes() }
 
 // Traffic calls each with what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {

@@ -283,7 +283,7 @@ func TestForeignIsCached(t *testing.T) {
 
 // TestReadiness: ready is who has applied a plan once, whatever is wrong with the next.
 func TestReadiness(t *testing.T) {
-	d := &Daemon{log: slog.New(slog.DiscardHandler)}
+	d := &Daemon{log: slog.New(slog.DiscardHandler), kube: noServer{}}
 	check := func(want string) {
 		t.Helper()
 		if got := d.Ready(); got.String() != want || got.Ready != (want == "ok") {
