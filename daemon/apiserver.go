@@ -73,10 +73,10 @@ func (noServer) start(d *Daemon) error {
 }
 
 func (noServer) attest(_ context.Context, r authority.Request, local clustermesh.Local) error {
-	if err := annotated(r, local); err != nil { // before listed: it tells the operator which key to write down
+	if err := authority.Annotated(r, local); err != nil { // before Listed: it tells the operator which key to write down
 		return err
 	}
-	return listed(r.Want.Node, local)
+	return authority.Listed(r.Want.Node, local)
 }
 
 func (noServer) identify(context.Context, *Daemon) error                                 { return nil }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"strait.io/strait/clustermesh"
@@ -28,53 +27,16 @@ func (k *kubernetes) attest(ctx context.Context, r authority.Request, local clus
 
 // identifyListed asks identify, a call of the API server, only about nodes that the cluster has.
 func identifyListed(ctx context.Context, r authority.Request, local clustermesh.Local, identify func(context.Context, authority.Request, clustermesh.Local) error) error {
-	if err := listed(r.Want.Node, local); err != nil {
+	if err := authority.Listed(r.Want.Node, local); err != nil {
 		return err
 	}
 	return identify(ctx, r, local)
 }
 
-// listed returns an error unless the objects of the cluster say where a node is.
-func listed(node clustermesh.NodeName, local clustermesh.Local) error {
-	i := slices.IndexFunc(local.Nodes, func(n clustermesh.Node) bool { return n.Name == node })
-	switch {
-	case i < 0:
-		return fmt.Errorf("no Node %s where the signer reads", node)
-	case len(local.Nodes[i].Addresses) == 0:
-		return fmt.Errorf("no address of Node %s where the signer reads", node)
-	}
-	return nil
-}
-
 // objects is gossip.Config.Objects.
 func (d *Daemon) objects() (authority.Objects, bool) {
 	local, known := d.source.Local()
-	return holders(local), known
-}
-
-// holders returns what the objects of a cluster say of its nodes.
-func holders(local clustermesh.Local) authority.Objects {
-	out := authority.Objects{All: local.NodesKnown, ClusterIPs: local.ClusterIPs}
-	for _, n := range local.Nodes {
-		out.Nodes = append(out.Nodes, authority.Holder{
-			Name: n.Name, Locality: n.Locality, Addresses: n.Addresses,
-			PodCIDRs: n.Prefixes, Annotated: local.NodePrefixes[n.Name], Entry: local.NodeClusterIPs[n.Name],
-		})
-	}
-	return out
-}
-
-// annotated finds out which node asks by the annotation of its Node object.
-func annotated(r authority.Request, local clustermesh.Local) error {
-	key := r.Want.Key.Fingerprint()
-	switch stated := local.NodeKeys[r.Want.Node]; stated {
-	case key:
-		return nil
-	case "":
-		return fmt.Errorf("no annotation %s of Node %s: if the machine is what it says, set it to %s where the signer reads", clustermesh.AnnotationNodeKey, r.Want.Node, key)
-	default:
-		return fmt.Errorf("annotation %s of Node %s is %s where the signer reads, and the machine's key is %s", clustermesh.AnnotationNodeKey, r.Want.Node, stated, key)
-	}
+	return authority.ObjectsOf(local), known
 }
 
 // attested finds out which node asks by the token that its kubelet got for its daemon.

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -28,53 +27,6 @@ func requested() authority.Request {
 		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")},
 		Prefixes:  ranges("10.1.2.0/24", "10.1.9.0/24", "10.1.1.7/32", "10.1.3.7/32", "10.1.4.7/32"),
 	}}
-}
-
-func TestAnnotated(t *testing.T) {
-	key := requested().Want.Key.Fingerprint()
-	for says, keys := range map[string]map[clustermesh.NodeName]string{
-		"":                            {"n1": "SHA256:other", "n2": key},
-		"set it to " + key:            {"n1": key},
-		"the machine's key is " + key: {"n2": "SHA256:other"},
-	} {
-		err := annotated(requested(), clustermesh.Local{NodeKeys: keys})
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("keys %v: %v, want %q", keys, err, says)
-		}
-	}
-}
-
-// TestListed: nothing is stated of a node whose object does not say where it is.
-func TestListed(t *testing.T) {
-	local := clustermesh.Local{Nodes: []clustermesh.Node{{Name: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}, {Name: "n3"}}}
-	for node, says := range map[clustermesh.NodeName]string{"n2": "", "n3": "no address", "n4": "no Node n4"} {
-		if err := listed(node, local); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%s: %v, want %q", node, err, says)
-		}
-	}
-}
-
-// TestHolders: what annotations give a node is told apart from what Kubernetes gives it.
-func TestHolders(t *testing.T) {
-	got := holders(clustermesh.Local{
-		Nodes: []clustermesh.Node{
-			{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Prefixes: ranges("10.1.1.0/24"), Locality: clustermesh.Locality{Zone: "a"}},
-			{Name: "n2"},
-		},
-		NodesKnown: true, ClusterIPs: ranges("10.96.0.0/22"),
-		NodePrefixes:   map[clustermesh.NodeName][]netip.Prefix{"n1": ranges("10.1.9.0/24")},
-		NodeClusterIPs: map[clustermesh.NodeName][]netip.Prefix{"n1": ranges("10.96.0.0/16")},
-	})
-	want := authority.Objects{All: true, ClusterIPs: ranges("10.96.0.0/22"), Nodes: []authority.Holder{
-		{
-			Name: "n1", Locality: clustermesh.Locality{Zone: "a"}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")},
-			PodCIDRs: ranges("10.1.1.0/24"), Annotated: ranges("10.1.9.0/24"), Entry: ranges("10.96.0.0/16"),
-		},
-		{Name: "n2"},
-	}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
 }
 
 func TestToken(t *testing.T) {

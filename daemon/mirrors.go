@@ -22,7 +22,7 @@ func (d *Daemon) writeMirrors(k *kubernetes, local clustermesh.Local, m *moment)
 
 // mirrorView returns what the leader of a cluster knows of what others offer.
 func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State) mirrorer.View {
-	known := mcs.View{Cluster: own, Clusters: knowledge(own, s), Members: members}
+	known := mcs.View{Cluster: own, Clusters: mcs.KnowledgeOf(own, s), Members: members}
 	v := mirrorer.View{
 		Cluster: own, Policies: policies, Namespaces: make(map[string]bool, len(local.Namespaces)),
 		Unknown: func(c string) bool { return !known.Settled(clustermesh.ClusterName(c)) },

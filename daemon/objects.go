@@ -33,7 +33,7 @@ func (d *Daemon) mcsConfig() mcs.Config {
 // read and gossip is synced: before that, what is missing is merely unknown.
 func mcsView(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {
 	v := mcs.View{
-		Cluster: cluster, Config: c, Clusters: knowledge(cluster, s), Members: members,
+		Cluster: cluster, Config: c, Clusters: mcs.KnowledgeOf(cluster, s), Members: members,
 		Imports: make([]mcs.Source[mcs.Import], 0, len(r.Imports)), Globals: slicedGlobals(local.Globals, r.Globals), Exports: local.ExportStatus,
 	}
 	if local.Namespaces != nil {
@@ -100,36 +100,6 @@ func (s sliced) Make() mcs.Global {
 func (s sliced) Same(other mcs.Source[mcs.Global]) bool {
 	o, is := other.(sliced)
 	return is && s.Version() == o.Version() && s.asks.Equal(&o.asks)
-}
-
-// knowledge says for each cluster whether its silence about something means that it is gone. A
-// cluster has spoken if one of its daemons is heard now and its leader's record is here. If its
-// machines answer but its daemons are down, its record may be out of date.
-func knowledge(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]mcs.Knowledge {
-	alive := map[clustermesh.ClusterName]bool{own: true}
-	for o, contact := range s.Contacts {
-		if contact == clustermesh.Alive {
-			alive[o.Cluster] = true
-		}
-	}
-	out := map[clustermesh.ClusterName]mcs.Knowledge{}
-	for _, c := range s.Clusters() {
-		_, led := s.Records[clustermesh.Origin{Cluster: c}]
-		switch {
-		case !alive[c]:
-			out[c] = mcs.Held
-		case led:
-			out[c] = mcs.Spoken
-		default:
-			out[c] = mcs.Unknown
-		}
-	}
-	for c := range alive { // heard, but no record of it is here yet
-		if _, known := out[c]; !known {
-			out[c] = mcs.Unknown
-		}
-	}
-	return out
 }
 
 func (p planned) backends() (out []mcs.Backend) {

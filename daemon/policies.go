@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
@@ -24,7 +21,7 @@ func (d *Daemon) PolicyList() *api.PolicyList {
 // policies returns what a cluster's policies share, what they get from others, and what the clusters'
 // leaders have made of it. Without an API server, no leader makes anything: what others share counts.
 func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.ClusterName, written bool) (out []api.Policy) {
-	others := sharedByOthers(s, own)
+	others := policy.SharedByOthers(s, own)
 	for _, x := range shares {
 		p := api.Policy{
 			Name: x.Policy, As: x.As, From: text(x.From), To: text(x.To), Selected: x.Selected, Shared: x.Shared, Joined: x.Joined,
@@ -69,70 +66,13 @@ func skipped(r clustermesh.PolicyResult) (out []api.SkippedService) {
 	return out
 }
 
-// sharedByOthers returns the Services that other clusters share with a cluster, by policy, sorted.
-func sharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string][]string {
-	out := map[string][]string{}
-	note := func(policy string, service clustermesh.ServiceName, c clustermesh.ClusterName) {
-		if policy != "" {
-			out[policy] = append(out[policy], fmt.Sprintf("%s of %s", service, c))
-		}
-	}
-	joins := map[clustermesh.ServiceName]clustermesh.Global{}
-	for _, g := range s.Records[clustermesh.Origin{Cluster: own}].Content.Globals {
-		joins[g.Service] = g
-	}
-	for _, c := range s.Clusters() {
-		if c == own {
-			continue
-		}
-		content := s.Records[clustermesh.Origin{Cluster: c}].Content
-		for _, e := range s.Imported(own, c) {
-			note(e.Policy, e.Service, c)
-		}
-		for _, e := range content.Mirrors {
-			if e.For(own) {
-				note(e.Policy, e.Service, c)
-			}
-		}
-		for _, g := range content.Globals {
-			if here, joined := joins[g.Service]; joined && len(here.IPs) > 0 && g.Offers(own) && here.Takes(c) {
-				note(g.Policy, g.Service, c)
-			}
-		}
-	}
-	for _, list := range out {
-		slices.SortFunc(list, strings.Compare)
-	}
-	return out
-}
-
 // MirrorOf returns the policy by which a Service of this cluster is a mirror, and its sources.
-func (d *Daemon) MirrorOf(service string) (policy string, sources []string) {
+func (d *Daemon) MirrorOf(service string) (by string, sources []string) {
 	m := d.now()
 	if m == nil {
 		return "", nil
 	}
-	return mirrorOf(d.kube.policies(), m.state, d.self().Cluster, service)
-}
-
-// mirrorOf finds the oldest policy that makes a Service. Others that make the same merge into it.
-func mirrorOf(taking []policy.Policy, s clustermesh.State, own clustermesh.ClusterName, service string) (by string, sources []string) {
-	for _, p := range taking {
-		for _, c := range s.Clusters() {
-			if p.Spec.As != policy.Mirror || c == own || !p.Spec.Shares(c) {
-				continue
-			}
-			for _, e := range s.Records[clustermesh.Origin{Cluster: c}].Content.Mirrors {
-				expand := func(template string) string {
-					return policy.Expand(template, e.Service.Name, e.Service.Namespace, string(c))
-				}
-				if e.Policy == p.Name && e.For(own) && expand(p.Spec.Namespace)+"/"+expand(p.Spec.Name) == service {
-					by, sources = cmp.Or(by, p.Name), append(sources, string(c)+"/"+e.Service.String())
-				}
-			}
-		}
-	}
-	return by, sources
+	return policy.MirrorOf(d.kube.policies(), m.state, d.self().Cluster, service)
 }
 
 // sharedBy returns the policies behind imports, and behind global services, as "POLICY of CLUSTER".

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
@@ -222,30 +221,6 @@ func TestViewPolicyResults(t *testing.T) {
 	v.state.Records[b.Origin] = b
 	if got := policies(shares, v.state, "a", false)[0]; got.Imported != 1 || len(got.Skipped) != 1 {
 		t.Errorf("without an API server: %+v", got)
-	}
-}
-
-// TestMirrorOf: a mirror is known by the name that its policy gives it, with all its sources.
-func TestMirrorOf(t *testing.T) {
-	v := twoClusters()
-	for _, c := range []clustermesh.ClusterName{"a", "b", "c"} {
-		o := clustermesh.Origin{Cluster: c}
-		cart := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, Policy: "stars"}
-		private := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "pay"}, Policy: "stars", To: []clustermesh.ClusterName{"c"}}
-		v.state.Records[o] = clustermesh.Record{Origin: o, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart, private}}}
-	}
-	taking := func(name string) []policy.Policy {
-		p := policy.Policy{Spec: policy.Spec{From: []string{"*"}, To: []string{"*"}, As: policy.Mirror, Name: name}.WithDefaults()}
-		p.Name = "stars"
-		return []policy.Policy{p}
-	}
-	for _, c := range []struct{ template, service, by, sources string }{
-		{"far-{name}", "shop/far-cart", "stars", "b/shop/cart c/shop/cart"}, {"{name}-{cluster}", "shop/cart-b", "stars", "b/shop/cart"},
-		{"far-{name}", "shop/cart", "", ""}, {"far-{name}", "shop/far-pay", "", ""}, {"{name}-{cluster}", "shop/cart-a", "", ""},
-	} {
-		if by, sources := mirrorOf(taking(c.template), v.state, "a", c.service); by != c.by || strings.Join(sources, " ") != c.sources {
-			t.Errorf("%s by %s: %q, %q", c.service, c.template, by, sources)
-		}
 	}
 }
 
