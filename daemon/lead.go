@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/lend"
+	"strait.io/strait/daemon/turn"
 	"strait.io/strait/daemon/watch"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
@@ -60,10 +61,9 @@ func (d *Daemon) mayLead() bool {
 
 // standing is with what this node stands for election. It is owned by the loop.
 type standing struct {
-	may  bool
-	root *authority.PrivateKey
-	// unled is since when no daemon of the cluster can lead; zero while one can.
-	unled time.Time
+	may        bool
+	root       *authority.PrivateKey
+	leaderless turn.Leaderless
 }
 
 // stand puts in force what is lent to this node: the root, and with it the right to stand for election. It
@@ -120,39 +120,21 @@ func lentProblems(err error) []clustermesh.Problem {
 	}}
 }
 
-// unledGrace is how long a cluster may have no daemon that can lead before that is a Problem: pods
-// take a while to be replaced.
-const unledGrace = time.Minute
-
 // unled reports that no daemon of this cluster can lead.
-func (d *Daemon) unled(s clustermesh.State) []clustermesh.Problem {
-	if _, lent, _ := d.kube.loan(); !lent || d.standing.may || canLead(d.who.Cluster, s) {
-		d.standing.unled = time.Time{}
-		return nil
+func (d *Daemon) unled(s clustermesh.State, now time.Time) []clustermesh.Problem {
+	_, lent, _ := d.kube.loan()
+	can := !lent || d.standing.may || turn.CanLead(d.who.Cluster, s)
+	since, again := d.standing.leaderless.Note(can, now)
+	if again > 0 {
+		d.againIn(again)
 	}
-	now := time.Now()
-	if d.standing.unled.IsZero() {
-		d.standing.unled = now
-	}
-	if left := unledGrace - now.Sub(d.standing.unled); left > 0 {
-		d.againIn(left)
+	if since.IsZero() {
 		return nil
 	}
 	return []clustermesh.Problem{{
 		Code: problem.NobodyLeads, Object: "Deployment " + d.kube.strait() + "/strait-leader",
 		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
-			d.standing.unled.UTC().Format(time.TimeOnly+"Z")),
+			since.UTC().Format(time.TimeOnly+"Z")),
 		Try: "look at its pods: kubectl -n " + d.kube.strait() + " get pods -l app.kubernetes.io/component=leader",
 	}}
-}
-
-// canLead reports whether a daemon that is heard says that it can lead the cluster.
-func canLead(c clustermesh.ClusterName, s clustermesh.State) bool {
-	for o, contact := range s.Contacts {
-		n := s.Records[o].Content.Node
-		if o.Cluster == c && contact == clustermesh.Alive && n != nil && !n.Follower {
-			return true
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"strait.io/strait/daemon/turn"
 	"strait.io/strait/internal/problem"
 )
 
@@ -33,7 +34,7 @@ func (p *pacer) pauseAfter(took time.Duration) time.Duration {
 	p.took[p.n%len(p.took)] = took
 	p.n++
 	shortest := slices.Min(p.took[:min(p.n, len(p.took))])
-	return min(max(mendEvery, mendShare*shortest), resync)
+	return min(max(mendEvery, mendShare*shortest), turn.Resync)
 }
 
 // mended has what the mender found.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"strait.io/strait/internal/problem"
+
+	"strait.io/strait/daemon/turn"
 )
 
 func TestPauseAfter(t *testing.T) {
@@ -20,7 +22,7 @@ func TestPauseAfter(t *testing.T) {
 		{20 * time.Millisecond, 4 * time.Second}, // there is more to look at now
 		{time.Second, 4 * time.Second},
 		{time.Second, 4 * time.Second},
-		{time.Second, resync}, // what is wanted is back within this time
+		{time.Second, turn.Resync}, // what is wanted is back within this time
 	} {
 		if got := p.pauseAfter(c.took); got != c.want {
 			t.Errorf("look %d, which took %v: %v, want %v", i, c.took, got, c.want)

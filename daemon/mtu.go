@@ -16,6 +16,14 @@ type sizes struct {
 	narrow map[netip.Prefix]int
 }
 
+// of returns how large a packet to a prefix can be.
+func (s sizes) of(p netip.Prefix) int {
+	if narrow := s.narrow[p]; narrow > 0 {
+		return narrow
+	}
+	return s.device
+}
+
 func (s sizes) equal(t sizes) bool { return s.device == t.device && maps.Equal(s.narrow, t.narrow) }
 
 const (

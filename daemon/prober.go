@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/health"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath/ping"
 	"strait.io/strait/datapath/tunnelhealth"
@@ -36,7 +37,7 @@ type prober struct {
 
 	mu      sync.Mutex
 	watch   *tunnelhealth.Watch
-	targets map[netip.Addr]target // by the address inside the tunnel
+	targets map[netip.Addr]health.Target // by the address inside the tunnel
 	origins map[clustermesh.Origin]netip.Addr
 	from    netip.Addr // this node's own address there; can be invalid
 	made    int        // that of tunnels
@@ -50,56 +51,19 @@ type prober struct {
 	receivers  sync.WaitGroup
 }
 
-// target is whom an address inside the tunnel belongs to.
-type target struct {
-	origin clustermesh.Origin
-	key    key.Public
-}
-
 func newProber(k *kernel) *prober { return &prober{kernel: k, watch: tunnelhealth.New()} }
 
 // aim says which peers there are. It is called in each turn.
 func (p *prober) aim(r plan.Result, s clustermesh.State, sizes sizes, made int) {
-	w, named := r.Desired, make(map[key.Public]clustermesh.Origin, len(r.Ends))
-	for i := range r.Ends {
-		if r.Ends[i].Why == "" {
-			named[r.Ends[i].Key] = r.Ends[i].Origin
-		}
-	}
-	targets, peers := map[netip.Addr]target{}, map[netip.Addr]tunnelhealth.Peer{}
-	origins := make(map[clustermesh.Origin]netip.Addr, len(w.Peers))
-	bits := map[netip.Addr]int{}
-	for _, peer := range w.Peers {
-		inside := peer.Inside.Addr()
-		at, own := longest(peer.AllowedIPs, inside)
-		if peer.Guest || !own || inside.Is4() != w.Sources.Node.Is4() || at.Bits() <= bits[inside] {
-			continue // the peer with the longest prefix has the address
-		}
-		o := named[peer.Key]
-		size := sizes.device
-		if narrow := sizes.narrow[at]; narrow > 0 {
-			size = narrow
-		}
-		bits[inside], targets[inside] = at.Bits(), target{o, peer.Key}
-		peers[inside] = tunnelhealth.Peer{Traffic: len(s.Records[o].Content.Endpoints) > 0, Gone: !hears(s.Contacts[o]), Size: size}
-	}
+	targets := health.Targets(r, s, sizes.of)
+	peers, origins := make(map[netip.Addr]tunnelhealth.Peer, len(targets)), make(map[clustermesh.Origin]netip.Addr, len(targets))
 	for a, t := range targets {
-		origins[t.origin] = a
+		peers[a], origins[t.Origin] = t.Peer, a
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.targets, p.origins, p.from, p.made = targets, origins, w.Sources.Node, made
+	p.targets, p.origins, p.from, p.made = targets, origins, r.Desired.Sources.Node, made
 	p.watch.Track(peers, time.Now())
-}
-
-// longest returns the longest of the prefixes that contains an address.
-func longest(prefixes []netip.Prefix, a netip.Addr) (out netip.Prefix, found bool) {
-	for _, q := range prefixes {
-		if q.Contains(a) && (!found || q.Bits() > out.Bits()) {
-			out, found = q, true
-		}
-	}
-	return out, found
 }
 
 // run probes until ctx is done, and pokes changed when a tunnel carries what it did not, or the other way
@@ -249,7 +213,7 @@ func (p *prober) read() {
 	defer p.mu.Unlock()
 	devices := make(map[netip.Addr]tunnelhealth.Device, len(p.targets))
 	for a, t := range p.targets {
-		if d, is := byKey[t.key]; is {
+		if d, is := byKey[t.Key]; is {
 			devices[a] = d
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/health"
 	"strait.io/strait/daemon/turn"
 )
 
@@ -69,7 +70,7 @@ type round struct {
 	problems []clustermesh.Problem
 	err      error
 	// health is what the tunnels carried when the plan was made, and unprobed why that is unknown.
-	health   health
+	health   health.Tunnels
 	unprobed error
 }
 
@@ -88,7 +89,7 @@ func (r *round) look() {
 	r.planner.At(time.Now())
 	r.planner.Far(r.far())
 	r.health, r.unprobed = r.kernel.health()
-	r.planner.Faults(faults(r.health))
+	r.planner.Faults(r.health.Faults())
 	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
 	if r.in.Plan == nil && r.in.First {
 		r.planner.Had(r.kernel.had())
@@ -138,7 +139,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
 	r.kernel.aim(m.result, m.state)
-	told, again := tunnelProblems(r.health, r.unprobed, m.state, time.Now())
+	told, again := r.health.Problems(r.unprobed, m.state, time.Now())
 	if again > 0 {
 		r.againIn(again)
 	}
@@ -148,7 +149,7 @@ func (r *round) show(s turn.Show) {
 	}
 	r.openly.Store(r.trust.everybody)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state), o.problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state, time.Now()), o.problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()

@@ -54,14 +54,6 @@ type pruner interface {
 	prune(ctx context.Context, j job) ([]problem.Problem, error)
 }
 
-const (
-	// resync is how long a part goes unchecked if nothing happens that concerns it.
-	resync = 30 * time.Second
-	// refusedMin is the first delay before retrying what the kernel refused. The delay doubles up
-	// to resync.
-	refusedMin = 100 * time.Millisecond
-)
-
 // stack applies parts in order, and runs only those that have something to do.
 type stack struct {
 	slots   []*slot // bottom up
@@ -84,7 +76,7 @@ type slot struct {
 	pruned    bool // nothing that only earlier jobs wanted is left
 	lastPut   outcome
 	lastPrune outcome
-	refusals  int       // runs in a row in which the kernel refused an object
+	retry     turn.Retry
 	next      time.Time // when to run again at the latest
 }
 
@@ -136,7 +128,7 @@ func (s *stack) apply(ctx context.Context, w want, c turn.Caution, now time.Time
 	for _, p := range s.slots {
 		p.schedule(now)
 		problems = append(problems, p.problems()...)
-		if wait := max(p.next.Sub(now), time.Millisecond); wait < resync && (again == 0 || wait < again) {
+		if wait := max(p.next.Sub(now), time.Millisecond); wait < turn.Resync && (again == 0 || wait < again) {
 			again = wait
 		}
 	}
@@ -205,18 +197,9 @@ func (p *slot) schedule(now time.Time) {
 	if !p.worked {
 		return
 	}
-	wait := resync
 	refused := func(p problem.Problem) bool { return !p.Warning }
-	if slices.ContainsFunc(p.lastPut.problems, refused) || slices.ContainsFunc(p.lastPrune.problems, refused) {
-		wait = min(refusedMin<<min(p.refusals, 20), resync)
-		p.refusals++
-	} else {
-		p.refusals = 0
-	}
-	if a := p.again(); a > 0 {
-		wait = min(wait, a)
-	}
-	p.next = now.Add(wait)
+	left := slices.ContainsFunc(p.lastPut.problems, refused) || slices.ContainsFunc(p.lastPrune.problems, refused)
+	p.next = now.Add(p.retry.Wait(left, p.again()))
 }
 
 // problems returns the Problems and errors of the last runs.

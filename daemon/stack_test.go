@@ -125,7 +125,7 @@ func TestSkipsWhatIsUnchanged(t *testing.T) {
 func TestResync(t *testing.T) {
 	f := newFakes()
 	f.turn()
-	f.now = f.now.Add(resync - 2*time.Second)
+	f.now = f.now.Add(turn.Resync - 2*time.Second)
 	f.expect(t, "early", "")
 	f.want = wants("10.9.0.0/16")
 	f.expect(t, "a change does not wait for parts that are due", "put low, put top, put mid, "+allPrunes)
@@ -167,27 +167,27 @@ func TestRefusal(t *testing.T) {
 	f := newFakes()
 	f.low.refused = []problem.Problem{{Object: "peer b/n1", Message: "two nodes have its key"}}
 	calls, again, err := f.turn()
-	if calls != allPuts+", "+allPrunes || err != nil || again != refusedMin {
+	if calls != allPuts+", "+allPrunes || err != nil || again != turn.RefusedMin {
 		t.Fatalf("%s, again in %s, %v", calls, again, err)
 	}
 	problems, again, _ := f.apply(context.Background(), f.want, f.caution, f.now)
-	if len(problems) != 1 || again != refusedMin {
+	if len(problems) != 1 || again != turn.RefusedMin {
 		t.Errorf("in a turn that does not try: problems %v, again in %s", problems, again)
 	}
 	var waits []time.Duration
 	for range 10 {
-		f.now = f.now.Add(resync)
+		f.now = f.now.Add(turn.Resync)
 		calls, again, _ := f.turn()
 		if !strings.HasPrefix(calls, "put low") {
 			t.Fatalf("not tried again: %s", calls)
 		}
 		waits = append(waits, again)
 	}
-	if waits[0] != 2*refusedMin || waits[1] != 4*refusedMin || waits[9] != 0 {
+	if waits[0] != 2*turn.RefusedMin || waits[1] != 4*turn.RefusedMin || waits[9] != 0 {
 		t.Errorf("tried again in %v", waits)
 	}
 	f.low.refused[0].Warning = true
-	f.now = f.now.Add(resync)
+	f.now = f.now.Add(turn.Resync)
 	if _, again, _ := f.turn(); again != 0 {
 		t.Errorf("a warning is tried again in %s", again)
 	}

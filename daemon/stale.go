@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb/inspect"
@@ -31,7 +32,7 @@ type stale struct {
 
 // trust is how long a life of the daemon waits to hear from others before it believes what an
 // earlier life saved: nobody else can say more.
-const trust = resync
+const trust = turn.Resync
 
 func newStale(k *kernel, c BPFConfig) *stale {
 	return &stale{now: time.Now, grace: sockdestroy.NewGrace(c.unreadyGrace()), destroyer: sockdestroy.New(sockdestroy.Config{

@@ -9,6 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/health"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
@@ -25,7 +26,7 @@ type viewer struct {
 	counted counted
 	peers   map[key.Public]wireguard.PeerStatus
 	rtts    map[clustermesh.Origin]time.Duration // of other clusters' nodes
-	health  health
+	health  health.Tunnels
 }
 
 // counted is what the load balancer holds and has counted.

@@ -19,7 +19,7 @@ func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
 	p.At(time.Now())
 	if self == d.self() { // others have tunnels of their own
 		h, _ := d.kernel.health()
-		p.Faults(faults(h))
+		p.Faults(h.Faults())
 	}
 	if self.Cluster == d.self().Cluster { // what this node measured goes for its neighbours
 		p.Far(d.far())

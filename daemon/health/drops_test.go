@@ -1,28 +1,27 @@
-package daemon
+package health
 
 import (
 	"slices"
 	"testing"
 
-	"strait.io/strait/datapath/netfilter"
 	"strait.io/strait/internal/problem"
 )
 
 func TestDrops(t *testing.T) {
-	var d drops
-	var table netfilter.Drops
+	var d Drops
+	var table Counters
 	look := func(untracked, refused uint64, times int) {
 		for range times {
 			table.Untracked += untracked
 			table.Refused += refused
-			d.note(table)
+			d.Note(table)
 		}
 	}
 	has := func(code problem.Code) bool {
-		return slices.ContainsFunc(d.problems(), func(p problem.Problem) bool { return p.Code == code })
+		return slices.ContainsFunc(d.Problems(), func(p problem.Problem) bool { return p.Code == code })
 	}
 	reported := func() bool { return has(problem.UntrackedDropped) }
-	table = netfilter.Drops{Untracked: 500, Refused: 7} // of an earlier daemon
+	table = Counters{Untracked: 500, Refused: 7} // of an earlier daemon
 	look(0, 0, 1)
 	for range 10 { // now and then
 		look(3, 0, dropsBegin-1)
@@ -37,13 +36,13 @@ func TestDrops(t *testing.T) {
 	}
 	look(0, 100, 1)
 	if reported() || !has(problem.TunnelRefused) {
-		t.Errorf("packets are refused again and again: problems %v", d.problems())
+		t.Errorf("packets are refused again and again: problems %v", d.Problems())
 	}
 	look(1, 0, dropsBegin)
 	if !reported() {
 		t.Error("drops that go on are not reported")
 	}
-	table = netfilter.Drops{} // the rules were written again
+	table = Counters{} // the rules were written again
 	look(2, 1, 1)
 	look(0, 0, dropsEnd-1)
 	if !reported() {
@@ -53,10 +52,10 @@ func TestDrops(t *testing.T) {
 	if reported() {
 		t.Error("it is reported after its end")
 	}
-	if ps := d.problems(); len(ps) != 0 {
+	if ps := d.Problems(); len(ps) != 0 {
 		t.Errorf("problems %v at the end", ps)
 	}
-	if got, want := d.counts(), (netfilter.Drops{Untracked: 10*3*(dropsBegin-1) + dropsBegin + 2, Refused: 100*refusedBegin + 1}); got != want {
+	if got, want := d.Total(), (Counters{Untracked: 10*3*(dropsBegin-1) + dropsBegin + 2, Refused: 100*refusedBegin + 1}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
