@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/identity"
 	"strait.io/strait/daemon/lend"
 )
 
@@ -177,7 +178,7 @@ func (k *kubernetes) write(d *Daemon, local clustermesh.Local, m *moment) {
 func (k *kubernetes) results() []clustermesh.PolicyResult { return k.mirrors.Results() }
 
 func (k *kubernetes) problems(c Config, now who) []clustermesh.Problem {
-	return slices.Concat(k.leader.Problems(), identityProblems(c, now, k.source.Identity()))
+	return slices.Concat(k.leader.Problems(), identity.Problems(c.identity(), now, k.source.Identity()))
 }
 
 func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {

@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/daemon/identity"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -97,7 +98,7 @@ func checkSource(ctx context.Context, c Config) (clustermesh.Local, clustermesh.
 	defer func() { cancel(); <-done }()
 	for {
 		local, synced := k.source.Local()
-		w, waiting, err := decideWho(c, k.source.Identity(), who{}, false)
+		w, waiting, err := identity.Decide(c.identity(), k.source.Identity(), who{}, false)
 		if err != nil || synced && waiting == "" {
 			return local, w.Cluster, err
 		}
