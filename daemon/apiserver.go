@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/identity"
 	"strait.io/strait/daemon/lend"
 )
@@ -50,7 +51,7 @@ type apiServer interface {
 	stand(may bool)
 	strait() (namespace string)
 	// make has the leader make what the cluster lacks, which depends on the root that is lent.
-	make(lacks func(root string) missing)
+	make(lacks func(root string) belief.Missing)
 	write(d *Daemon, local clustermesh.Local, m *moment)
 	results() []clustermesh.PolicyResult
 
@@ -92,7 +93,7 @@ func (noServer) within([]netip.Prefix)                                          
 func (noServer) loan() (lend.Loan, bool, error)                                          { return lend.Loan{}, false, nil }
 func (noServer) stand(bool)                                                              {}
 func (noServer) strait() string                                                          { return "" }
-func (noServer) make(func(string) missing)                                               {}
+func (noServer) make(func(string) belief.Missing)                                        {}
 func (noServer) write(*Daemon, clustermesh.Local, *moment)                               {}
 func (noServer) results() []clustermesh.PolicyResult                                     { return nil }
 func (noServer) problems(Config, who) []clustermesh.Problem                              { return nil }
@@ -162,7 +163,7 @@ func (k *kubernetes) stand(may bool) { k.leader.Stand(may) }
 
 func (k *kubernetes) strait() string { return k.namespace }
 
-func (k *kubernetes) make(lacks func(root string) missing) {
+func (k *kubernetes) make(lacks func(root string) belief.Missing) {
 	if k.maker == nil {
 		return
 	}

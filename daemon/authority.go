@@ -1,13 +1,11 @@
 package daemon
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/durable"
@@ -96,22 +95,6 @@ func loadRoot(path string) (*authority.PrivateKey, error) {
 	return &root, nil
 }
 
-// parsePins reads the pins of a cluster. They must contain its own.
-func parsePins(text string, own clustermesh.ClusterName, root *authority.PrivateKey) (authority.Pins, error) {
-	pins, err := authority.ParsePins([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	pin, found := pins[own]
-	switch {
-	case !found:
-		return nil, fmt.Errorf("it does not list this cluster, %s: its own nodes would not be believed", own)
-	case root != nil && !slices.Contains(pin.Roots, root.Public()):
-		return nil, fmt.Errorf("it lists the root %s for this cluster, not %s, which is that of authority.rootFile: its own nodes would not be believed", pin.Roots[0].Fingerprint(), root.Public().Fingerprint())
-	}
-	return pins, nil
-}
-
 // authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
 // configured.
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
@@ -131,17 +114,17 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
-	d.trust.everybody = d.config.Authority.Believe == BelieveAll
+	d.trust.everybody = d.config.Authority.Believe == belief.All
 	if d.config.Authority.later() {
 		saved, _ := os.ReadFile(d.savedBelief()) // none says nothing
 		d.trust.believed = string(saved)
 		said, unreadable := d.files.believe.Now()
-		b, _ := whom(said, unreadable, d.trust.believed) // what is wrong is reported by believe
-		d.trust.everybody = b == BelieveAll
+		b, _ := belief.Whom(said, unreadable, d.trust.believed) // what is wrong is reported by believe
+		d.trust.everybody = b == belief.All
 	}
 	text, err := d.files.pins.Source().Now()
 	if err == nil {
-		a.Pins, err = parsePins(text, own, d.keys.root)
+		a.Pins, err = belief.ParsePins(text, own, d.keys.root)
 	}
 	if err != nil {
 		// Whoever asks for pins must not run without them. Those of the last life stay in force, and
@@ -149,7 +132,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		saved, _ := os.ReadFile(d.savedPins()) // none is as good as one that cannot be read
 		text = string(saved)
 		var failed error
-		switch a.Pins, failed = parsePins(text, own, d.keys.root); {
+		switch a.Pins, failed = belief.ParsePins(text, own, d.keys.root); {
 		case failed != nil && d.config.Authority.later() && d.trust.everybody:
 			a.Pins, a.Lax = nil, true
 			return a, nil // they come later
@@ -183,13 +166,13 @@ type trusted struct {
 func (d *Daemon) pinned(pins authority.Pins) {
 	t := &d.trust
 	t.overlap, t.members, t.remotes = pins.Overlap(), nil, nil
-	d.kube.within(nodeless(pins, d.who.Cluster, t.everybody))
+	d.kube.within(belief.Nodeless(pins, d.who.Cluster, t.everybody))
 	if t.everybody {
 		return
 	}
 	t.members = slices.Sorted(maps.Keys(pins))
 	if d.config.Mesh.strict() {
-		t.remotes = remotes(pins, d.who.Cluster)
+		t.remotes = belief.Remotes(pins, d.who.Cluster)
 	}
 }
 
@@ -202,28 +185,6 @@ func (d *Daemon) savePins(text string) {
 	if err != nil {
 		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "error", err)
 	}
-}
-
-// nodeless returns the ranges in which other clusters accept endpoints of this one that name no node; nil
-// if they accept them anywhere.
-func nodeless(pins authority.Pins, own clustermesh.ClusterName, lax bool) []netip.Prefix {
-	if p := pins[own]; !lax && len(p.Pods) > 0 {
-		return slices.Concat(p.Pods, p.Endpoints)
-	}
-	return nil
-}
-
-// remotes returns the pod ranges of all clusters but own, sorted.
-func remotes(pins authority.Pins, own clustermesh.ClusterName) (out []plan.Remote) {
-	for _, p := range pins {
-		for _, r := range p.Pods {
-			if p.Cluster != own {
-				out = append(out, plan.Remote{Cluster: p.Cluster, Range: r})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b plan.Remote) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Range.Compare(b.Range)) })
-	return out
 }
 
 // repin puts pins in force that changed.

@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/watch"
 	"strait.io/strait/internal/gossipkey"
@@ -43,7 +44,7 @@ func (d *Daemon) watchFiles(c Config, changed notify.Signal) files {
 				Message: "cannot be used, so the last one stays in force", Try: "copy the file from another machine of the clusterset again"},
 		}),
 		pins: watch.Follow(watch.File(c.Authority.PinsFile, changed), watch.Rule[authority.Pins]{
-			Parse: func(text string) (authority.Pins, error) { return parsePins(text, d.who.Cluster, d.keys.root) },
+			Parse: func(text string) (authority.Pins, error) { return belief.ParsePins(text, d.who.Cluster, d.keys.root) },
 			Use:   d.repin,
 			Problem: clustermesh.Problem{Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: c.Authority.PinsFile,
 				Message: "cannot be used, so the last pins stay in force", Try: "correct the file, or write it again with strait clusterset accept"},

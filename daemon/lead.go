@@ -3,13 +3,13 @@ package daemon
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/lend"
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/daemon/watch"
@@ -76,7 +76,7 @@ func (d *Daemon) stand() []clustermesh.Problem {
 	var root *authority.PrivateKey
 	var rootErr error
 	if d.config.Authority.on() && len(d.files.pins.Get()) > 0 {
-		root, rootErr = lentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
+		root, rootErr = belief.LentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
 	}
 	if s := &d.standing; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
 		d.log.Info("the root that is lent to this node changed", "from", loan.From, "has", root != nil)
@@ -91,22 +91,6 @@ func (d *Daemon) stand() []clustermesh.Problem {
 	}
 	d.kube.stand(may)
 	return lentProblems(cmp.Or(err, rootErr))
-}
-
-// lentRoot parses the root that is lent, which must be one that the cluster pins for itself: what
-// another one signs, nobody believes.
-func lentRoot(text string, pinned []authority.PublicKey) (*authority.PrivateKey, error) {
-	if text == "" {
-		return nil, nil
-	}
-	root, err := authority.ParsePrivate(text)
-	if err != nil {
-		return nil, fmt.Errorf("the root that is lent to this node: %w", err)
-	}
-	if !slices.Contains(pinned, root.Public()) {
-		return nil, fmt.Errorf("the root that is lent to this node is %s, and this cluster does not pin it for itself", root.Public().Fingerprint())
-	}
-	return &root, nil
 }
 
 func lentProblems(err error) []clustermesh.Problem {

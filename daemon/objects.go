@@ -19,7 +19,7 @@ func (d *Daemon) writeObjects(k *kubernetes, local clustermesh.Local, m *moment)
 	k.writer.Submit(v)
 	k.gke.Submit(gke.View{
 		Cluster: own, GKE: k.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,
-		Unknown: d.unknownConfig(m.state), Elsewhere: elsewhere(m.state, own),
+		Unknown: d.unknownConfig(m.state), Elsewhere: gke.SharedElsewhere(m.state, own),
 	})
 }
 

@@ -149,7 +149,7 @@ func (r *round) show(s turn.Show) {
 	}
 	r.openly.Store(r.trust.everybody)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state, time.Now()), o.problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state, time.Now()), o.Problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/internal/enum"
 )
 
@@ -37,20 +38,8 @@ func (m *AuthorityMode) UnmarshalText(b []byte) error {
 	return enum.Decode(m, b, AuthorityOn, AuthorityOff)
 }
 
-// Believe says whose word counts for a machine that has pins. The zero value is BelievePinned.
-type Believe string
-
-// Whose word counts.
-const (
-	BelievePinned Believe = "pinned"
-	// BelieveAll: everybody who has the gossip key is believed, until all clusters sign.
-	BelieveAll Believe = "all"
-)
-
-// UnmarshalText accepts the names.
-func (w *Believe) UnmarshalText(b []byte) error {
-	return enum.Decode(w, b, BelievePinned, BelieveAll)
-}
+// Believe says whose word counts for a machine that has pins.
+type Believe = belief.Belief
 
 // TunnelOwner says what starts the process of a userspace device. The zero value is TunnelOwn.
 type TunnelOwner string

@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/dns"
 	"strait.io/strait/datapath/sockdestroy"
 )
@@ -75,7 +76,7 @@ func (c Config) validateAuthority(m *mistakes) {
 		m.add("authority.tokenFile", "is only for machines with an API server and authority.pinsFile, and without authority.rootFile: remove it")
 	}
 	switch {
-	case a.Believe == BelieveAll && a.PinsFile == "":
+	case a.Believe == belief.All && a.PinsFile == "":
 		m.add("authority.believe", "is only for machines with authority.pinsFile: without pins, everybody who has the gossip key is believed anyway; remove it")
 	case k && c.Source.Kubernetes.LeaderDir != "" && a.RootFile != "":
 		m.add("authority.rootFile", "is not used with source.kubernetes.leaderDir, where the root is lent: remove one of the two")
