@@ -109,6 +109,7 @@ var Table = []Package{
 	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}, Tests: []string{"clustermesh/record"}},
 	{Path: "daemon/reconcile"},
 	{Path: "daemon/watch"},
+	{Path: "daemon/objects", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/mcs", "daemon/plan"}},
 	{Path: "daemon/belief", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "daemon/plan"}},
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "datapath/tunnelhealth"}, Tests: []string{"datapath"}},
@@ -120,7 +121,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
 
 	// The pages of docs that programs show.

@@ -1,4 +1,4 @@
-package daemon
+package objects
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-func TestMCSView(t *testing.T) {
+func TestView(t *testing.T) {
 	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
 	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 	export := clustermesh.Export{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}, Families: []clustermesh.Family{clustermesh.IPv4}}
@@ -35,7 +35,7 @@ func TestMCSView(t *testing.T) {
 	}
 	view := func(ownReady bool, namespaces ...string) mcs.View {
 		s := state(ownReady)
-		return mcsView(mcs.Config{}, "c1", nil, clustermesh.Local{
+		return View(mcs.Config{}, "c1", nil, clustermesh.Local{
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
 			Problems: []clustermesh.Problem{
@@ -70,7 +70,7 @@ func TestMCSView(t *testing.T) {
 
 // A global service's EndpointSlices list the endpoints of the clusters that share theirs with it, whether
 // or not this cluster's clients would use them now. Who asks is not in the record.
-func TestMCSView_GlobalSlices(t *testing.T) {
+func TestView_GlobalSlices(t *testing.T) {
 	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
 	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 	global := clustermesh.Global{Service: serve, Ports: []clustermesh.ServicePort{http}, Shared: true}
@@ -88,7 +88,7 @@ func TestMCSView_GlobalSlices(t *testing.T) {
 	view := func(slices *clustermesh.GlobalSlices) mcs.View {
 		asks := global
 		asks.Slices = slices
-		return mcsView(mcs.Config{}, "c1", nil, clustermesh.Local{Globals: []clustermesh.Global{asks}}, s, planner.Plan(s))
+		return View(mcs.Config{}, "c1", nil, clustermesh.Local{Globals: []clustermesh.Global{asks}}, s, planner.Plan(s))
 	}
 	before := view(&clustermesh.GlobalSlices{UID: "1"})
 	if len(before.Globals) != 1 {
