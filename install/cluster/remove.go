@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"strait.io/strait/clustermesh/written"
 )
 
 // Cleanup is the DaemonSet that removes strait's traces from the nodes.
@@ -141,33 +143,17 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-var (
-	crds = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-
-	endpointSlices = resource("discovery.k8s.io", "v1", "endpointslices")
-	services       = resource("", "v1", "services")
-	ingresses      = resource("networking.k8s.io", "v1", "ingresses")
-)
-
-// Selectors of what the leader writes; see packages mirrorer and object.
-const (
-	written = "endpointslice.kubernetes.io/managed-by=strait.io"
-	mirrors = "strait.io/policy-set=daemon"
-)
+var crds = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 // policyLag is how long the API server may keep applying an admission policy that was deleted.
 const policyLag = 15 * time.Second
 
-// RemoveWritten deletes the objects that the leader wrote: slices, derived Services, mirrors,
-// Ingresses and imports. It also removes the fields that the leader wrote into objects of others.
+// RemoveWritten undoes what the leader wrote, as package written lists it: it deletes strait's own
+// objects, and removes the fields that the leader wrote into objects of others.
 func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
-	all := func(*unstructured.Unstructured) bool { return true }
-	imports, exports := c.mcsKind("ServiceImport", "serviceimports"), c.mcsKind("ServiceExport", "serviceexports")
-	gkeImports := resource("net.gke.io", "v1", "serviceimports")
-	oldImports, oldExports := resource("multicluster.k8s.io", "v1alpha1", "serviceimports"), resource("multicluster.k8s.io", "v1alpha1", "serviceexports")
 	// First the policies, one of which lets only strait change these. The API server notices a
 	// moment later.
-	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, all)
+	out, err := c.deleteListed(ctx, installed[:2], partOf+"="+Daemon, false, everything)
 	if err != nil {
 		return out, err
 	}
@@ -176,46 +162,42 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 		patience = policyLag
 	}
 	var errs []error
-	for _, x := range []struct {
-		kind     schema.GroupVersionResource
-		selector string
-	}{
-		// The mirrors of strait replicate, which are another set, stay.
-		{endpointSlices, written + ",!strait.io/policy-set"},
-		{endpointSlices, written + "," + mirrors},
-		{services, "app.kubernetes.io/managed-by=strait,strait.io/service-import"},
-		{services, "app.kubernetes.io/managed-by=strait," + mirrors},
-		{ingresses, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-ingress"},
-		{services, "app.kubernetes.io/managed-by=strait,strait.io/multi-cluster-service"},
-		{gkeImports, "app.kubernetes.io/managed-by=strait"},
-		{imports, "app.kubernetes.io/managed-by=strait"},
-	} {
-		deadline := time.Now().Add(patience)
-		err := poll(ctx, waitEvery, func() (bool, error) {
-			changes, err := c.deleteListed(ctx, []schema.GroupVersionResource{x.kind}, x.selector, false, all)
-			out = append(out, changes...)
-			refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-			if refused && time.Now().Before(deadline) {
-				return false, nil
-			}
-			return true, err
-		})
-		errs = append(errs, err)
-	}
-	for kind, names := range map[string][]schema.GroupVersionResource{"ServiceExport": {exports, oldExports}, "ServiceImport": {imports, oldImports}} {
-		for _, of := range names {
-			errs = append(errs, c.release(ctx, of, kind))
+	for _, row := range written.Rows {
+		kind := c.servedResource(row)
+		switch row.End {
+		case written.Deleted:
+			changes, err := c.deletePatiently(ctx, kind, row.Labels, patience)
+			out, errs = append(out, changes...), append(errs, err)
+		case written.Released:
+			errs = append(errs, c.release(ctx, kind, row.GroupVersionKind().Kind))
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
-// mcsKind returns a kind of the MCS API in a version that is served. If none is, there are no objects,
-// and v1beta1 is as good as another.
-func (c *Cluster) mcsKind(kind, plural string) schema.GroupVersionResource {
-	m, err := c.kinds.RESTMapping(schema.GroupKind{Group: "multicluster.x-k8s.io", Kind: kind})
+func everything(*unstructured.Unstructured) bool { return true }
+
+// deletePatiently deletes what a selector matches. For so long, it tries again what is refused.
+func (c *Cluster) deletePatiently(ctx context.Context, kind schema.GroupVersionResource, selector string, patience time.Duration) (out []Change, err error) {
+	deadline := time.Now().Add(patience)
+	err = poll(ctx, waitEvery, func() (bool, error) {
+		changes, err := c.deleteListed(ctx, []schema.GroupVersionResource{kind}, selector, false, everything)
+		out = append(out, changes...)
+		refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+		if refused && time.Now().Before(deadline) {
+			return false, nil
+		}
+		return true, err
+	})
+	return out, err
+}
+
+// servedResource returns a row's kind in a version that is served. If none is, there are no objects,
+// and the row's version is as good as another.
+func (c *Cluster) servedResource(row written.Row) schema.GroupVersionResource {
+	m, err := c.kinds.RESTMapping(row.GroupVersionKind().GroupKind())
 	if err != nil {
-		return resource("multicluster.x-k8s.io", "v1beta1", plural)
+		return row.Resource
 	}
 	return m.Resource
 }
@@ -268,18 +250,27 @@ func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, x := range []struct {
-		kind schema.GroupVersionResource
-		name string
-	}{{resource("coordination.k8s.io", "v1", "leases"), "strait-leader"}, {secrets, SecretName}, {secrets, KeysSecret}, {configMaps, PinsConfigMap}, {configMaps, believeConfigMap}} {
-		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{})
-		if ignoreNotFound(err) != nil {
-			return out, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)
-		}
+	if err := c.removeNamed(ctx); err != nil {
+		return out, err
 	}
 	changes, err = c.deleteListed(ctx, []schema.GroupVersionResource{resource("", "v1", "namespaces")}, partOf+"="+Daemon, false,
 		func(o *unstructured.Unstructured) bool { return o.GetName() == c.Namespace })
 	return append(out, changes...), err
+}
+
+// removeNamed deletes the objects in strait's namespace that are known by name: what the leader wrote,
+// and the Secret of strait clusterset.
+func (c *Cluster) removeNamed(ctx context.Context) error {
+	rows := append(slices.Clone(written.Rows), written.Row{Resource: secrets, Names: []string{SecretName}, End: written.Named})
+	for _, row := range rows {
+		for _, name := range row.Names {
+			err := c.objects.Resource(row.Resource).Namespace(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+			if ignoreNotFound(err) != nil {
+				return fmt.Errorf("context %s: delete %s %s: %w", c.Context, row.Resource.Resource, name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // removeCRDs deletes the CRDs that strait installed, except those of which objects are left.

@@ -52,6 +52,8 @@ var Table = []Package{
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/topology"}},
 	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
+	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
+	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
@@ -73,7 +75,7 @@ var Table = []Package{
 	// Writes at API servers of clusters without strait.
 	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
 	{
-		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/policy", "clustermesh/policy/mirror"},
+		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	// What networking.gke.io asks for, and who writes it.
@@ -144,11 +146,11 @@ var Table = []Package{
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
 	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
-	// How strait is installed in clusters. These packages know only the daemon's API. The chart's
-	// tests compare what its admission policy bars with what the daemon bars, and its ClusterRole
-	// with what the daemon reads.
-	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "install/cluster", Imports: []string{"install/bundle", "daemon/api", "internal/ovn"}},
+	// How strait is installed in clusters. These packages know only the daemon's API, and what to
+	// remove. The chart's tests compare what its admission policy bars with what the daemon bars, and
+	// its ClusterRoles with what the daemon reads and writes.
+	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
+	{Path: "install/cluster", Imports: []string{"clustermesh/written", "install/bundle", "daemon/api", "internal/ovn"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
@@ -265,7 +267,7 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"daemon", "install/chart", "test/faults", "test/kube", "test/leader"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
@@ -279,7 +281,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
+		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
 		Tests:  []string{"daemon", "install/chart", "test/install", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},

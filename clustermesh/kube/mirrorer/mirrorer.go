@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/internal/notify"
@@ -37,7 +38,7 @@ import (
 
 const (
 	// set is the value of mirror.LabelSet on what this package writes.
-	set = "daemon"
+	set = object.DaemonsPolicySet
 	// manager is the field manager of what it writes.
 	manager = "strait"
 	// quiet and patience gather changes that come together.

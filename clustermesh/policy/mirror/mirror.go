@@ -31,7 +31,7 @@ const (
 	// LabelPolicy has the name of the policy.
 	LabelPolicy = "strait.io/policy"
 	// LabelSet tells the mirrors of one set of policies from those of another.
-	LabelSet = "strait.io/policy-set"
+	LabelSet = object.LabelPolicySet
 	// LabelSource, of an EndpointSlice, is the cluster that its endpoints are in.
 	LabelSource = "multicluster.kubernetes.io/source-cluster"
 	// AnnotationFrom, of a Service, lists its sources, as in us-east/shop/cart.
