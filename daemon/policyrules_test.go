@@ -18,6 +18,7 @@ import (
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/record"
+	"strait.io/strait/clustermesh/written"
 )
 
 // The ten runtime rules of ServicePolicies, on the way that a daemon's leader takes: objects of one
@@ -164,26 +165,26 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 		switch {
 		case held.Back(o):
 			continue
-		case o.Namespace != "":
-			c.namespaces[o.Namespace] = true
-		case o.Slice != nil && o.Verb == mirror.Delete:
-			delete(c.slices, o.Slice.Namespace+"/"+o.Slice.Name)
-		case o.Slice != nil:
-			c.slices[o.Slice.Namespace+"/"+o.Slice.Name] = o.Slice
-		case o.Verb == mirror.Delete:
-			delete(c.services, o.Service.Namespace+"/"+o.Service.Name)
-		case o.Verb == mirror.Create && c.refuses == o.Service.Namespace+"/"+o.Service.Name:
+		case o.Kind == written.Namespace:
+			c.namespaces[o.Object.GetName()] = true
+		case o.Slice() != nil && o.Verb == written.Delete:
+			delete(c.slices, o.Slice().Namespace+"/"+o.Slice().Name)
+		case o.Slice() != nil:
+			c.slices[o.Slice().Namespace+"/"+o.Slice().Name] = o.Slice()
+		case o.Verb == written.Delete:
+			delete(c.services, o.Service().Namespace+"/"+o.Service().Name)
+		case o.Verb == written.Create && c.refuses == o.Service().Namespace+"/"+o.Service().Name:
 			held.Failed(o)
 			continue
-		case o.Verb == mirror.Create && c.services[o.Service.Namespace+"/"+o.Service.Name] != nil:
+		case o.Verb == written.Create && c.services[o.Service().Namespace+"/"+o.Service().Name] != nil:
 			skipped = append(skipped, mirror.Skipped{
-				Policy: o.Service.Labels[mirror.LabelPolicy], Source: o.Service.Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,
+				Policy: o.Service().Labels[mirror.LabelPolicy], Source: o.Service().Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,
 			})
 			held.Failed(o)
-			c.taken = map[string]bool{o.Service.Namespace + "/" + o.Service.Name: true}
+			c.taken = map[string]bool{o.Service().Namespace + "/" + o.Service().Name: true}
 			continue
 		default:
-			c.services[o.Service.Namespace+"/"+o.Service.Name] = o.Service
+			c.services[o.Service().Namespace+"/"+o.Service().Name] = o.Service()
 		}
 		c.written = append(c.written, o.String())
 	}

@@ -22,6 +22,7 @@ import (
 
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 )
 
@@ -146,7 +147,7 @@ func (s *server) seen() (mirror.Cluster, error) {
 }
 
 // do carries out one write.
-func (s *server) do(ctx context.Context, o mirror.Op) error {
+func (s *server) do(ctx context.Context, o written.Op) error {
 	if err := mirrorer.Do(ctx, s.client, Manager, o); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", s.id, o, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	DryRun bool
 	// Did is called for each write, with the id of its cluster; Skipped for each Service that is left out
 	// of a cluster; Failed for what a cluster failed to do. They are not called at the same time.
-	Did     func(cluster string, o mirror.Op)
+	Did     func(cluster string, o written.Op)
 	Skipped func(cluster string, s mirror.Skipped)
 	Failed  func(error)
 	// Log receives each request to an API server, what was read and what was decided; nil discards it.
@@ -150,7 +151,7 @@ func (r *Replicator) twins(known []*mirror.Cluster) error {
 }
 
 // carryOut writes to one cluster, and returns how many writes failed.
-func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, ops []mirror.Op) (failed int) {
+func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, ops []written.Op) (failed int) {
 	for _, skip := range plan.Skipped {
 		if key := s.id + " " + fmt.Sprint(skip); !r.skipped[key] {
 			r.skipped[key] = true

@@ -19,7 +19,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 // View is what the leader of a cluster knows.
@@ -48,58 +48,40 @@ type Have struct {
 	Ingresses []*networkingv1.Ingress
 }
 
-// Op is one write of a Service or an Ingress. An object to update is the one that is there, with
-// what must change.
-type Op struct {
-	Verb    mirror.Verb
-	Service *corev1.Service
-	Ingress *networkingv1.Ingress
-}
-
-func (o Op) String() string { return string(o.Verb) + " " + o.Target() }
-
-// Target names the object.
-func (o Op) Target() string {
-	if o.Service != nil {
-		return object.Name("Service", o.Service.Namespace, o.Service.Name)
-	}
-	return object.Name("Ingress", o.Ingress.Namespace, o.Ingress.Name)
-}
-
 // Diff returns the writes that bring a cluster to what it should have. Services come before the
 // Ingresses that lead to their pods, and go after them.
-func Diff(v View, h Have) (ops []Op) {
+func Diff(v View, h Have) (ops []written.Op) {
 	services, ingresses := v.services(), v.ingresses()
-	var deletions []Op
+	var deletions []written.Op
 	for _, have := range h.Ingresses {
 		want := ingresses[nameOf(have)]
 		if delete(ingresses, nameOf(have)); want == nil && v.held(have) {
 			continue
 		} else if want == nil {
-			deletions = append(deletions, Op{Verb: mirror.Delete, Ingress: &networkingv1.Ingress{ObjectMeta: identity(have)}})
+			deletions = append(deletions, written.Op{Verb: written.Delete, Kind: written.Ingress, Object: &networkingv1.Ingress{ObjectMeta: identity(have)}})
 		} else if next := ingressFrom(have, want); !equality.Semantic.DeepEqual(have, next) {
-			ops = append(ops, Op{Verb: mirror.Update, Ingress: next})
+			ops = append(ops, written.Op{Verb: written.Update, Kind: written.Ingress, Object: next})
 		}
 	}
-	var early []Op
+	var early []written.Op
 	for _, have := range h.Services {
 		want := services[nameOf(have)]
 		if delete(services, nameOf(have)); want == nil && v.held(have) {
 			continue
 		} else if want == nil {
-			deletions = append(deletions, Op{Verb: mirror.Delete, Service: &corev1.Service{ObjectMeta: identity(have)}})
+			deletions = append(deletions, written.Op{Verb: written.Delete, Kind: written.Service, Object: &corev1.Service{ObjectMeta: identity(have)}})
 		} else if next := serviceFrom(have, want); !equality.Semantic.DeepEqual(have, next) {
-			early = append(early, Op{Verb: mirror.Update, Service: next})
+			early = append(early, written.Op{Verb: written.Update, Kind: written.Service, Object: next})
 		}
 	}
 	for _, s := range v.Services { // in a stable order
 		if want := services[clustermesh.ServiceName{Namespace: s.Namespace, Name: s.Derived()}]; want != nil {
-			early = append(early, Op{Verb: mirror.Create, Service: want})
+			early = append(early, written.Op{Verb: written.Create, Kind: written.Service, Object: want})
 		}
 	}
 	for _, i := range v.Ingresses {
 		if want := ingresses[clustermesh.ServiceName{Namespace: i.Namespace, Name: i.Name}]; want != nil {
-			ops = append(ops, Op{Verb: mirror.Create, Ingress: want})
+			ops = append(ops, written.Op{Verb: written.Create, Kind: written.Ingress, Object: want})
 		}
 	}
 	return append(append(early, ops...), deletions...)
@@ -208,6 +190,6 @@ func Ours(labels map[string]string) bool {
 }
 
 // Taken says that there is another object of a name.
-func Taken(o Op) string {
+func Taken(o written.Op) string {
 	return fmt.Sprintf("%s is there and is not strait's: it stays as it is", o.Target())
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh/object"
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 const (
@@ -62,24 +62,30 @@ func (w *world) settle(t *testing.T, v View) (did []string) {
 		}
 		for _, o := range ops {
 			did = append(did, o.String())
-			w.Services = written(w.Services, o.Service, o.Verb)
-			w.Ingresses = written(w.Ingresses, o.Ingress, o.Verb)
+			w.Services = carriedOut(w.Services, o.Service(), o.Verb)
+			w.Ingresses = carriedOut(w.Ingresses, ingressOf(o), o.Verb)
 		}
 	}
 	t.Fatalf("no end: %q", did)
 	return nil
 }
 
-func written[T interface {
+// ingressOf returns an operation's object if it is an Ingress, otherwise nil.
+func ingressOf(o written.Op) *networkingv1.Ingress {
+	i, _ := o.Object.(*networkingv1.Ingress)
+	return i
+}
+
+func carriedOut[T interface {
 	comparable
 	metav1.Object
-}](have []T, o T, verb mirror.Verb) []T {
+}](have []T, o T, verb written.Verb) []T {
 	var none T
 	if o == none {
 		return have
 	}
 	have = slices.DeleteFunc(slices.Clone(have), func(h T) bool { return nameOf(h) == nameOf(o) })
-	if verb != mirror.Delete {
+	if verb != written.Delete {
 		have = append(have, o)
 	}
 	return have
@@ -162,7 +168,7 @@ func TestFilledIn(t *testing.T) {
 		t.Errorf("%v", ops)
 	}
 	s.OwnerReferences = nil
-	if ops := Diff(v, w.Have); len(ops) != 1 || ops[0].Service == nil || ops[0].Service.Labels["team"] != "x" || ops[0].Service.Spec.IPFamilies == nil {
+	if ops := Diff(v, w.Have); len(ops) != 1 || ops[0].Service() == nil || ops[0].Service().Labels["team"] != "x" || ops[0].Service().Spec.IPFamilies == nil {
 		t.Errorf("without owner: %+v", ops)
 	}
 }

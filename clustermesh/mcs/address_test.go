@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 )
 
 // The ClusterSetIP is the import's for life, whoever deletes the derived Service.
@@ -47,7 +48,7 @@ func TestIPs_OutliveTheDerivedService(t *testing.T) {
 			}
 			asked := 0
 			for _, o := range w.settle(of(c.is), serve) {
-				if o.Service != nil && o.Verb == Create && slices.Equal(o.Service.Spec.ClusterIPs, before.IPs) {
+				if o.Service() != nil && o.Verb == written.Create && slices.Equal(o.Service().Spec.ClusterIPs, before.IPs) {
 					asked++
 				}
 			}
@@ -72,8 +73,8 @@ func TestIPs_OfARangeAreNotTheServices(t *testing.T) {
 	v.Config.ClusterSetIPs = IPsCIDR
 	w.settle(v.change(func(i *Import) { i.IPs = []netip.Addr{netip.MustParseAddr("241.0.0.1")} }), serve)
 	for _, o := range w.settle(viewOf(exportOf("c1", 1)), serve) {
-		if o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 {
-			t.Errorf("asks for %v", o.Service.Spec.ClusterIPs)
+		if o.Service() != nil && len(o.Service().Spec.ClusterIPs) > 0 {
+			t.Errorf("asks for %v", o.Service().Spec.ClusterIPs)
 		}
 	}
 }

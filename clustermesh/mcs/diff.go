@@ -11,6 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
@@ -22,7 +23,7 @@ import (
 //
 // It touches only strait's own objects, with two exceptions: the status of exports and imports, and
 // the ips and one annotation of a user's import. It deletes nothing for lack of knowledge.
-func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]Op, []clustermesh.Problem) {
+func Diff(v View, name clustermesh.ServiceName, h Have, now time.Time) ([]written.Op, []clustermesh.Problem) {
 	if !v.hasNamespace(name.Namespace) {
 		return nil, nil // its objects are deleted with it
 	}
@@ -72,7 +73,7 @@ type differ struct {
 
 	// retries are operations that are known to have failed. They come last, because nothing is
 	// deleted after an operation that fails.
-	ops, deletions, retries []Op
+	ops, deletions, retries []written.Op
 	problems                []clustermesh.Problem
 	// group is that of the import in have, if it is not the MCS API's; see oldImport.
 	group string
@@ -80,7 +81,7 @@ type differ struct {
 	settling bool
 }
 
-func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
+func (d *differ) do(o written.Op) { d.ops = append(d.ops, o) }
 
 func (d *differ) problem(p clustermesh.Problem) { d.problems = append(d.problems, p) }
 
@@ -167,7 +168,7 @@ func (d *differ) prune() {
 		d.deleteService(s)
 	}
 	if h.Import != nil {
-		d.deletions = append(d.deletions, Op{Verb: Delete, Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(h.Import)}})
+		d.deletions = append(d.deletions, written.Op{Verb: written.Delete, Kind: written.ServiceImport, Object: &mcsv1beta1.ServiceImport{ObjectMeta: meta(h.Import)}})
 	}
 }
 
@@ -179,14 +180,14 @@ func (d *differ) mayDelete(s Slice) bool {
 
 func (d *differ) deleteSlice(s Slice) {
 	m := metav1.ObjectMeta{Namespace: d.name.Namespace, Name: s.Name, UID: s.UID}
-	d.deletions = append(d.deletions, Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: m}})
+	d.deletions = append(d.deletions, written.Op{Verb: written.Delete, Kind: written.EndpointSlice, Object: &discoveryv1.EndpointSlice{ObjectMeta: m}})
 }
 
 func (d *differ) deleteService(s *corev1.Service) {
 	if s.DeletionTimestamp == nil {
 		m := meta(s)
 		m.Labels = s.Labels
-		d.deletions = append(d.deletions, Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: m}})
+		d.deletions = append(d.deletions, written.Op{Verb: written.Delete, Kind: written.Service, Object: &corev1.Service{ObjectMeta: m}})
 	}
 }
 
@@ -250,15 +251,15 @@ func (d *differ) derivedSlices(service *corev1.Service) {
 // slice to another is in both for a moment, never in neither. It removes the wanted slices from
 // stale.
 func (d *differ) slices(want []*discoveryv1.EndpointSlice, stale map[string]bool) {
-	var later []Op
+	var later []written.Op
 	for _, w := range want {
 		i := slices.IndexFunc(d.have.Slices, func(s Slice) bool { return s.Name == w.Name })
 		delete(stale, w.Name)
 		if i < 0 {
-			d.do(Op{Verb: Create, Slice: w})
+			d.do(written.Op{Verb: written.Create, Kind: written.EndpointSlice, Object: w})
 		} else if !sameSlice(d.have.Slices[i], w) {
 			w.UID = d.have.Slices[i].UID
-			later = append(later, Op{Verb: Apply, Slice: w, Force: true})
+			later = append(later, written.Op{Verb: written.Apply, Kind: written.EndpointSlice, Object: w, Force: true})
 		}
 	}
 	d.ops = append(d.ops, later...)

@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
@@ -25,7 +26,7 @@ func (d *differ) exportStatuses() {
 		d.exportStatus(d.have.Export, e, d.have.API.Exports, "")
 		e.Omitted = "" // an export of the old group has no labels to export
 	}
-	if served, is := d.have.API.Foreign[OldExport]; is {
+	if served, is := d.have.API.Foreign[written.OldExport]; is {
 		d.exportStatus(d.have.OldExport, e, served, OldGroup)
 	}
 }
@@ -53,8 +54,9 @@ func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.Expo
 	if same {
 		return
 	}
-	op := Op{Verb: ApplyStatus, Force: true, Group: group, Export: &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}}
-	op.Export.Status.Conditions = want
+	export := &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}
+	op := written.Op{Verb: written.ApplyStatus, Kind: inGroup(written.ServiceExport, group), Force: true, Object: export}
+	export.Status.Conditions = want
 	for _, c := range want {
 		if turned(have.Status.Conditions, c) {
 			op.Events = append(op.Events, exportEvents(have.Status.Conditions, c)...)
@@ -217,9 +219,9 @@ func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value st
 
 // exportEvents returns Events for what went wrong and for what recovered. It returns none for a
 // Valid or Conflict condition that was fine from the start, nor for a pending export.
-func exportEvents(have []metav1.Condition, c metav1.Condition) []Event {
+func exportEvents(have []metav1.Condition, c metav1.Condition) []written.Event {
 	was := slices.ContainsFunc(have, func(h metav1.Condition) bool { return h.Type == c.Type })
-	e := Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c)}
+	e := written.Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c)}
 	switch {
 	case c.Type == valid, c.Type == conflict:
 		if e.Warning = (c.Status == metav1.ConditionTrue) == (c.Type == conflict); !e.Warning && !was {
@@ -232,5 +234,5 @@ func exportEvents(have []metav1.Condition, c metav1.Condition) []Event {
 	}
 	// An Event's reason is one word.
 	e.Reason, _, _ = strings.Cut(e.Reason, ",")
-	return []Event{e}
+	return []written.Event{e}
 }

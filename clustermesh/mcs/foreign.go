@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 )
 
 // API groups other than the MCS API's own whose exports or imports strait writes.
@@ -15,13 +16,6 @@ const (
 	// OldGroup is the group in the text of KEP-1645.
 	OldGroup = "multicluster.k8s.io"
 	GKEGroup = "net.gke.io"
-)
-
-// The kinds of these groups, by the names that Op.Kind and Problems give them.
-const (
-	OldExport = mcsv1beta1.ServiceExportKindName + "." + OldGroup
-	OldImport = mcsv1beta1.ServiceImportKindName + "." + OldGroup
-	GKEImport = mcsv1beta1.ServiceImportKindName + "." + GKEGroup
 )
 
 // GKEDerivedAnnotation names the derived Service on a ServiceImport of GKE.
@@ -38,7 +32,7 @@ func (d *differ) as(group, kind string, i *mcsv1beta1.ServiceImport) *differ {
 // took does what a differ for another group has found.
 func (d *differ) took(other *differ) {
 	for _, o := range other.ops {
-		o.Group = other.group
+		o.Kind = inGroup(o.Kind, other.group)
 		d.do(o)
 	}
 }
@@ -47,7 +41,7 @@ func (d *differ) took(other *differ) {
 // strait makes none there.
 func (d *differ) oldImport() {
 	have := d.have.OldImport
-	if _, served := d.have.API.Foreign[OldImport]; !served || have == nil || have.DeletionTimestamp != nil || d.wanted && d.have.Import == nil {
+	if _, served := d.have.API.Foreign[written.OldImport]; !served || have == nil || have.DeletionTimestamp != nil || d.wanted && d.have.Import == nil {
 		return
 	}
 	have = have.DeepCopy()
@@ -57,7 +51,7 @@ func (d *differ) oldImport() {
 			have.Spec.Type = d.have.Import.Spec.Type
 		}
 	}
-	other := d.as(OldGroup, OldImport, have)
+	other := d.as(OldGroup, written.OldImport, have)
 	if d.have.Import == nil {
 		other.userImport(nil)
 	} else if !d.uncertain() {
@@ -72,16 +66,16 @@ func (d *differ) oldImport() {
 // gkeImport keeps a copy of the import in GKE's group. GKE's controller has imports of its own
 // there, and so may users: they stay as they are.
 func (d *differ) gkeImport() {
-	_, served := d.have.API.Foreign[GKEImport]
+	_, served := d.have.API.Foreign[written.GKEImport]
 	have := d.have.GKEImport
 	if !served || have != nil && (!OurImport(have) || have.DeletionTimestamp != nil) {
 		return
 	}
-	other := d.as(GKEGroup, GKEImport, have)
+	other := d.as(GKEGroup, written.GKEImport, have)
 	switch {
 	case !d.wanted:
 		if have != nil && (d.view.complete() || d.barred()) && (d.have.Import == nil || !d.uncertain()) {
-			d.deletions = append(d.deletions, Op{Verb: Delete, Group: GKEGroup, Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have)}})
+			d.deletions = append(d.deletions, written.Op{Verb: written.Delete, Kind: written.GKEImport, Object: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have)}})
 		}
 		return
 	case d.have.Import == nil: // it comes first
@@ -89,14 +83,14 @@ func (d *differ) gkeImport() {
 	case have == nil:
 		want := other.copied(d.have.Import)
 		// Only what every apply has; the rest follows.
-		other.do(Op{Verb: Create, Import: &mcsv1beta1.ServiceImport{
+		other.do(written.Op{Verb: written.Create, Kind: written.ServiceImport, Object: &mcsv1beta1.ServiceImport{
 			ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name, Labels: map[string]string{object.LabelManagedBy: object.ManagedBy}},
 			Spec:       mcsv1beta1.ServiceImportSpec{Type: want.Spec.Type, Ports: want.Spec.Ports},
 		}})
 	default:
 		if want := other.copied(d.have.Import); !d.uncertain() && !sameImport(have, want) {
 			want.UID = have.UID
-			other.do(Op{Verb: Apply, Import: want, Force: true})
+			other.do(written.Op{Verb: written.Apply, Kind: written.ServiceImport, Object: want, Force: true})
 		} else {
 			other.importStatus()
 		}

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 )
 
 // createImport creates the import. If the import has to wait for the address of a derived Service,
@@ -28,7 +29,7 @@ func (d *differ) createImport() {
 			Spec: mcsv1beta1.ServiceImportSpec{Type: want.Spec.Type, Ports: want.Spec.Ports},
 		}
 	}
-	d.do(Op{Verb: Create, Import: want})
+	d.do(written.Op{Verb: written.Create, Kind: written.ServiceImport, Object: want})
 }
 
 // importType returns the type that the import has or will get. A user's import states its own.
@@ -145,7 +146,7 @@ func (d *differ) importSpec(service *corev1.Service) {
 	}
 	want.UID = have.UID
 	d.settling = true
-	d.do(Op{Verb: Apply, Import: want, Force: true})
+	d.do(written.Op{Verb: written.Apply, Kind: written.ServiceImport, Object: want, Force: true})
 }
 
 func (d *differ) userImport(service *corev1.Service) {
@@ -162,7 +163,7 @@ func (d *differ) userImport(service *corev1.Service) {
 		return
 	}
 	d.settling = true
-	d.do(Op{Verb: Apply, Import: want})
+	d.do(written.Op{Verb: written.Apply, Kind: written.ServiceImport, Object: want})
 }
 
 // releases reports whether ips that strait wrote into a user's import, which gets no others now, go.

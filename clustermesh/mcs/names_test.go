@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 )
 
 func theirs(name string) *corev1.Service {
@@ -22,7 +23,7 @@ func theirs(name string) *corev1.Service {
 func (w *world) rounds(v View, n int) (problems []clustermesh.Problem) {
 	w.t.Helper()
 	for range n {
-		var ops []Op
+		var ops []written.Op
 		ops, problems = Diff(v, serve, w.have(serve), start)
 		for _, o := range ops {
 			w.apply(o)
@@ -48,7 +49,7 @@ func TestDerivedService_ForeignNameIsLeftAlone(t *testing.T) {
 	}
 	// What is not wanted any more goes all the same, though the Service is tried again and again.
 	ops, _ := Diff(viewOf(exportOf("c2", 1)), serve, w.have(serve), start)
-	if len(ops) < 2 || ops[len(ops)-1].Verb != Create || ops[len(ops)-2].Verb != Delete {
+	if len(ops) < 2 || ops[len(ops)-1].Verb != written.Create || ops[len(ops)-2].Verb != written.Delete {
 		t.Errorf("operations %v: want the deletion before what will fail", ops)
 	}
 	// A Service that has the label but is not the one is ours too many: it goes.
@@ -159,7 +160,7 @@ func TestDerivedPrefix_Configured(t *testing.T) {
 			trials := 0
 			for _, v := range c.views {
 				for _, o := range w.settle(v, serve) {
-					if o.Verb == Create && o.Service != nil {
+					if o.Verb == written.Create && o.Service() != nil {
 						trials++
 					}
 				}

@@ -22,7 +22,7 @@ const StatusManager = FieldManager + "-status"
 func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, f := range fields {
-		for key := range written(f).Metadata[of] {
+		for key := range wrote(f).Metadata[of] {
 			name, ok := strings.CutPrefix(key, "f:")
 			if v, there := all[name]; ok && there {
 				out[name] = v
@@ -34,7 +34,7 @@ func ours(fields []metav1.ManagedFieldsEntry, of string, all map[string]string) 
 
 // wroteIPs reports whether strait wrote an import's ips, according to the managed fields.
 func wroteIPs(fields []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return written(f).Spec["f:ips"] != nil })
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return wrote(f).Spec["f:ips"] != nil })
 }
 
 // ClustersOfOthers returns the clusters in an import's status that other writers have put there,
@@ -102,7 +102,7 @@ func OthersOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedFieldsE
 // InEveryApply reports whether an entry has only fields of an import that every apply of strait's
 // has too. Such a field cannot stay by mistake because an apply leaves it out.
 func InEveryApply(f metav1.ManagedFieldsEntry) bool {
-	set := written(f)
+	set := wrote(f)
 	for key, of := range set.Metadata {
 		for field := range of {
 			if key != "f:labels" || field != "." && field != "f:"+object.LabelManagedBy {
@@ -124,9 +124,9 @@ type fieldSet struct {
 	Spec     map[string]any            `json:"f:spec"`
 }
 
-// written returns the fields that strait wrote according to one entry. An entry that does not parse
+// wrote returns the fields that strait wrote according to one entry. An entry that does not parse
 // is treated as not strait's; the next apply writes its fields again.
-func written(f metav1.ManagedFieldsEntry) (out fieldSet) {
+func wrote(f metav1.ManagedFieldsEntry) (out fieldSet) {
 	if f.Manager != FieldManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &out) != nil {
 		return fieldSet{}
 	}

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 )
 
 // What a Create writes of an import that waits for a ClusterIP is in each apply after it, so that it need not be adopted.
@@ -33,13 +34,13 @@ func TestCreateOfWhatIsAppliedLater(t *testing.T) {
 		w := newWorld(t)
 		e.Export.Labels = map[string]string{"team": "a"}
 		ops := w.settle(viewOf(e).change(pod("c1", "10.1.0.1", 8080)), serve)
-		if ops[0].Verb != Create || ops[0].Import == nil {
+		if ops[0].Verb != written.Create || ImportOf(ops[0]) == nil {
 			t.Fatalf("first %v", ops[0])
 		}
 		if i := w.imports[serve.String()]; i.Labels["team"] != "a" {
 			t.Errorf("in the end the labels are %v", i.Labels)
 		}
-		return len(ops[0].Import.Labels), len(ops[0].Import.Spec.SessionAffinity)
+		return len(ImportOf(ops[0]).Labels), len(ImportOf(ops[0]).Spec.SessionAffinity)
 	}
 	if labels, affinity := create(exportOf("c1", 1)); labels != 1 || affinity != 0 {
 		t.Errorf("an import that waits for its address is made with %d labels", labels)

@@ -15,6 +15,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
 )
 
@@ -127,20 +128,20 @@ func TestDiffProperties(t *testing.T) {
 	})
 }
 
-func checkOp(rt *rapid.T, v View, o Op, exporters map[string]bool, user bool) {
-	if o.Verb != Create && o.Object().GetUID() == "" {
+func checkOp(rt *rapid.T, v View, o written.Op, exporters map[string]bool, user bool) {
+	if o.Verb != written.Create && o.Object.GetUID() == "" {
 		rt.Fatalf("%s: without UID", o)
 	}
-	if o.Slice != nil && o.Verb != Delete {
-		checkSlice(rt, o.Slice)
+	if o.Slice() != nil && o.Verb != written.Delete {
+		checkSlice(rt, o.Slice())
 	}
-	if o.Object().GetUID() == "theirs" && (o.Force && o.Verb != ApplyStatus || o.Verb == Delete) {
+	if o.Object.GetUID() == "theirs" && (o.Force && o.Verb != written.ApplyStatus || o.Verb == written.Delete) {
 		rt.Fatalf("%s: touches an object that is not ours", o)
 	}
-	if o.Verb != Delete || v.Config.Barred != nil {
+	if o.Verb != written.Delete || v.Config.Barred != nil {
 		return
 	}
-	if o.Import != nil {
+	if ImportOf(o) != nil {
 		for c := range exporters {
 			if v.Clusters[clustermesh.ClusterName(c)] != Spoken {
 				rt.Fatalf("%s: exporter %s is %d", o, c, v.Clusters[clustermesh.ClusterName(c)])
@@ -244,7 +245,7 @@ func TestOneEndpointRewritesOneSliceOfEachSet(t *testing.T) {
 		i.Endpoints[500].Ready = false
 		i.Backends = slices.Delete(i.Backends, 500, 501)
 	})
-	if ops := w.settle(sick, serve); len(ops) != 2 || ops[0].Kind() != "EndpointSlice" || ops[1].Kind() != "EndpointSlice" {
+	if ops := w.settle(sick, serve); len(ops) != 2 || ops[0].Kind != "EndpointSlice" || ops[1].Kind != "EndpointSlice" {
 		t.Errorf("one endpoint's change: %v", ops)
 	}
 	if got := Changed(v, sick); len(got) != 1 || got[0] != serve {

@@ -12,6 +12,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 )
 
 func TestPrune_NothingWhileAClusterIsUnknownOrHeld(t *testing.T) {
@@ -30,7 +31,7 @@ func TestPrune_NothingWhileAClusterIsUnknownOrHeld(t *testing.T) {
 				v.Clusters = knowledge
 				ops := w.settle(v, serve)
 				for _, o := range ops {
-					if o.Verb == Delete {
+					if o.Verb == written.Delete {
 						t.Errorf("%s", o)
 					}
 				}
@@ -101,7 +102,7 @@ func TestSlices_OfAHeldClusterStay(t *testing.T) {
 	w.settle(v.change(pod("c2", "10.2.0.1", 80)), serve)
 	v.Clusters["c2"] = Held
 	for _, o := range w.settle(v.change(pod("c2", "10.2.0.2", 80)), serve) {
-		if o.Slice != nil && o.Slice.Labels[mcsv1beta1.LabelServiceName] != "" {
+		if o.Slice() != nil && o.Slice().Labels[mcsv1beta1.LabelServiceName] != "" {
 			t.Errorf("%s", o)
 		}
 	}
@@ -202,8 +203,8 @@ func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
 		t.Errorf("after the unexport: import %+v, services %d, slices %d", i, len(w.services), len(w.slices))
 	}
 	for _, o := range w.writes {
-		if o.Import != nil && (o.Verb == Delete || o.Verb == Apply && (o.Force || o.Import.Spec.Type != "" || o.Import.Labels != nil)) {
-			t.Errorf("wrote too much of a user's import: %s %+v", o, o.Import)
+		if ImportOf(o) != nil && (o.Verb == written.Delete || o.Verb == written.Apply && (o.Force || ImportOf(o).Spec.Type != "" || ImportOf(o).Labels != nil)) {
+			t.Errorf("wrote too much of a user's import: %s %+v", o, ImportOf(o))
 		}
 	}
 }
@@ -282,7 +283,7 @@ func TestGoingImport_SlicesFollowTheEndpoints(t *testing.T) {
 			i := w.imports["default/serve"]
 			i.DeletionTimestamp, i.Finalizers = new(metav1.NewTime(start)), c.finalizers
 			for _, o := range w.settle(c.now, serve) {
-				if o.Slice == nil {
+				if o.Slice() == nil {
 					t.Errorf("%s: written while the import is being deleted", o)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
 )
 
@@ -175,7 +176,7 @@ func TestI4_ImportLivesWhileAnyExportDoes(t *testing.T) {
 	if len(w.imports)+len(w.services)+len(w.slices) != 0 {
 		t.Errorf("left after the last unexport: %v %v %v", w.imports, w.services, w.slices)
 	}
-	if last := ops[len(ops)-1]; last.Kind() != "ServiceImport" {
+	if last := ops[len(ops)-1]; last.Kind != "ServiceImport" {
 		t.Errorf("the import must go last, not %v", ops)
 	}
 }
@@ -434,7 +435,7 @@ func sources(w *world) (out []string) {
 	return slices.Compact(out)
 }
 
-func events(ops []Op, reason string) (n int) {
+func events(ops []written.Op, reason string) (n int) {
 	for _, o := range ops {
 		for _, e := range o.Events {
 			if e.Reason == reason {

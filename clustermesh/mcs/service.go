@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
@@ -43,7 +44,7 @@ func (d *differ) derivedService() *corev1.Service {
 		d.settling = true // wait: the next Service needs its name
 	case !sameService(have, want):
 		want.UID = have.UID
-		o := Op{Verb: Apply, Service: want, Force: true}
+		o := written.Op{Verb: written.Apply, Kind: written.Service, Object: want, Force: true}
 		if d.have.Trouble.Refused != "" {
 			d.retries = append(d.retries, o)
 			break
@@ -110,7 +111,7 @@ func (d *differ) serviceName() string {
 // on.
 func (d *differ) createService(name string) {
 	d.foreign(name)
-	o := Op{Verb: Create, Service: d.wantService(name, nil)}
+	o := written.Op{Verb: written.Create, Kind: written.Service, Object: d.wantService(name, nil)}
 	if t := d.have.Trouble; t.NameTaken || t.FamilyNotSupported || t.Refused != "" {
 		d.retries = append(d.retries, o)
 		return

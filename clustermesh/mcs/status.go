@@ -11,6 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 )
 
 // importStatus writes the import's status if it differs.
@@ -30,12 +31,12 @@ func (d *differ) importStatus() {
 		!slices.ContainsFunc(want.Conditions, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
 		return
 	}
-	op := Op{
-		Verb: ApplyStatus, Force: true,
-		Import: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have), Status: want},
+	op := written.Op{
+		Verb: written.ApplyStatus, Kind: written.ServiceImport, Force: true,
+		Object: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have), Status: want},
 	}
 	if turned(have.Status.Conditions, ready) {
-		op.Events = append(op.Events, Event{
+		op.Events = append(op.Events, written.Event{
 			Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken || d.have.Trouble.Refused != "",
 			Reason:  ready.Reason, Message: ready.Message, Change: changeOf(have.Status.Conditions, ready),
 		})

@@ -18,6 +18,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
 )
 
@@ -42,7 +43,7 @@ type world struct {
 	api      API
 	taken    []string // addresses that somebody else has
 	refuses  string   // what it says to every write of a Service
-	writes   []Op
+	writes   []written.Op
 }
 
 // failer is what tests and properties have in common.
@@ -62,7 +63,7 @@ func newWorld(t failer) *world {
 func (w *world) have(s clustermesh.ServiceName) Have {
 	h := Have{
 		Import: w.imports[s.String()], Export: w.exports[s.String()], Trouble: w.trouble, API: w.api,
-		OldExport: w.exports[OldExport+" "+s.String()], OldImport: w.imports[OldImport+" "+s.String()], GKEImport: w.imports[GKEImport+" "+s.String()],
+		OldExport: w.exports[written.OldExport+" "+s.String()], OldImport: w.imports[written.OldImport+" "+s.String()], GKEImport: w.imports[written.GKEImport+" "+s.String()],
 	}
 	for _, k := range slices.Sorted(maps.Keys(w.services)) {
 		if of, ok := ServiceOf(w.services[k]); ok && of == s {
@@ -78,9 +79,9 @@ func (w *world) have(s clustermesh.ServiceName) Have {
 }
 
 // settle applies operations until there are none, and returns all of them.
-func (w *world) settle(v View, s clustermesh.ServiceName) []Op {
+func (w *world) settle(v View, s clustermesh.ServiceName) []written.Op {
 	w.t.Helper()
-	var all []Op
+	var all []written.Op
 	for range 8 {
 		w.now = w.now.Add(time.Second)
 		ops, _ := Diff(v, s, w.have(s), w.now)
@@ -101,95 +102,95 @@ func (w *world) uid() types.UID {
 	return types.UID(fmt.Sprintf("uid-%d", w.serial))
 }
 
-func (w *world) apply(o Op) {
+func (w *world) apply(o written.Op) {
 	w.t.Helper()
 	w.writes = append(w.writes, o)
 	served := w.api.Imports
-	if o.Group != "" {
-		served = w.api.Foreign[o.Kind()]
+	if Foreign(o) {
+		served = w.api.Foreign[o.Kind]
 	}
-	if o.Import != nil && !reflect.DeepEqual(prune(served, o.Import).Spec.IPs, o.Import.Spec.IPs) {
-		w.t.Fatalf("%s: the API server refuses it: ips %v", o, o.Import.Spec.IPs)
+	if ImportOf(o) != nil && !reflect.DeepEqual(prune(served, ImportOf(o)).Spec.IPs, ImportOf(o).Spec.IPs) {
+		w.t.Fatalf("%s: the API server refuses it: ips %v", o, ImportOf(o).Spec.IPs)
 	}
-	if o.Import != nil { // the rest it drops
-		o.Import = prune(served, o.Import)
+	if ImportOf(o) != nil { // the rest it drops
+		o.Object = prune(served, ImportOf(o))
 	}
-	key := o.Object().GetNamespace() + "/" + o.Object().GetName()
-	if o.Group != "" {
-		key = o.Kind() + " " + key
+	key := o.Object.GetNamespace() + "/" + o.Object.GetName()
+	if Foreign(o) {
+		key = o.Kind + " " + key
 	}
-	if o.Verb == Create && o.Service != nil && w.services[key] != nil {
+	if o.Verb == written.Create && o.Service() != nil && w.services[key] != nil {
 		if _, ours := ServiceOf(w.services[key]); !ours {
-			own := o.Service.Name == o.Service.Labels[object.LabelServiceImport]
+			own := o.Service().Name == o.Service().Labels[object.LabelServiceImport]
 			w.trouble = Trouble{OwnNameTaken: w.trouble.OwnNameTaken || own, NameTaken: !own}
 			return
 		}
 	}
-	if uid := w.uidOf(o, key); (o.Verb == Create) == (uid != "") && w.trouble == (Trouble{}) || o.Verb != Create && uid != o.Object().GetUID() {
-		w.t.Fatalf("%s: UID %q, the API server has %q", o, o.Object().GetUID(), uid)
+	if uid := w.uidOf(o, key); (o.Verb == written.Create) == (uid != "") && w.trouble == (Trouble{}) || o.Verb != written.Create && uid != o.Object.GetUID() {
+		w.t.Fatalf("%s: UID %q, the API server has %q", o, o.Object.GetUID(), uid)
 	}
 	switch {
-	case o.Import != nil:
+	case ImportOf(o) != nil:
 		w.applyImport(key, o)
-	case o.Service != nil:
+	case o.Service() != nil:
 		w.applyService(key, o)
-	case o.Slice != nil && o.Verb == Delete:
+	case o.Slice() != nil && o.Verb == written.Delete:
 		delete(w.slices, key)
-	case o.Slice != nil:
-		if o.Slice.UID == "" {
-			o.Slice.UID = w.uid()
+	case o.Slice() != nil:
+		if o.Slice().UID == "" {
+			o.Slice().UID = w.uid()
 		}
-		w.slices[key] = o.Slice
+		w.slices[key] = o.Slice()
 	default:
 		have := w.exports[key].DeepCopy()
-		have.Status = o.Export.Status
+		have.Status = ExportOf(o).Status
 		w.exports[key] = have
 	}
 }
 
-func (w *world) uidOf(o Op, key string) types.UID {
+func (w *world) uidOf(o written.Op, key string) types.UID {
 	switch {
-	case o.Import != nil && w.imports[key] != nil:
+	case ImportOf(o) != nil && w.imports[key] != nil:
 		return w.imports[key].UID
-	case o.Service != nil && w.services[key] != nil:
+	case o.Service() != nil && w.services[key] != nil:
 		return w.services[key].UID
-	case o.Slice != nil && w.slices[key] != nil:
+	case o.Slice() != nil && w.slices[key] != nil:
 		return w.slices[key].UID
-	case o.Export != nil && w.exports[key] != nil:
+	case ExportOf(o) != nil && w.exports[key] != nil:
 		return w.exports[key].UID
 	}
 	return ""
 }
 
-func (w *world) applyImport(key string, o Op) {
-	if o.Verb == Delete {
+func (w *world) applyImport(key string, o written.Op) {
+	if o.Verb == written.Delete {
 		delete(w.imports, key)
 		return
 	}
-	next := o.Import.DeepCopy()
+	next := ImportOf(o).DeepCopy()
 	have := w.imports[key]
 	switch {
-	case o.Verb == ApplyStatus:
+	case o.Verb == written.ApplyStatus:
 		next = have.DeepCopy()
-		next.Status = o.Import.Status
-	case o.Verb == Create:
+		next.Status = ImportOf(o).Status
+	case o.Verb == written.Create:
 		next.UID, next.Generation = w.uid(), 1
 		next.ManagedFields = fieldsOf(next, len(next.Spec.IPs) > 0)
 	default:
 		next.Generation, next.Status = have.Generation+1, have.Status
 		if !o.Force {
 			next = have.DeepCopy()
-			if len(o.Import.Spec.IPs) > 0 || wroteIPs(have.ManagedFields) { // else they are the user's
-				next.Spec.IPs = o.Import.Spec.IPs
+			if len(ImportOf(o).Spec.IPs) > 0 || wroteIPs(have.ManagedFields) { // else they are the user's
+				next.Spec.IPs = ImportOf(o).Spec.IPs
 			}
 			next.Annotations = maps.Clone(next.Annotations)
 			if next.Annotations == nil {
 				next.Annotations = map[string]string{}
 			}
 			delete(next.Annotations, DerivedAnnotation) // ours: it goes unless it is applied again
-			maps.Copy(next.Annotations, o.Import.Annotations)
+			maps.Copy(next.Annotations, ImportOf(o).Annotations)
 		}
-		next.ManagedFields = fieldsOf(next, len(o.Import.Spec.IPs) > 0)
+		next.ManagedFields = fieldsOf(next, len(ImportOf(o).Spec.IPs) > 0)
 	}
 	w.imports[key] = next
 }
@@ -213,20 +214,20 @@ func fieldsOf(i *mcsv1beta1.ServiceImport, ips bool) []metav1.ManagedFieldsEntry
 	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
 }
 
-func (w *world) applyService(key string, o Op) {
-	if o.Verb == Delete {
+func (w *world) applyService(key string, o written.Op) {
+	if o.Verb == written.Delete {
 		delete(w.services, key)
 		return
 	}
 	if w.trouble.Refused = w.refuses; w.trouble.FamilyNotSupported || w.refuses != "" {
 		return
 	}
-	if slices.ContainsFunc(o.Service.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(w.taken, ip) }) {
+	if slices.ContainsFunc(o.Service().Spec.ClusterIPs, func(ip string) bool { return slices.Contains(w.taken, ip) }) {
 		w.trouble.AddressRefused++
 		return
 	}
 	w.trouble = Trouble{OwnNameTaken: w.trouble.OwnNameTaken}
-	next := o.Service.DeepCopy()
+	next := o.Service().DeepCopy()
 	for i := range next.Spec.Ports {
 		next.Spec.Ports[i].TargetPort.IntVal = next.Spec.Ports[i].Port
 	}

@@ -1,8 +1,9 @@
 // Package written lists the kinds of objects that strait writes to API servers: who writes them, how
-// they are marked as strait's, and what uninstalling does with them.
+// they are marked as strait's, and what uninstalling does with them. It also has the type of one write.
 //
-// It has no input; its output is Rows, the one source for the writers, for the metrics and for
-// strait uninstall. Pure. It must not know why an object is written, nor how.
+// It has no input; its outputs are Rows, the one source for the writers, for the metrics and for
+// strait uninstall, and Op, which those that decide return to those that write. Pure. It must not
+// know why an object is written, nor how.
 package written
 
 import (
@@ -32,11 +33,6 @@ const (
 	GKEImport    = "ServiceImport.net.gke.io"
 	MultiService = "MultiClusterService.networking.gke.io"
 	MultiIngress = "MultiClusterIngress.networking.gke.io"
-	Event        = "Event"
-	Lease        = "Lease"
-	Secret       = "Secret"
-	ConfigMap    = "ConfigMap"
-	TokenReview  = "TokenReview"
 )
 
 // Writer is a part of the leader that writes.
@@ -116,12 +112,12 @@ var Rows = []Row{
 	{Kind: MultiIngress, Resource: resource("networking.gke.io", "v1", "multiclusteringresses"), By: GKE, End: Released},
 
 	{Kind: Namespace, Resource: resource("", "v1", "namespaces"), By: Mirrors, Labels: byStrait, End: Left, Why: "other objects may be in it by now"},
-	{Kind: Event, Resource: resource("events.k8s.io", "v1", "events"), By: Imports, End: Left, Why: "the API server deletes it after an hour"},
-	{Kind: TokenReview, Resource: resource("authentication.k8s.io", "v1", "tokenreviews"), By: Keys, End: Left, Why: "the API server answers it and stores nothing"},
+	{Kind: "Event", Resource: resource("events.k8s.io", "v1", "events"), By: Imports, End: Left, Why: "the API server deletes it after an hour"},
+	{Kind: "TokenReview", Resource: resource("authentication.k8s.io", "v1", "tokenreviews"), By: Keys, End: Left, Why: "the API server answers it and stores nothing"},
 
-	{Kind: Lease, Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{"strait-leader"}, End: Named},
-	{Kind: Secret, Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{"strait-authority"}, End: Named},
-	{Kind: ConfigMap, Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{"strait-pins", "strait-believe"}, End: Named},
+	{Kind: "Lease", Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{"strait-leader"}, End: Named},
+	{Kind: "Secret", Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{"strait-authority"}, End: Named},
+	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{"strait-pins", "strait-believe"}, End: Named},
 }
 
 func resource(group, version, plural string) schema.GroupVersionResource {

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/replicate"
 )
@@ -96,14 +97,14 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 		}
 		return err
 	}
-	p, done := a.printer(), map[mirror.Verb]int{}
+	p, done := a.printer(), map[written.Verb]int{}
 	would := ""
 	if f.dryRun {
 		would = "would "
 	}
 	r := replicate.New(replicate.Config{
 		File: file, Policies: more, Set: f.name, DryRun: f.dryRun,
-		Did: func(cluster string, o mirror.Op) {
+		Did: func(cluster string, o written.Op) {
 			done[o.Verb]++
 			p.line("%s: %s%s", cluster, would, o)
 		},
@@ -127,7 +128,7 @@ func (a *app) replicate(ctx context.Context, f replicateFlags) error {
 	if f.dryRun {
 		format = "%d clusters: would create %d, update %d, delete %d"
 	}
-	p.line(format, len(file.Clusters), done[mirror.Create], done[mirror.Update], done[mirror.Delete])
+	p.line(format, len(file.Clusters), done[written.Create], done[written.Update], done[written.Delete])
 	return nil
 }
 

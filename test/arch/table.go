@@ -54,7 +54,7 @@ var Table = []Package{
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
 	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
 	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
-	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
+	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
 	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
@@ -66,21 +66,21 @@ var Table = []Package{
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
 	}},
 	{
-		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs"},
+		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
 	// Its tests ask whether a record can carry what it says.
-	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld"}, Tests: []string{"clustermesh/replica"}},
+	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld", "clustermesh/written"}, Tests: []string{"clustermesh/replica"}},
 	// Writes at API servers of clusters without strait.
-	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
+	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer", "clustermesh/written"}},
 	{
-		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror"},
+		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	// What networking.gke.io asks for, and who writes it.
-	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror"}},
-	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/object", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer"}},
+	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/written"}},
+	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/object", "clustermesh/kube/mirrorer", "clustermesh/written"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -124,7 +124,7 @@ var Table = []Package{
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
-	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
+	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/written"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
@@ -135,7 +135,7 @@ var Table = []Package{
 		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "docs",
-		"clustermesh/policy", "clustermesh/policy/mirror", "replicate",
+		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
 	}, Tests: []string{"datapath/socklb"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
@@ -164,7 +164,7 @@ var Table = []Package{
 	{Path: "test/arch"},
 	// It goes the way of what attackers say, from objects and records to plans and writes.
 	{Path: "test/hostile", Imports: []string{
-		"clustermesh", "clustermesh/authority", "clustermesh/gossip/member", "clustermesh/mcs", "clustermesh/record", "clustermesh/replica", "daemon/plan", "datapath",
+		"clustermesh", "clustermesh/authority", "clustermesh/gossip/member", "clustermesh/mcs", "clustermesh/record", "clustermesh/replica", "clustermesh/written", "daemon/plan", "datapath",
 	}},
 	{Path: "test/bench", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",

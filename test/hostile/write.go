@@ -9,6 +9,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/daemon/plan"
 )
 
@@ -66,18 +67,18 @@ func (c *Case) writes(v mcs.View, name clustermesh.ServiceName) error {
 		return fmt.Errorf("%d writes", len(ops))
 	}
 	for _, o := range ops {
-		at := o.Object()
+		at := o.Object
 		switch {
 		case at.GetNamespace() != name.Namespace:
 			return fmt.Errorf("%s, which is elsewhere", o)
-		case at.GetUID() == "users" && (o.Import == nil || o.Verb == mcs.Delete):
+		case at.GetUID() == "users" && (mcs.ImportOf(o) == nil || o.Verb == written.Delete):
 			return fmt.Errorf("%s, which is a user's", o)
-		case at.GetUID() == "users" && o.Verb != mcs.ApplyStatus && (o.Import.Spec.Type != "" || len(o.Import.Spec.Ports) > 0 || len(o.Import.Labels) > 0):
-			return fmt.Errorf("%s with %+v, which is a user's", o, o.Import.Spec)
-		case o.Slice == nil:
+		case at.GetUID() == "users" && o.Verb != written.ApplyStatus && (mcs.ImportOf(o).Spec.Type != "" || len(mcs.ImportOf(o).Spec.Ports) > 0 || len(mcs.ImportOf(o).Labels) > 0):
+			return fmt.Errorf("%s with %+v, which is a user's", o, mcs.ImportOf(o).Spec)
+		case o.Slice() == nil:
 			continue
 		}
-		for _, e := range o.Slice.Endpoints {
+		for _, e := range o.Slice().Endpoints {
 			for _, text := range e.Addresses {
 				a := addr("%s", text)
 				if !c.somebodys(a) {

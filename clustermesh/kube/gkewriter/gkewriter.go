@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,7 +29,7 @@ import (
 	"strait.io/strait/clustermesh/gke"
 	"strait.io/strait/clustermesh/kube/mirrorer"
 	"strait.io/strait/clustermesh/object"
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -194,7 +195,7 @@ func (w *Writer) pass(ctx context.Context, v gke.View, have gke.Have) {
 			return
 		}
 		err := w.do(ctx, o)
-		if o.Verb == mirror.Create && apierrors.IsAlreadyExists(err) {
+		if o.Verb == written.Create && apierrors.IsAlreadyExists(err) {
 			err = w.other(ctx, o)
 		}
 		if err == nil || ctx.Err() != nil || mirrorer.Passes(err) {
@@ -220,26 +221,26 @@ func refused(write string, err error) clustermesh.Problem {
 	return clustermesh.Problem{Code: problem.WriteRefused, Object: write, Message: err.Error(), Try: "it is tried again; see what the API server says"}
 }
 
-func (w *Writer) do(ctx context.Context, o gke.Op) error {
+func (w *Writer) do(ctx context.Context, o written.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	if o.Service != nil {
-		return mirrorer.Write(ctx, w.client.CoreV1().Services(o.Service.Namespace), manager, o.Verb, o.Service)
+	if o.Service() != nil {
+		return mirrorer.Write(ctx, w.client.CoreV1().Services(o.Service().Namespace), manager, o.Verb, o.Service())
 	}
-	return mirrorer.Write(ctx, w.client.NetworkingV1().Ingresses(o.Ingress.Namespace), manager, o.Verb, o.Ingress)
+	return mirrorer.Write(ctx, w.client.NetworkingV1().Ingresses(o.Object.GetNamespace()), manager, o.Verb, o.Object.(*networkingv1.Ingress))
 }
 
 // other returns an error if the object that has the name of one to create is not strait's. If it
 // is, the watch has only not shown it yet.
-func (w *Writer) other(ctx context.Context, o gke.Op) error {
+func (w *Writer) other(ctx context.Context, o written.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	var there metav1.Object
 	var err error
-	if o.Service != nil {
-		there, err = w.client.CoreV1().Services(o.Service.Namespace).Get(ctx, o.Service.Name, metav1.GetOptions{})
+	if o.Service() != nil {
+		there, err = w.client.CoreV1().Services(o.Service().Namespace).Get(ctx, o.Service().Name, metav1.GetOptions{})
 	} else {
-		there, err = w.client.NetworkingV1().Ingresses(o.Ingress.Namespace).Get(ctx, o.Ingress.Name, metav1.GetOptions{})
+		there, err = w.client.NetworkingV1().Ingresses(o.Object.GetNamespace()).Get(ctx, o.Object.GetName(), metav1.GetOptions{})
 	}
 	if err == nil && !gke.Ours(there.GetLabels()) {
 		err = fmt.Errorf("%s; rename or delete it", gke.Taken(o))

@@ -19,7 +19,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gke"
 	"strait.io/strait/clustermesh/object"
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 func writerTo(t *testing.T, host string, leading func() bool) *Writer {
@@ -122,7 +122,7 @@ func TestOther(t *testing.T) {
 	} {
 		host, _ := served(t, http.StatusOK, `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"mci-cart","labels":`+labels+`}}`)
 		got := ""
-		if err := writerTo(t, host, always).other(t.Context(), gke.Op{Verb: mirror.Create, Service: service}); err != nil {
+		if err := writerTo(t, host, always).other(t.Context(), written.Op{Verb: written.Create, Kind: written.Service, Object: service}); err != nil {
 			got = err.Error()
 		}
 		if got != want {

@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 // TestHeld: a Service that cannot be created keeps its EndpointSlices from being written, and not those
@@ -17,24 +17,24 @@ func TestHeld(t *testing.T) {
 	service := func(name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	}
-	slice := func(verb mirror.Verb, of string) mirror.Op {
-		return mirror.Op{Verb: verb, Slice: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	slice := func(verb written.Verb, of string) written.Op {
+		return written.Op{Verb: verb, Kind: written.EndpointSlice, Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: of + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: of},
 		}}}
 	}
 	var h Held
-	if h.Back(slice(mirror.Create, "cart")) {
+	if h.Back(slice(written.Create, "cart")) {
 		t.Error("nothing has failed")
 	}
-	h.Failed(mirror.Op{Verb: mirror.Update, Service: service("pay")})
-	h.Failed(slice(mirror.Create, "pay"))
-	h.Failed(mirror.Op{Verb: mirror.Create, Service: service("cart")})
+	h.Failed(written.Op{Verb: written.Update, Kind: written.Service, Object: service("pay")})
+	h.Failed(slice(written.Create, "pay"))
+	h.Failed(written.Op{Verb: written.Create, Kind: written.Service, Object: service("cart")})
 	for _, c := range []struct {
-		op   mirror.Op
+		op   written.Op
 		want bool
 	}{
-		{slice(mirror.Create, "cart"), true}, {slice(mirror.Update, "cart"), true}, {slice(mirror.Delete, "cart"), false},
-		{slice(mirror.Create, "pay"), false}, {mirror.Op{Verb: mirror.Create, Service: service("cart")}, false}, {mirror.Op{Namespace: "shop"}, false},
+		{slice(written.Create, "cart"), true}, {slice(written.Update, "cart"), true}, {slice(written.Delete, "cart"), false},
+		{slice(written.Create, "pay"), false}, {written.Op{Verb: written.Create, Kind: written.Service, Object: service("cart")}, false}, {written.Op{Verb: written.Create, Kind: written.Namespace, Object: &corev1.Namespace{}}, false},
 	} {
 		if h.Back(c.op) != c.want {
 			t.Errorf("%v: left out %v", c.op, !c.want)

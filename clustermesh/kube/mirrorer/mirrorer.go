@@ -32,6 +32,7 @@ import (
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -187,7 +188,7 @@ func (m *Mirrorer) forget() {
 }
 
 // decide returns what there should be, and the writes for that.
-func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []mirror.Op) {
+func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []written.Op) {
 	now := time.Now()
 	have.Taken = m.names(now)
 	plan := mirror.Wanted(set, v.Policies, v.Clusters, *have)
@@ -196,7 +197,7 @@ func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []mirror.O
 
 // pass writes what is missing. After a stint without a failure the next pass goes on, and the last one says
 // what has been made. After a failure the next pass would begin with the same, so this one goes on.
-func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []mirror.Op) {
+func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []written.Op) {
 	var problems []clustermesh.Problem
 	var refused []mirror.Skipped
 	skipped, there := plan.Skipped, inventory(have.Services)
@@ -223,14 +224,14 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 		switch {
 		case err == nil:
 			there.did(o)
-			if o.Verb == mirror.Create {
+			if o.Verb == written.Create {
 				m.fresh.did(o)
 			}
 		case ctx.Err() != nil:
-		case o.Verb == mirror.Create && o.Service != nil && apierrors.IsAlreadyExists(err):
-			if !m.fresh.has(o.Service) {
-				skipped = append(skipped, taken(o.Service))
-				m.meet(o.Service, time.Now())
+		case o.Verb == written.Create && o.Service() != nil && apierrors.IsAlreadyExists(err):
+			if !m.fresh.has(o.Service()) {
+				skipped = append(skipped, taken(o.Service()))
+				m.meet(o.Service(), time.Now())
 			}
 		default:
 			if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
@@ -254,12 +255,12 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 
 // refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it
 // for all of them.
-func refusal(o mirror.Op, err error) []mirror.Skipped {
-	if o.Service == nil || o.Verb == mirror.Delete {
+func refusal(o written.Op, err error) []mirror.Skipped {
+	if o.Service() == nil || o.Verb == written.Delete {
 		return nil
 	}
 	return []mirror.Skipped{{
-		Policy: o.Service.Labels[mirror.LabelPolicy], Source: o.Service.Annotations[mirror.AnnotationFrom], Reason: policy.Refused, Message: err.Error(),
+		Policy: o.Service().Labels[mirror.LabelPolicy], Source: o.Service().Annotations[mirror.AnnotationFrom], Reason: policy.Refused, Message: err.Error(),
 	}}
 }
 

@@ -23,6 +23,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -49,9 +50,9 @@ func TestStint(t *testing.T) {
 	service := func(name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: "p"}}}
 	}
-	var ops []mirror.Op
+	var ops []written.Op
 	for i := range 100 {
-		ops = append(ops, mirror.Op{Verb: mirror.Create, Service: service(fmt.Sprint("s", i))})
+		ops = append(ops, written.Op{Verb: written.Create, Kind: written.Service, Object: service(fmt.Sprint("s", i))})
 	}
 	for name, c := range map[string]struct {
 		refused string
@@ -124,13 +125,13 @@ func TestInventory(t *testing.T) {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: policy}}}
 	}
 	seen, fresh := inventory([]*corev1.Service{service("a", "p"), service("b", "p")}), mirrors{}
-	for _, o := range []mirror.Op{
-		{Verb: mirror.Create, Service: service("c", "q")}, {Verb: mirror.Update, Service: service("b", "q")}, {Verb: mirror.Delete, Service: service("a", "")},
-		{Verb: mirror.Create, Namespace: "shop"},
+	for _, o := range []written.Op{
+		{Verb: written.Create, Kind: written.Service, Object: service("c", "q")}, {Verb: written.Update, Kind: written.Service, Object: service("b", "q")}, {Verb: written.Delete, Kind: written.Service, Object: service("a", "")},
+		{Verb: written.Create, Kind: written.Namespace, Object: &corev1.Namespace{}},
 	} {
 		seen.did(o)
 	}
-	fresh.did(mirror.Op{Verb: mirror.Create, Service: service("c", "q")})
+	fresh.did(written.Op{Verb: written.Create, Kind: written.Service, Object: service("c", "q")})
 	if !fresh.has(service("c", "q")) || fresh.without(seen).has(service("c", "q")) {
 		t.Errorf("fresh: %v, seen: %v", fresh, seen)
 	}

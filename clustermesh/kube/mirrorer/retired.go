@@ -3,7 +3,7 @@ package mirrorer
 import (
 	"time"
 
-	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 // retirement is how long a mirror whose name has changed waits for the one of the new name to have
@@ -15,7 +15,7 @@ const retirement = 30 * time.Second
 type Retired map[string]time.Time
 
 // Due returns the writes to carry out now, without those that are early and have not waited long enough.
-func (r *Retired) Due(ops []mirror.Op, now time.Time) (due []mirror.Op) {
+func (r *Retired) Due(ops []written.Op, now time.Time) (due []written.Op) {
 	waiting := Retired{}
 	for _, o := range ops {
 		if o.Early {

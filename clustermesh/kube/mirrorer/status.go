@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 // policies is the resource of ServicePolicies.
@@ -82,13 +83,13 @@ func (m mirrors) without(others mirrors) mirrors {
 }
 
 // did takes in a write.
-func (m mirrors) did(o mirror.Op) {
+func (m mirrors) did(o written.Op) {
 	switch {
-	case o.Service == nil:
-	case o.Verb == mirror.Delete:
-		delete(m, key(o.Service))
+	case o.Service() == nil:
+	case o.Verb == written.Delete:
+		delete(m, key(o.Service()))
 	default:
-		m[key(o.Service)] = o.Service.Labels[mirror.LabelPolicy]
+		m[key(o.Service())] = o.Service().Labels[mirror.LabelPolicy]
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // mcsVersion is the version of the MCS API that strait writes if it is served.
@@ -42,35 +43,35 @@ var kinds = map[string]kind{
 		func() metav1.Object { return &mcsv1beta1.ServiceImport{} }},
 	mcsv1beta1.ServiceExportKindName: {mcsv1beta1.ServiceExportKindName, mcsVersion, mcsv1beta1.ServiceExportPluralName,
 		func() metav1.Object { return &mcsv1beta1.ServiceExport{} }},
-	mcs.OldExport: {mcsv1beta1.ServiceExportKindName, foreignKinds[0].version, foreignKinds[0].plural, func() metav1.Object { return &oldExport{} }},
-	mcs.OldImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[1].version, foreignKinds[1].plural, func() metav1.Object { return &oldImport{} }},
-	mcs.GKEImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[2].version, foreignKinds[2].plural, func() metav1.Object { return &gkeImport{} }},
+	written.OldExport: {mcsv1beta1.ServiceExportKindName, foreignKinds[0].version, foreignKinds[0].plural, func() metav1.Object { return &oldExport{} }},
+	written.OldImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[1].version, foreignKinds[1].plural, func() metav1.Object { return &oldImport{} }},
+	written.GKEImport: {mcsv1beta1.ServiceImportKindName, foreignKinds[2].version, foreignKinds[2].plural, func() metav1.Object { return &gkeImport{} }},
 }
 
 // write carries out one operation and takes the API server's answer into the store.
-func (t *term) write(ctx context.Context, o mcs.Op) error {
-	obj := o.Object()
-	kind := t.kindOf(o.Kind())
+func (t *term) write(ctx context.Context, o written.Op) error {
+	obj := o.Object
+	kind := t.kindOf(o.Kind)
 	api := t.dynamic.Resource(kind.version.WithResource(kind.resource)).Namespace(obj.GetNamespace())
-	if o.Verb == mcs.Delete {
+	if o.Verb == written.Delete {
 		return t.remove(ctx, api, o)
 	}
-	if o.Verb == mcs.Apply {
+	if o.Verb == written.Apply {
 		if err := t.adopt(ctx, api, o); err != nil {
 			return err
 		}
 	}
 	answer, err := t.send(ctx, api, o)
 	t.count(o, err)
-	if o.Service != nil {
+	if o.Service() != nil {
 		t.judgeDistribution(o, answer, err)
 	}
 	switch {
-	case o.Service == nil:
-	case o.Verb == mcs.Create:
+	case o.Service() == nil:
+	case o.Verb == written.Create:
 		err = t.judge(ctx, api, o, err)
 	default:
-		s, _ := mcs.ServiceOf(o.Service)
+		s, _ := mcs.ServiceOf(o.Service())
 		trouble := t.store.have(s).Trouble
 		trouble.Refused = refusal(err)
 		t.store.setTrouble(s, trouble)
@@ -83,12 +84,12 @@ func (t *term) write(ctx context.Context, o mcs.Op) error {
 
 // remove deletes an object. The UID is a precondition, so that it never deletes another object of
 // the same name.
-func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
-	obj, uid, background := o.Object(), o.Object().GetUID(), metav1.DeletePropagationBackground
-	if o.Group != "" { // the store tells kinds apart by their types
-		obj = kinds[o.Kind()].empty()
-		obj.SetNamespace(o.Object().GetNamespace())
-		obj.SetName(o.Object().GetName())
+func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o written.Op) error {
+	obj, uid, background := o.Object, o.Object.GetUID(), metav1.DeletePropagationBackground
+	if mcs.Foreign(o) { // the store tells kinds apart by their types
+		obj = kinds[o.Kind].empty()
+		obj.SetNamespace(o.Object.GetNamespace())
+		obj.SetName(o.Object.GetName())
 		obj.SetUID(uid)
 	}
 	t.store.deleting(obj, true)
@@ -106,19 +107,19 @@ func (t *term) remove(ctx context.Context, api dynamic.ResourceInterface, o mcs.
 }
 
 // send creates or applies an object, and returns the API server's answer.
-func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) (*unstructured.Unstructured, error) {
-	name := o.Object().GetName()
-	b, err := body(o, t.kindOf(o.Kind()))
+func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o written.Op) (*unstructured.Unstructured, error) {
+	name := o.Object.GetName()
+	b, err := body(o, t.kindOf(o.Kind))
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case o.Verb == mcs.Create:
+	case o.Verb == written.Create:
 		return api.Create(ctx, b, metav1.CreateOptions{FieldManager: mcs.FieldManager})
-	case o.Verb == mcs.ApplyStatus && t.servedKind(o.Kind()).NoStatus:
+	case o.Verb == written.ApplyStatus && t.servedKind(o.Kind).NoStatus:
 		// By another manager: one that applies only the status would give up the spec.
 		return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.StatusManager, Force: o.Force})
-	case o.Verb == mcs.ApplyStatus:
+	case o.Verb == written.ApplyStatus:
 		return api.ApplyStatus(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
 	}
 	return api.Apply(ctx, name, b, metav1.ApplyOptions{FieldManager: mcs.FieldManager, Force: o.Force})
@@ -126,8 +127,8 @@ func (t *term) send(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op
 
 // body returns the object to send: the fields that the operation writes, without empty ones, whose
 // ownership an apply would claim.
-func body(o mcs.Op, k kind) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object())
+func body(o written.Op, k kind) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Target(), err)
 	}
@@ -135,18 +136,18 @@ func body(o mcs.Op, k kind) (*unstructured.Unstructured, error) {
 	u.SetGroupVersionKind(k.version.WithKind(k.name))
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
 	switch {
-	case o.Verb == mcs.ApplyStatus:
+	case o.Verb == written.ApplyStatus:
 		unstructured.RemoveNestedField(fields, "spec")
 		// An apply that gives up all fields of a status makes it null, which the API server
 		// refuses.
-		if status, _ := fields["status"].(map[string]any); len(status) == 0 && o.Import != nil {
+		if status, _ := fields["status"].(map[string]any); len(status) == 0 && mcs.ImportOf(o) != nil {
 			fields["status"] = map[string]any{"clusters": []any{}}
 		}
 	default:
 		unstructured.RemoveNestedField(fields, "status")
 	}
 	// A user's import keeps its ports and type.
-	if o.Import != nil && o.Verb == mcs.Apply && !o.Force {
+	if mcs.ImportOf(o) != nil && o.Verb == written.Apply && !o.Force {
 		unstructured.RemoveNestedField(fields, "spec", "ports")
 		unstructured.RemoveNestedField(fields, "spec", "type")
 	}
@@ -156,18 +157,18 @@ func body(o mcs.Op, k kind) (*unstructured.Unstructured, error) {
 // adopt moves ownership of the fields that a Create of ours wrote to our applies. Otherwise a field
 // that a later apply leaves out would stay, owned by the Create. Slices do not need this, because
 // they always apply the same fields, nor do imports of other groups, whose Create has only those.
-func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op) error {
-	if o.Slice != nil || !o.Force || o.Group != "" {
+func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o written.Op) error {
+	if o.Slice() != nil || !o.Force || mcs.Foreign(o) {
 		return nil
 	}
-	s, _ := serviceOf(o.Object())
+	s, _ := serviceOf(o.Object)
 	have := t.store.have(s)
 	var live runtime.Object
-	if o.Import != nil && have.Import != nil {
+	if mcs.ImportOf(o) != nil && have.Import != nil {
 		live = have.Import
 	}
 	for _, svc := range have.Services {
-		if o.Service != nil && svc.Name == o.Service.Name && adoptable(svc.ManagedFields) {
+		if o.Service() != nil && svc.Name == o.Service().Name && adoptable(svc.ManagedFields) {
 			// The store does not keep the Service's field owners, because Services are many and
 			// this is rare.
 			whole, err := t.core.CoreV1().Services(svc.Namespace).Get(ctx, svc.Name, metav1.GetOptions{})
@@ -184,16 +185,16 @@ func (t *term) adopt(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	if err != nil || patch == nil {
 		return err
 	}
-	_, err = api.Patch(ctx, o.Object().GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: mcs.FieldManager})
-	t.count(mcs.Op{Verb: "adopt", Import: o.Import, Service: o.Service}, err)
+	_, err = api.Patch(ctx, o.Object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: mcs.FieldManager})
+	t.count(written.Op{Verb: written.Adopt, Kind: o.Kind, Object: o.Object}, err)
 	return err
 }
 
 // judgeDistribution remembers a traffic distribution that the API server refused, or dropped
 // because it does not know the field. It does so until the term ends: a server does not get newer
 // every day.
-func (t *term) judgeDistribution(o mcs.Op, answer *unstructured.Unstructured, err error) {
-	sent := o.Service.Spec.TrafficDistribution
+func (t *term) judgeDistribution(o written.Op, answer *unstructured.Unstructured, err error) {
+	sent := o.Service().Spec.TrafficDistribution
 	if sent == nil {
 		return
 	}
@@ -203,7 +204,7 @@ func (t *term) judgeDistribution(o mcs.Op, answer *unstructured.Unstructured, er
 		refused = !kept
 	}
 	if refused {
-		s, _ := mcs.ServiceOf(o.Service)
+		s, _ := mcs.ServiceOf(o.Service())
 		trouble := t.store.have(s).Trouble
 		trouble.RefusedDistribution = *sent
 		t.store.setTrouble(s, trouble)
@@ -214,8 +215,8 @@ func (t *term) judgeDistribution(o mcs.Op, answer *unstructured.Unstructured, er
 // a success it clears the Trouble, except OwnNameTaken. An existing Service of that name is taken
 // into the store if it is strait's, such as one made by an earlier leader. judge returns err, or
 // the error of reading or decoding the existing Service.
-func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.Op, err error) error {
-	s, _ := mcs.ServiceOf(o.Service)
+func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o written.Op, err error) error {
+	s, _ := mcs.ServiceOf(o.Service())
 	was := t.store.have(s).Trouble
 	// OwnNameTaken stays until the name is free. Otherwise the two names would be tried
 	// alternately.
@@ -225,7 +226,7 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		live, getErr := api.Get(ctx, o.Service.Name, metav1.GetOptions{})
+		live, getErr := api.Get(ctx, o.Service().Name, metav1.GetOptions{})
 		if getErr != nil {
 			return getErr
 		}
@@ -234,8 +235,8 @@ func (t *term) judge(ctx context.Context, api dynamic.ResourceInterface, o mcs.O
 		}
 		have, ours := mcs.ServiceOf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: live.GetNamespace(), Labels: live.GetLabels()}})
 		taken := !ours || have != s
-		trouble.OwnNameTaken = trouble.OwnNameTaken || taken && o.Service.Name == s.Name
-		trouble.NameTaken = taken && o.Service.Name != s.Name
+		trouble.OwnNameTaken = trouble.OwnNameTaken || taken && o.Service().Name == s.Name
+		trouble.NameTaken = taken && o.Service().Name != s.Name
 	case addressRefused(o, err):
 		trouble.AddressRefused++
 	case apierrors.IsInvalid(err) && blames(err, "spec.ipFamilies"):
@@ -261,8 +262,8 @@ func refusal(err error) string {
 }
 
 // take decodes an answer of the API server into the store.
-func (t *term) take(o mcs.Op, answer *unstructured.Unstructured) error {
-	obj := kinds[o.Kind()].empty()
+func (t *term) take(o written.Op, answer *unstructured.Unstructured) error {
+	obj := kinds[o.Kind].empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
 		return fmt.Errorf("decode %s: %w", o.Target(), err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // Events are created directly, without client-go's recorder. The recorder keeps each Event for six
@@ -24,8 +25,8 @@ import (
 
 // tell makes the Events of an operation that succeeded, or only the warnings among them. They are
 // for people: one that is refused is logged, and not retried.
-func (t *term) tell(ctx context.Context, o mcs.Op, warnings bool) {
-	obj, kind := o.Object(), t.kindOf(o.Kind())
+func (t *term) tell(ctx context.Context, o written.Op, warnings bool) {
+	obj, kind := o.Object, t.kindOf(o.Kind)
 	about := corev1.ObjectReference{
 		APIVersion: kind.version.String(), Kind: kind.name,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),

@@ -11,6 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // Two leaders overlap for a moment: both see the same export, both write the same conditions, and both tell of them under
@@ -57,7 +58,7 @@ func TestEventsOfOneOfMany(t *testing.T) {
 		made++
 		return http.StatusOK
 	})
-	o := mcs.Op{Verb: mcs.ApplyStatus, Export: &mcsv1beta1.ServiceExport{}, Events: []mcs.Event{{Reason: "Exported"}, {Reason: "NoService", Warning: true}}}
+	o := written.Op{Verb: written.ApplyStatus, Kind: written.ServiceExport, Object: &mcsv1beta1.ServiceExport{}, Events: []written.Event{{Reason: "Exported"}, {Reason: "NoService", Warning: true}}}
 	if term.tell(t.Context(), o, true); made != 1 {
 		t.Errorf("%d Events of one of many, want the warning", made)
 	}

@@ -10,6 +10,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // foreignKind is a kind of another API group with the fields of one of the MCS API. Such a kind is
@@ -23,9 +24,9 @@ type foreignKind struct {
 }
 
 var foreignKinds = []foreignKind{
-	{mcs.OldExport, mcsv1beta1.ServiceExportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceExportPluralName, watchForeign[oldExport]},
-	{mcs.OldImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[oldImport]},
-	{mcs.GKEImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.GKEGroup, Version: "v1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[gkeImport]},
+	{written.OldExport, mcsv1beta1.ServiceExportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceExportPluralName, watchForeign[oldExport]},
+	{written.OldImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[oldImport]},
+	{written.GKEImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.GKEGroup, Version: "v1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[gkeImport]},
 }
 
 // The Go types of these kinds. The store tells kinds apart by their types.

@@ -19,6 +19,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
 )
@@ -156,7 +157,7 @@ func TestOldGroup(t *testing.T) {
 	b.create(kepImport)
 	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
 	v := b.view()
-	v.Exports[0].Alias = mcs.OldExport
+	v.Exports[0].Alias = written.OldExport
 	w.Submit(v)
 	b.foreign(exports, 20*time.Second, conditionsAre("Conflict=False", "Ready=True", "Valid=True"))
 	b.eventually("import", ready)
@@ -167,7 +168,7 @@ func TestOldGroup(t *testing.T) {
 
 	v = b.empty()
 	v.Exports = slices.Clone(b.view().Exports)
-	v.Exports[0].Alias, v.Exports[0].Exported, v.Exports[0].Valid, v.Exports[0].Reason, v.Exports[0].Message = mcs.OldExport, false, false, "NoService", "there is no Service"
+	v.Exports[0].Alias, v.Exports[0].Exported, v.Exports[0].Valid, v.Exports[0].Reason, v.Exports[0].Message = written.OldExport, false, false, "NoService", "there is no Service"
 	w.Submit(v)
 	b.foreign(exports, 20*time.Second, conditionsAre("Ready=False", "Valid=False"))
 	b.foreign(imports, 20*time.Second, says(0))
@@ -193,7 +194,7 @@ func TestOldImportWithAnAddress(t *testing.T) {
 	w.Submit(b.view())
 	b.eventually("import", ready)
 	testutil.Eventually(t, 10*time.Second, func() error {
-		if ps := w.Problems(); len(ps) != 1 || !strings.HasPrefix(ps[0].Object, mcs.OldImport+" ") || !strings.Contains(ps[0].Try, "remove this field") {
+		if ps := w.Problems(); len(ps) != 1 || !strings.HasPrefix(ps[0].Object, written.OldImport+" ") || !strings.Contains(ps[0].Try, "remove this field") {
 			return fmt.Errorf("problems %v", ps)
 		}
 		return nil
@@ -284,7 +285,7 @@ func TestForeignKindThatCannotBeRead(t *testing.T) {
 	w.Submit(b.view())
 	b.eventually("import", ready)
 	testutil.Eventually(t, 10*time.Second, func() error {
-		if ps := w.Problems(); len(ps) != 1 || !strings.Contains(ps[0].Message, "no "+mcs.GKEImport+" is written") || !strings.Contains(ps[0].Try, "list and watch") {
+		if ps := w.Problems(); len(ps) != 1 || !strings.Contains(ps[0].Message, "no "+written.GKEImport+" is written") || !strings.Contains(ps[0].Try, "list and watch") {
 			return fmt.Errorf("problems %v", ps)
 		}
 		return nil

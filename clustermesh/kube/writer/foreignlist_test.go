@@ -16,7 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // A list of imports of another group reaches the store as imports of that group.
@@ -107,7 +107,7 @@ func FuzzForeignImport(f *testing.F) {
 		if have == nil {
 			t.Fatalf("not kept: %s", text)
 		}
-		b, err := body(mcs.Op{Verb: mcs.Apply, Group: mcs.OldGroup, Import: have}, kinds[mcs.OldImport])
+		b, err := body(written.Op{Verb: written.Apply, Kind: written.OldImport, Object: have}, kinds[written.OldImport])
 		if err != nil {
 			return
 		}

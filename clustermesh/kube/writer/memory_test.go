@@ -24,8 +24,8 @@ func fields(operation metav1.ManagedFieldsOperationType, subresource string) met
 	return metav1.ManagedFieldsEntry{Manager: mcs.FieldManager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(text + " ")}
 }
 
-// written gives put what a leader wrote for so many imports with 10 endpoints each.
-func written(imports int, put func(metav1.Object)) {
+// ofImports gives put what a leader wrote for so many imports with 10 endpoints each.
+func ofImports(imports int, put func(metav1.Object)) {
 	condition := func(message string) metav1.Condition {
 		return metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: message + ".", LastTransitionTime: metav1.NewTime(time.Unix(1, 0))}
 	}
@@ -70,13 +70,13 @@ func TestStoreHeap(t *testing.T) {
 	const imports = 10_000
 	whole := testutil.Heap(func() any {
 		var all []metav1.Object
-		written(imports/10, func(o metav1.Object) { all = append(all, o) })
+		ofImports(imports/10, func(o metav1.Object) { all = append(all, o) })
 		return all
 	}) * 10
 	var s *store
 	kept := testutil.Heap(func() any {
 		s = newStore()
-		written(imports, func(o metav1.Object) {
+		ofImports(imports, func(o metav1.Object) {
 			trim(o)
 			s.put(o)
 		})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -77,4 +78,4 @@ func TestFlappingBackend(t *testing.T) {
 }
 
 // mcsWrite is a slice that is written again.
-var mcsWrite = Write{Verb: mcs.Apply, Kind: "EndpointSlice"}
+var mcsWrite = Write{Verb: written.Apply, Kind: "EndpointSlice"}

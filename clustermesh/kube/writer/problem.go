@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
 // problemOf returns the Problem for a write that failed; false for failures that need no action by
 // a person, such as races with other writers, which settle by themselves.
-func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
+func problemOf(o written.Op, err error) (clustermesh.Problem, bool) {
 	p := clustermesh.Problem{Code: problem.WriteRefused, Object: o.Target(), Message: fmt.Sprintf("%s: %v", o.Verb, err), Try: "check that the API server can be reached; strait retries by itself"}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -28,7 +28,7 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return p, false // the namespace or the object is being deleted, and the rest goes with it
-	case apierrors.IsAlreadyExists(err) && o.Service != nil:
+	case apierrors.IsAlreadyExists(err) && o.Service() != nil:
 		return p, false // mcs reports it
 	case apierrors.IsAlreadyExists(err):
 		p.Try = "rename or delete the existing object if it is not strait's"
@@ -53,7 +53,7 @@ func problemOf(o mcs.Op, err error) (clustermesh.Problem, bool) {
 }
 
 // unsettled is the Problem of an object that keeps changing after strait writes it.
-func unsettled(o mcs.Op) clustermesh.Problem {
+func unsettled(o written.Op) clustermesh.Problem {
 	return clustermesh.Problem{
 		Code:    problem.WriteUndone,
 		Object:  o.Target(),
@@ -77,7 +77,7 @@ func blames(err error, field string) bool {
 }
 
 // addressRefused reports whether the API server refused the addresses that a Service asks for.
-func addressRefused(o mcs.Op, err error) bool {
-	return o.Service != nil && len(o.Service.Spec.ClusterIPs) > 0 && apierrors.IsInvalid(err) &&
+func addressRefused(o written.Op, err error) bool {
+	return o.Service() != nil && len(o.Service().Spec.ClusterIPs) > 0 && apierrors.IsInvalid(err) &&
 		(blames(err, "spec.clusterIP") || blames(err, "spec.ipFamil"))
 }

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
 )
@@ -120,7 +121,7 @@ func TestWriterFollowsVersions(t *testing.T) {
 		t.Error("the derived Service was deleted and created again")
 	}
 	for k := range w.Writes() {
-		if k.Verb == mcs.Delete || k.Failed {
+		if k.Verb == written.Delete || k.Failed {
 			t.Errorf("deleted or failed: %v", w.Writes())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 )
 
@@ -196,7 +197,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	view, oneOfMany := *t.latest(), t.backlog.among(s)
 	rewrite := sync.OnceValue(func() bool { return t.pace.take(s) })
 	for round := 0; ; round++ {
-		var ops []mcs.Op
+		var ops []written.Op
 		have := t.store.have(s)
 		have.API = t.known()
 		ops, problems = mcs.Diff(view, s, have, time.Now())
@@ -235,10 +236,10 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 // Events that are warnings: the conditions of ten thousand imports already say that each is ready,
 // and twenty thousand Events would drown all others. Refused is what the API server said to the
 // first slice that it refused.
-func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (problems []clustermesh.Problem, refused string, err error) {
-	var failed []mcs.Op
+func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (problems []clustermesh.Problem, refused string, err error) {
+	var failed []written.Op
 	for _, o := range ops {
-		if o.Verb == mcs.Delete && slices.ContainsFunc(failed, func(f mcs.Op) bool { return f.Replaces(o) }) {
+		if o.Verb == written.Delete && slices.ContainsFunc(failed, func(f written.Op) bool { return mcs.Replaces(f, o) }) {
 			continue
 		}
 		if ctx.Err() != nil || !t.leading() {
@@ -253,7 +254,7 @@ func (t *term) writeAll(ctx context.Context, ops []mcs.Op, oneOfMany bool) (prob
 			continue
 		}
 		failed, err = append(failed, o), writeErr
-		if o.Slice != nil {
+		if o.Slice() != nil {
 			refused = cmp.Or(refused, refusal(writeErr))
 		}
 		if p, is := problemOf(o, writeErr); is {
@@ -273,19 +274,19 @@ func (t *term) refusedSlices(s clustermesh.ServiceName, says string) {
 
 // writeAfter is write after others failed. No slice loses the endpoints that those should have
 // moved.
-func (t *term) writeAfter(ctx context.Context, o mcs.Op, failed []mcs.Op) error {
-	if o.Verb != mcs.Delete && o.Verb != mcs.Apply || o.Slice == nil || len(failed) == 0 {
+func (t *term) writeAfter(ctx context.Context, o written.Op, failed []written.Op) error {
+	if o.Verb != written.Delete && o.Verb != written.Apply || o.Slice() == nil || len(failed) == 0 {
 		return t.write(ctx, o)
 	}
 	// The store has only a slice's checksum. The role lets the leader list slices, not get one.
-	list, err := t.core.DiscoveryV1().EndpointSlices(o.Slice.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice.Name})
+	list, err := t.core.DiscoveryV1().EndpointSlices(o.Slice().Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice().Name})
 	if err != nil {
 		return err
 	}
-	if len(list.Items) != 1 || list.Items[0].UID != o.Slice.UID {
+	if len(list.Items) != 1 || list.Items[0].UID != o.Slice().UID {
 		return t.write(ctx, o)
 	}
-	if o.Verb == mcs.Apply {
+	if o.Verb == written.Apply {
 		return t.write(ctx, mcs.Shrink(&list.Items[0], o, failed))
 	}
 	if next, do := mcs.Retire(&list.Items[0], failed); do {

@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -89,7 +90,7 @@ func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 	v := b.empty()
 	v.Config.Barred = clustermesh.Barred{b.ns}
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
-		{Code: problem.ValueInvalid, Object: mcs.OldImport + " " + b.name.String(), Message: "service.strait.io/: barred", Try: "write another"},
+		{Code: problem.ValueInvalid, Object: written.OldImport + " " + b.name.String(), Message: "service.strait.io/: barred", Try: "write another"},
 	}}
 	w.Submit(v)
 	i, err := b.in(mcs.OldGroup, "v1alpha1", "serviceimports").Get(t.Context(), "serve", metav1.GetOptions{})

@@ -24,6 +24,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 )
 
@@ -67,7 +68,7 @@ type Progress struct {
 // Write is a kind of write that was tried, and whether it failed. It is the key by which Writes
 // counts.
 type Write struct {
-	Verb   mcs.Verb
+	Verb   written.Verb
 	Kind   string
 	Failed bool
 }
@@ -198,11 +199,11 @@ func (w *Writer) latest() *mcs.View {
 	return w.view
 }
 
-func (w *Writer) count(o mcs.Op, err error) {
+func (w *Writer) count(o written.Op, err error) {
 	w.log.Debug("write", "what", o.String(), "error", err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.writes[Write{o.Verb, o.Kind(), err != nil}]++
+	w.writes[Write{o.Verb, o.Kind, err != nil}]++
 }
 
 // report replaces the Problems of one subject, and logs the new ones.

@@ -20,6 +20,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
@@ -232,9 +233,9 @@ func TestExportBecomesImport(t *testing.T) {
 	}
 	b.rests(w, 0)
 	want := map[Write]uint64{
-		{mcs.Create, "ServiceImport", false}: 1, {mcs.Apply, "ServiceImport", false}: 1,
-		{mcs.ApplyStatus, "ServiceImport", false}: 1, {mcs.ApplyStatus, "ServiceExport", false}: 1,
-		{mcs.Create, "Service", false}: 1, {mcs.Create, "EndpointSlice", false}: 4, // two of each cluster
+		{written.Create, "ServiceImport", false}: 1, {written.Apply, "ServiceImport", false}: 1,
+		{written.ApplyStatus, "ServiceImport", false}: 1, {written.ApplyStatus, "ServiceExport", false}: 1,
+		{written.Create, "Service", false}: 1, {written.Create, "EndpointSlice", false}: 4, // two of each cluster
 	}
 	if got := w.Writes(); !maps.Equal(got, want) {
 		t.Errorf("writes for a new import: %v, want %v", got, want)

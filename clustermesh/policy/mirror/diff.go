@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,40 +10,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/clustermesh/written"
 )
-
-// Verb is what an Op does.
-type Verb string
-
-// The verbs.
-const (
-	Create Verb = "create"
-	Update Verb = "update"
-	Delete Verb = "delete"
-)
-
-// Op is one write. Exactly one of the objects is set. An object to update is the one that is there, with
-// what must change; one to delete has its UID.
-type Op struct {
-	Verb      Verb
-	Namespace string // a Namespace to create
-	Service   *corev1.Service
-	Slice     *discoveryv1.EndpointSlice
-	// Early says that the object to delete, or its Service, has another name now, under which there is
-	// no Service with endpoints yet. Carry it out later, or when patience ends: in between, clients
-	// should find one of the two.
-	Early bool
-}
-
-func (o Op) String() string {
-	switch {
-	case o.Service != nil:
-		return fmt.Sprintf("%s Service %s/%s", o.Verb, o.Service.Namespace, o.Service.Name)
-	case o.Slice != nil:
-		return fmt.Sprintf("%s EndpointSlice %s/%s", o.Verb, o.Slice.Namespace, o.Slice.Name)
-	}
-	return fmt.Sprintf("%s Namespace %s", o.Verb, o.Namespace)
-}
 
 // Diff returns the writes that bring a cluster from what it has to a plan, in their order. Those for
 // mirrors that are there come before new ones, of which there may be thousands.
@@ -52,7 +20,7 @@ func (o Op) String() string {
 // name would get their endpoints. So if a Service cannot be created, leave out the writes of its
 // EndpointSlices. Unknown are the clusters that should have been asked and did not answer. What came
 // from them stays as it is.
-func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []Op) {
+func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []written.Op) {
 	d := differ{unknown: unknown, policies: p.Policies, services: map[name]*corev1.Service{}, slices: map[name]*discoveryv1.EndpointSlice{}}
 	for _, s := range have.Services {
 		d.services[nameOf(s)] = s
@@ -62,7 +30,7 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 	}
 	wanted, wantedSlices, stays := map[name]bool{}, map[name]bool{}, map[name]bool{}
 	for _, ns := range p.Namespaces {
-		d.do(Op{Verb: Create, Namespace: ns})
+		d.do(written.Op{Verb: written.Create, Kind: written.Namespace, Object: namespace(ns)})
 	}
 	for _, m := range p.Mirrors {
 		of := nameOf(m.Service)
@@ -77,24 +45,24 @@ func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (
 		if Ours(set, s.Labels) && !d.waits(s) && !wanted[nameOf(s)] {
 			of := nameOf(s)
 			early[of] = slices.ContainsFunc(sourcesOf(s), func(source string) bool { return pending[source] })
-			d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
+			d.do(written.Op{Verb: written.Delete, Kind: written.Service, Object: &corev1.Service{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
 		}
 	}
 	for _, s := range have.Slices {
 		if Ours(set, s.Labels) && !d.holds(s.Labels, s.Labels[LabelSource]) && !wantedSlices[nameOf(s)] {
 			of := name{s.Namespace, s.Labels[discoveryv1.LabelServiceName]}
-			d.do(Op{Verb: Delete, Slice: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
+			d.do(written.Op{Verb: written.Delete, Kind: written.EndpointSlice, Object: &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta)}, Early: early[of]})
 		}
 	}
-	slices.SortStableFunc(d.ops, func(a, b Op) int { return cmp.Compare(a.rank(stays), b.rank(stays)) })
+	slices.SortStableFunc(d.ops, func(a, b written.Op) int { return cmp.Compare(rank(a, stays), rank(b, stays)) })
 	return d.ops
 }
 
 // rank is 0 for a write of a Service that stays, or of its EndpointSlices, and 1 for others.
-func (o Op) rank(stays map[name]bool) int {
+func rank(o written.Op, stays map[name]bool) int {
 	switch {
-	case o.Service != nil && stays[nameOf(o.Service)],
-		o.Slice != nil && stays[name{o.Slice.Namespace, o.Slice.Labels[discoveryv1.LabelServiceName]}]:
+	case o.Service() != nil && stays[nameOf(o.Service())],
+		o.Slice() != nil && stays[name{o.Slice().Namespace, o.Slice().Labels[discoveryv1.LabelServiceName]}]:
 		return 0
 	}
 	return 1
@@ -133,10 +101,10 @@ type differ struct {
 	slices   map[name]*discoveryv1.EndpointSlice
 	unknown  func(cluster string) bool
 	policies map[string]bool
-	ops      []Op
+	ops      []written.Op
 }
 
-func (d *differ) do(o Op) { d.ops = append(d.ops, o) }
+func (d *differ) do(o written.Op) { d.ops = append(d.ops, o) }
 
 // identity is what deleting needs: nobody else's object of that name.
 func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
@@ -163,7 +131,7 @@ func (d *differ) waits(s *corev1.Service) bool {
 func (d *differ) service(want *corev1.Service) (created bool) {
 	have := d.services[nameOf(want)]
 	if have == nil {
-		d.do(Op{Verb: Create, Service: want})
+		d.do(written.Op{Verb: written.Create, Kind: written.Service, Object: want})
 		return true
 	}
 	if d.waits(have) {
@@ -171,8 +139,8 @@ func (d *differ) service(want *corev1.Service) (created bool) {
 	}
 	if (have.Spec.ClusterIP == corev1.ClusterIPNone) != (want.Spec.ClusterIP == corev1.ClusterIPNone) {
 		// That cannot be changed.
-		d.do(Op{Verb: Delete, Service: &corev1.Service{ObjectMeta: identity(&have.ObjectMeta)}})
-		d.do(Op{Verb: Create, Service: want})
+		d.do(written.Op{Verb: written.Delete, Kind: written.Service, Object: &corev1.Service{ObjectMeta: identity(&have.ObjectMeta)}})
+		d.do(written.Op{Verb: written.Create, Kind: written.Service, Object: want})
 		return true
 	}
 	// A copy of what follows would cost more than all the rest, for thousands of mirrors that stay as they are.
@@ -193,7 +161,7 @@ func (d *differ) service(want *corev1.Service) (created bool) {
 	}
 	if !equality.Semantic.DeepEqual(have.Labels, next.Labels) || !equality.Semantic.DeepEqual(have.Annotations, next.Annotations) ||
 		!equality.Semantic.DeepEqual(have.Spec, next.Spec) {
-		d.do(Op{Verb: Update, Service: next.DeepCopy()})
+		d.do(written.Op{Verb: written.Update, Kind: written.Service, Object: next.DeepCopy()})
 	}
 	return false
 }
@@ -215,7 +183,7 @@ func annotations(have, want *corev1.Service) map[string]string {
 func (d *differ) slice(want *discoveryv1.EndpointSlice) {
 	have := d.slices[nameOf(want)]
 	if have == nil {
-		d.do(Op{Verb: Create, Slice: want})
+		d.do(written.Op{Verb: written.Create, Kind: written.EndpointSlice, Object: want})
 		return
 	}
 	if equality.Semantic.DeepEqual(have.Labels, want.Labels) && equality.Semantic.DeepEqual(have.Ports, want.Ports) && equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) {
@@ -223,5 +191,5 @@ func (d *differ) slice(want *discoveryv1.EndpointSlice) {
 	}
 	next := have.DeepCopy()
 	next.Labels, next.Ports, next.Endpoints = want.Labels, want.Ports, want.Endpoints
-	d.do(Op{Verb: Update, Slice: next})
+	d.do(written.Op{Verb: written.Update, Kind: written.EndpointSlice, Object: next})
 }

@@ -23,6 +23,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/tld"
 )
 
@@ -333,12 +334,20 @@ func (p *Plan) make(set string, t *target, to Cluster, have *corev1.Service) {
 	p.Mirrors = append(p.Mirrors, m)
 }
 
-// Namespace returns a namespace to create. Its label says who created it: nobody deletes it, because others
-// may have put something into it.
-func Namespace(name, manager string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{object.LabelManagedBy: object.ManagedBy}, Annotations: map[string]string{AnnotationFrom: manager},
-	}}
+// namespace returns a namespace to create. It is never deleted, because others may have put something
+// into it.
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{object.LabelManagedBy: object.ManagedBy}}}
+}
+
+// Sign notes in the namespaces among objects to create which program creates them.
+func Sign(ops []written.Op, manager string) []written.Op {
+	for _, o := range ops {
+		if ns, is := o.Object.(*corev1.Namespace); is {
+			ns.Annotations = map[string]string{AnnotationFrom: manager}
+		}
+	}
+	return ops
 }
 
 // Ours reports whether labels are those of a set's mirrors.

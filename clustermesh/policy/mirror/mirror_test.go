@@ -18,6 +18,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 )
 
 const set = "test"
@@ -72,7 +73,7 @@ func cluster(id string, objects ...any) mirror.Cluster {
 }
 
 // apply carries out writes on a copy of what a cluster has.
-func apply(c mirror.Cluster, ops []mirror.Op) mirror.Cluster {
+func apply(c mirror.Cluster, ops []written.Op) mirror.Cluster {
 	c.Services, c.Slices = slices.Clone(c.Services), slices.Clone(c.Slices)
 	out := c
 	out.Namespaces = map[string]bool{}
@@ -81,21 +82,23 @@ func apply(c mirror.Cluster, ops []mirror.Op) mirror.Cluster {
 	}
 	for _, o := range ops {
 		switch {
-		case o.Namespace != "":
-			out.Namespaces[o.Namespace] = true
-		case o.Service != nil:
-			out.Services = slices.DeleteFunc(out.Services, func(s *corev1.Service) bool { return s.Namespace == o.Service.Namespace && s.Name == o.Service.Name })
-			if o.Verb != mirror.Delete {
-				s := defaulted(o.Service.DeepCopy())
+		case o.Kind == written.Namespace:
+			out.Namespaces[o.Object.GetName()] = true
+		case o.Service() != nil:
+			out.Services = slices.DeleteFunc(out.Services, func(s *corev1.Service) bool {
+				return s.Namespace == o.Service().Namespace && s.Name == o.Service().Name
+			})
+			if o.Verb != written.Delete {
+				s := defaulted(o.Service().DeepCopy())
 				s.UID = types.UID("u-" + s.Name)
 				out.Services = append(out.Services, s)
 			}
 		default:
 			out.Slices = slices.DeleteFunc(out.Slices, func(s *discoveryv1.EndpointSlice) bool {
-				return s.Namespace == o.Slice.Namespace && s.Name == o.Slice.Name
+				return s.Namespace == o.Slice().Namespace && s.Name == o.Slice().Name
 			})
-			if o.Verb != mirror.Delete {
-				out.Slices = append(out.Slices, o.Slice.DeepCopy())
+			if o.Verb != written.Delete {
+				out.Slices = append(out.Slices, o.Slice().DeepCopy())
 			}
 		}
 	}
@@ -117,7 +120,7 @@ func defaulted(s *corev1.Service) *corev1.Service {
 // settle brings a cluster to its plan, and checks that a second pass has nothing to do.
 func settle(t *testing.T, ps []policy.Policy, to mirror.Cluster, unknown map[string]bool, others ...mirror.Cluster) (mirror.Cluster, mirror.Plan) {
 	t.Helper()
-	pass := func() (mirror.Plan, []mirror.Op) {
+	pass := func() (mirror.Plan, []written.Op) {
 		p := mirror.Wanted(set, ps, append(slices.Clone(others), to), to)
 		return p, mirror.Diff(set, p, to, func(c string) bool { return unknown[c] })
 	}
@@ -293,7 +296,7 @@ func TestRule8_TheOldOneWaits(t *testing.T) {
 	renamed := []policy.Policy{mirroring("shop", func(s *policy.Spec) { s.Name = "{name}-{cluster}" })}
 	early := func(ps []policy.Policy, c1, to mirror.Cluster) (out []string) {
 		for _, o := range mirror.Diff(set, mirror.Wanted(set, ps, []mirror.Cluster{c1}, to), to, known) {
-			if o.Verb == mirror.Delete {
+			if o.Verb == written.Delete {
 				out = append(out, fmt.Sprint(o.Early))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
 )
 
@@ -31,7 +32,7 @@ func many(services int) clustermesh.State {
 }
 
 // pass is the leader's work of one pass, up to the writes.
-func pass(s clustermesh.State, ps []policy.Policy, to mirror.Cluster) []mirror.Op {
+func pass(s clustermesh.State, ps []policy.Policy, to mirror.Cluster) []written.Op {
 	p := mirror.Wanted(set, ps, []mirror.Cluster{mirror.Offer(s, "c1", "c2", nil)}, to)
 	return mirror.Diff(set, p, to, known)
 }
@@ -47,10 +48,10 @@ func TestWritesAtScale(t *testing.T) {
 		t.Fatalf("%d writes for %d new mirrors", len(ops), services)
 	}
 	for _, o := range ops { // apply would look for each among all
-		if o.Service != nil {
-			to.Services = append(to.Services, defaulted(o.Service.DeepCopy()))
+		if o.Service() != nil {
+			to.Services = append(to.Services, defaulted(o.Service().DeepCopy()))
 		} else {
-			to.Slices = append(to.Slices, o.Slice)
+			to.Slices = append(to.Slices, o.Slice())
 		}
 	}
 	if ops = pass(s, ps, to); len(ops) > 0 {
@@ -59,17 +60,17 @@ func TestWritesAtScale(t *testing.T) {
 	// What an API server fills in does not count, and affinity that ends does.
 	said := s.Records[clustermesh.Origin{Cluster: "c1"}].Content
 	said.Mirrors[7].AffinitySeconds = 60
-	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service == nil || ops[0].Service.Spec.SessionAffinity != "ClientIP" {
+	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service() == nil || ops[0].Service().Spec.SessionAffinity != "ClientIP" {
 		t.Fatalf("one Service has affinity now: %v", ops)
 	}
-	i := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Name == ops[0].Service.Name })
-	to.Services[i], said.Mirrors[7].AffinitySeconds = ops[0].Service, 0
-	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service.Spec.SessionAffinity != "None" {
+	i := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Name == ops[0].Service().Name })
+	to.Services[i], said.Mirrors[7].AffinitySeconds = ops[0].Service(), 0
+	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service().Spec.SessionAffinity != "None" {
 		t.Fatalf("it has none again: %v", ops)
 	}
-	to.Services[i] = ops[0].Service
+	to.Services[i] = ops[0].Service()
 	said.Endpoints[4711].Ready = false
-	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Verb != mirror.Update || ops[0].Slice == nil {
+	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Verb != written.Update || ops[0].Slice() == nil {
 		t.Errorf("one endpoint changed: %v", ops)
 	}
 }
@@ -79,10 +80,10 @@ func BenchmarkPass(b *testing.B) {
 	s, ps := many(5000), []policy.Policy{mirroring("shop")}
 	to := cluster("c2")
 	for _, o := range pass(s, ps, to) {
-		if o.Service != nil {
-			to.Services = append(to.Services, defaulted(o.Service.DeepCopy()))
+		if o.Service() != nil {
+			to.Services = append(to.Services, defaulted(o.Service().DeepCopy()))
 		} else {
-			to.Slices = append(to.Slices, o.Slice)
+			to.Slices = append(to.Slices, o.Slice())
 		}
 	}
 	one := &s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Endpoints[4711]
