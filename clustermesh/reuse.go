@@ -26,6 +26,16 @@ func reuse[T any](now, before []T, equal func(T, T) bool) []T {
 	return now
 }
 
+// Equal reports whether both are nil, or say the same of a node.
+func (n *Node) Equal(o *Node) bool {
+	if n == nil || o == nil {
+		return n == o
+	}
+	return n.Name == o.Name && n.Locality == o.Locality && slices.Equal(n.Addresses, o.Addresses) && slices.Equal(n.Prefixes, o.Prefixes) &&
+		n.Inside == o.Inside && n.PublicKey == o.PublicKey && n.WireGuardPort == o.WireGuardPort && n.GossipPort == o.GossipPort &&
+		n.Drain.Equal(o.Drain) && n.Follower == o.Follower && n.Proves == o.Proves && n.Life == o.Life && slices.Equal(n.ClusterIPs, o.ClusterIPs)
+}
+
 // Equal reports whether two exports are identical.
 func (e Export) Equal(o Export) bool {
 	return e.Service == o.Service && e.Type == o.Type && slices.Equal(e.Ports, o.Ports) && e.Created == o.Created &&

@@ -15,6 +15,9 @@ func TestEqual(t *testing.T) {
 	eachFieldCounts(t, clustermesh.Endpoint.Equal)
 	eachFieldCounts(t, clustermesh.Export.Equal)
 	eachFieldCounts(t, clustermesh.Global.Equal)
+	eachFieldCounts(t, clustermesh.PolicyResult.Equal)
+	eachFieldCounts(t, clustermesh.ConfigObject.Equal)
+	eachFieldCounts(t, func(a, b clustermesh.Node) bool { return a.Equal(&b) })
 }
 
 func eachFieldCounts[T any](t *testing.T, equal func(T, T) bool) {
@@ -38,9 +41,11 @@ func something(t *testing.T, v reflect.Value) {
 		v.SetString("x")
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
-	case reflect.Uint32:
+	case reflect.Array:
+		something(t, v.Index(0))
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(1)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

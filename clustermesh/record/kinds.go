@@ -32,6 +32,7 @@ var kinds = newTable(
 		of:      func(c *clustermesh.Content) **clustermesh.Node { return &c.Node },
 		usable:  (*sifter).node,
 		claim:   place,
+		same:    (*clustermesh.Node).Equal,
 	},
 	&list[clustermesh.Endpoint]{
 		heading: heading{by: nodes | leaders, quota: QuotaEndpoints},
@@ -41,6 +42,7 @@ var kinds = newTable(
 		shared:  shareEndpoint,
 		least:   15, // the two names of a Service, and an address
 		claim:   endpoints,
+		same:    equal[clustermesh.Endpoint],
 	},
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders, quota: QuotaShared},
@@ -53,6 +55,7 @@ var kinds = newTable(
 		least:   12,
 		claim:   services[clustermesh.Export],
 		stay:    oldest,
+		same:    equal[clustermesh.Export],
 	},
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders, quota: QuotaShared},
@@ -64,6 +67,7 @@ var kinds = newTable(
 		least:   12,
 		claim:   mirrored,
 		stay:    oldest,
+		same:    equal[clustermesh.Export],
 	},
 	&list[clustermesh.Global]{
 		heading: heading{by: leaders, quota: QuotaShared},
@@ -75,12 +79,14 @@ var kinds = newTable(
 		shared:  shareGlobal,
 		least:   9,
 		claim:   services[clustermesh.Global],
+		same:    equal[clustermesh.Global],
 	},
 	&single[*clustermesh.Drain]{
 		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) **clustermesh.Drain { return &c.Drain },
 		usable:  (*sifter).drain,
 		claim:   unrestrictedValue[*clustermesh.Drain],
+		same:    (*clustermesh.Drain).Equal,
 	},
 	&list[clustermesh.NodeDrain]{
 		heading: heading{by: leaders},
@@ -92,6 +98,7 @@ var kinds = newTable(
 		},
 		least: 3,
 		claim: unrestricted[clustermesh.NodeDrain],
+		same:  identical[clustermesh.NodeDrain],
 	},
 	&list[clustermesh.Allocation]{
 		heading: heading{by: leaders},
@@ -104,6 +111,7 @@ var kinds = newTable(
 		shared: func(_ *pool, a *clustermesh.Allocation) { shareName(&a.Service) },
 		least:  15,
 		claim:  unrestricted[clustermesh.Allocation],
+		same:   identical[clustermesh.Allocation],
 	},
 	&list[clustermesh.Silence]{
 		heading: heading{by: nodes},
@@ -112,6 +120,7 @@ var kinds = newTable(
 		check:   checkSilence,
 		least:   10,
 		claim:   unrestricted[clustermesh.Silence],
+		same:    identical[clustermesh.Silence],
 	},
 	&list[clustermesh.Late]{
 		heading: heading{by: leaders},
@@ -125,6 +134,7 @@ var kinds = newTable(
 		},
 		least: 12,
 		claim: unrestricted[clustermesh.Late],
+		same:  identical[clustermesh.Late],
 	},
 	&list[string]{
 		heading: heading{by: nodes},
@@ -135,6 +145,7 @@ var kinds = newTable(
 			return clustermesh.CheckText(*s, clustermesh.MaxWord)
 		},
 		claim: unrestricted[string],
+		same:  identical[string],
 	},
 	&list[string]{
 		heading: heading{by: leaders},
@@ -143,6 +154,7 @@ var kinds = newTable(
 		most:    maxRevoked,
 		check:   func(_ clustermesh.Origin, s *string) error { return clustermesh.CheckFingerprint(*s) },
 		claim:   unrestricted[string],
+		same:    identical[string],
 	},
 	&list[clustermesh.Withdrawal]{
 		heading: heading{by: leaders},
@@ -152,6 +164,7 @@ var kinds = newTable(
 		usable:  (*sifter).withdrawn,
 		least:   8,
 		claim:   unrestricted[clustermesh.Withdrawal],
+		same:    identical[clustermesh.Withdrawal],
 	},
 	&list[clustermesh.PolicyResult]{
 		heading: heading{by: leaders},
@@ -161,6 +174,7 @@ var kinds = newTable(
 		check:   checked[clustermesh.PolicyResult],
 		least:   3,
 		claim:   unrestricted[clustermesh.PolicyResult],
+		same:    equal[clustermesh.PolicyResult],
 	},
 	&list[clustermesh.ConfigObject]{
 		heading: heading{by: leaders},
@@ -170,6 +184,7 @@ var kinds = newTable(
 		check:   checked[clustermesh.ConfigObject],
 		least:   16,
 		claim:   configuration,
+		same:    equal[clustermesh.ConfigObject],
 	},
 	&list[clustermesh.NodeName]{
 		heading: heading{by: leaders, quota: QuotaNodes},
@@ -178,11 +193,13 @@ var kinds = newTable(
 		usable:  (*sifter).names,
 		shared:  func(_ *pool, n *clustermesh.NodeName) { intern(n) },
 		claim:   unrestricted[clustermesh.NodeName],
+		same:    identical[clustermesh.NodeName],
 	},
 	&single[int64]{
 		heading: heading{by: nodes | leaders},
 		of:      func(c *clustermesh.Content) *int64 { return &c.AsOf },
 		usable:  func(_ *sifter, at int64) int64 { return at },
 		claim:   unrestrictedValue[int64],
+		same:    func(a, b int64) bool { return a == b },
 	},
 )

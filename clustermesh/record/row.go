@@ -52,6 +52,8 @@ type kind interface {
 	object() int
 	// admit leaves out what the origin may not claim.
 	admit(Judge, *clustermesh.Content)
+	// equal reports whether the field is the same in two contents.
+	equal(a, b *clustermesh.Content) bool
 	// size is the number of elements, and cut leaves out those above a limit.
 	size(*clustermesh.Content) int
 	cut(j Judge, c *clustermesh.Content, most int)
@@ -77,11 +79,14 @@ type single[F comparable] struct {
 	usable func(*sifter, F) F
 	// claim returns the part of a value that the origin may claim.
 	claim func(Judge, F) F
+	same  func(a, b F) bool
 }
 
 func (r *single[F]) pointer(c *clustermesh.Content) any { return r.of(c) }
 
-func (r *single[F]) complete() bool { return r.by != 0 && r.usable != nil && r.claim != nil }
+func (r *single[F]) complete() bool {
+	return r.by != 0 && r.usable != nil && r.claim != nil && r.same != nil
+}
 
 func (r *single[F]) clear(c *clustermesh.Content) bool {
 	var zero F
@@ -104,6 +109,8 @@ func (r *single[F]) admit(j Judge, c *clustermesh.Content) {
 	value := r.of(c)
 	*value = r.claim(j, *value)
 }
+
+func (r *single[F]) equal(a, b *clustermesh.Content) bool { return r.same(*r.of(a), *r.of(b)) }
 
 func (r *single[F]) size(*clustermesh.Content) int { return 0 }
 
@@ -135,13 +142,14 @@ type list[T any] struct {
 	claim func(Judge, *list[T], []T) []T
 	// stay returns those that are left of too many; nil for the first.
 	stay func(all []T, most int) []T
+	same func(a, b *T) bool
 }
 
 func (r *list[T]) pointer(c *clustermesh.Content) any { return r.of(c) }
 
 func (r *list[T]) complete() bool {
 	isText := reflect.TypeFor[T]().Kind() == reflect.String
-	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil) && r.claim != nil && (r.least > 0 || isText)
+	return r.by != 0 && r.key != nil && (r.check != nil || r.usable != nil) && r.claim != nil && r.same != nil && (r.least > 0 || isText)
 }
 
 func (r *list[T]) clear(c *clustermesh.Content) bool {
@@ -183,6 +191,19 @@ func (r *list[T]) object() int { return r.least }
 func (r *list[T]) admit(j Judge, c *clustermesh.Content) {
 	value := r.of(c)
 	*value = r.claim(j, r, *value)
+}
+
+func (r *list[T]) equal(a, b *clustermesh.Content) bool {
+	x, y := *r.of(a), *r.of(b)
+	if len(x) != len(y) || len(x) == 0 || &x[0] == &y[0] {
+		return len(x) == len(y)
+	}
+	for i := range x {
+		if !r.same(&x[i], &y[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *list[T]) size(c *clustermesh.Content) int { return len(*r.of(c)) }
@@ -230,5 +251,10 @@ func (r *list[T]) routed(s *sifter, all []T) []T {
 
 // checked is the check of elements that have one themselves.
 func checked[T interface{ Check() error }](_ clustermesh.Origin, e *T) error { return (*e).Check() }
+
+// equal compares elements that say themselves whether they are equal, and identical others.
+func equal[T interface{ Equal(T) bool }](a, b *T) bool { return (*a).Equal(*b) }
+
+func identical[T comparable](a, b *T) bool { return *a == *b }
 
 func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

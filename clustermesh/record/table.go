@@ -85,6 +85,16 @@ func Least() map[uint64]int {
 	return out
 }
 
+// Equal reports whether two contents are the same. An empty list is the same as none.
+func Equal(a, b *clustermesh.Content) bool {
+	for _, k := range kinds.kinds {
+		if !k.equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
 // offset returns where in a content the field of a row is.
 func offset(k kind) uintptr {
 	c := new(clustermesh.Content)

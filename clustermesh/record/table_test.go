@@ -127,3 +127,31 @@ func TestLeast(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestEqual: each field counts, and each element.
+func TestEqual(t *testing.T) {
+	var none clustermesh.Content
+	each(t, func(_ *table, name string, c clustermesh.Content) {
+		same, other := c, c
+		for _, k := range kinds.kinds {
+			if k.about().name != name {
+				continue
+			}
+			field := reflect.ValueOf(k.pointer(&other)).Elem()
+			if field.Kind() == reflect.Slice {
+				field.Set(reflect.AppendSlice(field, field))
+				if twice := other; Equal(&c, &twice) {
+					t.Errorf("%s: two elements are as one", name)
+				}
+				field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+			}
+		}
+		if !Equal(&c, &same) || !Equal(&c, &other) || Equal(&c, &none) || Equal(&none, &c) {
+			t.Errorf("%s does not count", name)
+		}
+	})
+	a, b := clustermesh.Content{Exports: []clustermesh.Export{{Created: 1}}}, clustermesh.Content{Exports: []clustermesh.Export{{Created: 2}}}
+	if empty := (clustermesh.Content{Exports: []clustermesh.Export{}}); Equal(&a, &b) || !Equal(&none, &empty) {
+		t.Error("exports: an element does not count, or an empty list does")
+	}
+}
