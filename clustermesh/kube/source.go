@@ -20,6 +20,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/record"
 	"strait.io/strait/internal/notify"
 )
 
@@ -231,7 +232,7 @@ func (s *Source) read() {
 	if news = news || synced != old.synced || given != old.obeyed || ranged != old.ranged; news {
 		next = s.gather(synced, carried, within)
 		next.orders, next.obeyed, next.ranged = orders, given, ranged
-		next.objects = next.objects.Reuse(old.objects)
+		next.objects = record.Reuse(next.objects, old.objects)
 	}
 	s.took = time.Since(start)
 	next.trouble = problems(states, s.silence(), start)

@@ -37,6 +37,7 @@ var kinds = newTable(
 	&list[clustermesh.Endpoint]{
 		heading: heading{by: nodes | leaders, quota: QuotaEndpoints},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Endpoint { return &c.Endpoints },
+		local:   func(l *clustermesh.Local) *[]clustermesh.Endpoint { return &l.Endpoints },
 		key:     func(e *clustermesh.Endpoint) Key { return Key{Service: e.Service, Addr: e.Addr} },
 		usable:  (*sifter).endpoints,
 		shared:  shareEndpoint,
@@ -47,6 +48,7 @@ var kinds = newTable(
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Export { return &c.Exports },
+		local:   func(l *clustermesh.Local) *[]clustermesh.Export { return &l.Exports },
 		key:     func(e *clustermesh.Export) Key { return Key{Service: e.Service} },
 		what:    "ServiceExport",
 		check:   checked[clustermesh.Export],
@@ -60,6 +62,7 @@ var kinds = newTable(
 	&list[clustermesh.Export]{
 		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Export { return &c.Mirrors },
+		local:   func(l *clustermesh.Local) *[]clustermesh.Export { return &l.Mirrors },
 		key:     func(e *clustermesh.Export) Key { return Key{Service: e.Service, Name: e.Policy} },
 		what:    "mirrored Service",
 		check:   checked[clustermesh.Export],
@@ -72,6 +75,7 @@ var kinds = newTable(
 	&list[clustermesh.Global]{
 		heading: heading{by: leaders, quota: QuotaShared},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Global { return &c.Globals },
+		local:   func(l *clustermesh.Local) *[]clustermesh.Global { return &l.Globals },
 		key:     func(g *clustermesh.Global) Key { return Key{Service: g.Service} },
 		what:    "global Service",
 		check:   checked[clustermesh.Global],
@@ -103,6 +107,7 @@ var kinds = newTable(
 	&list[clustermesh.Allocation]{
 		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) *[]clustermesh.Allocation { return &c.Allocations },
+		local:   func(l *clustermesh.Local) *[]clustermesh.Allocation { return &l.Allocations },
 		key:     func(a *clustermesh.Allocation) Key { return Key{Service: a.Service} },
 		what:    "ServiceImport", part: "ip",
 		check: func(_ clustermesh.Origin, a *clustermesh.Allocation) error {
@@ -179,6 +184,7 @@ var kinds = newTable(
 	&list[clustermesh.ConfigObject]{
 		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) *[]clustermesh.ConfigObject { return &c.Config },
+		local:   func(l *clustermesh.Local) *[]clustermesh.ConfigObject { return &l.Config },
 		key:     func(o *clustermesh.ConfigObject) Key { return Key{Service: o.Name, Name: o.Kind} },
 		most:    clustermesh.MaxConfigObjects,
 		check:   checked[clustermesh.ConfigObject],

@@ -54,6 +54,8 @@ type kind interface {
 	admit(Judge, *clustermesh.Content)
 	// equal reports whether the field is the same in two contents.
 	equal(a, b *clustermesh.Content) bool
+	// reuse replaces the list of a source by an equal one of before.
+	reuse(now, before *clustermesh.Local)
 	// size is the number of elements, and cut leaves out those above a limit.
 	size(*clustermesh.Content) int
 	cut(j Judge, c *clustermesh.Content, most int)
@@ -112,6 +114,8 @@ func (r *single[F]) admit(j Judge, c *clustermesh.Content) {
 
 func (r *single[F]) equal(a, b *clustermesh.Content) bool { return r.same(*r.of(a), *r.of(b)) }
 
+func (r *single[F]) reuse(_, _ *clustermesh.Local) {}
+
 func (r *single[F]) size(*clustermesh.Content) int { return 0 }
 
 func (r *single[F]) cut(Judge, *clustermesh.Content, int) {}
@@ -121,6 +125,8 @@ type list[T any] struct {
 	heading
 	of  func(*clustermesh.Content) *[]T
 	key func(*T) Key
+	// local is the list in what the cluster's own source says; nil if it does not come from there.
+	local func(*clustermesh.Local) *[]T
 	// what is the kind of object that an element is in Problems, which name its Service, and part is
 	// the field there. If what is empty, Problems name the record, and the place in the list.
 	what, part string
@@ -194,16 +200,16 @@ func (r *list[T]) admit(j Judge, c *clustermesh.Content) {
 }
 
 func (r *list[T]) equal(a, b *clustermesh.Content) bool {
-	x, y := *r.of(a), *r.of(b)
-	if len(x) != len(y) || len(x) == 0 || &x[0] == &y[0] {
-		return len(x) == len(y)
+	return sameLists(*r.of(a), *r.of(b), r.same)
+}
+
+func (r *list[T]) reuse(now, before *clustermesh.Local) {
+	if r.local == nil {
+		return
 	}
-	for i := range x {
-		if !r.same(&x[i], &y[i]) {
-			return false
-		}
+	if all := r.local(now); sameLists(*all, *r.local(before), r.same) {
+		*all = *r.local(before)
 	}
-	return true
 }
 
 func (r *list[T]) size(c *clustermesh.Content) int { return len(*r.of(c)) }
@@ -256,5 +262,17 @@ func checked[T interface{ Check() error }](_ clustermesh.Origin, e *T) error { r
 func equal[T interface{ Equal(T) bool }](a, b *T) bool { return (*a).Equal(*b) }
 
 func identical[T comparable](a, b *T) bool { return *a == *b }
+
+func sameLists[T any](x, y []T, same func(a, b *T) bool) bool {
+	if len(x) != len(y) || len(x) == 0 || &x[0] == &y[0] {
+		return len(x) == len(y)
+	}
+	for i := range x {
+		if !same(&x[i], &y[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

@@ -5,27 +5,6 @@ import (
 	"slices"
 )
 
-// Reuse returns l with equal lists replaced by those of an earlier Local. Most changes are of
-// endpoints. So what a large cluster exports is in memory only once, and comparing two Locals
-// shows at once that these lists are the same.
-func (l Local) Reuse(before Local) Local {
-	l.Exports = reuse(l.Exports, before.Exports, Export.Equal)
-	l.ExportStatus = reuse(l.ExportStatus, before.ExportStatus, func(e, o ExportStatus) bool { return e == o })
-	l.Mirrors = reuse(l.Mirrors, before.Mirrors, Export.Equal)
-	l.Globals = reuse(l.Globals, before.Globals, Global.Equal)
-	l.Endpoints = reuse(l.Endpoints, before.Endpoints, Endpoint.Equal)
-	l.Config = reuse(l.Config, before.Config, ConfigObject.Equal)
-	l.Allocations = reuse(l.Allocations, before.Allocations, func(a, o Allocation) bool { return a == o })
-	return l
-}
-
-func reuse[T any](now, before []T, equal func(T, T) bool) []T {
-	if slices.EqualFunc(now, before, equal) {
-		return before
-	}
-	return now
-}
-
 // Equal reports whether both are nil, or say the same of a node.
 func (n *Node) Equal(o *Node) bool {
 	if n == nil || o == nil {
