@@ -358,8 +358,9 @@ type Silence struct {
 	Epoch uint64 `cbor:"2,keyasint" json:"epoch"`
 }
 
-// Content is everything that one origin says. Node, Endpoints and Silent come from nodes; Exports,
-// the other fields, and the Endpoints that name no node, come from the cluster's leader.
+// Content is everything that one origin says. Node, Endpoints, Silent and GossipKeys come from nodes;
+// the other fields, and the Endpoints that name no node, come from the cluster's leader. Package
+// record has a row for each field, and refuses a field without one.
 type Content struct {
 	Node        *Node        `cbor:"1,keyasint,omitempty" json:"node,omitempty"`
 	Endpoints   []Endpoint   `cbor:"2,keyasint,omitempty" json:"endpoints,omitempty"`

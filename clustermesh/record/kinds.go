@@ -202,7 +202,7 @@ var kinds = newTable(
 		same:    identical[clustermesh.NodeName],
 	},
 	&single[int64]{
-		heading: heading{by: nodes | leaders},
+		heading: heading{by: leaders},
 		of:      func(c *clustermesh.Content) *int64 { return &c.AsOf },
 		usable:  func(_ *sifter, at int64) int64 { return at },
 		claim:   unrestrictedValue[int64],

@@ -100,7 +100,7 @@ func TestIncompleteRow(t *testing.T) {
 
 // TestWriters: who may not write a field has it left out, with a Problem.
 func TestWriters(t *testing.T) {
-	const node, leader = "node silent gossipKeys", "exports mirrors globals drain drains allocations late revoked withdrawn results config nodes"
+	const node, leader = "node silent gossipKeys", "exports mirrors globals drain drains allocations late revoked withdrawn results config nodes asOf"
 	refused := map[string][]string{}
 	each(t, func(_ *table, name string, c clustermesh.Content) {
 		for what, o := range map[string]clustermesh.Origin{"leader": {Cluster: "c"}, "node": {Cluster: "c", Node: "n"}} {
