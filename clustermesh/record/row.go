@@ -81,7 +81,8 @@ type single[F comparable] struct {
 	usable func(*sifter, F) F
 	// claim returns the part of a value that the origin may claim.
 	claim func(Judge, F) F
-	same  func(a, b F) bool
+	// same reports whether two values are equal.
+	same func(a, b F) bool
 }
 
 func (r *single[F]) pointer(c *clustermesh.Content) any { return r.of(c) }
@@ -139,8 +140,8 @@ type list[T any] struct {
 	// routing is the part of an element that is left out alone if it cannot be used; nil if there is
 	// none.
 	routing func(*T) **clustermesh.Routing
-	// shared makes what elements repeat share memory; nil if it is not worth it.
-	shared func(*pool, *T)
+	// intern makes what elements repeat share memory; nil if it is not worth it.
+	intern func(*pool, *T)
 	// least is the least size in the encoding, in bytes, of an element that can be used; 0 unless it is
 	// an object.
 	least int
@@ -148,6 +149,7 @@ type list[T any] struct {
 	claim func(Judge, *list[T], []T) []T
 	// stay returns those that are left of too many; nil for the first.
 	stay func(all []T, most int) []T
+	// same reports whether two elements are equal.
 	same func(a, b *T) bool
 }
 
@@ -183,12 +185,12 @@ func (r *list[T]) sift(s *sifter, c *clustermesh.Content) {
 }
 
 func (r *list[T]) share(p *pool, c *clustermesh.Content) {
-	if r.shared == nil {
+	if r.intern == nil {
 		return
 	}
 	all := *r.of(c)
 	for i := range all {
-		r.shared(p, &all[i])
+		r.intern(p, &all[i])
 	}
 }
 

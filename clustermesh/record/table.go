@@ -55,8 +55,8 @@ func strays(content reflect.Type, rows []kind) (out []stray) {
 	return out
 }
 
-// refuse empties fields of a content, and calls found with the name of each in which anything was.
-func refuse(fields []stray, content reflect.Value, found func(field string)) {
+// clearStrays empties fields of a content, and calls found with the name of each in which anything was.
+func clearStrays(fields []stray, content reflect.Value, found func(field string)) {
 	for _, s := range fields {
 		if f := content.Field(s.index); !f.IsZero() {
 			f.SetZero()
@@ -69,7 +69,7 @@ func refuse(fields []stray, content reflect.Value, found func(field string)) {
 // contain.
 func (t *table) refuse(c *clustermesh.Content, found func(field string)) {
 	if len(t.strays) > 0 {
-		refuse(t.strays, reflect.ValueOf(c).Elem(), found)
+		clearStrays(t.strays, reflect.ValueOf(c).Elem(), found)
 	}
 }
 

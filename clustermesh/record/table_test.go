@@ -42,12 +42,12 @@ func TestNewFieldIsRefused(t *testing.T) {
 	c := reflect.New(wider).Elem()
 	c.FieldByName("Nodes").Set(reflect.ValueOf([]clustermesh.NodeName{"n1"}))
 	var refused []string
-	refuse(found, c, func(field string) { refused = append(refused, field) })
+	clearStrays(found, c, func(field string) { refused = append(refused, field) })
 	if len(refused) > 0 {
 		t.Errorf("refused although empty: %v", refused)
 	}
 	c.FieldByName("Secrets").Set(reflect.ValueOf([]string{"s"}))
-	refuse(found, c, func(field string) { refused = append(refused, field) })
+	clearStrays(found, c, func(field string) { refused = append(refused, field) })
 	if !slices.Equal(refused, []string{"secrets"}) || !c.FieldByName("Secrets").IsZero() || c.FieldByName("Nodes").Len() != 1 {
 		t.Errorf("refused %v, left %+v", refused, c)
 	}
