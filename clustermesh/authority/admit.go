@@ -140,7 +140,7 @@ func (a *admission) Node(claimed *clustermesh.Node) *clustermesh.Node {
 		case !slices.Contains(a.statement.Addresses, addr):
 			return a.refuse("address", object, "addresses", fmt.Sprintf("its cluster did not state that it has %s", addr), given)
 		}
-		return a.isNotOurs(object, "addresses", addr)
+		return a.isNotOurs(func() string { return object }, "addresses", addr)
 	})
 	n.Prefixes = kept(n.Prefixes, func(p netip.Prefix) bool { return a.prefix(object, given, p) })
 	n.ClusterIPs = kept(n.ClusterIPs, func(p netip.Prefix) bool { return slices.Contains(n.Prefixes, p) })
@@ -211,42 +211,44 @@ func (a *admission) repin() string {
 	return fmt.Sprintf("if this is right, change the pin of cluster %s (authority.pinsFile)", a.origin.Cluster)
 }
 
-func (a *admission) isNotOurs(object, field string, addr netip.Addr) bool {
+func (a *admission) isNotOurs(object func() string, field string, addr netip.Addr) bool {
 	if !a.foreign {
 		return true
 	}
 	if i := slices.IndexFunc(a.self.Own, func(p netip.Prefix) bool { return p.Contains(addr) }); i >= 0 {
-		return a.refuse("ours "+field, object, field, fmt.Sprintf("%s is in %s, which belongs to cluster %s", addr, a.self.Own[i], a.self.Cluster), overlapTry)
+		return a.refuse("ours "+field, object(), field, fmt.Sprintf("%s is in %s, which belongs to cluster %s", addr, a.self.Own[i], a.self.Cluster), overlapTry)
 	}
 	// Two nodes that are stated to have one address are for the plan to tell apart: one of them is wrong, and
 	// it must not be able to take the other's tunnel.
 	if field != "addresses" && a.self.Machines[addr] {
-		return a.refuse("ours "+field, object, field, fmt.Sprintf("%s is the address of a machine of cluster %s", addr, a.self.Cluster), overlapTry)
+		return a.refuse("ours "+field, object(), field, fmt.Sprintf("%s is the address of a machine of cluster %s", addr, a.self.Cluster), overlapTry)
 	}
 	return true
 }
 
 func (a *admission) endpoint(e *clustermesh.Endpoint) bool {
-	object := fmt.Sprintf("endpoint %s of Service %s of cluster %s", e.Addr, e.Service, a.origin.Cluster)
+	object := func() string {
+		return fmt.Sprintf("endpoint %s of Service %s of cluster %s", e.Addr, e.Service, a.origin.Cluster)
+	}
 	if !a.Service(endpointOf, e.Service) {
 		return false
 	}
 	if err := clustermesh.CheckHost(e.Addr); err != nil {
-		return a.refuse("host", object, "addr", err.Error(), "correct the EndpointSlice")
+		return a.refuse("host", object(), "addr", err.Error(), "correct the EndpointSlice")
 	}
 	try := "correct the EndpointSlice: an endpoint has an address of the node that it names"
 	switch {
 	case e.Node != a.origin.Node:
-		return a.refuse("node", object, "node", fmt.Sprintf("it is on node %q, and %s may not speak for that", e.Node, a.origin), try)
+		return a.refuse("node", object(), "node", fmt.Sprintf("it is on node %q, and %s may not speak for that", e.Node, a.origin), try)
 	case e.Node == "":
 		if a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Endpoints, e.Addr) {
-			return a.refuse("nodeless", object, "addr", fmt.Sprintf("it names no node, and is in none of the pinned pods and endpoints of cluster %s %v", a.origin.Cluster, slices.Concat(a.pin.Pods, a.pin.Endpoints)),
+			return a.refuse("nodeless", object(), "addr", fmt.Sprintf("it names no node, and is in none of the pinned pods and endpoints of cluster %s %v", a.origin.Cluster, slices.Concat(a.pin.Pods, a.pin.Endpoints)),
 				fmt.Sprintf("if it is a machine that Services of cluster %s may lead to, add its address to endpoints in the pin of that cluster, in every cluster (authority.pinsFile)", a.origin.Cluster))
 		}
 	case !contains(a.statement.Prefixes, e.Addr) && !slices.Contains(a.statement.Addresses, e.Addr):
-		return a.refuse("elsewhere", object, "addr", fmt.Sprintf("it is not in the prefixes of node %s %v", a.origin, a.statement.Prefixes), try)
+		return a.refuse("elsewhere", object(), "addr", fmt.Sprintf("it is not in the prefixes of node %s %v", a.origin, a.statement.Prefixes), try)
 	case a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Nodes, e.Addr):
-		return a.refuse("range", object, "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
+		return a.refuse("range", object(), "addr", fmt.Sprintf("it is in no pinned range of cluster %s", a.origin.Cluster), a.repin())
 	}
 	return a.isNotOurs(object, "addr", e.Addr)
 }
@@ -268,9 +270,9 @@ func (a *admission) ClusterIPs(es []clustermesh.Export) []clustermesh.Export {
 }
 
 func (a *admission) clusterIP(s clustermesh.ServiceName, ip netip.Addr) bool {
-	object := fmt.Sprintf("mirrored Service %s of cluster %s", s, a.origin.Cluster)
+	object := func() string { return fmt.Sprintf("mirrored Service %s of cluster %s", s, a.origin.Cluster) }
 	if a.foreign && !contains(a.pin.Pods, ip) {
-		return a.refuse("ClusterIP", object, "ips", fmt.Sprintf("its ClusterIP %s is in no pinned range of pods of cluster %s", ip, a.origin.Cluster), a.repin())
+		return a.refuse("ClusterIP", object(), "ips", fmt.Sprintf("its ClusterIP %s is in no pinned range of pods of cluster %s", ip, a.origin.Cluster), a.repin())
 	}
 	return a.isNotOurs(object, "ips", ip)
 }
