@@ -49,7 +49,7 @@ type Daemon struct {
 
 	wake    notify.Signal // asks for another turn
 	asked   time.Time     // next scheduled turn; owned by the loop
-	planner *plan.Planner // owned by the loop
+	past    plan.Past     // of the last plan; owned by the loop
 	greeted bool          // the first turn is over; owned by the loop
 	born    time.Time     // when Run began
 
@@ -129,7 +129,6 @@ func (d *Daemon) join(w who) error {
 	c.Lead, c.Token = d.kube.election(), d.kube.token(d.config.Authority.TokenFile)
 	g, err := gossip.New(c)
 	d.gossip = g
-	d.planner = plan.NewPlanner(d.self(), d.planConfig())
 	return err
 }
 

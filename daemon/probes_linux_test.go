@@ -223,7 +223,7 @@ metrics: {listen: "127.0.0.1:0"}
 		}
 	})
 	state := offered(services, endpoints)
-	result := plan.Plan(state, d.self(), d.planConfig())
+	result, _ := plan.Plan(plan.Inputs{State: state, Self: d.self(), Config: d.planConfig()}, plan.Past{})
 	if got := len(result.Desired.Frontends); got != services {
 		t.Fatalf("the plan has %d frontends, want %d: %v", got, services, result.Problems)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/health"
+	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/turn"
 )
 
@@ -14,7 +15,7 @@ import (
 func (d *Daemon) apply(ctx context.Context) error {
 	start := time.Now()
 	r := &round{Daemon: d}
-	r.in, r.problems = d.inputs()
+	r.in, r.host, r.problems = d.inputs()
 	for steps := turn.Decide(r.in); len(steps) > 0; steps = steps[1:] {
 		if _, again := steps[0].(turn.Look); !again {
 			r.do(ctx, steps[0])
@@ -28,8 +29,8 @@ func (d *Daemon) apply(ctx context.Context) error {
 	return r.err
 }
 
-// inputs returns what is known when a turn begins.
-func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
+// inputs returns what is known when a turn begins, and what the machine says of itself.
+func (d *Daemon) inputs() (in turn.Inputs, host plan.Host, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Synced, in.Missing = d.gossip.Synced()
 	var unpinned []clustermesh.Problem
@@ -45,14 +46,10 @@ func (d *Daemon) inputs() (in turn.Inputs, problems []clustermesh.Problem) {
 		problems = append(problems, addressesUnknown(d.config.Node, err))
 		in.Synced, in.Missing = false, "this machine's addresses cannot be read"
 	}
-	d.planner.On(host)
-	d.planner.KeepInside(d.trust.remotes)
-	d.planner.KeepOut(in.Local.ClusterIPs)
-	d.planner.Invite(d.files.guests.Get())
 	var more []clustermesh.Problem
 	in.Record, more = d.record(in.Local, in.Sourced)
 	in.NoTunnels, in.Age = d.config.Mesh.on() && !d.tunneled(), time.Since(d.born)
-	return in, slices.Concat(in.Local.Problems, problems, more)
+	return in, host, slices.Concat(in.Local.Problems, problems, more)
 }
 
 // tunneled reports whether the tunnels' device has been there in this life.
@@ -65,6 +62,7 @@ func (d *Daemon) tunneled() bool {
 type round struct {
 	*Daemon
 	in       turn.Inputs
+	host     plan.Host
 	moment   *moment
 	current  bool // the plan was made from what gossip holds
 	problems []clustermesh.Problem
@@ -86,15 +84,17 @@ func (r *round) look() {
 		return
 	}
 	r.in.State = r.gossip.State()
-	r.planner.At(time.Now())
-	r.planner.Far(r.far())
 	r.health, r.unprobed = r.kernel.health()
-	r.planner.Faults(r.health.Faults())
-	r.planner.Learning(!r.in.Sourced || !r.in.Synced)
-	if r.in.Plan == nil && r.in.First {
-		r.planner.Had(r.kernel.had())
+	in := plan.Inputs{
+		State: r.in.State, Self: r.in.Self, Config: r.planConfig(), Now: time.Now(),
+		Learning: !r.in.Sourced || !r.in.Synced, Host: r.host, Far: r.far(), Faults: r.health.Faults(),
+		Remotes: r.trust.remotes, ClusterIPs: r.in.Local.ClusterIPs, Guests: r.files.guests.Get(),
 	}
-	result := r.planner.Plan(r.in.State)
+	if r.past == (plan.Past{}) {
+		in.Device = r.kernel.had()
+	}
+	var result plan.Result
+	result, r.past = plan.Plan(in, r.past)
 	if r.in.Plan = &result; result.Next > 0 {
 		r.againIn(result.Next)
 	}

@@ -18,7 +18,6 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/key"
@@ -173,7 +172,6 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: api.NewMetrics(), gossip: w,
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.files = w.d.watchFiles(Config{}, nil)
-	w.d.planner = plan.NewPlanner(w.d.self(), w.d.planConfig())
 	if w.d.kernel, err = newKernel(c, log, w.d.metrics); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func twoClusters() viewer {
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}},
 	})
 	self := plan.Self{Cluster: "a", Node: "n1"}
-	result := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}, Mesh: true})
+	result, _ := plan.Plan(plan.Inputs{State: s, Self: self, Config: plan.Config{CIDRs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}, Mesh: true}}, plan.Past{})
 	return viewer{moment: &moment{state: s, result: result}, self: self,
 		heard:   map[clustermesh.Origin]time.Time{{Cluster: "b", Node: "n1"}: time.Unix(100, 0)},
 		counted: counted{frontends: slices.Clone(result.Desired.Frontends)},
@@ -304,7 +304,8 @@ func withGlobal(v viewer) viewer {
 		r.Content.Globals = []clustermesh.Global{{Service: serve, Ports: ports, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Shared: true}}
 		v.state.Records[o] = r
 	}
-	m := moment{state: v.state, result: plan.Plan(v.state, v.self, plan.Config{Mesh: true})}
+	result, _ := plan.Plan(plan.Inputs{State: v.state, Self: v.self, Config: plan.Config{Mesh: true}}, plan.Past{})
+	m := moment{state: v.state, result: result}
 	v.moment, v.counted.frontends = &m, m.result.Desired.Frontends
 	return v
 }

@@ -15,16 +15,16 @@ var errStarting = errors.New("straitd has started but has no plan yet; wait for 
 
 // planFor plans for any node, with what this node knows and its configuration.
 func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
-	p := plan.NewPlanner(self, d.planConfig())
-	p.At(time.Now())
+	in := plan.Inputs{State: s, Self: self, Config: d.planConfig(), Now: time.Now()}
 	if self == d.self() { // others have tunnels of their own
 		h, _ := d.kernel.health()
-		p.Faults(h.Faults())
+		in.Faults = h.Faults()
 	}
 	if self.Cluster == d.self().Cluster { // what this node measured goes for its neighbours
-		p.Far(d.far())
+		in.Far = d.far()
 	}
-	return p.Plan(s)
+	r, _ := plan.Plan(in, plan.Past{})
+	return r
 }
 
 // ServicesFrom lists the services as another node would use them. What kernels hold and count is not

@@ -35,6 +35,7 @@ func TestView(t *testing.T) {
 	}
 	view := func(ownReady bool, namespaces ...string) mcs.View {
 		s := state(ownReady)
+		result, _ := plan.Plan(plan.Inputs{State: s, Self: plan.Self{Cluster: "c1", Node: "n1"}}, plan.Past{})
 		return View(mcs.Config{}, "c1", nil, clustermesh.Local{
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
@@ -44,7 +45,7 @@ func TestView(t *testing.T) {
 				{Object: "ServiceExport.net.gke.io default/serve", Message: "alias"}, {Object: "ServiceImport default/serve", Field: "spec.ips"},
 				{Object: "ServiceImport.multicluster.k8s.io default/serve", Message: "barred"},
 			},
-		}, s, plan.Plan(s, plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{}))
+		}, s, result)
 	}
 	v := view(true, "default")
 	i := v.Imports[0].Make()
@@ -84,11 +85,13 @@ func TestView_GlobalSlices(t *testing.T) {
 		}}}}
 		s.Contacts[node] = clustermesh.Alive
 	}
-	planner := plan.NewPlanner(plan.Self{Cluster: "c1", Node: "n1"}, plan.Config{})
+	var past plan.Past
 	view := func(slices *clustermesh.GlobalSlices) mcs.View {
 		asks := global
 		asks.Slices = slices
-		return View(mcs.Config{}, "c1", nil, clustermesh.Local{Globals: []clustermesh.Global{asks}}, s, planner.Plan(s))
+		var result plan.Result
+		result, past = plan.Plan(plan.Inputs{State: s, Self: plan.Self{Cluster: "c1", Node: "n1"}}, past)
+		return View(mcs.Config{}, "c1", nil, clustermesh.Local{Globals: []clustermesh.Global{asks}}, s, result)
 	}
 	before := view(&clustermesh.GlobalSlices{UID: "1"})
 	if len(before.Globals) != 1 {

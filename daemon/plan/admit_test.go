@@ -22,7 +22,7 @@ func TestDoubleEndpoints(t *testing.T) {
 		edit(s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = append(c.Endpoints, e) })
 	}
 	used := func(s clustermesh.State) map[string]string {
-		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		out := map[string]string{}
 		for _, v := range r.Globals[0].Frontends()[0].Choice.Verdicts {
 			if v.Addr.Addr() == pod && v.Weight > 0 {
@@ -63,7 +63,7 @@ func TestDoubleEndpoints(t *testing.T) {
 	if got := used(s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("twice in one cluster, once ready: used for %v", got)
 	}
-	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 	if n := len(r.Globals[0].Endpoints()); n != 4 {
 		t.Errorf("%d endpoints of 4 pods, one of which its cluster lists twice", n)
 	}
@@ -100,7 +100,7 @@ func TestListenersOfOneAddress(t *testing.T) {
 		}
 		edit(s, "b", "n1", func(r *clustermesh.Content) { r.Endpoints = c.n1 })
 		edit(s, "b", "n2", func(r *clustermesh.Content) { r.Endpoints = c.n2 })
-		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		if got := backends(r); got != c.backends {
 			t.Errorf("%s: backends %q, want %q", c.what, got, c.backends)
 		}
@@ -138,7 +138,7 @@ func TestOnePodOfTwoServices(t *testing.T) {
 // an address.
 func TestForCluster(t *testing.T) {
 	show := func(s clustermesh.State) string {
-		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		var out []string
 		for _, c := range r.Imports[0].ForCluster() {
 			line := fmt.Sprint(c.Port, " ", c.Family)

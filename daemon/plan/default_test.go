@@ -27,7 +27,7 @@ func TestDefaults(t *testing.T) {
 	} {
 		s := clusterset()
 		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = tc.service })
-		r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: tc.config})
+		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: tc.config})
 		if got := backends(r); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}

@@ -19,7 +19,7 @@ func TestEnds(t *testing.T) {
 	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.Addresses = nil })
 	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = nil })
 	self := plan.Self{Cluster: "a", Node: "n1"}
-	r := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	r := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	peers := map[string]datapath.Peer{}
 	for _, p := range r.Desired.Peers {
 		peers[p.Name] = p
@@ -42,7 +42,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	off := plan.Config{CIDRs: []netip.Prefix{cidr}}
-	for _, e := range plan.Plan(s, self, off).Ends {
+	for _, e := range once(s, self, off).Ends {
 		if !strings.Contains(e.Why, "mesh is off on the node that was asked") {
 			t.Errorf("without a mesh, %s says %q", e.Origin, e.Why)
 		}

@@ -29,7 +29,7 @@ func (m mesh) nodes() (out []node) {
 }
 
 func (m mesh) node(r clustermesh.Record) node {
-	return node{r.Origin, r.Content.Node, m.dead(r.Origin), r.KeyProven, m.state.Proven[r.Origin].Addr()}
+	return node{r.Origin, r.Content.Node, m.dead[r.Origin], r.KeyProven, m.state.Proven[r.Origin].Addr()}
 }
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one

@@ -111,7 +111,7 @@ func TestPlanOneOwner(t *testing.T) {
 		s.Proven = map[clustermesh.Origin]netip.AddrPort{}
 		tc.change(s)
 		for _, self := range everyNode() {
-			r := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			r := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			var want []string
 			for _, n := range everyNode() {
 				same := n != self && s.Records[n.Origin()].Content.Node.PublicKey == s.Records[self.Origin()].Content.Node.PublicKey
@@ -228,7 +228,7 @@ func TestPlanNeverContradictsItself(t *testing.T) {
 			s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: usable}
 		}
 		for _, self := range everyNode() {
-			d := plan.Plan(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true}).Desired
+			d := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true}).Desired
 			var own key.Public
 			if n := s.Records[self.Origin()].Content.Node; n != nil {
 				own = n.PublicKey

@@ -41,16 +41,16 @@ func TestEntry(t *testing.T) {
 	const services = "10.96.0.0/16"
 	s := clusterset()
 	enter(s, "b", []string{"n1", "n2"}, services)
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
-	p.KeepOut([]netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")})
-	r := p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")}
+	r := p.plan(s)
 	if peer, is := entered(r, services); peer != "b/n1" || !is || len(r.Problems) > 0 {
 		t.Errorf("peer %q, routed %v, problems %v", peer, is, r.Problems)
 	}
 	dead := clusterset()
 	enter(dead, "b", []string{"n1", "n2"}, services)
 	kill("b", "n1")(dead)
-	if peer, is := entered(p.Plan(dead), services); peer != "b/n2" || !is {
+	if peer, is := entered(p.plan(dead), services); peer != "b/n2" || !is {
 		t.Errorf("with a dead entry: peer %q, routed %v", peer, is)
 	}
 	if len(r.Desired.Sources.ClusterIPs) > 0 {
@@ -58,7 +58,7 @@ func TestEntry(t *testing.T) {
 	}
 	pods(s, "b", "n2", "10.2.2.0/24", services)
 	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.ClusterIPs = nil })
-	if r := p.Plan(s); len(losses(r)) != 1 || len(warnings(r)) != 1 || losses(r)[0].Code != problem.PrefixOverlap {
+	if r := p.plan(s); len(losses(r)) != 1 || len(warnings(r)) != 1 || losses(r)[0].Code != problem.PrefixOverlap {
 		t.Errorf("a node that says that its pods are there: %v", r.Problems)
 	}
 }
@@ -69,17 +69,17 @@ func TestEntryStaysOut(t *testing.T) {
 	const services = "10.96.0.0/12"
 	s := clusterset()
 	enter(s, "b", []string{"n1"}, services)
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
-	p.KeepOut([]netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")})
-	r := p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")}
+	r := p.plan(s)
 	if peer, is := entered(r, services); peer != "" || is {
 		t.Errorf("peer %q has it, and it is routed: %v", peer, is)
 	}
 	if found := forbidden(r); len(found) != 1 || found[0].Object != "node b/n1" || !strings.Contains(found[0].Message, "10.97.0.0/20, where this cluster has ClusterIPs of its own") {
 		t.Errorf("problems %v", r.Problems)
 	}
-	p.KeepOut([]netip.Prefix{netip.MustParsePrefix("10.200.0.0/20")})
-	if peer, is := entered(p.Plan(s), services); peer != "b/n1" || !is {
+	p.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.200.0.0/20")}
+	if peer, is := entered(p.plan(s), services); peer != "b/n1" || !is {
 		t.Errorf("after that: peer %q, routed %v", peer, is)
 	}
 }
@@ -110,15 +110,15 @@ func TestPartOfEntry(t *testing.T) {
 	const services, one = "10.96.0.0/16", "10.96.0.10/32"
 	s := clusterset()
 	enter(s, "b", []string{"n1"}, services)
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
-	p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p.plan(s)
 	pods(s, "b", "n2", "10.2.2.0/24", one)
-	r := p.Plan(s)
+	r := p.plan(s)
 	if peer, is := entered(r, one); peer != "" || is || len(losses(r)) != 1 || len(warnings(r)) != 1 {
 		t.Errorf("%s is %q's: %v", one, peer, r.Problems)
 	}
 	enter(s, "b", []string{"n2"}, one) // nor if it says that it is an entry
-	if peer, _ := entered(p.Plan(s), one); peer != "" {
+	if peer, _ := entered(p.plan(s), one); peer != "" {
 		t.Errorf("%s is %q's", one, peer)
 	}
 }

@@ -27,14 +27,14 @@ func TestFar(t *testing.T) {
 		{"no longer far", nil, []steps{{"b": 3}, nil}, "b=50% c=50%"},
 		{"costs go before", costs, []steps{{"b": 3}}, "b=100%"},
 	} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4, Costs: tc.costs}})
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4, Costs: tc.costs}})
 		s := clusterset()
 		edit(s, "a", "n1", unready)
 		edit(s, "a", "n2", unready)
 		var r plan.Result
 		for _, far := range tc.far {
-			p.Far(far)
-			r = p.Plan(s)
+			p.Far = far
+			r = p.plan(s)
 		}
 		if got := where(r); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.what, got, tc.want)

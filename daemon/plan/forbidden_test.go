@@ -24,14 +24,14 @@ func pods(s clustermesh.State, cluster, node string, texts ...string) {
 
 // on plans for node a/n1 on a machine: its underlay is 172.31.1.0/24, and its pods are 10.1.1.0/24.
 func on(s clustermesh.State, c plan.Config) plan.Result {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, c)
-	p.On(plan.Host{
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, c)
+	p.Host = plan.Host{
 		Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("172.31.1.1"), netip.MustParseAddr("10.1.1.1"),
 			netip.MustParseAddr("192.168.50.7"), netip.MustParseAddr("fd00:50::7")},
 		Connected: []netip.Prefix{netip.MustParsePrefix("172.31.1.0/24"), netip.MustParsePrefix("10.1.1.0/24"),
 			netip.MustParsePrefix("192.168.60.0/24"), netip.MustParsePrefix("192.168.50.254/32")},
-	})
-	return p.Plan(s)
+	}
+	return p.plan(s)
 }
 
 func routed(r plan.Result) (out []string) {
@@ -187,25 +187,25 @@ func TestContestedPrefix(t *testing.T) {
 
 // TestHostUnknown: while the machine's addresses cannot be read, tunnels stay as they were.
 func TestHostUnknown(t *testing.T) {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	s := clusterset()
-	p.On(plan.Host{Unknown: true})
-	if got := p.Plan(s).Desired.Peers; len(got) > 0 {
+	p.Host = plan.Host{Unknown: true}
+	if got := p.plan(s).Desired.Peers; len(got) > 0 {
 		t.Errorf("peers %v before the machine is known", got)
 	}
-	p.On(plan.Host{})
-	before := p.Plan(s).Desired
+	p.Host = plan.Host{}
+	before := p.plan(s).Desired
 	pods(s, "b", "n1", "192.168.50.0/24")
-	p.On(plan.Host{Unknown: true})
-	if got := p.Plan(s).Desired; len(before.Peers) == 0 || !slices.Equal(got.Routes, before.Routes) || len(got.Peers) != len(before.Peers) {
+	p.Host = plan.Host{Unknown: true}
+	if got := p.plan(s).Desired; len(before.Peers) == 0 || !slices.Equal(got.Routes, before.Routes) || len(got.Peers) != len(before.Peers) {
 		t.Errorf("routes %v, want %v", got.Routes, before.Routes)
 	}
-	p.On(plan.Host{Addrs: []netip.Addr{netip.MustParseAddr("192.168.50.7")}})
-	if got := routed(p.Plan(s)); slices.Contains(got, "192.168.50.0/24") {
+	p.Host = plan.Host{Addrs: []netip.Addr{netip.MustParseAddr("192.168.50.7")}}
+	if got := routed(p.plan(s)); slices.Contains(got, "192.168.50.0/24") {
 		t.Errorf("routed %v", got)
 	}
-	p.On(plan.Host{}) // the address went
-	if got := routed(p.Plan(s)); !slices.Contains(got, "192.168.50.0/24") {
+	p.Host = plan.Host{} // the address went
+	if got := routed(p.plan(s)); !slices.Contains(got, "192.168.50.0/24") {
 		t.Errorf("routed %v", got)
 	}
 }

@@ -35,9 +35,9 @@ func TestWhatIfDead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := where(plan.Plan(then, self, config))
+		said := where(once(then, self, config))
 		die(s, victim)
-		if is := where(plan.Plan(s, self, config)); said != is || said != want {
+		if is := where(once(s, self, config)); said != is || said != want {
 			t.Errorf("%s/n1 dead: said %s, is %s, want %s", victim, said, is, want)
 		}
 	}

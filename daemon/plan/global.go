@@ -67,7 +67,7 @@ func taken(g clustermesh.Global, offers []offer) []offer {
 }
 
 // planGlobals plans the global services. It plans again only those in which something has changed.
-func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Global {
+func (p *planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Global {
 	last := make(map[clustermesh.ServiceName]*Global, len(p.globals))
 	for _, g := range p.globals {
 		last[g.Service] = g
@@ -79,7 +79,7 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 			g = p.planGlobal(s, g)
 		} else if t == moved {
 			same := *g
-			same.rows = p.index.rows[s.Service]
+			same.rows = p.index.of(s.Service)
 			g = &same
 		}
 		p.globals = append(p.globals, g)
@@ -90,16 +90,16 @@ func (p *Planner) planGlobals(touched map[clustermesh.ServiceName]touch) []*Glob
 // planGlobal makes frontends of the addresses of this cluster's Service. Behind them are always
 // this cluster's endpoints, and those of every other cluster whose Service of that name is global
 // and shared, unless a policy names the clusters. Whether this cluster shares its own endpoints makes no difference.
-func (p *Planner) planGlobal(s shared, old *Global) *Global {
-	prefer := p.config.preference(p.stand.self.Cluster, p.stand.far, s.Routing)
+func (p *planner) planGlobal(s shared, old *Global) *Global {
+	prefer := p.Config.preference(p.Self.Cluster, p.stand.far, s.Routing)
 	prefer.LocalOnly, prefer.Distribution, prefer.Affinity = s.InternalTrafficPolicy == clustermesh.PolicyLocal, s.TrafficDistribution, s.Affinity
-	own := []offer{{p.stand.self.Cluster, s.Ports, s.Routing}}
+	own := []offer{{p.Self.Cluster, s.Ports, s.Routing}}
 	out := &Global{Global: s.Global, demand: demand{
 		kind: "Service", service: s.Service, ips: s.IPs, ports: s.Ports, affinitySeconds: s.AffinitySeconds,
 		prefer: prefer,
-		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.rows[s.Service], serial: p.serial, at: p.now, learning: p.learning,
+		offers: slices.Concat(own, s.others), stand: p.stand, rows: p.index.of(s.Service), serial: p.serial, at: p.Now, learning: p.Learning,
 	}}
-	out.after(old.last(p.stand), p.config.Locality.Ramp)
+	out.after(old.last(p.stand), p.Config.Locality.Ramp)
 	for _, o := range s.others {
 		out.Sharers = append(out.Sharers, o.cluster)
 		out.problems = append(out.problems, missingPorts(&out.demand, o)...)

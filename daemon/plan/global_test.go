@@ -42,7 +42,7 @@ func unshare(s clustermesh.State, cluster string) {
 
 // reach returns the clusters whose pods a cluster's global service uses, by the pods' addresses.
 func reach(s clustermesh.State, cluster clustermesh.ClusterName) string {
-	r := plan.Plan(s, plan.Self{Cluster: cluster, Node: "n1"}, plan.Config{})
+	r := once(s, plan.Self{Cluster: cluster, Node: "n1"}, plan.Config{})
 	out := ""
 	for _, f := range r.Desired.Frontends {
 		for _, b := range f.Backends {
@@ -118,7 +118,7 @@ func TestGlobalBackends(t *testing.T) {
 			for _, f := range tc.changes {
 				f(s)
 			}
-			r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+			r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 			if got := backends(r); got != tc.want {
 				t.Errorf("backends\n got %s\nwant %s", got, tc.want)
 			}
@@ -144,7 +144,7 @@ func TestGlobalAndExported(t *testing.T) {
 		c.Exports = []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}}}
 	})
 	editGlobal(s, "a", func(g *clustermesh.Global) { g.AffinitySeconds = 7 })
-	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 	if len(r.Desired.Frontends) != 2 || len(r.Globals) != 1 || len(r.Imports) != 1 {
 		t.Fatalf("frontends %v, globals %d, imports %d", r.Desired.Frontends, len(r.Globals), len(r.Imports))
 	}
@@ -176,7 +176,7 @@ func TestOneAddressOfTwoServices(t *testing.T) {
 		other.Service.Name = "thief"
 		c.Globals = append(slices.Clone(c.Globals), other)
 	})
-	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 	if len(r.Desired.Frontends) != 1 || r.Desired.Frontends[0].Service != "default/serve" {
 		t.Errorf("frontends %v", r.Desired.Frontends)
 	}

@@ -38,9 +38,6 @@ type Admitted struct {
 	Why string
 }
 
-// Invite says which guests there are, sorted by name.
-func (p *Planner) Invite(guests []Guest) { p.guests = guests }
-
 // admit decides about the guests. What belongs to the clusterset comes before them: a guest that has the key
 // or an address of a node, pod, Service or other machine is refused as a whole, unless it had them before
 // nodes of other clusters claimed them.

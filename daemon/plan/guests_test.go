@@ -22,11 +22,11 @@ func guest(name string, k byte, ranges ...string) plan.Guest {
 
 // planWith plans for a/n1 with guests.
 func planWith(s clustermesh.State, mesh bool, guests ...plan.Guest) plan.Result {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: mesh})
-	p.On(plan.Host{Addrs: []netip.Addr{netip.MustParseAddr("192.168.1.5")}, Connected: []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24")}})
-	p.KeepInside([]plan.Remote{{Cluster: "b", Range: netip.MustParsePrefix("10.2.0.0/16")}})
-	p.Invite(guests)
-	return p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: mesh})
+	p.Host = plan.Host{Addrs: []netip.Addr{netip.MustParseAddr("192.168.1.5")}, Connected: []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24")}}
+	p.Remotes = []plan.Remote{{Cluster: "b", Range: netip.MustParsePrefix("10.2.0.0/16")}}
+	p.Guests = guests
+	return p.plan(s)
 }
 
 // TestGuests: a machine outside every cluster is a peer with its own range and a route, and the guard
@@ -59,17 +59,17 @@ func TestGuests(t *testing.T) {
 	}
 }
 
-// TestGuestComesAndGoes: a planner that has planned before follows the guests.
+// TestGuestComesAndGoes: a plan with a past follows the guests.
 func TestGuestComesAndGoes(t *testing.T) {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	s := clusterset()
-	before := peersOf(p.Plan(s))
-	p.Invite([]plan.Guest{guest("laptop", 1, "10.99.0.2/32")})
-	if got := peersOf(p.Plan(s)); got != before+" peer/laptop" {
+	before := peersOf(p.plan(s))
+	p.Guests = []plan.Guest{guest("laptop", 1, "10.99.0.2/32")}
+	if got := peersOf(p.plan(s)); got != before+" peer/laptop" {
 		t.Errorf("after it came: %s", got)
 	}
-	p.Invite(nil)
-	r := p.Plan(s)
+	p.Guests = nil
+	r := p.plan(s)
 	if got := peersOf(r); got != before || len(r.Desired.Sources.Guests) > 0 || len(r.Guests) > 0 {
 		t.Errorf("after it went: %s, %+v", got, r.Guests)
 	}
@@ -153,23 +153,23 @@ func TestGuestHeld(t *testing.T) {
 	} {
 		honest, stolen := clusterset(), clusterset()
 		edit(stolen, "b", "n1", func(c *clustermesh.Content) { steal(c.Node) })
-		planner := func() *plan.Planner {
-			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-			p.Invite([]plan.Guest{laptop})
+		planner := func() *series {
+			p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			p.Guests = []plan.Guest{laptop}
 			return p
 		}
 		last, restarted := planner(), planner()
 		var had []plan.Had
-		for _, x := range last.Plan(honest).Desired.Peers {
+		for _, x := range last.plan(honest).Desired.Peers {
 			had = append(had, plan.Had{Key: x.Key, Underlay: x.Underlay, AllowedIPs: x.AllowedIPs})
 		}
-		restarted.Had(had)
+		restarted.Device = had
 		want := "b/n2 c/n1 c/n2 peer/laptop"
 		if name == "address" { // costs the node nothing, either
 			want = "b/n1 " + want
 		}
-		for how, p := range map[string]*plan.Planner{"later": last, "after a restart": restarted} {
-			if r := p.Plan(stolen); peersOf(r) != want {
+		for how, p := range map[string]*series{"later": last, "after a restart": restarted} {
+			if r := p.plan(stolen); peersOf(r) != want {
 				t.Errorf("%s, %s: peers %s, problems %v", name, how, peersOf(r), r.Problems)
 			}
 		}

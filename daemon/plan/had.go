@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -32,12 +33,12 @@ type Had struct {
 	AllowedIPs []netip.Prefix
 }
 
-// Had says what the device had before the first plan, so that a restart changes no owner.
-func (p *Planner) Had(peers []Had) {
-	p.tunnels.had = map[key.Public]Had{}
+func byKey(peers []Had) map[key.Public]Had {
+	out := make(map[key.Public]Had, len(peers))
 	for _, h := range peers {
-		p.tunnels.had[h.Key] = h
+		out[h.Key] = h
 	}
+	return out
 }
 
 // deviceHad returns what the device had of those that are in the mesh now. What it had of others is free.
@@ -65,8 +66,12 @@ func (m mesh) deviceHad(peers map[key.Public]Had) device {
 // forgetHad forgets what the device had of peers that the plan has in the same way, or whose nodes proved that
 // they have the key, wherever they have moved since: that plan knows now what is theirs.
 func (t *tunnels) forgetHad() {
-	for _, e := range t.ends {
-		if e.Why == "" && t.nodes[e.Origin].keyProven {
+	if len(t.had) == 0 {
+		return
+	}
+	t.had = maps.Clone(t.had)
+	for i, e := range t.ends {
+		if e.Why == "" && t.nodes[i].keyProven {
 			delete(t.had, e.Key)
 		}
 	}

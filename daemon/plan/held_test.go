@@ -27,9 +27,9 @@ func TestHeldEnd(t *testing.T) {
 			{thief: origin("c", "n1"), victim: origin("c", "n2")},
 			{thief: origin("c", "n1"), victim: origin("c", "n2"), dead: true, wins: true},
 		} {
-			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			s := clusterset()
-			p.Plan(s)
+			p.plan(s)
 			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
 			victim := *s.Records[tc.victim].Content.Node
 			edit(s, string(tc.thief.Cluster), string(tc.thief.Node), func(c *clustermesh.Content) {
@@ -40,7 +40,7 @@ func TestHeldEnd(t *testing.T) {
 			if tc.dead {
 				kill(string(tc.victim.Cluster), string(tc.victim.Node))(s)
 			}
-			got := p.Plan(s)
+			got := p.plan(s)
 			has := func(o clustermesh.Origin) bool {
 				return slices.ContainsFunc(got.Ends, func(e plan.End) bool { return e.Origin == o && e.Why == "" })
 			}
@@ -75,12 +75,12 @@ func TestLearningGivesNothing(t *testing.T) {
 				heard := s
 				heard.Records = maps.Clone(s.Records)
 				delete(heard.Records, second)
-				p := plan.NewPlanner(plan.Self{Cluster: at.Cluster, Node: at.Node}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-				p.Learning(learning)
-				p.Plan(heard)
-				p.Learning(false)
+				p := newSeries(plan.Self{Cluster: at.Cluster, Node: at.Node}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+				p.Learning = learning
+				p.plan(heard)
+				p.Learning = false
 				want := !learning || name == "prefix" && at == first // a cluster believes itself first
-				for _, e := range p.Plan(s).Ends {
+				for _, e := range p.plan(s).Ends {
 					if got := e.Why == "" && len(e.AllowedIPs) > 0; e.Origin == first && got != want {
 						t.Errorf("%s, planned by %s, learning %t: %s has it: %t, %s", name, at, learning, first, got, e.Why)
 					}
@@ -119,9 +119,9 @@ func TestHadByTheDevice(t *testing.T) {
 			{restarted: true, heard: []clustermesh.Origin{{}, victim}},
 			{restarted: true, heard: []clustermesh.Origin{thief, {}, victim}},
 		} {
-			p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+			p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			if tc.restarted {
-				p.Had(before)
+				p.Device = before
 			}
 			for _, o := range tc.heard {
 				part := s
@@ -129,11 +129,11 @@ func TestHadByTheDevice(t *testing.T) {
 				maps.DeleteFunc(part.Records, func(r clustermesh.Origin, _ clustermesh.Record) bool {
 					return r != o && (r == victim || r == thief)
 				})
-				p.Learning(tc.learning)
-				p.Plan(part)
+				p.Learning = tc.learning
+				p.plan(part)
 			}
-			p.Learning(false)
-			for _, e := range p.Plan(s).Ends {
+			p.Learning = false
+			for _, e := range p.plan(s).Ends {
 				want := tc.restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
 				if got := e.Why == "" && len(e.AllowedIPs) > 0; got != want {
 					t.Errorf("%s of %s, claimed by %s (%+v): a tunnel leads to %s: %t, %s", name, victim, thief, tc, e.Origin, got, e.Why)
@@ -148,20 +148,20 @@ func TestHadByTheDevice(t *testing.T) {
 func TestMovedMeanwhile(t *testing.T) {
 	owner := origin("c", "n1")
 	s := clusterset()
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	var before []plan.Had
 	for _, peer := range planFor(s).Desired.Peers {
 		before = append(before, plan.Had{Key: peer.Key, Underlay: peer.Underlay, AllowedIPs: peer.AllowedIPs})
 	}
-	p.Had(before)
+	p.Device = before
 	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.Addresses = []netip.Addr{netip.MustParseAddr("172.31.3.99")} })
 	r := s.Records[owner]
 	r.KeyProven = true
 	s.Records[owner] = r
-	p.Plan(s)
+	p.plan(s)
 	s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
 	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
-	ends := p.Plan(s).Ends
+	ends := p.plan(s).Ends
 	i := slices.IndexFunc(ends, func(e plan.End) bool { return e.Origin == owner })
 	if i < 0 {
 		t.Fatalf("the plan has no end for %s", owner)

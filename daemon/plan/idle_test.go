@@ -29,7 +29,7 @@ func TestIdle(t *testing.T) {
 	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
 	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
 	s.Contacts[clustermesh.Origin{Cluster: "c", Node: "n1"}] = clustermesh.Silent
-	fs := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}}).Desired.Frontends
+	fs := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}}).Desired.Frontends
 	var udp, tcp []string
 	for _, f := range fs {
 		for _, e := range f.Idle {

@@ -8,7 +8,7 @@ import (
 
 // planImports plans the imports. It plans again only those in which something has changed. Fresh
 // says that any import may have changed, not only those whose endpoints were touched.
-func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh bool) []*Import {
+func (p *planner) planImports(touched map[clustermesh.ServiceName]touch, fresh bool) []*Import {
 	if fresh {
 		last := make(map[clustermesh.ServiceName]*Import, len(p.imports))
 		for _, i := range p.imports {
@@ -31,28 +31,28 @@ func (p *Planner) planImports(touched map[clustermesh.ServiceName]touch, fresh b
 }
 
 // nextImport returns the current plan of an import. Old is its last plan, or nil if it has none.
-func (p *Planner) nextImport(e exported, old *Import, t touch) *Import {
+func (p *planner) nextImport(e exported, old *Import, t touch) *Import {
 	if old == nil || old.merged != e.Import || old.stand != p.stand || t == changed {
 		return p.planImport(e, old)
 	}
 	if t == moved {
 		i := *old
-		i.rows = p.index.rows[e.Service]
+		i.rows = p.index.of(e.Service)
 		return &i
 	}
 	return old
 }
 
 // planImport makes the frontends of one import: each address with each port.
-func (p *Planner) planImport(e exported, old *Import) *Import {
-	prefer := p.config.preference(p.stand.self.Cluster, p.stand.far, e.routing(p.stand.self.Cluster))
+func (p *planner) planImport(e exported, old *Import) *Import {
+	prefer := p.Config.preference(p.Self.Cluster, p.stand.far, e.routing(p.Self.Cluster))
 	prefer.LocalOnly, prefer.Distribution = e.InternalTrafficPolicy == clustermesh.PolicyLocal, e.TrafficDistribution
 	out := &Import{Import: e.Import, IPs: e.ips, merged: e.Import, demand: demand{
 		kind: "ServiceImport", service: e.Service, ports: e.Ports, affinitySeconds: e.AffinitySeconds,
 		prefer: prefer,
-		offers: e.offers, stand: p.stand, rows: p.index.rows[e.Service], serial: p.serial, at: p.now, learning: p.learning,
+		offers: e.offers, stand: p.stand, rows: p.index.of(e.Service), serial: p.serial, at: p.Now, learning: p.Learning,
 	}}
-	out.after(old.last(p.stand), p.config.Locality.Ramp)
+	out.after(old.last(p.stand), p.Config.Locality.Ramp)
 	if e.silent {
 		members, _ := out.admit()
 		guessed := *e.Import

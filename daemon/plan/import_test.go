@@ -35,7 +35,7 @@ func TestPlanPolicies(t *testing.T) {
 
 // Barred namespaces have no imports here, whatever other clusters export.
 func TestPlanBarred(t *testing.T) {
-	r := plan.Plan(clusterset(), plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Barred: clustermesh.Barred{"def*"}})
+	r := once(clusterset(), plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Barred: clustermesh.Barred{"def*"}})
 	if len(r.Imports)+len(r.Desired.Frontends)+len(r.Allocations) != 0 {
 		t.Errorf("imports %v, frontends %v", r.Imports, r.Desired.Frontends)
 	}
@@ -63,10 +63,10 @@ func TestForClusterDrains(t *testing.T) {
 	s := clusterset()
 	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 100} })
 	for after, want := range map[time.Duration]string{50 * time.Second: "a a", 100 * time.Second: "b b c c"} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
-		p.At(start.Add(after))
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p.Now = start.Add(after)
 		var used []string
-		for _, v := range p.Plan(s).Imports[0].ForCluster()[0].Choice.Verdicts {
+		for _, v := range p.plan(s).Imports[0].ForCluster()[0].Choice.Verdicts {
 			if v.Weight > 0 {
 				used = append(used, string(v.Cluster))
 			}
@@ -81,10 +81,10 @@ func TestForClusterDrains(t *testing.T) {
 // does.
 func TestNodeDrainByLeader(t *testing.T) {
 	s := clusterset()
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	used := func() string {
 		var out []string
-		for _, b := range p.Plan(s).Desired.Frontends[0].Backends {
+		for _, b := range p.plan(s).Desired.Frontends[0].Backends {
 			out = append(out, b.IP.String())
 		}
 		return strings.Join(out, " ")

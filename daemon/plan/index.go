@@ -43,14 +43,32 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 
 // index finds the endpoints of a service, for one node.
 type index struct {
-	self Self
-	mesh bool
-	// faults are those of nodes' tunnels.
-	faults map[clustermesh.Origin]Fault
-	// places are those for the next update, and placed those of the last.
-	places, placed *places
-	sources        map[clustermesh.Origin]*source
-	rows           map[clustermesh.ServiceName][]row // sorted by origin; each list is immutable
+	sources map[clustermesh.Origin]*source
+	placed  *places // those that the sources were made with
+	rows    []*rows // sorted by service
+}
+
+// rows are the endpoints of one service, sorted by origin. Immutable.
+type rows struct {
+	service clustermesh.ServiceName
+	list    []row
+}
+
+func (r *rows) compare(s clustermesh.ServiceName) int { return r.service.Compare(s) }
+
+// of returns the endpoints of a service.
+func (x *index) of(s clustermesh.ServiceName) []row {
+	if i, is := slices.BinarySearchFunc(x.rows, s, (*rows).compare); is {
+		return x.rows[i].list
+	}
+	return nil
+}
+
+// sight is what an index is made from: the Inputs, which nodes' machines are dead, and whose addresses are.
+type sight struct {
+	Inputs
+	dead   map[clustermesh.Origin]bool
+	places *places
 }
 
 // touch says what happened to a service's endpoints; 0 means nothing.
@@ -64,9 +82,9 @@ const (
 )
 
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
-// it touched. Dead are the nodes whose machines are dead.
-func (x *index) update(s clustermesh.State, dead map[clustermesh.Origin]bool) map[clustermesh.ServiceName]touch {
-	next := make(map[clustermesh.Origin]*source, len(s.Records))
+// it touched.
+func (x *index) update(v sight) map[clustermesh.ServiceName]touch {
+	next := make(map[clustermesh.Origin]*source, len(v.State.Records))
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
 	added := map[clustermesh.ServiceName][]row{}
@@ -83,9 +101,9 @@ func (x *index) update(s clustermesh.State, dead map[clustermesh.Origin]bool) ma
 			added[name] = append(added[name], rows...)
 		}
 	}
-	for _, o := range s.Origins() {
+	for o := range v.State.Records {
 		old := x.sources[o]
-		next[o] = x.sourceOf(s, o, dead[o], old)
+		next[o] = x.sourceOf(v, o, old)
 		if next[o] != old {
 			replace(old, next[o])
 		}
@@ -95,30 +113,43 @@ func (x *index) update(s clustermesh.State, dead map[clustermesh.Origin]bool) ma
 			replace(old, nil)
 		}
 	}
-	x.sources, x.placed = next, x.places
-	if x.rows == nil {
-		x.rows = make(map[clustermesh.ServiceName][]row, len(touched))
-	}
-	for name := range touched {
-		x.replace(name, gone, added[name])
-	}
+	x.sources, x.placed = next, v.places
+	x.merge(touched, gone, added)
 	return touched
 }
 
-// replace adds rows of a service and removes those of sources that are gone.
-func (x *index) replace(name clustermesh.ServiceName, gone map[*source]bool, rows []row) {
-	out := make([]row, 0, len(x.rows[name])+len(rows))
-	for _, r := range x.rows[name] {
+// merge replaces the rows of services that were touched. The old list stays as it is.
+func (x *index) merge(touched map[clustermesh.ServiceName]touch, gone map[*source]bool, added map[clustermesh.ServiceName][]row) {
+	if len(touched) == 0 {
+		return
+	}
+	out := make([]*rows, 0, len(x.rows)+len(touched))
+	left := x.rows
+	for _, name := range slices.SortedFunc(maps.Keys(touched), clustermesh.ServiceName.Compare) {
+		i, is := slices.BinarySearchFunc(left, name, (*rows).compare)
+		out = append(out, left[:i]...)
+		var old []row
+		if left = left[i:]; is {
+			old, left = left[0].list, left[1:]
+		}
+		if list := replaced(old, gone, added[name]); len(list) > 0 {
+			out = append(out, &rows{name, list})
+		}
+	}
+	x.rows = append(out, left...)
+}
+
+// replaced adds rows to those of a service, and removes those of sources that are gone.
+func replaced(old []row, gone map[*source]bool, added []row) []row {
+	out := make([]row, 0, len(old)+len(added))
+	for _, r := range old {
 		if !gone[r.from] {
 			out = append(out, r)
 		}
 	}
-	if out = append(out, rows...); len(out) == 0 {
-		delete(x.rows, name)
-		return
-	}
+	out = append(out, added...)
 	slices.SortStableFunc(out, func(a, b row) int { return a.from.origin.Compare(b.from.origin) })
-	x.rows[name] = out
+	return out
 }
 
 // gone returns the addresses of the pods on dead machines, sorted.
@@ -136,16 +167,16 @@ func (x *index) gone() (out []netip.Addr) {
 
 // sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
 // are immutable, so a list of endpoints at the same address in memory is the same list.
-func (x *index) sourceOf(s clustermesh.State, o clustermesh.Origin, dead bool, old *source) *source {
-	src := &source{origin: o, endpoints: s.Records[o].Content.Endpoints, dead: dead, facts: x.factsOf(s, o)}
+func (x *index) sourceOf(v sight, o clustermesh.Origin, old *source) *source {
+	src := &source{origin: o, endpoints: v.State.Records[o].Content.Endpoints, dead: v.dead[o], facts: v.factsOf(o)}
 	same := old != nil && sameList(old.endpoints, src.endpoints)
 	if !same || old.others != nil {
-		src.others = x.strangers(s, src)
+		src.others = v.strangers(src)
 	}
-	if same && x.placed == x.places && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
+	if same && x.placed == v.places && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
 		src.strays = old.strays
 	} else {
-		src.strays = x.strays(src)
+		src.strays = v.strays(src)
 	}
 	if same && maps.Equal(old.strays, src.strays) && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
 		return old
@@ -171,14 +202,14 @@ func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
 	return out
 }
 
-func (x *index) factsOf(s clustermesh.State, o clustermesh.Origin) facts {
-	f := facts{contact: s.Contacts[o], drains: drainsOf(s, o), tunnel: x.faults[o]}
-	if o == x.self.Origin() || o.Node == "" {
+func (v sight) factsOf(o clustermesh.Origin) facts {
+	f := facts{contact: v.State.Contacts[o], drains: drainsOf(v.State, o), tunnel: v.Faults[o]}
+	if o == v.Self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}
-	if n := s.Records[o].Content.Node; n != nil {
+	if n := v.State.Records[o].Content.Node; n != nil {
 		f.locality = n.Locality
-		if x.mesh && o.Cluster != x.self.Cluster {
+		if v.Config.Mesh && o.Cluster != v.Self.Cluster {
 			f.inside = n.Inside
 		}
 	}
@@ -186,7 +217,7 @@ func (x *index) factsOf(s clustermesh.State, o clustermesh.Origin) facts {
 }
 
 // strangers returns the facts of nodes other than the record's own.
-func (x *index) strangers(s clustermesh.State, src *source) (out map[clustermesh.NodeName]facts) {
+func (v sight) strangers(src *source) (out map[clustermesh.NodeName]facts) {
 	for i := range src.endpoints {
 		node := src.endpoints[i].Node
 		if _, known := out[node]; known || node == src.origin.Node {
@@ -195,7 +226,7 @@ func (x *index) strangers(s clustermesh.State, src *source) (out map[clustermesh
 		if out == nil {
 			out = map[clustermesh.NodeName]facts{}
 		}
-		out[node] = x.factsOf(s, clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
+		out[node] = v.factsOf(clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
 	}
 	return out
 }

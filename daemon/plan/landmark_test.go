@@ -54,11 +54,11 @@ func TestLandmarkOfTheCluster(t *testing.T) {
 // TestLandmarkIsLate: a third cluster's word takes no prefix from a node that had it. In a first plan, no node gets
 // the prefix.
 func TestLandmarkIsLate(t *testing.T) {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	s := clusterset()
-	p.Plan(s)
+	p.plan(s)
 	live(s, "c", "n1", "10.2.1.200")
-	if got, _ := entered(p.Plan(s), "10.2.1.0/24"); got != "b/n1" {
+	if got, _ := entered(p.plan(s), "10.2.1.0/24"); got != "b/n1" {
 		t.Errorf("it is %q's, who had it", got)
 	}
 	if got, _ := entered(planFor(s), "10.2.1.0/24"); got != "" {

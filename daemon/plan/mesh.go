@@ -17,9 +17,9 @@ type mesh struct {
 	state  clustermesh.State
 	self   Self
 	config Config
-	// learning is that of the Planner.
+	// learning is that of the Inputs.
 	learning bool
-	dead     func(clustermesh.Origin) bool
+	dead     map[clustermesh.Origin]bool
 	host     Host
 	own      datapath.Own // strait's own addresses in this cluster
 	// remotes are kept inside the tunnels.

@@ -49,7 +49,7 @@ func TestPlanPodsOnTheHost(t *testing.T) {
 			t.Errorf("an import slice would list %s", e.Addr)
 		}
 	}
-	without := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	without := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	if got := backends(without); got != "172.31.2.1:8080 172.31.2.2:8080" {
 		t.Errorf("without a mesh: backends %s", got)
 	}
@@ -81,8 +81,8 @@ func TestPlanGoneOnTheHost(t *testing.T) {
 // A node opens the ports of its own pods on the host, also of those that come later.
 func TestPlanListeners(t *testing.T) {
 	s := clusterset()
-	planner := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-	if got := planner.Plan(s).Desired.Sources.Listeners; got != nil {
+	planner := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	if got := planner.plan(s).Desired.Sources.Listeners; got != nil {
 		t.Errorf("listeners %v", got)
 	}
 	next := clusterset()
@@ -96,7 +96,7 @@ func TestPlanListeners(t *testing.T) {
 	})
 	at := netip.MustParseAddr("172.31.1.1")
 	want := []datapath.Listener{{Addr: at, Port: 8080, Proto: l4.TCP}, {Addr: at, Port: 53, Proto: l4.UDP}}
-	if got := planner.Plan(next).Desired.Sources.Listeners; !reflect.DeepEqual(got, want) {
+	if got := planner.plan(next).Desired.Sources.Listeners; !reflect.DeepEqual(got, want) {
 		t.Errorf("listeners %v, want %v", got, want)
 	}
 }

@@ -136,7 +136,7 @@ func (p *places) stray(o clustermesh.Origin, a netip.Addr) (stray, bool) {
 
 // strays returns the endpoints of a record that have others' addresses. Those of this node's own cluster can
 // be behind its own Services whatever others say.
-func (x *index) strays(src *source) map[netip.Addr]stray {
+func (v sight) strays(src *source) map[netip.Addr]stray {
 	var out map[netip.Addr]stray
 	for i := range src.endpoints {
 		m := member{&src.endpoints[i], src}
@@ -144,14 +144,14 @@ func (x *index) strays(src *source) map[netip.Addr]stray {
 		if m.Node != "" {
 			o.Node = m.Node
 		}
-		s, is := x.places.stray(o, m.addr())
+		s, is := v.places.stray(o, m.addr())
 		if !is && m.addr() != m.Addr { // slices and DNS have that one
-			s, is = x.places.stray(o, m.Addr)
+			s, is = v.places.stray(o, m.Addr)
 		}
 		if !is {
 			continue
 		}
-		if o.Cluster == x.self.Cluster {
+		if o.Cluster == v.Self.Cluster {
 			s.why = ""
 		}
 		if out == nil {

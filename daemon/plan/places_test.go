@@ -40,7 +40,7 @@ func TestEndpointsOfOthers(t *testing.T) {
 		change  []func(clustermesh.State)
 		addr    string
 		barred  string // what the reason has
-		anew    string // the same for a planner without a past; if it differs
+		anew    string // the same for a plan without a past; if it differs
 		backend bool
 	}{
 		{"a third cluster's machine", []func(clustermesh.State){lists("b", "n1", "172.31.3.1")}, "172.31.3.1", "that of a node of cluster c", "", false},
@@ -56,13 +56,13 @@ func TestEndpointsOfOthers(t *testing.T) {
 	} {
 		s := clusterset()
 		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-		p.Plan(s)
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+		p.plan(s)
 		s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: s.Contacts, Proven: map[clustermesh.Origin]netip.AddrPort{}}
 		for _, change := range tc.change {
 			change(s)
 		}
-		r := p.Plan(s)
+		r := p.plan(s)
 		check := func(r plan.Result, want string) {
 			t.Helper()
 			if got := whyNot(r, tc.addr); (got == "") != (want == "") || !strings.Contains(got, want) {

@@ -77,7 +77,7 @@ func edit(s clustermesh.State, cluster, node string, f func(*clustermesh.Content
 func unready(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Serving = false, false }
 
 func planFor(s clustermesh.State) plan.Result {
-	return plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	return once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 }
 
 func backends(r plan.Result) string {
@@ -152,14 +152,14 @@ func TestPlanEmptyFrontendStays(t *testing.T) {
 	}
 }
 
-// TestPlanDark: endpoints behind a tunnel that carries nothing rank last, and stay if there is nothing else. A
-// planner notices at once when that changes.
+// TestPlanDark: endpoints behind a tunnel that carries nothing rank last, and stay if there is nothing else. The
+// next plan notices when that changes.
 func TestPlanDark(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
 		edit(s, "a", n, unready)
 	}
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	node := func(cluster, name string) clustermesh.Origin {
 		return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
 	}
@@ -179,8 +179,8 @@ func TestPlanDark(t *testing.T) {
 		for _, o := range c.dark {
 			dark[o] = plan.Fault{Why: why}
 		}
-		p.Faults(dark)
-		r := p.Plan(s)
+		p.Faults = dark
+		r := p.plan(s)
 		if got := backends(r); got != c.want {
 			t.Errorf("%v dark: %s, want %s", c.dark, got, c.want)
 		}
@@ -199,7 +199,7 @@ func TestPlanImpaired(t *testing.T) {
 	for _, n := range []string{"n1", "n2"} {
 		edit(s, "a", n, unready)
 	}
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	for _, c := range []struct {
 		dark, impaired []string
 		want           string
@@ -220,8 +220,8 @@ func TestPlanImpaired(t *testing.T) {
 				faults[clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}] = list.fault
 			}
 		}
-		p.Faults(faults)
-		r := p.Plan(s)
+		p.Faults = faults
+		r := p.plan(s)
 		if got := backends(r); got != c.want {
 			t.Errorf("%v dark, %v impaired: %s, want %s", c.dark, c.impaired, got, c.want)
 		}
@@ -268,17 +268,17 @@ func TestPlanSources(t *testing.T) {
 		Node:     netip.MustParseAddr("10.1.1.1"),
 	}
 	self, config := plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true}
-	if got := plan.Plan(s, self, config).Desired.Sources; !reflect.DeepEqual(got, want) {
+	if got := once(s, self, config).Desired.Sources; !reflect.DeepEqual(got, want) {
 		t.Errorf("sources %+v, want %+v", got, want)
 	}
 	edit(s, "a", "n1", func(c *clustermesh.Content) { c.Node.Inside = clustermesh.TunnelAddr(self.Origin(), false) })
-	if got := plan.Plan(s, self, config).Desired.Sources; !got.OnDevice {
+	if got := once(s, self, config).Desired.Sources; !got.OnDevice {
 		t.Errorf("the address that nobody else bears: sources %+v", got)
 	}
-	if got := plan.Plan(s, self, plan.Config{}).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
+	if got := once(s, self, plan.Config{}).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
 		t.Errorf("without a mesh: sources %+v", got)
 	}
-	if got := plan.Plan(s, plan.Self{Cluster: "a", Node: "new"}, config).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
+	if got := once(s, plan.Self{Cluster: "a", Node: "new"}, config).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
 		t.Errorf("before the node has said anything: sources %+v", got)
 	}
 }
@@ -372,9 +372,9 @@ func TestPlanNestedPrefixes(t *testing.T) {
 func TestHeldPrefix(t *testing.T) {
 	contested := netip.MustParsePrefix("10.2.1.0/24")
 	for _, thief := range []clustermesh.Origin{origin("b", "n2"), origin("c", "n1")} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 		owner := func(s clustermesh.State) (out string) {
-			for _, p := range p.Plan(s).Desired.Peers {
+			for _, p := range p.plan(s).Desired.Peers {
 				if slices.Contains(p.AllowedIPs, contested) {
 					out += p.Name
 				}
@@ -408,7 +408,7 @@ func TestPlanFamilies(t *testing.T) {
 	edit(s, "a", "", func(c *clustermesh.Content) {
 		c.Allocations = append(c.Allocations, clustermesh.Allocation{Service: serve, IP: netip.MustParseAddr("fd00:5::9")})
 	})
-	r := plan.Plan(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr, v6}})
+	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr, v6}})
 	if len(r.Desired.Frontends) != 2 || len(r.Desired.Frontends[1].Backends) != 0 {
 		t.Fatalf("frontends %+v", r.Desired.Frontends)
 	}
@@ -463,14 +463,14 @@ func BenchmarkPlan(b *testing.B) {
 // BenchmarkOneChange is each later one, after one of the 100,000 endpoints has changed: the target is 5 ms.
 func BenchmarkOneChange(b *testing.B) {
 	s := large()
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
-	p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p.plan(s)
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		s.Records = maps.Clone(s.Records)
 		edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
 		b.StartTimer()
-		p.Plan(s)
+		p.plan(s)
 	}
 }

@@ -100,7 +100,7 @@ func drawOrigin(rt *rapid.T) clustermesh.Origin {
 	}
 }
 
-// TestPlannerForgetsNothing: whatever it planned before, a Planner plans what Plan does. Keys and
+// TestPlannerForgetsNothing: whatever was planned before, a plan is the same as one without a past. Keys and
 // underlay addresses are each node's own here: who keeps those that are claimed twice depends on the
 // plans before.
 func TestPlannerForgetsNothing(t *testing.T) {
@@ -110,7 +110,7 @@ func TestPlannerForgetsNothing(t *testing.T) {
 		if rapid.Bool().Draw(rt, "own range") {
 			c.CIDRs = []netip.Prefix{cidr}
 		}
-		p := plan.NewPlanner(self, c)
+		p := newSeries(self, c)
 		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
 		draw := func(o clustermesh.Origin, version int) clustermesh.Record {
 			c := drawContent(rt, o, o.Cluster[0])
@@ -152,12 +152,12 @@ func TestPlannerForgetsNothing(t *testing.T) {
 			default:
 				s.Records[o] = draw(o, step)
 			}
-			next := p.Plan(s)
+			next := p.plan(s)
 			if step > 0 && seenOf(last) != was {
 				rt.Fatalf("the plan before is not what it was:\n%s\n%s", seenOf(last), was)
 			}
 			last, was = next, seenOf(next)
-			if want := seenOf(plan.Plan(s, self, c)); was != want {
+			if want := seenOf(once(s, self, c)); was != want {
 				rt.Fatalf("step %d: planned\n%s\nwant\n%s", step, was, want)
 			}
 		}
@@ -172,11 +172,11 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 		e.Service.Name = "other"
 		c.Exports = append(c.Exports, e)
 	})
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
-	first := p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	first := p.plan(s)
 	s.Records = maps.Clone(s.Records)
 	edit(s, "a", "n1", unready)
-	second := p.Plan(s)
+	second := p.plan(s)
 	if first.Imports[0] != second.Imports[0] || first.Imports[0].Service.Name != "other" {
 		t.Error("an import whose endpoints are as they were was planned again")
 	}
@@ -185,7 +185,7 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 	}
 	s.Records = maps.Clone(s.Records)
 	edit(s, "a", "n1", func(*clustermesh.Content) {})
-	if third := p.Plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
+	if third := p.plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
 		t.Error("a new record that says the same is a new version")
 	}
 }
@@ -193,7 +193,7 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 // TestPlannerKeepsTunnels: peers and routes are the same memory as before unless something of a node changed.
 func TestPlannerKeepsTunnels(t *testing.T) {
 	s := clusterset()
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	next := func(change func(*clustermesh.Content)) datapath.Desired {
 		s.Records = maps.Clone(s.Records)
 		edit(s, "b", "n1", func(c *clustermesh.Content) {
@@ -201,7 +201,7 @@ func TestPlannerKeepsTunnels(t *testing.T) {
 			c.Node = &node
 			change(c)
 		})
-		return p.Plan(s).Desired
+		return p.plan(s).Desired
 	}
 	first := next(func(*clustermesh.Content) {})
 	if len(first.Peers) == 0 || len(first.Routes) == 0 {
@@ -224,8 +224,8 @@ func TestPlannerSeesDeath(t *testing.T) {
 	for _, other := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}} {
 		edit(s, other[0], other[1], unready)
 	}
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
-	if got := backends(p.Plan(s)); got != "10.2.1.10:8080" {
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	if got := backends(p.plan(s)); got != "10.2.1.10:8080" {
 		t.Fatalf("backends %s, want the one that is silent, since no other is ready", got)
 	}
 	s.Records = maps.Clone(s.Records)
@@ -235,7 +235,7 @@ func TestPlannerSeesDeath(t *testing.T) {
 		r.Content.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 1}}
 		s.Records[o] = r
 	}
-	r := p.Plan(s)
+	r := p.plan(s)
 	if got := backends(r); got != "" {
 		t.Errorf("backends %s of a dead machine", got)
 	}
@@ -249,12 +249,12 @@ func TestPlannerSeesDeath(t *testing.T) {
 // TestPlannerLetsGo: a record that another has replaced is not kept, though the other says the same.
 func TestPlannerLetsGo(t *testing.T) {
 	s := clusterset()
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
-	p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
+	p.plan(s)
 	old := weak.Make(&s.Records[clustermesh.Origin{Cluster: "b", Node: "n1"}].Content.Endpoints[0])
 	s.Records = maps.Clone(s.Records)
 	edit(s, "b", "n1", func(*clustermesh.Content) {})
-	r := p.Plan(s)
+	r := p.plan(s)
 	runtime.GC()
 	if old.Value() != nil {
 		t.Error("the record that was replaced is still in memory")
@@ -263,16 +263,16 @@ func TestPlannerLetsGo(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestPlannerHeap bounds what the planner and its plan of 10,000 services × 10 endpoints keep besides the records, as a
+// TestPlannerHeap bounds what a plan of 10,000 services × 10 endpoints and its Past keep besides the records, as a
 // multiple of the frontends alone. A copy of each endpoint would be five times the frontends more.
 func TestPlannerHeap(t *testing.T) {
 	s := large()
-	planner := func() *plan.Planner {
-		return plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	planner := func() *series {
+		return newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	}
 	bare := testutil.Heap(func() any {
 		var frontends []datapath.Frontend
-		for _, f := range planner().Plan(s).Desired.Frontends {
+		for _, f := range planner().plan(s).Desired.Frontends {
 			f.Backends = slices.Clone(f.Backends)
 			frontends = append(frontends, f)
 		}
@@ -280,7 +280,7 @@ func TestPlannerHeap(t *testing.T) {
 	})
 	all := testutil.Heap(func() any {
 		p := planner()
-		return []any{p, p.Plan(s)}
+		return []any{p, p.plan(s)}
 	})
 	t.Logf("%.1f MB, of which the frontends with their backends take %.1f: %.2f times", all/1e6, bare/1e6, all/bare)
 	if all > 4.3*bare {

@@ -19,12 +19,12 @@ func ready(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Servin
 
 // TestRampBegins: a ramp begins when more is wanted, however long ago the service was last planned.
 func TestRampBegins(t *testing.T) {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 	s, start := clusterset(), time.Unix(1_000_000, 0)
 	at := func(after time.Duration, want string, next time.Duration) {
 		t.Helper()
-		p.At(start.Add(after))
-		r := p.Plan(s)
+		p.Now = start.Add(after)
+		r := p.plan(s)
 		if got := where(r); got != want || r.Next != next {
 			t.Errorf("after %s: %s, next plan in %s; want %s, %s", after, got, r.Next, want, next)
 		}
@@ -53,17 +53,17 @@ func TestRampKeepsTime(t *testing.T) {
 			edit(s, "b", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: 1_000_000, Over: 10} })
 		},
 	} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s, now := clusterset(), time.Unix(1_000_000, 300e6)
 		edit(s, "a", "n1", unready)
 		edit(s, "a", "n2", unready)
-		p.At(now)
-		p.Plan(s)
+		p.Now = now
+		p.plan(s)
 		change(s)
 		turns := 0
 		for next := time.Duration(0); turns == 0 || next > 0; turns++ {
-			p.At(now)
-			if next = p.Plan(s).Next; next > 2*time.Second {
+			p.Now = now
+			if next = p.plan(s).Next; next > 2*time.Second {
 				t.Errorf("%s is planned again after %s", what, next)
 			}
 			now = now.Add(next + late)
@@ -77,7 +77,7 @@ func TestRampKeepsTime(t *testing.T) {
 // TestNoRampForWords: when a Service asks for something else, that is so at once. What was near before says
 // nothing of what is near now: healthy pods nearby must not lose everything for a while.
 func TestNoRampForWords(t *testing.T) {
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 	s, now := clusterset(), time.Unix(1_000_000, 0)
 	for _, tiers := range [][]string{nil, {"cluster", "clusterset"}, nil, {"clusterset"}, {"region", "clusterset"}} {
 		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = &clustermesh.Routing{Tiers: tiers} })
@@ -86,8 +86,8 @@ func TestNoRampForWords(t *testing.T) {
 			want = "a=33% b=33% c=33%"
 		}
 		now = now.Add(time.Minute)
-		p.At(now)
-		if r := p.Plan(s); where(r) != want || r.Next != 0 {
+		p.Now = now
+		if r := p.plan(s); where(r) != want || r.Next != 0 {
 			t.Errorf("tiers %q: %s, next plan in %s; want %s at once", tiers, where(r), r.Next, want)
 		}
 	}
@@ -97,16 +97,16 @@ func TestNoRampForWords(t *testing.T) {
 // endpoints after others, and must not ramp.
 func TestRampNeedsToKnow(t *testing.T) {
 	for _, learning := range []bool{true, false} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		whole, part := clusterset(), clusterset()
 		edit(part, "a", "n1", func(c *clustermesh.Content) { c.Endpoints = nil })
 		edit(part, "a", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
-		p.At(time.Unix(1_000_000, 0))
-		p.Learning(learning)
-		p.Plan(part)
-		p.Learning(false)
+		p.Now = time.Unix(1_000_000, 0)
+		p.Learning = learning
+		p.plan(part)
+		p.Learning = false
 		want := map[bool]string{true: "a=100%", false: "b=50% c=50%"}[learning]
-		if got := where(p.Plan(whole)); got != want {
+		if got := where(p.plan(whole)); got != want {
 			t.Errorf("learning %v: %s, want %s", learning, got, want)
 		}
 	}
@@ -129,15 +129,15 @@ func TestDrainPace(t *testing.T) {
 		{10 * time.Second, time.Hour, 70}, // one a minute until it begins
 		{0, 0, 0},                         // at once
 	} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s := clusterset()
 		edit(s, "a", "", func(c *clustermesh.Content) {
 			c.Drain = &clustermesh.Drain{Since: start.Add(tc.since).Unix(), Over: int64(tc.over / time.Second)}
 		})
 		now, turns := start, 0
 		for ; ; turns++ {
-			p.At(now)
-			r := p.Plan(s)
+			p.Now = now
+			r := p.plan(s)
 			if r.Next == 0 {
 				if got := where(r); got != "b=50% c=50%" {
 					t.Errorf("a drain over %s: the last plan has %s", tc.over, got)
@@ -157,13 +157,13 @@ func TestDrainPace(t *testing.T) {
 // TestClockSetBack: a drain goes on when the machine's clock is set back.
 func TestClockSetBack(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 	s := clusterset()
 	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 3600} })
-	p.At(start)
-	p.Plan(s)
-	p.At(start.Add(-24 * time.Hour))
-	if r := p.Plan(s); r.Next <= 0 || r.Next > clustermesh.MaxDrainNext {
+	p.Now = start
+	p.plan(s)
+	p.Now = start.Add(-24 * time.Hour)
+	if r := p.plan(s); r.Next <= 0 || r.Next > clustermesh.MaxDrainNext {
 		t.Errorf("the next plan is in %s", r.Next)
 	}
 }
@@ -183,7 +183,7 @@ func TestFlapWrites(t *testing.T) {
 		{4 * time.Second, 0, 2 * 15},  // after a second 10 %, and then nothing
 		{20 * time.Second, 0, 10 * 3}, // ten steps, and then nothing, three times
 	} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, ramping)
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s, start := clusterset(), time.Unix(1_000_000, 0)
 		both := tc.lag > 0
 		edit(s, "a", "n2", unready)
@@ -202,8 +202,8 @@ func TestFlapWrites(t *testing.T) {
 				}
 				edit(s, "a", "n2", change)
 			}
-			p.At(start.Add(at))
-			if r := p.Plan(s); !reflect.DeepEqual(last, r.Desired.Frontends) {
+			p.Now = start.Add(at)
+			if r := p.plan(s); !reflect.DeepEqual(last, r.Desired.Frontends) {
 				last = r.Desired.Frontends
 				writes++
 			}

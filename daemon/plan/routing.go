@@ -180,23 +180,21 @@ type moving struct {
 	was map[clustermesh.ServiceName]time.Time
 }
 
-func newMoving() moving {
-	return moving{due: map[clustermesh.ServiceName]time.Time{}, was: map[clustermesh.ServiceName]time.Time{}}
-}
-
-// touch marks those that are due. If the clock was set back, all are.
-func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) {
-	clear(m.was)
+// touch marks those that are due, and returns the others. If the clock was set back, all are due.
+func (m moving) touch(now time.Time, touched map[clustermesh.ServiceName]touch) moving {
+	next := moving{make(map[clustermesh.ServiceName]time.Time, len(m.due)), map[clustermesh.ServiceName]time.Time{}}
 	for s, due := range m.due {
 		late := now.Sub(due)
 		if late >= 0 || -late > clustermesh.MaxDrainNext {
 			touched[s] = changed
-			delete(m.due, s)
+		} else {
+			next.due[s] = due
 		}
 		if late >= 0 && late < step {
-			m.was[s] = due
+			next.was[s] = due
 		}
 	}
+	return next
 }
 
 // note adds a service that moves.

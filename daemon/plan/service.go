@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// demand is a service as the planner sees it: the addresses and ports of its frontends, whose
+// demand is a service as a plan sees it: the addresses and ports of its frontends, whose
 // endpoints may be behind them, and the frontends made from that. It is immutable once planned.
 type demand struct {
 	// kind and service name it in Problems: "ServiceImport default/serve".
@@ -33,7 +33,7 @@ type demand struct {
 	serial uint64
 	// at is the time of the plan, and wait how long it holds if nothing changes, see moves. Past
 	// limits it by what was planned before, over the time of a ramp, and now is for the next.
-	// Learning is that of the Planner.
+	// Learning is that of the Inputs.
 	at        time.Time
 	wait      time.Duration
 	learning  bool

@@ -16,14 +16,6 @@ type Remote struct {
 	Range   netip.Prefix
 }
 
-// KeepInside says which remote ranges packets leave for through tunnels only. What of them no tunnel
-// leads to is unreachable, so that nothing for a node that is gone leaves in clear by another route.
-func (p *Planner) KeepInside(remotes []Remote) { p.remotes = remotes }
-
-// KeepOut says in which ranges this cluster has ClusterIPs, sorted: no other cluster's are routed that
-// overlap them.
-func (p *Planner) KeepOut(clusterIPs []netip.Prefix) { p.clusterIPs = clusterIPs }
-
 // closed makes the remote ranges unreachable. Routes to peers' prefixes are more specific, or equal,
 // and then the range is left to them. A range that covers something else that this machine must reach
 // is a Problem instead.

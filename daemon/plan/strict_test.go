@@ -29,14 +29,14 @@ func TestRemoteRangesAreClosed(t *testing.T) {
 		{"everything", "0.0.0.0/1", false, "", "10."},
 	} {
 		s := clusterset()
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: !c.off})
-		p.On(plan.Host{
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: !c.off})
+		p.Host = plan.Host{
 			Addrs:     []netip.Addr{netip.MustParseAddr("172.31.1.1"), netip.MustParseAddr("192.168.50.7")},
 			Connected: []netip.Prefix{netip.MustParsePrefix("192.168.60.0/24")},
-		})
-		before := p.Plan(s)
-		p.KeepInside([]plan.Remote{{Cluster: "b", Range: netip.MustParsePrefix(c.remote)}})
-		r := p.Plan(s)
+		}
+		before := p.plan(s)
+		p.Remotes = []plan.Remote{{Cluster: "b", Range: netip.MustParsePrefix(c.remote)}}
+		r := p.plan(s)
 		var closed []string
 		for _, rt := range r.Desired.Routes {
 			if rt.Unreachable {

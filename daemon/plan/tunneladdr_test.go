@@ -42,12 +42,12 @@ func TestTunnelAddrTaken(t *testing.T) {
 		s.Records[o] = n
 	}
 	for _, order := range [][2]clustermesh.Origin{{b, c}, {c, b}} {
-		p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 		s := clusterset()
 		join(s, order[0])
-		p.Plan(s)
+		p.plan(s)
 		join(s, order[1])
-		r := p.Plan(s)
+		r := p.plan(s)
 		if got, _ := entered(r, addr.String()); got != order[0].String() {
 			t.Errorf("after %s came %s: %s is %q's", order[0], order[1], addr, got)
 		}

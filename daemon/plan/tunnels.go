@@ -13,7 +13,8 @@ import (
 // tunnels are a plan's peers, sources and routes, and the nodes that they were made from. Most
 // turns change no node and reuse those of the previous plan.
 type tunnels struct {
-	nodes      map[clustermesh.Origin]plannedNode
+	nodes      []node // sorted by origin
+	planned    bool
 	had        map[key.Public]Had // by the device, until a plan has it
 	listeners  []datapath.Listener
 	host       Host
@@ -42,22 +43,15 @@ type kept struct {
 	places   *places
 }
 
-// plannedNode is what a node said, and what was known of it.
-type plannedNode struct {
-	*clustermesh.Node
-	dead, keyProven bool
-	at              netip.Addr
-}
-
-func (n node) planned() plannedNode { return plannedNode{n.Node, n.dead, n.keyProven, n.at} }
-
 // update plans them again if a node came, went, died, came back or publishes something else about
 // itself, or if other addresses are the host's, strait's own, or kept inside, or the guests change.
 func (t *tunnels) update(m mesh) {
 	if m.host.Unknown {
 		return
 	}
-	if !t.upToDate(m) {
+	if nodes, same := t.same(m); same {
+		t.nodes = nodes
+	} else {
 		t.plan(m)
 	}
 	if !m.learning {
@@ -72,12 +66,9 @@ func (t *tunnels) plan(m mesh) {
 	m.rivals = rivals{}
 	m.held, m.disputed = t.held(m), map[clustermesh.Origin]bool{}
 	m.heldGuests, m.guestKeys = t.heldGuests(m), map[key.Public]string{}
-	t.nodes = map[clustermesh.Origin]plannedNode{}
-	for r := range m.state.Nodes() {
-		t.nodes[r.Origin] = m.node(r).planned()
-	}
 	m.forbidden = newForbidden(m)
 	nodes := m.nodes()
+	t.nodes, t.planned = nodes, true
 	owned, lost, overlaps := m.ownedPrefixes(nodes)
 	m.owned = owned
 	t.peers, t.ends, t.problems = m.peers(nodes, owned)
@@ -104,25 +95,42 @@ func (t *tunnels) held(m mesh) had {
 	return h
 }
 
-func (t *tunnels) upToDate(m mesh) bool {
-	if !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) ||
-		!slices.Equal(t.remotes, m.remotes) || !slices.Equal(t.clusterIPs, m.clusterIPs) || !slices.EqualFunc(t.guests, m.guests, Guest.equal) {
-		return false
+// same reports whether all that the tunnels are planned from is as it was, and returns the nodes as they are
+// now: records can be new and have the same content.
+func (t *tunnels) same(m mesh) (now []node, same bool) {
+	if !t.planned || !slices.Equal(t.listeners, m.listeners()) || !t.host.equal(m.host) || !t.own.Equal(m.own) ||
+		!slices.Equal(t.remotes, m.remotes) || !slices.Equal(t.clusterIPs, m.clusterIPs) || !slices.EqualFunc(t.guests, m.guests, Guest.equal) ||
+		len(t.nodes) != m.count() {
+		return nil, false
 	}
-	nodes := 0
-	for o, r := range m.state.Records {
-		now := r.Content.Node
-		if o.Node == "" || now == nil {
+	now = t.nodes
+	for i, was := range t.nodes {
+		r := m.state.Records[was.origin]
+		if r.Content.Node == nil {
+			return nil, false
+		}
+		is := m.node(r)
+		if is == was {
 			continue
 		}
-		nodes++
-		was, known := t.nodes[o]
-		is := m.node(r).planned()
-		if !known || was.dead != is.dead || was.keyProven != is.keyProven || t.disputed[o] && was.at != is.at ||
-			was.Node != now && !reflect.DeepEqual(was.Node, now) {
-			return false
+		if was.dead != is.dead || was.keyProven != is.keyProven || t.disputed[was.origin] && was.at != is.at ||
+			was.Node != is.Node && !reflect.DeepEqual(was.Node, is.Node) {
+			return nil, false
 		}
-		t.nodes[o] = is // can be a new record with the same content
+		if sameList(now, t.nodes) {
+			now = slices.Clone(now)
+		}
+		now[i] = is
 	}
-	return t.nodes != nil && nodes == len(t.nodes)
+	return now, true
+}
+
+// count returns how many nodes there are.
+func (m mesh) count() (n int) {
+	for o, r := range m.state.Records {
+		if o.Node != "" && r.Content.Node != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -65,7 +65,7 @@ func TestWhatIf(t *testing.T) {
 			}
 			continue
 		}
-		if got := where(plan.Plan(then, plan.Self{Cluster: "a", Node: "n1"}, config)); got != want {
+		if got := where(once(then, plan.Self{Cluster: "a", Node: "n1"}, config)); got != want {
 			t.Errorf("%q: %s, want %s", change, got, want)
 		}
 		if !reflect.DeepEqual(before, s.Records) || !reflect.DeepEqual(s, clusterset()) {
@@ -133,7 +133,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 			if words == "cluster %s down" && string(self.Cluster) == cluster {
 				continue // whoever is in it is down too
 			}
-			said, is := plan.Plan(then, self, config).Desired.Frontends, plan.Plan(s, self, config).Desired.Frontends
+			said, is := once(then, self, config).Desired.Frontends, once(s, self, config).Desired.Frontends
 			if !reflect.DeepEqual(said, is) {
 				t.Fatalf("%s: said %+v, is %+v", text, said, is)
 			}
@@ -170,18 +170,18 @@ var spilling = plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: pl
 // BenchmarkOneChangeSpilling is BenchmarkOneChange with weights, spill and ramps in use.
 func BenchmarkOneChangeSpilling(b *testing.B) {
 	s, now := busy(), time.Unix(1000, 0)
-	p := plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, spilling)
-	p.At(now)
-	p.Plan(s)
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, spilling)
+	p.Now = now
+	p.plan(s)
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		s.Records = maps.Clone(s.Records)
 		edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
 		now = now.Add(time.Second)
-		p.At(now)
+		p.Now = now
 		b.StartTimer()
-		p.Plan(s)
+		p.plan(s)
 	}
 }
 
@@ -197,6 +197,6 @@ func BenchmarkWhatIf(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		plan.NewPlanner(plan.Self{Cluster: "a", Node: "n1"}, spilling).Plan(then)
+		once(then, plan.Self{Cluster: "a", Node: "n1"}, spilling)
 	}
 }

@@ -22,6 +22,11 @@ var planned = plan.Config{
 	Locality: plan.Locality{Factor: 1.4, Ramp: 10 * time.Second},
 }
 
+// inputs are what that node plans from.
+func inputs(s clusterset, now time.Time) plan.Inputs {
+	return plan.Inputs{State: s.State, Self: planner, Config: planned, Now: now}
+}
+
 // clusterset is the state of two clusters, a and b, that both serve the same services. Half of each
 // service's endpoints are in each cluster, and a node has about 100.
 type clusterset struct{ clustermesh.State }

@@ -26,9 +26,9 @@ func measureLocality(b *bench) error {
 
 // planOne measures the plan after one pod has changed, while every service has weights and spills.
 func (b *bench) planOne(s clusterset) error {
-	p, now := plan.NewPlanner(planner, planned), time.Unix(1_000_000, 0)
-	p.At(now)
-	if got := len(p.Plan(s.State).Desired.Frontends); got != b.size.frontends {
+	now := time.Unix(1_000_000, 0)
+	first, past := plan.Plan(inputs(s, now), plan.Past{})
+	if got := len(first.Desired.Frontends); got != b.size.frontends {
 		return fmt.Errorf("the plan has %d frontends, want %d", got, b.size.frontends)
 	}
 	one := func(o clustermesh.Origin) bool { return o == clustermesh.Origin{Cluster: "a", Node: "n1"} }
@@ -36,9 +36,9 @@ func (b *bench) planOne(s clusterset) error {
 	for n := range b.size.flips {
 		s = s.changed(one, func(c *clustermesh.Content) { setReady(&c.Endpoints[1], n%2 > 0) })
 		now = now.Add(time.Second)
-		p.At(now)
+		in := inputs(s, now)
 		start := time.Now()
-		p.Plan(s.State)
+		_, past = plan.Plan(in, past)
 		took = append(took, time.Since(start).Seconds()*1e3)
 	}
 	return errors.Join(b.setRounds("plan_ms", took), b.set("plan_p99_ms", stats.Exactly(stats.Quantile(took, 0.99))))
@@ -58,7 +58,7 @@ func (b *bench) planWhatIf(s clusterset) error {
 		if err != nil {
 			return err
 		}
-		plan.Plan(then, planner, planned)
+		plan.Plan(inputs(clusterset{then}, time.Time{}), plan.Past{})
 		took = append(took, time.Since(start).Seconds()*1e3)
 	}
 	return b.setRounds("what_if_ms", took)
@@ -73,7 +73,8 @@ func (b *bench) planFlaps() error {
 		{tick, tick}, {500 * time.Millisecond, 500 * time.Millisecond}, {1100 * time.Millisecond, tick},
 		{2 * time.Second, tick}, {2 * time.Second, 2 * time.Second}, {10 * time.Second, 10 * time.Second},
 	} {
-		p, s, start := plan.NewPlanner(planner, planned), newClusterset(1, b.size.backends), time.Unix(1_000_000, 0)
+		s, start := newClusterset(1, b.size.backends), time.Unix(1_000_000, 0)
+		var past plan.Past
 		var last []datapath.Frontend
 		writes := -1 // the first is no change
 		for at := time.Duration(0); at < during; at += tick {
@@ -82,8 +83,9 @@ func (b *bench) planFlaps() error {
 					setReady(&c.Endpoints[i], at%(rhythm.up+rhythm.down) < rhythm.up)
 				}
 			})
-			p.At(start.Add(at))
-			if is := p.Plan(s.State).Desired.Frontends; !reflect.DeepEqual(last, is) {
+			var r plan.Result
+			r, past = plan.Plan(inputs(s, start.Add(at)), past)
+			if is := r.Desired.Frontends; !reflect.DeepEqual(last, is) {
 				last = is
 				writes++
 			}
@@ -105,7 +107,7 @@ func (b *bench) measureShares() error {
 			weigh(&only)
 		}
 	})
-	r := plan.Plan(s.State, planner, planned)
+	r, _ := plan.Plan(inputs(s, time.Time{}), plan.Past{})
 	lb, done, err := b.balancer("shares", b.served, b.size.maps)
 	if err != nil {
 		return err

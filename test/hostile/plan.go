@@ -68,20 +68,17 @@ func (c *Case) planEntry() error {
 
 // plan has n1 of west plan before an attack, and under it.
 func (c *Case) plan() error {
-	p := c.planner()
-	p.Plan(c.state)
-	return c.planWith(p)
+	_, past := plan.Plan(c.inputs(c.state), plan.Past{})
+	return c.planAfter(past, nil)
 }
 
 // planAgain has n1 of west plan under an attack, with the tunnels of its daemon's last life.
 func (c *Case) planAgain() error {
-	p := c.planner()
 	var had []plan.Had
 	for _, x := range c.base.Desired.Peers {
 		had = append(had, plan.Had{Key: x.Key, Underlay: x.Underlay, AllowedIPs: x.AllowedIPs})
 	}
-	p.Had(had)
-	return c.planWith(p)
+	return c.planAfter(plan.Past{}, had)
 }
 
 // planNew has n1 of west plan under an attack when it knows nothing but what honest nodes proved: their keys,
@@ -93,10 +90,11 @@ func (c *Case) planNew() error {
 		w.state.Proven[o] = netip.AddrPortFrom(m.stated.Addresses[0], 7946)
 	}
 	c.world = &w
-	return c.planWith(c.planner())
+	return c.planAfter(plan.Past{}, nil)
 }
 
-func (c *Case) planWith(p *plan.Planner) error {
+// planAfter has n1 of west plan under an attack.
+func (c *Case) planAfter(past plan.Past, device []plan.Had) error {
 	var a attack
 	switch c.IntN(3) {
 	case 0:
@@ -106,7 +104,9 @@ func (c *Case) planWith(p *plan.Planner) error {
 	case 2:
 		a = c.byNode(west)
 	}
-	now := p.Plan(c.under(a))
+	in := c.inputs(c.under(a))
+	in.Device = device
+	now, _ := plan.Plan(in, past)
 	err := c.kept(a, now)
 	if err != nil {
 		err = fmt.Errorf("%w; attack %+v", err, a.records)

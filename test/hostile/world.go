@@ -151,7 +151,7 @@ var honest = sync.OnceValues(func() (*world, error) {
 	if w.others, err = w.town(); err != nil {
 		return nil, err
 	}
-	w.base = w.planner().Plan(w.state)
+	w.base, _ = plan.Plan(w.inputs(w.state), plan.Past{})
 	if p := w.base.Problems; len(p) > 0 {
 		return nil, fmt.Errorf("honest clusters have problems: %v", p)
 	}
@@ -251,10 +251,11 @@ func (w *world) leads(c clustermesh.ClusterName) clustermesh.Record {
 	return authority.Admit(w.self, w.pins[c], authority.Statement{}, r)
 }
 
-// planner plans for node n1 of west.
-func (w *world) planner() *plan.Planner {
-	p := plan.NewPlanner(plan.Self{Cluster: west, Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{setIPs}, Mesh: true})
+// inputs are what node n1 of west plans from.
+func (w *world) inputs(s clustermesh.State) plan.Inputs {
 	n := w.state.Records[origin(west, 1)].Content.Node
-	p.On(plan.Host{Addrs: []netip.Addr{n.Addresses[0], n.Inside}, Connected: []netip.Prefix{n.Prefixes[0]}})
-	return p
+	return plan.Inputs{
+		State: s, Self: plan.Self{Cluster: west, Node: "n1"}, Config: plan.Config{CIDRs: []netip.Prefix{setIPs}, Mesh: true},
+		Host: plan.Host{Addrs: []netip.Addr{n.Addresses[0], n.Inside}, Connected: []netip.Prefix{n.Prefixes[0]}},
+	}
 }

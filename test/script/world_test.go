@@ -142,9 +142,10 @@ func (w *world) turn(n *node) {
 			in.Told = true
 		case turn.Look:
 			in.State = w.state(n)
-			planner := plan.NewPlanner(in.Self, plan.Config{CIDRs: w.cidrs, Mesh: true, Locality: plan.Locality{Factor: 1.4}})
-			planner.At(noon.Add(150 * time.Second))
-			n.result = planner.Plan(in.State)
+			n.result, _ = plan.Plan(plan.Inputs{
+				State: in.State, Self: in.Self, Now: noon.Add(150 * time.Second),
+				Config: plan.Config{CIDRs: w.cidrs, Mesh: true, Locality: plan.Locality{Factor: 1.4}},
+			}, plan.Past{})
 			in.Plan = &n.result
 			steps = append(steps[:1], turn.Decide(in)...)
 		case turn.Apply:
