@@ -81,7 +81,7 @@ func (d *Daemon) Peers() *api.PeerList {
 }
 
 func (v viewer) guests() (out []api.Guest) {
-	for _, a := range v.result.Guests {
+	for _, a := range v.result.Mesh.Guests {
 		g := api.Guest{Name: a.Name, PublicKey: a.Key, Range: a.Range, To: a.To, Elsewhere: a.Elsewhere, Refused: a.Why}
 		for _, n := range a.Nodes {
 			g.Nodes = append(g.Nodes, string(n))

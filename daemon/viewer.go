@@ -225,9 +225,9 @@ func (v viewer) traffic(each func(api.Traffic)) {
 
 func (v viewer) nodes() (out []api.Node) {
 	claimed := v.claimed()
-	ends := make(map[clustermesh.Origin]*plan.End, len(v.result.Ends))
-	for i := range v.result.Ends {
-		ends[v.result.Ends[i].Origin] = &v.result.Ends[i]
+	ends := make(map[clustermesh.Origin]*plan.End, len(v.result.Mesh.Ends))
+	for i := range v.result.Mesh.Ends {
+		ends[v.result.Mesh.Ends[i].Origin] = &v.result.Mesh.Ends[i]
 	}
 	for r := range v.state.Nodes() {
 		n := r.Content.Node

@@ -20,10 +20,10 @@ type Target struct {
 // family, and where several have an address, the one with the longest prefix, to which packets go. Size
 // returns how large a packet to a prefix can be.
 func Targets(r plan.Result, s clustermesh.State, size func(netip.Prefix) int) map[netip.Addr]Target {
-	w, named := r.Desired, make(map[key.Public]clustermesh.Origin, len(r.Ends))
-	for i := range r.Ends {
-		if r.Ends[i].Why == "" {
-			named[r.Ends[i].Key] = r.Ends[i].Origin
+	w, named := r.Desired, make(map[key.Public]clustermesh.Origin, len(r.Mesh.Ends))
+	for i := range r.Mesh.Ends {
+		if r.Mesh.Ends[i].Why == "" {
+			named[r.Mesh.Ends[i].Key] = r.Mesh.Ends[i].Origin
 		}
 	}
 	targets, bits := make(map[netip.Addr]Target, len(w.Peers)), map[netip.Addr]int{}

@@ -34,7 +34,7 @@ func TestTargets(t *testing.T) {
 		peer(4, "fd00::1", "fd00::/64"), peer(5, "10.5.0.1", "10.6.0.0/24"), guest,
 	}
 	for k, n := range map[byte]string{1: "n1", 2: "n2", 3: "n3", 4: "n4", 5: "n5"} {
-		r.Ends = append(r.Ends, plan.End{Origin: origin(n), Key: key.Public{k}})
+		r.Mesh.Ends = append(r.Mesh.Ends, plan.End{Origin: origin(n), Key: key.Public{k}})
 	}
 	s := clustermesh.State{
 		Records:  map[clustermesh.Origin]clustermesh.Record{origin("n1"): {Content: clustermesh.Content{Endpoints: make([]clustermesh.Endpoint, 1)}}},

@@ -14,12 +14,14 @@ type End struct {
 	// Underlay is where the tunnel leads. AllowedIPs are what the node got of its prefixes, sorted.
 	Underlay   netip.AddrPort
 	AllowedIPs []netip.Prefix
+	// Inside is where its daemon is reached in the tunnel; can be invalid.
+	Inside netip.AddrPort
 	// Why says why no tunnel leads to the node; empty if one does.
 	Why string
 }
 
 // describe returns all nodes as peers. Problems are those that kept nodes from being ends.
-func (m mesh) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort, owned map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) []End {
+func (m work) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort, owned map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) []End {
 	why := make(map[string]string, len(problems))
 	for _, p := range problems {
 		if !p.Warning {
@@ -28,9 +30,9 @@ func (m mesh) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort,
 	}
 	out := make([]End, 0, len(nodes))
 	for _, n := range nodes {
-		e := End{Origin: n.origin, Key: n.PublicKey, Underlay: ends[n.origin], AllowedIPs: owned[n.origin]}
+		e := End{Origin: n.origin, Key: n.PublicKey, Underlay: ends[n.origin], AllowedIPs: owned[n.origin], Inside: netip.AddrPortFrom(n.Inside, n.GossipPort)}
 		switch reason := why["node "+n.origin.String()]; {
-		case !m.config.Mesh:
+		case !m.On:
 			e.Why = "the mesh is off on the node that was asked; set mesh.mode to wireguard"
 		case n.PublicKey.IsZero():
 			e.Why = "the mesh is off on it; set mesh.mode to wireguard there"

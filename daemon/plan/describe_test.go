@@ -25,10 +25,10 @@ func TestEnds(t *testing.T) {
 		peers[p.Name] = p
 	}
 	want := map[string]string{"a/n1": "", "a/n2": "", "b/n1": "mesh is off on it", "b/n2": "no address", "c/n1": "no prefix", "c/n2": ""}
-	if len(r.Ends) != len(want) {
-		t.Fatalf("%d ends, want %d: %+v", len(r.Ends), len(want), r.Ends)
+	if len(r.Mesh.Ends) != len(want) {
+		t.Fatalf("%d ends, want %d: %+v", len(r.Mesh.Ends), len(want), r.Mesh.Ends)
 	}
-	for _, e := range r.Ends {
+	for _, e := range r.Mesh.Ends {
 		name := e.Origin.String()
 		why, known := want[name]
 		if !known || (e.Why == "") != (why == "") || !strings.Contains(e.Why, why) {
@@ -42,7 +42,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	off := plan.Config{CIDRs: []netip.Prefix{cidr}}
-	for _, e := range once(s, self, off).Ends {
+	for _, e := range once(s, self, off).Mesh.Ends {
 		if !strings.Contains(e.Why, "mesh is off on the node that was asked") {
 			t.Errorf("without a mesh, %s says %q", e.Origin, e.Why)
 		}

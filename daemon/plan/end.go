@@ -21,22 +21,22 @@ type node struct {
 }
 
 // nodes returns all nodes of the clusterset, sorted by origin.
-func (m mesh) nodes() (out []node) {
-	for r := range m.state.Nodes() {
+func (m meshInputs) nodes() (out []node) {
+	for r := range m.State.Nodes() {
 		out = append(out, m.node(r))
 	}
 	return out
 }
 
-func (m mesh) node(r clustermesh.Record) node {
-	return node{r.Origin, r.Content.Node, m.dead[r.Origin], r.KeyProven, m.state.Proven[r.Origin].Addr()}
+func (m meshInputs) node(r clustermesh.Record) node {
+	return node{r.Origin, r.Content.Node, m.Dead[r.Origin], r.KeyProven, m.State.Proven[r.Origin].Addr()}
 }
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one
 // node of the clusterset, and so does an underlay address with its port: to the one that proved that it has
 // it, or else to the one that had it in the last plan. If there is neither, no node gets it. Every node that
 // cannot be an end is a Problem, whichever cluster it is in.
-func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
+func (m work) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
 	keyed, problems := m.keyed(nodes)
 	underlays, more := m.underlays(keyed)
@@ -54,11 +54,11 @@ func (m mesh) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (m
 }
 
 // keyed returns the nodes that have their WireGuard key to themselves.
-func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
+func (m work) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 	byKey := make(contest[key.Public], len(nodes))
 	for i := range nodes {
 		if n := &nodes[i]; !n.PublicKey.IsZero() { // without a key, the mesh is off there
-			byKey.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.held.key(n)})
+			byKey.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.had.key(n)})
 		}
 	}
 	m.claimKeys(nodes, byKey)
@@ -86,12 +86,12 @@ func (m mesh) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 }
 
 // underlays returns where tunnels to nodes lead: to the first of each one's addresses that it has to itself.
-func (m mesh) underlays(nodes []node) (out []netip.AddrPort, problems []clustermesh.Problem) {
+func (m work) underlays(nodes []node) (out []netip.AddrPort, problems []clustermesh.Problem) {
 	byAddr := make(contest[netip.AddrPort], len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
 		for j, a := range n.listeners() {
-			byAddr.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.held.underlay(n, a), first: j == 0})
+			byAddr.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.had.underlay(n, a), first: j == 0})
 		}
 	}
 	lost := byAddr.lost()

@@ -30,7 +30,7 @@ const widest4, widest6 = 8, 16
 // forbidden knows what no node's prefix may cover. What a prefix covers would go to that node,
 // through the tunnel, for the rule that leads to strait's table comes before all other routes.
 type forbidden struct {
-	mesh
+	work
 	// landmarks are sorted by prefix.
 	landmarks []landmark
 }
@@ -70,23 +70,23 @@ func (l landmark) String() string {
 	return fmt.Sprintf("%s, a network that this machine is connected to", l.prefix)
 }
 
-func newForbidden(m mesh) *forbidden {
-	f := &forbidden{mesh: m}
+func newForbidden(m work) *forbidden {
+	f := &forbidden{work: m}
 	single := func(a netip.Addr, kind landmarkKind, o clustermesh.Origin) {
 		f.landmarks = append(f.landmarks, landmark{netip.PrefixFrom(a, a.BitLen()), kind, o})
 	}
-	for r := range m.state.Nodes() {
+	for r := range m.State.Nodes() {
 		for _, a := range r.Content.Node.Addresses {
 			single(a, underlay, r.Origin)
 		}
 	}
-	for _, a := range m.own.Addrs {
+	for _, a := range m.Own.Addrs {
 		single(a, service, clustermesh.Origin{})
 	}
-	for _, a := range m.host.Addrs {
+	for _, a := range m.Host.Addrs {
 		single(a, hostAddr, clustermesh.Origin{})
 	}
-	for _, p := range m.host.Connected {
+	for _, p := range m.Host.Connected {
 		f.landmarks = append(f.landmarks, landmark{prefix: p.Masked(), kind: connected})
 	}
 	slices.SortStableFunc(f.landmarks, func(a, b landmark) int { return comparePrefix(a.prefix, b.prefix) })
@@ -112,8 +112,8 @@ func (f *forbidden) outweighs(n node, p netip.Prefix, l landmark) bool {
 	switch neighbours := l.node.Cluster == n.origin.Cluster; {
 	case neighbours && !p.IsSingleIP():
 		return true
-	case neighbours, l.node.Cluster != f.self.Cluster:
-		return f.held.prefix(&n, p)
+	case neighbours, l.node.Cluster != f.Self.Cluster:
+		return f.had.prefix(&n, p)
 	}
 	return false
 }
@@ -159,8 +159,8 @@ func (f *forbidden) check(n node, p netip.Prefix) *refusal {
 	if r, is := clustermesh.TunnelRange(p); is && p != netip.PrefixFrom(clustermesh.TunnelAddr(n.origin, p.Addr().Is6()), p.Addr().BitLen()) {
 		return &refusal{covers: fmt.Sprintf("%s overlaps %s, of which a node has one address that strait chooses", p, r)}
 	}
-	if i := slices.IndexFunc(f.clusterIPs, p.Overlaps); i >= 0 && n.entry(p) && n.origin.Cluster != f.self.Cluster {
-		return &refusal{covers: fmt.Sprintf("%s overlaps %s, where this cluster has ClusterIPs of its own", p, f.clusterIPs[i])}
+	if i := slices.IndexFunc(f.ClusterIPs, p.Overlaps); i >= 0 && n.entry(p) && n.origin.Cluster != f.Self.Cluster {
+		return &refusal{covers: fmt.Sprintf("%s overlaps %s, where this cluster has ClusterIPs of its own", p, f.ClusterIPs[i])}
 	}
 	return f.covered(n, p)
 }
@@ -172,7 +172,7 @@ func (f *forbidden) covered(n node, p netip.Prefix) (out *refusal) {
 		if !f.counts(l, n, p) || f.outweighs(n, p, l) {
 			continue
 		}
-		contested := l.kind == underlay && l.node.Cluster != f.self.Cluster && l.node.Cluster != n.origin.Cluster
+		contested := l.kind == underlay && l.node.Cluster != f.Self.Cluster && l.node.Cluster != n.origin.Cluster
 		if out == nil || !contested {
 			out = &refusal{fmt.Sprintf("%s covers %s", p, l), contested}
 		}
@@ -187,19 +187,19 @@ func (f *forbidden) covered(n node, p netip.Prefix) (out *refusal) {
 // this machine has addresses too, such as that of the CNI's bridge; other clusters do not get those
 // prefixes anyway. The entry to this cluster's ClusterIPs has them all.
 func (f *forbidden) counts(l landmark, n node, p netip.Prefix) bool {
-	if l.kind == service && n.origin.Cluster == f.self.Cluster {
+	if l.kind == service && n.origin.Cluster == f.Self.Cluster {
 		return !n.entry(p)
 	}
 	if l.kind != hostAddr && l.kind != connected {
 		return true
 	}
-	return n.origin.Cluster != f.self.Cluster && !f.ours(l.prefix)
+	return n.origin.Cluster != f.Self.Cluster && !f.ours(l.prefix)
 }
 
 // ours reports whether a prefix of this machine's own cluster contains p.
 func (f *forbidden) ours(p netip.Prefix) bool {
-	for r := range f.state.Nodes() {
-		if r.Origin.Cluster != f.self.Cluster {
+	for r := range f.State.Nodes() {
+		if r.Origin.Cluster != f.Self.Cluster {
 			continue
 		}
 		for _, own := range r.Content.Node.Prefixes {

@@ -16,40 +16,40 @@ func (g Guest) origin() clustermesh.Origin {
 	return clustermesh.Origin{Node: clustermesh.NodeName("peer " + g.Name)}
 }
 
-// heldGuests returns the guests that had a tunnel, by their names: to the device, or else in the last plan.
-func (t *tunnels) heldGuests(m mesh) map[string]bool {
+// guestsThatHad returns the guests that had a tunnel: to the device, or else in the last mesh.
+func (m work) guestsThatHad(kept *Mesh) map[string]bool {
 	out := map[string]bool{}
-	for _, g := range m.guests {
-		had, known := m.held.guest(g)
-		out[g.Name] = had || !known && slices.ContainsFunc(t.kept.admitted, func(a Admitted) bool {
-			return a.Name == g.Name && a.Key == g.Key && slices.Equal(a.Range, g.Range) && a.Why == "" && !a.Elsewhere
+	for _, g := range m.Guests {
+		had, known := m.had.guest(g)
+		out[g.Name] = had || !known && kept != nil && slices.ContainsFunc(kept.Guests, func(a Admitted) bool {
+			return a.Name == g.Name && a.Key == g.Key && slices.Equal(a.Range, g.Range) && a.here()
 		})
 	}
 	return out
 }
 
 // claimKeys makes claims to the keys of guests, after those of nodes.
-func (m mesh) claimKeys(nodes []node, keys contest[key.Public]) {
+func (m work) claimKeys(nodes []node, keys contest[key.Public]) {
 	stronger := map[key.Public]bool{} // than a pin that is new
 	for i := range nodes {
-		if n := &nodes[i]; n.keyProven || n.origin.Cluster == m.self.Cluster || m.held.key(n) {
+		if n := &nodes[i]; n.keyProven || n.origin.Cluster == m.Self.Cluster || m.had.key(n) {
 			stronger[n.PublicKey] = true
 		}
 	}
-	for _, g := range m.guests {
-		here := len(g.Nodes) == 0 || slices.Contains(g.Nodes, m.self.Node)
-		if _, taken := keys[g.Key]; taken && here && (m.heldGuests[g.Name] || !stronger[g.Key]) {
-			keys.claim(g.Key, standing{node: g.origin(), proven: true, held: m.heldGuests[g.Name]})
+	for _, g := range m.Guests {
+		here := len(g.Nodes) == 0 || slices.Contains(g.Nodes, m.Self.Node)
+		if _, taken := keys[g.Key]; taken && here && (m.hadGuests[g.Name] || !stronger[g.Key]) {
+			keys.claim(g.Key, standing{node: g.origin(), proven: true, held: m.hadGuests[g.Name]})
 			m.guestKeys[g.Key] = g.Name
 		}
 	}
 }
 
 // claimRanges makes claims to the ranges of the guests that had them.
-func (m mesh) claimRanges() (out []claim) {
-	for _, g := range m.guests {
+func (m work) claimRanges() (out []claim) {
+	for _, g := range m.Guests {
 		for _, p := range g.Range {
-			if m.heldGuests[g.Name] {
+			if m.hadGuests[g.Name] {
 				out = append(out, claim{standing: standing{node: g.origin(), held: true}, prefix: p.Masked()})
 			}
 		}

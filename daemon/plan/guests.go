@@ -36,16 +36,21 @@ type Admitted struct {
 	Elsewhere bool
 	// Why says why this node refuses it; empty if it does not.
 	Why string
+	// Reach is what it may call through this node besides the node's own pods; nil unless it has a tunnel.
+	Reach []netip.Prefix
 }
+
+// here reports whether the guest has a tunnel to this node.
+func (a Admitted) here() bool { return !a.Elsewhere && a.Why == "" }
 
 // admit decides about the guests. What belongs to the clusterset comes before them: a guest that has the key
 // or an address of a node, pod, Service or other machine is refused as a whole, unless it had them before
 // nodes of other clusters claimed them.
-func (m mesh) admit(s datapath.Sources) (peers []datapath.Peer, guests []datapath.Guest, all []Admitted, problems []clustermesh.Problem) {
+func (m work) admit(s datapath.Sources) (all []Admitted, problems []clustermesh.Problem) {
 	taken := m.takenKeys()
 	var ranges []landmark // of the guests so far
-	for _, g := range m.guests {
-		a := Admitted{Guest: g, Elsewhere: len(g.Nodes) > 0 && !slices.Contains(g.Nodes, m.self.Node)}
+	for _, g := range m.Guests {
+		a := Admitted{Guest: g, Elsewhere: len(g.Nodes) > 0 && !slices.Contains(g.Nodes, m.Self.Node)}
 		if !a.Elsewhere {
 			var try string
 			if a.Why, try = m.refuse(g, s, taken, ranges); a.Why != "" {
@@ -56,17 +61,14 @@ func (m mesh) admit(s datapath.Sources) (peers []datapath.Peer, guests []datapat
 		for _, p := range g.Range {
 			ranges = append(ranges, landmark{prefix: p, node: clustermesh.Origin{Node: clustermesh.NodeName(g.Name)}})
 		}
-		all = append(all, a)
-		if a.Elsewhere || a.Why != "" {
-			continue
+		if a.here() {
+			var more []clustermesh.Problem
+			a.Reach, more = m.reach(g)
+			problems = append(problems, more...)
 		}
-		to, more := m.reach(g)
-		problems = append(problems, more...)
-		own := sorted(g.Range)
-		peers = append(peers, datapath.Peer{Name: "peer/" + g.Name, Key: g.Key, Underlay: g.Endpoint, AllowedIPs: own, Guest: true})
-		guests = append(guests, datapath.Guest{Name: g.Name, Range: own, To: to})
+		all = append(all, a)
 	}
-	return peers, guests, all, problems
+	return all, problems
 }
 
 func sorted(ps []netip.Prefix) []netip.Prefix {
@@ -76,12 +78,12 @@ func sorted(ps []netip.Prefix) []netip.Prefix {
 }
 
 // takenKeys returns who has which WireGuard key: a guest that kept its own, or else a node.
-func (m mesh) takenKeys() map[key.Public]string {
+func (m work) takenKeys() map[key.Public]string {
 	out := map[key.Public]string{}
 	for k, name := range m.guestKeys {
 		out[k] = "peer " + name
 	}
-	for r := range m.state.Nodes() {
+	for r := range m.State.Nodes() {
 		if k := r.Content.Node.PublicKey; !k.IsZero() && out[k] == "" {
 			out[k] = "node " + r.Origin.String()
 		}
@@ -90,9 +92,9 @@ func (m mesh) takenKeys() map[key.Public]string {
 }
 
 // refuse says why this node cannot accept a guest, and what to do; nothing if it can.
-func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, ranges []landmark) (why, try string) {
+func (m work) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, ranges []landmark) (why, try string) {
 	switch holder := taken[g.Key]; {
-	case !m.config.Mesh:
+	case !m.On:
 		return "the mesh is off on this node", "set mesh.mode to wireguard, or name other nodes in the pin"
 	case len(s.Prefixes) == 0:
 		return "this node has no prefix of pods, so nothing would keep it from the rest of the network",
@@ -109,27 +111,27 @@ func (m mesh) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, r
 }
 
 // clash says what has addresses of a guest's range; empty if nothing has.
-func (m mesh) clash(g Guest, p netip.Prefix, ranges []landmark) string {
-	for _, c := range m.config.CIDRs {
+func (m work) clash(g Guest, p netip.Prefix, ranges []landmark) string {
+	for _, c := range m.CIDRs {
 		if c.Overlaps(p) {
 			return fmt.Sprintf("%s, which is for ClusterSetIPs", c)
 		}
 	}
-	for r := range m.state.Nodes() {
+	for r := range m.State.Nodes() {
 		for _, q := range r.Content.Node.Prefixes {
-			lost := m.heldGuests[g.Name] && r.Origin.Cluster != m.self.Cluster && !slices.Contains(m.owned[r.Origin], q.Masked())
+			lost := m.hadGuests[g.Name] && r.Origin.Cluster != m.Self.Cluster && !slices.Contains(m.owned[r.Origin], q.Masked())
 			if q.Overlaps(p) && !lost {
 				return fmt.Sprintf("%s of node %s", q, r.Origin)
 			}
 		}
 	}
-	for _, r := range m.remotes {
+	for _, r := range m.Remotes {
 		if r.Range.Overlaps(p) {
 			return fmt.Sprintf("%s, which is pinned for the pods of cluster %s", r.Range, r.Cluster)
 		}
 	}
 	for _, l := range m.forbidden.landmarks {
-		late := m.heldGuests[g.Name] && l.kind == underlay && l.node.Cluster != m.self.Cluster
+		late := m.hadGuests[g.Name] && l.kind == underlay && l.node.Cluster != m.Self.Cluster
 		if l.prefix.Overlaps(p) && !late {
 			return l.String()
 		}
@@ -139,7 +141,7 @@ func (m mesh) clash(g Guest, p netip.Prefix, ranges []landmark) string {
 			return fmt.Sprintf("%s of peer %s", l.prefix, l.node.Node)
 		}
 	}
-	if r := m.forbidden.check(node{}, p); r != nil && !(r.contested && m.heldGuests[g.Name]) {
+	if r := m.forbidden.check(node{}, p); r != nil && !(r.contested && m.hadGuests[g.Name]) {
 		return r.covers
 	}
 	return ""
@@ -147,15 +149,15 @@ func (m mesh) clash(g Guest, p netip.Prefix, ranges []landmark) string {
 
 // reach returns what a guest may call. ClusterSetIPs of a range of strait's own are none of it: they
 // exist for sockets on nodes, and a packet that is passed on meets no socket.
-func (m mesh) reach(g Guest) (to []netip.Prefix, problems []clustermesh.Problem) {
+func (m work) reach(g Guest) (to []netip.Prefix, problems []clustermesh.Problem) {
 	for _, p := range sorted(g.To) {
-		i := slices.IndexFunc(m.config.CIDRs, p.Overlaps)
+		i := slices.IndexFunc(m.CIDRs, p.Overlaps)
 		if i < 0 {
 			to = append(to, p)
 			continue
 		}
 		problems = append(problems, pinRefused(g, "to",
-			fmt.Sprintf("%s has ClusterSetIPs (%s), which answer only programs on the nodes themselves: no Service holds them, so no kube-proxy serves them to what comes through a tunnel", p, m.config.CIDRs[i]),
+			fmt.Sprintf("%s has ClusterSetIPs (%s), which answer only programs on the nodes themselves: no Service holds them, so no kube-proxy serves them to what comes through a tunnel", p, m.CIDRs[i]),
 			"let it call pods' addresses, which the DNS names of headless Services give; or set source.kubernetes.clusterSetIPs to derived, and give it the range of Services"))
 	}
 	return to, problems

@@ -54,8 +54,8 @@ func TestGuests(t *testing.T) {
 	if !routed {
 		t.Errorf("no route leads to the guest: %v", with.Desired.Routes)
 	}
-	if len(with.Guests) != 2 || with.Guests[0].Elsewhere || !with.Guests[1].Elsewhere {
-		t.Errorf("guests %+v", with.Guests)
+	if len(with.Mesh.Guests) != 2 || with.Mesh.Guests[0].Elsewhere || !with.Mesh.Guests[1].Elsewhere {
+		t.Errorf("guests %+v", with.Mesh.Guests)
 	}
 }
 
@@ -70,8 +70,8 @@ func TestGuestComesAndGoes(t *testing.T) {
 	}
 	p.Guests = nil
 	r := p.plan(s)
-	if got := peersOf(r); got != before || len(r.Desired.Sources.Guests) > 0 || len(r.Guests) > 0 {
-		t.Errorf("after it went: %s, %+v", got, r.Guests)
+	if got := peersOf(r); got != before || len(r.Desired.Sources.Guests) > 0 || len(r.Mesh.Guests) > 0 {
+		t.Errorf("after it went: %s, %+v", got, r.Mesh.Guests)
 	}
 }
 

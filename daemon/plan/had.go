@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 // had is what nodes had of the clusterset before. What the device had, it decides; the last plan does the
 // rest.
 type had struct {
-	ends map[clustermesh.Origin]*End // of the last plan
+	ends map[clustermesh.Origin]*End // of the last mesh
 	device
 }
 
@@ -42,7 +41,7 @@ func byKey(peers []Had) map[key.Public]Had {
 }
 
 // deviceHad returns what the device had of those that are in the mesh now. What it had of others is free.
-func (m mesh) deviceHad(peers map[key.Public]Had) device {
+func (m work) deviceHad(peers map[key.Public]Had) device {
 	d := device{map[key.Public]Had{}, map[netip.AddrPort]bool{}, map[netip.Prefix]bool{}}
 	remember := func(k key.Public) {
 		h, is := peers[k]
@@ -54,34 +53,13 @@ func (m mesh) deviceHad(peers map[key.Public]Had) device {
 			d.prefixes[p] = true
 		}
 	}
-	for r := range m.state.Nodes() {
+	for r := range m.State.Nodes() {
 		remember(r.Content.Node.PublicKey)
 	}
-	for _, g := range m.guests {
+	for _, g := range m.Guests {
 		remember(g.Key)
 	}
 	return d
-}
-
-// forgetHad forgets what the device had of peers that the plan has in the same way, or whose nodes proved that
-// they have the key, wherever they have moved since: that plan knows now what is theirs.
-func (t *tunnels) forgetHad() {
-	if len(t.had) == 0 {
-		return
-	}
-	t.had = maps.Clone(t.had)
-	for i, e := range t.ends {
-		if e.Why == "" && t.nodes[i].keyProven {
-			delete(t.had, e.Key)
-		}
-	}
-	for _, p := range t.peers {
-		h, is := t.had[p.Key]
-		same := p.Guest || p.Underlay == h.Underlay
-		if is && same && slices.ContainsFunc(p.AllowedIPs, func(q netip.Prefix) bool { return slices.Contains(h.AllowedIPs, q) }) {
-			delete(t.had, p.Key)
-		}
-	}
 }
 
 // key reports whether a node had its WireGuard key. To the device, whoever claims the key now could have had

@@ -42,7 +42,7 @@ func TestHeldEnd(t *testing.T) {
 			}
 			got := p.plan(s)
 			has := func(o clustermesh.Origin) bool {
-				return slices.ContainsFunc(got.Ends, func(e plan.End) bool { return e.Origin == o && e.Why == "" })
+				return slices.ContainsFunc(got.Mesh.Ends, func(e plan.End) bool { return e.Origin == o && e.Why == "" })
 			}
 			if has(tc.thief) != tc.wins || has(tc.victim) == tc.wins {
 				t.Errorf("%s of %s, claimed by %s (dead: %t): the peers are %s, problems %v", name, tc.victim, tc.thief, tc.dead, peersOf(got), got.Problems)
@@ -80,7 +80,7 @@ func TestLearningGivesNothing(t *testing.T) {
 				p.plan(heard)
 				p.Learning = false
 				want := !learning || name == "prefix" && at == first // a cluster believes itself first
-				for _, e := range p.plan(s).Ends {
+				for _, e := range p.plan(s).Mesh.Ends {
 					if got := e.Why == "" && len(e.AllowedIPs) > 0; e.Origin == first && got != want {
 						t.Errorf("%s, planned by %s, learning %t: %s has it: %t, %s", name, at, learning, first, got, e.Why)
 					}
@@ -133,7 +133,7 @@ func TestHadByTheDevice(t *testing.T) {
 				p.plan(part)
 			}
 			p.Learning = false
-			for _, e := range p.plan(s).Ends {
+			for _, e := range p.plan(s).Mesh.Ends {
 				want := tc.restarted && e.Origin == victim || e.Origin != victim && e.Origin != thief
 				if got := e.Why == "" && len(e.AllowedIPs) > 0; got != want {
 					t.Errorf("%s of %s, claimed by %s (%+v): a tunnel leads to %s: %t, %s", name, victim, thief, tc, e.Origin, got, e.Why)
@@ -161,7 +161,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	p.plan(s)
 	s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
 	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
-	ends := p.plan(s).Ends
+	ends := p.plan(s).Mesh.Ends
 	i := slices.IndexFunc(ends, func(e plan.End) bool { return e.Origin == owner })
 	if i < 0 {
 		t.Fatalf("the plan has no end for %s", owner)

@@ -44,7 +44,7 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 // index finds the endpoints of a service, for one node.
 type index struct {
 	sources map[clustermesh.Origin]*source
-	placed  *places // those that the sources were made with
+	placed  *Mesh   // that which the sources were made with
 	rows    []*rows // sorted by service
 }
 
@@ -64,11 +64,11 @@ func (x *index) of(s clustermesh.ServiceName) []row {
 	return nil
 }
 
-// sight is what an index is made from: the Inputs, which nodes' machines are dead, and whose addresses are.
+// sight is what an index is made from: the Inputs, which nodes' machines are dead, and the mesh.
 type sight struct {
 	Inputs
-	dead   map[clustermesh.Origin]bool
-	places *places
+	dead map[clustermesh.Origin]bool
+	mesh *Mesh
 }
 
 // touch says what happened to a service's endpoints; 0 means nothing.
@@ -113,7 +113,7 @@ func (x *index) update(v sight) map[clustermesh.ServiceName]touch {
 			replace(old, nil)
 		}
 	}
-	x.sources, x.placed = next, v.places
+	x.sources, x.placed = next, v.mesh
 	x.merge(touched, gone, added)
 	return touched
 }
@@ -173,7 +173,7 @@ func (x *index) sourceOf(v sight, o clustermesh.Origin, old *source) *source {
 	if !same || old.others != nil {
 		src.others = v.strangers(src)
 	}
-	if same && x.placed == v.places && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
+	if same && x.placed == v.mesh && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
 		src.strays = old.strays
 	} else {
 		src.strays = v.strays(src)

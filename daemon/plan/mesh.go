@@ -2,81 +2,114 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
-	"strait.io/strait/internal/problem"
 )
 
-// mesh is what the tunnels to other clusters' nodes are planned from.
-type mesh struct {
-	state  clustermesh.State
-	self   Self
-	config Config
-	// learning is that of the Inputs.
-	learning bool
-	dead     map[clustermesh.Origin]bool
-	host     Host
-	own      datapath.Own // strait's own addresses in this cluster
-	// remotes are kept inside the tunnels.
-	remotes []Remote
-	// clusterIPs are ranges of this cluster's ClusterIPs.
-	clusterIPs []netip.Prefix
-	guests     []Guest
-	// held is what nodes had before.
-	held had
+// Mesh is the mesh of WireGuard tunnels as one node sees it: which nodes of the clusterset can be
+// peers, which machines outside every cluster have a tunnel to this node, and what was refused, and
+// why. What the kernel, and people, get of it are renderings. It is immutable. Where it says a
+// node's addresses, they are those that the node got, not what it claims.
+type Mesh struct {
+	// Self is the node that sees it, and Key its WireGuard key; zero if it is not known.
+	Self clustermesh.Origin
+	Key  key.Public
+	// Own are the addresses of the node's pods and of the node itself, as its own record gives
+	// them, without guests. Which of them a peer accepts follows from the peer's own mesh. Zero
+	// while the mesh is off.
+	Own datapath.Sources
+	// Ends are all nodes of the clusterset, sorted by origin.
+	Ends []End
+	// Guests are the machines outside every cluster that this cluster knows of, sorted by name.
+	Guests []Admitted
+	// Inside are ranges of other clusters' pods that packets leave for through tunnels only.
+	Inside []netip.Prefix
+	// ClusterSetIPs are the ranges of those, which no tunnel leads to.
+	ClusterSetIPs []netip.Prefix
+	// Problems are what nodes, guests and ranges did not get, and why, and what others claim of
+	// theirs.
+	Problems []clustermesh.Problem
+
+	places places
+}
+
+// meshInputs is all that a mesh is made from, besides the past.
+type meshInputs struct {
+	// State is what gossip holds, and Self the node that sees the mesh.
+	State clustermesh.State
+	Self  clustermesh.Origin
+	// Dead are the nodes whose machines are dead.
+	Dead map[clustermesh.Origin]bool
+	// On is false if pods of other clusters are routable without strait: no tunnel leads anywhere.
+	On bool
+	// CIDRs are the ranges for ClusterSetIPs, and Own all of strait's own addresses in this
+	// cluster.
+	CIDRs []netip.Prefix
+	Own   datapath.Own
+	// The others are those of Inputs.
+	Learning   bool
+	Host       Host
+	Device     []Had
+	Remotes    []Remote
+	ClusterIPs []netip.Prefix
+	Guests     []Guest
+}
+
+// work is a mesh in the making.
+type work struct {
+	meshInputs
+	// had is what nodes had before, and hadGuests are the guests that had a tunnel, by their names.
+	had       had
+	hadGuests map[string]bool
 	// disputed gets the nodes whose underlay addresses others have too.
 	disputed map[clustermesh.Origin]bool
 	// rivals gets what others claim of nodes.
 	rivals rivals
-	// heldGuests are the guests that had a tunnel, and guestKeys gets the guests that have their keys to
-	// themselves although nodes claim them.
-	heldGuests map[string]bool
-	guestKeys  map[key.Public]string
+	// guestKeys gets the guests that have their keys to themselves although nodes claim them.
+	guestKeys map[key.Public]string
 	// owned are the nodes' prefixes, for deciding about guests.
 	owned map[clustermesh.Origin][]netip.Prefix
 	// forbidden is made from the above.
 	forbidden *forbidden
 }
 
-// peers makes a WireGuard peer of every node of another cluster that can be one. Inside a cluster,
-// pods reach each other over the cluster's own network.
-func (m mesh) peers(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) ([]datapath.Peer, []End, []clustermesh.Problem) {
-	if !m.config.Mesh {
-		return nil, m.describe(nodes, nil, owned, nil), nil
+// mesh decides who gets what.
+func (m work) mesh(nodes []node, kept *Mesh) *Mesh {
+	m.forbidden = newForbidden(m)
+	owned, lost, overlaps := m.ownedPrefixes(nodes)
+	m.owned = owned
+	out := &Mesh{Self: m.Self, ClusterSetIPs: m.CIDRs}
+	if n := m.State.Records[m.Self].Content.Node; n != nil {
+		out.Key = n.PublicKey
 	}
-	ends, problems := m.ends(nodes, owned)
-	var own key.Public
-	if n := m.state.Records[m.self.Origin()].Content.Node; n != nil {
-		own = n.PublicKey
+	var ends map[clustermesh.Origin]netip.AddrPort
+	if m.On {
+		ends, out.Problems = m.ends(nodes, owned)
 	}
-	var peers []datapath.Peer
-	for _, n := range nodes {
-		underlay, ok := ends[n.origin]
-		if !ok || n.origin.Cluster == m.self.Cluster || n.PublicKey == own {
-			continue
-		}
-		peers = append(peers, datapath.Peer{
-			Name: n.origin.String(), Key: n.PublicKey, Underlay: underlay, AllowedIPs: owned[n.origin],
-			Inside: netip.AddrPortFrom(n.Inside, n.GossipPort),
-		})
-	}
-	return peers, m.describe(nodes, ends, owned, problems), problems
+	out.Ends = m.describe(nodes, ends, owned, out.Problems)
+	out.Problems = append(out.Problems, overlaps...)
+	out.Problems = append(out.Problems, m.rivals.problems()...)
+	out.places = m.places(nodes, owned, lost, kept)
+	out.Own = m.sources()
+	var refused, open []clustermesh.Problem
+	out.Guests, refused = m.admit(out.Own)
+	out.Inside, open = m.inside()
+	out.Problems = slices.Concat(out.Problems, refused, open)
+	return out
 }
 
-// sources returns the addresses of this node's pods and of the node itself, as its own record gives
-// them. Which of them a peer accepts follows from the peer's own plan.
-func (m mesh) sources() datapath.Sources {
-	n := m.state.Records[m.self.Origin()].Content.Node
-	if n == nil || !m.config.Mesh {
+// sources returns the addresses of this node's pods and of the node itself.
+func (m work) sources() datapath.Sources {
+	n := m.State.Records[m.Self].Content.Node
+	if n == nil || !m.On {
 		return datapath.Sources{}
 	}
 	s := datapath.Sources{Node: n.Inside, Port: n.GossipPort, OnDevice: clustermesh.IsTunnelAddr(n.Inside)}
-	self := node{origin: m.self.Origin(), Node: n}
+	self := node{origin: m.Self, Node: n}
 	for _, pre := range n.Prefixes {
 		switch r := m.forbidden.check(self, pre.Masked()); {
 		case r != nil && !r.contested:
@@ -94,8 +127,8 @@ func (m mesh) sources() datapath.Sources {
 
 // listeners returns the ports of this node's own endpoints that use its network, sorted. If several
 // addresses have a port, it leads to the lowest.
-func (m mesh) listeners() (out []datapath.Listener) {
-	own := m.state.Records[m.self.Origin()].Content.Endpoints
+func (m meshInputs) listeners() (out []datapath.Listener) {
+	own := m.State.Records[m.Self].Content.Endpoints
 	for i := range own {
 		if !own[i].OnHost {
 			continue
@@ -108,188 +141,4 @@ func (m mesh) listeners() (out []datapath.Listener) {
 	}
 	slices.SortFunc(out, func(a, b datapath.Listener) int { return cmp.Or(a.Compare(b), a.Addr.Compare(b.Addr)) })
 	return slices.CompactFunc(out, func(a, b datapath.Listener) bool { return a.Compare(b) == 0 })
-}
-
-// routes sends each peer's prefixes into the tunnel, and makes the rest of the ClusterSetIP ranges
-// unreachable: a connection to a port without a frontend must fail at once, not leave the node.
-func (m mesh) routes(peers []datapath.Peer, inside netip.Addr) []datapath.Route {
-	var out []datapath.Route
-	for _, peer := range peers {
-		for _, dst := range peer.AllowedIPs {
-			r := datapath.Route{Dst: dst}
-			if inside.IsValid() && inside.Is4() == dst.Addr().Is4() {
-				r.Src = inside
-			}
-			out = append(out, r)
-		}
-	}
-	for _, c := range m.config.CIDRs {
-		out = append(out, datapath.Route{Dst: c.Masked(), Unreachable: true})
-	}
-	slices.SortFunc(out, func(a, b datapath.Route) int { return comparePrefix(a.Dst, b.Dst) })
-	return out
-}
-
-// claim is a node's claim that its pods are in a prefix.
-type claim struct {
-	standing
-	prefix netip.Prefix
-	// entry says that it is to ClusterIPs. Several nodes of a cluster can be the entry to one range: the
-	// others stand by.
-	entry bool
-	// contested: it takes part, so that no other claim gets the addresses, but does not get them
-	// itself.
-	contested bool
-}
-
-// excludes reports whether two claims cannot both win. Between clusters any overlap excludes. Within a
-// cluster prefixes can nest, if its IPAM gives a node addresses from another's prefix. Routes and tunnels
-// use the longest match, so only equal prefixes exclude each other. But ClusterIPs are no pods': a node that
-// is the entry to them loses no part of them to one that comes later.
-func (c claim) excludes(d claim) bool {
-	if c.node.Cluster == d.node.Cluster {
-		return c.node != d.node && (c.prefix == d.prefix || c.guards(d) || d.guards(c))
-	}
-	return c.prefix.Overlaps(d.prefix)
-}
-
-// guards reports whether a claim is that of an entry which had the ClusterIPs that d is a new claim to.
-func (c claim) guards(d claim) bool {
-	return c.entry && c.held && !d.held && c.prefix.Overlaps(d.prefix)
-}
-
-// standsBy reports whether two claims are those of entries of one cluster.
-func (c claim) standsBy(d claim) bool {
-	return c.entry && d.entry && c.node.Cluster == d.node.Cluster
-}
-
-// ownedPrefixes gives each prefix one owner. Each losing claim is a Problem, so that no prefix
-// changes hands silently. Lost are the claims that lost.
-func (m mesh) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) {
-	claims, problems := m.claims(nodes)
-	claims = append(claims, m.claimRanges()...)
-	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(comparePrefix(a.prefix, b.prefix), a.node.Compare(b.node)) })
-	owned, lost = map[clustermesh.Origin][]netip.Prefix{}, map[clustermesh.Origin][]netip.Prefix{}
-	for group := range overlapping(claims) {
-		verdicts := settleClaims(group)
-		problems = append(problems, nested(group, verdicts)...)
-		for i, v := range verdicts {
-			switch c := group[i]; {
-			case c.node.Cluster == "": // a guest's
-			case v.won() && !c.contested:
-				owned[c.node] = append(owned[c.node], c.prefix)
-			case v.won():
-				lost[c.node] = append(lost[c.node], c.prefix)
-			case !c.standsBy(group[v.to]):
-				lost[c.node] = append(lost[c.node], c.prefix)
-				problems = append(problems, overlap(c, group[v.to], v.tied))
-				if !v.tied {
-					m.rivals.add(group[v.to].node, "prefixes", c.node, c.prefix)
-				}
-			}
-		}
-	}
-	for o := range owned {
-		slices.SortFunc(owned[o], comparePrefix)
-		owned[o] = slices.Compact(owned[o])
-	}
-	return owned, lost, problems
-}
-
-// unclaimed is the verdict on a claim that nobody else makes.
-var unclaimed = []verdict{{to: -1}}
-
-// settleClaims decides which claims of a group win. Of the entries of a cluster to one range, which its root
-// states all alike, the one in use stays; if none is, any will do, so the first is.
-func settleClaims(group []claim) []verdict {
-	if len(group) == 1 {
-		return unclaimed
-	}
-	standings := make([]standing, len(group))
-	for i, c := range group {
-		standings[i] = c.standing
-	}
-	out := settle(standings, func(i, j int) bool { return group[i].excludes(group[j]) })
-	for i, v := range out {
-		if v.tied && group[i].standsBy(group[v.to]) && i < v.to {
-			out[i] = verdict{to: -1}
-		}
-	}
-	return out
-}
-
-// claims returns the claims of all nodes. A prefix that overlaps the ClusterSetIPs, or that no node
-// can have, is a Problem instead.
-func (m mesh) claims(nodes []node) (out []claim, problems []clustermesh.Problem) {
-	for _, n := range nodes {
-		var refusals []refusal
-		c := claim{standing: standing{node: n.origin, own: n.origin.Cluster == m.self.Cluster, dead: n.dead}}
-		for _, pre := range n.Prefixes {
-			c.prefix, c.entry = pre.Masked(), slices.Contains(n.ClusterIPs, pre)
-			c.held = m.held.prefix(&n, c.prefix)
-			if i := slices.IndexFunc(m.config.CIDRs, c.prefix.Overlaps); i >= 0 {
-				problems = append(problems, clustermesh.Problem{
-					Code:   problem.ClusterPrefixOverlap,
-					Object: "node " + n.origin.String(), Field: "prefixes",
-					Message: fmt.Sprintf("%s overlaps %s, which is for ClusterSetIPs: pods of %s there cannot be reached from here",
-						c.prefix, m.config.CIDRs[i], n.origin),
-					Try: "give the node a pod CIDR outside clustersetCIDRs",
-				})
-				continue
-			}
-			r := m.forbidden.check(n, c.prefix)
-			if r == nil {
-				problems = append(problems, m.forbidden.strangers(n, c.prefix)...)
-			} else {
-				refusals = append(refusals, *r)
-			}
-			if c.contested = r != nil && r.contested; r == nil || r.contested {
-				out = append(out, c)
-			}
-		}
-		if len(refusals) > 0 {
-			problems = append(problems, refused(n.origin, refusals))
-		}
-	}
-	return out, problems
-}
-
-// overlapping splits claims, sorted by prefix, into the runs in which one prefix contains the rest.
-// Prefixes either nest or are disjoint, and a containing prefix sorts before what it contains.
-func overlapping(claims []claim) func(func([]claim) bool) {
-	return func(yield func([]claim) bool) {
-		for start := 0; start < len(claims); {
-			end := start + 1
-			for end < len(claims) && claims[start].prefix.Overlaps(claims[end].prefix) {
-				end++
-			}
-			if !yield(claims[start:end]) {
-				return
-			}
-			start = end
-		}
-	}
-}
-
-func overlap(lost, won claim, tied bool) clustermesh.Problem {
-	try := "give every cluster pod CIDRs of its own"
-	if lost.node.Cluster == won.node.Cluster {
-		try = "give every node prefixes of its own"
-	}
-	keeps := "which keeps it"
-	if tied {
-		keeps = "and it is not known whose it is"
-	}
-	return clustermesh.Problem{
-		Code:   problem.PrefixOverlap,
-		Object: "node " + lost.node.String(), Field: "prefixes",
-		Message: fmt.Sprintf("%s overlaps %s of %s, %s: pods of %s there cannot be reached from here",
-			lost.prefix, won.prefix, called(won.node), keeps, lost.node),
-		Try: try,
-	}
-}
-
-// comparePrefix orders by address, then the shorter prefix first.
-func comparePrefix(a, b netip.Prefix) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }

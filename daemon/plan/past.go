@@ -36,6 +36,7 @@ type memory struct {
 	index     index
 	merged    merged
 	shares    shares
+	mesh      meshPast
 	tunnels   tunnels
 	owned     owned
 	moving    moving
@@ -63,7 +64,7 @@ func after(past Past, in Inputs) *planner {
 	if past.memory != nil && past.self == in.Self && reflect.DeepEqual(past.config, in.Config) {
 		p.memory = *past.memory
 	} else {
-		p.memory = memory{self: in.Self, config: in.Config, tunnels: tunnels{had: byKey(in.Device)}}
+		p.memory = memory{self: in.Self, config: in.Config}
 	}
 	p.serial++
 	return p

@@ -52,7 +52,7 @@ type made struct {
 }
 
 func everything(r plan.Result) string {
-	out := fmt.Sprintf("%s%+v %+v %s\n", seenOf(r), r.Ends, r.Guests, r.Next)
+	out := fmt.Sprintf("%s%+v %+v %s\n", seenOf(r), r.Mesh.Ends, r.Mesh.Guests, r.Next)
 	for _, i := range r.Imports {
 		out += fmt.Sprintln(i.Version())
 	}

@@ -22,9 +22,9 @@ type places struct {
 	machines map[netip.Addr]clustermesh.ClusterName
 }
 
-func (m mesh) places(nodes []node, owned, lost map[clustermesh.Origin][]netip.Prefix, last *places) *places {
-	p := &places{owned: owned, owner: map[netip.Prefix]clustermesh.ClusterName{}, machines: map[netip.Addr]clustermesh.ClusterName{}}
-	if m.config.Mesh { // otherwise no tunnel leads elsewhere
+func (m work) places(nodes []node, owned, lost map[clustermesh.Origin][]netip.Prefix, kept *Mesh) places {
+	p := places{owned: owned, owner: map[netip.Prefix]clustermesh.ClusterName{}, machines: map[netip.Addr]clustermesh.ClusterName{}}
+	if m.On { // otherwise no tunnel leads elsewhere
 		p.lost = lost
 	}
 	for o, ps := range owned {
@@ -57,23 +57,23 @@ func (m mesh) places(nodes []node, owned, lost map[clustermesh.Origin][]netip.Pr
 		for _, n := range all {
 			m.disputed[n.origin] = true
 		}
-		p.machines[a] = m.whose(a, all, last)
+		p.machines[a] = m.whose(a, all, kept)
 	}
 	return p
 }
 
 // whose decides to which cluster an address belongs that nodes of several state: the one of which a node was
 // dialled there, or else the one that had it. It is empty if that is not known.
-func (m mesh) whose(a netip.Addr, nodes []*node, last *places) clustermesh.ClusterName {
+func (m work) whose(a netip.Addr, nodes []*node, kept *Mesh) clustermesh.ClusterName {
 	claims := map[clustermesh.ClusterName]standing{}
 	for _, n := range nodes {
 		c := claims[n.origin.Cluster]
 		c.node = n.origin
 		c.proven = c.proven || n.at == a
-		if at := netip.AddrPortFrom(a, n.WireGuardPort); m.held.underlays[at] {
-			c.held = c.held || m.held.underlay(n, at)
+		if at := netip.AddrPortFrom(a, n.WireGuardPort); m.had.underlays[at] {
+			c.held = c.held || m.had.underlay(n, at)
 		} else {
-			c.held = c.held || last != nil && last.machines[a] == n.origin.Cluster
+			c.held = c.held || kept != nil && kept.places.machines[a] == n.origin.Cluster
 		}
 		claims[n.origin.Cluster] = c
 	}
@@ -109,7 +109,7 @@ type stray struct {
 // stray returns whether an endpoint of a node has an address that is not its cluster's.
 func (p *places) stray(o clustermesh.Origin, a netip.Addr) (stray, bool) {
 	contains := func(q netip.Prefix) bool { return q.Contains(a) }
-	if p == nil || slices.ContainsFunc(p.owned[o], contains) {
+	if slices.ContainsFunc(p.owned[o], contains) {
 		return stray{}, false
 	}
 	of := p.of(a)
@@ -133,34 +133,3 @@ func (p *places) stray(o clustermesh.Origin, a netip.Addr) (stray, bool) {
 		return stray{machine, fmt.Sprintf("its address is that of a node of cluster %s", machine)}, true
 	}
 }
-
-// strays returns the endpoints of a record that have others' addresses. Those of this node's own cluster can
-// be behind its own Services whatever others say.
-func (v sight) strays(src *source) map[netip.Addr]stray {
-	var out map[netip.Addr]stray
-	for i := range src.endpoints {
-		m := member{&src.endpoints[i], src}
-		o := src.origin
-		if m.Node != "" {
-			o.Node = m.Node
-		}
-		s, is := v.places.stray(o, m.addr())
-		if !is && m.addr() != m.Addr { // slices and DNS have that one
-			s, is = v.places.stray(o, m.Addr)
-		}
-		if !is {
-			continue
-		}
-		if o.Cluster == v.Self.Cluster {
-			s.why = ""
-		}
-		if out == nil {
-			out = map[netip.Addr]stray{}
-		}
-		out[m.Addr] = s
-	}
-	return out
-}
-
-// stray returns what is wrong with the endpoint's address.
-func (m member) stray() stray { return m.from.strays[m.Addr] }

@@ -31,10 +31,8 @@ type Result struct {
 	// Allocations are the ClusterSetIPs that this node's cluster should have. Its leader publishes
 	// them.
 	Allocations []clustermesh.Allocation
-	// Ends are all nodes of the clusterset as WireGuard peers, sorted by origin.
-	Ends []End
-	// Guests are the machines outside every cluster that this cluster knows of, sorted by name.
-	Guests   []Admitted
+	// Mesh is the mesh of tunnels. Desired has what the kernel gets of it.
+	Mesh     *Mesh
 	Problems []clustermesh.Problem
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
 	Next time.Duration
@@ -77,8 +75,8 @@ func (p *planner) plan() Result {
 	fresh := p.settle()
 	fresh = p.merged.update(s, p.Self.Cluster, p.Config) || fresh
 	own, dead := p.owned.update(p.Config.CIDRs, p.merged.given), deadNodes(s)
-	p.tunnels.update(mesh{state: s, self: p.Self, config: p.Config, learning: p.Learning, dead: dead, host: p.Host, own: own, remotes: p.Remotes, clusterIPs: p.ClusterIPs, guests: p.Guests})
-	touched := p.index.update(sight{p.Inputs, dead, p.tunnels.places})
+	m := p.connect(dead, own)
+	touched := p.index.update(sight{p.Inputs, dead, m})
 	p.moving = p.moving.touch(p.Now, touched)
 	p.shares.update(s, p.Self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
@@ -97,9 +95,8 @@ func (p *planner) plan() Result {
 		r.Problems = append(r.Problems, g.problems...)
 	}
 	r.Desired.Own = own
-	r.Problems = clustermesh.SortProblems(append(r.Problems, p.tunnels.problems...))
-	r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
-	r.Ends, r.Guests = p.tunnels.ends, p.tunnels.admitted
+	r.Problems = clustermesh.SortProblems(append(r.Problems, m.Problems...))
+	r.Mesh, r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = m, p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
 	r.Next = p.moving.next(p.Now)
 	return r
@@ -116,4 +113,26 @@ func (p *planner) settle() bool {
 	}
 	p.stand = &stand{p.Self, where, p.Far}
 	return true
+}
+
+// tunnels are the renderings of a mesh that the kernel gets. While the mesh stays the same, they
+// are the same memory.
+type tunnels struct {
+	of      *Mesh
+	peers   []datapath.Peer
+	sources datapath.Sources
+	routes  []datapath.Route
+}
+
+// connect makes the mesh. Dead are the nodes whose machines are dead, and own are strait's own
+// addresses.
+func (p *planner) connect(dead map[clustermesh.Origin]bool, own datapath.Own) (m *Mesh) {
+	m, p.mesh = meshOf(meshInputs{
+		State: p.State, Self: p.Self.Origin(), Dead: dead, On: p.Config.Mesh, CIDRs: p.Config.CIDRs, Own: own,
+		Learning: p.Learning, Host: p.Host, Device: p.Device, Remotes: p.Remotes, ClusterIPs: p.ClusterIPs, Guests: p.Guests,
+	}, p.mesh)
+	if m != p.tunnels.of {
+		p.tunnels = tunnels{m, m.Peers(), m.Sources(), m.Routes()}
+	}
+	return m
 }

@@ -3,10 +3,8 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -16,34 +14,30 @@ type Remote struct {
 	Range   netip.Prefix
 }
 
-// closed makes the remote ranges unreachable. Routes to peers' prefixes are more specific, or equal,
-// and then the range is left to them. A range that covers something else that this machine must reach
-// is a Problem instead.
-func (m mesh) closed(routes []datapath.Route) (out []datapath.Route, problems []clustermesh.Problem) {
-	if !m.config.Mesh {
+// inside returns the remote ranges. One that covers something else that this machine must reach is a Problem
+// instead.
+func (m work) inside() (out []netip.Prefix, problems []clustermesh.Problem) {
+	if !m.On {
 		return nil, nil
 	}
-	for _, r := range m.remotes {
-		if covers := m.covers(r); covers != "" {
-			problems = append(problems, clustermesh.Problem{
-				Code: problem.PrefixForbidden, Object: "cluster " + string(r.Cluster), Field: "pods", Warning: true,
-				Message: fmt.Sprintf("its pinned range %s: packets to pods there that no tunnel leads to leave in clear", covers),
-				Try:     "pin only ranges of its pods, or set mesh.strict to false if that is intended",
-			})
+	for _, r := range m.Remotes {
+		covers := m.covers(r)
+		if covers == "" {
+			out = append(out, r.Range.Masked())
 			continue
 		}
-		dst := r.Range.Masked()
-		same := func(x datapath.Route) bool { return x.Dst == dst }
-		if !slices.ContainsFunc(routes, same) && !slices.ContainsFunc(out, same) {
-			out = append(out, datapath.Route{Dst: dst, Unreachable: true})
-		}
+		problems = append(problems, clustermesh.Problem{
+			Code: problem.PrefixForbidden, Object: "cluster " + string(r.Cluster), Field: "pods", Warning: true,
+			Message: fmt.Sprintf("its pinned range %s: packets to pods there that no tunnel leads to leave in clear", covers),
+			Try:     "pin only ranges of its pods, or set mesh.strict to false if that is intended",
+		})
 	}
 	return out, problems
 }
 
 // covers says what a range covers that is no pod of its cluster.
-func (m mesh) covers(r Remote) string {
-	for n := range m.state.Nodes() {
+func (m work) covers(r Remote) string {
+	for n := range m.State.Nodes() {
 		if n.Origin.Cluster == r.Cluster {
 			continue
 		}

@@ -1,0 +1,36 @@
+package plan
+
+import (
+	"net/netip"
+)
+
+// strays returns the endpoints of a record that have others' addresses. Those of this node's own cluster can
+// be behind its own Services whatever others say.
+func (v sight) strays(src *source) map[netip.Addr]stray {
+	var out map[netip.Addr]stray
+	for i := range src.endpoints {
+		m := member{&src.endpoints[i], src}
+		o := src.origin
+		if m.Node != "" {
+			o.Node = m.Node
+		}
+		s, is := v.mesh.places.stray(o, m.addr())
+		if !is && m.addr() != m.Addr { // slices and DNS have that one
+			s, is = v.mesh.places.stray(o, m.Addr)
+		}
+		if !is {
+			continue
+		}
+		if o.Cluster == v.Self.Cluster {
+			s.why = ""
+		}
+		if out == nil {
+			out = map[netip.Addr]stray{}
+		}
+		out[m.Addr] = s
+	}
+	return out
+}
+
+// stray returns what is wrong with the endpoint's address.
+func (m member) stray() stray { return m.from.strays[m.Addr] }
