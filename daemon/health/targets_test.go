@@ -6,6 +6,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/plan/mesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/tunnelhealth"
 	"strait.io/strait/internal/key"
@@ -34,7 +35,7 @@ func TestTargets(t *testing.T) {
 		peer(4, "fd00::1", "fd00::/64"), peer(5, "10.5.0.1", "10.6.0.0/24"), guest,
 	}
 	for k, n := range map[byte]string{1: "n1", 2: "n2", 3: "n3", 4: "n4", 5: "n5"} {
-		r.Mesh.Ends = append(r.Mesh.Ends, plan.End{Origin: origin(n), Key: key.Public{k}})
+		r.Mesh.Ends = append(r.Mesh.Ends, mesh.End{Origin: origin(n), Key: key.Public{k}})
 	}
 	s := clustermesh.State{
 		Records:  map[clustermesh.Origin]clustermesh.Record{origin("n1"): {Content: clustermesh.Content{Endpoints: make([]clustermesh.Endpoint, 1)}}},

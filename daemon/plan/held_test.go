@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/plan/mesh"
 )
 
 // TestHeldEnd: a node keeps its tunnel when another one says later that it has the same key or
@@ -42,7 +43,7 @@ func TestHeldEnd(t *testing.T) {
 			}
 			got := p.plan(s)
 			has := func(o clustermesh.Origin) bool {
-				return slices.ContainsFunc(got.Mesh.Ends, func(e plan.End) bool { return e.Origin == o && e.Why == "" })
+				return slices.ContainsFunc(got.Mesh.Ends, func(e mesh.End) bool { return e.Origin == o && e.Why == "" })
 			}
 			if has(tc.thief) != tc.wins || has(tc.victim) == tc.wins {
 				t.Errorf("%s of %s, claimed by %s (dead: %t): the peers are %s, problems %v", name, tc.victim, tc.thief, tc.dead, peersOf(got), got.Problems)
@@ -162,7 +163,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
 	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
 	ends := p.plan(s).Mesh.Ends
-	i := slices.IndexFunc(ends, func(e plan.End) bool { return e.Origin == owner })
+	i := slices.IndexFunc(ends, func(e mesh.End) bool { return e.Origin == owner })
 	if i < 0 {
 		t.Fatalf("the plan has no end for %s", owner)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan/mesh"
 )
 
 // source is the endpoints of one record, with what is known about the machines that they are on.
@@ -18,7 +19,7 @@ type source struct {
 	// others are the facts of other nodes that the endpoints name; nil if they name none.
 	others map[clustermesh.NodeName]facts
 	// strays are the endpoints with addresses that are not their cluster's.
-	strays map[netip.Addr]stray
+	strays map[netip.Addr]mesh.Stray
 }
 
 // facts are what is known about an endpoint's node, besides whether it is dead.
@@ -44,8 +45,8 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 // index finds the endpoints of a service, for one node.
 type index struct {
 	sources map[clustermesh.Origin]*source
-	placed  *Mesh   // that which the sources were made with
-	rows    []*rows // sorted by service
+	placed  *mesh.Mesh // that which the sources were made with
+	rows    []*rows    // sorted by service
 }
 
 // rows are the endpoints of one service, sorted by origin. Immutable.
@@ -68,7 +69,7 @@ func (x *index) of(s clustermesh.ServiceName) []row {
 type sight struct {
 	Inputs
 	dead map[clustermesh.Origin]bool
-	mesh *Mesh
+	mesh *mesh.Mesh
 }
 
 // touch says what happened to a service's endpoints; 0 means nothing.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/plan/mesh"
 )
 
 // Inputs is all that a plan is made from, besides the Past. A plan changes nothing in it, and
@@ -84,3 +85,17 @@ type Fault struct {
 	Why      string
 	Impaired bool
 }
+
+// What only the mesh is made from has its types in package mesh; callers need this package alone.
+type (
+	// Host is what a plan must know about the machine that it is made for.
+	Host = mesh.Host
+	// Had is a peer that the WireGuard device had before the first plan.
+	Had = mesh.Had
+	// Remote is a range of addresses that only pods of another cluster have.
+	Remote = mesh.Remote
+	// Guest is a machine outside every cluster for which this cluster has a pin.
+	Guest = mesh.Guest
+	// End is a node of the clusterset as a WireGuard peer of the nodes of other clusters.
+	End = mesh.End
+)

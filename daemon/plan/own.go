@@ -23,7 +23,7 @@ func (o *owned) update(cidrs []netip.Prefix, given []clustermesh.Allocation) dat
 			for _, c := range cidrs {
 				o.own.Prefixes = append(o.own.Prefixes, c.Masked())
 			}
-			slices.SortFunc(o.own.Prefixes, comparePrefix)
+			slices.SortFunc(o.own.Prefixes, netip.Prefix.Compare)
 		}
 		return o.own
 	}

@@ -5,6 +5,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/daemon/plan/mesh"
 )
 
 // Past is what a plan hands on to the next plan of the same node. Only plans can read it. The zero
@@ -36,7 +37,7 @@ type memory struct {
 	index     index
 	merged    merged
 	shares    shares
-	mesh      meshPast
+	mesh      mesh.Past
 	tunnels   tunnels
 	owned     owned
 	moving    moving

@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/locality"
+	"strait.io/strait/daemon/plan/mesh"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/l4"
 )
@@ -32,7 +33,7 @@ type Result struct {
 	// them.
 	Allocations []clustermesh.Allocation
 	// Mesh is the mesh of tunnels. Desired has what the kernel gets of it.
-	Mesh     *Mesh
+	Mesh     *mesh.Mesh
 	Problems []clustermesh.Problem
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
 	Next time.Duration
@@ -118,7 +119,7 @@ func (p *planner) settle() bool {
 // tunnels are the renderings of a mesh that the kernel gets. While the mesh stays the same, they
 // are the same memory.
 type tunnels struct {
-	of      *Mesh
+	of      *mesh.Mesh
 	peers   []datapath.Peer
 	sources datapath.Sources
 	routes  []datapath.Route
@@ -126,8 +127,8 @@ type tunnels struct {
 
 // connect makes the mesh. Dead are the nodes whose machines are dead, and own are strait's own
 // addresses.
-func (p *planner) connect(dead map[clustermesh.Origin]bool, own datapath.Own) (m *Mesh) {
-	m, p.mesh = meshOf(meshInputs{
+func (p *planner) connect(dead map[clustermesh.Origin]bool, own datapath.Own) (m *mesh.Mesh) {
+	m, p.mesh = mesh.Of(mesh.Inputs{
 		State: p.State, Self: p.Self.Origin(), Dead: dead, On: p.Config.Mesh, CIDRs: p.Config.CIDRs, Own: own,
 		Learning: p.Learning, Host: p.Host, Device: p.Device, Remotes: p.Remotes, ClusterIPs: p.ClusterIPs, Guests: p.Guests,
 	}, p.mesh)

@@ -62,7 +62,7 @@ func (d *demand) Endpoints() []clustermesh.ClusterEndpoint {
 	members, _ := d.admit()
 	out := make([]clustermesh.ClusterEndpoint, 0, len(members))
 	for _, m := range members {
-		if m.stray().why != "" {
+		if m.stray().Why != "" {
 			continue
 		}
 		e := clustermesh.ClusterEndpoint{Endpoint: *m.Endpoint, Cluster: m.from.origin.Cluster, Dead: m.from.dead}
@@ -165,8 +165,8 @@ func (d *demand) candidates(members []member, doubles bool, port clustermesh.Ser
 			}
 			c := m.candidate(q.Port)
 			c.Drained, c.DrainedBy = d.drained(m)
-			c.Barred = m.stray().why
-			if doubles && m.stray().of != "" {
+			c.Barred = m.stray().Why
+			if doubles && m.stray().Of != "" {
 				if strays == nil {
 					strays = map[int]bool{}
 				}

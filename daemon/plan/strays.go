@@ -2,30 +2,32 @@ package plan
 
 import (
 	"net/netip"
+
+	"strait.io/strait/daemon/plan/mesh"
 )
 
 // strays returns the endpoints of a record that have others' addresses. Those of this node's own cluster can
 // be behind its own Services whatever others say.
-func (v sight) strays(src *source) map[netip.Addr]stray {
-	var out map[netip.Addr]stray
+func (v sight) strays(src *source) map[netip.Addr]mesh.Stray {
+	var out map[netip.Addr]mesh.Stray
 	for i := range src.endpoints {
 		m := member{&src.endpoints[i], src}
 		o := src.origin
 		if m.Node != "" {
 			o.Node = m.Node
 		}
-		s, is := v.mesh.places.stray(o, m.addr())
+		s, is := v.mesh.Stray(o, m.addr())
 		if !is && m.addr() != m.Addr { // slices and DNS have that one
-			s, is = v.mesh.places.stray(o, m.Addr)
+			s, is = v.mesh.Stray(o, m.Addr)
 		}
 		if !is {
 			continue
 		}
 		if o.Cluster == v.Self.Cluster {
-			s.why = ""
+			s.Why = ""
 		}
 		if out == nil {
-			out = map[netip.Addr]stray{}
+			out = map[netip.Addr]mesh.Stray{}
 		}
 		out[m.Addr] = s
 	}
@@ -33,4 +35,4 @@ func (v sight) strays(src *source) map[netip.Addr]stray {
 }
 
 // stray returns what is wrong with the endpoint's address.
-func (m member) stray() stray { return m.from.strays[m.Addr] }
+func (m member) stray() mesh.Stray { return m.from.strays[m.Addr] }

@@ -114,7 +114,9 @@ var Table = []Package{
 	{Path: "daemon/objects", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/mcs", "daemon/plan"}},
 	{Path: "daemon/belief", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "daemon/plan"}},
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "datapath/tunnelhealth"}, Tests: []string{"datapath"}},
+	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "daemon/plan/mesh", "datapath"}},
+	// The tunnels. It knows no services.
+	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath/tunnelhealth"}, Tests: []string{"datapath"}},
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Imports: []string{"datapath"}},

@@ -1,4 +1,4 @@
-package plan
+package mesh
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ type node struct {
 }
 
 // nodes returns all nodes of the clusterset, sorted by origin.
-func (m meshInputs) nodes() (out []node) {
+func (m Inputs) nodes() (out []node) {
 	for r := range m.State.Nodes() {
 		out = append(out, m.node(r))
 	}
 	return out
 }
 
-func (m meshInputs) node(r clustermesh.Record) node {
+func (m Inputs) node(r clustermesh.Record) node {
 	return node{r.Origin, r.Content.Node, m.Dead[r.Origin], r.KeyProven, m.State.Proven[r.Origin].Addr()}
 }
 

@@ -1,4 +1,11 @@
-package plan
+// Package mesh decides who gets what of the mesh of WireGuard tunnels: keys, underlay addresses and
+// prefixes, of which each has one owner.
+//
+// Input is Inputs, and the Past of the last mesh; output is a Mesh, and the Past for the next one.
+// What the device, the routing table and the rules for packets get of it are its methods. Pure: the
+// same Inputs and Past give the same Mesh. It must not know services and their endpoints, nor any
+// shell.
+package mesh
 
 import (
 	"cmp"
@@ -37,8 +44,8 @@ type Mesh struct {
 	places places
 }
 
-// meshInputs is all that a mesh is made from, besides the past.
-type meshInputs struct {
+// Inputs is all that a mesh is made from, besides the past.
+type Inputs struct {
 	// State is what gossip holds, and Self the node that sees the mesh.
 	State clustermesh.State
 	Self  clustermesh.Origin
@@ -50,7 +57,7 @@ type meshInputs struct {
 	// cluster.
 	CIDRs []netip.Prefix
 	Own   datapath.Own
-	// The others are those of Inputs.
+	// The others are those of plan.Inputs.
 	Learning   bool
 	Host       Host
 	Device     []Had
@@ -61,7 +68,7 @@ type meshInputs struct {
 
 // work is a mesh in the making.
 type work struct {
-	meshInputs
+	Inputs
 	// had is what nodes had before, and hadGuests are the guests that had a tunnel, by their names.
 	had       had
 	hadGuests map[string]bool
@@ -127,7 +134,7 @@ func (m work) sources() datapath.Sources {
 
 // listeners returns the ports of this node's own endpoints that use its network, sorted. If several
 // addresses have a port, it leads to the lowest.
-func (m meshInputs) listeners() (out []datapath.Listener) {
+func (m Inputs) listeners() (out []datapath.Listener) {
 	own := m.State.Records[m.Self].Content.Endpoints
 	for i := range own {
 		if !own[i].OnHost {

@@ -1,4 +1,4 @@
-package plan
+package mesh
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package plan
+package mesh
 
 import (
 	"maps"
@@ -11,9 +11,9 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// meshPast is what a mesh hands on to the next one of the same node. The zero value is a fresh
+// Past is what a mesh hands on to the next one of the same node. The zero value is a fresh
 // start. It is immutable.
-type meshPast struct {
+type Past struct {
 	// last is the last mesh. It stays if nothing that it is made from changes, or while the
 	// machine's addresses cannot be read.
 	last *Mesh
@@ -25,17 +25,17 @@ type meshPast struct {
 	had map[key.Public]Had
 
 	// The others are what last was made from.
-	in        meshInputs // without State and Dead
-	nodes     []node     // sorted by origin
+	in        Inputs // without State and Dead
+	nodes     []node // sorted by origin
 	listeners []datapath.Listener
 	// disputed are the nodes of which it counts where they are, since others have their underlay
 	// addresses too.
 	disputed map[clustermesh.Origin]bool
 }
 
-// meshOf returns the mesh as a node sees it, and the past for the next one. The last mesh is
+// Of returns the mesh as a node sees it, and the past for the next one. The last mesh is
 // returned again if a new one would be the same.
-func meshOf(in meshInputs, past meshPast) (*Mesh, meshPast) {
+func Of(in Inputs, past Past) (*Mesh, Past) {
 	if past.had == nil {
 		past.had = byKey(in.Device)
 	}
@@ -58,8 +58,8 @@ func meshOf(in meshInputs, past meshPast) (*Mesh, meshPast) {
 }
 
 // next makes a new mesh.
-func (p meshPast) next(in meshInputs) meshPast {
-	m := work{meshInputs: in, rivals: rivals{}, disputed: map[clustermesh.Origin]bool{}, guestKeys: map[key.Public]string{}}
+func (p Past) next(in Inputs) Past {
+	m := work{Inputs: in, rivals: rivals{}, disputed: map[clustermesh.Origin]bool{}, guestKeys: map[key.Public]string{}}
 	m.had = had{map[clustermesh.Origin]*End{}, m.deviceHad(p.had)}
 	if p.kept != nil {
 		for i := range p.kept.Ends {
@@ -76,11 +76,12 @@ func (p meshPast) next(in meshInputs) meshPast {
 
 // same reports whether all that the last mesh was made from is as it was, and returns the nodes as
 // they are now: records can be new and have the same content.
-func (p meshPast) same(in meshInputs) (now []node, same bool) {
+func (p Past) same(in Inputs) (now []node, same bool) {
 	if p.last == nil || !p.in.equal(in) || !slices.Equal(p.listeners, in.listeners()) || len(p.nodes) != in.count() {
 		return nil, false
 	}
 	now = p.nodes
+	cloned := false
 	for i, was := range p.nodes {
 		r := in.State.Records[was.origin]
 		if r.Content.Node == nil {
@@ -94,8 +95,8 @@ func (p meshPast) same(in meshInputs) (now []node, same bool) {
 			was.Node != is.Node && !reflect.DeepEqual(was.Node, is.Node) {
 			return nil, false
 		}
-		if sameList(now, p.nodes) {
-			now = slices.Clone(now)
+		if !cloned {
+			now, cloned = slices.Clone(now), true
 		}
 		now[i] = is
 	}
@@ -103,13 +104,13 @@ func (p meshPast) same(in meshInputs) (now []node, same bool) {
 }
 
 // equal reports whether two Inputs differ at most in what nodes say, and what is known of them.
-func (in meshInputs) equal(o meshInputs) bool {
+func (in Inputs) equal(o Inputs) bool {
 	return in.Self == o.Self && in.On == o.On && slices.Equal(in.CIDRs, o.CIDRs) && in.Host.equal(o.Host) && in.Own.Equal(o.Own) &&
 		slices.Equal(in.Remotes, o.Remotes) && slices.Equal(in.ClusterIPs, o.ClusterIPs) && slices.EqualFunc(in.Guests, o.Guests, Guest.equal)
 }
 
 // count returns how many nodes there are.
-func (in meshInputs) count() (n int) {
+func (in Inputs) count() (n int) {
 	for o, r := range in.State.Records {
 		if o.Node != "" && r.Content.Node != nil {
 			n++
@@ -121,7 +122,7 @@ func (in meshInputs) count() (n int) {
 // forget returns what the device had without what peers of the last mesh have in the same way, and
 // without what nodes had that proved that they have the key, wherever they have moved since: the
 // mesh knows now what is theirs.
-func (p meshPast) forget() map[key.Public]Had {
+func (p Past) forget() map[key.Public]Had {
 	if len(p.had) == 0 {
 		return p.had
 	}

@@ -1,4 +1,4 @@
-package plan
+package mesh
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ type places struct {
 	bits  []int
 	// lost are prefixes that nodes claim and do not have.
 	lost map[clustermesh.Origin][]netip.Prefix
-	// machines are the addresses that nodes state of themselves, each with the cluster to which it belongs.
-	// It is empty if it is not known which of several.
+	// machines are the addresses that nodes state of themselves, each with the cluster to which it
+	// belongs. It is empty if it is not known which of several.
 	machines map[netip.Addr]clustermesh.ClusterName
 }
 
@@ -62,8 +62,8 @@ func (m work) places(nodes []node, owned, lost map[clustermesh.Origin][]netip.Pr
 	return p
 }
 
-// whose decides to which cluster an address belongs that nodes of several state: the one of which a node was
-// dialled there, or else the one that had it. It is empty if that is not known.
+// whose decides to which cluster an address belongs that nodes of several state: the one of which a
+// node was dialled there, or else the one that had it. It is empty if that is not known.
 func (m work) whose(a netip.Addr, nodes []*node, kept *Mesh) clustermesh.ClusterName {
 	claims := map[clustermesh.ClusterName]standing{}
 	for _, n := range nodes {
@@ -86,7 +86,8 @@ func (m work) whose(a netip.Addr, nodes []*node, kept *Mesh) clustermesh.Cluster
 	return ""
 }
 
-// of returns the cluster in whose pods' prefix an address is; the longest one counts, as for packets.
+// of returns the cluster in whose pods' prefix an address is; the longest one counts, as for
+// packets.
 func (p *places) of(a netip.Addr) clustermesh.ClusterName {
 	for _, bits := range p.bits {
 		if q, err := a.Prefix(bits); err == nil {
@@ -98,38 +99,39 @@ func (p *places) of(a netip.Addr) clustermesh.ClusterName {
 	return ""
 }
 
-// stray is an endpoint whose address is not its cluster's.
-type stray struct {
-	// of is the cluster that has the address; empty if nobody has.
-	of clustermesh.ClusterName
-	// why says why nobody may connect to it; empty if that is harmless: a cluster can list another one's pods.
-	why string
+// Stray is an endpoint whose address is not its cluster's.
+type Stray struct {
+	// Of is the cluster that has the address; empty if none has.
+	Of clustermesh.ClusterName
+	// Why says why nobody may connect to it; empty if that is harmless: a cluster can list another
+	// one's pods.
+	Why string
 }
 
-// stray returns whether an endpoint of a node has an address that is not its cluster's.
-func (p *places) stray(o clustermesh.Origin, a netip.Addr) (stray, bool) {
-	contains := func(q netip.Prefix) bool { return q.Contains(a) }
+// Stray returns whether an endpoint of a node has an address that is not its cluster's.
+func (m *Mesh) Stray(o clustermesh.Origin, a netip.Addr) (Stray, bool) {
+	p, contains := &m.places, func(q netip.Prefix) bool { return q.Contains(a) }
 	if slices.ContainsFunc(p.owned[o], contains) {
-		return stray{}, false
+		return Stray{}, false
 	}
 	of := p.of(a)
 	if slices.ContainsFunc(p.lost[o], contains) {
 		if of == "" {
-			return stray{why: "its node does not have the prefix of its address, which another one claims too"}, true
+			return Stray{Why: "its node does not have the prefix of its address, which another one claims too"}, true
 		}
-		return stray{of, fmt.Sprintf("its address belongs to a node of cluster %s, which has the prefix", of)}, true
+		return Stray{of, fmt.Sprintf("its address belongs to a node of cluster %s, which has the prefix", of)}, true
 	}
 	if of == o.Cluster {
-		return stray{}, false
+		return Stray{}, false
 	}
 	switch machine, is := p.machines[a]; {
 	case of != "":
-		return stray{of: of}, true
+		return Stray{Of: of}, true
 	case !is || machine == o.Cluster:
-		return stray{}, false
+		return Stray{}, false
 	case machine == "":
-		return stray{why: "nodes of several clusters have its address, and it is not known whose it is"}, true
+		return Stray{Why: "nodes of several clusters have its address, and it is not known whose it is"}, true
 	default:
-		return stray{machine, fmt.Sprintf("its address is that of a node of cluster %s", machine)}, true
+		return Stray{machine, fmt.Sprintf("its address is that of a node of cluster %s", machine)}, true
 	}
 }
