@@ -58,7 +58,7 @@ type apiServer interface {
 	problems(c Config, now who) []clustermesh.Problem
 	// report adds what was written to the status, and returns what is wrong with that.
 	report(status *api.Status) []clustermesh.Problem
-	writes() []api.Written
+	written() []api.Written
 }
 
 // noServer stands in for the API server of a cluster without one. There is nothing to write.
@@ -98,7 +98,7 @@ func (noServer) write(*Daemon, clustermesh.Local, *moment)                      
 func (noServer) results() []clustermesh.PolicyResult                                     { return nil }
 func (noServer) problems(Config, who) []clustermesh.Problem                              { return nil }
 func (noServer) report(*api.Status) []clustermesh.Problem                                { return nil }
-func (noServer) writes() []api.Written                                                   { return nil }
+func (noServer) written() []api.Written                                                  { return nil }
 func (noServer) hints([]clustermesh.Node, clustermesh.NodeName, uint16) []netip.AddrPort { return nil }
 
 func (k *kubernetes) present() bool { return true }
@@ -183,7 +183,7 @@ func (k *kubernetes) problems(c Config, now who) []clustermesh.Problem {
 }
 
 func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {
-	problems := slices.Concat(k.writer.Problems(), k.mirrors.Problems(), k.gke.Problems())
+	problems := slices.Concat(k.writes.Problems(), k.mirrors.Problems(), k.gke.Problems())
 	if k.maker != nil {
 		problems = append(problems, k.maker.problems()...)
 	}
@@ -194,8 +194,8 @@ func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {
 	return problems
 }
 
-func (k *kubernetes) writes() (out []api.Written) {
-	for w, n := range k.writer.Writes() {
+func (k *kubernetes) written() (out []api.Written) {
+	for w, n := range k.writes.Writes() {
 		out = append(out, api.Written{Verb: string(w.Verb), Kind: w.Kind, Failed: w.Failed, Count: n})
 	}
 	return out

@@ -160,7 +160,7 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 	have.Taken = c.taken
 	plan := mirror.Wanted(ruleSet, v.Policies, v.Clusters, have)
 	skipped := plan.Skipped
-	var held mirrorer.Held
+	var held written.Held
 	for _, o := range c.retired.Due(mirror.Diff(ruleSet, plan, have, v.Unknown), now) {
 		switch {
 		case held.Back(o):

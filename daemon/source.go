@@ -13,6 +13,7 @@ import (
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/kube/gkewriter"
 	"strait.io/strait/clustermesh/kube/mirrorer"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/internal/gossipkey"
@@ -91,10 +92,11 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 		}
 		out.client = client
 	}
-	out.writer, err = writer.New(writer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "writer")})
+	out.writes, err = write.New(write.Config{REST: client.REST, Leading: out.leads, Log: log})
 	if err != nil {
 		return nil, err
 	}
+	out.writer = writer.New(out.writes)
 	out.mirrors, err = mirrorer.New(mirrorer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "mirrors")})
 	if err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 type kubernetes struct {
 	source *kube.Source
 	leader *kube.Leader
-	// writer, mirrors and gke work while the leader leads.
+	// writer, mirrors and gke work while the leader leads. They write through writes.
+	writes  *write.Engine
 	writer  *writer.Writer
 	mirrors *mirrorer.Mirrorer
 	gke     *gkewriter.Writer
@@ -133,7 +136,7 @@ type kubernetes struct {
 // term does a leader's work until ctx is done.
 func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return k.writer.Run(ctx) })
+	g.Go(func() error { return k.writes.Run(ctx, k.writer) })
 	g.Go(func() error { return k.mirrors.Run(ctx) })
 	g.Go(func() error { return k.gke.Run(ctx) })
 	if k.maker != nil {

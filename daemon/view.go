@@ -83,7 +83,7 @@ func (d *Daemon) Members() map[string]int {
 }
 
 // Writes counts what was written to the API server, for a scrape.
-func (d *Daemon) Writes() []api.Written { return d.kube.writes() }
+func (d *Daemon) Writes() []api.Written { return d.kube.written() }
 
 // Traffic calls each with what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {

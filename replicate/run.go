@@ -158,7 +158,7 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 			r.tell(func() { r.cfg.Skipped(s.id, skip) })
 		}
 	}
-	var held mirrorer.Held
+	var held written.Held
 	for _, o := range ops {
 		if held.Back(o) {
 			continue

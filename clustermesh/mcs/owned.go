@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 )
 
 // FieldManager is the field manager of strait's writes.
-const FieldManager = "strait"
+const FieldManager = written.Manager
 
 // StatusManager is that of the status where it is part of the object.
-const StatusManager = FieldManager + "-status"
+const StatusManager = FieldManager + written.StatusSuffix
 
 // ours returns the labels ("f:labels") or annotations ("f:annotations") of an object that strait
 // wrote, according to the API server's managed fields. All others belong to other writers, and must

@@ -28,6 +28,13 @@ type Op struct {
 	// Kind is that of a row in Rows.
 	Kind   string
 	Object metav1.Object
+	// Version is that of the kind's API group; empty is the row's.
+	Version string
+	// NoSubresource is set if the kind has no subresource status, so that a status is applied to the
+	// object itself.
+	NoSubresource bool
+	// Patch is the JSON patch of Adopt.
+	Patch []byte
 	// Force takes fields over from other writers. It is set only for strait's own objects, and for
 	// statuses.
 	Force bool

@@ -7,7 +7,9 @@
 package written
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,6 +35,13 @@ const (
 	GKEImport    = "ServiceImport.net.gke.io"
 	MultiService = "MultiClusterService.networking.gke.io"
 	MultiIngress = "MultiClusterIngress.networking.gke.io"
+)
+
+// Manager is the field manager of what the leader writes. StatusSuffix is appended for a status that is
+// part of the object.
+const (
+	Manager      = "strait"
+	StatusSuffix = "-status"
 )
 
 // Writer is a part of the leader that writes.
@@ -75,6 +84,9 @@ type Row struct {
 	By       Writer
 	// Labels is the selector of strait's own objects. Objects of others have none.
 	Labels string
+	// LabelsSeen is the selector of what the writer watches, if it is wider: without one of its labels,
+	// an object is still found, and gets the label back.
+	LabelsSeen string
 	// Names are the objects' names, if they are always the same.
 	Names []string
 	End   End
@@ -95,9 +107,9 @@ const (
 // The mirrors of strait replicate are another policy set, so they are in no row.
 var Rows = []Row{
 	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Imports, Labels: sliceOurs + ",!" + object.LabelPolicySet, End: Deleted},
-	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Mirrors, Labels: sliceOurs + "," + mirrorsOnly, End: Deleted},
+	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Mirrors, Labels: sliceOurs + "," + mirrorsOnly, LabelsSeen: mirrorsOnly, End: Deleted},
 	{Kind: Service, Resource: resource("", "v1", "services"), By: Imports, Labels: byStrait + "," + object.LabelServiceImport, End: Deleted},
-	{Kind: Service, Resource: resource("", "v1", "services"), By: Mirrors, Labels: byStrait + "," + mirrorsOnly, End: Deleted},
+	{Kind: Service, Resource: resource("", "v1", "services"), By: Mirrors, Labels: byStrait + "," + mirrorsOnly, LabelsSeen: mirrorsOnly, End: Deleted},
 	{Kind: Ingress, Resource: resource("networking.k8s.io", "v1", "ingresses"), By: GKE, Labels: byStrait + "," + object.LabelMultiIngress, End: Deleted},
 	{Kind: Service, Resource: resource("", "v1", "services"), By: GKE, Labels: byStrait + "," + object.LabelMultiService, End: Deleted},
 	{Kind: GKEImport, Resource: resource("net.gke.io", "v1", "serviceimports"), By: Imports, Labels: byStrait, End: Deleted},
@@ -128,6 +140,36 @@ func resource(group, version, plural string) schema.GroupVersionResource {
 func (r Row) GroupVersionKind() schema.GroupVersionKind {
 	name, _, _ := strings.Cut(r.Kind, ".")
 	return r.Resource.GroupVersion().WithKind(name)
+}
+
+// Watched returns the selector of what the writer watches.
+func (r Row) Watched() string { return cmp.Or(r.LabelsSeen, r.Labels) }
+
+// Kind returns the first row of a kind; false if it has none.
+func Kind(name string) (Row, bool) {
+	i := slices.IndexFunc(Rows, func(r Row) bool { return r.Kind == name })
+	if i < 0 {
+		return Row{}, false
+	}
+	return Rows[i], true
+}
+
+// Covers returns an error if uninstalling would not know what an operation writes: its kind has no row,
+// or what it creates or updates has the labels of none.
+func Covers(o Op) error {
+	if _, listed := Kind(o.Kind); !listed {
+		return fmt.Errorf("%s: its kind has no row in package written", o)
+	}
+	if o.Verb != Create && o.Verb != Update {
+		return nil
+	}
+	for _, r := range Rows {
+		selector, err := labels.Parse(r.Labels)
+		if r.Kind == o.Kind && err == nil && !selector.Empty() && selector.Matches(labels.Set(o.Object.GetLabels())) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: no row of package written has its labels, so strait uninstall would leave it behind", o)
 }
 
 // Check returns what is wrong with the row; nil if nothing is.

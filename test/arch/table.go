@@ -55,6 +55,8 @@ var Table = []Package{
 	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
 	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
+	// Carries out what the leader writes; each writer below uses it.
+	{Path: "clustermesh/kube/write", Imports: []string{"clustermesh", "clustermesh/written"}, Tests: []string{"clustermesh/object"}},
 	// Package gossip composes these. pool, stream, observe and replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
@@ -66,7 +68,7 @@ var Table = []Package{
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
 	}},
 	{
-		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/written"},
+		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/kube/write", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
@@ -123,7 +125,7 @@ var Table = []Package{
 	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
-		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
+		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/written"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
@@ -270,7 +272,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "k8s.io/api",
 		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"daemon", "install/chart", "test/faults", "test/kube", "test/leader"},
+		Tests:  []string{"clustermesh/kube/write", "daemon", "install/chart", "test/faults", "test/kube", "test/leader"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
 			"the chart's tests, and those of faults, read what the chart renders; daemon's tests of policies go from objects to objects",
@@ -278,12 +280,12 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/mcs-api",
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/kube/writer", "test/kubelab", "test/bench/scale", "test/hostile"},
-		Tests:  []string{"clustermesh/kube", "install/chart", "test/kube", "test/leader"},
+		Tests:  []string{"clustermesh/kube", "clustermesh/written", "install/chart", "test/kube", "test/leader"},
 		Why:    "same as k8s.io/api; also, kubelab installs its CRDs, and the chart's tests compare the chart's CRDs with them",
 	},
 	{
 		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
+		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
 		Tests:  []string{"daemon", "install/chart", "test/install", "test/kube"},
 		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
@@ -299,12 +301,12 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"test/install", "test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{
@@ -335,7 +337,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/scale", "test/kubelab", "test/vm/run"},
+		Owners: []string{"clustermesh/kube/write", "daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{

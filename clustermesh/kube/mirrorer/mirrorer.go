@@ -203,7 +203,7 @@ func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan m
 	skipped, there := plan.Skipped, inventory(have.Services)
 	m.fresh = m.fresh.without(there)
 	maps.Copy(there, m.fresh)
-	var held Held
+	var held written.Held
 	start, failing := time.Now(), false
 	for _, o := range ops {
 		if ctx.Err() != nil || !m.leading() {

@@ -145,3 +145,16 @@ func TestInventory(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestNames: a name that was taken is tried again after a while.
+func TestNames(t *testing.T) {
+	var m Mirrorer
+	start := time.Unix(100, 0)
+	m.meet(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}, start)
+	if got := m.names(start.Add(again - 1)); len(got) != 1 || !got["shop/cart"] {
+		t.Errorf("%v", got)
+	}
+	if got := m.names(start.Add(again)); len(got) > 0 {
+		t.Errorf("still %v", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 )
 
@@ -111,8 +112,7 @@ func TestProgressOfABacklog(t *testing.T) {
 
 // What a leader finds when it begins is a backlog: what changes afterwards goes before it.
 func TestWhatIsFoundIsABacklog(t *testing.T) {
-	w, err := New(Config{REST: &rest.Config{Host: "http://127.0.0.1:1"}}) // never dialled
-	must(t, err)
+	w := open(t, Config{Config: write.Config{REST: &rest.Config{Host: "http://127.0.0.1:1"}}}) // never dialled
 	all, err := newTerm(w, mcs.API{})
 	must(t, err)
 	defer all.queue.ShutDown()

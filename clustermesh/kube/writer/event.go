@@ -28,7 +28,7 @@ import (
 func (t *term) tell(ctx context.Context, o written.Op, warnings bool) {
 	obj, kind := o.Object, t.kindOf(o.Kind)
 	about := corev1.ObjectReference{
-		APIVersion: kind.version.String(), Kind: kind.name,
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
 	for _, e := range o.Events {
@@ -40,9 +40,9 @@ func (t *term) tell(ctx context.Context, o written.Op, warnings bool) {
 			severity = corev1.EventTypeWarning
 		}
 		event := newEvent(about, eventName(about, e.Change), severity, "Reconcile", e.Reason, e.Message)
-		_, err := t.core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		_, err := t.Core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
-			t.log.Warn("event not created", "about", o.Target(), "reason", e.Reason, "err", err)
+			t.Log.Warn("event not created", "about", o.Target(), "reason", e.Reason, "err", err)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (l *foreignList[T, PT]) DeepCopyObject() runtime.Object {
 
 // watchForeign makes the watch of a kind.
 func watchForeign[T any, PT foreignObject[T]](t *term, f foreignKind, gv schema.GroupVersion) (*watch, error) {
-	client, err := reader[T, foreignList[T, PT], PT](t.rest, gv.WithKind(f.kind), f.plural)
+	client, err := reader[T, foreignList[T, PT], PT](t.REST, gv.WithKind(f.kind), f.plural)
 	if err != nil {
 		return nil, err
 	}

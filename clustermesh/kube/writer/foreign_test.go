@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
@@ -138,7 +139,7 @@ func conditionsAre(want ...string) func(map[string]any) error {
 }
 
 // failures are the writes that failed.
-func failures(w *Writer) (out []Write) {
+func failures(w *Writer) (out []write.Write) {
 	for k := range w.Writes() {
 		if k.Failed {
 			out = append(out, k)

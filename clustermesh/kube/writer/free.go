@@ -17,11 +17,7 @@ const freeEvery = time.Minute
 // Services of others have become free. The watches cannot tell, because they see only strait's own
 // Services.
 func (t *term) freeNames(ctx context.Context) {
-	every := freeEvery
-	if t.config.freeEvery > 0 {
-		every = t.config.freeEvery
-	}
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(t.freeEvery)
 	defer ticker.Stop()
 	var gone map[clustermesh.ServiceName]bool
 	for {
@@ -40,7 +36,7 @@ func (t *term) freeNames(ctx context.Context) {
 func (t *term) look(ctx context.Context, before map[clustermesh.ServiceName]bool) map[clustermesh.ServiceName]bool {
 	gone := map[clustermesh.ServiceName]bool{}
 	for _, s := range t.store.taken() {
-		_, err := t.core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		_, err := t.Core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
@@ -78,4 +79,4 @@ func TestFlappingBackend(t *testing.T) {
 }
 
 // mcsWrite is a slice that is written again.
-var mcsWrite = Write{Verb: written.Apply, Kind: "EndpointSlice"}
+var mcsWrite = write.Write{Verb: written.Apply, Kind: "EndpointSlice"}

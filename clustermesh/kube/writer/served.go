@@ -22,6 +22,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
@@ -36,7 +37,7 @@ const (
 // does not serve both kinds. An API server that does not show the documents is taken to serve the
 // newest version.
 func (w *Writer) served(ctx context.Context) (mcs.API, bool, error) {
-	paths, err := openapi.NewClientWithContext(w.core.Discovery().RESTClient()).PathsWithContext(ctx)
+	paths, err := openapi.NewClientWithContext(w.Core.Discovery().RESTClient()).PathsWithContext(ctx)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return mcs.API{}, true, nil
 	}
@@ -94,7 +95,7 @@ func (w *Writer) await(ctx context.Context) (mcs.API, bool) {
 		case ctx.Err() != nil:
 			return api, false
 		case there && err == nil:
-			w.report(about, lowered(api))
+			w.Report(about, lowered(api))
 			return api, true
 		}
 		p := clustermesh.Problem{
@@ -105,7 +106,7 @@ func (w *Writer) await(ctx context.Context) (mcs.API, bool) {
 		if err != nil {
 			p.Message, p.Try = fmt.Sprintf("read the schemas of the MCS API: %v: no ServiceImports are written", err), "check that the API server can be reached"
 		}
-		w.report(about, []clustermesh.Problem{p})
+		w.Report(about, []clustermesh.Problem{p})
 		select {
 		case <-ctx.Done():
 			return api, false
@@ -139,7 +140,7 @@ func (w *Writer) changes(ctx context.Context, api mcs.API, lost <-chan struct{})
 		}
 		now, there, err := w.served(ctx)
 		if err == nil && there && !reflect.DeepEqual(now, api) {
-			w.log.Info("the served MCS API has changed", "imports", groupVersion(now.Imports).Version, "exports", groupVersion(now.Exports).Version)
+			w.Log.Info("the served MCS API has changed", "imports", groupVersion(now.Imports).Version, "exports", groupVersion(now.Exports).Version)
 			return
 		}
 		select { // a version that is gone is known to OpenAPI a little later
@@ -165,13 +166,14 @@ func (t *term) servedKind(kind string) mcs.Served {
 	return t.api.Imports
 }
 
-// kindOf returns how to write a kind, in the version that is served.
-func (t *term) kindOf(name string) kind {
-	k := kinds[name]
-	if k.version == mcsVersion {
-		k.version = groupVersion(t.servedKind(name))
+// kindOf returns a kind in the version that is served.
+func (t *term) kindOf(name string) schema.GroupVersionKind {
+	row, _ := written.Kind(name) // without a row, the engine refuses to write it
+	kind := row.GroupVersionKind()
+	if kind.GroupVersion() == mcsVersion {
+		kind.Version = groupVersion(t.servedKind(name)).Version
 	}
-	return k
+	return kind
 }
 
 // reader lists and watches a kind of the MCS API. All versions have the same fields, so the types of

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
@@ -138,8 +139,7 @@ func TestWriterWithoutStatusSubresource(t *testing.T) {
 			"-p", `[{"op":"remove","path":"/spec/versions/0/subresources"}]`)
 		must(t, err)
 	}
-	w, err := New(Config{REST: b.rest})
-	must(t, err)
+	w := open(t, Config{Config: write.Config{REST: b.rest}})
 	testutil.Eventually(t, 30*time.Second, func() error { // OpenAPI follows CRDs a moment later
 		if api, there, err := w.served(t.Context()); err != nil || !there || !api.Imports.NoStatus || !api.Exports.NoStatus {
 			return fmt.Errorf("served: %v %v", there, err)
@@ -147,7 +147,7 @@ func TestWriterWithoutStatusSubresource(t *testing.T) {
 		return nil
 	})
 	w, _ = b.start()
-	_, err = b.alpha("serviceexports").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+	_, err := b.alpha("serviceexports").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": map[string]any{"name": "serve"},
 	}}, metav1.CreateOptions{})
 	must(t, err)

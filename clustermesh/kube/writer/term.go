@@ -9,12 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
@@ -22,8 +21,8 @@ import (
 
 const (
 	// workers is how many services are written at a time. No service is written by two workers at
-	// once. The flow bounds how many requests they send at once.
-	workers = flowMax
+	// once. The engine bounds how many requests they send at once.
+	workers = write.MaxRequests
 	// maxRounds bounds the consecutive rounds of Diff and writes for one service: a new import
 	// takes four.
 	maxRounds = 6
@@ -31,10 +30,6 @@ const (
 	retryMin = 200 * time.Millisecond
 	retryMax = time.Minute
 )
-
-// errStopped means that this node may not write now: the term is over, or its Lease is renewed
-// late.
-var errStopped = errors.New("not leading")
 
 // term is the work of one term of leadership.
 type term struct {
@@ -68,8 +63,7 @@ func newTerm(w *Writer, api mcs.API) (*term, error) {
 // run watches, and starts to write once everything has been read: an object that has not been read
 // yet must not be taken for absent.
 func (t *term) run(ctx context.Context) error {
-	// client-go uses the logger in the context; without one it logs to standard error.
-	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(t.log.Handler())))
+	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer func() {
 		cancel()
@@ -105,7 +99,7 @@ func (t *term) synced(ctx context.Context) bool {
 		all := true
 		for _, w := range t.watches {
 			if w.synced.Load() {
-				t.report(w.kind, nil)
+				t.Report(w.kind, nil)
 			} else if !w.refused.Load() {
 				all = false
 			}
@@ -176,10 +170,10 @@ func (t *term) work(ctx context.Context, tell *teller) {
 		if err == nil {
 			t.queue.Forget(s)
 		} else if ctx.Err() == nil {
-			t.log.Debug("will retry", "service", s, "err", err)
+			t.Log.Debug("will retry", "service", s, "err", err)
 			t.queue.AddRateLimited(s)
 		}
-		if errors.Is(err, errStopped) {
+		if errors.Is(err, write.ErrStopped) {
 			t.backlog.untried(s)
 		} else {
 			t.backlog.tried(s, err == nil)
@@ -225,8 +219,8 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 			break
 		}
 	}
-	if !errors.Is(err, errStopped) {
-		t.report(s.String(), problems)
+	if !errors.Is(err, write.ErrStopped) {
+		t.Report(s.String(), problems)
 	}
 	return err
 }
@@ -242,12 +236,9 @@ func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (
 		if o.Verb == written.Delete && slices.ContainsFunc(failed, func(f written.Op) bool { return mcs.Replaces(f, o) }) {
 			continue
 		}
-		if ctx.Err() != nil || !t.leading() {
-			return problems, "", errStopped
-		}
 		writeErr := t.writeAfter(ctx, o, failed)
-		if ctx.Err() != nil {
-			return problems, "", errStopped
+		if ctx.Err() != nil || errors.Is(writeErr, write.ErrStopped) {
+			return problems, "", write.ErrStopped
 		}
 		if writeErr == nil {
 			t.tell(ctx, o, oneOfMany)
@@ -279,7 +270,7 @@ func (t *term) writeAfter(ctx context.Context, o written.Op, failed []written.Op
 		return t.write(ctx, o)
 	}
 	// The store has only a slice's checksum. The role lets the leader list slices, not get one.
-	list, err := t.core.DiscoveryV1().EndpointSlices(o.Slice().Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice().Name})
+	list, err := t.Core.DiscoveryV1().EndpointSlices(o.Slice().Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice().Name})
 	if err != nil {
 		return err
 	}

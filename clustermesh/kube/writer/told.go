@@ -15,6 +15,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 )
 
 // teller reports Problems of Services, exports, and imports without conditions as Events.
@@ -40,8 +41,8 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 	now := t.latest().ToTell(s, t.known())
 	read := map[string]*unstructured.Unstructured{} // by Problem.Object
 	for _, p := range t.fresh(s, now) {
-		if !t.leading() {
-			return errStopped
+		if !t.Leading() {
+			return write.ErrStopped
 		}
 		o, was := read[p.Object]
 		var err error
@@ -76,7 +77,7 @@ func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p cluste
 	if resource.Group == mcsVersion.Group {
 		resource.Version = groupVersion(t.api.Exports).Version
 	}
-	o, err := t.dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	o, err := t.Dynamic.Resource(resource).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its Problems are gone with it
 	}
@@ -96,14 +97,14 @@ func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (ou
 }
 
 func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
-	_, err := t.core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
+	_, err := t.Core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
 	// Reported already, perhaps by an earlier leader, or the namespace is going away.
 	case apierrors.IsAlreadyExists(err) || nobodyReads(err):
 		return nil
 	// Refused, perhaps by an admission webhook.
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		t.log.Warn("event refused", "code", p.Code, "what", p.String(), "err", err)
+		t.Log.Warn("event refused", "code", p.Code, "what", p.String(), "err", err)
 		return nil
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
@@ -168,7 +169,7 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 // Service. It is for what asks one thing at a time.
 func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body string) int) *term {
 	t.Helper()
-	c := Config{REST: &rest.Config{Host: "http://api.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	c := Config{Config: write.Config{REST: &rest.Config{Host: "http://api.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		var said []byte
 		if r.Body != nil {
 			said, _ = io.ReadAll(r.Body)
@@ -185,11 +186,9 @@ func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body
 			text = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
 		}
 		return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
-	})}}
+	})}}}
 	log(&c)
-	w, err := New(c)
-	must(t, err)
-	out, err := newTerm(w, mcs.API{})
+	out, err := newTerm(open(t, c), mcs.API{})
 	must(t, err)
 	return out
 }

@@ -63,19 +63,19 @@ func newWatch[L runtime.Object](t *term, kind string, empty runtime.Object, r re
 // watchAll makes the watches: of imports and exports, and of the Services and slices that strait
 // writes. The cluster's own Services and slices are not needed here.
 func (t *term) watchAll() ([]*watch, error) {
-	imports, err := reader[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](t.rest, groupVersion(t.api.Imports).WithKind(mcsv1beta1.ServiceImportKindName), mcsv1beta1.ServiceImportPluralName)
+	imports, err := reader[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](t.REST, groupVersion(t.api.Imports).WithKind(mcsv1beta1.ServiceImportKindName), mcsv1beta1.ServiceImportPluralName)
 	if err != nil {
 		return nil, err
 	}
-	exports, err := reader[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](t.rest, groupVersion(t.api.Exports).WithKind(mcsv1beta1.ServiceExportKindName), mcsv1beta1.ServiceExportPluralName)
+	exports, err := reader[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](t.REST, groupVersion(t.api.Exports).WithKind(mcsv1beta1.ServiceExportKindName), mcsv1beta1.ServiceExportPluralName)
 	if err != nil {
 		return nil, err
 	}
 	out := []*watch{
 		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, imports, ""),
 		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, exports, ""),
-		newWatch(t, "services", &corev1.Service{}, t.core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
-		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.core.DiscoveryV1().EndpointSlices(""),
+		newWatch(t, "services", &corev1.Service{}, t.Core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
+		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.Core.DiscoveryV1().EndpointSlices(""),
 			discoveryv1.LabelManagedBy+"="+object.SliceManager),
 	}
 	for _, f := range foreignKinds {
@@ -134,7 +134,7 @@ func (w *watch) Replace(all []any, version string) error {
 		_ = w.Delete(gone)
 	}
 	if first := !w.synced.Swap(true); first && w.refused.Load() {
-		w.term.report(w.kind, nil)
+		w.term.Report(w.kind, nil)
 		w.term.again()
 	}
 	return nil
@@ -164,7 +164,7 @@ func (w *watch) failed(ctx context.Context, err error) {
 		w.term.lost.Poke()
 	}
 	if w.synced.Load() || ctx.Err() != nil {
-		w.term.log.Debug("list failed", "kind", w.kind, "error", err)
+		w.term.Log.Debug("list failed", "kind", w.kind, "error", err)
 		return // what was read stays, and the reflector retries
 	}
 	unwritten := "no ServiceImports are written"
@@ -186,5 +186,5 @@ func (w *watch) failed(ctx context.Context, err error) {
 	case apierrors.IsForbidden(err):
 		p.Try = "allow strait's account to list and watch " + w.kind + ": see the ClusterRole in install/chart"
 	}
-	w.term.report(w.kind, []clustermesh.Problem{p})
+	w.term.Report(w.kind, []clustermesh.Problem{p})
 }

@@ -8,53 +8,24 @@ package writer
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"maps"
-	"net/http"
-	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-
-	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 )
 
-// Config says where to write.
-type Config struct {
-	// REST says how to reach the API server, and as which account. Its rate limits are replaced.
-	REST *rest.Config
-	// Leading is called right before each write; nothing is written while it returns false. Nil
-	// means always true.
-	Leading func() bool
-	// Log may be nil.
-	Log *slog.Logger
-
-	freeEvery time.Duration // replaces the constant freeEvery in tests
-}
-
 // Writer writes one cluster's objects. Make it with New; Run it for as long as the daemon leads.
 type Writer struct {
-	config  Config
-	log     *slog.Logger
-	core    kubernetes.Interface
-	rest    *rest.Config // for custom resources
-	dynamic dynamic.Interface
-	submit  notify.Signal // a new view was submitted
+	*write.Part
+	submit    notify.Signal // a new view was submitted
+	freeEvery time.Duration // see the constant; shorter in tests
 
-	mu       sync.Mutex
-	view     *mcs.View
-	problems map[string][]clustermesh.Problem // by subject: a service, or a kind
-	writes   map[Write]uint64
-	backlog  *backlog // of the current term; nil while not leading
+	mu      sync.Mutex
+	view    *mcs.View
+	backlog *backlog // of the current term; nil while not leading
 }
 
 // Progress is how far the writer has got with many services that changed at once, such as those of
@@ -65,44 +36,9 @@ type Progress struct {
 	Began       time.Time
 }
 
-// Write is a kind of write that was tried, and whether it failed. It is the key by which Writes
-// counts.
-type Write struct {
-	Verb   written.Verb
-	Kind   string
-	Failed bool
-}
-
 // New makes a Writer. It opens no connection until Run.
-func New(c Config) (*Writer, error) {
-	cfg := rest.CopyConfig(c.REST)
-	// No client-side limit: the API server's priority and fairness says how much it can take.
-	cfg.QPS = -1
-	flow := newFlow()
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{flow, next} })
-	// Warnings about deprecated values in exported Services are for the Services' owners, not for
-	// our log.
-	cfg.WarningHandlerWithContext = rest.NoWarnings{}
-	w := &Writer{
-		config: c, log: c.Log, submit: notify.New(),
-		problems: map[string][]clustermesh.Problem{}, writes: map[Write]uint64{},
-	}
-	if w.log == nil {
-		w.log = slog.New(slog.DiscardHandler)
-	}
-	var errs [2]error
-	// Built-in kinds come as protobuf, which costs a fifth as much to decode as JSON. Custom
-	// resources come only as JSON.
-	builtin := rest.CopyConfig(cfg)
-	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	builtin.ContentType = runtime.ContentTypeProtobuf
-	w.core, errs[0] = kubernetes.NewForConfig(builtin)
-	w.rest = cfg
-	w.dynamic, errs[1] = dynamic.NewForConfig(cfg)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("make API client: %w", err)
-	}
-	return w, nil
+func New(e *write.Engine) *Writer {
+	return &Writer{Part: e.Part(written.Imports), submit: notify.New(), freeEvery: freeEvery}
 }
 
 // Submit sets the view to write from; the latest one wins. It can be called at any time, leading or
@@ -153,17 +89,6 @@ func (w *Writer) runOnce(ctx context.Context) error {
 	return err
 }
 
-// Problems returns what prevents writing now; empty while not leading.
-func (w *Writer) Problems() []clustermesh.Problem {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []clustermesh.Problem
-	for _, ps := range w.problems {
-		out = append(out, ps...)
-	}
-	return clustermesh.SortProblems(out)
-}
-
 // Progress returns how much of a backlog of services is written; false while there is no backlog.
 func (w *Writer) Progress() (Progress, bool) {
 	w.mu.Lock()
@@ -186,48 +111,15 @@ func (w *Writer) Unwritten() int {
 	return w.backlog.unfinished()
 }
 
-// Writes returns how many writes of each kind were tried since New, not counting Events.
-func (w *Writer) Writes() map[Write]uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.writes)
-}
-
 func (w *Writer) latest() *mcs.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.view
 }
 
-func (w *Writer) count(o written.Op, err error) {
-	w.log.Debug("write", "what", o.String(), "error", err)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writes[Write{o.Verb, o.Kind, err != nil}]++
-}
-
-// report replaces the Problems of one subject, and logs the new ones.
-func (w *Writer) report(about string, ps []clustermesh.Problem) {
-	w.mu.Lock()
-	old := w.problems[about]
-	if len(ps) == 0 {
-		delete(w.problems, about)
-	} else {
-		w.problems[about] = ps
-	}
-	w.mu.Unlock()
-	for _, p := range ps {
-		if !slices.Contains(old, p) {
-			w.log.Warn("problem", "code", p.Code, "what", p.String())
-		}
-	}
-}
-
 func (w *Writer) forget() {
+	w.Forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	clear(w.problems)
 	w.backlog = nil
 }
-
-func (w *Writer) leading() bool { return w.config.Leading == nil || w.config.Leading() }

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/l4"
@@ -65,18 +67,33 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Config is what tests change.
+type Config struct {
+	write.Config
+	freeEvery time.Duration
+}
+
+// open makes a Writer with an engine of its own.
+func open(t *testing.T, c Config) *Writer {
+	t.Helper()
+	e, err := write.New(c.Config)
+	must(t, err)
+	w := New(e)
+	w.freeEvery = cmp.Or(c.freeEvery, w.freeEvery)
+	return w
+}
+
 // start runs a writer until the test ends or stop is called.
 func (b *bench) start(change ...func(*Config)) (w *Writer, stop func()) {
 	b.t.Helper()
-	c := Config{REST: b.rest, Log: testutil.Logger(b.t)}
+	c := Config{Config: write.Config{REST: b.rest, Log: testutil.Logger(b.t)}}
 	for _, f := range change {
 		f(&c)
 	}
-	w, err := New(c)
-	must(b.t, err)
+	w = open(b.t, c)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	go func() { done <- w.Engine.Run(ctx, w) }()
 	stopped := false
 	stop = func() {
 		if cancel(); !stopped {
@@ -232,10 +249,10 @@ func TestExportBecomesImport(t *testing.T) {
 		t.Errorf("export's conditions %+v", e.Status.Conditions)
 	}
 	b.rests(w, 0)
-	want := map[Write]uint64{
-		{written.Create, "ServiceImport", false}: 1, {written.Apply, "ServiceImport", false}: 1,
-		{written.ApplyStatus, "ServiceImport", false}: 1, {written.ApplyStatus, "ServiceExport", false}: 1,
-		{written.Create, "Service", false}: 1, {written.Create, "EndpointSlice", false}: 4, // two of each cluster
+	want := map[write.Write]uint64{
+		{Verb: written.Create, Kind: "ServiceImport"}: 1, {Verb: written.Apply, Kind: "ServiceImport"}: 1,
+		{Verb: written.ApplyStatus, Kind: "ServiceImport"}: 1, {Verb: written.ApplyStatus, Kind: "ServiceExport"}: 1,
+		{Verb: written.Create, Kind: "Service"}: 1, {Verb: written.Create, Kind: "EndpointSlice"}: 4, // two of each cluster
 	}
 	if got := w.Writes(); !maps.Equal(got, want) {
 		t.Errorf("writes for a new import: %v, want %v", got, want)

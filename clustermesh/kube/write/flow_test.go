@@ -1,4 +1,4 @@
-package writer
+package write
 
 import (
 	"context"
@@ -63,8 +63,8 @@ func TestFlowFollowsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := &slow{takes: 10 * time.Millisecond, room: 1000}
 		storm(t, bounded{newFlow(), free}, 50, 40*time.Second)
-		if free.most.Load() != flowMax {
-			t.Errorf("%d at a time of an API server that takes all, want %d", free.most.Load(), flowMax)
+		if free.most.Load() != MaxRequests {
+			t.Errorf("%d at a time of an API server that takes all, want %d", free.most.Load(), MaxRequests)
 		}
 		tight := &slow{takes: 10 * time.Millisecond, room: 5}
 		f := bounded{newFlow(), tight}
@@ -81,16 +81,18 @@ func TestFlowCutsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := bounded{newFlow(), &slow{}}
 		for range 5 {
-			_, err := post(t.Context(), f)
-			must(t, err)
+			if _, err := post(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if f.limit != flowStart/2 {
 			t.Errorf("limit %v after five refusals at once", f.limit)
 		}
 		for range 10 {
 			time.Sleep(flowStep)
-			_, err := post(t.Context(), f)
-			must(t, err)
+			if _, err := post(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if f.limit != flowMin {
 			t.Errorf("limit %v after many refusals", f.limit)

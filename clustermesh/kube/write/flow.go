@@ -1,19 +1,24 @@
-package writer
+package write
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 )
 
 const (
-	// flowMin, flowStart and flowMax are the smallest, first and largest bound on concurrent
-	// requests.
-	flowMin, flowStart, flowMax = 1, 8, 32
+	// MaxRequests is the most requests that are sent at once; flowMin and flowStart are the smallest
+	// and the first bound.
+	MaxRequests        = 32
+	flowMin, flowStart = 1, 8
 	// flowStep is the least time between two raises of the bound, and between two cuts: requests
 	// refused soon after a cut were sent before it took effect.
 	flowStep = time.Second
+	// writeWithin bounds the wait for an API server that does not answer a write. The API server's own
+	// bound is as long by default.
+	writeWithin = time.Minute
 )
 
 // flow bounds the number of concurrent requests by what the API server can take. There is no limit
@@ -51,9 +56,27 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.enter(r.Context()); err != nil {
 		return nil, err
 	}
-	answer, err := b.next.RoundTrip(r)
+	ctx, cancel := context.WithTimeout(r.Context(), writeWithin)
+	answer, err := b.next.RoundTrip(r.WithContext(ctx))
 	b.leave(answer)
+	if err != nil || answer.Body == nil {
+		cancel()
+	} else {
+		answer.Body = whole{answer.Body, cancel}
+	}
 	return answer, err
+}
+
+// whole ends a request's context when its answer has been read.
+type whole struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (w whole) Close() error {
+	defer w.cancel()
+	return w.ReadCloser.Close()
 }
 
 func (f *flow) enter(ctx context.Context) error {
@@ -88,7 +111,7 @@ func (f *flow) leave(answer *http.Response) {
 			f.limit, f.cut, f.raised = max(flowMin, f.limit/2), now, now
 		}
 	case full && answer.StatusCode < http.StatusInternalServerError && now.Sub(f.raised) >= flowStep:
-		f.limit, f.raised = min(flowMax, f.limit+1), now
+		f.limit, f.raised = min(MaxRequests, f.limit+1), now
 	}
 	f.freed.Broadcast()
 }
