@@ -13,7 +13,7 @@ import (
 func TestWithoutServer(t *testing.T) {
 	var s noServer
 	status := api.Status{}
-	if ps := s.report(&status); len(ps) > 0 || status.Unwritten > 0 || status.Writing != nil || s.writes() != nil {
+	if ps := s.report(&status); len(ps) > 0 || status.Unwritten > 0 || status.Writing != nil || s.written() != nil {
 		t.Errorf("it reports %v, %+v", ps, status)
 	}
 	followed := s.obey(func() []clustermesh.ClusterConfig { t.Error("it reads configurations"); return nil })

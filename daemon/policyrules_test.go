@@ -45,7 +45,7 @@ type ruleCluster struct {
 	said    clustermesh.Content
 	written []string
 	results []clustermesh.PolicyResult
-	retired mirrorer.Retired
+	retired mirror.Retired
 	taken   map[string]bool
 	refuses string // a Service that the API server does not take
 }

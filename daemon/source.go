@@ -97,10 +97,7 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 		return nil, err
 	}
 	out.writer = writer.New(out.writes)
-	out.mirrors, err = mirrorer.New(mirrorer.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "mirrors")})
-	if err != nil {
-		return nil, err
-	}
+	out.mirrors = mirrorer.New(out.writes)
 	out.gke, err = gkewriter.New(gkewriter.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "gke")})
 	if err != nil {
 		return nil, err
@@ -136,8 +133,7 @@ type kubernetes struct {
 // term does a leader's work until ctx is done.
 func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return k.writes.Run(ctx, k.writer) })
-	g.Go(func() error { return k.mirrors.Run(ctx) })
+	g.Go(func() error { return k.writes.Run(ctx, k.writer, k.mirrors) })
 	g.Go(func() error { return k.gke.Run(ctx) })
 	if k.maker != nil {
 		g.Go(func() error { return k.maker.run(ctx) })

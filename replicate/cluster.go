@@ -14,13 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
-	"strait.io/strait/clustermesh/kube/mirrorer"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
@@ -33,12 +34,14 @@ const Manager = "strait-replicate"
 type server struct {
 	id     string
 	client kubernetes.Interface
-	uid    string // of the Namespace kube-system: what tells clusters apart
+	// objects writes.
+	objects dynamic.Interface
+	uid     string // of the Namespace kube-system: what tells clusters apart
 	// Set by follow.
 	shared informers.SharedInformerFactory
 	synced []cache.InformerSynced
 	// retired are mirrors whose name has changed.
-	retired mirrorer.Retired
+	retired mirror.Retired
 }
 
 func open(c FileCluster, log *slog.Logger) (*server, error) {
@@ -59,7 +62,11 @@ func open(c FileCluster, log *slog.Logger) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
-	return &server{id: c.ID(), client: client}, nil
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return &server{id: c.ID(), client: client, objects: objects}, nil
 }
 
 // readWithin bounds the wait for an API server that does not answer.
@@ -146,9 +153,14 @@ func (s *server) seen() (mirror.Cluster, error) {
 	return s.cluster(namespaces, services, slices), errors.Join(err1, err2, err3)
 }
 
+// writeWithin bounds the wait for an API server that does not answer.
+const writeWithin = 30 * time.Second
+
 // do carries out one write.
 func (s *server) do(ctx context.Context, o written.Op) error {
-	if err := mirrorer.Do(ctx, s.client, Manager, o); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	if _, err := write.Send(ctx, s.objects, Manager, o); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", s.id, o, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
-	"strait.io/strait/clustermesh/kube/mirrorer"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
@@ -119,7 +119,7 @@ func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed 
 			continue
 		}
 		plan := mirror.Wanted(r.cfg.Set, r.policies, clusters, *known[i])
-		ops := mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] })
+		ops := mirror.Sign(mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] }), Manager)
 		if s.shared != nil { // otherwise, there is no later pass
 			ops = s.retired.Due(ops, time.Now())
 		}
@@ -166,7 +166,7 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 		if !r.cfg.DryRun {
 			if err := s.do(ctx, o); err != nil {
 				held.Failed(o)
-				if ctx.Err() != nil || mirrorer.Passes(err) && s.shared != nil {
+				if ctx.Err() != nil || write.Outdated(err) && s.shared != nil {
 					continue // the next pass sees what is there
 				}
 				failed++

@@ -75,9 +75,9 @@ var Table = []Package{
 	// Its tests ask whether a record can carry what it says.
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld", "clustermesh/written"}, Tests: []string{"clustermesh/replica"}},
 	// Writes at API servers of clusters without strait.
-	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/mirrorer", "clustermesh/written"}},
+	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/written"}},
 	{
-		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written"},
+		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
 	// What networking.gke.io asks for, and who writes it.
@@ -305,8 +305,8 @@ var Dependencies = []Dependency{
 		Tests:  []string{"test/install", "test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{

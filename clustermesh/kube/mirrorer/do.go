@@ -2,35 +2,12 @@ package mirrorer
 
 import (
 	"context"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
-	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
 )
-
-// writeWithin bounds the wait for an API server that does not answer.
-const writeWithin = 30 * time.Second
-
-// Do carries out one write. Manager is the field manager, and the origin of namespaces.
-func Do(ctx context.Context, client kubernetes.Interface, manager string, o written.Op) error {
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
-	defer cancel()
-	switch {
-	case o.Kind == written.Namespace:
-		mirror.Sign([]written.Op{o}, manager)
-		return Write(ctx, client.CoreV1().Namespaces(), manager, o.Verb, o.Object.(*corev1.Namespace))
-	case o.Service() != nil:
-		return Write(ctx, client.CoreV1().Services(o.Service().Namespace), manager, o.Verb, o.Service())
-	case o.Slice() != nil:
-		return Write(ctx, client.DiscoveryV1().EndpointSlices(o.Slice().Namespace), manager, o.Verb, o.Slice())
-	}
-	return nil
-}
 
 // Resource is what client-go has for each kind.
 type Resource[T any] interface {

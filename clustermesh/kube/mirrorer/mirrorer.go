@@ -10,25 +10,18 @@ package mirrorer
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
@@ -40,15 +33,6 @@ import (
 const (
 	// set is the value of mirror.LabelSet on what this package writes.
 	set = object.DaemonsPolicySet
-	// manager is the field manager of what it writes.
-	manager = "strait"
-	// quiet and patience gather changes that come together.
-	quiet, patience = 50 * time.Millisecond, time.Second
-	// stint bounds how long a pass writes before it looks again. Thousands of new mirrors take minutes,
-	// and those that are there follow their sources meanwhile.
-	stint = 5 * time.Second
-	// again is how often a pass is done although nothing changed: what failed is tried again.
-	again = 15 * time.Second
 	// maxProblems bounds the Problems of one kind.
 	maxProblems = 8
 )
@@ -67,190 +51,118 @@ type View struct {
 	Barred     clustermesh.Barred
 }
 
-// Config says where to write.
-type Config struct {
-	REST *rest.Config
-	// Leading is called right before each write; nothing is written while it returns false.
-	Leading func() bool
-	Log     *slog.Logger
-}
-
 // Mirrorer writes one cluster's mirrors. Make it with New; Run it for as long as the daemon leads.
 type Mirrorer struct {
-	client  kubernetes.Interface
-	dynamic dynamic.Interface
-	leading func() bool
-	log     *slog.Logger
-	changed notify.Signal // asks for another pass
-	told    notify.Signal // Results changed
-	// retired and fresh are owned by Run. Fresh are mirrors that were created and that the watch has not shown yet.
-	retired Retired
-	fresh   mirrors
-	// taken are the names of Services that are no mirrors, with the time when one was met; owned by Run.
-	taken map[[2]string]time.Time
-
-	mu       sync.Mutex
-	view     func() View // nil until one was submitted
-	problems []clustermesh.Problem
-	results  []clustermesh.PolicyResult
+	*write.Passes[View]
+	work *work
 }
 
 // New makes a Mirrorer. It opens no connection until Run.
-func New(c Config) (*Mirrorer, error) {
-	config := rest.CopyConfig(c.REST)
-	config.QPS = -1 // the API server says how much it can take
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	statuses, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &Mirrorer{client: client, dynamic: statuses, leading: c.Leading, log: c.Log, changed: notify.New(), told: notify.New()}, nil
+func New(e *write.Engine) *Mirrorer {
+	w := &work{Part: e.Part(written.Mirrors), told: notify.New()}
+	return &Mirrorer{write.NewPasses[View](w.Part, w), w}
 }
 
-// Submit says what is known now. It calls view when it needs it: what all clusters offer is large.
-func (m *Mirrorer) Submit(view func() View) {
-	m.mu.Lock()
-	m.view = view
-	m.mu.Unlock()
-	m.changed.Poke()
-}
-
-// Problems are those of the last pass.
-func (m *Mirrorer) Problems() []clustermesh.Problem {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.problems
-}
-
-// Results says what the cluster has made by each policy, sorted by policy. It is nil before the first
+// Results returns what the cluster has made by each policy, sorted by policy. It is nil before the first
 // pass of a term.
 func (m *Mirrorer) Results() []clustermesh.PolicyResult {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.results
+	m.work.mu.Lock()
+	defer m.work.mu.Unlock()
+	return m.work.results
 }
 
 // Changed receives after Results changed. It is for one receiver.
-func (m *Mirrorer) Changed() <-chan struct{} { return m.told }
+func (m *Mirrorer) Changed() <-chan struct{} { return m.work.told }
 
-// Run writes until ctx is done, and begins when all mirrors have been read.
-func (m *Mirrorer) Run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(m.log.Handler()))
-	defer m.forget()
-	shared := informers.NewSharedInformerFactoryWithOptions(m.client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = mirror.LabelSet + "=" + set
-	}))
-	poke := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { m.changed.Poke() }, UpdateFunc: func(any, any) { m.changed.Poke() }, DeleteFunc: func(any) { m.changed.Poke() },
-	}
-	services, slices := shared.Core().V1().Services(), shared.Discovery().V1().EndpointSlices()
-	for _, i := range []cache.SharedIndexInformer{services.Informer(), slices.Informer()} {
-		if _, err := i.AddEventHandler(poke); err != nil {
-			return err
-		}
-	}
-	shared.StartWithContext(ctx)
-	defer shared.Shutdown()
-	if !cache.WaitForCacheSync(ctx.Done(), services.Informer().HasSynced, slices.Informer().HasSynced) {
-		return nil
-	}
-	var took time.Duration // of what a pass decides
-	for more := true; more; more = notify.Await(ctx, m.changed, again, max(quiet, took), max(patience, 5*took)) {
-		m.mu.Lock()
-		view := m.view
-		m.mu.Unlock()
-		if view == nil || ctx.Err() != nil {
-			continue
-		}
-		start := time.Now()
-		v := view()
-		have := mirror.Cluster{ID: string(v.Cluster), Namespaces: v.Namespaces, Barred: v.Barred}
-		var err1, err2 error
-		have.Services, err1 = services.Lister().List(labels.Everything())
-		have.Slices, err2 = slices.Lister().List(labels.Everything())
-		if err1 == nil && err2 == nil {
-			plan, ops := m.decide(v, &have)
-			took = time.Since(start)
-			m.pass(ctx, v, have, plan, ops)
-		}
-	}
-	return nil
+// work implements write.Work. Run owns all of it but the results.
+type work struct {
+	*write.Part
+	told    notify.Signal // the results changed
+	retired mirror.Retired
+	// fresh are mirrors that were created and that the watch has not shown yet.
+	fresh mirrors
+	// taken are the names of Services that are no mirrors, with the time when one was found.
+	taken map[[2]string]time.Time
+	pass  pass
+
+	mu      sync.Mutex
+	results []clustermesh.PolicyResult
 }
 
-// forget drops what is out of date when the next term begins, or is for the next leader to say.
-func (m *Mirrorer) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.view, m.problems, m.results, m.fresh, m.retired, m.taken = nil, nil, nil, nil, nil, nil
+// pass is what is known of the current pass.
+type pass struct {
+	plan             mirror.Plan
+	there            mirrors
+	skipped, refused []mirror.Skipped
+	problems         []clustermesh.Problem
 }
 
-// decide returns what there should be, and the writes for that.
-func (m *Mirrorer) decide(v View, have *mirror.Cluster) (mirror.Plan, []written.Op) {
-	now := time.Now()
-	have.Taken = m.names(now)
-	plan := mirror.Wanted(set, v.Policies, v.Clusters, *have)
-	return plan, m.retired.Due(mirror.Diff(set, plan, *have, v.Unknown), now)
+// Needed implements write.Work.
+func (*work) Needed(context.Context, func() View) bool { return true }
+
+// Decide implements write.Work.
+func (w *work) Decide(v View, there []metav1.Object, now time.Time) []written.Op {
+	have := mirror.Cluster{ID: string(v.Cluster), Namespaces: v.Namespaces, Barred: v.Barred, Taken: w.names(now)}
+	for _, o := range there {
+		switch o := o.(type) {
+		case *corev1.Service:
+			have.Services = append(have.Services, o)
+		case *discoveryv1.EndpointSlice:
+			have.Slices = append(have.Slices, o)
+		}
+	}
+	plan := mirror.Wanted(set, v.Policies, v.Clusters, have)
+	w.pass = pass{plan: plan, there: inventory(have.Services), skipped: plan.Skipped}
+	w.fresh = w.fresh.without(w.pass.there)
+	maps.Copy(w.pass.there, w.fresh)
+	return mirror.Sign(w.retired.Due(mirror.Diff(set, plan, have, v.Unknown), now), written.Manager)
 }
 
-// pass writes what is missing. After a stint without a failure the next pass goes on, and the last one says
-// what has been made. After a failure the next pass would begin with the same, so this one goes on.
-func (m *Mirrorer) pass(ctx context.Context, v View, have mirror.Cluster, plan mirror.Plan, ops []written.Op) {
-	var problems []clustermesh.Problem
-	var refused []mirror.Skipped
-	skipped, there := plan.Skipped, inventory(have.Services)
-	m.fresh = m.fresh.without(there)
-	maps.Copy(there, m.fresh)
-	var held written.Held
-	start, failing := time.Now(), false
-	for _, o := range ops {
-		if ctx.Err() != nil || !m.leading() {
-			return
+// Wrote implements write.Work.
+func (w *work) Wrote(_ context.Context, o written.Op, err error) {
+	p := &w.pass
+	switch {
+	case err == nil:
+		p.there.did(o)
+		if o.Verb == written.Create {
+			w.fresh.did(o)
 		}
-		if !failing && time.Since(start) > stint {
-			m.changed.Poke()
-			return
+	case o.Verb == written.Create && o.Service() != nil && apierrors.IsAlreadyExists(err):
+		if !w.fresh.has(o.Service()) {
+			p.skipped = append(p.skipped, taken(o.Service()))
+			w.meet(o.Service(), time.Now())
 		}
-		if held.Back(o) {
-			continue
+	default:
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			p.refused = append(p.refused, refusal(o, err)...)
 		}
-		err := Do(ctx, m.client, manager, o)
-		if err != nil {
-			failing = true
-			held.Failed(o)
-		}
-		switch {
-		case err == nil:
-			there.did(o)
-			if o.Verb == written.Create {
-				m.fresh.did(o)
-			}
-		case ctx.Err() != nil:
-		case o.Verb == written.Create && o.Service() != nil && apierrors.IsAlreadyExists(err):
-			if !m.fresh.has(o.Service()) {
-				skipped = append(skipped, taken(o.Service()))
-				m.meet(o.Service(), time.Now())
-			}
-		default:
-			if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-				refused = append(refused, refusal(o, err)...)
-			}
-			problems = append(problems, failed(o.String(), err)...)
-		}
+		p.problems = append(p.problems, write.Refused(o.String(), err)...)
 	}
-	for _, s := range skipped {
-		problems = append(problems, left(s))
+}
+
+// Done implements write.Work.
+func (w *work) Done(ctx context.Context, v View) []clustermesh.Problem {
+	p := &w.pass
+	for _, s := range p.skipped {
+		p.problems = append(p.problems, left(s))
 	}
-	results := mirror.Results(v.Policies, plan, there.made(), append(skipped, refused...))
-	problems = append(problems, m.writeStatuses(ctx, v, results)...)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.results == nil || !slices.EqualFunc(results, m.results, clustermesh.PolicyResult.Equal) {
-		m.told.Poke()
+	results := mirror.Results(v.Policies, p.plan, p.there.made(), append(p.skipped, p.refused...))
+	problems := append(p.problems, w.writeStatuses(ctx, v, results)...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.results == nil || !slices.EqualFunc(results, w.results, clustermesh.PolicyResult.Equal) {
+		w.told.Poke()
 	}
-	m.problems, m.results = bounded(problems), results
+	w.results = results
+	return bounded(problems)
+}
+
+// Forget implements write.Work.
+func (w *work) Forget() {
+	w.fresh, w.retired, w.taken, w.pass = nil, nil, nil, pass{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.results = nil
 }
 
 // refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it
@@ -265,19 +177,19 @@ func refusal(o written.Op, err error) []mirror.Skipped {
 }
 
 // meet takes note of a Service that is no mirror.
-func (m *Mirrorer) meet(s *corev1.Service, now time.Time) {
-	if m.taken == nil {
-		m.taken = map[[2]string]time.Time{}
+func (w *work) meet(s *corev1.Service, now time.Time) {
+	if w.taken == nil {
+		w.taken = map[[2]string]time.Time{}
 	}
-	m.taken[key(s)] = now
+	w.taken[key(s)] = now
 }
 
 // names returns the names that count as taken.
-func (m *Mirrorer) names(now time.Time) map[string]bool {
+func (w *work) names(now time.Time) map[string]bool {
 	out := map[string]bool{}
-	for k, met := range m.taken {
-		if now.Sub(met) >= again { // the mirrorer watches only mirrors, so it has to try
-			delete(m.taken, k)
+	for k, met := range w.taken {
+		if now.Sub(met) >= write.Again { // the mirrorer watches only mirrors, so it has to try
+			delete(w.taken, k)
 			continue
 		}
 		out[k[0]+"/"+k[1]] = true
@@ -299,16 +211,6 @@ func left(s mirror.Skipped) clustermesh.Problem {
 		Code: problem.PolicySkips, Object: policy.Kind + " " + s.Policy, Field: "spec.select", Warning: true,
 		Message: fmt.Sprintf("%s is left out: %s: %s", s.Source, s.Reason, s.Message), Try: "see strait help " + string(problem.PolicySkips),
 	}
-}
-
-// failed returns the Problem of a write that failed, none if the next pass does better.
-func failed(write string, err error) []clustermesh.Problem {
-	if Passes(err) {
-		return nil
-	}
-	return []clustermesh.Problem{{
-		Code: problem.WriteRefused, Object: write, Message: err.Error(), Try: "it is tried again; see what the API server says",
-	}}
 }
 
 // bounded returns the first Problems of each code, and how many more there are.

@@ -3,85 +3,76 @@ package mirrorer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
-	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
+	"strait.io/strait/internal/testutil"
 )
 
-// TestTermEnds: what was known in a term of leadership does not count in the next.
-func TestTermEnds(t *testing.T) {
-	m, err := New(Config{REST: &rest.Config{Host: "127.0.0.1:1"}, Leading: func() bool { return true }, Log: slog.New(slog.DiscardHandler)})
+// mirrorerTo is a Mirrorer that leads.
+func mirrorerTo(t *testing.T, config *rest.Config) *Mirrorer {
+	t.Helper()
+	e, err := write.New(write.Config{REST: config, Log: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return New(e)
+}
+
+// TestTermEnds: what was known in a term of leadership does not count in the next.
+func TestTermEnds(t *testing.T) {
+	m := mirrorerTo(t, &rest.Config{Host: "127.0.0.1:1"})
 	m.Submit(func() View { t.Error("the view of a term that is over is used"); return View{} })
-	m.problems, m.results = []clustermesh.Problem{{}}, []clustermesh.PolicyResult{{Policy: "p"}}
+	m.Report("", []clustermesh.Problem{{}})
+	m.work.results, m.work.fresh = []clustermesh.PolicyResult{{Policy: "p"}}, mirrors{{"shop", "cart"}: "p"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.Run(ctx); err != nil || m.view != nil || m.Problems() != nil || m.Results() != nil {
+	if err := m.Run(ctx); err != nil || m.Problems() != nil || m.Results() != nil || m.work.fresh != nil {
 		t.Errorf("%v, problems %v, results %v", err, m.Problems(), m.Results())
 	}
 }
 
-// TestStint: while thousands of mirrors are written, a pass ends after a stint, so that those that are there
-// follow their sources. A pass in which a write fails goes on to its end, so that what fails keeps nothing
-// back.
-func TestStint(t *testing.T) {
-	service := func(name string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: "p"}}}
+// TestResults: the first pass of a term has results, and news is only what changes them. A Service that
+// is no mirror is left out, and so is what the API server refuses.
+func TestResults(t *testing.T) {
+	m := mirrorerTo(t, &rest.Config{Host: "127.0.0.1:1"})
+	create := func(name string) written.Op {
+		return written.Op{Verb: written.Create, Kind: written.Service, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Labels: map[string]string{mirror.LabelPolicy: "p"}, Annotations: map[string]string{mirror.AnnotationFrom: "c1/shop/" + name},
+		}}}
 	}
-	var ops []written.Op
-	for i := range 100 {
-		ops = append(ops, written.Op{Verb: written.Create, Kind: written.Service, Object: service(fmt.Sprint("s", i))})
+	services := schema.GroupResource{Resource: "services"}
+	pass := func() ([]clustermesh.Problem, bool) {
+		w := m.work
+		w.Decide(View{}, nil, time.Now())
+		w.Wrote(t.Context(), create("made"), nil)
+		w.Wrote(t.Context(), create("taken"), apierrors.NewAlreadyExists(services, "taken"))
+		w.Wrote(t.Context(), create("refused"), apierrors.NewForbidden(services, "refused", errors.New("no")))
+		w.Wrote(t.Context(), create("changed"), apierrors.NewConflict(services, "changed", errors.New("changed")))
+		return w.Done(t.Context(), View{}), len(m.Changed()) == 1
 	}
-	for name, c := range map[string]struct {
-		refused string
-		want    int // writes
-	}{"all are taken": {"", 20}, "one is refused": {"s0", len(ops)}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := fake.NewClientset()
-				var wrote []string
-				client.PrependReactor("*", "services", func(a clienttesting.Action) (bool, runtime.Object, error) {
-					time.Sleep(stint / 19)
-					o := a.(clienttesting.CreateAction).GetObject().(*corev1.Service)
-					wrote = append(wrote, o.Name)
-					if o.Name == c.refused {
-						return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), o.Name, errors.New("no"))
-					}
-					return false, nil, nil
-				})
-				m := &Mirrorer{client: client, leading: func() bool { return true }, fresh: mirrors{}, changed: notify.New(), told: notify.New()}
-				m.pass(t.Context(), View{}, mirror.Cluster{}, mirror.Plan{}, ops)
-				if len(wrote) != c.want {
-					t.Errorf("%d writes, want %d", len(wrote), c.want)
-				}
-				said, again, whole := m.Results() != nil, len(m.changed) == 1, len(wrote) == len(ops)
-				if said != whole || again == whole {
-					t.Errorf("after %d of %d writes: results are said: %t; another pass is due: %t", len(wrote), len(ops), said, again)
-				}
-			})
-		})
+	problems, news := pass()
+	r := m.Results()
+	if len(problems) != 2 || !news || len(r) != 1 || r[0].Mirrored != 1 || len(r[0].Skipped) != 2 {
+		t.Fatalf("problems %v, news %t, results %+v", problems, news, r)
+	}
+	<-m.Changed()
+	if _, news := pass(); news {
+		t.Error("the same results are news")
 	}
 }
 
@@ -96,7 +87,7 @@ func TestProblems(t *testing.T) {
 		{apierrors.NewForbidden(resource, "cart", errors.New("no")), problem.WriteRefused},
 	} {
 		var got problem.Code
-		for _, p := range failed("create Service shop/cart", c.err) {
+		for _, p := range write.Refused("create Service shop/cart", c.err) {
 			got = p.Code
 		}
 		if got != c.want {
@@ -148,13 +139,13 @@ func TestInventory(t *testing.T) {
 
 // TestNames: a name that was taken is tried again after a while.
 func TestNames(t *testing.T) {
-	var m Mirrorer
+	var m work
 	start := time.Unix(100, 0)
 	m.meet(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}, start)
-	if got := m.names(start.Add(again - 1)); len(got) != 1 || !got["shop/cart"] {
+	if got := m.names(start.Add(write.Again - 1)); len(got) != 1 || !got["shop/cart"] {
 		t.Errorf("%v", got)
 	}
-	if got := m.names(start.Add(again)); len(got) > 0 {
+	if got := m.names(start.Add(write.Again)); len(got) > 0 {
 		t.Errorf("still %v", got)
 	}
 }

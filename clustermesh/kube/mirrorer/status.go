@@ -2,57 +2,49 @@ package mirrorer
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
 )
 
-// policies is the resource of ServicePolicies.
-var policies = schema.GroupVersionResource{Group: "strait.io", Version: "v1alpha1", Resource: "servicepolicies"}
-
 // writeStatuses writes the status of each policy whose status is another, and returns what is
 // refused.
-func (m *Mirrorer) writeStatuses(ctx context.Context, v View, made []clustermesh.PolicyResult) (problems []clustermesh.Problem) {
+func (w *work) writeStatuses(ctx context.Context, v View, made []clustermesh.PolicyResult) (problems []clustermesh.Problem) {
 	for _, f := range v.Objects {
 		status, ok := f.Status(v.Cluster, resultOf(made, f.Name), time.Now())
 		if !ok || reflect.DeepEqual(status, f.Was) {
 			continue
 		}
-		if ctx.Err() != nil || !m.leading() {
+		err := w.writeStatus(ctx, f, status)
+		if ctx.Err() != nil || errors.Is(err, write.ErrStopped) {
 			return problems
 		}
-		if err := m.writeStatus(ctx, f, status); err != nil && ctx.Err() == nil {
-			problems = append(problems, failed("patch status of "+policy.Kind+" "+f.Name, err)...)
-		}
+		problems = append(problems, write.Refused("patch status of "+policy.Kind+" "+f.Name, err)...)
 	}
 	return problems
 }
 
 // writeStatus applies a status to a policy, unless the policy has changed since it was read: then
 // the status is about another spec, and perhaps another policy of its name.
-func (m *Mirrorer) writeStatus(ctx context.Context, f policy.Facts, s policy.Status) error {
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
-	defer cancel()
+func (w *work) writeStatus(ctx context.Context, f policy.Facts, s policy.Status) error {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
 		return err
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	o.SetAPIVersion(policy.APIVersion)
-	o.SetKind(policy.Kind)
 	o.SetName(f.Name)
 	o.SetResourceVersion(f.Version)
-	_, err = m.dynamic.Resource(policies).ApplyStatus(ctx, f.Name, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	_, err = w.Do(ctx, written.Op{Verb: written.ApplyStatus, Kind: written.ServicePolicy, Object: o, Force: true})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,8 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/policy"
-	"strait.io/strait/clustermesh/policy/mirror"
-	"strait.io/strait/internal/testutil"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
@@ -47,9 +47,9 @@ func newBench(t *testing.T) bench {
 		"spec: {from: [c1], to: [c2], select: [{namespaces: [shop]}]}"))
 	rest, err := clientcmd.BuildConfigFromFlags("", lab.Kubeconfig())
 	must(t, err)
-	m, err := New(Config{REST: rest, Leading: func() bool { return true }, Log: testutil.Logger(t)})
-	must(t, err)
-	b := bench{t, m, m.dynamic.Resource(policies)}
+	m := mirrorerTo(t, rest)
+	row, _ := written.Kind(written.ServicePolicy)
+	b := bench{t, m, m.Dynamic.Resource(row.Resource)}
 	t.Cleanup(func() { _ = b.api.Delete(context.Background(), "p", metav1.DeleteOptions{}) }) // the API server is the test's own
 	return b
 }
@@ -66,10 +66,11 @@ func (b bench) facts() (f policy.Facts, version string) {
 
 // work lets the Mirrorer work with what is known, and returns its Problems.
 func (b bench) work(f policy.Facts) []clustermesh.Problem {
-	v, have := View{Cluster: "c1", Objects: []policy.Facts{f}, Unknown: func(string) bool { return false }}, mirror.Cluster{ID: "c1"}
-	plan, ops := b.decide(v, &have)
-	b.pass(b.t.Context(), v, have, plan, ops)
-	return b.Problems()
+	v := View{Cluster: "c1", Objects: []policy.Facts{f}, Unknown: func(string) bool { return false }}
+	if ops := b.Mirrorer.work.Decide(v, nil, time.Now()); len(ops) > 0 {
+		b.t.Fatalf("writes %v", ops)
+	}
+	return b.Mirrorer.work.Done(b.t.Context(), v)
 }
 
 // TestStatusIsWritten: the status follows what is known, and is written only if it differs.

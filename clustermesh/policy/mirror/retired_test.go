@@ -1,4 +1,4 @@
-package mirrorer
+package mirror
 
 import (
 	"fmt"
