@@ -183,7 +183,7 @@ func (k *kubernetes) problems(c Config, now who) []clustermesh.Problem {
 }
 
 func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {
-	problems := slices.Concat(k.writes.Problems(), k.gke.Problems())
+	problems := k.writes.Problems()
 	if k.maker != nil {
 		problems = append(problems, k.maker.problems()...)
 	}

@@ -13,10 +13,11 @@ func (d *Daemon) writeObjects(k *kubernetes, local clustermesh.Local, m *moment)
 	c, own := d.mcsConfig(), d.self().Cluster
 	v := objects.View(c, own, d.trust.members, local, m.state, m.result)
 	k.writer.Submit(v)
-	k.gke.Submit(gke.View{
+	asked := gke.View{
 		Cluster: own, GKE: k.source.GKE(), Backend: c.DerivedService, Namespaces: v.Namespaces,
 		Unknown: d.unknownConfig(m.state), Elsewhere: gke.SharedElsewhere(m.state, own),
-	})
+	}
+	k.gke.Submit(func() gke.View { return asked })
 }
 
 func (d *Daemon) mcsConfig() mcs.Config {

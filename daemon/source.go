@@ -98,10 +98,7 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	}
 	out.writer = writer.New(out.writes)
 	out.mirrors = mirrorer.New(out.writes)
-	out.gke, err = gkewriter.New(gkewriter.Config{REST: client.REST, Leading: out.leads, Log: log.With("part", "gke")})
-	if err != nil {
-		return nil, err
-	}
+	out.gke = gkewriter.New(out.writes)
 	if m := c.Authority.Make; m != nil {
 		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
 	}
@@ -133,8 +130,7 @@ type kubernetes struct {
 // term does a leader's work until ctx is done.
 func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return k.writes.Run(ctx, k.writer, k.mirrors) })
-	g.Go(func() error { return k.gke.Run(ctx) })
+	g.Go(func() error { return k.writes.Run(ctx, k.writer, k.mirrors, k.gke) })
 	if k.maker != nil {
 		g.Go(func() error { return k.maker.run(ctx) })
 	}

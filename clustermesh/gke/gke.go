@@ -48,6 +48,19 @@ type Have struct {
 	Ingresses []*networkingv1.Ingress
 }
 
+// HaveOf sorts objects by their kinds.
+func HaveOf(there []metav1.Object) (h Have) {
+	for _, o := range there {
+		switch o := o.(type) {
+		case *corev1.Service:
+			h.Services = append(h.Services, o)
+		case *networkingv1.Ingress:
+			h.Ingresses = append(h.Ingresses, o)
+		}
+	}
+	return h
+}
+
 // Diff returns the writes that bring a cluster to what it should have. Services come before the
 // Ingresses that lead to their pods, and go after them.
 func Diff(v View, h Have) (ops []written.Op) {

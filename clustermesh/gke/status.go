@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/policy"
+	"strait.io/strait/clustermesh/written"
 )
 
 // Ready is the type of the condition in a status.
@@ -30,33 +31,33 @@ const (
 	InForce   = "InForce"
 )
 
-// ToSay is a status to write.
-type ToSay struct {
+// Status is a status to write.
+type Status struct {
 	object.GKEObject
-	Resource string // as in package object
-	Status   object.GKEStatus
+	Row    string // the kind's name in package written
+	Status object.GKEStatus
 }
 
 // Statuses returns the statuses that differ from what the objects have. Failed says why a write of
 // an object failed, by Op.Target. The time counts only if Ready changes.
-func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []ToSay) {
-	say := func(resource string, g object.GKEObject, c metav1.Condition, vip string) {
+func Statuses(v View, h Have, failed map[string]string, now time.Time) (out []Status) {
+	say := func(row string, g object.GKEObject, c metav1.Condition, vip string) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = Ready, g.Generation, policy.Since(g.Was.Conditions, c.Status, now)
 		s := object.GKEStatus{VIP: vip, Conditions: []metav1.Condition{c}}
 		if s.VIP != g.Was.VIP || !slices.Equal(s.Conditions, g.Was.Conditions) {
-			out = append(out, ToSay{g, resource, s})
+			out = append(out, Status{g, row, s})
 		}
 	}
 	for _, s := range v.Services {
 		if s.From == "" { // else its own cluster says it
-			say(object.MultiServiceResource, s.GKEObject, v.ofService(s, failed), "")
+			say(written.MultiService, s.GKEObject, v.ofService(s, failed), "")
 		}
 	}
 	for _, i := range v.Ingresses {
 		if i.From != "" {
 			continue
 		}
-		say(object.MultiIngressResource, i.GKEObject, v.ofIngress(i, failed), vip(h.Ingresses, clustermesh.ServiceName(i.ID)))
+		say(written.MultiIngress, i.GKEObject, v.ofIngress(i, failed), vip(h.Ingresses, clustermesh.ServiceName(i.ID)))
 	}
 	return out
 }

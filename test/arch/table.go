@@ -82,7 +82,7 @@ var Table = []Package{
 	},
 	// What networking.gke.io asks for, and who writes it.
 	{Path: "clustermesh/gke", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/written"}},
-	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/object", "clustermesh/kube/mirrorer", "clustermesh/written"}},
+	{Path: "clustermesh/kube/gkewriter", Imports: []string{"clustermesh", "clustermesh/gke", "clustermesh/kube/write", "clustermesh/object", "clustermesh/written"}},
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
@@ -305,8 +305,8 @@ var Dependencies = []Dependency{
 		Tests:  []string{"test/install", "test/kube"},
 		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
 	},
-	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
-	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/gkewriter", "replicate"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
+	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{

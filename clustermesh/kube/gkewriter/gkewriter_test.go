@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,17 +17,24 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gke"
+	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/written"
 )
 
 func writerTo(t *testing.T, host string, leading func() bool) *Writer {
 	t.Helper()
-	w, err := New(Config{REST: &rest.Config{Host: host}, Leading: leading, Log: slog.New(slog.DiscardHandler)})
+	e, err := write.New(write.Config{REST: &rest.Config{Host: host}, Leading: leading})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return New(e)
+}
+
+// workAt is what a Writer does in its passes.
+func workAt(t *testing.T, host string) *work {
+	t.Helper()
+	return &work{Part: writerTo(t, host, always).Part}
 }
 
 func always() bool { return true }
@@ -38,15 +44,20 @@ func always() bool { return true }
 func TestTermEnds(t *testing.T) {
 	host, asked := served(t, http.StatusOK, `{"apiVersion":"v1","kind":"List","items":[]}`)
 	w := writerTo(t, host, always)
-	w.Submit(gke.View{})
-	w.problems, w.said = []clustermesh.Problem{{}}, map[string]gke.ToSay{"u": {}}
+	w.Submit(func() gke.View { return gke.View{} })
+	w.Report("", []clustermesh.Problem{{}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := w.Run(ctx); err != nil || w.view != nil || w.Problems() != nil || w.said != nil {
+	if err := w.Run(ctx); err != nil || w.Problems() != nil {
 		t.Errorf("%v, problems %v", err, w.Problems())
 	}
 	if all := asked(); len(all) != 2 { // once for Services, once for Ingresses
 		t.Errorf("%q", all)
+	}
+	k := workAt(t, host)
+	k.looked, k.statuses, k.problems = true, map[string]gke.Status{"u": {}}, []clustermesh.Problem{{}}
+	if k.Forget(); k.looked || k.statuses != nil || k.problems != nil || k.Part == nil {
+		t.Errorf("not forgotten: %+v", k)
 	}
 }
 
@@ -64,7 +75,7 @@ func TestLeftover(t *testing.T) {
 		"no answer": {http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403}`, false, true},
 	} {
 		host, asked := served(t, c.status, c.text)
-		left, err := writerTo(t, host, always).leftover(t.Context())
+		left, err := workAt(t, host).leftover(t.Context())
 		if left != c.left || (err != nil) != c.failed || !strings.HasPrefix(asked()[0], "GET /api/v1/services ") {
 			t.Errorf("%s: %v, %v, asked %q", what, left, err, asked())
 		}
@@ -89,13 +100,13 @@ func served(t *testing.T, status int, text string) (host string, asked func() []
 // every pass; another status, or one of another version of the object, is written.
 func TestStatusOnce(t *testing.T) {
 	host, asked := served(t, http.StatusOK, `{"apiVersion":"networking.gke.io/v1","kind":"MultiClusterService","metadata":{"namespace":"shop","name":"cart","resourceVersion":"7"}}`)
-	w := writerTo(t, host, always)
-	say := gke.ToSay{Resource: object.MultiServiceResource, GKEObject: object.GKEObject{ID: object.ID{Namespace: "shop", Name: "cart"},
+	w := workAt(t, host)
+	say := gke.Status{Row: written.MultiService, GKEObject: object.GKEObject{ID: object.ID{Namespace: "shop", Name: "cart"},
 		APIVersion: "networking.gke.io/v1", Kind: "MultiClusterService", UID: "u", ResourceVersion: "6"}}
 	write := func(version, reason string, at int64) {
 		say.ResourceVersion = version
 		say.Status.Conditions = []metav1.Condition{{Type: gke.Ready, Reason: reason, LastTransitionTime: metav1.Unix(at, 0)}}
-		if err := w.say(t.Context(), say); err != nil {
+		if err := w.writeStatus(t.Context(), say); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +133,7 @@ func TestOther(t *testing.T) {
 	} {
 		host, _ := served(t, http.StatusOK, `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"mci-cart","labels":`+labels+`}}`)
 		got := ""
-		if err := writerTo(t, host, always).other(t.Context(), written.Op{Verb: written.Create, Kind: written.Service, Object: service}); err != nil {
+		if err := workAt(t, host).other(t.Context(), written.Op{Verb: written.Create, Kind: written.Service, Object: service}); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -137,7 +148,7 @@ func TestNotLeading(t *testing.T) {
 	w := writerTo(t, host, func() bool { return false })
 	g := object.GKEObject{ID: object.ID{Namespace: "shop", Name: "cart"}, APIVersion: "networking.gke.io/v1", Kind: "MultiClusterService"}
 	v := gke.View{GKE: object.GKE{Services: []object.MultiService{{GKEObject: g, Selector: map[string]string{"a": "b"}}}}, Backend: func(string, bool) string { return "x" }}
-	w.pass(t.Context(), v, gke.Have{})
+	w.Pass(t.Context(), func() gke.View { return v }, nil)
 	if all := asked(); len(all) > 0 {
 		t.Errorf("%q", all)
 	}
@@ -150,7 +161,7 @@ func TestRefused(t *testing.T) {
 	w := writerTo(t, host, always)
 	g := object.GKEObject{ID: object.ID{Namespace: "shop", Name: "cart"}, APIVersion: "networking.gke.io/v1", Kind: "MultiClusterService"}
 	v := gke.View{GKE: object.GKE{Services: []object.MultiService{{GKEObject: g, Selector: map[string]string{"a": "b"}}}}, Backend: func(string, bool) string { return "x" }}
-	w.pass(t.Context(), v, gke.Have{})
+	w.Pass(t.Context(), func() gke.View { return v }, nil)
 	all := asked()
 	if len(all) != 2 || !strings.HasPrefix(all[0], "POST /api/v1/namespaces/shop/services") || !strings.Contains(all[1], `"reason":"Failed"`) || len(w.Problems()) != 2 {
 		t.Errorf("asked %q, problems %v", all, w.Problems())

@@ -10,45 +10,42 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"strait.io/strait/clustermesh/gke"
+	"strait.io/strait/clustermesh/written"
 )
 
-// say applies a status to an object, unless the object has changed since it was read. A definition
-// of the kind may have no room for all of it; then it is written once, not in every pass.
-func (w *Writer) say(ctx context.Context, s gke.ToSay) error {
-	if was, is := w.said[s.UID]; is && was.ResourceVersion == s.ResourceVersion && same(was, s) {
+// writeStatus applies a status to an object, unless the object has changed since it was read. A
+// definition of the kind may have no room for all of it; then it is written once, not in every pass.
+func (w *work) writeStatus(ctx context.Context, s gke.Status) error {
+	if was, is := w.statuses[s.UID]; is && was.ResourceVersion == s.ResourceVersion && same(was, s) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
-	defer cancel()
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.Status)
 	if err != nil {
 		return err
 	}
-	o := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	o.SetAPIVersion(s.APIVersion)
-	o.SetKind(s.Kind)
-	o.SetName(s.Name)
-	o.SetResourceVersion(s.ResourceVersion)
 	version, err := schema.ParseGroupVersion(s.APIVersion)
 	if err != nil {
 		return err
 	}
-	resource := version.WithResource(schema.ParseGroupResource(s.Resource).Resource)
-	now, err := w.dynamic.Resource(resource).Namespace(s.Namespace).ApplyStatus(ctx, s.Name, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	o := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	o.SetNamespace(s.Namespace)
+	o.SetName(s.Name)
+	o.SetResourceVersion(s.ResourceVersion)
+	now, err := w.Do(ctx, written.Op{Verb: written.ApplyStatus, Kind: s.Row, Object: o, Version: version.Version, Force: true})
 	if err != nil {
 		return err
 	}
-	if w.said == nil {
-		w.said = map[string]gke.ToSay{}
+	if w.statuses == nil {
+		w.statuses = map[string]gke.Status{}
 	}
 	s.ResourceVersion = now.GetResourceVersion()
-	w.said[s.UID] = s
+	w.statuses[s.UID] = s
 	return nil
 }
 
 // same compares statuses without their times, which a definition without room for them forgets.
-func same(a, b gke.ToSay) bool {
-	undated := func(s gke.ToSay) []metav1.Condition {
+func same(a, b gke.Status) bool {
+	undated := func(s gke.Status) []metav1.Condition {
 		out := slices.Clone(s.Status.Conditions)
 		for i := range out {
 			out[i].LastTransitionTime = metav1.Time{}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,10 +66,8 @@ func (b bench) facts() (f policy.Facts, version string) {
 // work lets the Mirrorer work with what is known, and returns its Problems.
 func (b bench) work(f policy.Facts) []clustermesh.Problem {
 	v := View{Cluster: "c1", Objects: []policy.Facts{f}, Unknown: func(string) bool { return false }}
-	if ops := b.Mirrorer.work.Decide(v, nil, time.Now()); len(ops) > 0 {
-		b.t.Fatalf("writes %v", ops)
-	}
-	return b.Mirrorer.work.Done(b.t.Context(), v)
+	b.Pass(b.t.Context(), func() View { return v }, nil)
+	return b.Problems()
 }
 
 // TestStatusIsWritten: the status follows what is known, and is written only if it differs.

@@ -91,28 +91,29 @@ func (p *Passes[V]) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), seen.synced...) {
 		return nil
 	}
-	var took time.Duration // of what a pass decides
+	var took time.Duration
 	for more := true; more; more = notify.Await(ctx, p.changed, Again, max(quiet, took), max(patience, 5*took)) {
-		if ctx.Err() != nil {
-			continue
+		if there, err := seen.objects(); err == nil && ctx.Err() == nil {
+			took = p.Pass(ctx, p.submitted(), there)
 		}
-		start := time.Now()
-		view := p.submitted()()
-		there, err := seen.objects()
-		if err != nil {
-			continue
-		}
-		ops := p.work.Decide(view, there, time.Now())
-		took = time.Since(start)
-		p.pass(ctx, view, ops)
 	}
 	return nil
 }
 
-// pass writes what is missing. After a stint without a failure the next pass goes on, and the last one
+// Pass goes over all objects once, and returns how long it took to decide what to write.
+func (p *Passes[V]) Pass(ctx context.Context, view func() V, there []metav1.Object) time.Duration {
+	start := time.Now()
+	v := view()
+	ops := p.work.Decide(v, there, time.Now())
+	took := time.Since(start)
+	p.carryOut(ctx, v, ops)
+	return took
+}
+
+// carryOut writes what is missing. After a stint without a failure the next pass goes on, and the last one
 // reports what has been made. After a failure the next pass would begin with the same, so this one goes
 // on.
-func (p *Passes[V]) pass(ctx context.Context, view V, ops []written.Op) {
+func (p *Passes[V]) carryOut(ctx context.Context, view V, ops []written.Op) {
 	var held written.Held
 	start, failing := time.Now(), false
 	for _, o := range ops {

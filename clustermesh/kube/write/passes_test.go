@@ -78,7 +78,7 @@ func TestStint(t *testing.T) {
 				})
 				w := &wish{}
 				p := NewPasses[string](e.Part(written.Imports), w)
-				p.pass(t.Context(), "", ops)
+				p.carryOut(t.Context(), "", ops)
 				if len(w.wrote) != c.want {
 					t.Errorf("%d writes, want %d", len(w.wrote), c.want)
 				}
@@ -97,7 +97,7 @@ func TestPassEndsWithTheTerm(t *testing.T) {
 	e, client := engine(t, func() bool { left--; return left >= 0 })
 	w := &wish{}
 	p := NewPasses[string](e.Part(written.Imports), w)
-	p.pass(t.Context(), "", []written.Op{
+	p.carryOut(t.Context(), "", []written.Op{
 		{Verb: written.Create, Kind: written.Service, Object: derived("a")}, {Verb: written.Create, Kind: written.Service, Object: derived("b")},
 	})
 	if len(client.Actions()) != 1 || !slices.Equal(w.wrote, []string{"a"}) || w.done != 0 || len(p.Problems()) != 0 {
