@@ -15,12 +15,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
 
 // LeaseName is the name of the Lease that the leader holds, in strait's own namespace.
-const LeaseName = "strait-leader"
+const LeaseName = written.LeaderLease
 
 // Timing of the Lease. A leader that dies is replaced after leaseDuration at most. A leader that
 // cannot renew gives up after renewDeadline, before another node can take over.

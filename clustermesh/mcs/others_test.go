@@ -8,6 +8,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/written"
 )
 
 func TestClustersOfOthers(t *testing.T) {
@@ -20,8 +21,8 @@ func TestClustersOfOthers(t *testing.T) {
 		want  []string
 	}{
 		"another writer":      {entry("lighthouse-agent", two), []string{"a", "b"}},
-		"strait":              {entry(FieldManager, two), nil},
-		"strait's status":     {entry(StatusManager, two), nil},
+		"strait":              {entry(written.Manager, two), nil},
+		"strait's status":     {entry(written.StatusManager, two), nil},
 		"a list as one field": {entry("lighthouse-agent", `{"f:status":{"f:clusters":{}}}`), nil},
 		"something else":      {entry("kubectl", `{"f:spec":{"f:ports":{}}}`), nil},
 		"no fields":           {metav1.ManagedFieldsEntry{Manager: "kubectl"}, nil},

@@ -11,12 +11,6 @@ import (
 	"strait.io/strait/clustermesh/written"
 )
 
-// FieldManager is the field manager of strait's writes.
-const FieldManager = written.Manager
-
-// StatusManager is that of the status where it is part of the object.
-const StatusManager = FieldManager + written.StatusSuffix
-
 // ours returns the labels ("f:labels") or annotations ("f:annotations") of an object that strait
 // wrote, according to the API server's managed fields. All others belong to other writers, and must
 // not be compared or removed.
@@ -74,7 +68,7 @@ func byOthers(f metav1.ManagedFieldsEntry) othersStatus {
 	var set struct {
 		Status othersStatus `json:"f:status"`
 	}
-	if f.Manager == FieldManager || f.Manager == StatusManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
+	if f.Manager == written.Manager || f.Manager == written.StatusManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
 		return othersStatus{}
 	}
 	return set.Status
@@ -128,7 +122,7 @@ type fieldSet struct {
 // wrote returns the fields that strait wrote according to one entry. An entry that does not parse
 // is treated as not strait's; the next apply writes its fields again.
 func wrote(f metav1.ManagedFieldsEntry) (out fieldSet) {
-	if f.Manager != FieldManager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &out) != nil {
+	if f.Manager != written.Manager || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &out) != nil {
 		return fieldSet{}
 	}
 	return out

@@ -20,11 +20,11 @@ func TestInEveryApply(t *testing.T) {
 		`{"f:status":{"f:conditions":{}}}`:    false,
 		`[]`:                                  false,
 	} {
-		if got := InEveryApply(metav1.ManagedFieldsEntry{Manager: FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}); got != want {
+		if got := InEveryApply(metav1.ManagedFieldsEntry{Manager: written.Manager, FieldsV1: metav1.NewFieldsV1(fields)}); got != want {
 			t.Errorf("%s: %v", fields, got)
 		}
 	}
-	if InEveryApply(metav1.ManagedFieldsEntry{Manager: FieldManager}) {
+	if InEveryApply(metav1.ManagedFieldsEntry{Manager: written.Manager}) {
 		t.Error("an entry without fields")
 	}
 }

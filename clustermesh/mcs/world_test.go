@@ -211,7 +211,7 @@ func fieldsOf(i *mcsv1beta1.ServiceImport, ips bool) []metav1.ManagedFieldsEntry
 	raw, _ := json.Marshal(map[string]any{"f:spec": keys(spec), "f:metadata": map[string]any{
 		"f:labels": keys(i.Labels), "f:annotations": keys(i.Annotations),
 	}}) // plain maps always encode
-	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+	return []metav1.ManagedFieldsEntry{{Manager: written.Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
 }
 
 func (w *world) applyService(key string, o written.Op) {

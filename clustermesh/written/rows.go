@@ -37,11 +37,18 @@ const (
 	MultiIngress = "MultiClusterIngress.networking.gke.io"
 )
 
-// Manager is the field manager of what the leader writes. StatusSuffix is appended for a status that is
-// part of the object.
+// Field managers. StatusManager is that of a status that is part of the object.
 const (
-	Manager      = "strait"
-	StatusSuffix = "-status"
+	Manager       = "strait"
+	StatusManager = Manager + "-status"
+)
+
+// Names of objects in strait's namespace. The chart has the same.
+const (
+	LeaderLease      = "strait-leader"
+	KeysSecret       = "strait-authority"
+	PinsConfigMap    = "strait-pins"
+	BelieveConfigMap = "strait-believe"
 )
 
 // Writer is a part of the leader that writes.
@@ -106,9 +113,9 @@ const (
 //
 // The mirrors of strait replicate are another policy set, so they are in no row.
 var Rows = []Row{
-	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Imports, Labels: sliceOurs + ",!" + object.LabelPolicySet, End: Deleted},
+	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Imports, Labels: sliceOurs + ",!" + object.LabelPolicySet, LabelsSeen: sliceOurs, End: Deleted},
 	{Kind: EndpointSlice, Resource: resource("discovery.k8s.io", "v1", "endpointslices"), By: Mirrors, Labels: sliceOurs + "," + mirrorsOnly, LabelsSeen: mirrorsOnly, End: Deleted},
-	{Kind: Service, Resource: resource("", "v1", "services"), By: Imports, Labels: byStrait + "," + object.LabelServiceImport, End: Deleted},
+	{Kind: Service, Resource: resource("", "v1", "services"), By: Imports, Labels: byStrait + "," + object.LabelServiceImport, LabelsSeen: byStrait, End: Deleted},
 	{Kind: Service, Resource: resource("", "v1", "services"), By: Mirrors, Labels: byStrait + "," + mirrorsOnly, LabelsSeen: mirrorsOnly, End: Deleted},
 	{Kind: Ingress, Resource: resource("networking.k8s.io", "v1", "ingresses"), By: GKE, Labels: byStrait + "," + object.LabelMultiIngress, End: Deleted},
 	{Kind: Service, Resource: resource("", "v1", "services"), By: GKE, Labels: byStrait + "," + object.LabelMultiService, End: Deleted},
@@ -127,9 +134,9 @@ var Rows = []Row{
 	{Kind: "Event", Resource: resource("events.k8s.io", "v1", "events"), By: Imports, End: Left, Why: "the API server deletes it after an hour"},
 	{Kind: "TokenReview", Resource: resource("authentication.k8s.io", "v1", "tokenreviews"), By: Keys, End: Left, Why: "the API server answers it and stores nothing"},
 
-	{Kind: "Lease", Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{"strait-leader"}, End: Named},
-	{Kind: "Secret", Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{"strait-authority"}, End: Named},
-	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{"strait-pins", "strait-believe"}, End: Named},
+	{Kind: "Lease", Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{LeaderLease}, End: Named},
+	{Kind: "Secret", Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{KeysSecret}, End: Named},
+	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{PinsConfigMap, BelieveConfigMap}, End: Named},
 }
 
 func resource(group, version, plural string) schema.GroupVersionResource {
@@ -144,6 +151,16 @@ func (r Row) GroupVersionKind() schema.GroupVersionKind {
 
 // Watched returns the selector of what the writer watches.
 func (r Row) Watched() string { return cmp.Or(r.LabelsSeen, r.Labels) }
+
+// Own returns the rows of a writer's own objects, which uninstalling deletes.
+func Own(w Writer) (out []Row) {
+	for _, r := range Rows {
+		if r.By == w && r.End == Deleted {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 // Kind returns the first row of a kind; false if it has none.
 func Kind(name string) (Row, bool) {

@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/daemon/api"
 )
 
 // KeysSecret is the Secret with the cluster's root key, which only the pods of strait-leader mount, and
 // PinsConfigMap has the pins, which are no secret. The chart has the same names.
 const (
-	KeysSecret    = "strait-authority"
-	PinsConfigMap = "strait-pins"
+	KeysSecret    = written.KeysSecret
+	PinsConfigMap = written.PinsConfigMap
 )
 
 // believeConfigMap says that only the pins count. The chart and the daemons have the same name.
-const believeConfigMap = "strait-believe"
+const believeConfigMap = written.BelieveConfigMap
 
 const (
 	rootEntry = "root.key"

@@ -216,7 +216,7 @@ func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource,
 	force := true
 	for _, o := range list.Items {
 		for _, f := range o.GetManagedFields() {
-			if f.Manager != "strait" && f.Manager != "strait-status" || f.Operation != metav1.ManagedFieldsOperationApply {
+			if f.Manager != written.Manager && f.Manager != written.StatusManager || f.Operation != metav1.ManagedFieldsOperationApply {
 				continue
 			}
 			empty := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q}}`, kind.GroupVersion().String(), name, o.GetName(), o.GetNamespace())

@@ -86,7 +86,7 @@ var Table = []Package{
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
-	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/record"}, Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/record", "clustermesh/written"}, Tests: []string{"test/kubelab/apiserver"}},
 
 	// Packages that know the kernel. They never know Kubernetes or gossip.
 	{Path: "datapath", Pure: true},

@@ -159,10 +159,7 @@ func (p *Passes[V]) watch(ctx context.Context) (*seen, error) {
 		AddFunc: func(any) { p.changed.Poke() }, UpdateFunc: func(any, any) { p.changed.Poke() }, DeleteFunc: func(any) { p.changed.Poke() },
 	}
 	s := &seen{}
-	for _, row := range written.Rows {
-		if row.By != p.name || row.End != written.Deleted {
-			continue
-		}
+	for _, row := range written.Own(p.name) {
 		f := informers.NewSharedInformerFactoryWithOptions(p.Core, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = row.Watched()
 		}))

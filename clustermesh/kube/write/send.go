@@ -47,7 +47,7 @@ func Send(ctx context.Context, client dynamic.Interface, manager string, o writt
 		return api.Update(ctx, body, metav1.UpdateOptions{FieldManager: manager})
 	case o.Verb == written.ApplyStatus && o.NoSubresource:
 		// By another manager: one that applies only the status would give up the spec.
-		return api.Apply(ctx, name, body, metav1.ApplyOptions{FieldManager: manager + written.StatusSuffix, Force: o.Force})
+		return api.Apply(ctx, name, body, metav1.ApplyOptions{FieldManager: written.StatusManager, Force: o.Force})
 	case o.Verb == written.ApplyStatus:
 		return api.ApplyStatus(ctx, name, body, metav1.ApplyOptions{FieldManager: manager, Force: o.Force})
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/written"
 )
 
@@ -70,7 +69,7 @@ func newEvent(about corev1.ObjectReference, name, kind, action, reason, note str
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: name},
 		EventTime:           metav1.NowMicro(),
-		ReportingController: mcs.FieldManager, ReportingInstance: mcs.FieldManager + "-" + host,
+		ReportingController: written.Manager, ReportingInstance: written.Manager + "-" + host,
 		Type: kind, Action: action, Reason: reason, Note: shortNote(note), Regarding: about,
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/openapi"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -16,17 +15,20 @@ import (
 // foreignKind is a kind of another API group with the fields of one of the MCS API. Such a kind is
 // optional: whatever becomes of it, the MCS API's own are written.
 type foreignKind struct {
-	name    string // as mcs names it
-	kind    string
-	version schema.GroupVersion
-	plural  string
-	watch   func(t *term, f foreignKind, gv schema.GroupVersion) (*watch, error)
+	name  string // in package written
+	watch func(t *term, f foreignKind) (*watch, error)
 }
 
 var foreignKinds = []foreignKind{
-	{written.OldExport, mcsv1beta1.ServiceExportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceExportPluralName, watchForeign[oldExport]},
-	{written.OldImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.OldGroup, Version: "v1alpha1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[oldImport]},
-	{written.GKEImport, mcsv1beta1.ServiceImportKindName, schema.GroupVersion{Group: mcs.GKEGroup, Version: "v1"}, mcsv1beta1.ServiceImportPluralName, watchForeign[gkeImport]},
+	{written.OldExport, watchForeign[oldExport]},
+	{written.OldImport, watchForeign[oldImport]},
+	{written.GKEImport, watchForeign[gkeImport]},
+}
+
+// row returns the kind's row, which it has, or it could not be written.
+func (f foreignKind) row() written.Row {
+	row, _ := written.Kind(f.name)
+	return row
 }
 
 // The Go types of these kinds. The store tells kinds apart by their types.
@@ -76,12 +78,13 @@ func (l *foreignList[T, PT]) DeepCopyObject() runtime.Object {
 }
 
 // watchForeign makes the watch of a kind.
-func watchForeign[T any, PT foreignObject[T]](t *term, f foreignKind, gv schema.GroupVersion) (*watch, error) {
-	client, err := reader[T, foreignList[T, PT], PT](t.REST, gv.WithKind(f.kind), f.plural)
+func watchForeign[T any, PT foreignObject[T]](t *term, f foreignKind) (*watch, error) {
+	row := f.row()
+	client, err := reader[T, foreignList[T, PT], PT](t.REST, row.GroupVersionKind(), row.Resource.Resource)
 	if err != nil {
 		return nil, err
 	}
-	w := newWatch(t, f.plural+"."+gv.Group, PT(new(T)), client, "")
+	w := newWatch(t, row.Resource.GroupResource().String(), PT(new(T)), client, "")
 	w.optional = f.name
 	return w, nil
 }
@@ -90,7 +93,7 @@ func watchForeign[T any, PT foreignObject[T]](t *term, f foreignKind, gv schema.
 func servedForeign(ctx context.Context, paths map[string]openapi.GroupVersionWithContext) (map[string]mcs.Served, error) {
 	var out map[string]mcs.Served
 	for _, f := range foreignKinds {
-		s, is, err := read(ctx, paths, f.version.WithKind(f.kind), f.plural)
+		s, is, err := read(ctx, paths, f.row().GroupVersionKind(), f.row().Resource.Resource)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func TestForeignList(t *testing.T) {
 	}))
 	defer s.Close()
 	f := foreignKinds[2]
-	client, err := reader[gkeImport, foreignList[gkeImport, *gkeImport]](&rest.Config{Host: s.URL}, f.version.WithKind(f.kind), f.plural)
+	client, err := reader[gkeImport, foreignList[gkeImport, *gkeImport]](&rest.Config{Host: s.URL}, f.row().GroupVersionKind(), f.row().Resource.Resource)
 	must(t, err)
 	got, err := client.List(t.Context(), metav1.ListOptions{})
 	must(t, err)

@@ -13,15 +13,15 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/testutil"
 )
 
 // fields is an account of who wrote what, in memory of its own, as the API server gives it.
 func fields(operation metav1.ManagedFieldsOperationType, subresource string) metav1.ManagedFieldsEntry {
 	text := `{"f:metadata":{"f:annotations":{"f:multicluster.kubernetes.io/derived-service":{}},"f:labels":{"f:app.kubernetes.io/managed-by":{}}},"f:spec":{"f:ips":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:port":{}}},"f:type":{}}}`
-	return metav1.ManagedFieldsEntry{Manager: mcs.FieldManager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(text + " ")}
+	return metav1.ManagedFieldsEntry{Manager: written.Manager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(text + " ")}
 }
 
 // ofImports gives put what a leader wrote for so many imports with 10 endpoints each.

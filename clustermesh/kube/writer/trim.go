@@ -9,6 +9,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh/mcs"
+	"strait.io/strait/clustermesh/written"
 )
 
 // trim removes from an object, in place, what neither mcs.Diff nor a write reads. It is idempotent.
@@ -39,7 +40,7 @@ func trim(o any) {
 }
 
 // created is the shortest ManagedFields that make an object adoptable.
-var created = []metav1.ManagedFieldsEntry{{Manager: mcs.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate}}
+var created = []metav1.ManagedFieldsEntry{{Manager: written.Manager, Operation: metav1.ManagedFieldsOperationUpdate}}
 
 // adoptable reports whether fields that a Create of ours wrote are not owned by our applies yet.
 func adoptable(fields []metav1.ManagedFieldsEntry) bool {
@@ -48,7 +49,7 @@ func adoptable(fields []metav1.ManagedFieldsEntry) bool {
 
 // byCreate reports whether a Create of ours made the entry.
 func byCreate(f metav1.ManagedFieldsEntry) bool {
-	return f.Manager == mcs.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
+	return f.Manager == written.Manager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
 }
 
 // metadataOnly returns our own entries, reduced to the fields of the metadata and, if ips is true,
@@ -56,7 +57,7 @@ func byCreate(f metav1.ManagedFieldsEntry) bool {
 // fields.
 func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
-		if f.Manager != mcs.FieldManager || f.FieldsV1 == nil || byCreate(f) {
+		if f.Manager != written.Manager || f.FieldsV1 == nil || byCreate(f) {
 			continue // not ours, or from a Create whose fields are in every apply
 		}
 		var said struct {
@@ -77,7 +78,7 @@ func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.Ma
 				f.FieldsV1 = metav1.NewFieldsV1(string(short))
 			}
 		}
-		out = append(out, metav1.ManagedFieldsEntry{Manager: mcs.FieldManager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: f.FieldsV1})
+		out = append(out, metav1.ManagedFieldsEntry{Manager: written.Manager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: f.FieldsV1})
 	}
 	return out
 }

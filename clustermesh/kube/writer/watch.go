@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/object"
+	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )
 
@@ -74,21 +75,26 @@ func (t *term) watchAll() ([]*watch, error) {
 	out := []*watch{
 		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, imports, ""),
 		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, exports, ""),
-		newWatch(t, "services", &corev1.Service{}, t.Core.CoreV1().Services(""), object.LabelManagedBy+"="+object.ManagedBy),
-		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.Core.DiscoveryV1().EndpointSlices(""),
-			discoveryv1.LabelManagedBy+"="+object.SliceManager),
+		newWatch(t, "services", &corev1.Service{}, t.Core.CoreV1().Services(""), watched(written.Service)),
+		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.Core.DiscoveryV1().EndpointSlices(""), watched(written.EndpointSlice)),
 	}
 	for _, f := range foreignKinds {
 		if _, is := t.api.Foreign[f.name]; !is {
 			continue
 		}
-		w, err := f.watch(t, f, f.version)
+		w, err := f.watch(t, f)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, w)
 	}
 	return out, nil
+}
+
+// watched returns the selector of strait's own objects of a kind.
+func watched(kind string) string {
+	own := written.Own(written.Imports)
+	return own[slices.IndexFunc(own, func(r written.Row) bool { return r.Kind == kind })].Watched()
 }
 
 func (w *watch) run(ctx context.Context) {
