@@ -80,7 +80,7 @@ func Command() *cobra.Command {
 	f.BoolVar(&o.keep, "keep", false, "leave it up and print commands to try; 'strait demo down' removes it")
 	f.StringVar(&o.json, "json", "", "write the result as JSON to `file`")
 	o.sizeFlags(c, "; 1 skips some steps")
-	c.AddCommand(upCommand(o), downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand(), measureCommand(o), holdCommand())
+	c.AddCommand(upCommand(o), downCommand(o), execCommand(o), enterCommand(), serveCommand(), clientCommand())
 	return c
 }
 

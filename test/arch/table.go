@@ -172,8 +172,10 @@ var Table = []Package{
 	}},
 	{Path: "test/bench", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/failover", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
 	}},
+	// Measures the clusterset of strait demo, from outside.
+	{Path: "test/bench/failover", Imports: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "demo/lab", "demo/traffic"}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
 		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
@@ -337,7 +339,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"clustermesh/kube/write", "daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/scale", "test/kubelab", "test/vm/run"},
+		Owners: []string{"clustermesh/kube/write", "daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/failover", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{

@@ -10,15 +10,15 @@ import (
 // TestAddRounds: a phase of another program has the median of the rounds, and misses no metric silently.
 func TestAddRounds(t *testing.T) {
 	r := result{Metrics: map[string]summary{}}
-	if err := r.addRounds([]byte(`{"failover_ms":[30,50,40],"drain_ms":[70]}`), demoMetrics); err != nil {
+	if err := r.addRounds(map[string][]float64{"failover_ms": {30, 50, 40}, "drain_ms": {70}}, demoMetrics); err != nil {
 		t.Fatal(err)
 	}
 	if f, d := r.Metrics["failover_ms"], r.Metrics["drain_ms"]; f.Median != 40 || f.N != 3 || d.Median != 70 {
 		t.Errorf("got %+v", r.Metrics)
 	}
-	for _, bad := range []string{"", `{}`, `{"failover_ms":[30],"drain_ms":[]}`, `{"failover_ms":1}`} {
-		if err := r.addRounds([]byte(bad), demoMetrics); err == nil {
-			t.Errorf("%q: no error", bad)
+	for _, bad := range []map[string][]float64{nil, {"failover_ms": {30}, "drain_ms": {}}, {"drain_ms": {30}}} {
+		if err := r.addRounds(bad, demoMetrics); err == nil {
+			t.Errorf("%v: no error", bad)
 		}
 	}
 }
