@@ -62,6 +62,11 @@ func (o options) wantsAttack() bool {
 	return o.wants(phaseAttack) && (!o.Quick || slices.Contains(o.Phases, phaseAttack))
 }
 
+// measured lists the metrics of a run of all phases.
+func (o options) measured() []string {
+	return slices.DeleteFunc(metricsOf(goals), func(m string) bool { return !o.wantsAttack() && slices.Contains(attackMetrics, m) })
+}
+
 func (o options) wants(phase string) bool {
 	return len(o.Phases) == 0 || slices.Contains(o.Phases, phase)
 }

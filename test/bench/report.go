@@ -234,7 +234,7 @@ func publish(o options, datapath, kube result) error {
 		{kube, kubeMarks, func(w io.Writer) error { return kube.write(w, kubeGoals) }, kube.missing(metricsOf(kubeGoals))},
 	}
 	if len(o.Phases) == 0 {
-		reports[0].lack = ours.missing(metricsOf(goals))
+		reports[0].lack = ours.missing(o.measured())
 	}
 	for _, r := range reports {
 		if len(r.Metrics) == 0 && len(r.Skipped) == 0 {

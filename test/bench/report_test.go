@@ -23,6 +23,14 @@ func TestAddRounds(t *testing.T) {
 	}
 }
 
+// TestMeasured: a quick run lacks nothing because it leaves out the attack.
+func TestMeasured(t *testing.T) {
+	all, quick := options{}.measured(), options{Quick: true}.measured()
+	if len(all) != len(metricsOf(goals)) || len(quick) != len(all)-len(attackMetrics) {
+		t.Errorf("%d metrics of %d, %d of a quick run", len(all), len(metricsOf(goals)), len(quick))
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	for _, tc := range []struct {
 		g    goal
