@@ -39,7 +39,7 @@ func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
 	return a.admit(unpinned{a, open}, r)
 }
 
-// admit returns the part of a record that a judge lets pass, with the Problems that a found.
+// admit returns the part of a record that a judge lets pass, with Problems about the rest.
 func (a *admission) admit(j record.Judge, r clustermesh.Record) clustermesh.Record {
 	if !j.Configures() {
 		r.Unasked = len(r.Content.Config)

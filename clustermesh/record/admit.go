@@ -25,7 +25,7 @@ type Judge interface {
 	Quota(Quota) int
 	// TooMany records that a field has more elements than that.
 	TooMany(field string, has, most int)
-	// NoRule records that a field is left out that has no row.
+	// NoRule records that a field is left out because it has no row.
 	NoRule(field string)
 }
 

@@ -145,14 +145,15 @@ func (r *list[T]) routed(s *sifter, all []T) []T {
 	return all
 }
 
-// checked is the check of elements that have one themselves.
+// checked is the check of elements that have a method for it.
 func checked[T interface{ Check() error }](_ clustermesh.Origin, e *T) error { return (*e).Check() }
 
-// equal compares elements that say themselves whether they are equal, and identical others.
+// equal compares elements by their method Equal, and identical by ==.
 func equal[T interface{ Equal(T) bool }](a, b *T) bool { return (*a).Equal(*b) }
 
 func identical[T comparable](a, b *T) bool { return *a == *b }
 
+// sameLists reports whether two lists have the same elements. It is quick if they are one list.
 func sameLists[T any](x, y []T, same func(a, b *T) bool) bool {
 	if len(x) != len(y) || len(x) == 0 || &x[0] == &y[0] {
 		return len(x) == len(y)
